@@ -1,0 +1,1 @@
+//! Finite-difference stencils, heat equation, reductions and all-pairs n-body as CUDA kernels in pure Rust.

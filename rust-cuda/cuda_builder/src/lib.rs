@@ -1,0 +1,1 @@
+//! Builds kernel crates to PTX from a build script, with the stock Rust toolchain.

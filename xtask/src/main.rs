@@ -1,0 +1,2 @@
+//! The project's own tasks: benchmark, PTX build, tidy, mutation check.
+fn main() {}
