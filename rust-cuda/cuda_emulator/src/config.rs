@@ -1,0 +1,179 @@
+//! What a launch is told, and what it reports back.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Shared memory a block may use without opting in, bytes: the limit of every
+/// CUDA device, and the default of [`Options::shared_limit`].
+pub const SHARED_LIMIT_DEFAULT: usize = 48 * 1024;
+
+/// Shared memory a block may use after opting in, bytes, on the devices that
+/// have most (compute capability 9.0 and later: 227 KiB).
+pub const SHARED_LIMIT_OPT_IN: usize = 227 * 1024;
+
+/// Threads per block a CUDA device takes at most.
+pub const MAX_THREADS_PER_BLOCK: u32 = 1024;
+
+/// Threads per warp.
+pub const WARP_SIZE: u32 = 32;
+
+/// The geometry of a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LaunchConfig {
+    /// Name of the kernel, for messages.
+    pub kernel: &'static str,
+    /// Blocks in the grid, x y z; none may be zero. At most 2³¹-1 × 65535 × 65535.
+    pub grid: [u32; 3],
+    /// Threads per block, x y z; none may be zero. At most 1024 × 1024 × 64 and
+    /// 1024 in all.
+    pub block: [u32; 3],
+    /// Bytes of dynamic shared memory per block.
+    pub dynamic_shared_bytes: usize,
+}
+
+/// The order in which runnable threads get their turn. Nothing a correct kernel
+/// computes depends on it.
+///
+/// Blocks follow the same order (with several workers: they are started in it).
+/// A thread keeps its turn until it waits, exits, or has taken so many
+/// [`step`](crate::intrinsics::step)s that others are let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ThreadOrder {
+    /// Thread 0 first.
+    #[default]
+    Forward,
+    /// The last thread first.
+    Reverse,
+    /// A new random order after every barrier, drawn from this seed, and a
+    /// random chance to lose the turn at every atomic and step. The same seed
+    /// gives the same orders.
+    Random(u64),
+}
+
+impl fmt::Display for ThreadOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Forward => f.write_str("forward"),
+            Self::Reverse => f.write_str("reverse"),
+            Self::Random(seed) => write!(f, "random, seed {seed}"),
+        }
+    }
+}
+
+/// What shared memory holds before anybody has written it.
+///
+/// Each pattern repeats every four bytes and is a recognisable value for `f32`,
+/// `f64` and 32-bit integers alike. One pattern alone can hide a read (`max`
+/// swallows a NaN, zero adds nothing), so [`verify`](crate::verify) uses several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Poison {
+    /// A quiet NaN (`0x7FFA_5A5A`) as `f32` and as `f64`; a large positive integer.
+    #[default]
+    Nan,
+    /// A large negative float (`0xC7A5_A5A5`, -84811.29 as `f32`); a negative integer.
+    Negative,
+    /// A large positive float (`0x47A5_A5A5`, 84811.29 as `f32`); a positive integer.
+    Positive,
+    /// Zero. Hides the very bugs the others show; of use for comparison only.
+    Zero,
+    /// This word.
+    Word(u32),
+}
+
+impl Poison {
+    /// The four bytes that are repeated, as a native-endian word.
+    #[must_use]
+    pub const fn word(self) -> u32 {
+        match self {
+            Self::Nan => 0x7FFA_5A5A,
+            Self::Negative => 0xC7A5_A5A5,
+            Self::Positive => 0x47A5_A5A5,
+            Self::Zero => 0,
+            Self::Word(word) => word,
+        }
+    }
+}
+
+impl fmt::Display for Poison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#010x}", self.word())
+    }
+}
+
+/// How a launch is run. `Options::default()` is right for tests and for CI.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Options {
+    /// The order of threads and blocks.
+    pub order: ThreadOrder,
+    /// What unwritten shared memory holds.
+    pub poison: Poison,
+    /// Steps (barriers, warp operations, atomics and
+    /// [`step`](crate::intrinsics::step) calls) one thread may take before the
+    /// kernel counts as never ending. Default 2²².
+    pub step_limit: u64,
+    /// Wall-clock time the launch may take; a thread that is still running then
+    /// is stopped wherever it is, also in a loop that calls nothing. `None`:
+    /// unlimited. Default 5 minutes.
+    pub time_limit: Option<Duration>,
+    /// How blocks share the machine. Default [`Blocks::Parallel`].
+    pub blocks: Blocks,
+    /// Shared memory a block may use, static and dynamic together, bytes.
+    /// Default [`SHARED_LIMIT_DEFAULT`]; up to [`SHARED_LIMIT_OPT_IN`].
+    /// Static arrays alone may never exceed [`SHARED_LIMIT_DEFAULT`].
+    pub shared_limit: usize,
+    /// Stack of one emulated thread, bytes. Default 128 KiB, at least 16 KiB;
+    /// rounded up to whole pages. Only pages that are touched cost memory.
+    pub stack_bytes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            order: ThreadOrder::Forward,
+            poison: Poison::Nan,
+            step_limit: 1 << 22,
+            time_limit: Some(Duration::from_secs(300)),
+            blocks: Blocks::Parallel,
+            shared_limit: SHARED_LIMIT_DEFAULT,
+            stack_bytes: 128 * 1024,
+        }
+    }
+}
+
+/// How the blocks of a launch share the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Blocks {
+    /// On all cores. Each block runs from start to end on one core.
+    #[default]
+    Parallel,
+    /// One after the other on the calling OS thread: everything that happens is
+    /// determined by the order.
+    OneAtATime,
+    /// All blocks are resident at once on the calling OS thread, and a block
+    /// whose threads take many steps without getting anywhere lets the others
+    /// in. For kernels whose blocks wait for each other (grid-wide barriers). Every thread
+    /// of the grid holds a stack, so this is for small grids.
+    Resident,
+}
+
+/// What a launch did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Report {
+    /// Blocks run.
+    pub blocks: u64,
+    /// Threads run.
+    pub threads: u64,
+    /// Block-wide barriers completed, summed over blocks (not threads).
+    pub barriers: u64,
+    /// Warp-wide operations completed (barriers, shuffles, votes, matches),
+    /// summed over warps (not lanes).
+    pub warp_operations: u64,
+    /// Atomic operations, summed over threads.
+    pub atomics: u64,
+    /// Shared memory used by the block that used most, bytes, static and dynamic.
+    pub shared_bytes: usize,
+    /// Wall-clock time of the launch.
+    pub elapsed: Duration,
+}

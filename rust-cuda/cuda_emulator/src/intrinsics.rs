@@ -1,0 +1,426 @@
+//! What an emulated thread can ask of the hardware.
+//!
+//! `cuda_std` calls these functions where, on a device, it would use an
+//! instruction or a special register; tests of this crate call them directly.
+//! They are meaningful only inside the closure given to [`launch`](crate::launch):
+//! each panics with "… called outside a kernel launch" when the calling OS
+//! thread is not running an emulated thread at the moment.
+//!
+//! # Call sites
+//!
+//! Everything that can wait or fail is `#[track_caller]`: the source line of the
+//! call names the place in a [`Diagnosis`](crate::Diagnosis), and for block
+//! barriers it also decides which barrier this is. A wrapper such as
+//! `cuda_std::thread::sync_threads` must therefore be `#[track_caller]` too,
+//! or every barrier of a kernel would look like one and the same.
+//!
+//! # Threads, warps, lanes
+//!
+//! Threads of a block are numbered x fastest. A warp is 32 consecutive numbers;
+//! the last warp of a block may be partial, and the lanes it lacks are *not
+//! there*: a mask may name them (`u32::MAX` is what most code passes), but
+//! reading a value from them is diagnosed.
+//!
+//! # Masks
+//!
+//! For every operation that takes a mask, all lanes named in it must arrive at
+//! the same operation with the same mask, as CUDA demands since Volta. These
+//! are diagnosed:
+//!
+//! - the caller is not in its own mask;
+//! - a lane in the mask has exited, waits somewhere else, or came to another
+//!   operation or with another mask;
+//! - a shuffle reads from a lane that is outside the mask or not there.
+//!
+//! # When a launch is being abandoned
+//!
+//! After a diagnosis the other threads of the block are unwound. Destructors
+//! that run then and call these functions get neutral values (no waiting, zero,
+//! `false`).
+
+/// The name of a shared array, one `static` per declaration in the source.
+///
+/// The address of the static is the identity of the array: every thread of a
+/// block that asks with the same slot gets the same memory.
+///
+/// ```
+/// use cuda_emulator::intrinsics::SharedSlot;
+/// static TILE: SharedSlot = SharedSlot::new("TILE", file!(), line!());
+/// assert_eq!(TILE.name(), "TILE");
+/// ```
+#[derive(Debug)]
+pub struct SharedSlot {
+    name: &'static str,
+    file: &'static str,
+    line: u32,
+}
+
+impl SharedSlot {
+    /// A slot called `name`, declared at `file`:`line`.
+    #[must_use]
+    pub const fn new(name: &'static str, file: &'static str, line: u32) -> Self {
+        Self { name, file, line }
+    }
+
+    /// The name given to [`SharedSlot::new`].
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The source file that declares the array.
+    #[must_use]
+    pub const fn file(&self) -> &'static str {
+        self.file
+    }
+
+    /// The source line that declares the array.
+    #[must_use]
+    pub const fn line(&self) -> u32 {
+        self.line
+    }
+}
+
+/// Index of the calling thread in its block, x y z.
+#[must_use]
+pub fn thread_idx() -> [u32; 3] {
+    outside("thread_idx")
+}
+
+/// Index of the calling thread's block in the grid, x y z.
+#[must_use]
+pub fn block_idx() -> [u32; 3] {
+    outside("block_idx")
+}
+
+/// Threads per block, x y z.
+#[must_use]
+pub fn block_dim() -> [u32; 3] {
+    outside("block_dim")
+}
+
+/// Blocks in the grid, x y z.
+#[must_use]
+pub fn grid_dim() -> [u32; 3] {
+    outside("grid_dim")
+}
+
+/// Number of the calling thread in its block, x fastest.
+#[must_use]
+pub fn linear_thread_idx() -> u32 {
+    outside("linear_thread_idx")
+}
+
+/// Lane of the calling thread in its warp, 0 to 31.
+#[must_use]
+pub fn lane_id() -> u32 {
+    outside("lane_id")
+}
+
+/// Number of the calling thread's warp in its block.
+#[must_use]
+pub fn warp_id() -> u32 {
+    outside("warp_id")
+}
+
+/// `__syncthreads()`: waits until every thread of the block is at this barrier.
+///
+/// Stricter than the hardware, which counts arrivals: threads waiting at
+/// barriers of different source lines, and threads that wait while others of
+/// the block have exited, are reported as
+/// [`BarrierDivergence`](crate::Diagnosis::BarrierDivergence).
+#[track_caller]
+pub fn barrier() {
+    outside("barrier")
+}
+
+/// `__syncthreads_count()`: a [`barrier`] that returns for how many threads of
+/// the block `pred` was true.
+#[track_caller]
+pub fn barrier_count(pred: bool) -> u32 {
+    let _ = pred;
+    outside("barrier_count")
+}
+
+/// `__syncthreads_and()`: a [`barrier`] that returns whether `pred` was true
+/// for every thread of the block.
+#[track_caller]
+pub fn barrier_and(pred: bool) -> bool {
+    let _ = pred;
+    outside("barrier_and")
+}
+
+/// `__syncthreads_or()`: a [`barrier`] that returns whether `pred` was true for
+/// any thread of the block.
+#[track_caller]
+pub fn barrier_or(pred: bool) -> bool {
+    let _ = pred;
+    outside("barrier_or")
+}
+
+/// `__syncwarp(mask)`: waits until every lane in `mask` is at a warp barrier
+/// with the same mask.
+#[track_caller]
+pub fn warp_barrier(mask: u32) {
+    let _ = mask;
+    outside("warp_barrier")
+}
+
+/// Which lane a [`shuffle`] reads from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ShuffleKind {
+    /// The lane `lane_arg` below the caller's (`__shfl_up_sync`).
+    Up,
+    /// The lane `lane_arg` above the caller's (`__shfl_down_sync`).
+    Down,
+    /// The caller's lane xor `lane_arg` (`__shfl_xor_sync`).
+    Xor,
+    /// Lane `lane_arg` of the caller's segment (`__shfl_sync`).
+    Index,
+}
+
+/// `__shfl_sync` and its kin: exchanges 64 bits between the lanes of a warp.
+///
+/// `width` (a power of two from 1 to 32) divides the warp into segments, as in
+/// CUDA. Returns the source lane's `bits` and whether that source was inside
+/// the caller's segment; where it was not, the value is the caller's own `bits`
+/// and the flag is `false` (PTX's predicate of `shfl.sync`). For
+/// [`ShuffleKind::Index`] `lane_arg` is taken modulo `width`, so the source is
+/// always inside. For [`ShuffleKind::Xor`] a source in an earlier segment is
+/// read (and flagged `true`), one in a later segment is out of range.
+///
+/// Narrower values travel in the low bits. One call moves 64 bits; on a device
+/// that is two 32-bit shuffles, which makes no difference to the result.
+#[track_caller]
+pub fn shuffle(mask: u32, bits: u64, kind: ShuffleKind, lane_arg: u32, width: u32) -> (u64, bool) {
+    let _ = (mask, bits, kind, lane_arg, width);
+    outside("shuffle")
+}
+
+/// `__ballot_sync`: bit `i` of the result is lane `i`'s `pred`, for the lanes in
+/// `mask`. `__all_sync` and `__any_sync` are comparisons of this with the mask
+/// and with zero; see [`vote_all`] and [`vote_any`].
+#[track_caller]
+pub fn vote_ballot(mask: u32, pred: bool) -> u32 {
+    let _ = (mask, pred);
+    outside("vote_ballot")
+}
+
+/// `__all_sync`: whether `pred` is true for every lane in `mask` that is there.
+#[track_caller]
+pub fn vote_all(mask: u32, pred: bool) -> bool {
+    let _ = (mask, pred);
+    outside("vote_all")
+}
+
+/// `__any_sync`: whether `pred` is true for any lane in `mask`.
+#[track_caller]
+pub fn vote_any(mask: u32, pred: bool) -> bool {
+    let _ = (mask, pred);
+    outside("vote_any")
+}
+
+/// `__match_any_sync`: the lanes of `mask` whose `bits` equal the caller's.
+#[track_caller]
+pub fn match_any(mask: u32, bits: u64) -> u32 {
+    let _ = (mask, bits);
+    outside("match_any")
+}
+
+/// `__match_all_sync`: `(mask, true)` when `bits` is the same for all lanes in
+/// `mask`, else `(0, false)`.
+#[track_caller]
+pub fn match_all(mask: u32, bits: u64) -> (u32, bool) {
+    let _ = (mask, bits);
+    outside("match_all")
+}
+
+/// `__activemask()`: the lanes of the warp that are here with the caller.
+///
+/// CUDA promises little about it: some set of lanes that execute the
+/// instruction together. The emulator gives the largest such set: the caller
+/// waits until no other lane of its warp can go on, and the mask names the lanes
+/// that then wait in `active_mask` at the same source line. Lanes that went
+/// elsewhere or exited are not in it. It never waits for a lane that is blocked.
+#[track_caller]
+#[must_use]
+pub fn active_mask() -> u32 {
+    outside("active_mask")
+}
+
+/// The shared array of `slot` in the calling thread's block: `size` bytes,
+/// aligned to `align` (a power of two).
+///
+/// Made at the block's first call, filled with the launch's poison, guarded on
+/// both sides; every later call with the same slot returns the same address.
+/// A call with another `size` or `align`, or one that takes the block over the
+/// limit of shared memory, is diagnosed.
+#[track_caller]
+#[must_use]
+pub fn shared_static(key: &'static SharedSlot, size: usize, align: usize) -> *mut u8 {
+    let _ = (key, size, align);
+    outside("shared_static")
+}
+
+/// Announces that the calling thread is about to use a host `static` as shared
+/// memory, in place (`#[address_space(shared)] static mut X: …`).
+///
+/// Such memory exists once per process. The first call of a block takes a
+/// process-wide lock for it, which the block holds to its end, so blocks that
+/// use in-place statics run one at a time, over all launches; blocks that use
+/// none still run in parallel. At that first call the `size` bytes at `start`
+/// are filled with the launch's poison. They count towards the block's shared
+/// memory. No guard page surrounds them: an overrun is not found.
+///
+/// Call it before any access, in every thread (later calls of a block cost a
+/// look-up).
+///
+/// # Safety
+///
+/// `start` must be valid for writes of `size` bytes for the rest of the process,
+/// any bit pattern must be allowed there, and no thread may touch it except
+/// emulated threads that have called this function for it.
+#[track_caller]
+pub unsafe fn register_shared_static(key: &'static SharedSlot, start: *mut u8, size: usize) {
+    let _ = (key, start, size);
+    outside("register_shared_static")
+}
+
+/// The block's dynamic shared memory: [`dynamic_shared_len`] bytes, aligned to 16.
+///
+/// Poisoned and guarded like a static array; exactly the bytes the launch gave.
+/// With zero bytes the pointer is to the guard: any access is diagnosed.
+#[track_caller]
+#[must_use]
+pub fn dynamic_shared() -> *mut u8 {
+    outside("dynamic_shared")
+}
+
+/// Bytes of dynamic shared memory the launch gave.
+#[must_use]
+pub fn dynamic_shared_len() -> usize {
+    outside("dynamic_shared_len")
+}
+
+/// `tex1Dfetch<float>`: element `index` of a texture bound to linear memory.
+///
+/// Out of range the result is what the texture's addressing mode says; an
+/// unknown handle is diagnosed.
+#[track_caller]
+#[must_use]
+pub fn tex1d_fetch(handle: u64, index: i32) -> f32 {
+    let _ = (handle, index);
+    outside("tex1d_fetch")
+}
+
+/// `tex1D<float>` with point filtering and unnormalised coordinates: the
+/// element at `floor(x)`.
+#[track_caller]
+#[must_use]
+pub fn tex1d(handle: u64, x: f32) -> f32 {
+    let _ = (handle, x);
+    outside("tex1d")
+}
+
+/// `tex2D<float>` with point filtering and unnormalised coordinates: the
+/// element in row `floor(y)`, column `floor(x)`.
+#[track_caller]
+#[must_use]
+pub fn tex2d(handle: u64, x: f32, y: f32) -> f32 {
+    let _ = (handle, x, y);
+    outside("tex2d")
+}
+
+/// `cp.async`: starts a copy of `bytes` (4, 8 or 16) from global memory at `src`
+/// to shared memory at `dst`, both aligned to `bytes`.
+///
+/// The copy is made when the calling thread waits for its group
+/// ([`cp_async_wait`]); until then the destination holds poison. A copy nobody
+/// waits for is never made.
+///
+/// # Safety
+///
+/// `dst` must be valid for writes and `src` for reads of `bytes` bytes, until the
+/// copy has been waited for or the thread has exited. (In memory that the
+/// emulator guards, a violation is diagnosed.)
+#[track_caller]
+pub unsafe fn cp_async(dst: *mut u8, src: *const u8, bytes: usize) {
+    let _ = (dst, src, bytes);
+    outside("cp_async")
+}
+
+/// `cp.async` with fewer source bytes: copies `src_bytes` (at most `bytes`) and
+/// fills the rest of the destination with zero. With `src_bytes` zero `src` is
+/// not read.
+///
+/// # Safety
+///
+/// As [`cp_async`], with `src` valid for `src_bytes` bytes.
+#[track_caller]
+pub unsafe fn cp_async_zfill(dst: *mut u8, src: *const u8, bytes: usize, src_bytes: usize) {
+    let _ = (dst, src, bytes, src_bytes);
+    outside("cp_async_zfill")
+}
+
+/// `cp.async.commit_group`: puts the copies started since the last commit into
+/// one group.
+#[track_caller]
+pub fn cp_async_commit() {
+    outside("cp_async_commit")
+}
+
+/// `cp.async.wait_group n`: waits for all groups of the calling thread but the
+/// `n` most recent.
+#[track_caller]
+pub fn cp_async_wait(n: u32) {
+    let _ = n;
+    outside("cp_async_wait")
+}
+
+/// `cp.async.wait_all`: commits, then waits for every group.
+#[track_caller]
+pub fn cp_async_wait_all() {
+    outside("cp_async_wait_all")
+}
+
+/// Counts one step of the calling thread towards the launch's step limit, and
+/// from time to time lets other threads of the block run.
+///
+/// Every barrier, warp operation and atomic counts by itself. Call this in loops
+/// that wait for another thread by plain loads (`nanosleep`, volatile reads).
+#[track_caller]
+pub fn step() {
+    outside("step")
+}
+
+/// Like [`step`], and counts one atomic operation in the
+/// [`Report`](crate::Report). Call it before the atomic itself, which the caller
+/// does with `core::sync::atomic`.
+#[track_caller]
+pub fn atomic() {
+    outside("atomic")
+}
+
+/// Ends the calling thread at once, as PTX's `exit` does. Destructors run.
+pub fn exit_thread() -> ! {
+    outside("exit_thread")
+}
+
+/// Stops the launch, as PTX's `trap` does; reported as
+/// [`Trap`](crate::Diagnosis::Trap).
+#[track_caller]
+pub fn trap() -> ! {
+    outside("trap")
+}
+
+/// Whether the calling OS thread is running an emulated thread.
+#[must_use]
+pub fn in_kernel() -> bool {
+    false
+}
+
+#[cold]
+#[track_caller]
+fn outside(what: &str) -> ! {
+    panic!("{what} called outside a kernel launch")
+}
