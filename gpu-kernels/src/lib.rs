@@ -1,1 +1,18 @@
-//! Halo's CUDA kernels: device code in Rust, and an ordinary library on the host.
+//! Halo's CUDA kernels.
+//!
+//! One module per family, one file per variant; two variants of a family differ
+//! by the optimisation they show and by nothing else. The crate is compiled
+//! twice: for `nvptx64-nvidia-cuda` it gives the PTX that `halo-gpu` launches,
+//! for the host it is an ordinary library whose kernels run, thread for thread,
+//! in the emulator.
+//!
+//! Everywhere x runs fastest: point (i, j, k) of an `nx` × `ny` × `nz` field is
+//! element `(k * ny + j) * nx + i`.
+//!
+//! Kernels take raw pointers to whole buffers and read and write disjoint
+//! elements of them; each kernel's Safety section says which. The host library
+//! discharges those duties in its `gpu.rs` files, after validating the call.
+
+#![no_std]
+
+pub mod derivative3d;

@@ -1,0 +1,68 @@
+//! ∂f/∂y with tiles of pencils along y, side by side in x.
+//!
+//! - Tile: `ny + 8` rows of `PENCILS` elements in dynamic shared memory.
+//! - Grid: `(nx / PENCILS, nz)`; blocks of `(PENCILS, 4 * ny / PENCILS)`
+//!   threads; a thread computes 1 point (4 pencils) or 8 (32 pencils).
+//! - Neighbours along a pencil are `nx` elements apart. With 4 pencils a
+//!   warp touches 8 places of 16 bytes, half of each 32-byte sector it moves;
+//!   with 32 it touches one run of 128 bytes.
+//! - Moves 4 bytes in and 4 bytes out per point; 11 flops per point.
+
+use super::{PENCILS_LARGE, PENCILS_SMALL, column_pencils};
+use cuda_std::prelude::*;
+
+/// ∂f/∂y, a tile of 4 pencils, 1 point per thread.
+///
+/// `f` and `df`: `nx * ny * nz` elements, x fastest. `overlap` is 1 where both
+/// end points of the period are stored, else 0.
+///
+/// # Safety
+///
+/// - `f` is readable and `df` writable for `nx * ny * nz` elements; they do not
+///   overlap, and nothing else accesses `df` during the launch.
+/// - Grid `(nx / 4, nz)`, block `(4, ny)`, dynamic shared memory
+///   `4 * (ny + 8)` elements; `nx` is a multiple of 4.
+/// - `overlap <= 1` and `ny >= 4 + overlap`.
+/// - The y weights of [`DERIVATIVE3D_WEIGHTS`](super::DERIVATIVE3D_WEIGHTS) are set.
+#[kernel]
+pub unsafe fn derivative3d_y_pencil4(f: *const f32, df: *mut f32, nx: u32, ny: u32, overlap: u32) {
+    // SAFETY: forwarded word for word.
+    unsafe { y_pencils::<PENCILS_SMALL>(f, df, nx as usize, ny as usize, overlap as usize) }
+}
+
+/// ∂f/∂y, a tile of 32 pencils, 8 points per thread.
+///
+/// `f` and `df`: `nx * ny * nz` elements, x fastest. `overlap` is 1 where both
+/// end points of the period are stored, else 0.
+///
+/// # Safety
+///
+/// As [`derivative3d_y_pencil4`], with grid `(nx / 32, nz)`, block
+/// `(32, ny / 8)`, dynamic shared memory of `32 * (ny + 8)` elements, `nx` a
+/// multiple of 32 and `ny` of 8.
+#[kernel]
+pub unsafe fn derivative3d_y_pencil32(f: *const f32, df: *mut f32, nx: u32, ny: u32, overlap: u32) {
+    // SAFETY: forwarded word for word.
+    unsafe { y_pencils::<PENCILS_LARGE>(f, df, nx as usize, ny as usize, overlap as usize) }
+}
+
+/// One tile of `PENCILS` columns.
+///
+/// # Safety
+///
+/// As the entry points, with `PENCILS` for the 4 or 32.
+#[inline(always)]
+unsafe fn y_pencils<const PENCILS: usize>(
+    f: *const f32,
+    df: *mut f32,
+    nx: usize,
+    ny: usize,
+    overlap: usize,
+) {
+    let i0 = thread::block_idx_x() as usize * PENCILS;
+    let k = thread::block_idx_y() as usize;
+    // SAFETY: i0 + threadIdx.x < nx and k < nz by the launch geometry, so point
+    // p < ny of the pencil is element (k * ny + p) * nx + i of the field; blocks
+    // own disjoint (i, k).
+    unsafe { column_pencils::<1, PENCILS>(f, df, k * ny * nx + i0, nx, ny, overlap) }
+}

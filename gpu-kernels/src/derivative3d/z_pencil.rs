@@ -1,0 +1,101 @@
+//! ∂f/∂z with tiles of pencils along z, side by side in x.
+//!
+//! - Tile: `nz + 8` rows of `PENCILS` elements in dynamic shared memory.
+//! - Grid: `(nx / PENCILS, ny)`; blocks of `(PENCILS, 4 * nz / PENCILS)`
+//!   threads; a thread computes 1 point (4 pencils) or 8 (32 pencils).
+//! - Neighbours along a pencil are `nx * ny` elements apart. With 4 pencils a
+//!   warp touches 8 places of 16 bytes, half of each 32-byte sector it moves;
+//!   with 32 it touches one run of 128 bytes.
+//! - Moves 4 bytes in and 4 bytes out per point; 11 flops per point.
+
+use super::{PENCILS_LARGE, PENCILS_SMALL, column_pencils};
+use cuda_std::prelude::*;
+
+/// ∂f/∂z, a tile of 4 pencils, 1 point per thread.
+///
+/// `f` and `df`: `nx * ny * nz` elements, x fastest. `overlap` is 1 where both
+/// end points of the period are stored, else 0.
+///
+/// # Safety
+///
+/// - `f` is readable and `df` writable for `nx * ny * nz` elements; they do not
+///   overlap, and nothing else accesses `df` during the launch.
+/// - Grid `(nx / 4, ny)`, block `(4, nz)`, dynamic shared memory
+///   `4 * (nz + 8)` elements; `nx` is a multiple of 4.
+/// - `overlap <= 1` and `nz >= 4 + overlap`.
+/// - The z weights of [`DERIVATIVE3D_WEIGHTS`](super::DERIVATIVE3D_WEIGHTS) are set.
+#[kernel]
+pub unsafe fn derivative3d_z_pencil4(
+    f: *const f32,
+    df: *mut f32,
+    nx: u32,
+    ny: u32,
+    nz: u32,
+    overlap: u32,
+) {
+    // SAFETY: forwarded word for word.
+    unsafe {
+        z_pencils::<PENCILS_SMALL>(
+            f,
+            df,
+            nx as usize,
+            ny as usize,
+            nz as usize,
+            overlap as usize,
+        )
+    }
+}
+
+/// ∂f/∂z, a tile of 32 pencils, 8 points per thread.
+///
+/// `f` and `df`: `nx * ny * nz` elements, x fastest. `overlap` is 1 where both
+/// end points of the period are stored, else 0.
+///
+/// # Safety
+///
+/// As [`derivative3d_z_pencil4`], with grid `(nx / 32, ny)`, block
+/// `(32, nz / 8)`, dynamic shared memory of `32 * (nz + 8)` elements, `nx` a
+/// multiple of 32 and `nz` of 8.
+#[kernel]
+pub unsafe fn derivative3d_z_pencil32(
+    f: *const f32,
+    df: *mut f32,
+    nx: u32,
+    ny: u32,
+    nz: u32,
+    overlap: u32,
+) {
+    // SAFETY: forwarded word for word.
+    unsafe {
+        z_pencils::<PENCILS_LARGE>(
+            f,
+            df,
+            nx as usize,
+            ny as usize,
+            nz as usize,
+            overlap as usize,
+        )
+    }
+}
+
+/// One tile of `PENCILS` columns.
+///
+/// # Safety
+///
+/// As the entry points, with `PENCILS` for the 4 or 32.
+#[inline(always)]
+unsafe fn z_pencils<const PENCILS: usize>(
+    f: *const f32,
+    df: *mut f32,
+    nx: usize,
+    ny: usize,
+    nz: usize,
+    overlap: usize,
+) {
+    let i0 = thread::block_idx_x() as usize * PENCILS;
+    let j = thread::block_idx_y() as usize;
+    // SAFETY: i0 + threadIdx.x < nx and j < ny by the launch geometry, so point
+    // p < nz of the pencil is element (p * ny + j) * nx + i of the field; blocks
+    // own disjoint (i, j).
+    unsafe { column_pencils::<2, PENCILS>(f, df, j * nx + i0, nx * ny, nz, overlap) }
+}
