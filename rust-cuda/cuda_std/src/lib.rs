@@ -1,1 +1,97 @@
-//! The device-side standard library of the rust-cuda programming model, ported to the stock Rust toolchain.
+//! # The standard library of GPU kernels
+//!
+//! What a kernel written in Rust calls: its place in the grid ([`thread`]), the
+//! lanes beside it ([`warp`]), the memory of its block ([`shared`]), [`atomic`]
+//! operations, floating-point functions ([`GpuFloat`]), textures, caches,
+//! asynchronous copies. Names and signatures are those of rust-cuda's `cuda_std`
+//! (the released 0.2.2, and the repository's head where the two differ); the
+//! implementation is built on the stock compiler's `nvptx64-nvidia-cuda` target.
+//!
+//! ```
+//! use cuda_std::prelude::*;
+//!
+//! /// `y += a x`, one element per thread.
+//! ///
+//! /// # Safety
+//! ///
+//! /// `y` is valid for reads and writes of `x.len()` elements.
+//! #[kernel]
+//! pub unsafe fn axpy(a: f32, x: &[f32], y: *mut f32) {
+//!     let i = thread::index_1d() as usize;
+//!     if i < x.len() {
+//!         // SAFETY: in bounds, and no other thread has this index.
+//!         unsafe { *y.add(i) += a * x[i] };
+//!     }
+//! }
+//! ```
+//!
+//! # Two targets
+//!
+//! One question decides everywhere: `target_arch = "nvptx64"`.
+//!
+//! - **On the device** each function is an instruction or a few. Warp-synchronous
+//!   operations are LLVM intrinsics, which the optimiser knows not to move into
+//!   a branch; inline PTX is for what has no intrinsic.
+//! - **On any other target** the same functions drive the block emulator
+//!   (`cuda_emulator`), so that a kernel crate, compiled as an ordinary library,
+//!   runs on the CPU thread for thread. Functions that ask about a thread panic
+//!   outside an emulated launch. [`host`] has what launchers need.
+//!
+//! Mathematics that the hardware rounds correctly (`sqrt`, `mul_add`, `floor`, …)
+//! and everything computed by `libm` gives the same bits on both; what does not
+//! says so.
+//!
+//! # The runtime a kernel crate gets
+//!
+//! On the device this crate defines the panic handler (it stops the launch) and
+//! the global allocator (the device heap), as upstream's does, so a kernel crate
+//! must define neither.
+
+#![cfg_attr(target_arch = "nvptx64", no_std)]
+#![cfg_attr(
+    target_arch = "nvptx64",
+    feature(
+        abi_unadjusted,
+        asm_experimental_arch,
+        core_float_math,
+        link_llvm_intrinsics
+    )
+)]
+#![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
+
+extern crate alloc;
+// The macros' expansions name `::cuda_std`, in this crate too.
+extern crate self as cuda_std;
+
+#[doc(hidden)]
+pub mod __private;
+pub mod float;
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod host;
+pub mod shared;
+#[cfg(target_arch = "nvptx64")]
+mod sys;
+pub mod thread;
+
+pub use cuda_std_macros::{address_space, externally_visible, gpu_only, kernel};
+pub use float::GpuFloat;
+pub use glam;
+pub use half::{self, bf16, f16};
+#[cfg(feature = "vek")]
+#[deprecated(
+    note = "vectors are `cuda_std::glam`'s; `vek` stays for kernels written against 0.2.2"
+)]
+pub use vek;
+
+/// What most kernels need: `use cuda_std::prelude::*;`.
+pub mod prelude {
+    pub use crate::f16;
+    pub use crate::kernel;
+    pub use crate::thread;
+    pub use alloc::borrow::ToOwned;
+    pub use alloc::boxed::Box;
+    pub use alloc::format;
+    pub use alloc::rc::Rc;
+    pub use alloc::string::{String, ToString};
+    pub use alloc::vec::Vec;
+}

@@ -1,1 +1,193 @@
-//! The attribute macros of cuda_std, ported to the stock Rust toolchain.
+//! The attribute macros of `cuda_std`: [`macro@kernel`], [`macro@address_space`],
+//! [`macro@gpu_only`] and [`macro@externally_visible`].
+//!
+//! They keep the names and the meaning that rust-cuda gave them and expand to
+//! what the stock compiler's `nvptx64-nvidia-cuda` target understands: the
+//! `ptx-kernel` calling convention, and `link_section` names that
+//! `cuda_builder`'s link step turns into address spaces and exported symbols.
+//!
+//! | section | meaning |
+//! |---|---|
+//! | `.shared` | a static of the block's shared memory |
+//! | `.constant` | a static of constant memory |
+//! | `.global` | a static of global memory |
+//! | `.visible` | a function that stays although no kernel calls it |
+//! | `.shared.visible`, … | the same static, exported by its name |
+//!
+//! Every macro asks one question of the target, `target_arch = "nvptx64"`; on
+//! any other target kernels are ordinary functions that the block emulator runs.
+//!
+//! Kernel crates do not name this crate: `cuda_std` re-exports all of it. The
+//! expansions name `::cuda_std`, so a kernel crate must depend on it under that
+//! name.
+
+mod gpu_only;
+mod kernel;
+mod statics;
+mod visible;
+
+use proc_macro::TokenStream;
+
+/// Registers a function as a kernel: a function that the host launches.
+///
+/// On the device the function becomes an entry point of the PTX, exported under
+/// its own name. Slices are split: `a: &[f32]` is two parameters of the entry
+/// point, a pointer and a length in elements (`usize`), which is the calling
+/// convention that rust-cuda's host code uses, and is rebuilt before the first
+/// statement of the body.
+///
+/// On the host the function stays as it is, an ordinary `unsafe fn` for the
+/// emulator to call, and a type of the same name comes with it: the kernel's
+/// *handle*. It carries the kernel's name and its parameter list, so that a
+/// launcher checks the number and the types of the arguments at compile time:
+///
+/// ```
+/// use cuda_std::host::{In, Kernel, Out};
+/// use cuda_std::prelude::*;
+///
+/// /// Adds two vectors.
+/// ///
+/// /// # Safety
+/// ///
+/// /// `c` is valid for writes of `a.len()` elements; `b` is as long as `a`.
+/// #[kernel]
+/// pub unsafe fn vecadd(a: &[f32], b: &[f32], c: *mut f32) {
+///     let i = thread::index_1d() as usize;
+///     if i < a.len() {
+///         // SAFETY: `c` has `a.len()` elements, and no other thread writes this one.
+///         unsafe { *c.add(i) = a[i] + b[i] };
+///     }
+/// }
+///
+/// assert!(<vecadd as Kernel>::NAME == "vecadd");
+/// fn arguments<'a>(a: In<'a, f32>, b: In<'a, f32>, c: Out<'a, f32>) -> <vecadd as Kernel>::Args<'a> {
+///     vecadd::args(a, b, c)
+/// }
+/// ```
+///
+/// # Parameters
+///
+/// | parameter | entry point takes | the handle takes |
+/// |---|---|---|
+/// | `&[T]`, `*const [T]` | pointer, `usize` | `impl Into<In<T>>` |
+/// | `&mut [T]`, `*mut [T]` | pointer, `usize` | `impl Into<Out<T>>` |
+/// | `&T`, `*const T` | pointer | `impl Into<In<T>>` |
+/// | `&mut T`, `*mut T` | pointer | `impl Into<Out<T>>` |
+/// | any other `T: Copy` | `T`, bit for bit | `T` |
+///
+/// The kind is read off the way the type is written, so a type alias of a
+/// pointer is a value. A zero-length slice needs a pointer that is not null.
+/// `&mut [T]` is accepted as upstream accepts it, but a whole buffer borrowed
+/// mutably by every thread at once breaks Rust's aliasing rules: take outputs as
+/// `*mut T`.
+///
+/// # Attribute arguments
+///
+/// `#[kernel(grid_dim = 2d, block_dim = 1d)]`, with `1d`, `2d` or `3d`, states
+/// how the kernel means to be launched. As upstream, nothing depends on it.
+///
+/// # Errors at compile time
+///
+/// A kernel must be `unsafe`; it cannot be `async`, `const`, variadic, or
+/// generic over types or constants, cannot have a receiver and cannot return a
+/// value. `&str`, `&dyn Trait` and `impl Trait` parameters are refused.
+#[proc_macro_attribute]
+pub fn kernel(attr: TokenStream, item: TokenStream) -> TokenStream {
+    finish(kernel::expand(attr.into(), item.into()))
+}
+
+/// Places a `static` in one of the GPU's address spaces: `shared`, `constant` or
+/// `global`.
+///
+/// ```
+/// use cuda_std::prelude::*;
+/// use cuda_std::{address_space, externally_visible};
+///
+/// /// Stencil coefficients, set by the host before a launch.
+/// #[externally_visible]
+/// #[address_space(constant)]
+/// pub static mut COEFFICIENTS: [f32; 4] = [0.0; 4];
+///
+/// /// Reverses 64 elements in place.
+/// ///
+/// /// # Safety
+/// ///
+/// /// `d` is valid for reads and writes of 64 elements; one block of 64 threads.
+/// #[kernel]
+/// pub unsafe fn reverse(d: *mut f32) {
+///     #[address_space(shared)]
+///     static mut TILE: [f32; 64] = [0.0; 64];
+///     let i = thread::thread_idx_x() as usize;
+///     unsafe { TILE[i] = *d.add(i) };
+///     thread::sync_threads();
+///     unsafe { *d.add(i) = TILE[63 - i] };
+/// }
+/// ```
+///
+/// - **`shared`**: one copy per block. The initialiser is not run on the device;
+///   the memory is uninitialised until a thread writes it.
+/// - **`constant`**: read-only to kernels, set by the host. It must be a
+///   `static mut` (or hold an `UnsafeCell`): a plain `static` is a constant to
+///   the compiler, which would fold the initialiser into the kernel and never
+///   see what the host uploads. With [`macro@externally_visible`] (or
+///   `#[no_mangle]`) the host finds it by name, and on the host a handle type of
+///   the same name implements `cuda_std::host::Symbol`.
+/// - **`global`**: memory of the device, where statics are anyway.
+/// - `local` is refused: PTX has no module-scope variables in local memory.
+///   An ordinary local variable is what it asks for.
+///
+/// On the host the static stays where it is. A shared one is registered with the
+/// emulator, which then runs one block at a time and poisons it before each.
+#[proc_macro_attribute]
+pub fn address_space(attr: TokenStream, item: TokenStream) -> TokenStream {
+    finish(statics::expand_address_space(attr.into(), item.into()))
+}
+
+/// Compiles a function for the GPU alone; on the host it exists, for the
+/// compiler's and the editor's sake, and panics when it is called.
+///
+/// For functions whose body only the GPU can run, such as inline PTX:
+///
+/// ```
+/// use cuda_std::gpu_only;
+///
+/// /// The identifier of the multiprocessor that runs this thread.
+/// #[gpu_only]
+/// pub fn multiprocessor() -> u32 {
+///     let id: u32;
+///     // SAFETY: reads a special register.
+///     unsafe { core::arch::asm!("mov.u32 {}, %smid;", out(reg32) id) };
+///     id
+/// }
+/// ```
+#[proc_macro_attribute]
+pub fn gpu_only(attr: TokenStream, item: TokenStream) -> TokenStream {
+    finish(gpu_only::expand(attr.into(), item.into()))
+}
+
+/// Keeps a function or a static in the PTX under its own name although no kernel
+/// uses it, for the host or another module to find.
+///
+/// On a function it implies `#[no_mangle]`. On a static it goes together with
+/// [`macro@address_space`]; without one the static is in global memory.
+///
+/// ```
+/// use cuda_std::externally_visible;
+///
+/// /// Called from a module written in CUDA C++.
+/// #[externally_visible]
+/// pub extern "C" fn square(x: f32) -> f32 {
+///     x * x
+/// }
+/// ```
+#[proc_macro_attribute]
+pub fn externally_visible(attr: TokenStream, item: TokenStream) -> TokenStream {
+    finish(visible::expand(attr.into(), item.into()))
+}
+
+/// The expansion, or the error as a `compile_error!` at the offending token.
+fn finish(result: syn::Result<proc_macro2::TokenStream>) -> TokenStream {
+    result
+        .unwrap_or_else(|error| error.into_compile_error())
+        .into()
+}

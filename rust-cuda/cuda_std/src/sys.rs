@@ -1,0 +1,102 @@
+//! The LLVM intrinsics and system calls behind the device side.
+//!
+//! An `extern "C"` declaration whose link name starts with `llvm.` is the
+//! intrinsic itself; the optimiser knows what it does, which for
+//! warp-synchronous operations (`convergent`) it does not of inline assembly.
+//!
+//! The predicate that a shuffle or a match returns beside its value is a pair
+//! `{i32, i1}` to LLVM. Only the `unadjusted` calling convention passes a Rust
+//! `(u32, bool)` as that.
+
+#[allow(improper_ctypes)]
+unsafe extern "unadjusted" {
+    #[link_name = "llvm.nvvm.shfl.sync.idx.i32p"]
+    pub fn shfl_idx(mask: u32, value: u32, lane: u32, clamp: u32) -> (u32, bool);
+    #[link_name = "llvm.nvvm.shfl.sync.up.i32p"]
+    pub fn shfl_up(mask: u32, value: u32, delta: u32, clamp: u32) -> (u32, bool);
+    #[link_name = "llvm.nvvm.shfl.sync.down.i32p"]
+    pub fn shfl_down(mask: u32, value: u32, delta: u32, clamp: u32) -> (u32, bool);
+    #[link_name = "llvm.nvvm.shfl.sync.bfly.i32p"]
+    pub fn shfl_bfly(mask: u32, value: u32, lane_mask: u32, clamp: u32) -> (u32, bool);
+
+    #[link_name = "llvm.nvvm.vote.all.sync"]
+    pub fn vote_all(mask: u32, predicate: bool) -> bool;
+    #[link_name = "llvm.nvvm.vote.any.sync"]
+    pub fn vote_any(mask: u32, predicate: bool) -> bool;
+    #[link_name = "llvm.nvvm.vote.ballot.sync"]
+    pub fn vote_ballot(mask: u32, predicate: bool) -> u32;
+
+    #[link_name = "llvm.nvvm.match.any.sync.i32"]
+    pub fn match_any_32(mask: u32, value: u32) -> u32;
+    #[link_name = "llvm.nvvm.match.any.sync.i64"]
+    pub fn match_any_64(mask: u32, value: u64) -> u32;
+    #[link_name = "llvm.nvvm.match.all.sync.i32p"]
+    pub fn match_all_32(mask: u32, value: u32) -> (u32, bool);
+    #[link_name = "llvm.nvvm.match.all.sync.i64p"]
+    pub fn match_all_64(mask: u32, value: u64) -> (u32, bool);
+
+    #[link_name = "llvm.nvvm.isspacep.global"]
+    pub fn isspacep_global(pointer: *const u8) -> bool;
+    #[link_name = "llvm.nvvm.isspacep.shared"]
+    pub fn isspacep_shared(pointer: *const u8) -> bool;
+    #[link_name = "llvm.nvvm.isspacep.const"]
+    pub fn isspacep_const(pointer: *const u8) -> bool;
+    #[link_name = "llvm.nvvm.isspacep.local"]
+    pub fn isspacep_local(pointer: *const u8) -> bool;
+
+    #[link_name = "llvm.nvvm.barrier.cta.red.popc.aligned.all"]
+    pub fn barrier_red_popc(barrier: u32, predicate: bool) -> u32;
+    #[link_name = "llvm.nvvm.barrier.cta.red.and.aligned.all"]
+    pub fn barrier_red_and(barrier: u32, predicate: bool) -> bool;
+    #[link_name = "llvm.nvvm.barrier.cta.red.or.aligned.all"]
+    pub fn barrier_red_or(barrier: u32, predicate: bool) -> bool;
+}
+
+unsafe extern "C" {
+    #[link_name = "llvm.nvvm.read.ptx.sreg.tid.x"]
+    pub fn tid_x() -> u32;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.tid.y"]
+    pub fn tid_y() -> u32;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.tid.z"]
+    pub fn tid_z() -> u32;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.ctaid.x"]
+    pub fn ctaid_x() -> u32;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.ctaid.y"]
+    pub fn ctaid_y() -> u32;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.ctaid.z"]
+    pub fn ctaid_z() -> u32;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.ntid.x"]
+    pub fn ntid_x() -> u32;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.ntid.y"]
+    pub fn ntid_y() -> u32;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.ntid.z"]
+    pub fn ntid_z() -> u32;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.nctaid.x"]
+    pub fn nctaid_x() -> u32;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.nctaid.y"]
+    pub fn nctaid_y() -> u32;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.nctaid.z"]
+    pub fn nctaid_z() -> u32;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.warpsize"]
+    pub fn warpsize() -> u32;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.laneid"]
+    pub fn laneid() -> u32;
+    #[link_name = "llvm.nvvm.activemask"]
+    pub fn activemask() -> u32;
+
+    #[link_name = "llvm.nvvm.barrier.cta.sync.aligned.all"]
+    pub fn barrier_sync(barrier: u32);
+    #[link_name = "llvm.nvvm.bar.warp.sync"]
+    pub fn bar_warp_sync(mask: u32);
+    #[link_name = "llvm.nvvm.membar.gl"]
+    pub fn membar_gl();
+    #[link_name = "llvm.nvvm.membar.sys"]
+    pub fn membar_sys();
+
+    #[link_name = "llvm.nvvm.rsqrt.approx.f"]
+    pub fn rsqrt_f(x: f32) -> f32;
+    #[link_name = "llvm.nvvm.rsqrt.approx.ftz.f"]
+    pub fn rsqrt_ftz_f(x: f32) -> f32;
+    #[link_name = "llvm.nvvm.rsqrt.approx.d"]
+    pub fn rsqrt_d(x: f64) -> f64;
+}
