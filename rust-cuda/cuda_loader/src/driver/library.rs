@@ -1,0 +1,86 @@
+//! The driver library, and the addresses found in it.
+
+use super::{sys, trampolines};
+use crate::LoadError;
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use std::ffi::{CStr, c_void};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// Where the driver is looked for. The plain name is right wherever the driver
+/// is installed properly; the others are where WSL and NixOS keep it when the
+/// dynamic linker was not told.
+///
+/// Never `libcuda.so`: that is what a CUDA toolkit calls its link-time stub.
+const NAMES: [&str; 3] = [
+    "libcuda.so.1",
+    "/usr/lib/wsl/lib/libcuda.so.1",
+    "/run/opengl-driver/lib/libcuda.so.1",
+];
+
+/// The address of one function. What it holds before the driver is loaded, and
+/// when the driver lacks the function, is up to the table it belongs to.
+pub(crate) type Slot = AtomicPtr<c_void>;
+
+/// One function of a table.
+pub(crate) struct Entry {
+    pub(crate) name: &'static CStr,
+    pub(crate) slot: &'static Slot,
+    /// What goes into the slot when the driver lacks the function.
+    pub(crate) missing: *mut c_void,
+}
+
+pub(crate) fn load() -> Result<(), &'static LoadError> {
+    static LOADED: OnceLock<Result<(), LoadError>> = OnceLock::new();
+    LOADED.get_or_init(open).as_ref().copied()
+}
+
+fn open() -> Result<(), LoadError> {
+    let mut reason = None;
+    for name in NAMES {
+        // SAFETY: opening a library runs its initialisers. This is the CUDA
+        // driver by its well-known name, the very library that a program linked
+        // with it would have loaded before `main`, and its initialisers expect
+        // nothing of us.
+        match unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL) } {
+            Ok(library) => {
+                fill(&library, &sys::entries());
+                fill(&library, &trampolines::entries());
+                // The driver has threads and callbacks of its own; its code has
+                // to stay where it is until the process ends.
+                std::mem::forget(library);
+                return Ok(());
+            }
+            Err(error) => {
+                reason.get_or_insert_with(|| describe(&error));
+            }
+        }
+    }
+    Err(LoadError {
+        searched: NAMES.map(str::to_owned).to_vec(),
+        reason: reason.unwrap_or_default(),
+    })
+}
+
+fn fill(library: &Library, entries: &[Entry]) {
+    for entry in entries {
+        // SAFETY: the symbol is taken as an address only, never dereferenced at
+        // the type named here; who calls it declares its type.
+        let address = unsafe { library.get::<*mut c_void>(entry.name.to_bytes_with_nul()) }
+            .map_or(std::ptr::null_mut(), |symbol| symbol.into_raw());
+        let target = if address.is_null() {
+            entry.missing
+        } else {
+            address
+        };
+        entry.slot.store(target, Ordering::Release);
+    }
+}
+
+/// The dynamic linker's own words, which name the file.
+fn describe(error: &libloading::Error) -> String {
+    match error {
+        libloading::Error::DlOpen { source, .. } => source.to_string(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,743 @@
+//! Declarations of the driver API that keep result codes open and check that
+//! the function is there.
+//!
+//! Names, parameters and numbers are those of the driver's own header `cuda.h`;
+//! its documentation is the reference for what a function does. Every function
+//! returns [`CUresult::NOT_INITIALIZED`] before the driver library is loaded
+//! ([`load`](crate::load)) and [`CUresult::SYMBOL_MISSING`] when the installed
+//! driver does not have the function.
+//!
+//! Only what cust lacks or gets wrong is here, with what that needs.
+
+#![allow(
+    clippy::too_many_arguments,
+    non_camel_case_types,
+    non_snake_case,
+    reason = "these are the driver's names and parameters; a reader looks for them in its documentation"
+)]
+
+use super::library::{Entry, Slot};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
+use std::fmt;
+use std::sync::atomic::Ordering;
+
+/// The result of a driver call: any number, whether or not it has a name here.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+#[must_use]
+pub struct CUresult(pub u32);
+
+impl CUresult {
+    /// The call succeeded.
+    pub const SUCCESS: Self = Self(0);
+    /// The device cannot give that much memory.
+    pub const OUT_OF_MEMORY: Self = Self(2);
+    /// The driver is not loaded or `cuInit` was not called.
+    pub const NOT_INITIALIZED: Self = Self(3);
+    /// The driver is shutting down, or has shut down.
+    pub const DEINITIALIZED: Self = Self(4);
+    /// There is no CUDA device.
+    pub const NO_DEVICE: Self = Self(100);
+    /// The module is not one, or not for this device.
+    pub const INVALID_IMAGE: Self = Self(200);
+    /// No code in the module suits the device.
+    pub const NO_BINARY_FOR_GPU: Self = Self(209);
+    /// The compiler of the driver refused the PTX.
+    pub const INVALID_PTX: Self = Self(218);
+    /// The driver has no compiler for PTX.
+    pub const JIT_COMPILER_NOT_FOUND: Self = Self(221);
+    /// The PTX is of a newer version than the driver's compiler knows.
+    pub const UNSUPPORTED_PTX_VERSION: Self = Self(222);
+    /// The driver was told not to compile PTX.
+    pub const JIT_COMPILATION_DISABLED: Self = Self(223);
+    /// There is no such kernel or global in the module.
+    pub const NOT_FOUND: Self = Self(500);
+    /// The work is still going on.
+    pub const NOT_READY: Self = Self(600);
+    /// The device or the driver does not support the operation.
+    pub const NOT_SUPPORTED: Self = Self(801);
+    /// Not the driver's: the installed driver does not have the function.
+    pub const SYMBOL_MISSING: Self = Self(0x4C4F_0001);
+
+    /// `Ok` for [`CUresult::SUCCESS`], the code itself as error otherwise.
+    ///
+    /// # Errors
+    ///
+    /// The code, unless it is [`CUresult::SUCCESS`].
+    pub const fn into_result(self) -> Result<(), Self> {
+        if self.0 == Self::SUCCESS.0 {
+            Ok(())
+        } else {
+            Err(self)
+        }
+    }
+
+    /// The driver's name of the code, e.g. `CUDA_ERROR_INVALID_VALUE`.
+    #[must_use]
+    pub fn name(self) -> String {
+        self.words(cuGetErrorName).unwrap_or_else(|| {
+            match self {
+                Self::SUCCESS => "CUDA_SUCCESS",
+                Self::NOT_INITIALIZED => "CUDA_ERROR_NOT_INITIALIZED",
+                Self::NO_DEVICE => "CUDA_ERROR_NO_DEVICE",
+                Self::SYMBOL_MISSING => "SYMBOL_MISSING",
+                _ => "an error without a name",
+            }
+            .to_owned()
+        })
+    }
+
+    /// The driver's description of the code.
+    #[must_use]
+    pub fn text(self) -> String {
+        self.words(cuGetErrorString).unwrap_or_else(|| {
+            match self {
+                Self::SUCCESS => "no error",
+                Self::NOT_INITIALIZED => "the CUDA driver is not loaded or not initialised",
+                Self::NO_DEVICE => "there is no CUDA device, or no CUDA driver",
+                Self::SYMBOL_MISSING => "the installed CUDA driver does not have this function",
+                _ => "the installed CUDA driver does not know this code",
+            }
+            .to_owned()
+        })
+    }
+
+    fn words(self, describe: unsafe fn(Self, *mut *const c_char) -> Self) -> Option<String> {
+        let mut words = std::ptr::null();
+        // SAFETY: both functions take any code and write a pointer to a string
+        // that lives as long as the library, or null for codes that they do not know.
+        let code = unsafe { describe(self, &raw mut words) };
+        if code != Self::SUCCESS || words.is_null() {
+            return None;
+        }
+        // SAFETY: not null, so it is the string spoken of above.
+        let words = unsafe { CStr::from_ptr(words) };
+        Some(words.to_string_lossy().into_owned())
+    }
+}
+
+impl fmt::Debug for CUresult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CUresult({})", self.0)
+    }
+}
+
+impl fmt::Display for CUresult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}): {}", self.name(), self.0, self.text())
+    }
+}
+
+impl std::error::Error for CUresult {}
+
+/// Number of a device, for the driver.
+pub type CUdevice = c_int;
+/// Address in device memory.
+pub type CUdeviceptr = u64;
+/// Texture as kernels take it.
+pub type CUtexObject = c_ulonglong;
+
+macro_rules! handles {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[repr(transparent)]
+        pub struct $name(pub *mut c_void);
+
+        impl $name {
+            /// No object.
+            pub const NULL: Self = Self(std::ptr::null_mut());
+        }
+
+        // SAFETY: a handle is a number to look objects up by; it is only ever
+        // given back to the driver, whose functions may be called from any thread.
+        unsafe impl Send for $name {}
+        // SAFETY: as above; a shared handle offers nothing but its value.
+        unsafe impl Sync for $name {}
+    )*};
+}
+
+handles! {
+    /// A context.
+    CUcontext;
+    /// A loaded module.
+    CUmodule;
+    /// A kernel in a module.
+    CUfunction;
+    /// A stream.
+    CUstream;
+    /// An event.
+    CUevent;
+    /// A memory pool.
+    CUmemoryPool;
+    /// A graph, as captured.
+    CUgraph;
+    /// A graph, ready to run.
+    CUgraphExec;
+}
+
+/// Attributes for [`cuDeviceGetAttribute`], by the names they have behind
+/// `CU_DEVICE_ATTRIBUTE_`.
+pub mod device_attribute {
+    use std::ffi::c_int;
+    /// Threads of a block at most.
+    pub const MAX_THREADS_PER_BLOCK: c_int = 1;
+    /// Threads of a block along x at most.
+    pub const MAX_BLOCK_DIM_X: c_int = 2;
+    /// Threads of a block along y at most.
+    pub const MAX_BLOCK_DIM_Y: c_int = 3;
+    /// Threads of a block along z at most.
+    pub const MAX_BLOCK_DIM_Z: c_int = 4;
+    /// Blocks of a grid along x at most.
+    pub const MAX_GRID_DIM_X: c_int = 5;
+    /// Blocks of a grid along y at most.
+    pub const MAX_GRID_DIM_Y: c_int = 6;
+    /// Blocks of a grid along z at most.
+    pub const MAX_GRID_DIM_Z: c_int = 7;
+    /// Shared memory of a block, in bytes, without opting in.
+    pub const MAX_SHARED_MEMORY_PER_BLOCK: c_int = 8;
+    /// Threads of a warp.
+    pub const WARP_SIZE: c_int = 10;
+    /// Required alignment of textures, in bytes.
+    pub const TEXTURE_ALIGNMENT: c_int = 14;
+    /// Multiprocessors.
+    pub const MULTIPROCESSOR_COUNT: c_int = 16;
+    /// Memory clock, in kHz.
+    pub const MEMORY_CLOCK_RATE: c_int = 36;
+    /// Width of the memory bus, in bits.
+    pub const GLOBAL_MEMORY_BUS_WIDTH: c_int = 37;
+    /// Second-level cache, in bytes.
+    pub const L2_CACHE_SIZE: c_int = 38;
+    /// Threads that a multiprocessor can hold at a time.
+    pub const MAX_THREADS_PER_MULTIPROCESSOR: c_int = 39;
+    /// Required alignment of the rows of a pitched texture, in bytes.
+    pub const TEXTURE_PITCH_ALIGNMENT: c_int = 51;
+    /// Elements in a row of a pitched texture at most.
+    pub const MAXIMUM_TEXTURE2D_LINEAR_WIDTH: c_int = 70;
+    /// Rows of a pitched texture at most.
+    pub const MAXIMUM_TEXTURE2D_LINEAR_HEIGHT: c_int = 71;
+    /// Distance between rows of a pitched texture at most, in bytes.
+    pub const MAXIMUM_TEXTURE2D_LINEAR_PITCH: c_int = 72;
+    /// Compute capability, in front of the dot.
+    pub const COMPUTE_CAPABILITY_MAJOR: c_int = 75;
+    /// Compute capability, behind the dot.
+    pub const COMPUTE_CAPABILITY_MINOR: c_int = 76;
+    /// Shared memory of a block, in bytes, with opting in.
+    pub const MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: c_int = 97;
+    /// Whether `cuMemAllocAsync` and memory pools work.
+    pub const MEMORY_POOLS_SUPPORTED: c_int = 115;
+}
+
+/// Attributes for [`cuFuncGetAttribute`] and [`cuFuncSetAttribute`], by the
+/// names they have behind `CU_FUNC_ATTRIBUTE_`.
+pub mod function_attribute {
+    use std::ffi::c_int;
+    /// Threads of a block at most, given the registers the kernel needs.
+    pub const MAX_THREADS_PER_BLOCK: c_int = 0;
+    /// Static shared memory, in bytes.
+    pub const SHARED_SIZE_BYTES: c_int = 1;
+    /// Local memory of a thread, in bytes.
+    pub const LOCAL_SIZE_BYTES: c_int = 3;
+    /// Registers of a thread.
+    pub const NUM_REGS: c_int = 4;
+    /// Dynamic shared memory that launches may ask for, in bytes. Can be set.
+    pub const MAX_DYNAMIC_SHARED_SIZE_BYTES: c_int = 8;
+    /// Share of the cache to use as shared memory, in percent. Can be set.
+    pub const PREFERRED_SHARED_MEMORY_CARVEOUT: c_int = 9;
+    /// Whether clusters beyond 8 blocks are allowed. Can be set.
+    pub const NON_PORTABLE_CLUSTER_SIZE_ALLOWED: c_int = 14;
+}
+
+/// Options for [`cuModuleLoadDataEx`], by the names they have behind `CU_JIT_`.
+pub mod jit_option {
+    use std::ffi::c_uint;
+    /// Buffer for what the compiler has to say.
+    pub const INFO_LOG_BUFFER: c_uint = 3;
+    /// Its size in bytes; afterwards, bytes written.
+    pub const INFO_LOG_BUFFER_SIZE_BYTES: c_uint = 4;
+    /// Buffer for what the compiler complains about.
+    pub const ERROR_LOG_BUFFER: c_uint = 5;
+    /// Its size in bytes; afterwards, bytes written.
+    pub const ERROR_LOG_BUFFER_SIZE_BYTES: c_uint = 6;
+    /// 0 to 4.
+    pub const OPTIMIZATION_LEVEL: c_uint = 7;
+    /// Whether line numbers are kept for profilers.
+    pub const GENERATE_LINE_INFO: c_uint = 13;
+}
+
+/// `CU_STREAM_NON_BLOCKING`: the stream does not wait for the legacy default stream.
+pub const STREAM_NON_BLOCKING: c_uint = 1;
+/// `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`: only this thread's calls may not disturb the capture.
+pub const STREAM_CAPTURE_MODE_THREAD_LOCAL: c_uint = 1;
+/// `CU_EVENT_DEFAULT`: events that measure time.
+pub const EVENT_DEFAULT: c_uint = 0;
+/// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`: bytes a pool keeps when it is synchronised; a `u64`.
+pub const MEMPOOL_RELEASE_THRESHOLD: c_uint = 4;
+/// `CU_MEM_ALLOCATION_TYPE_PINNED`.
+pub const MEM_ALLOCATION_TYPE_PINNED: c_uint = 1;
+/// `CU_MEM_LOCATION_TYPE_DEVICE`.
+pub const MEM_LOCATION_TYPE_DEVICE: c_uint = 1;
+/// `CU_MEMORYTYPE_HOST`.
+pub const MEMORYTYPE_HOST: c_uint = 1;
+/// `CU_MEMORYTYPE_DEVICE`.
+pub const MEMORYTYPE_DEVICE: c_uint = 2;
+/// `CU_RESOURCE_TYPE_PITCH2D`.
+pub const RESOURCE_TYPE_PITCH2D: c_uint = 3;
+/// `CU_AD_FORMAT_FLOAT`.
+pub const AD_FORMAT_FLOAT: c_uint = 32;
+/// `CU_TR_ADDRESS_MODE_CLAMP`: outside, the nearest element.
+pub const TR_ADDRESS_MODE_CLAMP: c_uint = 1;
+/// `CU_TR_ADDRESS_MODE_BORDER`: outside, the border colour.
+pub const TR_ADDRESS_MODE_BORDER: c_uint = 3;
+/// `CU_TR_FILTER_MODE_POINT`: the element itself, no interpolation.
+pub const TR_FILTER_MODE_POINT: c_uint = 0;
+/// `CU_LAUNCH_ATTRIBUTE_COOPERATIVE`: the grid may synchronise as a whole.
+pub const LAUNCH_ATTRIBUTE_COOPERATIVE: c_uint = 2;
+/// `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`: blocks of a cluster, three `u32`.
+pub const LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: c_uint = 4;
+
+/// What a memory pool is made of.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct CUmemPoolProps {
+    /// [`MEM_ALLOCATION_TYPE_PINNED`].
+    pub allocType: c_uint,
+    /// How it may be exported; 0: not at all.
+    pub handleTypes: c_uint,
+    /// [`MEM_LOCATION_TYPE_DEVICE`].
+    pub locationType: c_uint,
+    /// The device's number.
+    pub locationId: c_int,
+    /// Null.
+    pub win32SecurityAttributes: *mut c_void,
+    /// Zeros, which mean the defaults of what newer drivers keep there.
+    pub reserved: [u8; 64],
+}
+
+/// A copy of rows.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct CUDA_MEMCPY2D {
+    /// First byte of each row.
+    pub srcXInBytes: usize,
+    /// First row.
+    pub srcY: usize,
+    /// [`MEMORYTYPE_HOST`] or [`MEMORYTYPE_DEVICE`].
+    pub srcMemoryType: c_uint,
+    /// Where, for host memory.
+    pub srcHost: *const c_void,
+    /// Where, for device memory.
+    pub srcDevice: CUdeviceptr,
+    /// Null.
+    pub srcArray: *mut c_void,
+    /// Bytes from row to row.
+    pub srcPitch: usize,
+    /// First byte of each row.
+    pub dstXInBytes: usize,
+    /// First row.
+    pub dstY: usize,
+    /// [`MEMORYTYPE_HOST`] or [`MEMORYTYPE_DEVICE`].
+    pub dstMemoryType: c_uint,
+    /// Where, for host memory.
+    pub dstHost: *mut c_void,
+    /// Where, for device memory.
+    pub dstDevice: CUdeviceptr,
+    /// Null.
+    pub dstArray: *mut c_void,
+    /// Bytes from row to row.
+    pub dstPitch: usize,
+    /// Bytes of a row that are copied.
+    pub WidthInBytes: usize,
+    /// Rows that are copied.
+    pub Height: usize,
+}
+
+/// What a texture reads, for pitched memory only: the other kinds of resource
+/// are smaller and share the space.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct CUDA_RESOURCE_DESC {
+    /// [`RESOURCE_TYPE_PITCH2D`].
+    pub resType: c_uint,
+    /// The rows.
+    pub pitch2D: CUDA_RESOURCE_DESC_pitch2D,
+    /// 0.
+    pub flags: c_uint,
+}
+
+/// Rows of elements in linear memory.
+///
+/// The size is that of the union it stands for in `cuda.h`, 128 bytes.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct CUDA_RESOURCE_DESC_pitch2D {
+    /// First element.
+    pub devPtr: CUdeviceptr,
+    /// [`AD_FORMAT_FLOAT`].
+    pub format: c_uint,
+    /// Channels of an element.
+    pub numChannels: c_uint,
+    /// Elements of a row.
+    pub width: usize,
+    /// Rows.
+    pub height: usize,
+    /// Bytes from row to row.
+    pub pitchInBytes: usize,
+    /// Zeros: the rest of the union.
+    pub reserved: [u64; 11],
+}
+
+/// How a texture reads.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct CUDA_TEXTURE_DESC {
+    /// [`TR_ADDRESS_MODE_CLAMP`] or [`TR_ADDRESS_MODE_BORDER`], per axis.
+    pub addressMode: [c_uint; 3],
+    /// [`TR_FILTER_MODE_POINT`].
+    pub filterMode: c_uint,
+    /// 0: coordinates count elements, elements are returned as they are.
+    pub flags: c_uint,
+    /// 0.
+    pub maxAnisotropy: c_uint,
+    /// 0.
+    pub mipmapFilterMode: c_uint,
+    /// 0.
+    pub mipmapLevelBias: f32,
+    /// 0.
+    pub minMipmapLevelClamp: f32,
+    /// 0.
+    pub maxMipmapLevelClamp: f32,
+    /// What is outside, with [`TR_ADDRESS_MODE_BORDER`].
+    pub borderColor: [f32; 4],
+    /// Zeros.
+    pub reserved: [c_int; 12],
+}
+
+/// An option of [`cuLaunchKernelEx`].
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct CUlaunchAttribute {
+    /// [`LAUNCH_ATTRIBUTE_COOPERATIVE`], [`LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`].
+    pub id: c_uint,
+    /// Zeros.
+    pub pad: [u8; 4],
+    /// The value, in the first words; the rest zeros.
+    pub value: [u64; 8],
+}
+
+/// The geometry of [`cuLaunchKernelEx`].
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct CUlaunchConfig {
+    /// Blocks along x.
+    pub gridDimX: c_uint,
+    /// Blocks along y.
+    pub gridDimY: c_uint,
+    /// Blocks along z.
+    pub gridDimZ: c_uint,
+    /// Threads of a block along x.
+    pub blockDimX: c_uint,
+    /// Threads of a block along y.
+    pub blockDimY: c_uint,
+    /// Threads of a block along z.
+    pub blockDimZ: c_uint,
+    /// Dynamic shared memory of a block, in bytes.
+    pub sharedMemBytes: c_uint,
+    /// Where it is queued.
+    pub hStream: CUstream,
+    /// `numAttrs` options.
+    pub attrs: *mut CUlaunchAttribute,
+    /// How many there are.
+    pub numAttrs: c_uint,
+}
+
+macro_rules! functions {
+    ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),* $(,)?);)*) => {
+        #[allow(non_upper_case_globals, reason = "a slot is called as its function")]
+        mod slots {
+            $(pub(super) static $name: super::Slot = super::Slot::new(std::ptr::null_mut());)*
+        }
+
+        /// The functions, for the loader to fill in.
+        pub(crate) fn entries() -> Vec<Entry> {
+            vec![$(Entry {
+                name: const {
+                    match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                        Ok(name) => name,
+                        Err(_) => unreachable!(),
+                    }
+                },
+                slot: &slots::$name,
+                missing: std::ptr::null_mut(),
+            },)*]
+        }
+
+        /// Every function of this module, by name.
+        pub const FUNCTIONS: &[&str] = &[$(stringify!($name)),*];
+
+        $(
+            $(#[$doc])*
+            ///
+            /// # Safety
+            ///
+            /// As the driver's documentation demands of this function: pointers
+            /// point to what it reads and writes, handles are alive.
+            pub unsafe fn $name($($argument: $type),*) -> CUresult {
+                let address = slots::$name.load(Ordering::Acquire);
+                if address.is_null() {
+                    return unavailable();
+                }
+                // SAFETY: the address is that of the driver's function of this
+                // name, and the type is what `cuda.h` declares it with; the
+                // result code is any number, and so is `CUresult`.
+                let function = unsafe {
+                    std::mem::transmute::<
+                        *mut c_void,
+                        unsafe extern "C" fn($($type),*) -> CUresult,
+                    >(address)
+                };
+                // SAFETY: the caller's promise.
+                unsafe { function($($argument),*) }
+            }
+        )*
+    };
+}
+
+/// Why a slot is empty.
+fn unavailable() -> CUresult {
+    // Every driver has this one, so an empty slot means that none is loaded.
+    if slots::cuGetErrorName.load(Ordering::Acquire).is_null() {
+        CUresult::NOT_INITIALIZED
+    } else {
+        CUresult::SYMBOL_MISSING
+    }
+}
+
+/// Whether the driver is loaded and has `function`, one of [`FUNCTIONS`].
+#[must_use]
+pub fn has(function: &str) -> bool {
+    entries().iter().any(|entry| {
+        entry.name.to_bytes() == function.as_bytes()
+            && !entry.slot.load(Ordering::Acquire).is_null()
+    })
+}
+
+functions! {
+    /// The name of a code.
+    fn cuGetErrorName(error: CUresult, pStr: *mut *const c_char);
+    /// The description of a code.
+    fn cuGetErrorString(error: CUresult, pStr: *mut *const c_char);
+    /// Initialises the driver. Does not load it: see [`load`](crate::load).
+    fn cuInit(flags: c_uint);
+    /// The CUDA version the driver supports, as 1000 × major + 10 × minor.
+    fn cuDriverGetVersion(driverVersion: *mut c_int);
+    /// One of [`device_attribute`].
+    fn cuDeviceGetAttribute(pi: *mut c_int, attrib: c_int, dev: CUdevice);
+
+    /// The calling thread's current context.
+    fn cuCtxGetCurrent(pctx: *mut CUcontext);
+    /// Makes a context current, above the present one.
+    fn cuCtxPushCurrent_v2(ctx: CUcontext);
+    /// Makes the context below current again.
+    fn cuCtxPopCurrent_v2(pctx: *mut CUcontext);
+
+    /// Free and total memory of the current context's device, in bytes.
+    fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize);
+    /// Allocates device memory; waits for the device.
+    fn cuMemAlloc_v2(dptr: *mut CUdeviceptr, bytesize: usize);
+    /// Frees device memory; waits for the device.
+    fn cuMemFree_v2(dptr: CUdeviceptr);
+    /// Makes a memory pool.
+    fn cuMemPoolCreate(pool: *mut CUmemoryPool, poolProps: *const CUmemPoolProps);
+    /// Destroys a memory pool, once all its memory has been freed.
+    fn cuMemPoolDestroy(pool: CUmemoryPool);
+    /// Sets an attribute of a memory pool.
+    fn cuMemPoolSetAttribute(pool: CUmemoryPool, attr: c_uint, value: *mut c_void);
+    /// Gives memory that a pool does not use back to the device.
+    fn cuMemPoolTrimTo(pool: CUmemoryPool, minBytesToKeep: usize);
+    /// Allocates device memory from a pool, in stream order.
+    fn cuMemAllocFromPoolAsync(
+        dptr: *mut CUdeviceptr,
+        bytesize: usize,
+        pool: CUmemoryPool,
+        hStream: CUstream,
+    );
+    /// Frees device memory in stream order.
+    fn cuMemFreeAsync(dptr: CUdeviceptr, hStream: CUstream);
+    /// Copies from the host to the device.
+    fn cuMemcpyHtoDAsync_v2(
+        dstDevice: CUdeviceptr,
+        srcHost: *const c_void,
+        ByteCount: usize,
+        hStream: CUstream,
+    );
+    /// Copies from the device to the host.
+    fn cuMemcpyDtoHAsync_v2(
+        dstHost: *mut c_void,
+        srcDevice: CUdeviceptr,
+        ByteCount: usize,
+        hStream: CUstream,
+    );
+    /// Copies on the device.
+    fn cuMemcpyDtoDAsync_v2(
+        dstDevice: CUdeviceptr,
+        srcDevice: CUdeviceptr,
+        ByteCount: usize,
+        hStream: CUstream,
+    );
+    /// Copies rows.
+    fn cuMemcpy2DAsync_v2(pCopy: *const CUDA_MEMCPY2D, hStream: CUstream);
+    /// Fills with a byte.
+    fn cuMemsetD8Async(dstDevice: CUdeviceptr, uc: u8, N: usize, hStream: CUstream);
+    /// Fills with a 32-bit word.
+    fn cuMemsetD32Async(dstDevice: CUdeviceptr, ui: c_uint, N: usize, hStream: CUstream);
+
+    /// Loads a module; PTX is compiled, with options from [`jit_option`].
+    fn cuModuleLoadDataEx(
+        module: *mut CUmodule,
+        image: *const c_void,
+        numOptions: c_uint,
+        options: *mut c_uint,
+        optionValues: *mut *mut c_void,
+    );
+    /// Unloads a module.
+    fn cuModuleUnload(hmod: CUmodule);
+    /// A kernel of a module, by name.
+    fn cuModuleGetFunction(hfunc: *mut CUfunction, hmod: CUmodule, name: *const c_char);
+    /// A global of a module, by name: address and bytes.
+    fn cuModuleGetGlobal_v2(
+        dptr: *mut CUdeviceptr,
+        bytes: *mut usize,
+        hmod: CUmodule,
+        name: *const c_char,
+    );
+
+    /// One of [`function_attribute`].
+    fn cuFuncGetAttribute(pi: *mut c_int, attrib: c_int, hfunc: CUfunction);
+    /// Sets one of [`function_attribute`].
+    fn cuFuncSetAttribute(hfunc: CUfunction, attrib: c_int, value: c_int);
+    /// How many blocks of a kernel fit on a multiprocessor.
+    fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        numBlocks: *mut c_int,
+        func: CUfunction,
+        blockSize: c_int,
+        dynamicSMemSize: usize,
+    );
+    /// How many clusters of a launch fit on the device. CUDA 11.8.
+    fn cuOccupancyMaxActiveClusters(
+        numClusters: *mut c_int,
+        func: CUfunction,
+        config: *const CUlaunchConfig,
+    );
+    /// Launches a kernel.
+    fn cuLaunchKernel(
+        f: CUfunction,
+        gridDimX: c_uint,
+        gridDimY: c_uint,
+        gridDimZ: c_uint,
+        blockDimX: c_uint,
+        blockDimY: c_uint,
+        blockDimZ: c_uint,
+        sharedMemBytes: c_uint,
+        hStream: CUstream,
+        kernelParams: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    );
+    /// Launches a kernel with options, such as clusters. CUDA 11.8.
+    fn cuLaunchKernelEx(
+        config: *const CUlaunchConfig,
+        f: CUfunction,
+        kernelParams: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    );
+
+    /// Makes a stream.
+    fn cuStreamCreate(phStream: *mut CUstream, Flags: c_uint);
+    /// Destroys a stream, once its work is done.
+    fn cuStreamDestroy_v2(hStream: CUstream);
+    /// Waits for the work of a stream.
+    fn cuStreamSynchronize(hStream: CUstream);
+    /// Makes a stream wait for an event.
+    fn cuStreamWaitEvent(hStream: CUstream, hEvent: CUevent, Flags: c_uint);
+    /// Starts recording a stream's work instead of doing it.
+    fn cuStreamBeginCapture_v2(hStream: CUstream, mode: c_uint);
+    /// Ends recording, with a graph.
+    fn cuStreamEndCapture(hStream: CUstream, phGraph: *mut CUgraph);
+    /// Makes a graph ready to run. CUDA 11.4.
+    fn cuGraphInstantiateWithFlags(
+        phGraphExec: *mut CUgraphExec,
+        hGraph: CUgraph,
+        flags: c_ulonglong,
+    );
+    /// Queues the work of a graph.
+    fn cuGraphLaunch(hGraphExec: CUgraphExec, hStream: CUstream);
+    /// Destroys a graph.
+    fn cuGraphDestroy(hGraph: CUgraph);
+    /// Destroys what [`cuGraphInstantiateWithFlags`] made.
+    fn cuGraphExecDestroy(hGraphExec: CUgraphExec);
+
+    /// Makes an event.
+    fn cuEventCreate(phEvent: *mut CUevent, Flags: c_uint);
+    /// Destroys an event.
+    fn cuEventDestroy_v2(hEvent: CUevent);
+    /// Puts an event behind the work of a stream.
+    fn cuEventRecord(hEvent: CUevent, hStream: CUstream);
+    /// Waits for an event.
+    fn cuEventSynchronize(hEvent: CUevent);
+    /// Milliseconds between two events.
+    fn cuEventElapsedTime(pMilliseconds: *mut f32, hStart: CUevent, hEnd: CUevent);
+
+    /// Makes a texture.
+    fn cuTexObjectCreate(
+        pTexObject: *mut CUtexObject,
+        pResDesc: *const CUDA_RESOURCE_DESC,
+        pTexDesc: *const CUDA_TEXTURE_DESC,
+        pResViewDesc: *const c_void,
+    );
+    /// Destroys a texture.
+    fn cuTexObjectDestroy(texObject: CUtexObject);
+}
+
+// The driver reads these, so their layouts must be those of `cuda.h`; cust has
+// them from a translation of the header.
+const _: () = {
+    use cust::sys as header;
+    assert!(size_of::<CUmemPoolProps>() == size_of::<header::CUmemPoolProps>());
+    assert!(size_of::<CUDA_MEMCPY2D>() == size_of::<header::CUDA_MEMCPY2D>());
+    assert!(size_of::<CUDA_RESOURCE_DESC>() == size_of::<header::CUDA_RESOURCE_DESC>());
+    assert!(size_of::<CUDA_TEXTURE_DESC>() == size_of::<header::CUDA_TEXTURE_DESC>());
+    assert!(std::mem::offset_of!(CUDA_RESOURCE_DESC, pitch2D) == 8);
+    assert!(std::mem::offset_of!(CUDA_RESOURCE_DESC, flags) == 136);
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_code_is_described_without_a_driver() {
+        assert_eq!(
+            CUresult::SYMBOL_MISSING.to_string(),
+            "SYMBOL_MISSING (1280245761): \
+             the installed CUDA driver does not have this function"
+        );
+    }
+
+    #[test]
+    fn only_success_is_ok() {
+        assert_eq!(CUresult::SUCCESS.into_result(), Ok(()));
+        let unknown = CUresult(12_345);
+        assert_eq!(unknown.into_result(), Err(unknown));
+    }
+
+    #[test]
+    fn layouts_of_newer_types_are_those_of_the_header() {
+        // cuda.h 12: 64-byte value at 8; seven words, a pointer, a pointer, a word.
+        assert_eq!(size_of::<CUlaunchAttribute>(), 72);
+        assert_eq!(std::mem::offset_of!(CUlaunchAttribute, value), 8);
+        assert_eq!(std::mem::offset_of!(CUlaunchConfig, hStream), 32);
+        assert_eq!(std::mem::offset_of!(CUlaunchConfig, attrs), 40);
+        assert_eq!(std::mem::offset_of!(CUlaunchConfig, numAttrs), 48);
+        assert_eq!(size_of::<CUlaunchConfig>(), 56);
+    }
+}
