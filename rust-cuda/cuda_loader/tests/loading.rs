@@ -198,7 +198,7 @@ fn passed_on_arguments() {
         cust::sys::cuOccupancyMaxPotentialBlockSize(
             &raw mut grid,
             &raw mut block,
-            1 as *mut _,
+            std::ptr::without_provenance_mut(1),
             std::mem::transmute::<usize, cust::sys::CUoccupancyB2DSize>(2),
             3,
             4,
@@ -212,7 +212,7 @@ fn passed_on_arguments() {
     // SAFETY: the fake driver writes through the last two pointers only.
     let code = unsafe {
         cust::sys::cuLaunchKernel(
-            1 as *mut _,
+            std::ptr::without_provenance_mut(1),
             2,
             3,
             4,
@@ -220,7 +220,7 @@ fn passed_on_arguments() {
             6,
             7,
             8,
-            9 as *mut _,
+            std::ptr::without_provenance_mut(9),
             &raw mut first,
             &raw mut second,
         )
@@ -235,7 +235,7 @@ fn passed_on_arguments() {
     // SAFETY: as above.
     let code = unsafe {
         sys::cuLaunchKernel(
-            CUfunction(1 as *mut _),
+            CUfunction(std::ptr::without_provenance_mut(1)),
             2,
             3,
             4,
@@ -243,7 +243,7 @@ fn passed_on_arguments() {
             6,
             7,
             8,
-            CUstream(9 as *mut _),
+            CUstream(std::ptr::without_provenance_mut(9)),
             &raw mut first,
             &raw mut second,
         )
