@@ -1,0 +1,641 @@
+//! derivative3d: the CPU port and the six textbook kernels on every device.
+
+use approx::assert_relative_eq;
+use halo_gpu::derivative3d::{Axis, Boundary, Derivative3d, RADIUS, Variant, WEIGHTS, problem};
+use halo_gpu::{Buffer, Device, DeviceKind, Error, LaunchAxis, Shape3};
+use halo_tests::{assert_same_bits, devices, for_each, kernel_devices, ptx, rng, uniform};
+
+const BOUNDARIES: [Boundary; 2] = [Boundary::Periodic, Boundary::PeriodicWithEndpoint];
+
+/// What computes a derivative along an axis.
+#[derive(Debug, Clone, Copy)]
+enum Implementation {
+    /// `Derivative3d::apply`: the CPU port, or the kernel the library picks.
+    Default,
+    Kernel(Variant),
+}
+
+impl Implementation {
+    /// All there are for `axis` on `device` and `shape`.
+    fn all(device: &Device, axis: Axis, shape: Shape3, boundary: Boundary) -> Vec<Self> {
+        let mut all: Vec<Self> = Variant::ALL
+            .into_iter()
+            .filter(|variant| {
+                device.kind() != DeviceKind::Cpu
+                    && variant.axis() == axis
+                    && variant.check(shape, boundary).is_ok()
+            })
+            .map(Self::Kernel)
+            .collect();
+        if device.kind() == DeviceKind::Cpu || !all.is_empty() {
+            all.push(Self::Default);
+        }
+        all
+    }
+
+    /// Runs it on buffers whose output was poisoned with NaN.
+    fn run(self, device: &Device, plan: &Derivative3d, axis: Axis, f: &[f32]) -> Vec<f32> {
+        let input = device.upload(f).unwrap();
+        let mut output = device.alloc_filled(f.len(), f32::NAN).unwrap();
+        match self {
+            Self::Default => plan.apply(axis, &input, &mut output).unwrap(),
+            Self::Kernel(variant) => plan.apply_with(variant, &input, &mut output).unwrap(),
+        }
+        assert_same_bits(&input.to_vec().unwrap(), f, |i| {
+            format!("input {i}, which was written")
+        });
+        output.to_vec().unwrap()
+    }
+}
+
+/// Runs `check` for every implementation along every axis on every device.
+fn for_each_implementation(
+    what: &str,
+    shape: Shape3,
+    mut check: impl FnMut(&Device, Implementation, &Derivative3d, Axis),
+) {
+    let mut cases = Vec::new();
+    for device in devices() {
+        for boundary in BOUNDARIES {
+            for axis in Axis::ALL {
+                for implementation in Implementation::all(&device, axis, shape, boundary) {
+                    cases.push((device.clone(), boundary, axis, implementation));
+                }
+            }
+        }
+    }
+    // The CPU port and, on each device with kernels, two of them and the default.
+    let kernels = kernel_devices().len();
+    assert_eq!(
+        cases.len(),
+        BOUNDARIES.len() * 3 * (1 + 3 * kernels),
+        "{shape} suits all kernels"
+    );
+    let named = cases
+        .into_iter()
+        .map(|(device, boundary, axis, implementation)| {
+            (device.name(), device, boundary, axis, implementation)
+        });
+    for_each(
+        what,
+        named,
+        |(_, device, boundary, axis, implementation)| {
+            let plan = Derivative3d::unit_period(shape, boundary).unwrap();
+            check(&device, implementation, &plan, axis);
+        },
+    );
+}
+
+/// The point (i, j, k) of an element.
+fn point(shape: Shape3, index: usize) -> String {
+    let (row, i) = (index / shape.nx, index % shape.nx);
+    format!("({i}, {}, {})", row % shape.ny, row / shape.ny)
+}
+
+/// The stored points that point `p` of `n` sees `m` to its right and to its left,
+/// straight from the definition: walk one point at a time.
+fn neighbours(p: usize, m: usize, n: usize, boundary: Boundary) -> (usize, usize) {
+    let (first, last) = (0, n - 1);
+    let (mut right, mut left) = (p, p);
+    for _ in 0..m {
+        right = match (right == last, boundary) {
+            // The point after the last is point 0, or, where the last point is
+            // point 0, the one after that.
+            (true, Boundary::Periodic) => first,
+            (true, _) => first + 1,
+            (false, _) => right + 1,
+        };
+        left = match (left == first, boundary) {
+            (true, Boundary::Periodic) => last,
+            (true, _) => last - 1,
+            (false, _) => left - 1,
+        };
+    }
+    (right, left)
+}
+
+/// The derivative by definition, in f64, one point at a time.
+fn oracle(plan: &Derivative3d, axis: Axis, f: &[f32]) -> Vec<f64> {
+    let shape = plan.shape();
+    let (n, stride) = (axis.extent(shape), axis.stride(shape));
+    (0..f.len())
+        .map(|index| {
+            let p = index / stride % n;
+            let at = |q: usize| f64::from(f[index - p * stride + q * stride]);
+            (1..=RADIUS)
+                .map(|m| {
+                    let (right, left) = neighbours(p, m, n, plan.boundary());
+                    WEIGHTS[m - 1] / plan.spacing()[axis.index()] * (at(right) - at(left))
+                })
+                .sum()
+        })
+        .collect()
+}
+
+/// Half the sum of the sizes of the terms that the oracle adds, times the
+/// roundings of each: weight, difference, product and four sums.
+fn rounding_bound(plan: &Derivative3d, axis: Axis, largest: f64) -> f64 {
+    let weights: f64 = WEIGHTS.iter().map(|weight| weight.abs()).sum();
+    let terms = 2.0 * largest * weights / plan.spacing()[axis.index()];
+    7.0 * terms * f64::from(f32::EPSILON) / 2.0
+}
+
+#[test]
+fn an_impulse_gives_back_the_weights() {
+    // One point of 1 in a field of 0, at every place along the axis: the
+    // derivative at the neighbours m points away is ∓ the weight of m, exactly,
+    // and 0 elsewhere. At the ends this is the seam of either convention.
+    let shape = Shape3::new(32, 32, 32);
+    for_each_implementation("impulse", shape, |device, implementation, plan, axis| {
+        let (n, stride) = (axis.extent(shape), axis.stride(shape));
+        let unit = Derivative3d::new(shape, plan.boundary(), [1.0; 3]).unwrap();
+        // A pencil off the corner, and a few places along it; the CPU and the
+        // GPU can afford all of them.
+        let corner = (shape.points().unwrap() - 1) / 2 / (stride * n) * (stride * n) + stride / 3;
+        let places: Vec<usize> = if device.kind() == DeviceKind::Emulator {
+            vec![0, 3, 17, n - 4, n - 1]
+        } else {
+            (0..n).collect()
+        };
+        for place in places {
+            let mut f = vec![0.0; shape.points().unwrap()];
+            f[corner + place * stride] = 1.0;
+            let expected: Vec<f32> = (0..f.len())
+                .map(|index| {
+                    let p = index / stride % n;
+                    if index - p * stride != corner {
+                        return 0.0;
+                    }
+                    let mut sum = 0.0_f32;
+                    for m in 1..=RADIUS {
+                        let (right, left) = neighbours(p, m, n, plan.boundary());
+                        sum += WEIGHTS[m - 1] as f32
+                            * (f32::from(right == place) - f32::from(left == place));
+                    }
+                    sum
+                })
+                .collect();
+            let df = implementation.run(device, &unit, axis, &f);
+            // -0.0 equals 0.0 here: the sign of a zero is the order's affair.
+            for (index, (got, expected)) in df.iter().zip(&expected).enumerate() {
+                assert!(
+                    got == expected,
+                    "{}: {got}, not {expected}",
+                    point(shape, index)
+                );
+            }
+        }
+    });
+}
+
+#[test]
+fn the_textbook_problem_is_solved() {
+    let shape = Shape3::cube(64);
+    for_each_implementation(
+        "textbook problem",
+        shape,
+        |device, implementation, plan, axis| {
+            let f = problem::cosine(shape, axis, plan.boundary()).unwrap();
+            let df = implementation.run(device, plan, axis, f.as_slice());
+            let errors = problem::errors(plan, axis, &df);
+            let bounds = problem::error_bounds(plan, axis);
+            assert!(
+                errors.within(bounds.rms, bounds.max),
+                "{errors:?} exceeds {bounds:?}"
+            );
+            if plan.boundary() == Boundary::PeriodicWithEndpoint {
+                // Published for this problem: 7.277675e-06 and 2.861023e-05.
+                assert_relative_eq!(errors.rms, 7.28e-6, max_relative = 0.05);
+                assert_relative_eq!(errors.max, 2.86e-5, max_relative = 0.05);
+            }
+        },
+    );
+}
+
+#[test]
+fn a_constant_has_no_derivative() {
+    let shape = Shape3::new(64, 32, 32);
+    for_each_implementation("constant", shape, |device, implementation, plan, axis| {
+        let f = vec![0.7; shape.points().unwrap()];
+        let df = implementation.run(device, plan, axis, &f);
+        assert!(df.iter().all(|&value| value == 0.0));
+    });
+}
+
+#[test]
+fn the_cpu_port_matches_the_definition_at_any_size() {
+    let mut rng = rng();
+    let device = Device::cpu();
+    let shapes = [
+        (5, 5, 5),
+        (5, 6, 7),
+        (7, 5, 6),
+        (6, 7, 5),
+        (8, 9, 10),
+        (9, 8, 31),
+        (31, 5, 6),
+        (33, 17, 9),
+        (64, 5, 11),
+        (1, 5, 1),
+        (5, 1, 1),
+        (1, 1, 5),
+        (101, 1, 6),
+        (13, 257, 5),
+    ];
+    let mut cases = Vec::new();
+    for (nx, ny, nz) in shapes {
+        for boundary in BOUNDARIES {
+            for axis in Axis::ALL {
+                if axis.extent(Shape3::new(nx, ny, nz)) >= boundary.min_extent() {
+                    cases.push((Shape3::new(nx, ny, nz), boundary, axis));
+                }
+            }
+        }
+    }
+    for_each(
+        "cpu port against the definition",
+        cases,
+        |(shape, boundary, axis)| {
+            let plan = Derivative3d::new(shape, boundary, [0.3, 0.01, 7.0]).unwrap();
+            let f = uniform(&mut rng, shape.points().unwrap());
+            let df = Implementation::Default.run(&device, &plan, axis, &f);
+            let bound = rounding_bound(&plan, axis, 1.0);
+            for (index, (&got, expected)) in df.iter().zip(oracle(&plan, axis, &f)).enumerate() {
+                let error = (f64::from(got) - expected).abs();
+                assert!(
+                    error <= bound,
+                    "{}: {got}, not {expected} ± {bound}",
+                    point(shape, index)
+                );
+            }
+        },
+    );
+}
+
+#[test]
+fn every_kernel_gives_the_bits_of_the_cpu_port() {
+    let mut rng = rng();
+    // Lengths of pencils around the radius, the tile and the block, and primes;
+    // across them as many pencils as one, two and three tiles.
+    let lengths = [
+        5, 6, 7, 8, 9, 11, 12, 16, 24, 31, 32, 33, 40, 61, 64, 96, 127, 128, 251, 255, 256,
+    ];
+    let mut cases = Vec::new();
+    for device in kernel_devices() {
+        for boundary in BOUNDARIES {
+            for variant in Variant::ALL {
+                for (nth, len) in lengths.into_iter().enumerate() {
+                    let side = variant.pencils() * (1 + nth % 3);
+                    let other = 1 + nth % 2;
+                    let shape = match variant.axis() {
+                        Axis::X => Shape3::new(len, side, other),
+                        Axis::Y => Shape3::new(side, len, other),
+                        Axis::Z => Shape3::new(side, other, len),
+                    };
+                    if variant.check(shape, boundary).is_ok() {
+                        cases.push((device.name(), device.clone(), boundary, variant, shape));
+                    }
+                }
+            }
+        }
+    }
+    let cpu = Device::cpu();
+    for_each(
+        "kernels against the cpu port",
+        cases,
+        |(_, device, boundary, variant, shape)| {
+            let plan = Derivative3d::new(shape, boundary, [0.3, 0.01, 7.0]).unwrap();
+            let f = uniform(&mut rng, shape.points().unwrap());
+            let expected = Implementation::Default.run(&cpu, &plan, variant.axis(), &f);
+            let got = Implementation::Kernel(variant).run(&device, &plan, variant.axis(), &f);
+            assert_same_bits(&got, &expected, |index| point(shape, index));
+        },
+    );
+}
+
+#[test]
+fn every_length_a_kernel_accepts_works_and_no_other_is_launched() {
+    // The rule of the documentation, stated once more.
+    let accepts = |variant: Variant, len: usize, side: usize, boundary: Boundary| {
+        let min = RADIUS + usize::from(boundary == Boundary::PeriodicWithEndpoint);
+        let points = if variant.axis() == Axis::X {
+            1
+        } else {
+            variant.pencils() / 4
+        };
+        len >= min && len <= 256 && len % points == 0 && side > 0 && side % variant.pencils() == 0
+    };
+    let mut cases = Vec::new();
+    for boundary in BOUNDARIES {
+        for variant in Variant::ALL {
+            for len in (0..=40).chain(250..=260) {
+                for side in [0, 1, 3, 4, 5, 31, 32, 33, 36, 64] {
+                    cases.push((variant, len, side, boundary));
+                }
+            }
+        }
+    }
+    for_each("tile rules", cases, |(variant, len, side, boundary)| {
+        let shape = match variant.axis() {
+            Axis::X => Shape3::new(len, side, 1),
+            Axis::Y => Shape3::new(side, len, 1),
+            Axis::Z => Shape3::new(side, 1, len),
+        };
+        assert_eq!(
+            variant.check(shape, boundary).is_ok(),
+            accepts(variant, len, side, boundary),
+            "{shape}"
+        );
+    });
+}
+
+#[test]
+fn sizes_that_do_not_fit_are_refused_by_name() {
+    fn refusal(variant: usize, shape: Shape3) -> String {
+        let boundary = Boundary::PeriodicWithEndpoint;
+        Variant::ALL[variant]
+            .check(shape, boundary)
+            .unwrap_err()
+            .to_string()
+    }
+    let cases = [
+        (
+            refusal(0, Shape3::new(64, 63, 1)),
+            "derivative3d_x_pencil4: ny is 63, but must be a positive multiple of 4 (the pencils of a tile)",
+        ),
+        (
+            refusal(3, Shape3::new(48, 64, 1)),
+            "derivative3d_y_pencil32: nx is 48, but must be a positive multiple of 32 (the pencils of a tile)",
+        ),
+        (
+            refusal(5, Shape3::new(32, 1, 60)),
+            "derivative3d_z_pencil32: nz is 60, but must be a multiple of 8 (the points of a thread)",
+        ),
+        (
+            refusal(1, Shape3::new(257, 32, 1)),
+            "derivative3d_x_pencil32: nx is 257, but must be between 5 and 256 (one block owns whole pencils)",
+        ),
+    ];
+    for_each("refusals", cases, |(got, expected)| {
+        assert_eq!(got, expected)
+    });
+}
+
+#[test]
+fn bad_input_is_refused_before_anything_runs() {
+    for_each(
+        "bad input",
+        devices().iter().map(Device::name).zip(devices()),
+        |(_, device)| {
+            let shape = Shape3::cube(32);
+            let plan = Derivative3d::unit_period(shape, Boundary::Periodic).unwrap();
+            let points = shape.points().unwrap();
+            let f = device.upload(&vec![1.0_f32; points]).unwrap();
+            let untouched =
+                |df: &Buffer<f32>| df.to_vec().unwrap().iter().all(|value| value.is_nan());
+
+            // Buffers of another length.
+            let mut short = device.alloc_filled(points - 1, f32::NAN).unwrap();
+            let error = plan.apply(Axis::X, &f, &mut short).unwrap_err();
+            assert!(
+                matches!(&error, Error::LengthMismatch { required, given, .. }
+                if (*required, *given) == (points, points - 1)),
+                "{error}"
+            );
+            assert!(untouched(&short));
+
+            // A buffer of another device.
+            let mut elsewhere = Device::cpu().alloc_filled(points, f32::NAN).unwrap();
+            let error = plan.apply(Axis::X, &f, &mut elsewhere).unwrap_err();
+            assert!(matches!(error, Error::DeviceMismatch { .. }), "{error}");
+            assert!(untouched(&elsewhere));
+
+            // Too few points for the stencil.
+            let thin = Shape3::new(32, 32, 4);
+            let plan = Derivative3d::unit_period(thin, Boundary::PeriodicWithEndpoint).unwrap();
+            let f = device.upload(&vec![1.0_f32; 4096]).unwrap();
+            let mut df = device.alloc_filled(4096, f32::NAN).unwrap();
+            let error = plan.apply(Axis::Z, &f, &mut df).unwrap_err();
+            assert!(
+                matches!(
+                    error,
+                    Error::InvalidSize {
+                        axis: "nz",
+                        given: 4,
+                        ..
+                    }
+                ),
+                "{error}"
+            );
+            assert!(untouched(&df));
+        },
+    );
+}
+
+#[test]
+fn the_cpu_launches_no_kernel() {
+    let device = Device::cpu();
+    let plan = Derivative3d::unit_period(Shape3::cube(32), Boundary::Periodic).unwrap();
+    let f = device.upload(&vec![1.0_f32; 32 * 32 * 32]).unwrap();
+    let mut df = f.try_clone().unwrap();
+    for_each("kernels on the cpu", Variant::ALL, |variant| {
+        let error = plan.apply_with(variant, &f, &mut df).unwrap_err();
+        assert!(
+            matches!(error, Error::NotLaunchable { kernel } if kernel == variant.name()),
+            "{error}"
+        );
+    });
+}
+
+#[test]
+fn more_planes_than_a_grid_has_rows_are_refused() {
+    for_each(
+        "planes",
+        kernel_devices()
+            .iter()
+            .map(Device::name)
+            .zip(kernel_devices()),
+        |(_, device)| {
+            let shape = Shape3::new(5, 4, 65_536);
+            let plan = Derivative3d::unit_period(shape, Boundary::Periodic).unwrap();
+            let f = device
+                .upload(&vec![1.0_f32; shape.points().unwrap()])
+                .unwrap();
+            let mut df = f.try_clone().unwrap();
+            let error = plan.apply(Axis::X, &f, &mut df).unwrap_err();
+            assert!(
+                matches!(
+                    error,
+                    Error::LaunchLimit {
+                        axis: LaunchAxis::GridY,
+                        given: 65_536,
+                        ..
+                    }
+                ),
+                "{error}"
+            );
+        },
+    );
+}
+
+#[test]
+fn parameters_without_meaning_are_refused() {
+    let shape = Shape3::cube(8);
+    let with_spacing = |h: f64| Derivative3d::new(shape, Boundary::Periodic, [1.0, h, 1.0]);
+    for_each(
+        "spacing",
+        [f64::NAN, f64::INFINITY, f64::NEG_INFINITY],
+        |h| {
+            let error = with_spacing(h).unwrap_err();
+            assert!(
+                matches!(
+                    error,
+                    Error::NonFinite {
+                        parameter: "spacing along y",
+                        ..
+                    }
+                ),
+                "{error}"
+            );
+        },
+    );
+    for_each("spacing", [0.0, -0.0, -1.0, 1e-39, 1e300], |h| {
+        let error = with_spacing(h).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                Error::InvalidParameter {
+                    parameter: "spacing along y",
+                    ..
+                }
+            ),
+            "{error}"
+        );
+    });
+    for_each(
+        "extents",
+        [(0, 8, 8), (8, 0, 8), (8, 8, 0)],
+        |(nx, ny, nz)| {
+            let error = Derivative3d::new(Shape3::new(nx, ny, nz), Boundary::Periodic, [1.0; 3])
+                .unwrap_err();
+            assert!(
+                matches!(error, Error::InvalidSize { given: 0, .. }),
+                "{error}"
+            );
+        },
+    );
+    let huge = Shape3::new(usize::MAX / 2, 3, 1);
+    let error = Derivative3d::new(huge, Boundary::Periodic, [1.0; 3]).unwrap_err();
+    assert!(matches!(error, Error::IndexOverflow { .. }), "{error}");
+    // One point, stored twice, has no period.
+    let error = Derivative3d::unit_period(Shape3::new(8, 1, 8), Boundary::PeriodicWithEndpoint)
+        .unwrap_err();
+    assert!(
+        matches!(
+            error,
+            Error::InvalidSize {
+                axis: "ny",
+                given: 1,
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn two_grids_do_not_see_each_others_weights() {
+    // The weights are one array in constant memory; plans that take turns, and
+    // threads that launch at the same time, must each get their own.
+    let shape = Shape3::cube(32);
+    let f = problem::cosine(shape, Axis::X, Boundary::Periodic).unwrap();
+    for_each(
+        "weights",
+        devices().iter().map(Device::name).zip(devices()),
+        |(_, device)| {
+            std::thread::scope(|scope| {
+                for thread in 1..=3_u32 {
+                    let (device, f) = (device.clone(), &f);
+                    scope.spawn(move || {
+                        let plan =
+                            |h: f64| Derivative3d::new(shape, Boundary::Periodic, [h; 3]).unwrap();
+                        let input = device.upload(f.as_slice()).unwrap();
+                        let mut unit = device.alloc_filled(f.as_slice().len(), f32::NAN).unwrap();
+                        let mut scaled = device.alloc_filled(f.as_slice().len(), f32::NAN).unwrap();
+                        // A power of two: dividing by it is exact.
+                        let h = f64::from(thread).exp2();
+                        for _ in 0..3 {
+                            plan(1.0).apply(Axis::X, &input, &mut unit).unwrap();
+                            plan(h).apply(Axis::X, &input, &mut scaled).unwrap();
+                            let expected: Vec<f32> = unit
+                                .to_vec()
+                                .unwrap()
+                                .iter()
+                                .map(|value| value / h as f32)
+                                .collect();
+                            assert_same_bits(&scaled.to_vec().unwrap(), &expected, |i| {
+                                point(shape, i)
+                            });
+                        }
+                    });
+                }
+            });
+        },
+    );
+}
+
+#[test]
+fn ptx_facts() {
+    let kernels = ptx::TARGETS
+        .into_iter()
+        .flat_map(|target| Variant::ALL.map(|variant| (target, variant)));
+    for_each("ptx", kernels, |(target, variant)| {
+        let text = ptx::text(target);
+        let body = ptx::entry(&text, variant.name());
+        // Load, barrier, fill the halo, barrier, compute.
+        assert_eq!(
+            ptx::count(&body, "bar.sync") + ptx::count(&body, "barrier.sync"),
+            2,
+            "barriers"
+        );
+        // The tile is shared memory, the weights are constant memory, the field
+        // is global memory, and the compiler knows all three.
+        assert_eq!(
+            ptx::count(&body, "ld.f32") + ptx::count(&body, "ld.b32"),
+            0,
+            "generic loads"
+        );
+        assert_eq!(
+            ptx::count(&body, "st.f32") + ptx::count(&body, "st.b32"),
+            0,
+            "generic stores"
+        );
+        let points = variant.pencils() / 4;
+        assert_eq!(
+            ptx::count(&body, "ld.global"),
+            points,
+            "one load of f per point"
+        );
+        assert_eq!(
+            ptx::count(&body, "st.global"),
+            points,
+            "one store of df per point"
+        );
+        assert!(
+            ptx::count(&body, "ld.shared") >= 8 * points,
+            "eight neighbours per point"
+        );
+        assert!(ptx::count(&body, "ld.const") >= 1, "weights");
+        // 4 differences, 1 product, 3 fused multiply-adds per point.
+        assert_eq!(
+            ptx::count(&body, "sub.rn.f32") + ptx::count(&body, "sub.f32"),
+            4 * points
+        );
+        assert_eq!(ptx::count(&body, "fma.rn.f32"), 3 * points);
+        assert_eq!(
+            ptx::count(&body, "ld.local") + ptx::count(&body, "st.local"),
+            0,
+            "local memory"
+        );
+    });
+}

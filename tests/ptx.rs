@@ -1,0 +1,65 @@
+//! Facts about the committed PTX, read as text.
+//!
+//! A few facts per kernel, never whole listings: which state spaces it loads
+//! from and stores to, how many barriers it has, whether it multiplies and adds
+//! in one instruction.
+
+use std::path::PathBuf;
+
+/// The targets for which PTX is committed.
+pub const TARGETS: [&str; 2] = ["sm_75", "sm_90"];
+
+/// The committed PTX for `target`.
+///
+/// # Panics
+///
+/// If there is none.
+#[must_use]
+pub fn text(target: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../host/ptx")
+        .join(format!("halo_{target}.ptx"));
+    std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask ptx`", path.display()))
+}
+
+/// The body of the entry `kernel`: its instructions, one a line, without comments.
+///
+/// # Panics
+///
+/// If there is no such entry.
+#[must_use]
+pub fn entry(text: &str, kernel: &str) -> Vec<String> {
+    let header = format!(".entry {kernel}(");
+    let mut lines = text
+        .lines()
+        .skip_while(|line| !line.contains(&header))
+        .skip_while(|line| line.trim() != "{")
+        .skip(1)
+        .take_while(|line| line.trim() != "}")
+        .map(|line| {
+            line.split("//")
+                .next()
+                .unwrap_or_default()
+                .trim()
+                .to_owned()
+        })
+        .filter(|line| !line.is_empty())
+        .peekable();
+    assert!(lines.peek().is_some(), "no entry {kernel} in the PTX");
+    lines.collect()
+}
+
+/// How many instructions of `body` begin with `opcode`, predicated or not.
+#[must_use]
+pub fn count(body: &[String], opcode: &str) -> usize {
+    body.iter()
+        .filter(|line| {
+            let unpredicated = line
+                .strip_prefix('@')
+                .and_then(|rest| rest.split_once(char::is_whitespace))
+                .map_or(line.as_str(), |(_, instruction)| instruction.trim_start());
+            unpredicated.starts_with(opcode)
+        })
+        .count()
+}
