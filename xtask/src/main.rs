@@ -1,2 +1,8 @@
-//! The project's own tasks: benchmark, PTX build, tidy, mutation check.
-fn main() {}
+//! `cargo xtask`: the project's own tasks. See `xtask/src/flags.rs` for what
+//! there is, or run `cargo xtask help`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    xtask::main()
+}

@@ -1,0 +1,175 @@
+//! Rows of derivative3d: the textbook problem on each of the six kernels, or by
+//! the port along each axis on the CPU.
+
+use halo_gpu::derivative3d::{Axis, Boundary, Derivative3d, Variant, problem};
+use halo_gpu::{Buffer, Device, DeviceKind, Shape3};
+
+use super::harness::{Check, Family, Metric, Plan, Prepared, Row, Unit, Work};
+use super::size::Size;
+use crate::error::Error;
+
+pub(super) const FAMILY: Family = Family {
+    name: NAME,
+    kernels,
+    plan,
+};
+
+const NAME: &str = "derivative3d";
+
+/// The convention of the textbook problem.
+const BOUNDARY: Boundary = Boundary::PeriodicWithEndpoint;
+
+fn kernels() -> Vec<&'static str> {
+    Variant::ALL.iter().map(|variant| variant.name()).collect()
+}
+
+fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
+    let [nx, ny, nz] = match size {
+        Some(size) => size.cuboid(NAME)?,
+        None => [64; 3],
+    };
+    let shape = Shape3::new(nx, ny, nz);
+    let derivative = Derivative3d::unit_period(shape, BOUNDARY)?;
+
+    let mut rows: Vec<Box<dyn Row>> = Vec::new();
+    if device.kind() == DeviceKind::Cpu {
+        for axis in Axis::ALL {
+            rows.push(Box::new(Derivative {
+                plan: derivative.clone(),
+                by: By::Port(axis),
+            }));
+        }
+    } else {
+        for variant in Variant::ALL {
+            // Here, so that a size is refused before anything is measured.
+            variant.check(shape, BOUNDARY)?;
+            rows.push(Box::new(Derivative {
+                plan: derivative.clone(),
+                by: By::Kernel(variant),
+            }));
+        }
+    }
+    Ok(Plan {
+        problem: format!("first derivative of cos(2π i / (n-1)) along one axis, f32, {shape} points"),
+        boundary: Some(format!("{BOUNDARY}, spacing 1/(n-1)")),
+        working_set_bytes: derivative.bytes(),
+        rows,
+    })
+}
+
+/// What computes a row.
+#[derive(Clone, Copy)]
+enum By {
+    Kernel(Variant),
+    Port(Axis),
+}
+
+impl By {
+    fn axis(self) -> Axis {
+        match self {
+            Self::Kernel(variant) => variant.axis(),
+            Self::Port(axis) => axis,
+        }
+    }
+}
+
+struct Derivative {
+    plan: Derivative3d,
+    by: By,
+}
+
+impl Row for Derivative {
+    fn name(&self) -> String {
+        match self.by {
+            By::Kernel(variant) => variant.name().to_owned(),
+            By::Port(axis) => format!("derivative3d, CPU port, {axis}"),
+        }
+    }
+
+    fn tile(&self) -> String {
+        match self.by {
+            By::Kernel(variant) => {
+                let [rows, columns] = variant.tile(self.plan.shape());
+                format!("{rows} × {columns}")
+            }
+            By::Port(_) => "–".to_owned(),
+        }
+    }
+
+    fn work(&self) -> Work {
+        let shape = self.plan.shape();
+        Work {
+            bytes: self.plan.bytes(),
+            flops: self.plan.flops(),
+            items: (shape.nx * shape.ny * shape.nz) as u64,
+            unit: Unit::Points,
+            metric: Metric::Bandwidth,
+        }
+    }
+
+    fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
+        let field = problem::cosine(self.plan.shape(), self.by.axis(), BOUNDARY)?;
+        let f = device.upload(field.as_slice())?;
+        let df = device.alloc_filled(f.len(), f32::NAN)?;
+        Ok(Box::new(Ready {
+            plan: self.plan.clone(),
+            by: self.by,
+            f,
+            df,
+        }))
+    }
+}
+
+struct Ready {
+    plan: Derivative3d,
+    by: By,
+    f: Buffer<f32>,
+    df: Buffer<f32>,
+}
+
+impl Prepared for Ready {
+    fn check(&mut self) -> Result<Check, Error> {
+        self.df.fill(f32::NAN)?;
+        self.launch()?;
+        let axis = self.by.axis();
+        let errors = problem::errors(&self.plan, axis, &self.df.to_vec()?);
+        Ok(Check::new(errors, problem::error_bounds(&self.plan, axis)))
+    }
+
+    fn launch(&mut self) -> Result<(), halo_gpu::Error> {
+        match self.by {
+            By::Kernel(variant) => self.plan.apply_with(variant, &self.f, &mut self.df),
+            By::Port(axis) => self.plan.apply(axis, &self.f, &mut self.df),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rows_are_the_six_textbook_kernels() {
+        let names = [
+            "derivative3d_x_pencil4",
+            "derivative3d_x_pencil32",
+            "derivative3d_y_pencil4",
+            "derivative3d_y_pencil32",
+            "derivative3d_z_pencil4",
+            "derivative3d_z_pencil32",
+        ];
+        assert_eq!(kernels(), names);
+        let rows = plan(&Device::emulator(), None).unwrap().rows;
+        assert_eq!(rows.iter().map(|row| row.name()).collect::<Vec<_>>(), names);
+    }
+
+    #[test]
+    fn a_size_that_a_tile_does_not_cover_is_refused_before_anything_runs() {
+        let refusal = |size: &str| {
+            let error = plan(&Device::emulator(), Some(&size.parse().unwrap())).err().unwrap();
+            crate::error::chain(&error)
+        };
+        assert!(refusal("64x48x64").contains("multiple of 32"), "{}", refusal("64x48x64"));
+        assert!(refusal("64x64").contains("NXxNYxNZ"));
+    }
+}

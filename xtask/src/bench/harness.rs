@@ -1,0 +1,322 @@
+//! What every family's benchmark has in common: choosing the device, checking,
+//! warming up, timing, and the copy that bandwidths are set against.
+
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::path::Path;
+use std::time::Duration;
+
+use halo_gpu::{Buffer, Device, DeviceKind};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+pub(super) use super::report::{Check, Metric, Unit, Work};
+use super::report::{CopyReport, DeviceReport, FamilyReport, Rates, Report, RowReport};
+use super::size::Size;
+use super::stats::Times;
+use crate::Outcome;
+use crate::error::Error;
+use crate::flags::{Bench, DeviceChoice};
+use crate::output;
+
+/// A family, as the benchmark sees it.
+pub(super) struct Family {
+    pub(super) name: &'static str,
+    /// The names of all its kernels, in the order of their rows.
+    pub(super) kernels: fn() -> Vec<&'static str>,
+    /// Its rows on this device at this size (`None`: the family's own).
+    pub(super) plan: fn(&Device, Option<&Size>) -> Result<Plan, Error>,
+}
+
+/// What a family will run.
+pub(super) struct Plan {
+    pub(super) problem: String,
+    pub(super) boundary: Option<String>,
+    /// Bytes that one launch touches, to be set against the device's cache.
+    pub(super) working_set_bytes: u64,
+    pub(super) rows: Vec<Box<dyn Row>>,
+}
+
+/// One line of the table before it runs: cheap to have, no memory on the device.
+pub(super) trait Row {
+    /// The kernel's name, or the port's.
+    fn name(&self) -> String;
+    /// What one block works on, for the reader.
+    fn tile(&self) -> String;
+    /// What one launch has to do.
+    fn work(&self) -> Work;
+    /// Puts its input on the device.
+    fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error>;
+}
+
+/// A row with its memory on the device.
+pub(super) trait Prepared {
+    /// Poisons the output, launches once, and compares all of it.
+    fn check(&mut self) -> Result<Check, Error>;
+    /// Launches once, without waiting for the end.
+    fn launch(&mut self) -> Result<(), halo_gpu::Error>;
+}
+
+/// Runs the families that the flags name, prints the table, writes the JSON.
+pub(super) fn run(flags: &Bench, families: &[Family]) -> Result<Outcome, Error> {
+    let families: Vec<&Family> = families
+        .iter()
+        .filter(|family| {
+            flags.families.is_empty() || flags.families.iter().any(|name| name == family.name)
+        })
+        .collect();
+    if flags.list {
+        for kernel in families.iter().flat_map(|family| (family.kernels)()) {
+            output::line(kernel);
+        }
+        return Ok(Outcome::Clean);
+    }
+
+    let (device, why) = choose(flags.device)?;
+    let timed = device.kind() != DeviceKind::Emulator;
+
+    let mut plans = Vec::new();
+    for family in &families {
+        plans.push((family.name, (family.plan)(&device, flags.size.as_ref())?));
+    }
+    let progress = progress(plans.iter().map(|(_, plan)| plan.rows.len()).sum());
+
+    progress.set_message("copy");
+    let copy = if timed {
+        Some(measure_copy(&device, flags)?)
+    } else {
+        None
+    };
+    let mut reports = Vec::new();
+    for (name, plan) in plans {
+        let mut rows = Vec::new();
+        for row in &plan.rows {
+            progress.set_message(row.name());
+            rows.push(run_row(&device, row.as_ref(), flags, copy.as_ref())?);
+            progress.inc(1);
+        }
+        reports.push(FamilyReport {
+            name,
+            problem: plan.problem,
+            boundary: plan.boundary,
+            notes: notes(&device, plan.working_set_bytes),
+            rows,
+        });
+    }
+    progress.finish_and_clear();
+
+    let report = Report {
+        device: describe(&device, why),
+        launches: flags.launches,
+        warmup: flags.warmup,
+        timing: match device.kind() {
+            DeviceKind::Cuda => Some("median, each launch between two CUDA events"),
+            DeviceKind::Cpu => Some("median, by the host's clock"),
+            DeviceKind::Emulator => None,
+        },
+        copy,
+        families: reports,
+    };
+    output::line(report.to_text().trim_end());
+    if let Some(path) = &flags.json {
+        write_json(path, &report)?;
+    }
+    Ok(if report.passes() {
+        Outcome::Clean
+    } else {
+        Outcome::Findings
+    })
+}
+
+/// The device that the flag asks for and, where that is not the GPU that
+/// `auto` looks for first, why.
+fn choose(choice: DeviceChoice) -> Result<(Device, Option<String>), Error> {
+    Ok(match choice {
+        DeviceChoice::Cpu => (Device::cpu(), None),
+        DeviceChoice::Emulator => (Device::emulator(), None),
+        DeviceChoice::Cuda(number) => (Device::cuda(number as usize)?, None),
+        DeviceChoice::Auto => match Device::cuda(0) {
+            Ok(device) => (device, None),
+            Err(error) => {
+                let why = format!(
+                    "the CPU ports are measured, since there is no GPU to use: {}",
+                    crate::error::chain(&error)
+                );
+                (Device::cpu(), Some(why))
+            }
+        },
+    })
+}
+
+fn describe(device: &Device, why: Option<String>) -> DeviceReport {
+    let properties = device.properties();
+    DeviceReport {
+        kind: match device.kind() {
+            DeviceKind::Cuda => "cuda",
+            DeviceKind::Cpu => "cpu",
+            DeviceKind::Emulator => "emulator",
+        },
+        name: device.name().to_owned(),
+        compute_capability: properties.compute_capability.map(|found| found.to_string()),
+        driver: properties
+            .driver_version
+            .map(|version| format!("for CUDA {version}")),
+        ptx_target: properties.ptx_target.clone(),
+        why,
+    }
+}
+
+/// What a reader of a family's numbers must know besides.
+fn notes(device: &Device, working_set_bytes: u64) -> Vec<String> {
+    match device.properties().l2_cache_bytes {
+        Some(cache) if working_set_bytes <= cache => vec![format!(
+            "input and output ({:.1} MiB) fit in the {:.0} MiB second-level cache, so repeated launches can beat a copy through memory",
+            working_set_bytes as f64 / MIB,
+            cache as f64 / MIB,
+        )],
+        _ => Vec::new(),
+    }
+}
+
+const MIB: f64 = (1 << 20) as f64;
+
+/// Checks a row and, where its errors are within bounds, times it.
+fn run_row(
+    device: &Device,
+    row: &dyn Row,
+    flags: &Bench,
+    copy: Option<&CopyReport>,
+) -> Result<RowReport, Error> {
+    let work = row.work();
+    let mut prepared = row.prepare(device)?;
+    let check = prepared.check()?;
+    let within_bounds = check.passes();
+    let timed = within_bounds && device.kind() != DeviceKind::Emulator;
+    let time = if timed {
+        Times::of(&time(device, flags, || prepared.launch())?)
+    } else {
+        None
+    };
+    Ok(RowReport {
+        name: row.name(),
+        tile: row.tile(),
+        check,
+        within_bounds,
+        work,
+        rates: time.as_ref().map(|time| Rates::of(&work, time, copy)),
+        time,
+    })
+}
+
+/// How long each of the timed launches took, after the warm-up.
+fn time(
+    device: &Device,
+    flags: &Bench,
+    launch: impl FnMut() -> Result<(), halo_gpu::Error>,
+) -> Result<Vec<Duration>, Error> {
+    Ok(device.time_each(flags.warmup as usize, flags.launches as usize, launch)?)
+}
+
+/// Size of each of the two arrays of the copy. Much more than any cache holds,
+/// so that it is memory that is measured.
+const COPY_BYTES_GPU: usize = 1 << 30;
+const COPY_BYTES_CPU: usize = 1 << 28;
+
+/// Measures what the device's memory can do: one array copied to another.
+fn measure_copy(device: &Device, flags: &Bench) -> Result<CopyReport, Error> {
+    let (timings, array_bytes, what) = match device.kind() {
+        DeviceKind::Cuda => {
+            let (timings, bytes) = copy_on_gpu(device, flags)?;
+            (timings, bytes, "device-to-device copy".to_owned())
+        }
+        DeviceKind::Cpu | DeviceKind::Emulator => {
+            let threads = std::thread::available_parallelism().map_or(1, usize::from);
+            let timings = copy_on_cpu(threads, COPY_BYTES_CPU, flags);
+            let what = match threads {
+                1 => "copy by 1 thread".to_owned(),
+                _ => format!("parallel copy by {threads} threads"),
+            };
+            (timings, COPY_BYTES_CPU, what)
+        }
+    };
+    let Some(time) = Times::of(&timings) else {
+        return Err(Error::Bench(
+            "the copy was not timed: no launches".to_owned(),
+        ));
+    };
+    let bytes_moved = 2 * array_bytes as u64;
+    Ok(CopyReport {
+        bytes_moved,
+        time,
+        bytes_per_s: bytes_moved as f64 / time.median_s,
+        method: format!(
+            "{what} of {} MiB in this run, bytes read plus bytes written",
+            array_bytes >> 20
+        ),
+    })
+}
+
+/// Times copies within the GPU's memory; returns the array's size as well,
+/// which is smaller where the memory is.
+fn copy_on_gpu(device: &Device, flags: &Bench) -> Result<(Vec<Duration>, usize), Error> {
+    // Both arrays together take no more than an eighth of the memory.
+    let memory = device.properties().total_memory.unwrap_or(u64::MAX);
+    let most = usize::try_from(memory / 16).unwrap_or(usize::MAX);
+    let bytes = COPY_BYTES_GPU.min(most) & !0xf_ffff;
+    let length = bytes / size_of::<f32>();
+    // Not zeros: memory that is all zeros can be faster than real data.
+    let pattern: Vec<f32> = (0..length).map(|i| (i % 8191) as f32 * 0.37).collect();
+    let source: Buffer<f32> = device.upload(&pattern)?;
+    let mut target: Buffer<f32> = device.alloc_filled(length, f32::NAN)?;
+    let timings = time(device, flags, || target.copy_from(&source))?;
+    Ok((timings, bytes))
+}
+
+/// Times copies in the host's memory, each thread copying a part of its own.
+fn copy_on_cpu(threads: usize, bytes: usize, flags: &Bench) -> Vec<Duration> {
+    let source: Vec<u64> = (0..bytes as u64 / 8)
+        .map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        .collect();
+    let mut target = vec![u64::MAX; source.len()];
+    let part = source.len().div_ceil(threads);
+    let mut timings = Vec::new();
+    for launch in 0..flags.warmup + flags.launches {
+        let start = std::time::Instant::now();
+        std::thread::scope(|scope| {
+            for (source, target) in source.chunks(part).zip(target.chunks_mut(part)) {
+                scope.spawn(move || target.copy_from_slice(source));
+            }
+        });
+        if launch >= flags.warmup {
+            timings.push(start.elapsed());
+        }
+        std::hint::black_box(&mut target);
+    }
+    timings
+}
+
+/// A progress bar on standard error; nothing where that is no terminal.
+fn progress(rows: usize) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(rows as u64), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len}  {msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
+fn write_json(path: &Path, report: &Report) -> Result<(), Error> {
+    if let Some(folder) = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+    {
+        std::fs::create_dir_all(folder).map_err(Error::file("make", folder))?;
+    }
+    let file = File::create(path).map_err(Error::file("write", path))?;
+    let mut writer = BufWriter::new(file);
+    serde_json::to_writer_pretty(&mut writer, report).map_err(|source| Error::Json {
+        path: path.to_owned(),
+        source,
+    })?;
+    writer
+        .write_all(b"\n")
+        .and_then(|()| writer.flush())
+        .map_err(Error::file("write", path))
+}

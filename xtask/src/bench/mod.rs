@@ -1,0 +1,81 @@
+//! `cargo xtask bench`: every kernel checked, then timed.
+//!
+//! One file per family says what its rows are; everything else (which device,
+//! warm-up, timing, the copy that bandwidths are set against, table, JSON) is
+//! the same for all and lives in [`harness`] and [`report`]. A new family is a
+//! file `bench/<family>.rs` with a `FAMILY` in it, and its name in the list
+//! below.
+
+#[cfg(feature = "bench")]
+mod harness;
+#[cfg(any(test, feature = "bench"))]
+mod report;
+mod size;
+#[cfg(any(test, feature = "bench"))]
+mod stats;
+
+pub(crate) use size::Size;
+#[cfg(feature = "bench")]
+pub(crate) use size::SizeError;
+
+use crate::Outcome;
+use crate::error::Error;
+use crate::flags::Bench;
+
+/// Declares the families that have benchmark rows, each a module here.
+macro_rules! families {
+    ($($family:ident),* $(,)?) => {
+        $(
+            #[cfg(feature = "bench")]
+            mod $family;
+        )*
+
+        /// The families with benchmark rows, by name.
+        pub(crate) const FAMILIES: [&str; [$(stringify!($family)),*].len()] =
+            [$(stringify!($family)),*];
+
+        #[cfg(feature = "bench")]
+        const ROWS: [harness::Family; FAMILIES.len()] = [$($family::FAMILY),*];
+    };
+}
+
+families! {
+    derivative3d,
+}
+
+/// Runs the benchmark: in this process where it was built in, else by building
+/// and running `halo-bench`.
+pub(crate) fn run(flags: &Bench) -> Result<Outcome, Error> {
+    #[cfg(feature = "bench")]
+    return harness::run(flags, &ROWS);
+
+    #[cfg(not(feature = "bench"))]
+    hand_over(flags)
+}
+
+/// Builds `halo-bench` with the same flags on its command line, and runs it.
+#[cfg(not(feature = "bench"))]
+fn hand_over(flags: &Bench) -> Result<Outcome, Error> {
+    use std::io::IsTerminal as _;
+    use std::process::Command;
+
+    use crate::process;
+
+    let mut command = Command::new(process::cargo());
+    command.args(["run", "--release", "--package", "xtask"]);
+    command.args(["--features", "bench", "--bin", "halo-bench"]);
+    if !std::io::stderr().is_terminal() {
+        command.arg("--quiet");
+    }
+    command.arg("--").args(flags.to_arguments());
+    let status = command.status().map_err(|source| Error::Start {
+        program: process::name(&command),
+        source,
+    })?;
+    // Whatever went wrong has been said, by cargo or by halo-bench.
+    Ok(if status.success() {
+        Outcome::Clean
+    } else {
+        Outcome::Findings
+    })
+}

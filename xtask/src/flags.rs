@@ -1,0 +1,253 @@
+//! The command line: every task and every flag, declared in one place.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Parser, Subcommand};
+
+use crate::bench::{FAMILIES, Size};
+
+/// The project's own tasks.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+pub(crate) struct Xtask {
+    #[command(subcommand)]
+    pub(crate) task: Task,
+}
+
+/// Checks every kernel, then times it.
+#[derive(Debug, Parser)]
+#[command(name = "halo-bench")]
+pub(crate) struct HaloBench {
+    #[command(flatten)]
+    pub(crate) bench: Bench,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Task {
+    /// Check every kernel, then time it
+    ///
+    /// Each row is checked first: a row whose error is out of bounds prints no
+    /// time, and the exit status is 1. Times are medians over the launches that
+    /// follow a warm-up.
+    Bench(Bench),
+    /// Build the committed PTX from the kernel sources
+    Ptx(Ptx),
+    /// Check the repository's own rules
+    Tidy,
+    /// Break the kernels one by one, and expect the tests to notice
+    Mutate(Mutate),
+    /// Say what this machine has of what the tasks need, and how to get the rest
+    Doctor,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Bench {
+    /// Where to run: auto (a GPU if there is one, else the CPU), cpu, emulator, cuda or cuda:N
+    #[arg(long, default_value = "auto", value_name = "DEVICE")]
+    pub(crate) device: DeviceChoice,
+
+    /// Run only this family; may be given several times
+    #[arg(long = "family", value_name = "NAME", value_parser = PossibleValuesParser::new(FAMILIES))]
+    pub(crate) families: Vec<String>,
+
+    /// Problem size, as the family takes it: N, NXxNY or NXxNYxNZ [default: the family's own]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) size: Option<Size>,
+
+    /// Timed launches per kernel
+    #[arg(long, default_value_t = 20, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) launches: u32,
+
+    /// Launches before the timed ones, of which none is counted
+    #[arg(long, default_value_t = 3, value_name = "COUNT")]
+    pub(crate) warmup: u32,
+
+    /// Print the names of the kernels, one a line, and run nothing
+    #[arg(long)]
+    pub(crate) list: bool,
+
+    /// Write everything measured to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+impl Bench {
+    /// The command line that says the same again, to hand to halo-bench.
+    pub(crate) fn to_arguments(&self) -> Vec<std::ffi::OsString> {
+        let mut arguments = vec!["--device".into(), self.device.to_string().into()];
+        for family in &self.families {
+            arguments.extend(["--family".into(), family.into()]);
+        }
+        if let Some(size) = &self.size {
+            arguments.extend(["--size".into(), size.to_string().into()]);
+        }
+        arguments.extend(["--launches".into(), self.launches.to_string().into()]);
+        arguments.extend(["--warmup".into(), self.warmup.to_string().into()]);
+        if self.list {
+            arguments.push("--list".into());
+        }
+        if let Some(json) = &self.json {
+            arguments.extend(["--json".into(), json.into()]);
+        }
+        arguments
+    }
+}
+
+/// Which device the benchmark runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeviceChoice {
+    /// The first GPU if there is one, else the CPU.
+    Auto,
+    /// The CPU ports.
+    Cpu,
+    /// The kernels themselves, on the emulator.
+    Emulator,
+    /// The GPU with this number.
+    Cuda(u32),
+}
+
+impl FromStr for DeviceChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "cpu" => Ok(Self::Cpu),
+            "emulator" => Ok(Self::Emulator),
+            "cuda" => Ok(Self::Cuda(0)),
+            _ => text
+                .strip_prefix("cuda:")
+                .and_then(|number| number.parse().ok())
+                .map(Self::Cuda)
+                .ok_or_else(|| {
+                    "expected auto, cpu, emulator, cuda or cuda:N, with N the number of a GPU"
+                        .to_owned()
+                }),
+        }
+    }
+}
+
+impl std::fmt::Display for DeviceChoice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Cpu => f.write_str("cpu"),
+            Self::Emulator => f.write_str("emulator"),
+            Self::Cuda(number) => write!(f, "cuda:{number}"),
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Ptx {
+    /// Build, but compare with the committed files instead of writing them
+    #[arg(long)]
+    pub(crate) check: bool,
+
+    /// Targets to build for
+    #[arg(
+        long = "arch",
+        value_name = "SM",
+        value_delimiter = ',',
+        default_values_t = crate::ptx::TARGETS.map(str::to_owned),
+        value_parser = PossibleValuesParser::new(crate::ptx::TARGETS)
+    )]
+    pub(crate) targets: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Mutate {
+    /// Only this family; may be given several times
+    #[arg(long = "family", value_name = "NAME", value_parser = PossibleValuesParser::new(FAMILIES))]
+    pub(crate) families: Vec<String>,
+
+    /// Only mutations whose line in --list contains this text; may be given several times
+    #[arg(long = "only", value_name = "TEXT")]
+    pub(crate) only: Vec<String>,
+
+    /// Run this many mutations, spread evenly over all that would be run
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) sample: Option<u32>,
+
+    /// Print the mutations and run none
+    #[arg(long)]
+    pub(crate) list: bool,
+
+    /// Longest time one mutation may take, in seconds [default: from the unmutated run]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) timeout: Option<u64>,
+
+    /// Mutations tested at once [default: one per core]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) jobs: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn bench(line: &str) -> Result<Bench, clap::Error> {
+        Xtask::try_parse_from(line.split_whitespace()).map(|xtask| match xtask.task {
+            Task::Bench(bench) => bench,
+            other => panic!("parsed as {other:?}"),
+        })
+    }
+
+    #[test]
+    fn declarations_are_consistent() {
+        Xtask::command().debug_assert();
+        HaloBench::command().debug_assert();
+    }
+
+    #[test]
+    fn bench_defaults() {
+        let flags = bench("xtask bench").unwrap();
+        assert_eq!(flags.device, DeviceChoice::Auto);
+        assert_eq!((flags.launches, flags.warmup), (20, 3));
+        assert!(flags.families.is_empty() && flags.size.is_none() && !flags.list);
+    }
+
+    #[test]
+    fn devices() {
+        assert_eq!("cuda".parse(), Ok(DeviceChoice::Cuda(0)));
+        assert_eq!("cuda:3".parse(), Ok(DeviceChoice::Cuda(3)));
+        assert_eq!("emulator".parse(), Ok(DeviceChoice::Emulator));
+        for wrong in ["", "gpu", "cuda:", "cuda:x", "cuda:-1", "CPU"] {
+            assert!(wrong.parse::<DeviceChoice>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn bench_arguments_survive_being_handed_on() {
+        for line in [
+            "--device cuda:1 --family derivative3d --size 64x32x96 --launches 7 --warmup 0 --list",
+            "--json out/a.json",
+            "",
+        ] {
+            let first = bench(&format!("xtask bench {line}")).unwrap();
+            let again = HaloBench::try_parse_from(
+                std::iter::once("halo-bench".into()).chain(first.to_arguments()),
+            )
+            .unwrap()
+            .bench;
+            assert_eq!(format!("{first:?}"), format!("{again:?}"));
+        }
+    }
+
+    #[test]
+    fn bad_values_are_refused() {
+        for line in [
+            "--launches 0",
+            "--family nosuch",
+            "--size 0",
+            "--size 4x",
+            "--device tpu",
+        ] {
+            assert!(bench(&format!("xtask bench {line}")).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! The copy of the workspace that mutations are put into, and its build.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::instrument::{Instrumented, crate_root};
+use super::operators::Site;
+use super::suite::Suite;
+use crate::error::Error;
+use crate::process;
+use crate::workspace;
+
+/// The root file of the kernels' crate.
+const CRATE_ROOT: &str = "gpu-kernels/src/lib.rs";
+
+/// A source file and its mutations, by number.
+pub(crate) struct Source {
+    /// Relative to the workspace.
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
+    pub(crate) sites: Vec<(u32, Site)>,
+}
+
+/// A copy of the workspace under the target folder. The original is never
+/// written to.
+pub(crate) struct Copy {
+    folder: PathBuf,
+    target: PathBuf,
+}
+
+impl Copy {
+    /// Copies the workspace, or brings an earlier copy up to date: files that
+    /// are as they should be keep their time, so that little is built again.
+    pub(crate) fn of(root: &Path) -> Result<Self, Error> {
+        let target = std::env::var_os("CARGO_TARGET_DIR")
+            .map_or_else(|| root.join("target"), |folder| root.join(folder));
+        let folder = target.join("mutate/workspace");
+        fs::create_dir_all(&folder).map_err(Error::file("make", &folder))?;
+
+        let files: BTreeSet<PathBuf> = workspace::files(root)?.into_iter().collect();
+        for file in &files {
+            if is_kernel_source(file) {
+                // Written by `instrument`, which knows what must be in it.
+                continue;
+            }
+            let (from, to) = (root.join(file), folder.join(file));
+            let wanted = fs::read(&from).map_err(Error::file("read", &from))?;
+            if fs::read(&to).is_ok_and(|present| present == wanted) {
+                continue;
+            }
+            if let Some(parent) = to.parent() {
+                fs::create_dir_all(parent).map_err(Error::file("make", parent))?;
+            }
+            // Copied rather than written: scripts stay executable.
+            fs::copy(&from, &to).map_err(Error::file("write", &to))?;
+        }
+        remove_others(&folder, &folder, &files)?;
+        Ok(Self { folder, target })
+    }
+
+    /// Writes the kernels' sources with their mutations, builds the suites, and
+    /// returns them by family. Mutations that do not compile are taken out of
+    /// `sources` and returned as well.
+    pub(crate) fn build(
+        &self,
+        sources: &mut [Source],
+        families: &[String],
+    ) -> Result<(BTreeMap<String, Suite>, Vec<u32>), Error> {
+        let mut rejected = Vec::new();
+        loop {
+            let written = self.instrument(sources)?;
+            let attempt = self.cargo(families)?;
+            if attempt.success {
+                return Ok((attempt.suites, rejected));
+            }
+            let mut to_blame = BTreeSet::new();
+            for (file, range) in &attempt.errors {
+                for (path, instrumented) in &written {
+                    if file.ends_with(path) || path.ends_with(file) {
+                        to_blame.extend(instrumented.to_blame(range));
+                    }
+                }
+            }
+            if to_blame.is_empty() {
+                return Err(Error::Mutation(format!(
+                    "the copy of the workspace does not build, and no mutation is the cause:\n{}",
+                    attempt.rendered
+                )));
+            }
+            for source in &mut *sources {
+                source
+                    .sites
+                    .retain(|(number, _)| !to_blame.contains(number));
+            }
+            rejected.extend(to_blame);
+        }
+    }
+
+    fn instrument(&self, sources: &[Source]) -> Result<Vec<(PathBuf, Instrumented)>, Error> {
+        let mut written = Vec::new();
+        for source in sources {
+            let sites: Vec<(u32, &Site)> = source
+                .sites
+                .iter()
+                .map(|(number, site)| (*number, site))
+                .collect();
+            let mut instrumented = Instrumented::new(&source.text, &sites);
+            if source.path == Path::new(CRATE_ROOT) {
+                instrumented.text = crate_root(&instrumented.text);
+            }
+            workspace::write_if_changed(&self.folder.join(&source.path), &instrumented.text)?;
+            written.push((source.path.clone(), instrumented));
+        }
+        Ok(written)
+    }
+
+    fn cargo(&self, families: &[String]) -> Result<Attempt, Error> {
+        let mut command = Command::new(process::cargo());
+        command
+            .current_dir(&self.folder)
+            .args(["test", "--package", "halo-tests", "--no-run", "--quiet"])
+            .arg("--message-format=json")
+            .env("CARGO_TARGET_DIR", &self.target);
+        for family in families {
+            command.args(["--test", family]);
+        }
+        let output = command.output().map_err(|source| Error::Start {
+            program: process::name(&command),
+            source,
+        })?;
+        let mut attempt = Attempt::read(
+            &String::from_utf8_lossy(&output.stdout),
+            &self.folder.join("tests"),
+        );
+        attempt.success = output.status.success();
+        if attempt.rendered.is_empty() {
+            attempt.rendered = String::from_utf8_lossy(&output.stderr).into_owned();
+        }
+        if let (true, Some(missing)) = (
+            attempt.success,
+            families
+                .iter()
+                .find(|family| !attempt.suites.contains_key(*family)),
+        ) {
+            return Err(Error::Mutation(format!(
+                "cargo built no test suite called {missing}: is there a tests/{missing}.rs, and does tests/Cargo.toml list it?"
+            )));
+        }
+        Ok(attempt)
+    }
+}
+
+/// What cargo said of one build.
+#[derive(Default)]
+struct Attempt {
+    success: bool,
+    suites: BTreeMap<String, Suite>,
+    /// Where compiler errors point, in bytes of a file.
+    errors: Vec<(PathBuf, Range<usize>)>,
+    /// The errors as the compiler words them.
+    rendered: String,
+}
+
+impl Attempt {
+    fn read(messages: &str, folder: &Path) -> Self {
+        let mut attempt = Self::default();
+        for message in messages
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        {
+            match message["reason"].as_str() {
+                Some("compiler-artifact") => {
+                    if let (Some(name), Some(executable), Some(true)) = (
+                        message["target"]["name"].as_str(),
+                        message["executable"].as_str(),
+                        message["profile"]["test"].as_bool(),
+                    ) {
+                        attempt.suites.insert(
+                            name.to_owned(),
+                            Suite {
+                                executable: executable.into(),
+                                folder: folder.to_owned(),
+                            },
+                        );
+                    }
+                }
+                Some("compiler-message") => attempt.error(&message["message"]),
+                _ => {}
+            }
+        }
+        attempt
+    }
+
+    fn error(&mut self, diagnostic: &Value) {
+        if diagnostic["level"] != "error" {
+            return;
+        }
+        self.rendered
+            .push_str(diagnostic["rendered"].as_str().unwrap_or(""));
+        let spans = diagnostic["spans"].as_array();
+        for span in spans.into_iter().flatten() {
+            if let (Some(file), Some(start), Some(end)) = (
+                span["file_name"].as_str(),
+                span["byte_start"].as_u64(),
+                span["byte_end"].as_u64(),
+            ) {
+                self.errors
+                    .push((file.into(), start as usize..end as usize));
+            }
+        }
+    }
+}
+
+fn is_kernel_source(file: &Path) -> bool {
+    file.starts_with("gpu-kernels/src")
+        && file.extension().is_some_and(|extension| extension == "rs")
+}
+
+/// Removes what an earlier copy had and the workspace no longer has.
+fn remove_others(top: &Path, folder: &Path, wanted: &BTreeSet<PathBuf>) -> Result<(), Error> {
+    for entry in fs::read_dir(folder).map_err(Error::file("read", folder))? {
+        let path = entry.map_err(Error::file("read", folder))?.path();
+        if path.is_dir() {
+            remove_others(top, &path, wanted)?;
+        } else if let Ok(relative) = path.strip_prefix(top)
+            && !wanted.contains(relative)
+        {
+            fs::remove_file(&path).map_err(Error::file("remove", &path))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_messages_are_read() {
+        let messages = r#"
+            {"reason":"compiler-artifact","target":{"name":"halo_gpu"},"profile":{"test":false},"executable":null}
+            {"reason":"compiler-artifact","target":{"name":"heat2d"},"profile":{"test":true},"executable":"out/heat2d-1"}
+            {"reason":"compiler-message","message":{"level":"warning","rendered":"w","spans":[]}}
+            {"reason":"compiler-message","message":{"level":"error","rendered":"E","spans":[{"file_name":"gpu-kernels/src/a.rs","byte_start":3,"byte_end":9}]}}
+            not json
+        "#;
+        let attempt = Attempt::read(messages, Path::new("tests"));
+        assert_eq!(attempt.suites.keys().collect::<Vec<_>>(), ["heat2d"]);
+        assert_eq!(
+            attempt.suites["heat2d"].executable,
+            Path::new("out/heat2d-1")
+        );
+        assert_eq!(
+            attempt.errors,
+            [(PathBuf::from("gpu-kernels/src/a.rs"), 3..9)]
+        );
+        assert_eq!(attempt.rendered, "E");
+    }
+
+    #[test]
+    fn what_the_workspace_lost_leaves_the_copy() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("a")).unwrap();
+        for file in ["a/kept", "a/lost"] {
+            fs::write(folder.path().join(file), "").unwrap();
+        }
+        let wanted = BTreeSet::from([PathBuf::from("a/kept")]);
+        remove_others(folder.path(), folder.path(), &wanted).unwrap();
+        assert!(folder.path().join("a/kept").exists());
+        assert!(!folder.path().join("a/lost").exists());
+    }
+}

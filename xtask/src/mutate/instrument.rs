@@ -1,0 +1,240 @@
+//! Putting all mutations of a file into it at once, each behind a switch.
+//!
+//! One build then serves every mutation: `a < b` becomes
+//! `(if crate::halo_mutation::is(7) { (a) <= (b) } else { a < b })`, and the
+//! number in the environment variable [`SWITCH`] says which one is on. Nothing
+//! is added or removed that would move a line, so whatever reports lines of the
+//! kernels reports those of the original.
+
+use std::ops::Range;
+
+use super::operators::Site;
+
+/// The environment variable with the number of the mutation that is on.
+pub(crate) const SWITCH: &str = "HALO_MUTATION";
+
+/// A file with its mutations in it.
+pub(crate) struct Instrumented {
+    pub(crate) text: String,
+    places: Vec<Place>,
+}
+
+/// Where an expression's mutations stand in the instrumented text, in bytes.
+struct Place {
+    whole: Range<usize>,
+    /// Each mutation's number and the text it puts in.
+    mutants: Vec<(u32, Range<usize>)>,
+}
+
+impl Instrumented {
+    /// Puts these mutations, each under its number, into this text. They are
+    /// in the order of [`super::operators::sites`].
+    pub(crate) fn new(text: &str, sites: &[(u32, &Site)]) -> Self {
+        // Outer expressions before the ones inside them.
+        let mut sites: Vec<&(u32, &Site)> = sites.iter().collect();
+        sites.sort_by(|(_, a), (_, b)| {
+            a.range
+                .start
+                .cmp(&b.range.start)
+                .then(b.range.end.cmp(&a.range.end))
+        });
+
+        let mut output = Output {
+            source: text,
+            text: String::with_capacity(2 * text.len()),
+            position: 0,
+            open: Vec::new(),
+            places: Vec::new(),
+        };
+        for same in sites.chunk_by(|(_, a), (_, b)| a.range == b.range) {
+            let range = &same[0].1.range;
+            output.close_until(range.start);
+            output.copy_to(range.start);
+            let start = output.text.len();
+            let mut mutants = Vec::new();
+            output.text.push('(');
+            for (number, site) in same {
+                output
+                    .text
+                    .push_str(&format!("if crate::halo_mutation::is({number}) {{ "));
+                let before = output.text.len();
+                output.text.push_str(&site.replacement);
+                mutants.push((*number, before..output.text.len()));
+                output.text.push_str(" } else ");
+            }
+            output.text.push_str("{ ");
+            output.open.push((range.end, output.places.len()));
+            output.places.push(Place {
+                whole: start..start,
+                mutants,
+            });
+        }
+        output.close_until(usize::MAX);
+        output.copy_to(text.len());
+        Self {
+            text: output.text,
+            places: output.places,
+        }
+    }
+
+    /// The mutations to blame for a compiler error at these bytes: those whose
+    /// own text it points into, else all of the innermost expression around it.
+    pub(crate) fn to_blame(&self, error: &Range<usize>) -> Vec<u32> {
+        let touches = |range: &Range<usize>| range.start < error.end && error.start < range.end;
+        let direct: Vec<u32> = self
+            .places
+            .iter()
+            .flat_map(|place| &place.mutants)
+            .filter(|(_, range)| touches(range))
+            .map(|&(number, _)| number)
+            .collect();
+        if !direct.is_empty() {
+            return direct;
+        }
+        self.places
+            .iter()
+            .filter(|place| touches(&place.whole))
+            .min_by_key(|place| place.whole.len())
+            .map(|place| place.mutants.iter().map(|&(number, _)| number).collect())
+            .unwrap_or_default()
+    }
+}
+
+struct Output<'a> {
+    source: &'a str,
+    text: String,
+    /// How much of the source has been copied.
+    position: usize,
+    /// Expressions begun and not yet ended: where they end, and their place.
+    open: Vec<(usize, usize)>,
+    places: Vec<Place>,
+}
+
+impl Output<'_> {
+    fn copy_to(&mut self, end: usize) {
+        self.text.push_str(&self.source[self.position..end]);
+        self.position = end;
+    }
+
+    /// Ends the open expressions that end at or before `limit`.
+    fn close_until(&mut self, limit: usize) {
+        while let Some(&(end, place)) = self.open.last() {
+            if end > limit {
+                break;
+            }
+            self.open.pop();
+            self.copy_to(end);
+            self.text.push_str(" })");
+            self.places[place].whole.end = self.text.len();
+        }
+    }
+}
+
+/// The crate root of the kernels, `lib.rs`, once instrumented: with the switch
+/// in it, and without the lints that notice that a mutant is absurd.
+pub(crate) fn crate_root(instrumented: &str) -> String {
+    format!(
+        "#![allow(warnings, arithmetic_overflow, unconditional_panic, unexpected_cfgs)] {instrumented}
+/// Which mutation is on.
+#[doc(hidden)]
+pub mod halo_mutation {{
+    extern crate std;
+    /// Whether this mutation is on.
+    #[inline]
+    pub fn is(number: u32) -> bool {{
+        static ACTIVE: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
+        *ACTIVE.get_or_init(|| {{
+            std::env::var(\"{SWITCH}\")
+                .ok()
+                .and_then(|number| number.parse().ok())
+                .unwrap_or(u32::MAX)
+        }}) == number
+    }}
+}}
+"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::operators::sites;
+    use super::*;
+
+    fn instrument(text: &str) -> Instrumented {
+        let sites = sites(Path::new("test.rs"), text).unwrap();
+        let numbered: Vec<(u32, &Site)> = (0..).zip(&sites).collect();
+        Instrumented::new(text, &numbered)
+    }
+
+    #[test]
+    fn expressions_inside_expressions_are_switched_separately() {
+        let text = instrument("fn f() { a + b < c }").text;
+        assert_eq!(
+            text,
+            "fn f() { (if crate::halo_mutation::is(1) { (a + b) <= (c) } else { \
+             (if crate::halo_mutation::is(0) { (a) - (b) } else { a + b }) < c }) }"
+        );
+        syn::parse_file(&text).unwrap();
+    }
+
+    #[test]
+    fn an_expression_with_two_mutations_has_two_arms() {
+        let text = instrument("fn f() { g(RADIUS) }").text;
+        assert_eq!(
+            text,
+            "fn f() { g((if crate::halo_mutation::is(0) { (RADIUS + 1) } else \
+             if crate::halo_mutation::is(1) { (RADIUS - 1) } else { RADIUS })) }"
+        );
+    }
+
+    #[test]
+    fn lines_stay_where_they_were() {
+        let source = "fn f() {\n    a +\n        // why\n        b *\n        c;\n    g(h(RADIUS));\n    thread::sync_threads();\n}\n";
+        let text = instrument(source).text;
+        assert_eq!(text.lines().count(), source.lines().count());
+        assert!(text.lines().nth(5).unwrap().contains("g(h("));
+        assert!(text.lines().nth(6).unwrap().contains("sync_threads"));
+        syn::parse_file(&text).unwrap();
+    }
+
+    #[test]
+    fn with_every_switch_off_it_is_the_source() {
+        // Taking the arms out again must leave what was there.
+        let source = "fn f() { let a = -b.min(c + 1) * d[e - 2]; if a < TILE && !ok { g(a) } }";
+        let instrumented = instrument(source);
+        let mut text = instrumented.text;
+        while let Some(start) = text.find("(if crate::halo_mutation") {
+            // The last arm of the innermost first: find a start with none inside.
+            let start = text[start..]
+                .rfind("(if crate::halo_mutation")
+                .map_or(start, |at| start + at);
+            let open = text[start..].find("else { ").unwrap() + start + "else { ".len();
+            let close = text[open..].find(" })").unwrap() + open;
+            let kept = text[open..close].to_owned();
+            text.replace_range(start..close + " })".len(), &kept);
+        }
+        assert_eq!(text, source);
+    }
+
+    #[test]
+    fn an_error_is_blamed_on_what_it_points_into() {
+        let instrumented = instrument("fn f() { a + b < c }");
+        let at = |needle: &str| {
+            let start = instrumented.text.find(needle).unwrap();
+            start..start + needle.len()
+        };
+        assert_eq!(instrumented.to_blame(&at("(a) - (b)")), [0]);
+        assert_eq!(instrumented.to_blame(&at("(a + b) <= (c)")), [1]);
+        assert_eq!(instrumented.to_blame(&at("a + b })")), [0]);
+        assert_eq!(instrumented.to_blame(&at("fn f")), Vec::<u32>::new());
+    }
+
+    #[test]
+    fn the_crate_root_keeps_its_lines() {
+        let root = crate_root("//! Docs.\n#![no_std]\nfn f() {}\n");
+        assert!(root.lines().nth(2).unwrap().starts_with("fn f"));
+        syn::parse_file(&root).unwrap();
+    }
+}

@@ -1,0 +1,519 @@
+//! `cargo xtask mutate`: are the tests any good?
+//!
+//! Every kernel is broken in every small way that [`operators`] knows (a barrier
+//! removed, a guard off by one, a halo one too narrow, x taken for y …), one at
+//! a time, and its family's tests are run on the emulator. They must fail. A
+//! mutation that no test notices has survived: either a test is missing, or the
+//! mutation changes nothing, and then the source says so ([`waiver`]).
+//!
+//! All mutations are compiled in at once, each behind a switch ([`instrument`]),
+//! in a copy of the workspace under the target folder ([`build`]); trying one
+//! costs a run of tests ([`suite`]), and no build.
+
+mod build;
+mod instrument;
+mod operators;
+mod suite;
+mod waiver;
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::Outcome;
+use crate::error::Error;
+use crate::flags::Mutate;
+use crate::output;
+use crate::workspace;
+use build::{Copy, Source};
+use operators::Site;
+use suite::{Suite, Verdict};
+
+/// A mutation among all of them.
+struct Mutation {
+    number: u32,
+    path: PathBuf,
+    /// The family whose tests must notice; `None` for what all families share.
+    family: Option<String>,
+    site: Site,
+    /// Why it changes nothing, where the source says that.
+    waived: Option<String>,
+}
+
+impl Mutation {
+    /// "path:line:column operator: what", the line that `--only` looks at.
+    fn describe(&self) -> String {
+        format!(
+            "{}:{}:{} {}: {}",
+            self.path.display(),
+            self.site.line,
+            self.site.column,
+            self.site.operator.name(),
+            self.site.what
+        )
+    }
+}
+
+/// Everything there is to mutate.
+struct Found {
+    /// Text of each source, by its path.
+    texts: BTreeMap<PathBuf, String>,
+    mutations: Vec<Mutation>,
+    /// Waivers that are wrong: path, line, and how.
+    complaints: Vec<String>,
+}
+
+pub(crate) fn run(flags: &Mutate) -> Result<Outcome, Error> {
+    let root = workspace::root()?;
+    let found = find(&root)?;
+    for complaint in &found.complaints {
+        output::line(complaint);
+    }
+    let selected = select(&found.mutations, flags);
+    if flags.list {
+        for mutation in &selected {
+            match &mutation.waived {
+                Some(reason) => {
+                    output::line(&format!("{}  (equivalent: {reason})", mutation.describe()));
+                }
+                None => output::line(&mutation.describe()),
+            }
+        }
+        return Ok(clean_if(found.complaints.is_empty()));
+    }
+
+    let to_run: Vec<&Mutation> = selected
+        .iter()
+        .copied()
+        .filter(|m| m.waived.is_none())
+        .collect();
+    let waived = selected.len() - to_run.len();
+    if to_run.is_empty() {
+        return Err(Error::Mutation(
+            "no mutation to run: the flags leave none (see cargo xtask mutate --list)".to_owned(),
+        ));
+    }
+
+    let all_families = workspace::families(&root)?;
+    let families: Vec<String> = all_families
+        .into_iter()
+        .filter(|family| {
+            to_run
+                .iter()
+                .any(|mutation| mutation.family.as_ref().is_none_or(|of| of == family))
+        })
+        .collect();
+
+    eprintln!(
+        "mutate: building {} test suite(s) with {} mutations",
+        families.len(),
+        to_run.len()
+    );
+    let copy = Copy::of(&root)?;
+    // All of the sources, mutated or not: the copy needs every one.
+    let mut sources: Vec<Source> = found
+        .texts
+        .iter()
+        .map(|(path, text)| Source {
+            path: path.clone(),
+            text: text.clone(),
+            sites: to_run
+                .iter()
+                .filter(|mutation| mutation.path == *path)
+                .map(|mutation| (mutation.number, mutation.site.clone()))
+                .collect(),
+        })
+        .collect();
+    let (suites, rejected) = copy.build(&mut sources, &families)?;
+    let to_run: Vec<&Mutation> = to_run
+        .into_iter()
+        .filter(|mutation| !rejected.contains(&mutation.number))
+        .collect();
+
+    let timeouts = unmutated(&suites, flags)?;
+    let results = try_all(&to_run, &suites, &timeouts, flags)?;
+
+    let survived = results
+        .iter()
+        .filter(|verdict| matches!(verdict, Verdict::Passed(_)))
+        .count();
+    let mut summary = format!(
+        "mutate: {} mutations: {} caught, {survived} survived",
+        selected.len(),
+        results.len() - survived
+    );
+    if waived > 0 {
+        let _ = write!(summary, ", {waived} equivalent by their waivers");
+    }
+    if !rejected.is_empty() {
+        let _ = write!(summary, ", {} that do not compile", rejected.len());
+    }
+    output::line(&summary);
+    Ok(clean_if(survived == 0 && found.complaints.is_empty()))
+}
+
+fn clean_if(clean: bool) -> Outcome {
+    if clean {
+        Outcome::Clean
+    } else {
+        Outcome::Findings
+    }
+}
+
+/// Finds every mutation of the kernels' sources, and what is waived.
+fn find(root: &Path) -> Result<Found, Error> {
+    let mut found = Found {
+        texts: BTreeMap::new(),
+        mutations: Vec::new(),
+        complaints: Vec::new(),
+    };
+    let families = workspace::families(root)?;
+    for file in workspace::rust_files(&root.join("gpu-kernels/src"))? {
+        let path = file.strip_prefix(root).unwrap_or(&file).to_path_buf();
+        let text = workspace::read(&file)?;
+        let family = families
+            .iter()
+            .find(|family| path.starts_with(Path::new("gpu-kernels/src").join(family)))
+            .cloned();
+
+        let (waivers, malformed) = waiver::waivers(&text);
+        for wrong in malformed {
+            found.complaints.push(format!(
+                "{}:{}: {}",
+                path.display(),
+                wrong.line,
+                wrong.message
+            ));
+        }
+        let sites = operators::sites(&path, &text)?;
+        for waiver in &waivers {
+            if !sites.iter().any(|site| waiver.covers(site)) {
+                found.complaints.push(format!(
+                    "{}:{}: this waiver covers no mutation; remove it, or see --list for what there is",
+                    path.display(),
+                    waiver.line
+                ));
+            }
+        }
+        for site in sites {
+            found.mutations.push(Mutation {
+                number: found.mutations.len() as u32,
+                path: path.clone(),
+                family: family.clone(),
+                waived: waivers
+                    .iter()
+                    .find(|waiver| waiver.covers(&site))
+                    .map(|waiver| waiver.reason.clone()),
+                site,
+            });
+        }
+        found.texts.insert(path, text);
+    }
+    Ok(found)
+}
+
+/// The mutations that the flags ask for, in the order of the sources.
+fn select<'a>(mutations: &'a [Mutation], flags: &Mutate) -> Vec<&'a Mutation> {
+    let mut selected: Vec<&Mutation> = mutations
+        .iter()
+        .filter(|mutation| {
+            flags.families.is_empty()
+                || mutation
+                    .family
+                    .as_ref()
+                    .is_some_and(|family| flags.families.contains(family))
+        })
+        .filter(|mutation| {
+            let line = mutation.describe();
+            flags.only.is_empty() || flags.only.iter().any(|text| line.contains(text))
+        })
+        .collect();
+    if let Some(sample) = flags.sample {
+        selected = spread(&selected, sample as usize);
+    }
+    selected
+}
+
+/// `count` of these, evenly spread; all of them where there are no more.
+fn spread<T: Clone>(all: &[T], count: usize) -> Vec<T> {
+    if count >= all.len() {
+        return all.to_vec();
+    }
+    (0..count)
+        .map(|index| all[index * all.len() / count].clone())
+        .collect()
+}
+
+/// Runs every suite with no mutation on: it must pass. Returns the longest that
+/// a mutation may take, by family.
+fn unmutated(
+    suites: &BTreeMap<String, Suite>,
+    flags: &Mutate,
+) -> Result<BTreeMap<String, Duration>, Error> {
+    let mut timeouts = BTreeMap::new();
+    for (family, suite) in suites {
+        let start = Instant::now();
+        match suite.run(None, &[], Duration::from_secs(3600))? {
+            Verdict::Passed(0) => {
+                return Err(Error::Mutation(format!("tests/{family}.rs ran no test")));
+            }
+            Verdict::Passed(_) => {}
+            verdict => {
+                return Err(Error::Mutation(format!(
+                    "tests/{family}.rs fails with no mutation on ({}): mend that first",
+                    verdict.test().unwrap_or_default()
+                )));
+            }
+        }
+        // Generous: other work may share the machine by then.
+        let timeout = flags.timeout.map_or_else(
+            || Duration::from_secs(20) + 5 * start.elapsed(),
+            Duration::from_secs,
+        );
+        timeouts.insert(family.clone(), timeout);
+    }
+    Ok(timeouts)
+}
+
+/// Tries every mutation, prints what became of each, in the order of the
+/// sources, and returns it.
+fn try_all(
+    mutations: &[&Mutation],
+    suites: &BTreeMap<String, Suite>,
+    timeouts: &BTreeMap<String, Duration>,
+    flags: &Mutate,
+) -> Result<Vec<Verdict>, Error> {
+    let jobs = flags.jobs.map_or_else(
+        || std::thread::available_parallelism().map_or(1, usize::from),
+        |jobs| jobs as usize,
+    );
+    let bar = ProgressBar::new(mutations.len() as u64);
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len}  {elapsed} of about {duration}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Results {
+        verdicts: vec![None; mutations.len()],
+        printed: 0,
+        noticed: HashMap::new(),
+        failure: None,
+    });
+    let lock = || {
+        results
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.min(mutations.len()) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(mutation) = mutations.get(index) else {
+                        return;
+                    };
+                    let likely = lock().likely(mutation);
+                    let verdict = try_one(mutation, suites, timeouts, &likely);
+                    let mut results = lock();
+                    if results.failure.is_some() {
+                        return;
+                    }
+                    match verdict {
+                        Ok(verdict) => results.record(mutations, index, verdict, &bar),
+                        Err(error) => {
+                            results.failure = Some(error);
+                            return;
+                        }
+                    }
+                    bar.inc(1);
+                }
+            });
+        }
+    });
+    bar.finish_and_clear();
+    let results = results
+        .into_inner()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    match results.failure {
+        Some(error) => Err(error),
+        None => Ok(results.verdicts.into_iter().flatten().collect()),
+    }
+}
+
+/// What the threads that try mutations share.
+struct Results {
+    verdicts: Vec<Option<Verdict>>,
+    /// How many of them have been printed.
+    printed: usize,
+    /// The tests that noticed mutations, by file and function: they will be the
+    /// first to notice others there.
+    noticed: HashMap<(PathBuf, String), Vec<String>>,
+    failure: Option<Error>,
+}
+
+impl Results {
+    /// The tests that noticed the most recent mutations in the same function.
+    fn likely(&self, mutation: &Mutation) -> Vec<String> {
+        let place = (mutation.path.clone(), mutation.site.function.clone());
+        let tests = self.noticed.get(&place).map_or(&[][..], Vec::as_slice);
+        tests.iter().rev().take(3).cloned().collect()
+    }
+
+    fn record(
+        &mut self,
+        mutations: &[&Mutation],
+        index: usize,
+        verdict: Verdict,
+        bar: &ProgressBar,
+    ) {
+        let mutation = mutations[index];
+        // A crash or a time-out is no test to begin with: it takes longest.
+        if let Verdict::Failed(test) = &verdict {
+            let place = (mutation.path.clone(), mutation.site.function.clone());
+            let tests = self.noticed.entry(place).or_default();
+            tests.retain(|other| other != test);
+            tests.push(test.clone());
+        }
+        self.verdicts[index] = Some(verdict);
+        while let Some(Some(verdict)) = self.verdicts.get(self.printed) {
+            let line = format!(
+                "{}  {}",
+                mutations[self.printed].describe(),
+                outcome(verdict)
+            );
+            bar.suspend(|| output::line(&line));
+            self.printed += 1;
+        }
+    }
+}
+
+fn outcome(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Passed(_) => "SURVIVED".to_owned(),
+        Verdict::Failed(test) => format!("caught by {test}"),
+        Verdict::Crashed(test) => format!("caught by {test}, which crashed"),
+        Verdict::TimedOut(test) => format!("caught by {test}, which did not end"),
+    }
+}
+
+/// Runs the tests that are likely to notice, then all of them.
+fn try_one(
+    mutation: &Mutation,
+    suites: &BTreeMap<String, Suite>,
+    timeouts: &BTreeMap<String, Duration>,
+    likely: &[String],
+) -> Result<Verdict, Error> {
+    let suites = || {
+        suites
+            .iter()
+            .filter(|(family, _)| mutation.family.as_ref().is_none_or(|of| of == *family))
+    };
+    let number = Some(mutation.number);
+    if !likely.is_empty() {
+        for (family, suite) in suites() {
+            let verdict = suite.run(number, likely, timeouts[family])?;
+            if verdict.test().is_some() {
+                return Ok(verdict);
+            }
+        }
+    }
+    let mut passed = 0;
+    for (family, suite) in suites() {
+        match suite.run(number, &[], timeouts[family])? {
+            Verdict::Passed(tests) => passed += tests,
+            verdict => return Ok(verdict),
+        }
+    }
+    Ok(Verdict::Passed(passed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_spread_evenly() {
+        let all: Vec<u32> = (0..10).collect();
+        assert_eq!(spread(&all, 5), [0, 2, 4, 6, 8]);
+        assert_eq!(spread(&all, 3), [0, 3, 6]);
+        assert_eq!(spread(&all, 10), all);
+        assert_eq!(spread(&all, 99), all);
+        assert!(spread(&all[..0], 3).is_empty());
+    }
+
+    /// A workspace with one family, in which one mutation is waived and one
+    /// waiver is stale.
+    fn workspace() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write(
+            "gpu-kernels/src/lib.rs",
+            "//! L.\npub mod heat2d;\npub fn shared() { a < b }\n",
+        );
+        write(
+            "gpu-kernels/src/heat2d/mod.rs",
+            "//! H.\nfn f() {\n    a + b; // equivalent mutant (arithmetic): b is zero\n    thread::sync_threads();\n    // equivalent mutant (barrier): gone\n    c < d;\n}\n",
+        );
+        folder
+    }
+
+    fn flags(line: &str) -> Mutate {
+        use clap::Parser as _;
+        let line = format!("xtask mutate {line}");
+        match crate::flags::Xtask::parse_from(line.split_whitespace()).task {
+            crate::flags::Task::Mutate(flags) => flags,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn mutations_are_found_with_their_family_and_waiver() {
+        let folder = workspace();
+        let found = find(folder.path()).unwrap();
+        let lines: Vec<String> = found.mutations.iter().map(Mutation::describe).collect();
+        assert_eq!(
+            lines,
+            [
+                "gpu-kernels/src/heat2d/mod.rs:3:5 arithmetic: `+` made `-` in `a + b`",
+                "gpu-kernels/src/heat2d/mod.rs:4:5 barrier: `thread::sync_threads()` removed",
+                "gpu-kernels/src/heat2d/mod.rs:6:5 comparison: `<` made `<=` in `c < d`",
+                "gpu-kernels/src/lib.rs:3:19 comparison: `<` made `<=` in `a < b`",
+            ]
+        );
+        assert_eq!(found.mutations[0].waived.as_deref(), Some("b is zero"));
+        assert_eq!(found.mutations[0].family.as_deref(), Some("heat2d"));
+        assert_eq!(found.mutations[3].family, None);
+        assert_eq!(found.complaints.len(), 1, "{:?}", found.complaints);
+        assert!(
+            found.complaints[0].contains("mod.rs:5"),
+            "{:?}",
+            found.complaints
+        );
+    }
+
+    #[test]
+    fn flags_choose_among_them() {
+        let folder = workspace();
+        let found = find(folder.path()).unwrap();
+        let count = |line: &str| select(&found.mutations, &flags(line)).len();
+        assert_eq!(count(""), 4);
+        assert_eq!(count("--only barrier: --only heat2d/mod.rs:3"), 2);
+        assert_eq!(count("--sample 2"), 2);
+        assert_eq!(count("--only nothing"), 0);
+    }
+
+    #[test]
+    fn outcomes_name_the_test() {
+        assert_eq!(outcome(&Verdict::Failed("a".into())), "caught by a");
+        assert_eq!(outcome(&Verdict::Passed(3)), "SURVIVED");
+        assert!(outcome(&Verdict::TimedOut("a".into())).contains("did not end"));
+    }
+}

@@ -1,0 +1,203 @@
+//! `cargo xtask ptx`: the committed PTX, built from the kernels' sources.
+//!
+//! One file per target, `host/ptx/halo_<target>.ptx`. Its first line holds the
+//! hash of the sources, which host's build script compares with the sources it
+//! sees; the second says what built it.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::Outcome;
+use crate::error::Error;
+use crate::flags::Ptx;
+use crate::output;
+use crate::process;
+use crate::toolchain::Toolchain;
+use crate::workspace;
+
+// Shared with host's build script: one definition of names and hash.
+#[path = "../../host/ptx_hash.rs"]
+mod ptx_hash;
+
+pub(crate) use ptx_hash::TARGETS;
+
+/// Builds the PTX for each target and writes it or, with `--check`, compares it.
+pub(crate) fn run(flags: &Ptx) -> Result<Outcome, Error> {
+    let root = workspace::root()?;
+    let hash = ptx_hash::of_sources(&root).map_err(Error::file("hash the sources below", &root))?;
+    let builder = builder_line(&Toolchain::of(&root)?)?;
+
+    let mut outcome = Outcome::Clean;
+    for target in &flags.targets {
+        let name = format!("host/ptx/{}", ptx_hash::file_name(target));
+        let path = root.join(&name);
+        eprintln!("ptx: building for {target}");
+        let code = build(&root, target)?;
+        let built = format!("{}\n{builder}\n{code}", ptx_hash::header(&hash));
+        if flags.check {
+            if let Some(complaint) = complaint(std::fs::read_to_string(&path), &built, &hash) {
+                outcome = Outcome::Findings;
+                output::line(&format!("{name}: {complaint}"));
+            } else {
+                output::line(&format!("{name}: up to date"));
+            }
+        } else {
+            let written = workspace::write_if_changed(&path, &built)?;
+            let what = if written { "written" } else { "unchanged" };
+            output::line(&format!("{name}: {what}"));
+        }
+    }
+    Ok(outcome)
+}
+
+/// What is wrong with the file that is there, given what its sources build and
+/// their hash; `None` where nothing is.
+fn complaint(committed: std::io::Result<String>, built: &str, hash: &str) -> Option<String> {
+    let remedy = ptx_hash::REBUILD_COMMAND;
+    match committed {
+        Err(error) => Some(format!("{error}; run: {remedy}")),
+        Ok(committed) => difference(&committed, built).map(|difference| {
+            let what = if ptx_hash::recorded(&committed) == Some(hash) {
+                "is not what these same sources build"
+            } else {
+                "was built from other sources than these"
+            };
+            format!("{what}; run: {remedy}\n{}", difference.trim_end())
+        }),
+    }
+}
+
+/// The PTX of all kernels for one target.
+fn build(_root: &Path, target: &str) -> Result<String, Error> {
+    Err(Error::Ptx {
+        target: target.to_owned(),
+        source: "cuda_builder is not there yet".into(),
+    })
+}
+
+const BUILDER: &str = "// built by ";
+
+/// The second line of the file: the compiler and the LLVM that made it.
+fn builder_line(toolchain: &Toolchain) -> Result<String, Error> {
+    let llvm = match toolchain.find_llvm("llc") {
+        Some(llc) => {
+            let version = process::output(Command::new(llc).arg("--version"))?;
+            version
+                .lines()
+                .find_map(|line| line.split_once("LLVM version "))
+                .map_or_else(
+                    || "of unknown version".to_owned(),
+                    |(_, version)| version.trim().to_owned(),
+                )
+        }
+        None => format!("{}", toolchain.llvm_major),
+    };
+    Ok(format!("{BUILDER}{}, LLVM {llvm}", toolchain.rustc))
+}
+
+/// How the file that is there differs from the one just built; `None` where
+/// they are the same byte for byte, apart from the line that says what built
+/// them.
+fn difference(committed: &str, built: &str) -> Option<String> {
+    let code = |text: &'_ str| -> Vec<String> {
+        let mut lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
+        if lines.get(1).is_some_and(|line| line.starts_with(BUILDER)) {
+            lines[1].clear();
+        }
+        lines
+    };
+    let (old, new) = (code(committed), code(built));
+    if old == new {
+        return None;
+    }
+    let same_head = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+    let left = old.len().min(new.len()) - same_head;
+    let same_tail = old
+        .iter()
+        .rev()
+        .zip(new.iter().rev())
+        .take(left)
+        .take_while(|(a, b)| a == b)
+        .count();
+
+    const SHOWN: usize = 8;
+    let mut text = format!("@@ line {} @@\n", same_head + 1);
+    for (sign, lines) in [('-', &old), ('+', &new)] {
+        let changed = &lines[same_head..lines.len() - same_tail];
+        for line in changed.iter().take(SHOWN) {
+            text.push_str(&format!("{sign}{line}\n"));
+        }
+        if changed.len() > SHOWN {
+            text.push_str(&format!("{sign}… {} more lines\n", changed.len() - SHOWN));
+        }
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(hash: &str, builder: &str, code: &str) -> String {
+        format!("{}\n{BUILDER}{builder}\n{code}", ptx_hash::header(hash))
+    }
+
+    #[test]
+    fn the_same_code_built_by_another_release_is_no_difference() {
+        assert_eq!(
+            difference(&file("a", "x", "1\n2\n"), &file("a", "y", "1\n2\n")),
+            None
+        );
+    }
+
+    #[test]
+    fn a_difference_shows_the_lines_that_differ() {
+        assert_eq!(
+            difference(
+                &file("a", "x", "1\n2\n3\n"),
+                &file("a", "x", "1\n5\n6\n3\n")
+            )
+            .as_deref(),
+            Some("@@ line 4 @@\n-2\n+5\n+6\n")
+        );
+        // Another hash over the same code is a difference, too.
+        assert!(difference(&file("a", "x", "1\n"), &file("b", "x", "1\n")).is_some());
+        // A missing last newline, too.
+        assert!(difference(&file("a", "x", "1\n"), &file("a", "x", "1")).is_some());
+    }
+
+    #[test]
+    fn a_complaint_says_what_is_wrong_and_what_to_run() {
+        let hash = "0123456789abcdef".repeat(4);
+        let built = file(&hash, "x", "1\n");
+        assert_eq!(complaint(Ok(built.clone()), &built, &hash), None);
+        let complaint = |committed| complaint(committed, &built, &hash).unwrap();
+        let other = complaint(Ok(file(&"0".repeat(64), "x", "1\n")));
+        assert!(other.starts_with("was built from other sources"), "{other}");
+        let same = complaint(Ok(file(&hash, "x", "2\n")));
+        assert!(
+            same.starts_with("is not what these same sources build"),
+            "{same}"
+        );
+        let missing = complaint(Err(std::io::ErrorKind::NotFound.into()));
+        for text in [other, same, missing] {
+            assert!(text.contains("run: cargo xtask ptx"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_long_difference_is_cut_short() {
+        let long: String = (0..100).map(|line| format!("{line}\n")).collect();
+        let text = difference(&file("a", "x", ""), &file("a", "x", &long)).unwrap();
+        assert!(text.contains("+… 92 more lines"), "{text}");
+    }
+
+    #[test]
+    fn the_header_can_be_read_back() {
+        let hash = "0123456789abcdef".repeat(4);
+        assert_eq!(
+            ptx_hash::recorded(&file(&hash, "x", "1\n")),
+            Some(hash.as_str())
+        );
+    }
+}

@@ -1,0 +1,730 @@
+//! `cargo xtask tidy`: the repository's rules, executable.
+//!
+//! | rule | what it demands | why |
+//! |---|---|---|
+//! | `family-places` | a family has all its places: `gpu-kernels/src/F/mod.rs`, `host/src/F/{mod,cpu,gpu}.rs`, `tests/F.rs`, `xtask/src/bench/F.rs` and, where there is a folder `baselines`, `baselines/F.cu` | a search for the name returns the whole feature |
+//! | `kernel-name` | a kernel is called `F_…` and stands under `gpu-kernels/src/F/` | its name says where it is |
+//! | `kernel-test` | `tests/F.rs` names every kernel of F | no kernel goes untested |
+//! | `kernel-bench` | `xtask/src/bench/F.rs` names every kernel of F | no kernel goes unmeasured |
+//! | `module-docs` | every Rust file begins with `//!` documentation | a reader learns what a file is for before reading it |
+//! | `unsafe-places` | in `host/src`, the word `unsafe` stands only in `*/gpu.rs`, `device/` and `launch.rs` | what must be reviewed for soundness is a known, small set |
+//! | `cpu-port` | `host/src/F/cpu.rs` forbids unsafe code | the port is what kernels are checked against: it stays plain |
+//! | `absolute-path` | no file names a path of somebody's machine | the repository works wherever it is cloned |
+//! | `marker` | no file holds a marker of unfinished work | what is committed is finished; what is not is an issue |
+//!
+//! Files under a folder called `fixtures` are test data: the last two rules
+//! still cover them, `module-docs` does not. Neither does it cover `ui`, whose
+//! files are programs that must not compile.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+
+use proc_macro2::{TokenStream, TokenTree};
+
+use crate::Outcome;
+use crate::error::Error;
+use crate::output;
+use crate::rust_source::{self, Kernel};
+use crate::workspace;
+
+/// Checks every rule, prints each finding on a line of its own.
+pub(crate) fn run() -> Result<Outcome, Error> {
+    let root = workspace::root()?;
+    let tree = Tree {
+        files: workspace::files(&root)?,
+        root,
+    };
+    let findings = check(&tree)?;
+    for finding in &findings {
+        output::line(&finding.to_string());
+    }
+    match findings.len() {
+        0 => {
+            eprintln!(
+                "tidy: {} files, {} rules, nothing found",
+                tree.files.len(),
+                RULES.len()
+            );
+            Ok(Outcome::Clean)
+        }
+        count => {
+            eprintln!("tidy: {count} found; the rules are explained in xtask/src/tidy.rs");
+            Ok(Outcome::Findings)
+        }
+    }
+}
+
+/// The files the rules look at.
+struct Tree {
+    root: PathBuf,
+    /// Relative to the root, sorted.
+    files: Vec<PathBuf>,
+}
+
+impl Tree {
+    fn has(&self, path: impl AsRef<Path>) -> bool {
+        self.files
+            .binary_search(&path.as_ref().to_path_buf())
+            .is_ok()
+    }
+
+    fn has_folder(&self, folder: &str) -> bool {
+        self.files.iter().any(|file| file.starts_with(folder))
+    }
+
+    fn text(&self, path: &Path) -> Result<String, Error> {
+        workspace::read(&self.root.join(path))
+    }
+
+    /// The Rust files under this folder.
+    fn rust_under(&self, folder: &str) -> impl Iterator<Item = &PathBuf> {
+        let folder = folder.to_owned();
+        self.files
+            .iter()
+            .filter(move |file| is_rust(file) && file.starts_with(&folder))
+    }
+
+    /// The kernels of each file under gpu-kernels/src, by the file's path.
+    fn kernels(&self) -> Result<Vec<(&Path, Vec<Kernel>)>, Error> {
+        let mut found = Vec::new();
+        for file in self.rust_under(KERNELS) {
+            let syntax = rust_source::parse(file, &self.text(file)?)?;
+            let prefix = family_of(file).map_or(String::new(), |family| format!("{family}_"));
+            let kernels = rust_source::kernels(&syntax, &prefix);
+            if !kernels.is_empty() {
+                found.push((file.as_path(), kernels));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// One breach of one rule.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Finding {
+    path: PathBuf,
+    /// From 1; 0 where it is about the file as a whole.
+    line: usize,
+    rule: &'static str,
+    message: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        if self.line > 0 {
+            write!(f, ":{}", self.line)?;
+        }
+        write!(f, ": {} [{}]", self.message, self.rule)
+    }
+}
+
+type Rule = fn(&Tree, &mut Findings) -> Result<(), Error>;
+
+const RULES: [(&str, Rule); 9] = [
+    ("family-places", family_places),
+    ("kernel-name", kernel_name),
+    ("kernel-test", kernel_test),
+    ("kernel-bench", kernel_bench),
+    ("module-docs", module_docs),
+    ("unsafe-places", unsafe_places),
+    ("cpu-port", cpu_port),
+    ("absolute-path", absolute_path),
+    ("marker", marker),
+];
+
+/// Collects findings under the name of the rule being checked.
+struct Findings {
+    rule: &'static str,
+    all: Vec<Finding>,
+}
+
+impl Findings {
+    fn add(&mut self, path: impl Into<PathBuf>, line: usize, message: impl Into<String>) {
+        self.all.push(Finding {
+            path: path.into(),
+            line,
+            rule: self.rule,
+            message: message.into(),
+        });
+    }
+}
+
+fn check(tree: &Tree) -> Result<Vec<Finding>, Error> {
+    let mut findings = Findings {
+        rule: "",
+        all: Vec::new(),
+    };
+    for (name, rule) in RULES {
+        findings.rule = name;
+        rule(tree, &mut findings)?;
+    }
+    findings.all.sort();
+    Ok(findings.all)
+}
+
+const KERNELS: &str = "gpu-kernels/src";
+
+/// The family whose folder this file of gpu-kernels is in, if it is in one.
+fn family_of(file: &Path) -> Option<&str> {
+    let inside = file.strip_prefix(KERNELS).ok()?;
+    let mut components = inside.components();
+    let first = components.next()?;
+    components.next()?;
+    match first {
+        Component::Normal(name) => name.to_str(),
+        _ => None,
+    }
+}
+
+/// A family is whatever has a folder of kernels, a launch file in host or a baseline.
+fn families(tree: &Tree) -> BTreeSet<String> {
+    let mut families = BTreeSet::new();
+    for file in &tree.files {
+        families.extend(family_of(file).map(str::to_owned));
+        if let Ok(inside) = file.strip_prefix("host/src")
+            && inside.components().count() == 2
+            && inside.ends_with("gpu.rs")
+            && let Some(folder) = inside.parent()
+        {
+            families.insert(folder.display().to_string());
+        }
+        if file.starts_with("baselines")
+            && file.extension().is_some_and(|extension| extension == "cu")
+            && let Some(stem) = file.file_stem()
+        {
+            families.insert(stem.to_string_lossy().into_owned());
+        }
+    }
+    families
+}
+
+fn family_places(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
+    for family in families(tree) {
+        let mut places = vec![
+            format!("gpu-kernels/src/{family}/mod.rs"),
+            format!("host/src/{family}/mod.rs"),
+            format!("host/src/{family}/cpu.rs"),
+            format!("host/src/{family}/gpu.rs"),
+            format!("tests/{family}.rs"),
+            format!("xtask/src/bench/{family}.rs"),
+        ];
+        if tree.has_folder("baselines") {
+            places.push(format!("baselines/{family}.cu"));
+        }
+        for place in places.into_iter().filter(|place| !tree.has(place)) {
+            findings.add(
+                place,
+                0,
+                format!("missing: every place of the family {family} must exist"),
+            );
+        }
+    }
+    Ok(())
+}
+
+fn kernel_name(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
+    for (file, kernels) in tree.kernels()? {
+        for kernel in kernels {
+            match family_of(file) {
+                None => findings.add(
+                    file,
+                    kernel.line,
+                    format!(
+                        "kernel {} stands outside the families' folders",
+                        kernel.name
+                    ),
+                ),
+                Some(family) if !kernel.name.starts_with(&format!("{family}_")) => findings.add(
+                    file,
+                    kernel.line,
+                    format!("kernel {} must be called {family}_…", kernel.name),
+                ),
+                Some(_) => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every kernel must be named by this file of its family.
+fn kernels_named_in(
+    tree: &Tree,
+    findings: &mut Findings,
+    place: fn(&str) -> String,
+    lacking: &str,
+) -> Result<(), Error> {
+    for (file, kernels) in tree.kernels()? {
+        let Some(family) = family_of(file) else {
+            continue;
+        };
+        let place = place(family);
+        // Where the file itself is missing, family-places says so.
+        if !tree.has(&place) {
+            continue;
+        }
+        let text = tree.text(Path::new(&place))?;
+        for kernel in kernels {
+            if !rust_source::has_word(&text, &kernel.name) {
+                findings.add(
+                    file,
+                    kernel.line,
+                    format!(
+                        "kernel {} has no {lacking}: {place} does not name it",
+                        kernel.name
+                    ),
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+fn kernel_test(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
+    kernels_named_in(
+        tree,
+        findings,
+        |family| format!("tests/{family}.rs"),
+        "test",
+    )
+}
+
+fn kernel_bench(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
+    kernels_named_in(
+        tree,
+        findings,
+        |family| format!("xtask/src/bench/{family}.rs"),
+        "benchmark row",
+    )
+}
+
+fn module_docs(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
+    for file in tree.files.iter().filter(|file| is_rust(file)) {
+        if in_folder(file, "fixtures") || in_folder(file, "ui") {
+            continue;
+        }
+        let syntax = rust_source::parse(file, &tree.text(file)?)?;
+        let documented = syntax.attrs.iter().any(|attribute| {
+            matches!(attribute.style, syn::AttrStyle::Inner(_)) && attribute.path().is_ident("doc")
+        });
+        if !documented {
+            findings.add(
+                file,
+                1,
+                "does not begin with //! documentation of what it is for",
+            );
+        }
+    }
+    Ok(())
+}
+
+fn unsafe_places(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
+    for file in tree.rust_under("host/src") {
+        let allowed = file.ends_with("gpu.rs")
+            || file.starts_with("host/src/device")
+            || file == Path::new("host/src/launch.rs");
+        if allowed {
+            continue;
+        }
+        let tokens: TokenStream =
+            tree.text(file)?
+                .parse()
+                .map_err(|error: proc_macro2::LexError| Error::Parse {
+                    path: file.clone(),
+                    line: error.span().start().line,
+                    message: error.to_string(),
+                })?;
+        if let Some(line) = first_unsafe(&tokens) {
+            findings.add(
+                file,
+                line,
+                "unsafe code in host/src belongs in */gpu.rs, device/ or launch.rs",
+            );
+        }
+    }
+    Ok(())
+}
+
+fn first_unsafe(tokens: &TokenStream) -> Option<usize> {
+    tokens.clone().into_iter().find_map(|token| match token {
+        TokenTree::Group(group) => first_unsafe(&group.stream()),
+        TokenTree::Ident(ident) if ident == "unsafe" => Some(ident.span().start().line),
+        _ => None,
+    })
+}
+
+fn cpu_port(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
+    for family in families(tree) {
+        let file = PathBuf::from(format!("host/src/{family}/cpu.rs"));
+        // Where it is missing, family-places says so.
+        if !tree.has(&file) {
+            continue;
+        }
+        let forbids = tree
+            .text(&file)?
+            .lines()
+            .any(|line| line.trim() == "#![forbid(unsafe_code)]");
+        if !forbids {
+            findings.add(file, 1, "a CPU port must say #![forbid(unsafe_code)]");
+        }
+    }
+    Ok(())
+}
+
+fn absolute_path(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
+    // Roots under which people and their tools keep things. System folders such
+    // as those of shells and package managers are the same on every machine.
+    const ROOTS: [&str; 8] = [
+        "home", "root", "work", "tmp", "Users", "mnt", "farm", "private",
+    ];
+    each_line(tree, |file, number, line| {
+        for root in ROOTS {
+            let needle = format!("/{root}/");
+            for (start, _) in line.match_indices(&needle) {
+                let begins = !line[..start].ends_with(|c: char| {
+                    c.is_alphanumeric()
+                        || matches!(c, '_' | '-' | '.' | '/' | '*' | '}' | '>' | ')')
+                });
+                let goes_on = line[start + needle.len()..].starts_with(|c: char| {
+                    c.is_alphanumeric() || matches!(c, '.' | '_' | '$' | '{')
+                });
+                if begins && goes_on {
+                    findings.add(
+                        file,
+                        number,
+                        format!("names a path of one machine ({needle}…)"),
+                    );
+                    return;
+                }
+            }
+        }
+    })
+}
+
+fn marker(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
+    // In two halves, so that this file passes its own rule.
+    const MARKERS: [&str; 3] = [
+        concat!("TO", "DO"),
+        concat!("FIX", "ME"),
+        concat!("XX", "X"),
+    ];
+    each_line(tree, |file, number, line| {
+        if let Some(marker) = MARKERS
+            .iter()
+            .find(|marker| rust_source::has_word(line, marker))
+        {
+            findings.add(
+                file,
+                number,
+                format!("{marker}: finish it, or leave the words out"),
+            );
+        }
+    })
+}
+
+/// Calls `look` with every line of every text file.
+fn each_line(tree: &Tree, mut look: impl FnMut(&Path, usize, &str)) -> Result<(), Error> {
+    for file in &tree.files {
+        let path = tree.root.join(file);
+        let bytes = std::fs::read(&path).map_err(Error::file("read", path))?;
+        // What is not UTF-8 is no text.
+        if let Ok(text) = String::from_utf8(bytes) {
+            for (index, line) in text.lines().enumerate() {
+                look(file, index + 1, line);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_rust(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| extension == "rs")
+}
+
+fn in_folder(file: &Path, folder: &str) -> bool {
+    file.parent()
+        .is_some_and(|parent| parent.components().any(|part| part.as_os_str() == folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A tree that breaks no rule: one family with one kernel.
+    const SOUND: [(&str, &str); 7] = [
+        ("gpu-kernels/src/lib.rs", "//! Kernels.\npub mod heat2d;\n"),
+        (
+            "gpu-kernels/src/heat2d/mod.rs",
+            "//! Heat.\n#[kernel]\npub unsafe fn heat2d_global() {}\n",
+        ),
+        ("host/src/heat2d/mod.rs", "//! Heat.\n"),
+        (
+            "host/src/heat2d/cpu.rs",
+            "//! Port.\n#![forbid(unsafe_code)]\n",
+        ),
+        (
+            "host/src/heat2d/gpu.rs",
+            "//! Launches.\nunsafe fn launch() {}\n",
+        ),
+        (
+            "tests/heat2d.rs",
+            "//! Tests.\n#[test]\nfn global() { run(\"heat2d_global\") }\n",
+        ),
+        (
+            "xtask/src/bench/heat2d.rs",
+            "//! Rows.\nconst K: &str = \"heat2d_global\";\n",
+        ),
+    ];
+
+    /// The findings in the sound tree with these files put over it; an empty
+    /// text removes the file.
+    fn findings(changes: &[(&str, &str)]) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in SOUND.iter().chain(changes) {
+            let path = folder.path().join(path);
+            if text.is_empty() {
+                fs::remove_file(path).unwrap();
+            } else {
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+        }
+        let mut files = Vec::new();
+        let mut pending = vec![folder.path().to_path_buf()];
+        while let Some(next) = pending.pop() {
+            for entry in fs::read_dir(next).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    pending.push(path);
+                } else {
+                    files.push(path.strip_prefix(folder.path()).unwrap().to_path_buf());
+                }
+            }
+        }
+        files.sort();
+        let tree = Tree {
+            root: folder.path().to_path_buf(),
+            files,
+        };
+        check(&tree)
+            .unwrap()
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    }
+
+    /// These changes cause exactly one finding: of this rule, at this place.
+    #[track_caller]
+    fn fires(changes: &[(&str, &str)], rule: &str, place: &str) {
+        let findings = findings(changes);
+        assert_eq!(findings.len(), 1, "{findings:#?}");
+        assert!(findings[0].ends_with(&format!("[{rule}]")), "{findings:?}");
+        assert!(
+            findings[0].starts_with(&format!("{place}:")),
+            "{findings:?}"
+        );
+    }
+
+    #[test]
+    fn a_sound_tree_has_no_findings() {
+        assert_eq!(findings(&[]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn family_places_each_one() {
+        for place in [
+            "host/src/heat2d/mod.rs",
+            "host/src/heat2d/cpu.rs",
+            "host/src/heat2d/gpu.rs",
+            "tests/heat2d.rs",
+            "xtask/src/bench/heat2d.rs",
+        ] {
+            fires(&[(place, "")], "family-places", place);
+        }
+        // The kernels' folder is known from the launch file.
+        fires(
+            &[("gpu-kernels/src/heat2d/mod.rs", "")],
+            "family-places",
+            "gpu-kernels/src/heat2d/mod.rs",
+        );
+    }
+
+    #[test]
+    fn family_places_baselines_once_there_are_any() {
+        assert!(findings(&[("baselines/heat2d.cu", "// CUDA\n")]).is_empty());
+        fires(
+            &[("baselines/README.md", "Baselines\n")],
+            "family-places",
+            "baselines/heat2d.cu",
+        );
+        assert_eq!(
+            findings(&[
+                ("baselines/heat2d.cu", "// CUDA\n"),
+                ("baselines/nbody.cu", "// CUDA\n")
+            ])
+            .len(),
+            6
+        );
+    }
+
+    #[test]
+    fn kernel_name_of_another_family() {
+        fires(
+            &[
+                (
+                    "gpu-kernels/src/heat2d/more.rs",
+                    "//! More.\n#[kernel]\nunsafe fn heat_more() {}\n",
+                ),
+                (
+                    "tests/heat2d.rs",
+                    "//! Tests of heat2d_global, heat_more.\n",
+                ),
+                (
+                    "xtask/src/bench/heat2d.rs",
+                    "//! Rows heat2d_global, heat_more.\n",
+                ),
+            ],
+            "kernel-name",
+            "gpu-kernels/src/heat2d/more.rs:3",
+        );
+    }
+
+    #[test]
+    fn kernel_name_outside_the_families() {
+        fires(
+            &[(
+                "gpu-kernels/src/block.rs",
+                "//! Blocks.\n#[kernel]\nunsafe fn heat2d_b() {}\n",
+            )],
+            "kernel-name",
+            "gpu-kernels/src/block.rs:3",
+        );
+    }
+
+    #[test]
+    fn kernel_test_missing() {
+        fires(
+            &[("tests/heat2d.rs", "//! Tests of heat2d_global_other.\n")],
+            "kernel-test",
+            "gpu-kernels/src/heat2d/mod.rs:3",
+        );
+    }
+
+    #[test]
+    fn kernel_bench_missing() {
+        fires(
+            &[("xtask/src/bench/heat2d.rs", "//! No rows.\n")],
+            "kernel-bench",
+            "gpu-kernels/src/heat2d/mod.rs:3",
+        );
+    }
+
+    #[test]
+    fn module_docs_missing() {
+        fires(
+            &[("host/src/lib.rs", "// A comment.\nfn f() {}\n")],
+            "module-docs",
+            "host/src/lib.rs:1",
+        );
+        fires(
+            &[("host/src/lib.rs", "/// Of the item.\nfn f() {}\n")],
+            "module-docs",
+            "host/src/lib.rs:1",
+        );
+        assert!(findings(&[("a/fixtures/b/src/lib.rs", "fn f() {}\n")]).is_empty());
+        assert!(findings(&[("tests/ui/wrong.rs", "fn f() {}\n")]).is_empty());
+    }
+
+    #[test]
+    fn unsafe_outside_its_places() {
+        fires(
+            &[(
+                "host/src/field.rs",
+                "//! Field.\nfn f() {\n    unsafe { g() }\n}\n",
+            )],
+            "unsafe-places",
+            "host/src/field.rs:3",
+        );
+        assert!(
+            findings(&[
+                ("host/src/launch.rs", "//! L.\nunsafe fn f() {}\n"),
+                ("host/src/device/cuda.rs", "//! D.\nunsafe fn f() {}\n"),
+                (
+                    "host/src/field.rs",
+                    "//! No unsafe code here.\n#![deny(unsafe_code)]\n"
+                ),
+            ])
+            .is_empty()
+        );
+    }
+
+    #[test]
+    fn cpu_port_that_does_not_forbid_unsafe() {
+        fires(
+            &[(
+                "host/src/heat2d/cpu.rs",
+                "//! Port.\n// #![forbid(unsafe_code)]\n",
+            )],
+            "cpu-port",
+            "host/src/heat2d/cpu.rs:1",
+        );
+    }
+
+    #[test]
+    fn absolute_paths() {
+        for path in [
+            concat!("/ho", "me/me/x"),
+            concat!("'/wo", "rk/main'"),
+            concat!("x=/tm", "p/a.txt"),
+            concat!("(/Us", "ers/me/src)"),
+            concat!("/ro", "ot/.cargo"),
+        ] {
+            fires(
+                &[("docs/a.md", &format!("One\nsee {path}\n"))],
+                "absolute-path",
+                "docs/a.md:2",
+            );
+        }
+        for fine in [
+            "docs/tmp/x",
+            "target/work/a",
+            "$HOME/tmp/x",
+            "a / home / b",
+            "/etc/os-release",
+        ] {
+            assert!(findings(&[("docs/a.md", fine)]).is_empty(), "{fine}");
+        }
+    }
+
+    #[test]
+    fn markers() {
+        for word in [
+            concat!("TO", "DO"),
+            concat!("FIX", "ME"),
+            concat!("XX", "X"),
+        ] {
+            fires(
+                &[("docs/a.md", &format!("{word}: later\n"))],
+                "marker",
+                "docs/a.md:1",
+            );
+        }
+        assert!(
+            findings(&[("docs/a.md", concat!("mktemp a.XX", "XXXX and TO", "DOS"))]).is_empty()
+        );
+    }
+
+    #[test]
+    fn files_that_are_no_text_are_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a.bin"), [0xff, 0xfe, 0x00]).unwrap();
+        let tree = Tree {
+            root: folder.path().to_path_buf(),
+            files: vec!["a.bin".into()],
+        };
+        assert!(check(&tree).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,135 @@
+//! Finding the programs and sources that device builds use.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::error::Error;
+use crate::process;
+
+/// Places to look for tools, in order.
+pub(crate) struct Toolchain {
+    folders: Vec<PathBuf>,
+    /// The folder of the compiler's own files.
+    pub(crate) sysroot: PathBuf,
+    /// First line of `rustc --version`.
+    pub(crate) rustc: String,
+    /// LLVM's major version in that rustc.
+    pub(crate) llvm_major: u32,
+}
+
+impl Toolchain {
+    /// The toolchain that builds the workspace at `root`.
+    pub(crate) fn of(root: &Path) -> Result<Self, Error> {
+        let ask = |arguments: &[&str]| {
+            process::output(Command::new("rustc").current_dir(root).args(arguments))
+        };
+        let sysroot = PathBuf::from(ask(&["--print", "sysroot"])?.trim());
+        let verbose = ask(&["--version", "--verbose"])?;
+        let field = |name: &str| {
+            verbose
+                .lines()
+                .find_map(|line| line.strip_prefix(name))
+                .map(str::trim)
+                .unwrap_or_default()
+        };
+        let host = field("host:");
+        let llvm_major = field("LLVM version:")
+            .split('.')
+            .next()
+            .and_then(|major| major.parse().ok())
+            .unwrap_or(0);
+
+        let mut folders = vec![sysroot.join("lib/rustlib").join(host).join("bin")];
+        // Where .ci/device-toolchain puts ptxas and nvdisasm.
+        folders.push(root.join("target/ci/bin"));
+        folders.extend(std::env::split_paths(
+            &std::env::var_os("PATH").unwrap_or_default(),
+        ));
+        for variable in ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT"] {
+            folders.extend(
+                std::env::var_os(variable).map(|toolkit| PathBuf::from(toolkit).join("bin")),
+            );
+        }
+        folders.push("/usr/local/cuda/bin".into());
+        Ok(Self {
+            folders,
+            sysroot,
+            rustc: verbose.lines().next().unwrap_or_default().to_owned(),
+            llvm_major,
+        })
+    }
+
+    /// The first of these programs that is anywhere, by the order of places.
+    pub(crate) fn find(&self, names: &[&str]) -> Option<PathBuf> {
+        find_in(&self.folders, names)
+    }
+
+    /// One of LLVM's tools, of rustc's own LLVM major: the component's, or one
+    /// whose name ends in that number.
+    pub(crate) fn find_llvm(&self, tool: &str) -> Option<PathBuf> {
+        let numbered = format!("{tool}-{}", self.llvm_major);
+        find_in(&self.folders[..1], &[tool]).or_else(|| self.find(&[&numbered]))
+    }
+
+    /// The source of `core`, where it is installed.
+    pub(crate) fn core_source(&self) -> Option<PathBuf> {
+        let folder = self.sysroot.join("lib/rustlib/src/rust/library");
+        folder.join("core/src/lib.rs").is_file().then_some(folder)
+    }
+}
+
+fn find_in(folders: &[PathBuf], names: &[&str]) -> Option<PathBuf> {
+    folders
+        .iter()
+        .flat_map(|folder| names.iter().map(move |name| folder.join(name)))
+        .map(|path| executable(&path))
+        .find(|path| path.is_file())
+}
+
+/// The path with the ending that programs have on this system. Not by
+/// `with_extension`, which would take a version's `.` for the ending's.
+fn executable(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(std::env::consts::EXE_SUFFIX);
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_place_that_has_a_tool_wins() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        for path in ["b/llc-22", "c/llc", "c/llc-22"] {
+            let path = executable(&place(path));
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        let folders = ["a", "b", "c"].map(place);
+        let found = |names: &[&str]| {
+            find_in(&folders, names).map(|path| {
+                path.strip_prefix(folder.path())
+                    .unwrap()
+                    .with_extension("")
+                    .to_owned()
+            })
+        };
+        assert_eq!(found(&["llc", "llc-22"]), Some("b/llc-22".into()));
+        assert_eq!(found(&["llc"]), Some("c/llc".into()));
+        assert_eq!(found(&["opt"]), None);
+    }
+
+    #[test]
+    fn this_compiler_says_what_it_is() {
+        let toolchain = Toolchain::of(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
+        assert!(
+            toolchain.rustc.starts_with("rustc 1."),
+            "{}",
+            toolchain.rustc
+        );
+        assert!(toolchain.llvm_major >= 20);
+        assert!(toolchain.sysroot.is_dir());
+    }
+}
