@@ -11,12 +11,115 @@ mod host {
     pub use cuda_emulator::intrinsics::SharedSlot;
     pub use inventory;
 
+    use crate::ptr::AddressSpace;
+    use std::cell::RefCell;
+    use std::collections::BTreeMap;
+    use std::ops::Range;
+
+    /// Ranges of static shared memory, by their start.
+    ///
+    /// A block runs on one OS thread from start to end, so what this thread has
+    /// handed out since its current block began is that block's.
+    #[derive(Default)]
+    struct StaticShared {
+        /// Launch and block they belong to.
+        block: Option<[u32; 3]>,
+        ranges: BTreeMap<usize, usize>,
+    }
+
+    thread_local! {
+        static STATIC_SHARED: RefCell<StaticShared> = RefCell::default();
+    }
+
+    impl StaticShared {
+        /// Forgets what another block had.
+        fn of_this_block(&mut self) -> &mut BTreeMap<usize, usize> {
+            let block = Some(emulator::block_idx());
+            if self.block != block {
+                self.block = block;
+                self.ranges.clear();
+            }
+            &mut self.ranges
+        }
+    }
+
+    /// Notes static shared memory that the block uses.
+    fn note_shared(start: usize, size: usize) {
+        STATIC_SHARED.with_borrow_mut(|shared| shared.of_this_block().insert(start, size));
+    }
+
     /// The memory of a `shared_array!` in the calling thread's block.
     #[track_caller]
     #[must_use]
     pub fn shared_array<T>(slot: &'static SharedSlot) -> *mut T {
-        emulator::shared_static(slot, size_of::<T>(), align_of::<T>()).cast()
+        let array = emulator::shared_static(slot, size_of::<T>(), align_of::<T>());
+        note_shared(array.addr(), size_of::<T>());
+        array.cast()
     }
+
+    /// Bytes of shared memory that the block is known to use.
+    #[must_use]
+    pub fn shared_bytes() -> usize {
+        let statics =
+            STATIC_SHARED.with_borrow_mut(|shared| shared.of_this_block().values().sum::<usize>());
+        statics + emulator::dynamic_shared_len()
+    }
+
+    /// The address space that an address would be in on a device.
+    #[must_use]
+    pub fn address_space_of(address: usize) -> AddressSpace {
+        let range = |start: usize, size: usize| Range {
+            start,
+            end: start + size,
+        };
+        let in_static = STATIC_SHARED.with_borrow_mut(|shared| {
+            let shared = shared.of_this_block();
+            let below = shared.range(..=address).next_back();
+            below.is_some_and(|(&start, &size)| range(start, size).contains(&address))
+        });
+        let in_dynamic = emulator::dynamic_shared_len() > 0
+            && range(
+                emulator::dynamic_shared().addr(),
+                emulator::dynamic_shared_len(),
+            )
+            .contains(&address);
+        if in_static || in_dynamic {
+            return AddressSpace::Shared;
+        }
+        let in_constant = inventory::iter::<ConstantStatic>()
+            .any(|constant| range((constant.address)().addr(), constant.size).contains(&address));
+        if in_constant {
+            return AddressSpace::Constant;
+        }
+        // The thread's stack lies above the frame of this function; how far, no
+        // one says, but other memory that close would be another thread's stack.
+        let frame = 0_u8;
+        let stack = range((&raw const frame).addr(), LOCAL_BYTES);
+        if stack.contains(&address) {
+            AddressSpace::Local
+        } else {
+            AddressSpace::Global
+        }
+    }
+
+    /// What of the stack counts as the thread's own.
+    const LOCAL_BYTES: usize = 16 * 1024;
+
+    /// A static in constant memory.
+    pub struct ConstantStatic {
+        address: fn() -> *mut u8,
+        size: usize,
+    }
+
+    impl ConstantStatic {
+        /// The static at `address`, of `size` bytes.
+        #[must_use]
+        pub const fn new(address: fn() -> *mut u8, size: usize) -> Self {
+            Self { address, size }
+        }
+    }
+
+    inventory::collect!(ConstantStatic);
 
     /// A shared static that kernels use in place.
     pub struct SharedStatic {
@@ -52,6 +155,7 @@ mod host {
         pub unsafe fn enter(&'static self) {
             // SAFETY: as the caller promises.
             unsafe { emulator::register_shared_static(&self.slot, (self.address)(), self.size) };
+            note_shared((self.address)().addr(), self.size);
         }
     }
 
@@ -98,3 +202,17 @@ macro_rules! __register_shared_static {
 }
 #[cfg(not(target_arch = "nvptx64"))]
 pub use __register_shared_static as register_shared_static;
+
+/// Registers a static in constant memory.
+#[cfg(not(target_arch = "nvptx64"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __register_constant_static {
+    ($address:expr, $ty:ty) => {
+        $crate::__private::inventory::submit! {
+            $crate::__private::ConstantStatic::new($address, ::core::mem::size_of::<$ty>())
+        }
+    };
+}
+#[cfg(not(target_arch = "nvptx64"))]
+pub use __register_constant_static as register_constant_static;

@@ -63,18 +63,39 @@ extern crate alloc;
 // The macros' expansions name `::cuda_std`, in this crate too.
 extern crate self as cuda_std;
 
+#[cfg(all(target_arch = "nvptx64", not(target_feature = "sm_70")))]
+compile_error!(
+    "cuda_std needs compute capability 7.0 or later: its atomics and warp operations are those \
+     of Volta. Choose `-C target-cpu=sm_70` or higher."
+);
+
 #[doc(hidden)]
 pub mod __private;
+pub mod async_copy;
+pub mod atomic;
+pub mod cache;
+pub mod cfg;
 pub mod float;
+//mod float_ext;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod host;
+//pub mod intrinsics;
+pub mod io;
+pub mod mem;
+pub mod misc;
+pub mod ptr;
+#[cfg(target_arch = "nvptx64")]
+mod runtime;
 pub mod shared;
 #[cfg(target_arch = "nvptx64")]
 mod sys;
+pub mod texture;
 pub mod thread;
+pub mod warp;
 
 pub use cuda_std_macros::{address_space, externally_visible, gpu_only, kernel};
 pub use float::GpuFloat;
+//pub use float_ext::FloatExt;
 pub use glam;
 pub use half::{self, bf16, f16};
 #[cfg(feature = "vek")]
@@ -88,6 +109,7 @@ pub mod prelude {
     pub use crate::f16;
     pub use crate::kernel;
     pub use crate::thread;
+    pub use crate::{assert_eq, assert_ne, print, println};
     pub use alloc::borrow::ToOwned;
     pub use alloc::boxed::Box;
     pub use alloc::format;

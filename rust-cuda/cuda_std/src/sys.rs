@@ -93,10 +93,35 @@ unsafe extern "C" {
     #[link_name = "llvm.nvvm.membar.sys"]
     pub fn membar_sys();
 
+    #[link_name = "llvm.nvvm.read.ptx.sreg.dynamic_smem_size"]
+    pub fn dynamic_smem_size() -> u32;
+    #[link_name = "llvm.nvvm.read.ptx.sreg.total_smem_size"]
+    pub fn total_smem_size() -> u32;
+
     #[link_name = "llvm.nvvm.rsqrt.approx.f"]
     pub fn rsqrt_f(x: f32) -> f32;
     #[link_name = "llvm.nvvm.rsqrt.approx.ftz.f"]
     pub fn rsqrt_ftz_f(x: f32) -> f32;
     #[link_name = "llvm.nvvm.rsqrt.approx.d"]
     pub fn rsqrt_d(x: f64) -> f64;
+}
+
+#[cfg(target_feature = "sm_80")]
+unsafe extern "C" {
+    #[link_name = "llvm.nvvm.redux.sync.add"]
+    pub fn redux_add(value: u32, mask: u32) -> u32;
+    #[link_name = "llvm.nvvm.redux.sync.min"]
+    pub fn redux_min(value: u32, mask: u32) -> u32;
+    #[link_name = "llvm.nvvm.redux.sync.max"]
+    pub fn redux_max(value: u32, mask: u32) -> u32;
+    #[link_name = "llvm.nvvm.redux.sync.umin"]
+    pub fn redux_umin(value: u32, mask: u32) -> u32;
+    #[link_name = "llvm.nvvm.redux.sync.umax"]
+    pub fn redux_umax(value: u32, mask: u32) -> u32;
+    #[link_name = "llvm.nvvm.redux.sync.and"]
+    pub fn redux_and(value: u32, mask: u32) -> u32;
+    #[link_name = "llvm.nvvm.redux.sync.or"]
+    pub fn redux_or(value: u32, mask: u32) -> u32;
+    #[link_name = "llvm.nvvm.redux.sync.xor"]
+    pub fn redux_xor(value: u32, mask: u32) -> u32;
 }

@@ -96,8 +96,12 @@ fn expand(space: Space, visible: bool, mut item: ItemStatic) -> Result<TokenStre
 
     let host = match space {
         Space::Shared => register_shared(&item),
-        Space::Constant if visible && mutable => symbol(&item),
-        Space::Constant | Space::Global => TokenStream::new(),
+        Space::Constant => {
+            let registered = register_constant(&item);
+            let handle = (visible && mutable).then(|| symbol(&item));
+            quote!(#registered #handle)
+        }
+        Space::Global => TokenStream::new(),
     };
     Ok(quote! {
         #[cfg_attr(target_arch = "nvptx64", #export unsafe(link_section = #section))]
@@ -172,6 +176,23 @@ fn register_shared(item: &ItemStatic) -> TokenStream {
                 #address
             }
             ::cuda_std::__private::register_shared_static!(#label, address, #ty);
+        };
+    }
+}
+
+/// Tells the host's side, before `main`, where a constant lies.
+fn register_constant(item: &ItemStatic) -> TokenStream {
+    let ty = &item.ty;
+    let cfgs = item.attrs.iter().filter(|attr| attr.path().is_ident("cfg"));
+    let address = address(item);
+    quote! {
+        #[cfg(not(target_arch = "nvptx64"))]
+        #(#cfgs)*
+        const _: () = {
+            fn address() -> *mut ::core::primitive::u8 {
+                #address
+            }
+            ::cuda_std::__private::register_constant_static!(address, #ty);
         };
     }
 }

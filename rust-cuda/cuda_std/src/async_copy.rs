@@ -1,0 +1,200 @@
+//! Copies from global to shared memory that run while the thread goes on:
+//! `cp.async`.
+//!
+//! Each thread starts copies ([`cp_async_ca`], [`cp_async_cg`]), ties those it
+//! started since the last time into a group ([`cp_async_commit_group`]), and
+//! later waits until at most so many groups are under way
+//! ([`cp_async_wait_group`]). A thread waits for its own copies alone: before it
+//! reads what others copied there must be a
+//! [`sync_threads`](crate::thread::sync_threads) after their wait.
+//!
+//! The instructions need compute capability 8.0. Compiled for less, a copy is
+//! made at once and waiting does nothing, so the same kernel runs there.
+//!
+//! ```
+//! use cuda_std::async_copy::*;
+//! use cuda_std::prelude::*;
+//! use cuda_std::shared_array;
+//!
+//! /// Each block sums its 64 elements of `input` in reverse, to no purpose but
+//! /// to show the order of calls.
+//! ///
+//! /// # Safety
+//! ///
+//! /// Blocks of 64 threads; `input` and `output` have one element per thread.
+//! #[kernel]
+//! pub unsafe fn reverse(input: *const f32, output: *mut f32) {
+//!     let tile = shared_array![f32; 64];
+//!     let (i, global) = (thread::thread_idx_x() as usize, thread::index_1d() as usize);
+//!     // SAFETY: in bounds, aligned, shared from global memory.
+//!     unsafe { cp_async_ca(tile.add(i), input.add(global)) };
+//!     cp_async_commit_group();
+//!     // ... work that does not need the tile ...
+//!     cp_async_wait_group::<0>();
+//!     thread::sync_threads();
+//!     // SAFETY: all copies have been waited for.
+//!     unsafe { *output.add(global) = *tile.add(63 - i) };
+//! }
+//! ```
+
+#[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
+use core::arch::asm;
+#[cfg(not(target_arch = "nvptx64"))]
+use cuda_emulator::intrinsics as emulator;
+
+/// Starts copying one `T` from global to shared memory, through both caches
+/// (`cp.async.ca`).
+///
+/// `T` has 4, 8 or 16 bytes; other sizes do not compile.
+///
+/// # Safety
+///
+/// `dst` is in shared memory and valid for writes, `src` in global memory and
+/// valid for reads, until the copy has been waited for; both are aligned to the
+/// size of `T`. Until then nobody reads `dst` or writes either.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn cp_async_ca<T>(dst: *mut T, src: *const T) {
+    const {
+        assert!(
+            matches!(size_of::<T>(), 4 | 8 | 16),
+            "cp_async_ca copies 4, 8 or 16 bytes"
+        );
+    }
+    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
+    // SAFETY: as the caller promises.
+    unsafe {
+        asm!(
+            "{{ .reg .u64 shared, global;",
+            "cvta.to.shared.u64 shared, {dst};",
+            "cvta.to.global.u64 global, {src};",
+            "cp.async.ca.shared.global [shared], [global], {size}; }}",
+            dst = in(reg64) dst,
+            src = in(reg64) src,
+            size = const size_of::<T>(),
+            options(nostack, preserves_flags),
+        );
+    }
+    #[cfg(all(target_arch = "nvptx64", not(target_feature = "sm_80")))]
+    // SAFETY: as the caller promises.
+    unsafe {
+        copy_now(dst, src);
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    // SAFETY: as the caller promises.
+    unsafe {
+        emulator::cp_async(dst.cast(), src.cast(), size_of::<T>());
+    }
+}
+
+/// Starts copying one `T` from global to shared memory, past the
+/// multiprocessor's own cache (`cp.async.cg`): for data that is used once.
+///
+/// `T` has 16 bytes; other sizes do not compile.
+///
+/// # Safety
+///
+/// As for [`cp_async_ca`].
+#[inline(always)]
+#[track_caller]
+pub unsafe fn cp_async_cg<T>(dst: *mut T, src: *const T) {
+    const {
+        assert!(size_of::<T>() == 16, "cp_async_cg copies 16 bytes");
+    }
+    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
+    // SAFETY: as the caller promises.
+    unsafe {
+        asm!(
+            "{{ .reg .u64 shared, global;",
+            "cvta.to.shared.u64 shared, {dst};",
+            "cvta.to.global.u64 global, {src};",
+            "cp.async.cg.shared.global [shared], [global], 16; }}",
+            dst = in(reg64) dst,
+            src = in(reg64) src,
+            options(nostack, preserves_flags),
+        );
+    }
+    #[cfg(all(target_arch = "nvptx64", not(target_feature = "sm_80")))]
+    // SAFETY: as the caller promises.
+    unsafe {
+        copy_now(dst, src);
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    // SAFETY: as the caller promises.
+    unsafe {
+        emulator::cp_async(dst.cast(), src.cast(), 16);
+    }
+}
+
+/// Ties the copies that this thread started since the last commit into a group.
+/// Groups complete in the order in which they were committed.
+#[inline(always)]
+#[track_caller]
+pub fn cp_async_commit_group() {
+    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
+    // SAFETY: has no precondition.
+    unsafe {
+        asm!("cp.async.commit_group;", options(nostack, preserves_flags));
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    emulator::cp_async_commit();
+}
+
+/// Waits until at most `N` of this thread's groups are still under way: the `N`
+/// committed last. With 0 it waits for all groups.
+#[inline(always)]
+#[track_caller]
+pub fn cp_async_wait_group<const N: u32>() {
+    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
+    // SAFETY: has no precondition. It writes memory, as far as the compiler is
+    // to know, which keeps reads of what was copied behind it.
+    unsafe {
+        asm!("cp.async.wait_group {};", const N, options(nostack, preserves_flags));
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    emulator::cp_async_wait(N);
+}
+
+/// Waits for all copies that this thread started, committed or not.
+#[inline(always)]
+#[track_caller]
+pub fn cp_async_wait_all() {
+    #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
+    // SAFETY: as above.
+    unsafe {
+        asm!("cp.async.wait_all;", options(nostack, preserves_flags));
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    emulator::cp_async_wait_all();
+}
+
+/// The copy where there are no asynchronous ones.
+///
+/// # Safety
+///
+/// As for [`cp_async_ca`].
+#[cfg(all(target_arch = "nvptx64", not(target_feature = "sm_80")))]
+#[inline(always)]
+unsafe fn copy_now<T>(dst: *mut T, src: *const T) {
+    /// 16 bytes that are moved at once.
+    #[derive(Clone, Copy)]
+    #[repr(C, align(16))]
+    struct Words(u32, u32, u32, u32);
+
+    // SAFETY: valid and aligned, as the caller promises; words of T's size.
+    unsafe {
+        match size_of::<T>() {
+            4 => dst.cast::<u32>().write(src.cast::<u32>().read()),
+            8 => dst.cast::<u64>().write(src.cast::<u64>().read()),
+            _ => {
+                let (dst, src) = (dst.cast::<Words>(), src.cast::<Words>());
+                // By field: that makes one 16-byte access each.
+                let words = Words((*src).0, (*src).1, (*src).2, (*src).3);
+                (*dst).0 = words.0;
+                (*dst).1 = words.1;
+                (*dst).2 = words.2;
+                (*dst).3 = words.3;
+            }
+        }
+    }
+}
