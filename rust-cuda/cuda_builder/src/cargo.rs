@@ -1,0 +1,854 @@
+//! Runs cargo on the kernel crate.
+//!
+//! The crate is compiled as a library for `nvptx64-nvidia-cuda`, together with
+//! its own copy of `core` and `alloc`, to LLVM bitcode that no LLVM pass has
+//! touched. The child process gets nothing of the outer build: neither its flags
+//! and profiles nor its target directory, whose lock the outer cargo holds.
+
+use std::collections::{HashMap, HashSet};
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::Deserialize;
+
+use crate::error::CudaBuilderError;
+use crate::header::{self, Cfg};
+use crate::legacy;
+use crate::tools::{Toolchain, capture, describe};
+use crate::{CudaBuilder, DebugInfo};
+
+/// rustc's name for CUDA devices.
+pub(crate) const TARGET: &str = "nvptx64-nvidia-cuda";
+
+/// Unstable features that kernel code needs and that upstream's compiler backend
+/// has switched on: nobody should have to write them into every crate.
+const FEATURES: [&str; 5] = [
+    "abi_ptx",
+    "asm_experimental_arch",
+    "core_float_math",
+    "link_llvm_intrinsics",
+    "stdarch_nvptx",
+];
+
+/// A command that starts cargo as if from a fresh shell.
+fn cargo(toolchain: &Toolchain, directory: &Path) -> Command {
+    let mut command = Command::new(&toolchain.cargo);
+    command.current_dir(directory);
+    for (name, _) in env::vars_os() {
+        if belongs_to_outer_build(&name) {
+            command.env_remove(name);
+        }
+    }
+    command
+        .env("RUSTC", &toolchain.rustc.path)
+        // Empty means none, also when a configuration file names one.
+        .env("RUSTC_WRAPPER", "")
+        .env("RUSTC_WORKSPACE_WRAPPER", "")
+        // One codegen unit per crate is what makes builds repeatable.
+        .env("CARGO_INCREMENTAL", "0")
+        // Building `core` is unstable; this child alone may do it.
+        .env("RUSTC_BOOTSTRAP", "1");
+    command
+}
+
+/// Whether a variable describes the build that this library runs in.
+fn belongs_to_outer_build(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else {
+        return false;
+    };
+    // What configures cargo itself rather than one build.
+    const KEPT: [&str; 10] = [
+        "CARGO_HOME",
+        "CARGO_MAKEFLAGS",
+        "CARGO_BUILD_JOBS",
+        "CARGO_NET_",
+        "CARGO_HTTP_",
+        "CARGO_REGISTRIES_",
+        "CARGO_REGISTRY_",
+        "CARGO_SOURCE_",
+        "CARGO_TERM_",
+        "CARGO_RESOLVER_",
+    ];
+    const REMOVED: [&str; 19] = [
+        "RUSTFLAGS",
+        "RUSTDOCFLAGS",
+        "RUSTC",
+        "RUSTC_WRAPPER",
+        "RUSTC_WORKSPACE_WRAPPER",
+        "RUSTC_LINKER",
+        "RUSTC_BOOTSTRAP",
+        "RUSTDOC",
+        "CLIPPY_ARGS",
+        "CLIPPY_CONF_DIR",
+        "OUT_DIR",
+        "TARGET",
+        "HOST",
+        "PROFILE",
+        "OPT_LEVEL",
+        "DEBUG",
+        "NUM_JOBS",
+        "CUDA_ARCH",
+        "CUDA_BUILDER_ROOTS",
+    ];
+    if name.starts_with("CARGO") || name.starts_with("__CARGO") {
+        return !KEPT.iter().any(|kept| name.starts_with(kept));
+    }
+    name.starts_with("DEP_") || REMOVED.contains(&name)
+}
+
+// ---------------------------------------------------------------------------
+// cargo metadata
+
+#[derive(Debug, Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+    resolve: Resolve,
+    target_directory: PathBuf,
+    workspace_root: PathBuf,
+}
+
+/// A package, as `cargo metadata` describes it.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Package {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    version: String,
+    manifest_path: PathBuf,
+    /// `None` for a package on disk, which may change between two builds.
+    source: Option<String>,
+    targets: Vec<Target>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Target {
+    kind: Vec<String>,
+    name: String,
+    src_path: PathBuf,
+}
+
+#[derive(Debug, Deserialize)]
+struct Resolve {
+    nodes: Vec<Node>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Node {
+    id: String,
+    deps: Vec<Dependency>,
+    features: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Dependency {
+    pkg: String,
+    dep_kinds: Vec<DependencyKind>,
+}
+
+#[derive(Debug, Deserialize)]
+struct DependencyKind {
+    /// `None` for an ordinary dependency; `build` and `dev` otherwise.
+    kind: Option<String>,
+}
+
+impl Package {
+    fn library(&self) -> Option<&Target> {
+        self.targets.iter().find(|target| {
+            target.kind.iter().any(|kind| {
+                ["lib", "rlib", "cdylib", "dylib", "staticlib"].contains(&kind.as_str())
+            })
+        })
+    }
+
+    fn is_proc_macro(&self) -> bool {
+        self.targets
+            .iter()
+            .any(|target| target.kind.iter().any(|kind| kind == "proc-macro"))
+    }
+
+    fn directory(&self) -> &Path {
+        self.manifest_path.parent().unwrap_or(Path::new(""))
+    }
+}
+
+/// The kernel crate, and all that it is made of.
+#[derive(Debug)]
+pub(crate) struct Crate {
+    pub(crate) package: Package,
+    /// The library's name: the package's, with `_` for `-`, or another.
+    pub(crate) library: String,
+    pub(crate) target_directory: PathBuf,
+    workspace_root: PathBuf,
+    /// All packages that are compiled for the device, the kernel crate first,
+    /// each with its cargo features. `core` and its kin are not among them.
+    parts: Vec<(Package, Vec<String>)>,
+    /// Those of them that depend on `cuda_std`, and so may define kernels.
+    with_kernels: HashSet<String>,
+}
+
+impl Crate {
+    /// Asks cargo about the package in `directory`.
+    ///
+    /// # Errors
+    ///
+    /// When there is no package, it has no library, or cargo fails.
+    pub(crate) fn read(
+        toolchain: &Toolchain,
+        directory: &Path,
+        build_args: &[String],
+    ) -> Result<Self, CudaBuilderError> {
+        let manifest = directory.join("Cargo.toml");
+        let mut command = cargo(toolchain, directory);
+        command
+            .args([
+                "metadata",
+                "--format-version=1",
+                "--filter-platform",
+                TARGET,
+            ])
+            .arg("--manifest-path")
+            .arg(&manifest)
+            .args(metadata_arguments(build_args));
+        let output = command
+            .output()
+            .map_err(CudaBuilderError::io("run", &toolchain.cargo))?;
+        if !output.status.success() {
+            return Err(CudaBuilderError::BuildFailed {
+                manifest,
+                status: format!("cargo metadata, {}", output.status),
+                stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+            });
+        }
+        let unexpected = |problem: String| CudaBuilderError::UnexpectedOutput {
+            command: describe(&command),
+            problem,
+        };
+        let metadata: Metadata = serde_json::from_slice(&output.stdout)
+            .map_err(|error| unexpected(error.to_string()))?;
+        let manifest = manifest
+            .canonicalize()
+            .map_err(CudaBuilderError::io("find", &manifest))?;
+        let package = metadata
+            .packages
+            .iter()
+            .find(|package| {
+                package.manifest_path == manifest
+                    || package.manifest_path.canonicalize().ok().as_ref() == Some(&manifest)
+            })
+            .cloned()
+            .ok_or_else(|| unexpected(format!("`{}` is not in it", manifest.display())))?;
+        let Some(library) = package.library() else {
+            return Err(CudaBuilderError::NoLibrary {
+                package: package.name,
+            });
+        };
+        let library = library.name.replace('-', "_");
+
+        let packages: HashMap<&str, &Package> = metadata
+            .packages
+            .iter()
+            .map(|package| (package.id.as_str(), package))
+            .collect();
+        let nodes: HashMap<&str, &Node> = metadata
+            .resolve
+            .nodes
+            .iter()
+            .map(|node| (node.id.as_str(), node))
+            .collect();
+        // What is compiled for the device: ordinary dependencies, as far as the
+        // first procedural macro, which is compiled for the host.
+        let reached = |from: &str| {
+            let mut order = Vec::new();
+            let mut pending = vec![from.to_owned()];
+            let mut seen = HashSet::new();
+            while let Some(id) = pending.pop() {
+                let (Some(package), Some(node)) = (packages.get(&*id), nodes.get(&*id)) else {
+                    continue;
+                };
+                if package.is_proc_macro() || !seen.insert(id.clone()) {
+                    continue;
+                }
+                order.push(((*package).clone(), node.features.clone()));
+                let ordinary = node
+                    .deps
+                    .iter()
+                    .filter(|dependency| dependency.dep_kinds.iter().any(|k| k.kind.is_none()))
+                    .map(|dependency| dependency.pkg.clone());
+                pending.extend(ordinary);
+            }
+            order
+        };
+        let mut parts = reached(&package.id);
+        parts[1..].sort_by(|(a, _), (b, _)| {
+            (&a.name, &a.version, &a.id).cmp(&(&b.name, &b.version, &b.id))
+        });
+        let with_kernels = parts
+            .iter()
+            .filter(|(part, _)| {
+                part.id != package.id
+                    && reached(&part.id)[1..]
+                        .iter()
+                        .any(|(p, _)| p.name == "cuda_std")
+            })
+            .map(|(part, _)| part.id.clone())
+            .collect();
+        Ok(Self {
+            library,
+            target_directory: metadata.target_directory,
+            workspace_root: metadata.workspace_root,
+            package,
+            parts,
+            with_kernels,
+        })
+    }
+
+    /// The files and folders that the crate is made of, for
+    /// `cargo:rerun-if-changed`: known before anything is compiled, so that a
+    /// failed build, too, is tried again when they change.
+    pub(crate) fn watched(&self) -> Vec<PathBuf> {
+        let mut watched = vec![self.workspace_root.join("Cargo.lock")];
+        for (package, _) in &self.parts {
+            if package.source.is_some() {
+                continue;
+            }
+            watched.push(package.manifest_path.clone());
+            let build_script = package.directory().join("build.rs");
+            if build_script.is_file() {
+                watched.push(build_script);
+            }
+            let Some(library) = package.library() else {
+                continue;
+            };
+            // The root's folder, unless that is the package itself: it holds the
+            // target directory as well, which changes with every build.
+            match library.src_path.parent() {
+                Some(folder) if folder != package.directory() => watched.push(folder.to_owned()),
+                _ => watched.push(library.src_path.clone()),
+            }
+        }
+        watched.sort();
+        watched.dedup();
+        watched.retain(|path| path.exists());
+        watched
+    }
+}
+
+/// Those of the user's arguments that also decide what the crate is made of.
+fn metadata_arguments(build_args: &[String]) -> Vec<String> {
+    let mut arguments = Vec::new();
+    let mut takes_value = false;
+    for argument in build_args {
+        let name = argument.split('=').next().unwrap_or("");
+        if takes_value {
+            arguments.push(argument.clone());
+            takes_value = false;
+        } else if ["--features", "-F", "--config"].contains(&name) {
+            arguments.push(argument.clone());
+            takes_value = !argument.contains('=');
+        } else if [
+            "--all-features",
+            "--no-default-features",
+            "--locked",
+            "--offline",
+            "--frozen",
+        ]
+        .contains(&name)
+        {
+            arguments.push(argument.clone());
+        }
+    }
+    arguments
+}
+
+// ---------------------------------------------------------------------------
+// cargo rustc
+
+/// What the build left behind.
+#[derive(Debug)]
+pub(crate) struct Built {
+    /// The kernel crate's library first, then those of its dependencies.
+    pub(crate) libraries: Vec<PathBuf>,
+    /// `core`, `alloc` and `compiler_builtins`.
+    pub(crate) standard: Vec<PathBuf>,
+    /// The source files of all packages on disk, sorted.
+    pub(crate) sources: Vec<PathBuf>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Message {
+    reason: String,
+    package_id: Option<String>,
+    #[serde(default)]
+    filenames: Vec<PathBuf>,
+}
+
+/// Compiles the kernel crate in `target_dir`; `work` is a folder for files that
+/// nobody needs afterwards.
+///
+/// # Errors
+///
+/// [`CudaBuilderError::BuildFailed`], with all that cargo and rustc wrote.
+pub(crate) fn build(
+    toolchain: &Toolchain,
+    builder: &CudaBuilder,
+    krate: &Crate,
+    target_dir: &Path,
+    work: &Path,
+) -> Result<Built, CudaBuilderError> {
+    let manifest = krate.package.manifest_path.clone();
+    let profile = profile(builder);
+    let sm = builder.arch.sm();
+
+    let mut cfg_query = cargo(toolchain, krate.package.directory());
+    // Not through cargo, but with the same clean environment.
+    let cfg = Cfg::new(&capture(
+        command_with(&toolchain.rustc.path, &mut cfg_query)
+            .args(["--print", "cfg", "--target", TARGET])
+            .arg(format!("-Ctarget-cpu={sm}")),
+    )?);
+
+    let mut command = cargo(toolchain, krate.package.directory());
+    command
+        .arg("rustc")
+        .arg("--manifest-path")
+        .arg(&manifest)
+        .args(["--lib", "--crate-type=lib", "--target", TARGET])
+        .arg("--target-dir")
+        .arg(target_dir)
+        .args([
+            "-Zbuild-std=core,alloc",
+            "-Zpanic-immediate-abort",
+            "-Zprofile-rustflags",
+            "--message-format=json-render-diagnostics",
+        ])
+        // A panic is a trap: no message is formatted, and nothing unwinds.
+        .args([
+            "--config",
+            &format!("profile.{}.panic=\"immediate-abort\"", profile.table),
+        ])
+        .args(&builder.build_args)
+        .args(profile.argument)
+        .env("CARGO_BUILD_BUILD_DIR", target_dir)
+        .env(
+            "CARGO_ENCODED_RUSTFLAGS",
+            join_flags(&rustflags(toolchain, builder, krate)),
+        )
+        .env("CUDA_ARCH", builder.arch.cuda_arch().to_string());
+
+    // Attributes for the crates that may define kernels, and the text of the
+    // roots that need another one.
+    let mut roots = Vec::new();
+    let mut kernel_attributes = Vec::new();
+    for (package, features) in &krate.parts {
+        let Some(library) = package.library() else {
+            continue;
+        };
+        let Ok(source) = std::fs::read_to_string(&library.src_path) else {
+            continue;
+        };
+        let header = header::read(&source, &cfg.with_features(features));
+        if let Some(patched) = header.without_register_attr {
+            roots.push((library.src_path.clone(), patched));
+        }
+        let missing: Vec<_> = FEATURES
+            .into_iter()
+            .filter(|feature| !header.features.contains(*feature))
+            .collect();
+        let mut attributes = vec!["-Zcrate-attr=allow(internal_features)".to_owned()];
+        if !missing.is_empty() {
+            attributes.push(format!("-Zcrate-attr=feature({})", missing.join(",")));
+        }
+        if package.id == krate.package.id {
+            kernel_attributes = attributes;
+        } else if krate.with_kernels.contains(&package.id) {
+            command.arg("--config").arg(format!(
+                "profile.{}.package.\"{}@{}\".rustflags=[{}]",
+                profile.table,
+                package.name,
+                package.version,
+                attributes
+                    .iter()
+                    .map(|flag| format!("'{flag}'"))
+                    .collect::<Vec<_>>()
+                    .join(",")
+            ));
+        }
+    }
+    if !roots.is_empty() {
+        let wrapper = legacy::prepare(toolchain, target_dir, work, &roots)?;
+        command
+            .env("RUSTC_WRAPPER", wrapper.program)
+            .env("CUDA_BUILDER_ROOTS", wrapper.roots);
+    }
+    command.arg("--").args(kernel_attributes);
+
+    let (status, stdout, stderr) =
+        run_showing_errors(&mut command).map_err(CudaBuilderError::io("run", &toolchain.cargo))?;
+    if !status.success() {
+        return Err(CudaBuilderError::BuildFailed {
+            manifest,
+            status: status.to_string(),
+            stderr,
+        });
+    }
+    artifacts(&stdout, krate, &describe(&command))
+}
+
+/// `program` with the environment and folder of `template`.
+fn command_with(program: &Path, template: &mut Command) -> Command {
+    let mut command = Command::new(program);
+    if let Some(directory) = template.get_current_dir() {
+        command.current_dir(directory);
+    }
+    for (name, value) in template.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+}
+
+struct Profile {
+    /// The key of the profile's table in Cargo.toml.
+    table: String,
+    argument: Option<&'static str>,
+}
+
+/// The cargo profile: what the user's own arguments say goes first.
+fn profile(builder: &CudaBuilder) -> Profile {
+    let mut arguments = builder.build_args.iter();
+    while let Some(argument) = arguments.next() {
+        let named = match argument.strip_prefix("--profile=") {
+            Some(name) => Some(name.to_owned()),
+            None if argument == "--profile" => arguments.next().cloned(),
+            None if argument == "--release" || argument == "-r" => Some("release".to_owned()),
+            None => None,
+        };
+        if let Some(table) = named {
+            return Profile {
+                table,
+                argument: None,
+            };
+        }
+    }
+    if builder.release {
+        Profile {
+            table: "release".to_owned(),
+            argument: Some("--release"),
+        }
+    } else {
+        Profile {
+            table: "dev".to_owned(),
+            argument: None,
+        }
+    }
+}
+
+/// Flags for every crate compiled for the device. They come after those that
+/// cargo derives from the profile, and so override them.
+fn rustflags(toolchain: &Toolchain, builder: &CudaBuilder, krate: &Crate) -> Vec<OsString> {
+    let mut flags: Vec<OsString> = [
+        format!("-Ctarget-cpu={}", builder.arch.sm()),
+        // LLVM must not see the module before it is marked convergent, and rustc
+        // itself must not copy barriers into branches either.
+        "-Cno-prepopulate-passes".to_owned(),
+        "-Zmir-enable-passes=-JumpThreading".to_owned(),
+        "-Ccodegen-units=1".to_owned(),
+        "-Clto=off".to_owned(),
+        "-Cembed-bitcode=yes".to_owned(),
+        // Whatever the workspace's profiles say about the host's code.
+        format!("-Copt-level={}", if builder.release { 3 } else { 0 }),
+        format!(
+            "-Cdebuginfo={}",
+            match builder.debug {
+                DebugInfo::None => "0",
+                DebugInfo::LineTables => "line-directives-only",
+            }
+        ),
+        // Paths rather than hashes in symbols.
+        "-Csymbol-mangling-version=v0".to_owned(),
+        // Kernel crates need not say it, as with upstream's backend.
+        "-Zcrate-attr=no_std".to_owned(),
+    ]
+    .into_iter()
+    .map(OsString::from)
+    .collect();
+    if builder.optix {
+        flags.push("--cfg=optix".into());
+        flags.push("--check-cfg=cfg(optix)".into());
+    }
+    // Absolute paths stay out of the PTX; the last match wins.
+    let mut remap = |from: &Path, to: &str| {
+        let mut flag = OsString::from("--remap-path-prefix=");
+        flag.push(from);
+        flag.push("=");
+        flag.push(to);
+        flags.push(flag);
+    };
+    remap(&krate.workspace_root, "");
+    for (package, _) in &krate.parts {
+        if !package.directory().starts_with(&krate.workspace_root) {
+            remap(
+                package.directory(),
+                &format!("{}-{}", package.name, package.version),
+            );
+        }
+    }
+    let library = toolchain.rustc.library_source();
+    remap(&library, "library");
+    if let Ok(library) = library.canonicalize() {
+        remap(&library, "library");
+    }
+    flags
+}
+
+fn join_flags(flags: &[OsString]) -> OsString {
+    let mut joined = OsString::new();
+    for (index, flag) in flags.iter().enumerate() {
+        if index > 0 {
+            joined.push("\x1f");
+        }
+        joined.push(flag);
+    }
+    joined
+}
+
+/// Runs a command; its errors are shown as they come, and kept.
+fn run_showing_errors(
+    command: &mut Command,
+) -> std::io::Result<(std::process::ExitStatus, String, String)> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let errors = child.stderr.take();
+    let shown = std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        let mut buffer = [0; 4096];
+        if let Some(mut errors) = errors {
+            while let Ok(count) = errors.read(&mut buffer) {
+                if count == 0 {
+                    break;
+                }
+                kept.extend_from_slice(&buffer[..count]);
+                // Losing what is shown is no reason to fail.
+                let _ = std::io::stderr().write_all(&buffer[..count]);
+            }
+        }
+        kept
+    });
+    let mut stdout = Vec::new();
+    if let Some(mut pipe) = child.stdout.take() {
+        pipe.read_to_end(&mut stdout)?;
+    }
+    let status = child.wait()?;
+    let stderr = shown.join().unwrap_or_default();
+    Ok((
+        status,
+        String::from_utf8_lossy(&stdout).into_owned(),
+        String::from_utf8_lossy(&stderr).into_owned(),
+    ))
+}
+
+/// Sorts out what cargo says it built.
+fn artifacts(messages: &str, krate: &Crate, command: &str) -> Result<Built, CudaBuilderError> {
+    let mut by_package: HashMap<String, PathBuf> = HashMap::new();
+    let mut standard = Vec::new();
+    let mut sources = Vec::new();
+    for line in messages.lines() {
+        // Build scripts may print anything in between.
+        let Ok(message) = serde_json::from_str::<Message>(line) else {
+            continue;
+        };
+        let (Some(id), "compiler-artifact") = (message.package_id, message.reason.as_str()) else {
+            continue;
+        };
+        let has_extension = |path: &PathBuf, wanted: &str| {
+            path.extension()
+                .is_some_and(|extension| extension == wanted)
+        };
+        let for_device = |path: &&PathBuf| {
+            path.components()
+                .any(|component| component.as_os_str() == TARGET)
+        };
+        let Some(rlib) = message
+            .filenames
+            .iter()
+            .filter(for_device)
+            .find(|path| has_extension(path, "rlib"))
+        else {
+            continue;
+        };
+        let rmeta = message
+            .filenames
+            .iter()
+            .find(|path| has_extension(path, "rmeta"));
+        // The library under the plain name is overwritten by the next build with
+        // other flags; the one beside its metadata has a hash in its name.
+        let lasting = rmeta
+            .map(|path| path.with_extension("rlib"))
+            .filter(|path| path.is_file())
+            .unwrap_or_else(|| rlib.clone());
+        match krate.parts.iter().find(|(package, _)| package.id == id) {
+            Some((package, _)) => {
+                if package.source.is_none()
+                    && let Some(rmeta) = rmeta
+                {
+                    sources.extend(dependency_file(rmeta, &krate.workspace_root, package));
+                }
+                by_package.insert(id, lasting);
+            }
+            None => standard.push(lasting),
+        }
+    }
+    // By name, not in the order in which they happened to be finished.
+    standard.sort_by_key(|path| path.file_name().map(OsStr::to_owned));
+    let libraries: Vec<PathBuf> = krate
+        .parts
+        .iter()
+        .filter_map(|(package, _)| by_package.remove(&package.id))
+        .collect();
+    if libraries.is_empty() || standard.is_empty() {
+        return Err(CudaBuilderError::UnexpectedOutput {
+            command: command.to_owned(),
+            problem: "it succeeded, but names no library for the device".to_owned(),
+        });
+    }
+    sources.sort();
+    sources.dedup();
+    Ok(Built {
+        libraries,
+        standard,
+        sources,
+    })
+}
+
+/// The sources that rustc read for a crate, from the dependency file beside its
+/// metadata: `libk-0a1b.rmeta` and `k-0a1b.d`.
+fn dependency_file(rmeta: &Path, workspace_root: &Path, package: &Package) -> Vec<PathBuf> {
+    let Some(stem) = rmeta.file_stem().and_then(OsStr::to_str) else {
+        return Vec::new();
+    };
+    let name = stem.strip_prefix("lib").unwrap_or(stem);
+    let Ok(text) = std::fs::read_to_string(rmeta.with_file_name(format!("{name}.d"))) else {
+        return Vec::new();
+    };
+    parse_dependencies(&text)
+        .into_iter()
+        // rustc runs in the workspace's root, or in the package's own folder when
+        // that lies elsewhere.
+        .map(|path| {
+            if package.directory().starts_with(workspace_root) {
+                workspace_root.join(path)
+            } else {
+                package.directory().join(path)
+            }
+        })
+        .filter(|path| path.is_file())
+        .collect()
+}
+
+/// The right side of a dependency file's first rule; `\ ` is a space in a name.
+fn parse_dependencies(text: &str) -> Vec<PathBuf> {
+    let Some((_, list)) = text.lines().find_map(|line| line.split_once(": ")) else {
+        return Vec::new();
+    };
+    let mut files = Vec::new();
+    let mut current = String::new();
+    let mut chars = list.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' if chars.peek() == Some(&' ') => {
+                current.push(' ');
+                chars.next();
+            }
+            ' ' => {
+                if !current.is_empty() {
+                    files.push(PathBuf::from(std::mem::take(&mut current)));
+                }
+            }
+            c => current.push(c),
+        }
+    }
+    if !current.is_empty() {
+        files.push(PathBuf::from(current));
+    }
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_outer_build_stays_outside() {
+        for removed in [
+            "CARGO_ENCODED_RUSTFLAGS",
+            "CARGO_TARGET_DIR",
+            "CARGO_BUILD_TARGET",
+            "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER",
+            "CARGO_PROFILE_RELEASE_LTO",
+            "CARGO_MANIFEST_DIR",
+            "CARGO_FEATURE_GPU",
+            "CARGO_UNSTABLE_BUILD_STD",
+            "RUSTFLAGS",
+            "RUSTC_WRAPPER",
+            "OUT_DIR",
+            "DEP_CUDA_ROOT",
+        ] {
+            assert!(belongs_to_outer_build(OsStr::new(removed)), "{removed}");
+        }
+        for kept in [
+            "CARGO_HOME",
+            "CARGO_NET_OFFLINE",
+            "CARGO_REGISTRIES_MINE_INDEX",
+            "CARGO_MAKEFLAGS",
+            "PATH",
+            "HOME",
+            "RUSTUP_TOOLCHAIN",
+        ] {
+            assert!(!belongs_to_outer_build(OsStr::new(kept)), "{kept}");
+        }
+    }
+
+    #[test]
+    fn feature_arguments_reach_cargo_metadata() {
+        let arguments: Vec<String> = [
+            "--features",
+            "a b",
+            "--jobs",
+            "2",
+            "--no-default-features",
+            "--features=c",
+        ]
+        .map(String::from)
+        .to_vec();
+        assert_eq!(
+            metadata_arguments(&arguments),
+            ["--features", "a b", "--no-default-features", "--features=c"]
+        );
+    }
+
+    #[test]
+    fn the_users_profile_goes_first() {
+        let builder = CudaBuilder::new(".");
+        assert_eq!(profile(&builder).table, "release");
+        let builder = builder.build_args(&["--profile", "device"]);
+        assert_eq!(profile(&builder).table, "device");
+        assert_eq!(profile(&builder).argument, None);
+        assert_eq!(profile(&CudaBuilder::new(".").release(false)).table, "dev");
+    }
+
+    #[test]
+    fn names_with_spaces_are_read_from_dependency_files() {
+        assert_eq!(
+            parse_dependencies("/t/k.d: src/lib.rs my\\ src/a.rs\n\nsrc/lib.rs:\n"),
+            [PathBuf::from("src/lib.rs"), PathBuf::from("my src/a.rs")]
+        );
+        assert!(parse_dependencies("").is_empty());
+    }
+}

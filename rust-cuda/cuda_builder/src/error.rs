@@ -1,0 +1,166 @@
+//! Everything that can go wrong, each with what would be right.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::NvvmArch;
+pub use crate::ir::IrError;
+
+/// Why a kernel crate could not be built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CudaBuilderError {
+    /// The path given to [`CudaBuilder::new`](crate::CudaBuilder::new) holds no
+    /// package.
+    #[error("`{}` holds no kernel crate: there is no Cargo.toml in it", .0.display())]
+    CratePathDoesntExist(PathBuf),
+
+    /// The package has no library.
+    #[error(
+        "package `{package}` has no library target; a kernel crate is a library, with its root in src/lib.rs"
+    )]
+    NoLibrary {
+        /// The package.
+        package: String,
+    },
+
+    /// A tool of the device toolchain is not there.
+    #[error(transparent)]
+    MissingTool(#[from] MissingTool),
+
+    /// The standard library's source is not there.
+    #[error(
+        "the source of `core`, which device code is built from, is missing: there is no `{}`.\n\
+         Install it with `rustup component add rust-src`, or, with Debian's rustc, `apt-get install rust-src`",
+        .looked_for.display()
+    )]
+    MissingRustSrc {
+        /// The file that was looked for.
+        looked_for: PathBuf,
+    },
+
+    /// This release of LLVM has no such target.
+    #[error(
+        "{} (LLVM {llvm}) cannot write PTX for {}; it knows {}",
+        .llc.display(), .arch.sm(), .known.join(", ")
+    )]
+    UnsupportedArch {
+        /// What was asked for.
+        arch: NvvmArch,
+        /// The tool that lacks it.
+        llc: PathBuf,
+        /// Its release.
+        llvm: String,
+        /// What it has.
+        known: Vec<String>,
+    },
+
+    /// Cargo or rustc refused the kernel crate. What they wrote has been shown
+    /// on standard error as it came.
+    #[error("building the kernel crate `{}` failed ({status}):\n{stderr}", .manifest.display())]
+    BuildFailed {
+        /// The kernel crate's manifest.
+        manifest: PathBuf,
+        /// How cargo ended.
+        status: String,
+        /// All that it wrote to standard error.
+        stderr: String,
+    },
+
+    /// One of the steps after compilation failed.
+    #[error("{step} failed on `{}` ({status}):\n{stderr}\nThe command was: {command}", .file.display())]
+    StepFailed {
+        /// What was being done.
+        step: &'static str,
+        /// The file it was done to; it is kept.
+        file: PathBuf,
+        /// How the tool ended.
+        status: String,
+        /// All that it wrote to standard error.
+        stderr: String,
+        /// The command, for trying again by hand.
+        command: String,
+    },
+
+    /// The crate's code cannot become device code.
+    #[error("linking the kernel crate `{package}` failed: {source}")]
+    Ir {
+        /// The kernel crate.
+        package: String,
+        /// What is wrong.
+        source: IrError,
+    },
+
+    /// A library that cargo built is not what it should be.
+    #[error("cannot read `{}`: {problem}", .file.display())]
+    BadArtifact {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+
+    /// A tool printed something unexpected.
+    #[error("cannot understand what `{command}` printed: {problem}")]
+    UnexpectedOutput {
+        /// The command.
+        command: String,
+        /// What is wrong.
+        problem: String,
+    },
+
+    /// A file could not be read or written.
+    #[error("cannot {action} `{}`: {source}", .path.display())]
+    Io {
+        /// What was being done.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// The operating system's reason.
+        source: io::Error,
+    },
+
+    /// The PTX was built, but could not be copied where it was wanted.
+    #[error("cannot copy the PTX to `{}`: {source}", .path.display())]
+    FailedToCopyPtxFile {
+        /// Where it was to go.
+        path: PathBuf,
+        /// The operating system's reason.
+        source: io::Error,
+    },
+}
+
+impl CudaBuilderError {
+    pub(crate) fn io(
+        action: &'static str,
+        path: impl AsRef<Path>,
+    ) -> impl FnOnce(io::Error) -> Self {
+        let path = path.as_ref().to_owned();
+        move |source| Self::Io {
+            action,
+            path,
+            source,
+        }
+    }
+}
+
+/// A tool that is missing, where it was looked for, and how to install it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "cannot find `{tool}` of LLVM {major}, which rustc {rustc} is built with. Looked at:\n{}\n\
+     Install it with `rustup component add llvm-tools`, or, on Debian, `apt-get install llvm-{major}`; \
+     or set {variable} to a folder that has it",
+    .looked_at.iter().map(|place| format!("  {place}")).collect::<Vec<_>>().join("\n")
+)]
+pub struct MissingTool {
+    /// The tool: `llvm-link`, `opt` or `llc`.
+    pub tool: &'static str,
+    /// The LLVM release it must belong to.
+    pub major: u32,
+    /// The rustc whose code it shall read.
+    pub rustc: String,
+    /// Each place, and what was there instead.
+    pub looked_at: Vec<String>,
+    /// The environment variable that names a folder.
+    pub variable: &'static str,
+}

@@ -1,0 +1,223 @@
+//! From rlibs of bitcode to PTX.
+//!
+//! | step | tool | result |
+//! |---|---|---|
+//! | link the kernel crate and its dependencies | `llvm-link` | everything they define |
+//! | add what they need of `core` and `alloc` | `llvm-link --only-needed` | one module |
+//! | make it device code | [`crate::ir::prepare`] | convergence, address spaces, fences |
+//! | optimise | `opt` | one module, exports alone visible |
+//! | write PTX | `llc` | the PTX |
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::CudaBuilder;
+use crate::archive;
+use crate::cargo::Built;
+use crate::error::CudaBuilderError;
+use crate::ir::{self, module::Module};
+use crate::tools::{Toolchain, describe};
+
+/// What linking produced.
+#[derive(Debug)]
+pub(crate) struct Linked {
+    pub(crate) ptx: String,
+    /// The module that the PTX was written from, as text.
+    pub(crate) module: PathBuf,
+    pub(crate) kernels: Vec<String>,
+    pub(crate) exports: Vec<String>,
+}
+
+/// Links what cargo built, in the folder `work`.
+///
+/// # Errors
+///
+/// [`CudaBuilderError::StepFailed`] with the tool's own words,
+/// [`CudaBuilderError::Ir`] when the code cannot run on a device.
+pub(crate) fn link(
+    toolchain: &Toolchain,
+    builder: &CudaBuilder,
+    package: &str,
+    built: &Built,
+    work: &Path,
+) -> Result<Linked, CudaBuilderError> {
+    let own = unpack(&built.libraries, work, "crate")?;
+    let standard = unpack(&built.standard, work, "std")?;
+
+    let linked = work.join("1-crates.bc");
+    let mut command = Command::new(&toolchain.llvm_link);
+    command.args(&own).arg("-o").arg(&linked);
+    run("linking the crates", &mut command, &built.libraries[0])?;
+
+    // A dependency may need another one that was linked before it, so this is
+    // repeated until nothing more is found.
+    let mut missing: Option<HashSet<String>> = None;
+    let mut input = linked;
+    let text = loop {
+        let output = work.join(if input.ends_with("2-linked.ll") {
+            "2-linked-again.ll"
+        } else {
+            "2-linked.ll"
+        });
+        let mut command = Command::new(&toolchain.llvm_link);
+        command
+            .args(["-S", "--only-needed"])
+            .arg(&input)
+            .args(&standard)
+            .arg("-o")
+            .arg(&output);
+        run("linking the standard library", &mut command, &input)?;
+        let text = fs::read_to_string(&output).map_err(CudaBuilderError::io("read", &output))?;
+        let module = Module::parse(&text).map_err(|source| CudaBuilderError::Ir {
+            package: package.to_owned(),
+            source,
+        })?;
+        let still_missing = ir::reach::undefined(&module);
+        if still_missing.is_empty() || missing.as_ref() == Some(&still_missing) {
+            break text;
+        }
+        missing = Some(still_missing);
+        input = output;
+    };
+
+    let in_ir = |source| CudaBuilderError::Ir {
+        package: package.to_owned(),
+        source,
+    };
+    let prepared = ir::prepare(
+        &text,
+        &ir::Options {
+            ftz: builder.ftz,
+            capability: builder.arch.capability_value(),
+            allow_undefined: builder.allow_undefined.clone(),
+        },
+    )
+    .map_err(in_ir)?;
+    let unoptimised = work.join("3-device.ll");
+    fs::write(&unoptimised, &prepared.text).map_err(CudaBuilderError::io("write", &unoptimised))?;
+
+    let public = work.join("exports");
+    fs::write(&public, prepared.exports.join("\n"))
+        .map_err(CudaBuilderError::io("write", &public))?;
+    let module = work.join("4-optimised.ll");
+    let mut command = Command::new(&toolchain.opt);
+    command
+        .arg("-S")
+        .arg(if builder.nvvm_opts {
+            "-passes=internalize,globaldce,default<O3>"
+        } else {
+            // What is marked to be inlined always is part of the language rather
+            // than an optimisation: reading a special register, for instance.
+            "-passes=internalize,globaldce,always-inline,globaldce"
+        })
+        .arg(joined("--internalize-public-api-file=", &public))
+        .arg(&unoptimised)
+        .arg("-o")
+        .arg(&module);
+    run("optimising", &mut command, &unoptimised)?;
+    let optimised = fs::read_to_string(&module).map_err(CudaBuilderError::io("read", &module))?;
+    ir::check::optimised(&optimised).map_err(in_ir)?;
+
+    let ptx = work.join("5.ptx");
+    let mut command = Command::new(&toolchain.llc);
+    command
+        .arg(if builder.nvvm_opts { "-O3" } else { "-O0" })
+        .arg(format!("-mcpu={}", builder.arch.sm()))
+        .args(ptx_version(builder))
+        .arg(format!(
+            "--nvptx-prec-divf32={}",
+            if builder.fast_div { 1 } else { 2 }
+        ))
+        .arg(format!(
+            "--nvptx-prec-sqrtf32={}",
+            u8::from(!builder.fast_sqrt)
+        ))
+        .arg(format!(
+            "--nvptx-fma-level={}",
+            if builder.fma_contraction { 2 } else { 0 }
+        ))
+        .arg(&module)
+        .arg("-o")
+        .arg(&ptx);
+    run("writing PTX", &mut command, &module)?;
+    let text = fs::read_to_string(&ptx).map_err(CudaBuilderError::io("read", &ptx))?;
+    Ok(Linked {
+        ptx: text,
+        module,
+        kernels: prepared.kernels,
+        exports: prepared.exports,
+    })
+}
+
+/// Assembles the text of a module to bitcode.
+///
+/// # Errors
+///
+/// [`CudaBuilderError::StepFailed`].
+pub(crate) fn assemble(
+    toolchain: &Toolchain,
+    text: &Path,
+    bitcode: &Path,
+) -> Result<(), CudaBuilderError> {
+    let mut command = Command::new(&toolchain.opt);
+    command
+        .arg("-passes=verify")
+        .arg(text)
+        .arg("-o")
+        .arg(bitcode);
+    run("assembling the LLVM IR", &mut command, text)
+}
+
+fn ptx_version(builder: &CudaBuilder) -> Option<String> {
+    builder
+        .ptx_version
+        .map(|(major, minor)| format!("-mattr=+ptx{major}{minor}"))
+}
+
+/// Writes every codegen unit of `libraries` to a file of its own.
+fn unpack(
+    libraries: &[PathBuf],
+    work: &Path,
+    prefix: &str,
+) -> Result<Vec<PathBuf>, CudaBuilderError> {
+    let mut files = Vec::new();
+    for (index, library) in libraries.iter().enumerate() {
+        let bytes = fs::read(library).map_err(CudaBuilderError::io("read", library))?;
+        let objects =
+            archive::bitcode(&bytes).map_err(|problem| CudaBuilderError::BadArtifact {
+                file: library.clone(),
+                problem: problem.to_string(),
+            })?;
+        for (unit, object) in objects.iter().enumerate() {
+            let file = work.join(format!("{prefix}-{index:03}-{unit:03}.bc"));
+            fs::write(&file, object).map_err(CudaBuilderError::io("write", &file))?;
+            files.push(file);
+        }
+    }
+    Ok(files)
+}
+
+fn joined(option: &str, path: &Path) -> std::ffi::OsString {
+    let mut joined = std::ffi::OsString::from(option);
+    joined.push(path);
+    joined
+}
+
+/// Runs one step on `file`.
+fn run(step: &'static str, command: &mut Command, file: &Path) -> Result<(), CudaBuilderError> {
+    let output = command
+        .output()
+        .map_err(CudaBuilderError::io("run", command.get_program()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(CudaBuilderError::StepFailed {
+        step,
+        file: file.to_owned(),
+        status: output.status.to_string(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        command: describe(command),
+    })
+}
