@@ -50,6 +50,8 @@ impl CUresult {
     pub const UNSUPPORTED_PTX_VERSION: Self = Self(222);
     /// The driver was told not to compile PTX.
     pub const JIT_COMPILATION_DISABLED: Self = Self(223);
+    /// The source is none the compiler can read.
+    pub const INVALID_SOURCE: Self = Self(300);
     /// There is no such kernel or global in the module.
     pub const NOT_FOUND: Self = Self(500);
     /// The work is still going on.
@@ -536,6 +538,8 @@ functions! {
 
     /// The calling thread's current context.
     fn cuCtxGetCurrent(pctx: *mut CUcontext);
+    /// Makes a context current, in place of the present one.
+    fn cuCtxSetCurrent(ctx: CUcontext);
     /// Makes a context current, above the present one.
     fn cuCtxPushCurrent_v2(ctx: CUcontext);
     /// Makes the context below current again.

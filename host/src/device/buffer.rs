@@ -1,0 +1,347 @@
+//! Arrays in device memory.
+
+use super::emulator::EmulatorMemory;
+use super::{Backend, Device};
+use crate::Error;
+use cuda_std::host::{In, Out};
+use std::fmt;
+
+#[cfg(halo_cuda)]
+use super::cuda::CudaMemory;
+
+/// What a [`Buffer`] may hold: types that are plain bytes, every pattern of
+/// which is a value (`f32`, `i64`, `[f32; 4]`, `#[derive(Pod)]` structs, …).
+pub trait Element: bytemuck::Pod + Send + Sync {}
+
+impl<T: bytemuck::Pod + Send + Sync> Element for T {}
+
+/// `len` elements of `T` in the memory of one [`Device`].
+///
+/// A buffer is always fully initialised. Operations that involve two buffers
+/// want both on the same device. Kernels get buffers through `Into`:
+/// `&Buffer<T>` becomes an input, `&mut Buffer<T>` an output, so a kernel that
+/// writes holds the only reference.
+///
+/// Dropping a buffer while work that uses it is still pending is fine: its
+/// memory goes back in stream order, behind that work.
+///
+/// ```
+/// use halo_gpu::{Device, Error};
+///
+/// # fn main() -> Result<(), Error> {
+/// let device = Device::cpu();
+/// let source = device.upload(&[1_i32, 2, 3])?;
+/// let mut copy = device.alloc_filled(3, 0_i32)?;
+/// copy.copy_from(&source)?;
+/// assert_eq!(copy.to_vec()?, [1, 2, 3]);
+///
+/// let short = copy.copy_from_slice(&[1, 2]);
+/// assert!(matches!(short, Err(Error::LengthMismatch { required: 3, given: 2, .. })));
+/// # Ok(())
+/// # }
+/// ```
+pub struct Buffer<T: Element> {
+    storage: Storage<T>,
+    len: usize,
+    // Behind the storage, so that the memory goes before the device can.
+    device: Device,
+}
+
+enum Storage<T> {
+    /// No bytes, no memory; not on the CPU device.
+    Empty,
+    /// The memory of the CPU ports.
+    Host(Vec<T>),
+    Emulator(EmulatorMemory),
+    #[cfg(halo_cuda)]
+    Cuda(CudaMemory),
+}
+
+impl<T: Element> Buffer<T> {
+    pub(super) fn filled(device: &Device, len: usize, value: T) -> Result<Self, Error> {
+        let bytes = bytes_of::<T>(len)?;
+        if bytes == 0 {
+            return Ok(Self::empty(device, len));
+        }
+        let storage = match device.backend() {
+            Backend::Cpu => {
+                let mut values = reserve(len)?;
+                values.resize(len, value);
+                Storage::Host(values)
+            }
+            Backend::Emulator(emulator) => {
+                let mut memory = emulator.allocate::<T>(bytes)?;
+                memory.fill(value);
+                Storage::Emulator(memory)
+            }
+            #[cfg(halo_cuda)]
+            Backend::Cuda(cuda) => {
+                let mut memory = cuda.allocate(bytes)?;
+                memory.fill(bytemuck::bytes_of(&value))?;
+                Storage::Cuda(memory)
+            }
+        };
+        Ok(Self {
+            storage,
+            len,
+            device: device.clone(),
+        })
+    }
+
+    pub(super) fn from_slice(device: &Device, values: &[T]) -> Result<Self, Error> {
+        let bytes = size_of_val(values);
+        if bytes == 0 {
+            return Ok(Self::empty(device, values.len()));
+        }
+        let storage = match device.backend() {
+            Backend::Cpu => {
+                let mut copy = reserve(values.len())?;
+                copy.extend_from_slice(values);
+                Storage::Host(copy)
+            }
+            Backend::Emulator(emulator) => {
+                let mut memory = emulator.allocate::<T>(bytes)?;
+                memory.write(bytemuck::cast_slice(values));
+                Storage::Emulator(memory)
+            }
+            #[cfg(halo_cuda)]
+            Backend::Cuda(cuda) => {
+                let mut memory = cuda.allocate(bytes)?;
+                memory.upload(bytemuck::cast_slice(values))?;
+                Storage::Cuda(memory)
+            }
+        };
+        Ok(Self {
+            storage,
+            len: values.len(),
+            device: device.clone(),
+        })
+    }
+
+    /// A buffer of no bytes: without elements, or of a type without size.
+    fn empty(device: &Device, len: usize) -> Self {
+        let storage = match device.backend() {
+            Backend::Cpu => Storage::Host(vec![T::zeroed(); len]),
+            _ => Storage::Empty,
+        };
+        Self {
+            storage,
+            len,
+            device: device.clone(),
+        }
+    }
+
+    /// The number of elements.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no element.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The device whose memory this is.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// A copy of the elements, in host memory.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Driver`], also when a kernel that was launched earlier has failed.
+    pub fn to_vec(&self) -> Result<Vec<T>, Error> {
+        let mut values = reserve(self.len)?;
+        values.resize(self.len, T::zeroed());
+        self.copy_to_slice(&mut values)?;
+        Ok(values)
+    }
+
+    /// Copies all elements to `values`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LengthMismatch`] unless `values` has as many elements;
+    /// [`Error::Driver`], also when a kernel that was launched earlier has failed.
+    pub fn copy_to_slice(&self, values: &mut [T]) -> Result<(), Error> {
+        self.require_len("the slice to copy to", values.len())?;
+        match &self.storage {
+            Storage::Empty => {}
+            Storage::Host(own) => values.copy_from_slice(own),
+            Storage::Emulator(memory) => memory.read(bytemuck::cast_slice_mut(values)),
+            #[cfg(halo_cuda)]
+            Storage::Cuda(memory) => memory.download(bytemuck::cast_slice_mut(values))?,
+        }
+        Ok(())
+    }
+
+    /// Overwrites all elements with those of `values`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LengthMismatch`] unless `values` has as many elements; [`Error::Driver`].
+    pub fn copy_from_slice(&mut self, values: &[T]) -> Result<(), Error> {
+        self.require_len("the slice to copy from", values.len())?;
+        match &mut self.storage {
+            Storage::Empty => {}
+            Storage::Host(own) => own.copy_from_slice(values),
+            Storage::Emulator(memory) => memory.write(bytemuck::cast_slice(values)),
+            #[cfg(halo_cuda)]
+            Storage::Cuda(memory) => memory.upload(bytemuck::cast_slice(values))?,
+        }
+        Ok(())
+    }
+
+    /// Overwrites all elements with those of `source`, on the device.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeviceMismatch`] unless `source` is on the same device,
+    /// [`Error::LengthMismatch`] unless it has as many elements; [`Error::Driver`].
+    pub fn copy_from(&mut self, source: &Self) -> Result<(), Error> {
+        self.device.require("the buffer to copy from", source)?;
+        self.require_len("the buffer to copy from", source.len)?;
+        match (&mut self.storage, &source.storage) {
+            (Storage::Host(own), Storage::Host(other)) => own.copy_from_slice(other),
+            (Storage::Emulator(own), Storage::Emulator(other)) => own.copy_from(other),
+            #[cfg(halo_cuda)]
+            (Storage::Cuda(own), Storage::Cuda(other)) => own.copy_from(other)?,
+            // Same device and same length: the storage is of one kind, and
+            // what is left is a pair of empty ones.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Overwrites all elements with `value`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Driver`].
+    pub fn fill(&mut self, value: T) -> Result<(), Error> {
+        match &mut self.storage {
+            Storage::Empty => {}
+            Storage::Host(own) => own.fill(value),
+            Storage::Emulator(memory) => memory.fill(value),
+            #[cfg(halo_cuda)]
+            Storage::Cuda(memory) => memory.fill(bytemuck::bytes_of(&value))?,
+        }
+        Ok(())
+    }
+
+    /// A second buffer on the same device, holding the same elements.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`], [`Error::Driver`].
+    pub fn try_clone(&self) -> Result<Self, Error> {
+        let mut copy = Self::filled(&self.device, self.len, T::zeroed())?;
+        copy.copy_from(self)?;
+        Ok(copy)
+    }
+
+    /// The elements themselves, when the buffer is on [`Device::cpu`]; else `None`.
+    #[must_use]
+    pub fn as_host_slice(&self) -> Option<&[T]> {
+        match &self.storage {
+            Storage::Host(own) => Some(own),
+            _ => None,
+        }
+    }
+
+    /// The elements themselves for writing, when the buffer is on
+    /// [`Device::cpu`]; else `None`.
+    #[must_use]
+    pub fn as_host_mut_slice(&mut self) -> Option<&mut [T]> {
+        match &mut self.storage {
+            Storage::Host(own) => Some(own),
+            _ => None,
+        }
+    }
+
+    /// The address that kernels see. Never null and always aligned for `T`;
+    /// nothing may be read there when the buffer is empty.
+    fn address(&self) -> u64 {
+        match &self.storage {
+            Storage::Empty => align_of::<T>() as u64,
+            Storage::Host(own) => own.as_ptr().expose_provenance() as u64,
+            Storage::Emulator(memory) => memory.address(),
+            #[cfg(halo_cuda)]
+            Storage::Cuda(memory) => memory.address(),
+        }
+    }
+
+    fn require_len(&self, what: &str, given: usize) -> Result<(), Error> {
+        if given == self.len {
+            return Ok(());
+        }
+        Err(Error::LengthMismatch {
+            what: what.to_owned(),
+            required: self.len,
+            given,
+        })
+    }
+}
+
+impl<'a, T: Element> From<&'a Buffer<T>> for In<'a, T> {
+    fn from(buffer: &'a Buffer<T>) -> Self {
+        // SAFETY: the address is that of `len` initialised elements of `T` on
+        // the buffer's device, and the shared borrow keeps them there and
+        // unwritten for 'a.
+        unsafe { In::from_raw(buffer.address(), buffer.len) }
+    }
+}
+
+/// A buffer that is written also serves as input, e.g. of an in-place kernel.
+impl<'a, T: Element> From<&'a mut Buffer<T>> for In<'a, T> {
+    fn from(buffer: &'a mut Buffer<T>) -> Self {
+        In::from(&*buffer)
+    }
+}
+
+impl<'a, T: Element> From<&'a mut Buffer<T>> for Out<'a, T> {
+    fn from(buffer: &'a mut Buffer<T>) -> Self {
+        // SAFETY: as above, and the unique borrow keeps everybody else away
+        // from the elements for 'a.
+        unsafe { Out::from_raw(buffer.address(), buffer.len) }
+    }
+}
+
+impl<T: Element> fmt::Debug for Buffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Buffer")
+            .field("type", &std::any::type_name::<T>())
+            .field("len", &self.len)
+            .field("device", &self.device.name())
+            .finish()
+    }
+}
+
+/// The size of `len` elements of `T` in bytes.
+pub(super) fn bytes_of<T>(len: usize) -> Result<usize, Error> {
+    // Rust allows no object above isize::MAX bytes, and pointer arithmetic in
+    // kernels relies on that.
+    len.checked_mul(size_of::<T>())
+        .filter(|bytes| isize::try_from(*bytes).is_ok())
+        .ok_or_else(|| Error::IndexOverflow {
+            what: format!("the size in bytes of a buffer of {len} elements"),
+            given: format!("{len} * {}", size_of::<T>()),
+            limit: isize::MAX as u64,
+        })
+}
+
+/// An empty vector with room for `len` elements.
+pub(crate) fn reserve<T>(len: usize) -> Result<Vec<T>, Error> {
+    let bytes = bytes_of::<T>(len)?;
+    let mut values = Vec::new();
+    values
+        .try_reserve_exact(len)
+        .map_err(|_| Error::HostOutOfMemory {
+            requested: bytes as u64,
+        })?;
+    Ok(values)
+}

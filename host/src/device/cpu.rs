@@ -1,0 +1,25 @@
+//! The device that runs CPU ports: nothing but its properties.
+
+use super::Properties;
+
+pub(super) fn properties() -> Properties {
+    Properties {
+        name: "cpu".to_owned(),
+        multiprocessors: hardware_threads(),
+        threads_per_multiprocessor: None,
+        total_memory: None,
+        l2_cache_bytes: None,
+        peak_memory_bandwidth: None,
+        compute_capability: None,
+        driver_version: None,
+        ptx_target: None,
+    }
+}
+
+/// Threads the machine runs at a time; 1 where it does not say.
+pub(super) fn hardware_threads() -> u32 {
+    std::thread::available_parallelism()
+        .ok()
+        .and_then(|threads| u32::try_from(threads.get()).ok())
+        .unwrap_or(1)
+}

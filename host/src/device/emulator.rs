@@ -1,0 +1,379 @@
+//! The emulator as a device: kernels run on the CPU, thread by thread.
+
+use super::texture::{AddressMode, Layout};
+use super::{Limits, Properties, cpu};
+use crate::launch::Constants;
+use crate::{Error, LaunchConfig};
+use cuda_emulator::{
+    Addressing, Allocation, Blocks, DeviceMemory, MemoryError, Options, Poison, TextureDescriptor,
+    TextureShape, ThreadOrder,
+};
+use cuda_std::host::Kernel;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+/// How an emulated device runs kernels.
+///
+/// ```
+/// use halo_gpu::device::ThreadOrder;
+/// use halo_gpu::{Device, EmulatorOptions};
+///
+/// let device = Device::emulator_with(EmulatorOptions {
+///     order: ThreadOrder::Reverse,
+///     ..EmulatorOptions::default()
+/// });
+/// assert_eq!(device.name(), "emulator");
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct EmulatorOptions {
+    /// The order in which threads and blocks get their turn. Not used when
+    /// `verify` is on, which takes several.
+    pub order: ThreadOrder,
+    /// What shared memory holds before anybody has written it. Not used when
+    /// `verify` is on, which takes several.
+    pub poison: Poison,
+    /// How blocks share the machine.
+    pub blocks: Blocks,
+    /// Barriers, warp operations and atomics that one thread may come to before
+    /// the kernel counts as never ending.
+    pub step_limit: u64,
+    /// Wall-clock time that a launch may take.
+    pub time_limit: Option<Duration>,
+    /// Whether every launch is repeated in several thread orders and with
+    /// several poisons, and the results are compared. A kernel that lacks a
+    /// barrier, or reads what nobody wrote, then fails with a diagnosis.
+    pub verify: bool,
+    /// What launches may ask for.
+    pub limits: Limits,
+}
+
+impl Default for EmulatorOptions {
+    /// One run in forward order with NaN as poison, and the limits of compute
+    /// capability 9.0.
+    fn default() -> Self {
+        let options = Options::default();
+        Self {
+            order: options.order,
+            poison: options.poison,
+            blocks: options.blocks,
+            step_limit: options.step_limit,
+            time_limit: options.time_limit,
+            verify: false,
+            limits: Limits::SM_90,
+        }
+    }
+}
+
+pub(super) fn properties() -> Properties {
+    Properties {
+        name: "emulator".to_owned(),
+        ..cpu::properties()
+    }
+}
+
+/// Allocations are aligned to this at least: kernels load 16 bytes at once from
+/// the start of buffers that CUDA aligns to 256. More would only widen the gap
+/// before the guard page.
+const ALIGNMENT: usize = 16;
+
+/// Statics that kernels read as device constants, as a whole.
+///
+/// A launch that sets some has them to itself; launches that set none share.
+static CONSTANTS: RwLock<()> = RwLock::new(());
+
+/// The backend of a [`Device`](super::Device) of kind `Emulator`.
+pub(crate) struct EmulatorDevice {
+    options: Options,
+    verify: bool,
+    memory: DeviceMemory,
+    /// Values this device's constants were set to, by name.
+    constants: Mutex<HashMap<&'static str, KeptConstant>>,
+    allocations: AtomicU64,
+}
+
+#[derive(Clone)]
+struct KeptConstant {
+    bytes: Box<[u8]>,
+    host_address: fn() -> *mut u8,
+}
+
+impl EmulatorDevice {
+    pub(super) fn new(options: EmulatorOptions) -> Self {
+        let mut own = Options::default();
+        own.order = options.order;
+        own.poison = options.poison;
+        own.blocks = options.blocks;
+        own.step_limit = options.step_limit;
+        own.time_limit = options.time_limit;
+        own.shared_limit = options.limits.shared_bytes_opt_in as usize;
+        Self {
+            options: own,
+            verify: options.verify,
+            memory: DeviceMemory::new(),
+            constants: Mutex::default(),
+            allocations: AtomicU64::new(0),
+        }
+    }
+
+    /// `bytes` (not zero) of memory for elements of `T`.
+    pub(super) fn allocate<T>(&self, bytes: usize) -> Result<EmulatorMemory, Error> {
+        let number = self.allocations.fetch_add(1, Ordering::Relaxed);
+        let label = format!("#{number}: {}", std::any::type_name::<T>());
+        let align = align_of::<T>().max(ALIGNMENT);
+        self.memory
+            .alloc_elements(bytes, size_of::<T>(), align, &label)
+            .map(|allocation| EmulatorMemory { allocation })
+            .map_err(of_memory)
+    }
+
+    /// A texture of zeros.
+    pub(super) fn texture(&self, layout: Layout) -> Result<EmulatorTexture, Error> {
+        let mut memory = self.allocate::<f32>(layout.bytes())?;
+        memory.fill(0.0_f32);
+        let addressing = match layout.address_mode {
+            AddressMode::Clamp => Addressing::Clamp,
+            AddressMode::Border => Addressing::Border,
+        };
+        let handle = self
+            .memory
+            .bind_texture(&TextureDescriptor {
+                addr: memory.address(),
+                shape: TextureShape::Pitch2d {
+                    width: layout.width,
+                    height: layout.height,
+                    pitch_bytes: layout.pitch * size_of::<f32>(),
+                    addressing: [addressing; 2],
+                    normalised: false,
+                },
+            })
+            .map_err(of_memory)?;
+        Ok(EmulatorTexture {
+            handle,
+            layout,
+            memory,
+        })
+    }
+
+    /// Sets the constants and runs `K`, as one step.
+    ///
+    /// # Safety
+    ///
+    /// As [`launch_with_constants`](crate::launch_with_constants).
+    pub(crate) unsafe fn launch<K: Kernel>(
+        &self,
+        config: &LaunchConfig,
+        constants: &Constants<'_>,
+        args: &K::Args<'_>,
+    ) -> Result<(), Error> {
+        let config = cuda_emulator::LaunchConfig {
+            kernel: K::NAME,
+            grid: config.grid.to_array(),
+            block: config.block.to_array(),
+            dynamic_shared_bytes: config.dynamic_shared_bytes as usize,
+        };
+        let args = SharedByThreads(args);
+        let thread = || {
+            // SAFETY: the buffers are in this process, being this device's; the
+            // rest is the caller's promise.
+            unsafe { K::run_thread(args.get()) }
+        };
+
+        let kept = self.keep(constants);
+        let run = || {
+            if self.verify {
+                cuda_emulator::verify(&config, &self.options, &self.memory, &thread)
+            } else {
+                cuda_emulator::launch(&config, &self.options, &self.memory, &thread)
+            }
+        };
+        if kept.is_empty() {
+            let _shared = CONSTANTS.read().unwrap_or_else(PoisonError::into_inner);
+            run()?;
+        } else {
+            let _alone = CONSTANTS.write().unwrap_or_else(PoisonError::into_inner);
+            // SAFETY: the lock is held for writing as long as the values are in place.
+            let _in_place = unsafe { ConstantsInPlace::new(kept) };
+            run()?;
+        }
+        Ok(())
+    }
+
+    /// Notes new values and returns all that this device's constants have.
+    fn keep(&self, constants: &Constants<'_>) -> Vec<KeptConstant> {
+        let mut kept = self
+            .constants
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for constant in constants.entries() {
+            kept.insert(
+                constant.name,
+                KeptConstant {
+                    bytes: constant.bytes.into(),
+                    host_address: constant.host_address,
+                },
+            );
+        }
+        kept.values().cloned().collect()
+    }
+}
+
+/// The constants' statics hold one device's values while this lives, and what
+/// they held before afterwards, so that devices do not see each other's.
+struct ConstantsInPlace {
+    before: Vec<KeptConstant>,
+}
+
+impl ConstantsInPlace {
+    /// # Safety
+    ///
+    /// [`CONSTANTS`] is locked for writing for as long as the result lives.
+    unsafe fn new(values: Vec<KeptConstant>) -> Self {
+        let before = values
+            .into_iter()
+            .map(|constant| {
+                let address = (constant.host_address)();
+                let mut before = vec![0_u8; constant.bytes.len()];
+                // SAFETY: `Symbol` promises that the address is that of the
+                // static which kernels read, and the value is one of its type,
+                // so the sizes agree; both copies are of plain bytes, the types
+                // of constants being `NoUninit`. Kernels are the only ones that
+                // read it, and the lock keeps other launches away.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(address, before.as_mut_ptr(), before.len());
+                    std::ptr::copy_nonoverlapping(
+                        constant.bytes.as_ptr(),
+                        address,
+                        constant.bytes.len(),
+                    );
+                }
+                KeptConstant {
+                    bytes: before.into(),
+                    host_address: constant.host_address,
+                }
+            })
+            .collect();
+        Self { before }
+    }
+}
+
+impl Drop for ConstantsInPlace {
+    fn drop(&mut self) {
+        for constant in &self.before {
+            // SAFETY: as in `new`.
+            unsafe {
+                std::ptr::copy_nonoverlapping(
+                    constant.bytes.as_ptr(),
+                    (constant.host_address)(),
+                    constant.bytes.len(),
+                );
+            }
+        }
+    }
+}
+
+/// Arguments that all emulated threads read.
+struct SharedByThreads<'a, T>(&'a T);
+
+impl<T> SharedByThreads<'_, T> {
+    fn get(&self) -> &T {
+        self.0
+    }
+}
+
+// SAFETY: kernel arguments are addresses and plain values, which each thread
+// copies, as each thread of a GPU does. What a copied value may lead to is part
+// of the kernel's contract, which the caller of `launch` vouches for.
+unsafe impl<T> Sync for SharedByThreads<'_, T> {}
+
+fn of_memory(error: MemoryError) -> Error {
+    match error {
+        MemoryError::Allocation { bytes, .. } => Error::HostOutOfMemory {
+            requested: bytes as u64,
+        },
+        // Sizes and layouts were checked before; if the emulator asks for more,
+        // its words say what.
+        error => Error::InvalidParameter {
+            operation: "the emulator's memory",
+            parameter: "the layout",
+            given: error.to_string(),
+            required: "one that the emulator takes".to_owned(),
+        },
+    }
+}
+
+/// Guarded memory of the emulator.
+pub(super) struct EmulatorMemory {
+    allocation: Allocation,
+}
+
+impl EmulatorMemory {
+    pub(super) fn address(&self) -> u64 {
+        self.allocation.addr()
+    }
+
+    pub(super) fn write(&mut self, source: &[u8]) {
+        self.allocation.copy_from_bytes(0, source);
+    }
+
+    pub(super) fn read(&self, target: &mut [u8]) {
+        self.allocation.copy_to_bytes(0, target);
+    }
+
+    pub(super) fn copy_from(&mut self, source: &Self) {
+        self.allocation
+            .copy_from(0, &source.allocation, 0, source.allocation.len());
+    }
+
+    pub(super) fn fill<T: bytemuck::NoUninit>(&mut self, value: T) {
+        let element = bytemuck::bytes_of(&value);
+        for offset in (0..self.allocation.len()).step_by(element.len()) {
+            self.allocation.copy_from_bytes(offset, element);
+        }
+    }
+}
+
+/// Rows in the emulator's memory, and their texture.
+pub(super) struct EmulatorTexture {
+    handle: u64,
+    layout: Layout,
+    memory: EmulatorMemory,
+}
+
+impl EmulatorTexture {
+    pub(super) fn handle(&self) -> u64 {
+        self.handle
+    }
+
+    pub(super) fn address(&self) -> u64 {
+        self.memory.address()
+    }
+
+    /// Overwrites the elements, from rows without gaps.
+    pub(super) fn upload(&mut self, values: &[f32]) {
+        let Layout { width, pitch, .. } = self.layout;
+        for (row, values) in values.chunks_exact(width).enumerate() {
+            self.memory
+                .allocation
+                .copy_from_bytes(row * pitch * size_of::<f32>(), bytemuck::cast_slice(values));
+        }
+    }
+
+    /// Copies the elements to rows without gaps.
+    pub(super) fn download(&self, values: &mut [f32]) {
+        let Layout { width, pitch, .. } = self.layout;
+        for (row, values) in values.chunks_exact_mut(width).enumerate() {
+            self.memory.allocation.copy_to_bytes(
+                row * pitch * size_of::<f32>(),
+                bytemuck::cast_slice_mut(values),
+            );
+        }
+    }
+}
+
+impl Drop for EmulatorTexture {
+    fn drop(&mut self) {
+        self.memory.allocation.memory().unbind_texture(self.handle);
+    }
+}

@@ -1,0 +1,484 @@
+//! Where work runs: the CPU ports, the emulator, or a CUDA device.
+//!
+//! A [`Device`] is a cheap handle (clone it freely; it is `Send` and `Sync`).
+//! Work on one device runs in the order in which it was given, whichever
+//! thread gave it; on CUDA devices it runs asynchronously, and every operation
+//! that hands data to the host waits for what it needs. Handles made by
+//! separate calls are separate devices: buffers of one are refused by the other.
+
+mod buffer;
+mod cpu;
+mod emulator;
+mod texture;
+
+#[cfg(halo_cuda)]
+mod cuda;
+#[cfg(halo_cuda)]
+mod ptx;
+
+pub use buffer::{Buffer, Element};
+pub use cuda_emulator::{Blocks, Diagnosis, Poison, ThreadOrder};
+pub use emulator::EmulatorOptions;
+pub use texture::{AddressMode, Texture2d, TextureLimits};
+
+pub(crate) use buffer::reserve;
+pub(crate) use emulator::EmulatorDevice;
+
+#[cfg(halo_cuda)]
+pub(crate) use cuda::CudaDevice;
+
+use crate::{Dim3, Error};
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The three kinds of device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DeviceKind {
+    /// The CPU ports: no kernels, plain (where it pays: multi-threaded) Rust.
+    Cpu,
+    /// The kernels, run on the CPU thread by thread, with diagnosis.
+    Emulator,
+    /// The kernels, run as PTX on a CUDA device.
+    Cuda,
+}
+
+impl fmt::Display for DeviceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cpu => "cpu",
+            Self::Emulator => "emulator",
+            Self::Cuda => "cuda",
+        })
+    }
+}
+
+/// The generation of a CUDA device: 9.0 is `major` 9, `minor` 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ComputeCapability {
+    /// The part before the dot.
+    pub major: u32,
+    /// The part after the dot.
+    pub minor: u32,
+}
+
+impl fmt::Display for ComputeCapability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// The CUDA version that an installed driver supports, e.g. 12.4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DriverVersion {
+    /// The part before the dot.
+    pub major: u32,
+    /// The part after the dot.
+    pub minor: u32,
+}
+
+impl fmt::Display for DriverVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// What a device is. `None` where the kind of device has no such thing.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Properties {
+    /// The device's name, e.g. `NVIDIA H200`, `cpu`, `emulator`.
+    pub name: String,
+    /// Multiprocessors of a CUDA device; hardware threads otherwise.
+    pub multiprocessors: u32,
+    /// Threads that one multiprocessor can hold at a time.
+    pub threads_per_multiprocessor: Option<u32>,
+    /// Device memory, in bytes.
+    pub total_memory: Option<u64>,
+    /// Second-level cache, in bytes.
+    pub l2_cache_bytes: Option<u64>,
+    /// Peak bandwidth of device memory in bytes per second, as memory clock ×
+    /// bus width × 2 transfers per clock. `None` where the driver does not say.
+    pub peak_memory_bandwidth: Option<f64>,
+    /// The generation of a CUDA device.
+    pub compute_capability: Option<ComputeCapability>,
+    /// What the installed CUDA driver supports.
+    pub driver_version: Option<DriverVersion>,
+    /// The target of the PTX that this device was given, e.g. `sm_90`.
+    pub ptx_target: Option<String>,
+}
+
+/// What a launch may ask of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Threads of a block, all three extents multiplied.
+    pub threads_per_block: u32,
+    /// Threads of a block along each axis.
+    pub block: Dim3,
+    /// Blocks of a grid along each axis.
+    pub grid: Dim3,
+    /// Shared memory of a block, in bytes, that needs no opting in.
+    pub shared_bytes: u32,
+    /// Shared memory of a block, in bytes, with opting in. Launches opt in by
+    /// themselves when they ask for more than [`shared_bytes`](Self::shared_bytes).
+    pub shared_bytes_opt_in: u32,
+    /// Threads of a warp.
+    pub warp_size: u32,
+    /// Sizes of [`Texture2d`].
+    pub texture_2d: TextureLimits,
+}
+
+impl Limits {
+    /// The limits of compute capability 9.0, which the emulator has by default.
+    pub const SM_90: Self = Self {
+        threads_per_block: 1024,
+        block: Dim3::new(1024, 1024, 64),
+        grid: Dim3::new(i32::MAX as u32, 65_535, 65_535),
+        shared_bytes: 48 * 1024,
+        shared_bytes_opt_in: 227 * 1024,
+        warp_size: 32,
+        texture_2d: TextureLimits::SM_90,
+    };
+}
+
+/// A place where this library's operations run.
+///
+/// ```
+/// use halo_gpu::{Device, DeviceKind};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let device = Device::emulator(); // or Device::cuda(0)?, or Device::best()
+/// let mut buffer = device.upload(&[1.0_f32, 2.0, 3.0])?;
+/// assert_eq!(buffer.to_vec()?, [1.0, 2.0, 3.0]);
+/// buffer.fill(0.5)?;
+/// assert_eq!(buffer.to_vec()?, [0.5; 3]);
+/// assert_eq!(device.kind(), DeviceKind::Emulator);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Device {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    properties: Properties,
+    limits: Limits,
+    backend: Backend,
+}
+
+pub(crate) enum Backend {
+    Cpu,
+    Emulator(EmulatorDevice),
+    #[cfg(halo_cuda)]
+    Cuda(CudaDevice),
+}
+
+impl Device {
+    fn new(properties: Properties, limits: Limits, backend: Backend) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                properties,
+                limits,
+                backend,
+            }),
+        }
+    }
+
+    /// The CPU ports. Runs every operation of the library, launches no kernels.
+    #[must_use]
+    pub fn cpu() -> Self {
+        Self::new(cpu::properties(), Limits::SM_90, Backend::Cpu)
+    }
+
+    /// The emulator with [`EmulatorOptions::default`].
+    #[must_use]
+    pub fn emulator() -> Self {
+        Self::emulator_with(EmulatorOptions::default())
+    }
+
+    /// The emulator, told how to run: order of threads, poison, limits, and
+    /// whether each launch is repeated in several orders and compared.
+    #[must_use]
+    pub fn emulator_with(options: EmulatorOptions) -> Self {
+        Self::new(
+            emulator::properties(),
+            options.limits,
+            Backend::Emulator(EmulatorDevice::new(options)),
+        )
+    }
+
+    /// CUDA device number `ordinal`, counted from 0 as the driver counts them
+    /// (`CUDA_VISIBLE_DEVICES` applies).
+    ///
+    /// Uses the device's primary context, as the CUDA runtime API does, so it
+    /// shares the device with other CUDA libraries of the process.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::GpuFeatureDisabled`] without the feature `gpu`,
+    /// [`Error::UnsupportedPlatform`] outside Linux on x86_64 and aarch64,
+    /// [`Error::DriverMissing`] without a CUDA driver, [`Error::NoDevice`] and
+    /// [`Error::DeviceOrdinal`] without such a device,
+    /// [`Error::UnsupportedPtx`] when the device is older than the kernels'
+    /// lowest target, [`Error::Driver`] when the driver fails.
+    pub fn cuda(ordinal: usize) -> Result<Self, Error> {
+        #[cfg(halo_cuda)]
+        {
+            cuda::open(ordinal, ptx::Source::Embedded)
+        }
+        #[cfg(not(halo_cuda))]
+        {
+            let _ = ordinal;
+            Err(without_cuda())
+        }
+    }
+
+    /// [`Device::cuda`], with kernels from PTX text that the caller gives
+    /// instead of the PTX that this library carries.
+    ///
+    /// The PTX is loaded at once, so that a PTX which the driver refuses is an
+    /// error here and not at the first launch.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Device::cuda`], and [`Error::InvalidPtx`] with the log of the
+    /// driver's compiler when it refuses the PTX.
+    ///
+    /// # Safety
+    ///
+    /// Every kernel of this library that is later launched on the device must,
+    /// where the PTX has an entry of its name, take the parameters and have the
+    /// effects of the kernel as this library was built with it. Nothing can
+    /// check that, and the library's safe operations rely on it. PTX that does
+    /// not load, or that has none of the names, is fine.
+    pub unsafe fn cuda_with_ptx(ordinal: usize, ptx: &str) -> Result<Self, Error> {
+        #[cfg(halo_cuda)]
+        {
+            cuda::open(ordinal, ptx::Source::Given(ptx.to_owned()))
+        }
+        #[cfg(not(halo_cuda))]
+        {
+            let _ = (ordinal, ptx);
+            Err(without_cuda())
+        }
+    }
+
+    /// How many CUDA devices there are; 0 when there is a driver but no device.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::cuda`], without the last four.
+    pub fn cuda_count() -> Result<usize, Error> {
+        #[cfg(halo_cuda)]
+        {
+            cuda::count()
+        }
+        #[cfg(not(halo_cuda))]
+        {
+            Err(without_cuda())
+        }
+    }
+
+    /// The first CUDA device, or the CPU where there is none that works.
+    ///
+    /// Never fails; [`Device::kind`] says which it is. Use [`Device::cuda`] to
+    /// learn why a CUDA device was not taken.
+    #[must_use]
+    pub fn best() -> Self {
+        Self::cuda(0).unwrap_or_else(|_| Self::cpu())
+    }
+
+    /// Which kind of device this is.
+    #[must_use]
+    pub fn kind(&self) -> DeviceKind {
+        match self.backend() {
+            Backend::Cpu => DeviceKind::Cpu,
+            Backend::Emulator(_) => DeviceKind::Emulator,
+            #[cfg(halo_cuda)]
+            Backend::Cuda(_) => DeviceKind::Cuda,
+        }
+    }
+
+    /// The device's name, e.g. `NVIDIA H200`, `cpu` or `emulator`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.inner.properties.name
+    }
+
+    /// What the device is.
+    #[must_use]
+    pub fn properties(&self) -> &Properties {
+        &self.inner.properties
+    }
+
+    /// What launches may ask of it.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.inner.limits
+    }
+
+    /// A buffer of `len` elements, all equal to `value`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`], [`Error::IndexOverflow`] when the size in bytes
+    /// fits no `usize`, [`Error::Driver`].
+    pub fn alloc_filled<T: Element>(&self, len: usize, value: T) -> Result<Buffer<T>, Error> {
+        Buffer::filled(self, len, value)
+    }
+
+    /// A buffer holding a copy of `values`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`], [`Error::Driver`].
+    pub fn upload<T: Element>(&self, values: &[T]) -> Result<Buffer<T>, Error> {
+        Buffer::from_slice(self, values)
+    }
+
+    /// Waits until all work given to this device is done.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Driver`] when a kernel that was launched earlier has failed.
+    pub fn synchronize(&self) -> Result<(), Error> {
+        match self.backend() {
+            Backend::Cpu | Backend::Emulator(_) => Ok(()),
+            #[cfg(halo_cuda)]
+            Backend::Cuda(cuda) => cuda.synchronize(),
+        }
+    }
+
+    /// How long the work that `work` gives to this device takes.
+    ///
+    /// On CUDA devices the time between two events in the device's stream, one
+    /// before and one after the work, so launch overhead on the host counts only
+    /// where the device waits for it; elsewhere wall-clock time.
+    ///
+    /// # Errors
+    ///
+    /// Whatever `work` returns, and [`Error::Driver`].
+    pub fn time(&self, work: impl FnOnce() -> Result<(), Error>) -> Result<Duration, Error> {
+        match self.backend() {
+            Backend::Cpu | Backend::Emulator(_) => wall_time(work),
+            #[cfg(halo_cuda)]
+            Backend::Cuda(cuda) => {
+                let start = cuda.record_event()?;
+                work()?;
+                let end = cuda.record_event()?;
+                cuda.elapsed(&start, &end)
+            }
+        }
+    }
+
+    /// Runs `work` `warmup` times untimed and then `launches` times timed, and
+    /// returns the time of each.
+    ///
+    /// On CUDA devices one event is recorded between consecutive runs and
+    /// nothing waits before the last of them, so `work` should only launch:
+    /// copies to the host would put their waiting into the measurement.
+    ///
+    /// # Errors
+    ///
+    /// Whatever `work` returns first, and [`Error::Driver`].
+    pub fn time_each(
+        &self,
+        warmup: usize,
+        launches: usize,
+        mut work: impl FnMut() -> Result<(), Error>,
+    ) -> Result<Vec<Duration>, Error> {
+        for _ in 0..warmup {
+            work()?;
+        }
+        match self.backend() {
+            Backend::Cpu | Backend::Emulator(_) => {
+                (0..launches).map(|_| wall_time(&mut work)).collect()
+            }
+            #[cfg(halo_cuda)]
+            Backend::Cuda(cuda) => {
+                let mut marks = vec![cuda.record_event()?];
+                for _ in 0..launches {
+                    work()?;
+                    marks.push(cuda.record_event()?);
+                }
+                marks
+                    .windows(2)
+                    .map(|pair| cuda.elapsed(&pair[0], &pair[1]))
+                    .collect()
+            }
+        }
+    }
+
+    /// Fails with [`Error::DeviceMismatch`] unless `buffer` is on this device.
+    ///
+    /// `what` names the buffer in the message. Launch code calls this for every
+    /// buffer that it passes to a kernel.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeviceMismatch`].
+    pub fn require<T: Element>(&self, what: &str, buffer: &Buffer<T>) -> Result<(), Error> {
+        self.require_same(what, buffer.device())
+    }
+
+    pub(crate) fn require_same(&self, what: &str, other: &Self) -> Result<(), Error> {
+        if self == other {
+            return Ok(());
+        }
+        let describe = |device: &Self| {
+            if device.name() == self.name() && device != self {
+                format!("another {}", device.name())
+            } else {
+                device.name().to_owned()
+            }
+        };
+        Err(Error::DeviceMismatch {
+            what: what.to_owned(),
+            required: describe(self),
+            given: describe(other),
+        })
+    }
+
+    pub(crate) fn backend(&self) -> &Backend {
+        &self.inner.backend
+    }
+}
+
+/// Two handles are equal when they are clones of one device.
+impl PartialEq for Device {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+}
+
+impl Eq for Device {}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Device")
+            .field("kind", &self.kind())
+            .field("name", &self.name())
+            .finish()
+    }
+}
+
+fn wall_time(work: impl FnOnce() -> Result<(), Error>) -> Result<Duration, Error> {
+    let start = Instant::now();
+    work()?;
+    Ok(start.elapsed())
+}
+
+/// Why this build has no CUDA devices.
+#[cfg(not(halo_cuda))]
+fn without_cuda() -> Error {
+    if cfg!(feature = "gpu") {
+        Error::UnsupportedPlatform {
+            os: std::env::consts::OS,
+            arch: std::env::consts::ARCH,
+        }
+    } else {
+        Error::GpuFeatureDisabled
+    }
+}

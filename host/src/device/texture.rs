@@ -1,0 +1,310 @@
+//! 2-D textures over rows in linear memory.
+
+use super::emulator::EmulatorTexture;
+use super::{Backend, Device};
+use crate::Error;
+use cuda_std::host::{In, Out};
+use std::fmt;
+
+#[cfg(halo_cuda)]
+use super::cuda::CudaTexture;
+
+/// What a texture reads outside its extents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum AddressMode {
+    /// The nearest element inside.
+    #[default]
+    Clamp,
+    /// Zero.
+    Border,
+}
+
+/// What 2-D textures over linear memory may be like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TextureLimits {
+    /// Elements of a row.
+    pub width: u32,
+    /// Rows.
+    pub height: u32,
+    /// Bytes from row to row, at most.
+    pub pitch_bytes: u32,
+    /// What the bytes from row to row are a multiple of.
+    pub pitch_alignment: u32,
+    /// What the address of the first element is a multiple of.
+    pub alignment: u32,
+}
+
+impl TextureLimits {
+    /// The limits of compute capability 9.0, which the emulator has by default.
+    pub const SM_90: Self = Self {
+        width: 131_072,
+        height: 65_000,
+        pitch_bytes: 2_097_120,
+        pitch_alignment: 32,
+        alignment: 512,
+    };
+}
+
+/// `width` × `height` elements of `f32` that kernels read through a texture
+/// object: with point filtering, unnormalised coordinates, and an
+/// [`AddressMode`] for what lies outside.
+///
+/// The elements lie in rows in ordinary device memory, [`pitch`](Self::pitch)
+/// elements apart, so a kernel can also write them: `&mut Texture2d` becomes an
+/// output argument of `pitch * height` elements, where element (x, y) is number
+/// `y * pitch + x`. Within one launch a texture must not be both written and read.
+///
+/// ```
+/// use halo_gpu::{AddressMode, Device, Texture2d};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let device = Device::emulator();
+/// let values: Vec<f32> = (0..15).map(|n| n as f32).collect();
+/// let texture = Texture2d::from_slice(&device, 5, 3, AddressMode::Clamp, &values)?;
+/// assert!(texture.pitch() >= 5);
+/// assert_eq!(texture.to_vec()?, values);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Texture2d {
+    storage: Storage,
+    layout: Layout,
+    device: Device,
+}
+
+enum Storage {
+    Emulator(EmulatorTexture),
+    #[cfg(halo_cuda)]
+    Cuda(CudaTexture),
+}
+
+/// Where the elements lie.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Layout {
+    /// Elements of a row.
+    pub(super) width: usize,
+    /// Rows.
+    pub(super) height: usize,
+    /// Elements from row to row.
+    pub(super) pitch: usize,
+    pub(super) address_mode: AddressMode,
+}
+
+impl Layout {
+    fn new(
+        limits: &TextureLimits,
+        width: usize,
+        height: usize,
+        address_mode: AddressMode,
+    ) -> Result<Self, Error> {
+        // Rows whose pitch would exceed its own limit are too wide, too.
+        let widest = limits
+            .width
+            .min(limits.pitch_bytes / size_of::<f32>() as u32);
+        for (axis, given, limit) in [("width", width, widest), ("height", height, limits.height)] {
+            if given == 0 || given > limit as usize {
+                return Err(Error::InvalidSize {
+                    operation: "Texture2d",
+                    axis,
+                    given,
+                    required: format!("at least 1 and at most {limit} on this device"),
+                });
+            }
+        }
+        // Both are at most u32 now; their products fit u64, and usize on every
+        // platform that has a driver.
+        let alignment = limits.pitch_alignment as usize;
+        let pitch_bytes = (width * size_of::<f32>()).next_multiple_of(alignment);
+        Ok(Self {
+            width,
+            height,
+            pitch: pitch_bytes / size_of::<f32>(),
+            address_mode,
+        })
+    }
+
+    /// Elements of all rows, padding included.
+    pub(super) fn elements(&self) -> usize {
+        self.pitch * self.height
+    }
+
+    /// Bytes of all rows, padding included.
+    pub(super) fn bytes(&self) -> usize {
+        self.elements() * size_of::<f32>()
+    }
+}
+
+impl Texture2d {
+    /// A texture of zeros.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidSize`] when an extent is zero or beyond
+    /// [`Limits::texture_2d`](crate::Limits), [`Error::NotLaunchable`] on
+    /// [`Device::cpu`], [`Error::OutOfMemory`], [`Error::Driver`].
+    pub fn new(
+        device: &Device,
+        width: usize,
+        height: usize,
+        address_mode: AddressMode,
+    ) -> Result<Self, Error> {
+        let layout = Layout::new(&device.limits().texture_2d, width, height, address_mode)?;
+        let storage = match device.backend() {
+            Backend::Cpu => {
+                return Err(Error::NotLaunchable {
+                    kernel: "Texture2d",
+                });
+            }
+            Backend::Emulator(emulator) => Storage::Emulator(emulator.texture(layout)?),
+            #[cfg(halo_cuda)]
+            Backend::Cuda(cuda) => {
+                Storage::Cuda(cuda.texture(layout, device.limits().texture_2d.alignment)?)
+            }
+        };
+        Ok(Self {
+            storage,
+            layout,
+            device: device.clone(),
+        })
+    }
+
+    /// A texture of `width * height` values, row by row without gaps.
+    ///
+    /// # Errors
+    ///
+    /// As [`Texture2d::new`], and [`Error::LengthMismatch`].
+    pub fn from_slice(
+        device: &Device,
+        width: usize,
+        height: usize,
+        address_mode: AddressMode,
+        values: &[f32],
+    ) -> Result<Self, Error> {
+        let mut texture = Self::new(device, width, height, address_mode)?;
+        texture.copy_from_slice(values)?;
+        Ok(texture)
+    }
+
+    /// Elements of a row.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.layout.width
+    }
+
+    /// Rows.
+    #[must_use]
+    pub fn height(&self) -> usize {
+        self.layout.height
+    }
+
+    /// Elements from the start of a row to the start of the next, at least
+    /// [`width`](Self::width).
+    #[must_use]
+    pub fn pitch(&self) -> usize {
+        self.layout.pitch
+    }
+
+    /// What is read outside.
+    #[must_use]
+    pub fn address_mode(&self) -> AddressMode {
+        self.layout.address_mode
+    }
+
+    /// The device whose memory this is.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The texture object, as kernels take it.
+    ///
+    /// A number like any other to the compiler: that the texture is on the
+    /// launch's device and alive is the promise of whoever launches.
+    #[must_use]
+    pub fn handle(&self) -> u64 {
+        match &self.storage {
+            Storage::Emulator(texture) => texture.handle(),
+            #[cfg(halo_cuda)]
+            Storage::Cuda(texture) => texture.handle(),
+        }
+    }
+
+    /// Overwrites all elements, from `width * height` values row by row.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LengthMismatch`], [`Error::Driver`].
+    pub fn copy_from_slice(&mut self, values: &[f32]) -> Result<(), Error> {
+        self.require_len("the slice to copy from", values.len())?;
+        match &mut self.storage {
+            Storage::Emulator(texture) => {
+                texture.upload(values);
+                Ok(())
+            }
+            #[cfg(halo_cuda)]
+            Storage::Cuda(texture) => texture.upload(values),
+        }
+    }
+
+    /// A copy of the elements in host memory, row by row without gaps.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Driver`], also when a kernel that was launched earlier has failed.
+    pub fn to_vec(&self) -> Result<Vec<f32>, Error> {
+        let elements = self.layout.width * self.layout.height;
+        let mut values = super::reserve(elements)?;
+        values.resize(elements, 0.0);
+        match &self.storage {
+            Storage::Emulator(texture) => texture.download(&mut values),
+            #[cfg(halo_cuda)]
+            Storage::Cuda(texture) => texture.download(&mut values)?,
+        }
+        Ok(values)
+    }
+
+    fn require_len(&self, what: &str, given: usize) -> Result<(), Error> {
+        let required = self.layout.width * self.layout.height;
+        if given == required {
+            return Ok(());
+        }
+        Err(Error::LengthMismatch {
+            what: what.to_owned(),
+            required,
+            given,
+        })
+    }
+
+    fn address(&self) -> u64 {
+        match &self.storage {
+            Storage::Emulator(texture) => texture.address(),
+            #[cfg(halo_cuda)]
+            Storage::Cuda(texture) => texture.address(),
+        }
+    }
+}
+
+impl<'a> From<&'a Texture2d> for In<'a, f32> {
+    fn from(texture: &'a Texture2d) -> Self {
+        // SAFETY: the address is that of all rows, padding included, which were
+        // zeroed when the texture was made; the borrow keeps them for 'a.
+        unsafe { In::from_raw(texture.address(), texture.layout.elements()) }
+    }
+}
+
+impl<'a> From<&'a mut Texture2d> for Out<'a, f32> {
+    fn from(texture: &'a mut Texture2d) -> Self {
+        // SAFETY: as above, and the unique borrow keeps everybody else away.
+        unsafe { Out::from_raw(texture.address(), texture.layout.elements()) }
+    }
+}
+
+impl fmt::Debug for Texture2d {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Texture2d")
+            .field("layout", &self.layout)
+            .field("device", &self.device.name())
+            .finish()
+    }
+}

@@ -1,0 +1,300 @@
+//! The one error type of the library.
+//!
+//! Every message says what was wrong and what would be right; where a kernel
+//! is concerned it carries the kernel's name, the axis or parameter, the
+//! requirement and the value that was given.
+
+use cuda_emulator::Diagnosis;
+
+/// What an operation of this library can fail with.
+///
+/// The enum is `#[non_exhaustive]`: match the variants you can act on and
+/// treat the rest as failure. Validation errors (`InvalidSize`, `NonFinite`,
+/// `InvalidParameter`, `EmptyInput`, `IndexOverflow`, `LengthMismatch`,
+/// `DeviceMismatch`, `LaunchLimit`) are reported before anything runs on a
+/// device, so no buffer has changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An extent does not suit the operation or the kernel's tile.
+    #[error("{operation}: {axis} is {given}, but must be {required}")]
+    InvalidSize {
+        /// The kernel or library operation that refused.
+        operation: &'static str,
+        /// The extent in question: `nx`, `ny`, `nz`, `n`, `block`, ….
+        axis: &'static str,
+        /// The value that was given.
+        given: usize,
+        /// What it has to be, as words that follow "must be".
+        required: String,
+    },
+
+    /// A floating-point parameter is NaN or infinite.
+    #[error("{operation}: {parameter} is {given}, but must be a finite number")]
+    NonFinite {
+        /// The operation that refused.
+        operation: &'static str,
+        /// The parameter's name.
+        parameter: &'static str,
+        /// The value that was given.
+        given: f64,
+    },
+
+    /// A parameter has a value for which the operation has no meaning.
+    #[error("{operation}: {parameter} is {given}, but must be {required}")]
+    InvalidParameter {
+        /// The operation that refused.
+        operation: &'static str,
+        /// The parameter's name.
+        parameter: &'static str,
+        /// The value that was given, as text.
+        given: String,
+        /// What it has to be, as words that follow "must be".
+        required: String,
+    },
+
+    /// The input holds no element, and the operation has no value for that.
+    #[error("{operation}: the input is empty, but at least one element is needed")]
+    EmptyInput {
+        /// The operation that refused.
+        operation: &'static str,
+    },
+
+    /// A size or an index does not fit the integer type it is needed in.
+    #[error("{what} is {given}, but at most {limit} can be indexed here")]
+    IndexOverflow {
+        /// The quantity that overflowed, e.g. `nx * ny * nz`.
+        what: String,
+        /// The quantity's value, as text (it may fit no integer type).
+        given: String,
+        /// The largest value that is possible.
+        limit: u64,
+    },
+
+    /// Two lengths that have to agree do not.
+    #[error("{what} has {given} elements, but must have {required}")]
+    LengthMismatch {
+        /// The slice, vector or buffer in question.
+        what: String,
+        /// The number of elements it has to have.
+        required: usize,
+        /// The number of elements it has.
+        given: usize,
+    },
+
+    /// A buffer lives on another device than the operation runs on.
+    #[error("{what} is on {given}, but the operation runs on {required}")]
+    DeviceMismatch {
+        /// The buffer in question.
+        what: String,
+        /// The device that the operation runs on.
+        required: String,
+        /// The device that the buffer is on.
+        given: String,
+    },
+
+    /// The launch asks for more than the device, or the kernel on that device, allows.
+    #[error("{kernel}: {axis} is {given}, but must be {required}")]
+    LaunchLimit {
+        /// The kernel that was to be launched.
+        kernel: &'static str,
+        /// What was asked too much (or nothing) of.
+        axis: LaunchAxis,
+        /// What is allowed, as words that follow "must be".
+        required: String,
+        /// What was asked for.
+        given: u64,
+    },
+
+    /// Kernels run on CUDA devices and on the emulator, never on [`DeviceKind::Cpu`](crate::DeviceKind::Cpu).
+    #[error(
+        "{kernel}: the cpu device runs CPU ports and launches no kernels; \
+         use Device::cuda or Device::emulator"
+    )]
+    NotLaunchable {
+        /// The kernel that was to be launched.
+        kernel: &'static str,
+    },
+
+    /// The device cannot give that much memory.
+    #[error(
+        "out of memory on {device}: {requested} bytes were requested, {free} of {total} are free"
+    )]
+    OutOfMemory {
+        /// The device's name.
+        device: String,
+        /// Bytes that were asked for.
+        requested: u64,
+        /// Bytes that are free now.
+        free: u64,
+        /// Bytes that the device has.
+        total: u64,
+    },
+
+    /// The host cannot give that much memory.
+    #[error("out of memory on the host: {requested} bytes were requested")]
+    HostOutOfMemory {
+        /// Bytes that were asked for.
+        requested: u64,
+    },
+
+    /// The library was built without its `gpu` feature.
+    #[error(
+        "this build of halo-gpu has no CUDA support; enable it with `--features gpu` \
+         (in Cargo.toml: halo-gpu = {{ …, features = [\"gpu\"] }})"
+    )]
+    GpuFeatureDisabled,
+
+    /// The `gpu` feature is on, but this platform has no CUDA support in this library.
+    #[error("CUDA devices are supported on Linux on x86_64 and aarch64, not on {os} on {arch}")]
+    UnsupportedPlatform {
+        /// `std::env::consts::OS`.
+        os: &'static str,
+        /// `std::env::consts::ARCH`.
+        arch: &'static str,
+    },
+
+    /// The CUDA driver library could not be loaded.
+    #[error(
+        "no usable CUDA driver: {reason} (searched: {searched}); \
+         install the NVIDIA driver, or put the folder of its libcuda.so.1 on the library path"
+    )]
+    DriverMissing {
+        /// The file names that were tried, in order, separated by `, `.
+        searched: String,
+        /// Why the first of them could not be used.
+        reason: String,
+    },
+
+    /// The CUDA driver is there, but reports no device.
+    #[error("the CUDA driver reports no device (is one hidden by CUDA_VISIBLE_DEVICES?)")]
+    NoDevice,
+
+    /// There is no CUDA device with that number.
+    #[error("there is no CUDA device {given}: ordinals must be below {count} here")]
+    DeviceOrdinal {
+        /// The ordinal that was asked for.
+        given: usize,
+        /// The number of devices there are.
+        count: usize,
+    },
+
+    /// The installed driver lacks a function that is needed.
+    #[error(
+        "the CUDA driver ({driver_version}) has no function {function}; a newer driver is needed"
+    )]
+    DriverTooOld {
+        /// The missing function of the driver API.
+        function: &'static str,
+        /// The CUDA version that the driver supports, e.g. `12.4`.
+        driver_version: String,
+    },
+
+    /// The device, or its driver, is too old for the PTX.
+    #[error(
+        "PTX for {ptx_target} (PTX ISA {ptx_version}) cannot run on {device}, which has compute \
+         capability {compute_capability} and a driver for CUDA {driver_version}; \
+         a device of at least {ptx_target} and a driver that knows PTX ISA {ptx_version} are needed"
+    )]
+    UnsupportedPtx {
+        /// The `.target` of the PTX, e.g. `sm_75`.
+        ptx_target: String,
+        /// The `.version` of the PTX, e.g. `8.0`.
+        ptx_version: String,
+        /// The device's name.
+        device: String,
+        /// The device's compute capability, e.g. `7.0`.
+        compute_capability: String,
+        /// The CUDA version that the driver supports, e.g. `12.4`.
+        driver_version: String,
+    },
+
+    /// The driver's compiler refused the PTX.
+    #[error("the driver refused the PTX; its log says:\n{jit_log}")]
+    InvalidPtx {
+        /// What the driver's compiler wrote.
+        jit_log: String,
+    },
+
+    /// The loaded PTX has no kernel of that name.
+    #[error("the loaded PTX has no kernel {kernel}; was it built from other sources?")]
+    KernelNotFound {
+        /// The kernel that was to be launched.
+        kernel: &'static str,
+    },
+
+    /// The loaded PTX has no such global, or one of another size.
+    #[error("the loaded PTX has no usable constant {symbol}: {reason}")]
+    SymbolNotFound {
+        /// The constant's name.
+        symbol: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// A call of the CUDA driver failed.
+    ///
+    /// Codes from 700 on mostly report that an earlier kernel faulted. The
+    /// driver then keeps failing in this process until it ends.
+    #[error("{call} failed with {name} ({code}): {text}")]
+    Driver {
+        /// The function of the driver API.
+        call: &'static str,
+        /// The driver's number, whether or not this library knows it.
+        code: u32,
+        /// The driver's name of the number.
+        name: String,
+        /// The driver's description.
+        text: String,
+    },
+
+    /// The emulator stopped a launch and says why.
+    #[error(transparent)]
+    Emulator(Box<Diagnosis>),
+}
+
+impl From<Diagnosis> for Error {
+    fn from(diagnosis: Diagnosis) -> Self {
+        Self::Emulator(Box::new(diagnosis))
+    }
+}
+
+/// The quantity of a launch that [`Error::LaunchLimit`] speaks of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LaunchAxis {
+    /// Blocks along x.
+    GridX,
+    /// Blocks along y.
+    GridY,
+    /// Blocks along z.
+    GridZ,
+    /// Threads of a block along x.
+    BlockX,
+    /// Threads of a block along y.
+    BlockY,
+    /// Threads of a block along z.
+    BlockZ,
+    /// Threads of a block: the product of its three extents.
+    ThreadsPerBlock,
+    /// Dynamic shared memory of a block, in bytes.
+    DynamicSharedBytes,
+    /// Static and dynamic shared memory of a block together, in bytes.
+    SharedBytes,
+}
+
+impl std::fmt::Display for LaunchAxis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::GridX => "grid.x",
+            Self::GridY => "grid.y",
+            Self::GridZ => "grid.z",
+            Self::BlockX => "block.x",
+            Self::BlockY => "block.y",
+            Self::BlockZ => "block.z",
+            Self::ThreadsPerBlock => "the number of threads per block",
+            Self::DynamicSharedBytes => "the dynamic shared memory per block in bytes",
+            Self::SharedBytes => "the static and dynamic shared memory per block in bytes",
+        })
+    }
+}

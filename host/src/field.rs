@@ -1,0 +1,467 @@
+//! Arrays on the host with two or three extents.
+//!
+//! Everywhere in this library x runs fastest: the point (i, j, k) of a field
+//! of `nx` × `ny` × `nz` points is element `(k * ny + j) * nx + i`. The
+//! constructors check every length and every product, so a field's data always
+//! has exactly as many elements as its shape has points.
+
+use crate::Error;
+use crate::device::reserve;
+use std::ops::{Index, IndexMut};
+
+/// The extents of a 2-D field, in points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Shape2 {
+    /// Points along x, the fastest axis.
+    pub nx: usize,
+    /// Points along y.
+    pub ny: usize,
+}
+
+/// The extents of a 3-D field, in points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Shape3 {
+    /// Points along x, the fastest axis.
+    pub nx: usize,
+    /// Points along y.
+    pub ny: usize,
+    /// Points along z, the slowest axis.
+    pub nz: usize,
+}
+
+impl Shape2 {
+    /// A shape of `nx` × `ny` points.
+    #[must_use]
+    pub const fn new(nx: usize, ny: usize) -> Self {
+        Self { nx, ny }
+    }
+
+    /// The number of points.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IndexOverflow`] when the product does not fit `usize`.
+    pub fn points(self) -> Result<usize, Error> {
+        checked_points("nx * ny", &[self.nx, self.ny], self.nx.checked_mul(self.ny))
+    }
+
+    /// The element of point (i, j), or `None` outside the shape.
+    #[must_use]
+    pub const fn index(self, i: usize, j: usize) -> Option<usize> {
+        if i >= self.nx || j >= self.ny {
+            return None;
+        }
+        match j.checked_mul(self.nx) {
+            Some(row) => row.checked_add(i),
+            None => None,
+        }
+    }
+}
+
+impl Shape3 {
+    /// A shape of `nx` × `ny` × `nz` points.
+    #[must_use]
+    pub const fn new(nx: usize, ny: usize, nz: usize) -> Self {
+        Self { nx, ny, nz }
+    }
+
+    /// A shape of `n` points along each axis.
+    #[must_use]
+    pub const fn cube(n: usize) -> Self {
+        Self::new(n, n, n)
+    }
+
+    /// The number of points.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IndexOverflow`] when the product does not fit `usize`.
+    pub fn points(self) -> Result<usize, Error> {
+        // An extent of zero makes the product zero, whatever the others are;
+        // multiplying in order would call 0 points of MAX × MAX × 0 an overflow.
+        let product = if self.nx == 0 || self.ny == 0 || self.nz == 0 {
+            Some(0)
+        } else {
+            self.nx
+                .checked_mul(self.ny)
+                .and_then(|plane| plane.checked_mul(self.nz))
+        };
+        checked_points("nx * ny * nz", &[self.nx, self.ny, self.nz], product)
+    }
+
+    /// The element of point (i, j, k), or `None` outside the shape.
+    #[must_use]
+    pub const fn index(self, i: usize, j: usize, k: usize) -> Option<usize> {
+        if i >= self.nx || j >= self.ny || k >= self.nz {
+            return None;
+        }
+        let Some(plane) = k.checked_mul(self.ny) else {
+            return None;
+        };
+        let Some(row) = plane.checked_add(j) else {
+            return None;
+        };
+        match row.checked_mul(self.nx) {
+            Some(start) => start.checked_add(i),
+            None => None,
+        }
+    }
+}
+
+impl std::fmt::Display for Shape2 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} × {}", self.nx, self.ny)
+    }
+}
+
+impl std::fmt::Display for Shape3 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} × {} × {}", self.nx, self.ny, self.nz)
+    }
+}
+
+fn checked_points(what: &str, extents: &[usize], product: Option<usize>) -> Result<usize, Error> {
+    product.ok_or_else(|| {
+        let extents: Vec<String> = extents.iter().map(usize::to_string).collect();
+        Error::IndexOverflow {
+            what: what.to_owned(),
+            given: extents.join(" * "),
+            limit: usize::MAX as u64,
+        }
+    })
+}
+
+fn checked_len(what: &str, required: usize, given: usize) -> Result<(), Error> {
+    if required == given {
+        return Ok(());
+    }
+    Err(Error::LengthMismatch {
+        what: what.to_owned(),
+        required,
+        given,
+    })
+}
+
+/// An owned 2-D array on the host, x fastest: point (i, j) is element `j * nx + i`.
+///
+/// ```
+/// use halo_gpu::{Field2, Shape2};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let ramp = Field2::from_fn(Shape2::new(4, 3), |i, j| (10 * j + i) as f32)?;
+/// assert_eq!(ramp[(2, 1)], 12.0);
+/// assert_eq!(ramp.as_slice()[1 * 4 + 2], 12.0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Field2<T> {
+    shape: Shape2,
+    data: Vec<T>,
+}
+
+impl<T> Field2<T> {
+    /// A field over data that is already in memory order.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LengthMismatch`] when `data` does not have `nx * ny` elements,
+    /// [`Error::IndexOverflow`] when that product does not fit `usize`.
+    pub fn from_vec(shape: Shape2, data: Vec<T>) -> Result<Self, Error> {
+        checked_len("the data of a Field2", shape.points()?, data.len())?;
+        Ok(Self { shape, data })
+    }
+
+    /// A field whose point (i, j) is `value(i, j)`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IndexOverflow`] when `nx * ny` elements have no size in bytes that
+    /// memory can have, [`Error::HostOutOfMemory`] when there is not enough.
+    pub fn from_fn(shape: Shape2, mut value: impl FnMut(usize, usize) -> T) -> Result<Self, Error> {
+        let mut data = reserve(shape.points()?)?;
+        for j in 0..shape.ny {
+            for i in 0..shape.nx {
+                data.push(value(i, j));
+            }
+        }
+        Ok(Self { shape, data })
+    }
+
+    /// A field that is `value` everywhere.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IndexOverflow`] when `nx * ny` elements have no size in bytes that
+    /// memory can have, [`Error::HostOutOfMemory`] when there is not enough.
+    pub fn filled(shape: Shape2, value: T) -> Result<Self, Error>
+    where
+        T: Clone,
+    {
+        let points = shape.points()?;
+        let mut data = reserve(points)?;
+        data.resize(points, value);
+        Ok(Self { shape, data })
+    }
+
+    /// The extents.
+    #[must_use]
+    pub const fn shape(&self) -> Shape2 {
+        self.shape
+    }
+
+    /// The points in memory order.
+    #[must_use]
+    pub fn as_slice(&self) -> &[T] {
+        &self.data
+    }
+
+    /// The points in memory order, for writing.
+    #[must_use]
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
+        &mut self.data
+    }
+
+    /// The points in memory order, without the shape.
+    #[must_use]
+    pub fn into_vec(self) -> Vec<T> {
+        self.data
+    }
+
+    /// Point (i, j), or `None` outside the field.
+    #[must_use]
+    pub fn get(&self, i: usize, j: usize) -> Option<&T> {
+        self.shape.index(i, j).map(|at| &self.data[at])
+    }
+}
+
+/// # Panics
+///
+/// Indexing panics outside the field; [`Field2::get`] does not.
+impl<T> Index<(usize, usize)> for Field2<T> {
+    type Output = T;
+    fn index(&self, (i, j): (usize, usize)) -> &T {
+        match self.shape.index(i, j) {
+            Some(at) => &self.data[at],
+            None => panic!("point ({i}, {j}) is outside a field of {}", self.shape),
+        }
+    }
+}
+
+/// # Panics
+///
+/// Indexing panics outside the field.
+impl<T> IndexMut<(usize, usize)> for Field2<T> {
+    fn index_mut(&mut self, (i, j): (usize, usize)) -> &mut T {
+        match self.shape.index(i, j) {
+            Some(at) => &mut self.data[at],
+            None => panic!("point ({i}, {j}) is outside a field of {}", self.shape),
+        }
+    }
+}
+
+/// An owned 3-D array on the host, x fastest: point (i, j, k) is element
+/// `(k * ny + j) * nx + i`.
+///
+/// ```
+/// use halo_gpu::{Error, Field3, Shape3};
+///
+/// # fn main() -> Result<(), Error> {
+/// let shape = Shape3::new(4, 3, 2);
+/// let field = Field3::from_fn(shape, |i, j, k| (100 * k + 10 * j + i) as f32)?;
+/// assert_eq!(field[(3, 2, 1)], 123.0);
+/// assert_eq!(field.as_slice()[(1 * 3 + 2) * 4 + 3], 123.0);
+///
+/// let short = Field3::from_vec(shape, vec![0.0_f32; 23]);
+/// assert!(matches!(short, Err(Error::LengthMismatch { required: 24, given: 23, .. })));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Field3<T> {
+    shape: Shape3,
+    data: Vec<T>,
+}
+
+impl<T> Field3<T> {
+    /// A field over data that is already in memory order.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LengthMismatch`] when `data` does not have `nx * ny * nz`
+    /// elements, [`Error::IndexOverflow`] when that product does not fit `usize`.
+    pub fn from_vec(shape: Shape3, data: Vec<T>) -> Result<Self, Error> {
+        checked_len("the data of a Field3", shape.points()?, data.len())?;
+        Ok(Self { shape, data })
+    }
+
+    /// A field whose point (i, j, k) is `value(i, j, k)`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IndexOverflow`] when `nx * ny * nz` elements have no size in bytes that
+    /// memory can have, [`Error::HostOutOfMemory`] when there is not enough.
+    pub fn from_fn(
+        shape: Shape3,
+        mut value: impl FnMut(usize, usize, usize) -> T,
+    ) -> Result<Self, Error> {
+        let mut data = reserve(shape.points()?)?;
+        for k in 0..shape.nz {
+            for j in 0..shape.ny {
+                for i in 0..shape.nx {
+                    data.push(value(i, j, k));
+                }
+            }
+        }
+        Ok(Self { shape, data })
+    }
+
+    /// A field that is `value` everywhere.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IndexOverflow`] when `nx * ny * nz` elements have no size in bytes that
+    /// memory can have, [`Error::HostOutOfMemory`] when there is not enough.
+    pub fn filled(shape: Shape3, value: T) -> Result<Self, Error>
+    where
+        T: Clone,
+    {
+        let points = shape.points()?;
+        let mut data = reserve(points)?;
+        data.resize(points, value);
+        Ok(Self { shape, data })
+    }
+
+    /// The extents.
+    #[must_use]
+    pub const fn shape(&self) -> Shape3 {
+        self.shape
+    }
+
+    /// The points in memory order.
+    #[must_use]
+    pub fn as_slice(&self) -> &[T] {
+        &self.data
+    }
+
+    /// The points in memory order, for writing.
+    #[must_use]
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
+        &mut self.data
+    }
+
+    /// The points in memory order, without the shape.
+    #[must_use]
+    pub fn into_vec(self) -> Vec<T> {
+        self.data
+    }
+
+    /// Point (i, j, k), or `None` outside the field.
+    #[must_use]
+    pub fn get(&self, i: usize, j: usize, k: usize) -> Option<&T> {
+        self.shape.index(i, j, k).map(|at| &self.data[at])
+    }
+}
+
+/// # Panics
+///
+/// Indexing panics outside the field; [`Field3::get`] does not.
+impl<T> Index<(usize, usize, usize)> for Field3<T> {
+    type Output = T;
+    fn index(&self, (i, j, k): (usize, usize, usize)) -> &T {
+        match self.shape.index(i, j, k) {
+            Some(at) => &self.data[at],
+            None => panic!("point ({i}, {j}, {k}) is outside a field of {}", self.shape),
+        }
+    }
+}
+
+/// # Panics
+///
+/// Indexing panics outside the field.
+impl<T> IndexMut<(usize, usize, usize)> for Field3<T> {
+    fn index_mut(&mut self, (i, j, k): (usize, usize, usize)) -> &mut T {
+        match self.shape.index(i, j, k) {
+            Some(at) => &mut self.data[at],
+            None => panic!("point ({i}, {j}, {k}) is outside a field of {}", self.shape),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_multiply_or_report_the_product() {
+        assert_eq!(Shape3::new(5, 7, 11).points().unwrap(), 385);
+        assert_eq!(Shape3::new(usize::MAX, usize::MAX, 0).points().unwrap(), 0);
+        assert_eq!(Shape2::new(usize::MAX, 1).points().unwrap(), usize::MAX);
+        let error = Shape3::new(usize::MAX, 2, 1).points().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "nx * ny * nz is {max} * 2 * 1, but at most {max} can be indexed here",
+                max = usize::MAX
+            )
+        );
+        let error = Shape2::new(1 << 40, 1 << 40).points().unwrap_err();
+        assert!(matches!(error, Error::IndexOverflow { .. }));
+    }
+
+    #[test]
+    fn x_runs_fastest_then_y_then_z() {
+        let shape = Shape3::new(3, 4, 5);
+        let field = Field3::from_fn(shape, |i, j, k| (i, j, k)).unwrap();
+        let mut at = 0;
+        for k in 0..5 {
+            for j in 0..4 {
+                for i in 0..3 {
+                    assert_eq!(shape.index(i, j, k), Some(at));
+                    assert_eq!(field.as_slice()[at], (i, j, k));
+                    assert_eq!(field[(i, j, k)], (i, j, k));
+                    at += 1;
+                }
+            }
+        }
+        assert_eq!(at, shape.points().unwrap());
+    }
+
+    #[test]
+    fn outside_is_none_on_every_axis() {
+        let shape = Shape3::new(3, 4, 5);
+        assert_eq!(shape.index(3, 0, 0), None);
+        assert_eq!(shape.index(0, 4, 0), None);
+        assert_eq!(shape.index(0, 0, 5), None);
+        assert_eq!(Shape2::new(3, 4).index(3, 0), None);
+        assert_eq!(Shape2::new(3, 4).index(0, 4), None);
+        assert_eq!(Shape2::new(3, 4).index(2, 3), Some(11));
+        let huge = Shape3::new(usize::MAX, usize::MAX, usize::MAX);
+        assert_eq!(huge.index(0, 1, 1), None, "an index that overflows is none");
+    }
+
+    #[test]
+    fn a_vector_of_another_length_is_refused_with_both_lengths() {
+        let error = Field2::from_vec(Shape2::new(3, 4), vec![0_u8; 11]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the data of a Field2 has 11 elements, but must have 12"
+        );
+        assert!(Field3::from_vec(Shape3::cube(2), vec![0_u8; 9]).is_err());
+        assert!(Field3::from_vec(Shape3::cube(2), vec![0_u8; 8]).is_ok());
+    }
+
+    #[test]
+    #[should_panic(expected = "point (3, 0, 0) is outside a field of 3 × 4 × 5")]
+    fn indexing_outside_panics_with_the_point_and_the_shape() {
+        let field = Field3::filled(Shape3::new(3, 4, 5), 0.0_f32).unwrap();
+        let _ = field[(3, 0, 0)];
+    }
+
+    #[test]
+    fn writing_reaches_the_indexed_element_only() {
+        let mut field = Field2::filled(Shape2::new(3, 2), 0_i32).unwrap();
+        field[(1, 1)] = 7;
+        assert_eq!(field.into_vec(), [0, 0, 0, 0, 7, 0]);
+    }
+}

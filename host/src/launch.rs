@@ -1,0 +1,314 @@
+//! The one way in which kernels are launched.
+//!
+//! Every family computes its geometry once, as a [`LaunchConfig`], and hands it
+//! with typed arguments to [`launch`]; the emulator and CUDA devices take the
+//! same call. Limits are checked before anything runs, and an error names the
+//! kernel, the axis, the requirement and the value.
+
+use crate::device::Backend;
+use crate::error::LaunchAxis;
+use crate::{Device, Error, Limits};
+use cuda_std::host::{Kernel, Symbol};
+use std::fmt;
+
+/// Three extents or a point, x y z, as CUDA counts blocks and threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Dim3 {
+    /// Along x, the fastest axis.
+    pub x: u32,
+    /// Along y.
+    pub y: u32,
+    /// Along z.
+    pub z: u32,
+}
+
+impl Dim3 {
+    /// The extents `x`, `y`, `z`.
+    #[must_use]
+    pub const fn new(x: u32, y: u32, z: u32) -> Self {
+        Self { x, y, z }
+    }
+
+    /// The product of the three.
+    #[must_use]
+    pub const fn volume(self) -> u128 {
+        self.x as u128 * self.y as u128 * self.z as u128
+    }
+
+    /// The three as an array.
+    #[must_use]
+    pub const fn to_array(self) -> [u32; 3] {
+        [self.x, self.y, self.z]
+    }
+}
+
+impl From<u32> for Dim3 {
+    fn from(x: u32) -> Self {
+        Self::new(x, 1, 1)
+    }
+}
+
+impl From<(u32, u32)> for Dim3 {
+    fn from((x, y): (u32, u32)) -> Self {
+        Self::new(x, y, 1)
+    }
+}
+
+impl From<(u32, u32, u32)> for Dim3 {
+    fn from((x, y, z): (u32, u32, u32)) -> Self {
+        Self::new(x, y, z)
+    }
+}
+
+impl fmt::Display for Dim3 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} × {} × {}", self.x, self.y, self.z)
+    }
+}
+
+/// The geometry of a launch.
+///
+/// ```
+/// use halo_gpu::{Dim3, LaunchConfig};
+///
+/// let config = LaunchConfig::new(16, (32, 4)).with_dynamic_shared_bytes(1024);
+/// assert_eq!(config.grid, Dim3::new(16, 1, 1));
+/// assert_eq!(config.block, Dim3::new(32, 4, 1));
+/// assert_eq!(config.threads(), 16 * 32 * 4);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LaunchConfig {
+    /// Blocks along each axis.
+    pub grid: Dim3,
+    /// Threads of a block along each axis.
+    pub block: Dim3,
+    /// Dynamic shared memory of a block, in bytes.
+    pub dynamic_shared_bytes: u32,
+}
+
+impl LaunchConfig {
+    /// `grid` blocks of `block` threads, without dynamic shared memory.
+    #[must_use]
+    pub fn new(grid: impl Into<Dim3>, block: impl Into<Dim3>) -> Self {
+        Self {
+            grid: grid.into(),
+            block: block.into(),
+            dynamic_shared_bytes: 0,
+        }
+    }
+
+    /// The same with `bytes` of dynamic shared memory per block.
+    #[must_use]
+    pub const fn with_dynamic_shared_bytes(mut self, bytes: u32) -> Self {
+        self.dynamic_shared_bytes = bytes;
+        self
+    }
+
+    /// Threads of the whole grid.
+    #[must_use]
+    pub const fn threads(&self) -> u128 {
+        self.grid.volume().saturating_mul(self.block.volume())
+    }
+
+    /// Checks the geometry against a device's limits.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LaunchLimit`] for the first axis that exceeds its limit or is zero.
+    pub fn check(&self, kernel: &'static str, limits: &Limits) -> Result<(), Error> {
+        let extents = [
+            (LaunchAxis::GridX, self.grid.x, limits.grid.x),
+            (LaunchAxis::GridY, self.grid.y, limits.grid.y),
+            (LaunchAxis::GridZ, self.grid.z, limits.grid.z),
+            (LaunchAxis::BlockX, self.block.x, limits.block.x),
+            (LaunchAxis::BlockY, self.block.y, limits.block.y),
+            (LaunchAxis::BlockZ, self.block.z, limits.block.z),
+        ];
+        for (axis, given, limit) in extents {
+            if given == 0 || given > limit {
+                return Err(Error::LaunchLimit {
+                    kernel,
+                    axis,
+                    required: format!("at least 1 and at most {limit}"),
+                    given: u64::from(given),
+                });
+            }
+        }
+        let threads = self.block.volume();
+        if threads > u128::from(limits.threads_per_block) {
+            return Err(Error::LaunchLimit {
+                kernel,
+                axis: LaunchAxis::ThreadsPerBlock,
+                required: format!("at most {}", limits.threads_per_block),
+                // Three extents within their limits stay far below u64.
+                given: u64::try_from(threads).unwrap_or(u64::MAX),
+            });
+        }
+        if self.dynamic_shared_bytes > limits.shared_bytes_opt_in {
+            return Err(Error::LaunchLimit {
+                kernel,
+                axis: LaunchAxis::DynamicSharedBytes,
+                required: format!("at most {}", limits.shared_bytes_opt_in),
+                given: u64::from(self.dynamic_shared_bytes),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// How many groups of `per_group` cover `points`: the extent of a grid along
+/// one axis, or of a loop over tiles.
+///
+/// ```
+/// use halo_gpu::blocks_for;
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// assert_eq!(blocks_for("stencil1d_constant", 1000, 32)?, 32);
+/// assert_eq!(blocks_for("stencil1d_constant", 1024, 32)?, 32);
+/// assert_eq!(blocks_for("stencil1d_constant", 1025, 32)?, 33);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// [`Error::IndexOverflow`] when the number does not fit `u32`;
+/// [`Error::InvalidParameter`] when `per_group` is zero.
+pub fn blocks_for(kernel: &'static str, points: usize, per_group: usize) -> Result<u32, Error> {
+    if per_group == 0 {
+        return Err(Error::InvalidParameter {
+            operation: kernel,
+            parameter: "the number of points per block",
+            given: "0".to_owned(),
+            required: "at least 1".to_owned(),
+        });
+    }
+    let groups = points.div_ceil(per_group);
+    u32::try_from(groups).map_err(|_| Error::IndexOverflow {
+        what: format!("{kernel}: the number of blocks for {points} points"),
+        given: groups.to_string(),
+        limit: u64::from(u32::MAX),
+    })
+}
+
+/// Values of device constants that belong to one launch.
+///
+/// The constants are set and the kernel is launched as one step: launches that
+/// other threads give to the same device come before or after both, so each
+/// launch sees the values given with it.
+#[derive(Default)]
+pub struct Constants<'a> {
+    entries: Vec<Constant<'a>>,
+}
+
+pub(crate) struct Constant<'a> {
+    pub(crate) name: &'static str,
+    pub(crate) bytes: &'a [u8],
+    /// Where the kernel's own static of that name lies, for the emulator.
+    pub(crate) host_address: fn() -> *mut u8,
+}
+
+impl<'a> Constants<'a> {
+    /// No constants.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            entries: Vec::new(),
+        }
+    }
+
+    /// These, and the constant `S` set to `value`.
+    #[must_use]
+    pub fn with<S: Symbol>(mut self, value: &'a S::Value) -> Self
+    where
+        S::Value: bytemuck::NoUninit,
+    {
+        self.entries.push(Constant {
+            name: S::NAME,
+            bytes: bytemuck::bytes_of(value),
+            host_address: || S::host_address().cast(),
+        });
+        self
+    }
+
+    pub(crate) fn entries(&self) -> &[Constant<'a>] {
+        &self.entries
+    }
+}
+
+impl fmt::Debug for Constants<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries(self.entries.iter().map(|constant| constant.name))
+            .finish()
+    }
+}
+
+/// Launches the kernel `K` on `device`.
+///
+/// On the emulator the launch is over when this returns. On CUDA devices it is
+/// queued behind all earlier work of the device, and a fault of the kernel is
+/// reported by a later call that waits, such as [`Device::synchronize`].
+///
+/// # Errors
+///
+/// [`Error::LaunchLimit`] when the geometry exceeds what the device or the
+/// kernel allows, [`Error::NotLaunchable`] on [`Device::cpu`],
+/// [`Error::Emulator`] with a diagnosis, [`Error::UnsupportedPtx`],
+/// [`Error::InvalidPtx`], [`Error::KernelNotFound`] or [`Error::Driver`] on
+/// CUDA devices.
+///
+/// # Safety
+///
+/// - All buffers behind `args` are on `device` (check with [`Device::require`]).
+/// - With this geometry and these arguments the kernel keeps to its own
+///   contract: every address that a thread reads or writes lies in the buffers
+///   it was given, no two threads write the same element unless both do so
+///   atomically, and no thread reads what another writes without a barrier or
+///   an atomic between them.
+/// - The same holds for values passed by value: any address in them (a texture
+///   handle, say) stays valid until the launch is over.
+pub unsafe fn launch<K: Kernel>(
+    device: &Device,
+    config: &LaunchConfig,
+    args: K::Args<'_>,
+) -> Result<(), Error> {
+    // SAFETY: the caller's promise, passed on; there are no constants to be right.
+    unsafe { launch_with_constants::<K>(device, config, &Constants::new(), args) }
+}
+
+/// [`launch`], with constants that are set for this launch.
+///
+/// A constant keeps its value for later launches that do not set it, but
+/// launches by other threads may have set another in between: give a launch
+/// every constant its kernel reads.
+///
+/// # Errors
+///
+/// As [`launch`], and [`Error::SymbolNotFound`] when the loaded PTX lacks a
+/// constant or has it in another size.
+///
+/// # Safety
+///
+/// As [`launch`]; the values of the constants are part of what the kernel's
+/// contract speaks of.
+pub unsafe fn launch_with_constants<K: Kernel>(
+    device: &Device,
+    config: &LaunchConfig,
+    constants: &Constants<'_>,
+    args: K::Args<'_>,
+) -> Result<(), Error> {
+    config.check(K::NAME, device.limits())?;
+    match device.backend() {
+        Backend::Cpu => Err(Error::NotLaunchable { kernel: K::NAME }),
+        Backend::Emulator(emulator) => {
+            // SAFETY: the caller's promise, passed on.
+            unsafe { emulator.launch::<K>(config, constants, &args) }
+        }
+        #[cfg(halo_cuda)]
+        Backend::Cuda(cuda) => {
+            // SAFETY: the caller's promise, passed on.
+            unsafe { cuda.launch::<K>(config, constants, &args) }
+        }
+    }
+}
