@@ -1,0 +1,111 @@
+//! All-pairs gravity, every body read from global memory by every thread.
+//!
+//! - Input: an array of structures, body j at `bodies[j]`: 16 bytes in f32, 32
+//!   in f64. Output: three reals per body, packed.
+//! - Grid: `ceil(n / block)` blocks along x, any block size; a thread computes
+//!   the acceleration of one body.
+//! - A warp reads one body at a time, the same for all lanes: the addresses do
+//!   not depend on the thread, and after the first reading of a block they hit
+//!   the first-level cache.
+//! - A turn of the loop holds 1, 2, 4, 8, 16 or 32 interactions: more of them
+//!   share one comparison, one branch and one step of the address, and more
+//!   loads are under way at once. The bodies that a last turn would lack are
+//!   done one by one.
+//! - Reads n bodies per thread, 12 or 24 bytes out; 20 or 30 flops per
+//!   interaction.
+
+use super::{Body, Real, body_body};
+use crate::loops::{keep_rolled, unrolled};
+use cuda_std::prelude::*;
+
+/// Entry points: a name, the type of its reals, interactions per turn.
+macro_rules! aos_kernels {
+    ($($name:ident: $real:ty, $unroll:literal;)+) => {$(
+        #[doc = concat!(
+            "Accelerations of `n` bodies in `", stringify!($real), "`; a turn of the loop holds ",
+            stringify!($unroll), " interaction(s).",
+        )]
+        ///
+        /// `bodies` and `accelerations`: `n` elements; `softening_squared`: ε².
+        ///
+        /// # Safety
+        ///
+        /// - `bodies` is readable and `accelerations` writable for `n` elements;
+        ///   they do not overlap, and nothing else accesses `accelerations`
+        ///   during the launch.
+        /// - The launch extends along x alone and has `n` threads or more, but
+        ///   fewer than 2³².
+        #[kernel]
+        pub unsafe fn $name(
+            bodies: *const Body<$real>,
+            n: u32,
+            softening_squared: $real,
+            accelerations: *mut [$real; 3],
+        ) {
+            // SAFETY: forwarded word for word.
+            unsafe { aos::<$real, $unroll>(bodies, n, softening_squared, accelerations) }
+        }
+    )+};
+}
+
+aos_kernels! {
+    nbody_aos_unroll1_f32: f32, 1;
+    nbody_aos_unroll2_f32: f32, 2;
+    nbody_aos_unroll4_f32: f32, 4;
+    nbody_aos_unroll8_f32: f32, 8;
+    nbody_aos_unroll16_f32: f32, 16;
+    nbody_aos_unroll32_f32: f32, 32;
+    nbody_aos_unroll1_f64: f64, 1;
+    nbody_aos_unroll2_f64: f64, 2;
+    nbody_aos_unroll4_f64: f64, 4;
+    nbody_aos_unroll8_f64: f64, 8;
+    nbody_aos_unroll16_f64: f64, 16;
+    nbody_aos_unroll32_f64: f64, 32;
+}
+
+/// The acceleration of the thread's body, `UNROLL` interactions a turn.
+///
+/// # Safety
+///
+/// As the entry points.
+#[inline(always)]
+unsafe fn aos<T: Real, const UNROLL: usize>(
+    bodies: *const Body<T>,
+    n: u32,
+    softening_squared: T,
+    accelerations: *mut [T; 3],
+) {
+    let i = thread::index_1d();
+    if i >= n {
+        return;
+    }
+    let (i, n) = (i as usize, n as usize);
+
+    // SAFETY: i < n, so body i and acceleration i exist, and no other thread has
+    // this i. `next` takes the values bodies + k with k < n: up to `whole` in
+    // steps of UNROLL, of which n - n % UNROLL is a multiple, then one by one.
+    unsafe {
+        let position = Body::load(bodies.add(i)).position();
+        let mut sum = [T::ZERO; 3];
+
+        let mut next = bodies;
+        let whole = bodies.add(n - n % UNROLL);
+        while next != whole {
+            keep_rolled();
+            unrolled::<UNROLL>(|k| {
+                sum = body_body(sum, position, Body::load(next.add(k)), softening_squared);
+            });
+            next = next.add(UNROLL);
+        }
+
+        if UNROLL > 1 {
+            let end = bodies.add(n);
+            while next != end {
+                keep_rolled();
+                sum = body_body(sum, position, Body::load(next), softening_squared);
+                next = next.add(1);
+            }
+        }
+        *accelerations.add(i) = sum;
+    }
+}

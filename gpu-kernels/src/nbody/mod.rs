@@ -1,0 +1,174 @@
+//! All-pairs gravity.
+//!
+//! ```text
+//! r   = x_j - x_i
+//! s   = m_j / (|r|² + ε²)^(3/2)
+//! a_i = Σ_j r s
+//! ```
+//!
+//! with the gravitational constant 1 and the softening length ε > 0 of Plummer
+//! spheres (Aarseth, "Gravitational N-Body Simulations", 2003, section 2.1). The
+//! sum runs over all j: a body does not pull on itself because its r is zero, and
+//! since ε is not, that takes no test.
+//!
+//! # The teaching kernels
+//!
+//! One thread computes the acceleration of one body and looks at all n bodies in
+//! order, so that the sums of all kernels round alike and equal those of the
+//! plain CPU port; on a GPU the reciprocal square root is the hardware's
+//! approximation and makes the only difference.
+//!
+//! - [`aos`]: every thread reads every body from global memory. All threads of a
+//!   warp read the same one at the same time, which is one 16-byte access (two in
+//!   f64). Six kernels differ in how many interactions a turn of the loop holds.
+//! - [`shared`]: a block copies as many bodies as it has threads to shared memory
+//!   and then reads them from there.
+//!
+//! # Operations
+//!
+//! An interaction is 12 instructions and a reciprocal square root in f32, and is
+//! counted as [`FLOPS_PER_INTERACTION_F32`] operations; [`body_body`] says which.
+
+use bytemuck::{Pod, Zeroable};
+use core::ops::{Add, Mul, Sub};
+use cuda_std::GpuFloat;
+
+pub mod aos;
+pub mod shared;
+
+/// Floating-point operations of an interaction in f32, by the line of
+/// [`body_body`]: 3 + 6 + 2 + 3 + 6, a fused multiply-add being two and the
+/// reciprocal square root two (Nyland, Harris and Prins, "Fast N-Body Simulation
+/// with CUDA", GPU Gems 3, 2007, chapter 31).
+pub const FLOPS_PER_INTERACTION_F32: u64 = 20;
+
+/// Floating-point operations of an interaction in f64, by convention.
+///
+/// The GPU has no instruction for the reciprocal square root of an f64: it
+/// refines an approximation, which the n-body example of the CUDA samples counts
+/// as 12 operations instead of 2.
+pub const FLOPS_PER_INTERACTION_F64: u64 = 30;
+
+/// How many interactions a turn of the inner loop of [`shared`] holds.
+pub const SHARED_UNROLL: usize = 16;
+
+/// f32 or f64: what bodies are made of.
+///
+/// No other type can implement it, since none implements [`GpuFloat`].
+pub trait Real:
+    GpuFloat + Pod + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
+{
+    /// 0.
+    const ZERO: Self;
+}
+
+impl Real for f32 {
+    const ZERO: Self = 0.0;
+}
+
+impl Real for f64 {
+    const ZERO: Self = 0.0;
+}
+
+/// A body: a point with a mass, 16 bytes in f32 and 32 in f64.
+///
+/// The alignment makes a load of it one or two accesses of 16 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[repr(C, align(16))]
+pub struct Body<T> {
+    /// Position along x.
+    pub x: T,
+    /// Position along y.
+    pub y: T,
+    /// Position along z.
+    pub z: T,
+    /// Mass.
+    pub mass: T,
+}
+
+// SAFETY: four zeros of f32 or f64 are zeros.
+unsafe impl<T: Real> Zeroable for Body<T> {}
+
+// SAFETY: `Real` is f32 and f64 only; four of them are 16 or 32 bytes, which the
+// alignment of 16 does not pad, and any bits are a value of each.
+unsafe impl<T: Real> Pod for Body<T> {}
+
+const _: () = {
+    assert!(size_of::<Body<f32>>() == 4 * size_of::<f32>());
+    assert!(size_of::<Body<f64>>() == 4 * size_of::<f64>());
+};
+
+impl<T: Real> Body<T> {
+    /// A body without mass, at the origin: it adds nothing to any sum.
+    pub const NOTHING: Self = Self {
+        x: T::ZERO,
+        y: T::ZERO,
+        z: T::ZERO,
+        mass: T::ZERO,
+    };
+
+    /// Where it is.
+    #[inline(always)]
+    #[must_use]
+    pub fn position(self) -> [T; 3] {
+        [self.x, self.y, self.z]
+    }
+
+    /// The body at `body`, read field by field.
+    ///
+    /// That is what becomes accesses of 16 bytes; a copy of the struct becomes
+    /// moves of 8.
+    ///
+    /// # Safety
+    ///
+    /// `body` must be valid for reads, and no thread may write there meanwhile.
+    #[inline(always)]
+    unsafe fn load(body: *const Self) -> Self {
+        // SAFETY: the caller vouches for all four fields.
+        unsafe {
+            Self {
+                x: (*body).x,
+                y: (*body).y,
+                z: (*body).z,
+                mass: (*body).mass,
+            }
+        }
+    }
+}
+
+/// `sum` and the acceleration that `body` causes at `position`.
+///
+/// The one definition of an interaction: kernels and the plain CPU port call it.
+///
+/// `m / d · 1/d²` instead of `m · 1/d³`: as many products, and 1/d³ would leave
+/// the range of f32 from d = 5e12 on, where 1/d² and the result do not yet.
+/// `softening_squared` must be a normal number, so that d² is one.
+#[inline(always)]
+#[must_use]
+pub fn body_body<T: Real>(
+    sum: [T; 3],
+    position: [T; 3],
+    body: Body<T>,
+    softening_squared: T,
+) -> [T; 3] {
+    // 3 flops: differences.
+    let r = [
+        body.x - position[0],
+        body.y - position[1],
+        body.z - position[2],
+    ];
+    // 6 flops: three fused multiply-adds.
+    let mut distance_squared = r[0].mul_add(r[0], softening_squared);
+    distance_squared = r[1].mul_add(r[1], distance_squared);
+    distance_squared = r[2].mul_add(r[2], distance_squared);
+    // 2 flops in f32: a square root and its reciprocal.
+    let inverse = distance_squared.rsqrt_ftz();
+    // 3 flops: products.
+    let s = (body.mass * inverse) * (inverse * inverse);
+    // 6 flops: three fused multiply-adds.
+    [
+        r[0].mul_add(s, sum[0]),
+        r[1].mul_add(s, sum[1]),
+        r[2].mul_add(s, sum[2]),
+    ]
+}
