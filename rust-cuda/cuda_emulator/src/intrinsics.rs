@@ -38,6 +38,12 @@
 //! that run then and call these functions get neutral values (no waiting, zero,
 //! `false`).
 
+use std::panic::Location;
+
+use crate::block::{Block, Form, Site, WarpOperation, WarpRequest};
+use crate::config::WARP_SIZE;
+use crate::here::HERE;
+
 /// The name of a shared array, one `static` per declaration in the source.
 ///
 /// The address of the static is the identity of the array: every thread of a
@@ -84,43 +90,43 @@ impl SharedSlot {
 /// Index of the calling thread in its block, x y z.
 #[must_use]
 pub fn thread_idx() -> [u32; 3] {
-    outside("thread_idx")
+    look("thread_idx", |block| block.thread_idx())
 }
 
 /// Index of the calling thread's block in the grid, x y z.
 #[must_use]
 pub fn block_idx() -> [u32; 3] {
-    outside("block_idx")
+    look("block_idx", |block| block.block_idx())
 }
 
 /// Threads per block, x y z.
 #[must_use]
 pub fn block_dim() -> [u32; 3] {
-    outside("block_dim")
+    look("block_dim", |block| block.launch.config.block)
 }
 
 /// Blocks in the grid, x y z.
 #[must_use]
 pub fn grid_dim() -> [u32; 3] {
-    outside("grid_dim")
+    look("grid_dim", |block| block.launch.config.grid)
 }
 
 /// Number of the calling thread in its block, x fastest.
 #[must_use]
 pub fn linear_thread_idx() -> u32 {
-    outside("linear_thread_idx")
+    look("linear_thread_idx", |block| block.linear_thread_idx())
 }
 
 /// Lane of the calling thread in its warp, 0 to 31.
 #[must_use]
 pub fn lane_id() -> u32 {
-    outside("lane_id")
+    look("lane_id", |block| block.linear_thread_idx() % WARP_SIZE)
 }
 
 /// Number of the calling thread's warp in its block.
 #[must_use]
 pub fn warp_id() -> u32 {
-    outside("warp_id")
+    look("warp_id", |block| block.linear_thread_idx() / WARP_SIZE)
 }
 
 /// `__syncthreads()`: waits until every thread of the block is at this barrier.
@@ -131,39 +137,45 @@ pub fn warp_id() -> u32 {
 /// [`BarrierDivergence`](crate::Diagnosis::BarrierDivergence).
 #[track_caller]
 pub fn barrier() {
-    outside("barrier")
+    call("barrier", (), |block, site| {
+        block.barrier(Form::Plain, false, site);
+    });
 }
 
 /// `__syncthreads_count()`: a [`barrier`] that returns for how many threads of
 /// the block `pred` was true.
 #[track_caller]
 pub fn barrier_count(pred: bool) -> u32 {
-    let _ = pred;
-    outside("barrier_count")
+    call("barrier_count", 0, |block, site| {
+        block.barrier(Form::Count, pred, site)
+    })
 }
 
 /// `__syncthreads_and()`: a [`barrier`] that returns whether `pred` was true
 /// for every thread of the block.
 #[track_caller]
 pub fn barrier_and(pred: bool) -> bool {
-    let _ = pred;
-    outside("barrier_and")
+    call("barrier_and", false, |block, site| {
+        block.barrier(Form::And, pred, site) == block.threads()
+    })
 }
 
 /// `__syncthreads_or()`: a [`barrier`] that returns whether `pred` was true for
 /// any thread of the block.
 #[track_caller]
 pub fn barrier_or(pred: bool) -> bool {
-    let _ = pred;
-    outside("barrier_or")
+    call("barrier_or", false, |block, site| {
+        block.barrier(Form::Or, pred, site) > 0
+    })
 }
 
 /// `__syncwarp(mask)`: waits until every lane in `mask` is at a warp barrier
 /// with the same mask.
 #[track_caller]
 pub fn warp_barrier(mask: u32) {
-    let _ = mask;
-    outside("warp_barrier")
+    call("warp_barrier", (), |block, site| {
+        block.warp_operation(request(WarpOperation::Barrier, mask, 0), site);
+    });
 }
 
 /// Which lane a [`shuffle`] reads from.
@@ -193,8 +205,16 @@ pub enum ShuffleKind {
 /// that is two 32-bit shuffles, which makes no difference to the result.
 #[track_caller]
 pub fn shuffle(mask: u32, bits: u64, kind: ShuffleKind, lane_arg: u32, width: u32) -> (u64, bool) {
-    let _ = (mask, bits, kind, lane_arg, width);
-    outside("shuffle")
+    call("shuffle", (bits, false), |block, site| {
+        let request = WarpRequest {
+            operation: WarpOperation::Shuffle(kind),
+            mask,
+            bits,
+            lane_arg,
+            width,
+        };
+        block.warp_operation(request, site)
+    })
 }
 
 /// `__ballot_sync`: bit `i` of the result is lane `i`'s `pred`, for the lanes in
@@ -202,37 +222,51 @@ pub fn shuffle(mask: u32, bits: u64, kind: ShuffleKind, lane_arg: u32, width: u3
 /// and with zero; see [`vote_all`] and [`vote_any`].
 #[track_caller]
 pub fn vote_ballot(mask: u32, pred: bool) -> u32 {
-    let _ = (mask, pred);
-    outside("vote_ballot")
+    call("vote_ballot", 0, |block, site| {
+        let request = request(WarpOperation::Ballot, mask, u64::from(pred));
+        // A mask of 32 lanes.
+        block.warp_operation(request, site).0 as u32
+    })
 }
 
 /// `__all_sync`: whether `pred` is true for every lane in `mask` that is there.
 #[track_caller]
 pub fn vote_all(mask: u32, pred: bool) -> bool {
-    let _ = (mask, pred);
-    outside("vote_all")
+    call("vote_all", false, |block, site| {
+        let request = request(WarpOperation::All, mask, u64::from(pred));
+        block.warp_operation(request, site).1
+    })
 }
 
 /// `__any_sync`: whether `pred` is true for any lane in `mask`.
 #[track_caller]
 pub fn vote_any(mask: u32, pred: bool) -> bool {
-    let _ = (mask, pred);
-    outside("vote_any")
+    call("vote_any", false, |block, site| {
+        let request = request(WarpOperation::Any, mask, u64::from(pred));
+        block.warp_operation(request, site).1
+    })
 }
 
 /// `__match_any_sync`: the lanes of `mask` whose `bits` equal the caller's.
 #[track_caller]
 pub fn match_any(mask: u32, bits: u64) -> u32 {
-    let _ = (mask, bits);
-    outside("match_any")
+    call("match_any", 0, |block, site| {
+        // A mask of 32 lanes.
+        block
+            .warp_operation(request(WarpOperation::MatchAny, mask, bits), site)
+            .0 as u32
+    })
 }
 
-/// `__match_all_sync`: `(mask, true)` when `bits` is the same for all lanes in
-/// `mask`, else `(0, false)`.
+/// `__match_all_sync`: the lanes in `mask` that are there, and `true`, when `bits`
+/// is the same for all of them, else `(0, false)`.
 #[track_caller]
 pub fn match_all(mask: u32, bits: u64) -> (u32, bool) {
-    let _ = (mask, bits);
-    outside("match_all")
+    call("match_all", (0, false), |block, site| {
+        let (lanes, all) = block.warp_operation(request(WarpOperation::MatchAll, mask, bits), site);
+        // A mask of 32 lanes.
+        (lanes as u32, all)
+    })
 }
 
 /// `__activemask()`: the lanes of the warp that are here with the caller.
@@ -245,7 +279,7 @@ pub fn match_all(mask: u32, bits: u64) -> (u32, bool) {
 #[track_caller]
 #[must_use]
 pub fn active_mask() -> u32 {
-    outside("active_mask")
+    call("active_mask", 0, |block, site| block.active_mask(site))
 }
 
 /// The shared array of `slot` in the calling thread's block: `size` bytes,
@@ -258,8 +292,9 @@ pub fn active_mask() -> u32 {
 #[track_caller]
 #[must_use]
 pub fn shared_static(key: &'static SharedSlot, size: usize, align: usize) -> *mut u8 {
-    let _ = (key, size, align);
-    outside("shared_static")
+    call("shared_static", std::ptr::null_mut(), |block, site| {
+        block.shared_static(key, size, align, site)
+    })
 }
 
 /// Announces that the calling thread is about to use a host `static` as shared
@@ -282,8 +317,10 @@ pub fn shared_static(key: &'static SharedSlot, size: usize, align: usize) -> *mu
 /// emulated threads that have called this function for it.
 #[track_caller]
 pub unsafe fn register_shared_static(key: &'static SharedSlot, start: *mut u8, size: usize) {
-    let _ = (key, start, size);
-    outside("register_shared_static")
+    call("register_shared_static", (), |block, site| {
+        // SAFETY: the caller's promises are the same.
+        unsafe { block.register_shared_static(key, start, size, site) };
+    });
 }
 
 /// The block's dynamic shared memory: [`dynamic_shared_len`] bytes, aligned to 16.
@@ -293,42 +330,43 @@ pub unsafe fn register_shared_static(key: &'static SharedSlot, start: *mut u8, s
 #[track_caller]
 #[must_use]
 pub fn dynamic_shared() -> *mut u8 {
-    outside("dynamic_shared")
+    call("dynamic_shared", std::ptr::null_mut(), |block, _| {
+        block.dynamic_shared()
+    })
 }
 
 /// Bytes of dynamic shared memory the launch gave.
 #[must_use]
 pub fn dynamic_shared_len() -> usize {
-    outside("dynamic_shared_len")
+    look("dynamic_shared_len", |block| {
+        block.launch.config.dynamic_shared_bytes
+    })
 }
 
 /// `tex1Dfetch<float>`: element `index` of a texture bound to linear memory.
 ///
-/// Out of range the result is what the texture's addressing mode says; an
-/// unknown handle is diagnosed.
+/// Outside the texture the result is zero, as on a device (memory that is bound
+/// linearly has no addressing mode). A handle that is unknown, or of a 2-D
+/// texture, is diagnosed.
 #[track_caller]
 #[must_use]
 pub fn tex1d_fetch(handle: u64, index: i32) -> f32 {
-    let _ = (handle, index);
-    outside("tex1d_fetch")
+    call("tex1d_fetch", 0.0, |block, site| {
+        block.texture_linear(handle, index, site)
+    })
 }
 
-/// `tex1D<float>` with point filtering and unnormalised coordinates: the
-/// element at `floor(x)`.
-#[track_caller]
-#[must_use]
-pub fn tex1d(handle: u64, x: f32) -> f32 {
-    let _ = (handle, x);
-    outside("tex1d")
-}
-
-/// `tex2D<float>` with point filtering and unnormalised coordinates: the
-/// element in row `floor(y)`, column `floor(x)`.
+/// `tex2D<float>` with point filtering: the element in row `floor(y)`, column
+/// `floor(x)` (after scaling, if the texture's coordinates are normalised).
+///
+/// Outside, the texture's [`Addressing`](crate::Addressing) decides. A handle that
+/// is unknown, or of a linear texture, is diagnosed.
 #[track_caller]
 #[must_use]
 pub fn tex2d(handle: u64, x: f32, y: f32) -> f32 {
-    let _ = (handle, x, y);
-    outside("tex2d")
+    call("tex2d", 0.0, |block, site| {
+        block.texture_planar(handle, x, y, site)
+    })
 }
 
 /// `cp.async`: starts a copy of `bytes` (4, 8 or 16) from global memory at `src`
@@ -345,8 +383,10 @@ pub fn tex2d(handle: u64, x: f32, y: f32) -> f32 {
 /// emulator guards, a violation is diagnosed.)
 #[track_caller]
 pub unsafe fn cp_async(dst: *mut u8, src: *const u8, bytes: usize) {
-    let _ = (dst, src, bytes);
-    outside("cp_async")
+    call("cp_async", (), |block, site| {
+        // SAFETY: the caller's promises are the same.
+        unsafe { block.cp_async(dst, src, bytes, bytes, site) };
+    });
 }
 
 /// `cp.async` with fewer source bytes: copies `src_bytes` (at most `bytes`) and
@@ -358,29 +398,35 @@ pub unsafe fn cp_async(dst: *mut u8, src: *const u8, bytes: usize) {
 /// As [`cp_async`], with `src` valid for `src_bytes` bytes.
 #[track_caller]
 pub unsafe fn cp_async_zfill(dst: *mut u8, src: *const u8, bytes: usize, src_bytes: usize) {
-    let _ = (dst, src, bytes, src_bytes);
-    outside("cp_async_zfill")
+    call("cp_async_zfill", (), |block, site| {
+        // SAFETY: the caller's promises are the same.
+        unsafe { block.cp_async(dst, src, bytes, src_bytes, site) };
+    });
 }
 
 /// `cp.async.commit_group`: puts the copies started since the last commit into
 /// one group.
 #[track_caller]
 pub fn cp_async_commit() {
-    outside("cp_async_commit")
+    call("cp_async_commit", (), |block, _| block.cp_async_commit());
 }
 
 /// `cp.async.wait_group n`: waits for all groups of the calling thread but the
 /// `n` most recent.
 #[track_caller]
 pub fn cp_async_wait(n: u32) {
-    let _ = n;
-    outside("cp_async_wait")
+    call("cp_async_wait", (), |block, site| {
+        block.cp_async_wait(n, site)
+    });
 }
 
 /// `cp.async.wait_all`: commits, then waits for every group.
 #[track_caller]
 pub fn cp_async_wait_all() {
-    outside("cp_async_wait_all")
+    call("cp_async_wait_all", (), |block, site| {
+        block.cp_async_commit();
+        block.cp_async_wait(0, site);
+    });
 }
 
 /// Counts one step of the calling thread towards the launch's step limit, and
@@ -390,7 +436,7 @@ pub fn cp_async_wait_all() {
 /// that wait for another thread by plain loads (`nanosleep`, volatile reads).
 #[track_caller]
 pub fn step() {
-    outside("step")
+    call("step", (), |block, site| block.step(site));
 }
 
 /// Like [`step`], and counts one atomic operation in the
@@ -398,28 +444,79 @@ pub fn step() {
 /// does with `core::sync::atomic`.
 #[track_caller]
 pub fn atomic() {
-    outside("atomic")
+    call("atomic", (), |block, site| block.atomic(site));
 }
 
 /// Ends the calling thread at once, as PTX's `exit` does. Destructors run.
 pub fn exit_thread() -> ! {
-    outside("exit_thread")
+    call("exit_thread", (), |block, _| block.exit_thread());
+    // Only a thread that is being unwound gets here, from a destructor.
+    panic!("exit_thread called while a launch is being abandoned")
 }
 
 /// Stops the launch, as PTX's `trap` does; reported as
 /// [`Trap`](crate::Diagnosis::Trap).
 #[track_caller]
 pub fn trap() -> ! {
-    outside("trap")
+    call("trap", (), |block, site| block.trap(site));
+    // Only a thread that is being unwound gets here, from a destructor.
+    panic!("trap called while a launch is being abandoned")
 }
 
 /// Whether the calling OS thread is running an emulated thread.
 #[must_use]
 pub fn in_kernel() -> bool {
-    false
+    HERE.with(|here| here.block().is_some())
+}
+
+/// A warp operation other than a shuffle.
+fn request(operation: WarpOperation, mask: u32, bits: u64) -> WarpRequest {
+    WarpRequest {
+        operation,
+        mask,
+        bits,
+        lane_arg: 0,
+        width: WARP_SIZE,
+    }
+}
+
+/// Looks something up in the running block.
+#[inline]
+#[track_caller]
+fn look<R>(what: &str, f: impl FnOnce(&Block<'_>) -> R) -> R {
+    match HERE.with(|here| here.block().map(f)) {
+        Some(result) => result,
+        None => outside(what),
+    }
+}
+
+/// Does something in the running block that may wait, fail, or take a while: the
+/// emulator's code runs meanwhile, not the kernel's. `neutral` is for threads that
+/// are being unwound.
+#[inline]
+#[track_caller]
+fn call<R>(what: &str, neutral: R, f: impl FnOnce(&Block<'_>, Site) -> R) -> R {
+    let site = Location::caller();
+    let result = HERE.with(|here| {
+        let block = here.block()?;
+        if block.abandoned() {
+            return Some(neutral);
+        }
+        here.leave_kernel();
+        // Unwinds if the block is abandoned meanwhile; then the emulator stays
+        // in charge.
+        let result = f(block, site);
+        here.enter_kernel();
+        Some(result)
+    });
+    match result {
+        Some(result) => result,
+        None => outside(what),
+    }
 }
 
 #[cold]
+#[inline(never)]
 #[track_caller]
 fn outside(what: &str) -> ! {
     panic!("{what} called outside a kernel launch")

@@ -1,0 +1,142 @@
+//! What the calling OS thread is doing: which block, which coroutine, and
+//! whether the code running is the kernel's own.
+//!
+//! Signal handlers read this, so it is a thread-local without initialiser and
+//! destructor, and `in_kernel` is ordered against the rest by compiler fences:
+//! while it is set, nothing else here changes.
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering, compiler_fence};
+
+use corosensei::trap::CoroutineTrapHandler;
+
+use crate::block::Block;
+use crate::sys::Fault;
+
+/// How an emulated thread ended. (`Copy`, because only then is corosensei's
+/// handle to the way out of a coroutine.)
+#[derive(Clone, Copy)]
+pub(crate) enum Exit {
+    /// It returned, or called `exit_thread`.
+    Done,
+    /// It panicked; [`panics::take`](crate::panics::take) has what it said.
+    Panicked,
+    /// It touched memory that it may not touch.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+    Fault(Fault),
+    /// It was running when the time was up.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+    Stopped {
+        /// Address of the instruction it was at.
+        instruction: usize,
+    },
+}
+
+thread_local! {
+    /// The state of this OS thread.
+    pub(crate) static HERE: Here = const {
+        Here {
+            block: Cell::new(ptr::null()),
+            trap: Cell::new(None),
+            stack: Cell::new((0, 0)),
+            in_kernel: AtomicBool::new(false),
+        }
+    };
+}
+
+pub(crate) struct Here {
+    /// The block whose threads this OS thread runs, or null. Points to a
+    /// `Block<'_>` that outlives the time it is set for.
+    block: Cell<*const ()>,
+    trap: Cell<Option<CoroutineTrapHandler<Exit>>>,
+    /// Lowest accessible address and end of the running coroutine's stack.
+    stack: Cell<(usize, usize)>,
+    /// Whether the kernel's own code is running, as opposed to the emulator's.
+    in_kernel: AtomicBool,
+}
+
+impl Here {
+    /// Makes `block` this OS thread's block until the guard is dropped, which
+    /// brings back what was there before.
+    pub fn enter_block<'a>(&'a self, block: &'a Block<'_>) -> Entered<'a> {
+        Entered {
+            here: self,
+            before: self.block.replace(ptr::from_ref(block).cast()),
+        }
+    }
+
+    /// The block this OS thread runs, if any.
+    pub fn block(&self) -> Option<&Block<'_>> {
+        let block = self.block.get().cast::<Block<'_>>();
+        // SAFETY: set by `enter_block` from a reference that is valid until the
+        // guard resets the pointer, and the guard is held while coroutines of
+        // the block run, which are the only code that gets here. The returned
+        // lifetime is that of the borrow of this thread-local, which callers
+        // cannot extend beyond one call of `HERE.with`.
+        unsafe { block.as_ref() }
+    }
+
+    /// Notes the coroutine that is about to be resumed.
+    pub fn about_to_resume(&self, trap: CoroutineTrapHandler<Exit>, stack: Range<usize>) {
+        self.trap.set(Some(trap));
+        self.stack.set((stack.start, stack.end));
+    }
+
+    /// From here on the kernel's own code runs.
+    #[inline]
+    pub fn enter_kernel(&self) {
+        compiler_fence(Ordering::SeqCst);
+        self.in_kernel.store(true, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    /// From here on the emulator's code runs.
+    #[inline]
+    pub fn leave_kernel(&self) {
+        compiler_fence(Ordering::SeqCst);
+        self.in_kernel.store(false, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    /// Whether the kernel's own code was running at the moment of a signal or a
+    /// panic.
+    pub fn in_kernel(&self) -> bool {
+        self.in_kernel.load(Ordering::Relaxed)
+    }
+
+    /// The way out of the running coroutine, if the kernel's own code is running.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+    pub fn interruptible(&self) -> Option<CoroutineTrapHandler<Exit>> {
+        if !self.in_kernel() {
+            return None;
+        }
+        self.trap.get()
+    }
+
+    /// The accessible part of the running coroutine's stack.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+    pub fn stack(&self) -> Range<usize> {
+        let (start, end) = self.stack.get();
+        start..end
+    }
+
+    /// Whether the running block's launch has used up its time.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+    pub fn out_of_time(&self) -> bool {
+        self.block().is_some_and(|block| block.out_of_time())
+    }
+}
+
+/// See [`Here::enter_block`].
+pub(crate) struct Entered<'a> {
+    here: &'a Here,
+    before: *const (),
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.here.block.set(self.before);
+    }
+}

@@ -1,0 +1,446 @@
+//! Launches: checks the geometry, deals out blocks to OS threads, gathers what
+//! they found.
+
+use std::num::NonZero;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use crate::block::{Block, Counts, Launch};
+use crate::config::{
+    Blocks, LaunchConfig, MAX_THREADS_PER_BLOCK, Options, Report, SHARED_LIMIT_OPT_IN, ThreadOrder,
+};
+use crate::diagnosis::{Diagnosis, Place};
+use crate::here::HERE;
+use crate::memory::DeviceMemory;
+use crate::random::Permutation;
+use crate::region::Offset;
+use crate::runner::{Progress, Runner};
+use crate::workspace::Workspace;
+use crate::{panics, sys, watchdog};
+
+/// Smallest stack a thread may have, bytes: what a panic needs to unwind.
+const STACK_MIN: usize = 16 * 1024;
+
+/// Threads that [`Blocks::Resident`] takes at most: each holds a stack.
+const RESIDENT_THREADS_MAX: u64 = 64 * 1024;
+
+/// Threads of a grid it takes to make another OS thread worth its waking.
+const THREADS_PER_WORKER: u64 = 512;
+
+/// Runs a kernel: calls `thread` once for every thread of the grid, each time as
+/// that thread.
+///
+/// `thread` calls the [`intrinsics`](crate::intrinsics) to learn which thread it
+/// is and to meet the others. `memory` is what its addresses are looked up in when
+/// something goes wrong, and where its textures are.
+///
+/// Returns what was done, or what is wrong with the kernel. After a diagnosis the
+/// contents of buffers are those of a launch that was stopped somewhere.
+///
+/// A thread that faults, overflows its stack, or is stopped at the time limit in
+/// the middle of a computation ends without running destructors; a kernel must
+/// therefore not own anything but plain values, which is so for device code.
+///
+/// # Errors
+///
+/// See [`Diagnosis`].
+///
+/// # Example
+///
+/// ```
+/// use cuda_emulator::{DeviceMemory, LaunchConfig, Options, intrinsics, launch};
+///
+/// let memory = DeviceMemory::new();
+/// let out = memory.alloc(256 * 4, 4, "out")?;
+/// let address = out.addr();
+/// let config = LaunchConfig {
+///     kernel: "indices",
+///     grid: [4, 1, 1],
+///     block: [64, 1, 1],
+///     dynamic_shared_bytes: 0,
+/// };
+/// let report = launch(&config, &Options::default(), &memory, &|| {
+///     let i = intrinsics::block_idx()[0] * 64 + intrinsics::thread_idx()[0];
+///     let out = std::ptr::with_exposed_provenance_mut::<u32>(address as usize);
+///     // SAFETY: every thread writes its own element of 256.
+///     unsafe { out.add(i as usize).write(i) };
+/// })?;
+/// assert_eq!(report.threads, 256);
+///
+/// let mut last = [0; 4];
+/// out.copy_to_bytes(255 * 4, &mut last);
+/// assert_eq!(u32::from_ne_bytes(last), 255);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn launch(
+    config: &LaunchConfig,
+    options: &Options,
+    memory: &DeviceMemory,
+    thread: &(dyn Fn() + Sync),
+) -> Result<Report, Diagnosis> {
+    let begun = Instant::now();
+    let blocks = check(config, options)?;
+    panics::install_hook();
+    let watched = match options.time_limit {
+        None => None,
+        Some(limit) => watchdog::watch(limit).map_err(|error| Diagnosis::OutOfMemory {
+            kernel: config.kernel,
+            what: "the thread that keeps the time limit".to_owned(),
+            reason: error.to_string(),
+        })?,
+    };
+    let launch = Launch {
+        config,
+        options,
+        memory,
+        textures: memory.textures(),
+        kernel: thread,
+        ticket: watched.as_ref().map(|watched| watched.0.clone()),
+        // At most 1024.
+        threads: config.block.iter().product(),
+    };
+    let queue = Queue::new(blocks, options.order);
+    match options.blocks {
+        Blocks::Parallel => run_parallel(&launch, &queue),
+        Blocks::OneAtATime => work(&launch, &queue),
+        Blocks::Resident => run_resident(&launch, &queue),
+    }
+    drop(watched);
+    let (counts, failure) = queue.finish();
+    if let Some(diagnosis) = failure.or_else(|| check_buffers(&launch)) {
+        return Err(diagnosis);
+    }
+    Ok(Report {
+        blocks,
+        threads: blocks * u64::from(launch.threads),
+        barriers: counts.barriers,
+        warp_operations: counts.warp_operations,
+        atomics: counts.atomics,
+        shared_bytes: counts.shared_bytes,
+        elapsed: begun.elapsed(),
+    })
+}
+
+/// Checks what can be checked before anything runs; returns the number of blocks.
+fn check(config: &LaunchConfig, options: &Options) -> Result<u64, Diagnosis> {
+    let invalid = |reason| Diagnosis::InvalidLaunch {
+        kernel: config.kernel,
+        reason,
+    };
+    if HERE.with(|here| here.block().is_some()) {
+        return Err(invalid(
+            "a kernel cannot be launched from within a kernel".to_owned(),
+        ));
+    }
+    let grid_max = [i32::MAX as u32, 65_535, 65_535];
+    let block_max = [1024, 1024, 64];
+    for (what, given, max) in [
+        ("grid", config.grid, grid_max),
+        ("block", config.block, block_max),
+    ] {
+        for ((axis, given), max) in ["x", "y", "z"].iter().zip(given).zip(max) {
+            if given == 0 || given > max {
+                return Err(invalid(format!(
+                    "the {what}'s extent in {axis} is {given}; possible are 1 to {max}"
+                )));
+            }
+        }
+    }
+    let threads = config.block.iter().product::<u32>();
+    if threads > MAX_THREADS_PER_BLOCK {
+        let [x, y, z] = config.block;
+        return Err(invalid(format!(
+            "{x} × {y} × {z} are {threads} threads per block; possible are up to \
+             {MAX_THREADS_PER_BLOCK}"
+        )));
+    }
+    if options.shared_limit > SHARED_LIMIT_OPT_IN {
+        return Err(invalid(format!(
+            "a limit of {} bytes of shared memory; no device has more than {SHARED_LIMIT_OPT_IN}",
+            options.shared_limit
+        )));
+    }
+    if config.dynamic_shared_bytes > options.shared_limit {
+        return Err(invalid(format!(
+            "{} bytes of dynamic shared memory; the limit is {}",
+            config.dynamic_shared_bytes, options.shared_limit
+        )));
+    }
+    if options.stack_bytes < STACK_MIN || options.stack_bytes > isize::MAX as usize / 4096 {
+        return Err(invalid(format!(
+            "stacks of {} bytes; at least {STACK_MIN} are needed",
+            options.stack_bytes
+        )));
+    }
+    let [x, y, z] = config.grid.map(u64::from);
+    // At most 2⁶³.
+    let blocks = x * y * z;
+    let all_threads = u128::from(blocks) * u128::from(threads);
+    if options.blocks == Blocks::Resident && all_threads > u128::from(RESIDENT_THREADS_MAX) {
+        return Err(invalid(format!(
+            "{all_threads} threads resident at once; possible are up to {RESIDENT_THREADS_MAX}"
+        )));
+    }
+    if u64::try_from(all_threads).is_err() {
+        return Err(invalid(format!(
+            "{all_threads} threads, more than can be counted"
+        )));
+    }
+    Ok(blocks)
+}
+
+/// The blocks still to run, and what was found in those that ran.
+struct Queue {
+    blocks: u64,
+    order: Order,
+    next: AtomicU64,
+    /// Position in the order of the first block that failed. Later ones need not
+    /// run; earlier ones must, so that the failure reported does not depend on
+    /// which OS thread was faster.
+    failed_at: AtomicU64,
+    found: Mutex<Found>,
+}
+
+#[derive(Default)]
+struct Found {
+    counts: Counts,
+    failure: Option<(u64, Diagnosis)>,
+}
+
+enum Order {
+    Forward,
+    Reverse,
+    Random(Permutation),
+}
+
+impl Queue {
+    fn new(blocks: u64, order: ThreadOrder) -> Self {
+        Self {
+            blocks,
+            order: match order {
+                ThreadOrder::Forward => Order::Forward,
+                ThreadOrder::Reverse => Order::Reverse,
+                ThreadOrder::Random(seed) => Order::Random(Permutation::new(blocks, seed)),
+            },
+            next: AtomicU64::new(0),
+            failed_at: AtomicU64::new(u64::MAX),
+            found: Mutex::default(),
+        }
+    }
+
+    /// The next position in the order that should still be run, and its block.
+    fn next(&self) -> Option<(u64, u64)> {
+        let position = self.next.fetch_add(1, Ordering::Relaxed);
+        (position < self.blocks && position <= self.failed_at.load(Ordering::Relaxed))
+            .then(|| (position, self.block_at(position)))
+    }
+
+    fn block_at(&self, position: u64) -> u64 {
+        match self.order {
+            Order::Forward => position,
+            Order::Reverse => self.blocks - 1 - position,
+            Order::Random(permutation) => permutation.at(position),
+        }
+    }
+
+    fn found(&self) -> MutexGuard<'_, Found> {
+        // Nothing that holds the lock leaves it half changed.
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fail(&self, position: u64, diagnosis: Diagnosis) {
+        self.failed_at.fetch_min(position, Ordering::Relaxed);
+        let mut found = self.found();
+        if found.failure.as_ref().is_none_or(|(at, _)| position < *at) {
+            found.failure = Some((position, diagnosis));
+        }
+    }
+
+    fn add(&self, counts: Counts) {
+        let mut found = self.found();
+        let sum = &mut found.counts;
+        sum.barriers += counts.barriers;
+        sum.warp_operations += counts.warp_operations;
+        sum.atomics += counts.atomics;
+        sum.shared_bytes = sum.shared_bytes.max(counts.shared_bytes);
+    }
+
+    fn finish(self) -> (Counts, Option<Diagnosis>) {
+        let found = self
+            .found
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        (found.counts, found.failure.map(|(_, diagnosis)| diagnosis))
+    }
+}
+
+/// Runs blocks of the queue, one after the other, until there are none left.
+fn work(launch: &Launch<'_>, queue: &Queue) {
+    sys::prepare_thread();
+    let workspace = Workspace::take(launch.options.stack_bytes);
+    {
+        let block = Block::new(launch, &workspace);
+        let mut runner = Runner::new(&block);
+        let _worker = launch.ticket.as_ref().map(|ticket| ticket.enter());
+        while let Some((position, linear)) = queue.next() {
+            if let Err(diagnosis) = runner.run(linear) {
+                queue.fail(position, diagnosis);
+            }
+        }
+        queue.add(block.counts());
+    }
+    workspace.put_back();
+}
+
+/// Runs all blocks in turn on this OS thread.
+fn run_resident(launch: &Launch<'_>, queue: &Queue) {
+    sys::prepare_thread();
+    let workspace = Workspace::take(launch.options.stack_bytes);
+    {
+        let positions = 0..queue.blocks;
+        let blocks: Vec<Block<'_>> = positions
+            .clone()
+            .map(|_| Block::new(launch, &workspace))
+            .collect();
+        let mut runners: Vec<Runner<'_>> = blocks.iter().map(Runner::new).collect();
+        for (position, runner) in positions.zip(&mut runners) {
+            runner.begin(queue.block_at(position));
+        }
+        let _worker = launch.ticket.as_ref().map(|ticket| ticket.enter());
+        let mut finished = vec![false; runners.len()];
+        'all: while finished.contains(&false) {
+            for (i, runner) in runners.iter_mut().enumerate() {
+                if finished[i] {
+                    continue;
+                }
+                match runner.advance() {
+                    Ok(progress) => finished[i] = progress == Progress::Finished,
+                    Err(diagnosis) => {
+                        queue.fail(i as u64, diagnosis);
+                        break 'all;
+                    }
+                }
+            }
+        }
+        drop(runners);
+        for block in &blocks {
+            queue.add(block.counts());
+        }
+    }
+    workspace.put_back();
+}
+
+/// Runs blocks on as many OS threads as are worth it, this one among them.
+fn run_parallel(launch: &Launch<'_>, queue: &Queue) {
+    let threads = u64::from(launch.threads);
+    let useful = (queue.blocks * threads).div_ceil(THREADS_PER_WORKER);
+    let affordable = (sys::max_stacks() / launch.threads as usize).max(1);
+    let pool = (useful.min(queue.blocks) > 1).then(pool).flatten();
+    let workers = pool.map_or(1, |pool| {
+        pool.current_num_threads()
+            .min(affordable)
+            // Saturates: more than the machine has in any case.
+            .min(usize::try_from(useful.min(queue.blocks)).unwrap_or(usize::MAX))
+    });
+    let Some(pool) = pool.filter(|_| workers > 1) else {
+        work(launch, queue);
+        return;
+    };
+    let run = || {
+        pool.in_place_scope(|scope| {
+            for _ in 1..workers {
+                scope.spawn(|_| work(launch, queue));
+            }
+            work(launch, queue);
+        });
+    };
+    if rayon::current_thread_index().is_none() {
+        run();
+    } else {
+        // A rayon worker that waits runs other jobs of its own pool meanwhile.
+        // Such a job may want the lock that our caller holds (`LaunchLock`), on
+        // this same OS thread. A thread of our own only waits.
+        thread::scope(|scope| {
+            scope.spawn(run);
+        });
+    }
+}
+
+/// The emulator's OS threads, made at the first launch that wants them. `None`
+/// if the system gives none.
+fn pool() -> Option<&'static rayon::ThreadPool> {
+    static POOL: OnceLock<Option<rayon::ThreadPool>> = OnceLock::new();
+    POOL.get_or_init(|| {
+        // RAYON_NUM_THREADS counts, or else the number of cores.
+        rayon::ThreadPoolBuilder::new()
+            .thread_name(|i| format!("cuda-emulator-{i}"))
+            .build()
+            .ok()
+    })
+    .as_ref()
+}
+
+/// Finds what was written around the buffers.
+fn check_buffers(launch: &Launch<'_>) -> Option<Diagnosis> {
+    let mut first = None;
+    // All of them, so that the damage is mended everywhere.
+    for record in launch.memory.live() {
+        let hit = record
+            .while_live(|region| region.check_canaries())
+            .flatten();
+        let Some(Offset(offset)) = hit else { continue };
+        first.get_or_insert_with(|| {
+            let memory = record.name();
+            Diagnosis::CanaryOverwritten {
+                at: Box::new(Place {
+                    kernel: launch.config.kernel,
+                    block: None,
+                    thread: None,
+                    line: None,
+                    order: launch.options.order,
+                    poison: launch.options.poison,
+                }),
+                element: offset.div_euclid(memory.element_bytes as i64),
+                memory,
+                offset,
+            }
+        });
+    }
+    first
+}
+
+/// The process-wide right to change what kernels read outside of device memory.
+///
+/// On the host, constant memory is an ordinary `static` that the launcher writes
+/// before a launch. It writes and launches while holding this lock, so that two
+/// launches never see each other's constants. Launches that use no constants need
+/// no lock.
+///
+/// ```
+/// let lock = cuda_emulator::LaunchLock::acquire();
+/// // … write the constants, launch …
+/// drop(lock);
+/// ```
+#[derive(Debug)]
+#[must_use = "the lock is held until this value is dropped"]
+pub struct LaunchLock(#[allow(dead_code, reason = "held, not looked at")] MutexGuard<'static, ()>);
+
+impl LaunchLock {
+    /// Waits for the lock. The OS thread that holds it must not ask again.
+    pub fn acquire() -> Self {
+        static LOCK: Mutex<()> = Mutex::new(());
+        // A launch that panicked leaves constants that the next one overwrites.
+        Self(LOCK.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// How many OS threads the emulator uses for a large launch.
+#[must_use]
+pub fn parallelism() -> usize {
+    pool().map_or_else(
+        || thread::available_parallelism().map_or(1, NonZero::get),
+        rayon::ThreadPool::current_num_threads,
+    )
+}

@@ -1,0 +1,484 @@
+//! Device memory: allocations with guard pages, and textures bound to them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::config::Poison;
+use crate::diagnosis::{MemoryKind, MemoryName};
+use crate::region::{Offset, Placement, Region};
+use crate::texture::{Texture, TextureDescriptor};
+
+/// How many freed allocations, and how many bytes of address space of such, are
+/// kept inaccessible so that a use after free is found.
+const QUARANTINE_COUNT: usize = 256;
+const QUARANTINE_BYTES: usize = 1 << 38;
+
+/// What can go wrong outside a launch.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MemoryError {
+    /// The system gave no memory, or the size or alignment cannot be served.
+    #[error("cannot allocate {bytes} bytes for `{label}`: {source}")]
+    Allocation {
+        /// The label given.
+        label: String,
+        /// The size asked for.
+        bytes: usize,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The elements do not make a whole number, or overflow.
+    #[error("`{label}`: {bytes} bytes is not a whole number of elements of {element_bytes} bytes")]
+    Elements {
+        /// The label given.
+        label: String,
+        /// The size asked for.
+        bytes: usize,
+        /// The size of an element.
+        element_bytes: usize,
+    },
+    /// A texture cannot be bound so.
+    #[error("cannot bind the texture: {reason}")]
+    Texture {
+        /// What is wrong, and what would be right.
+        reason: String,
+    },
+}
+
+/// The memory of an emulated device.
+///
+/// Cloning makes another handle to the same memory. An [`Allocation`] keeps the
+/// memory it came from alive.
+///
+/// ```
+/// use cuda_emulator::DeviceMemory;
+///
+/// let memory = DeviceMemory::new();
+/// let mut buffer = memory.alloc(1024 * 4, 4, "field")?;
+/// buffer.copy_from_bytes(0, &1.0_f32.to_ne_bytes());
+/// let mut first = [0; 4];
+/// buffer.copy_to_bytes(0, &mut first);
+/// assert_eq!(f32::from_ne_bytes(first), 1.0);
+/// # Ok::<(), cuda_emulator::MemoryError>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct DeviceMemory {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    placement: Placement,
+    /// The pattern in the canaries; allocations made now get this one.
+    canary: AtomicU32,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// All allocations, live and in quarantine, by the first address of their
+    /// range.
+    by_start: BTreeMap<usize, Arc<Record>>,
+    /// The freed ones, oldest first.
+    quarantine: VecDeque<usize>,
+    quarantine_bytes: usize,
+    textures: Arc<Vec<Option<Texture>>>,
+}
+
+/// One allocation, live or freed.
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub region: Region,
+    pub label: String,
+    pub element_bytes: usize,
+    freed: AtomicBool,
+    /// Held while the emulator itself looks at the memory of a live allocation,
+    /// and while it is being freed: another OS thread may drop the allocation at
+    /// any time.
+    access: Mutex<()>,
+}
+
+impl Record {
+    pub fn name(&self) -> MemoryName {
+        MemoryName {
+            kind: MemoryKind::Buffer,
+            name: self.label.clone(),
+            elements: self.region.len() / self.element_bytes,
+            element_bytes: self.element_bytes,
+        }
+    }
+
+    pub fn freed(&self) -> bool {
+        self.freed.load(Ordering::Acquire)
+    }
+
+    /// Calls `look` with the region, unless it has been freed, which cannot
+    /// happen meanwhile.
+    pub fn while_live<R>(&self, look: impl FnOnce(&Region) -> R) -> Option<R> {
+        let _access = self.access.lock().unwrap_or_else(PoisonError::into_inner);
+        (!self.freed()).then(|| look(&self.region))
+    }
+}
+
+impl DeviceMemory {
+    /// A memory with nothing in it, whose allocations end at a guard page.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_placement(Placement::End)
+    }
+
+    /// A memory with nothing in it, whose allocations end or start at a guard
+    /// page. Running a test once with each makes both ends exact.
+    #[must_use]
+    pub fn with_placement(placement: Placement) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                placement,
+                canary: AtomicU32::new(canary_word(Poison::default())),
+                state: Mutex::default(),
+            }),
+        }
+    }
+
+    /// Allocates `bytes` aligned to `align` (a power of two up to the page size),
+    /// for elements of `align` bytes. See [`DeviceMemory::alloc_elements`].
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceMemory::alloc_elements`].
+    pub fn alloc(
+        &self,
+        bytes: usize,
+        align: usize,
+        label: &str,
+    ) -> Result<Allocation, MemoryError> {
+        // Whole elements where possible; messages count in them.
+        let element = if align > 0 && bytes.is_multiple_of(align) {
+            align
+        } else {
+            1
+        };
+        self.alloc_elements(bytes, element, align, label)
+    }
+
+    /// Allocates `bytes` aligned to `align` (a power of two up to the page size),
+    /// called `label` in messages, which count in elements of `element_bytes`.
+    ///
+    /// The memory holds the default poison (NaNs as `f32` and `f64`). Between its
+    /// end and the guard page are fewer than `align` bytes, so the smaller the
+    /// alignment, the more exact is the detection of reads past the end. (CUDA
+    /// aligns allocations to 256 bytes; kernels that load 16 bytes at once need
+    /// 16.)
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryError::Allocation`] if there is no memory or the alignment cannot
+    /// be served, [`MemoryError::Elements`] if `bytes` is not a multiple of
+    /// `element_bytes`.
+    pub fn alloc_elements(
+        &self,
+        bytes: usize,
+        element_bytes: usize,
+        align: usize,
+        label: &str,
+    ) -> Result<Allocation, MemoryError> {
+        if element_bytes == 0 || !bytes.is_multiple_of(element_bytes) {
+            return Err(MemoryError::Elements {
+                label: label.to_owned(),
+                bytes,
+                element_bytes,
+            });
+        }
+        let canary = self.inner.canary.load(Ordering::Relaxed);
+        let region = Region::new(bytes, align, self.inner.placement, canary).map_err(|source| {
+            MemoryError::Allocation {
+                label: label.to_owned(),
+                bytes,
+                source,
+            }
+        })?;
+        // SAFETY: nobody else knows of this region yet.
+        unsafe { region.fill(Poison::default().word()) };
+        let record = Arc::new(Record {
+            region,
+            label: label.to_owned(),
+            element_bytes,
+            freed: AtomicBool::new(false),
+            access: Mutex::new(()),
+        });
+        self.lock()
+            .by_start
+            .insert(record.region.range_start(), Arc::clone(&record));
+        Ok(Allocation {
+            memory: self.clone(),
+            record,
+        })
+    }
+
+    /// Binds a texture to memory of this device; the handle is what kernels pass
+    /// to [`tex1d_fetch`](crate::intrinsics::tex1d_fetch) and
+    /// [`tex2d`](crate::intrinsics::tex2d). Valid until [`DeviceMemory::unbind_texture`].
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryError::Texture`] if the memory is not inside one live allocation
+    /// or the descriptor asks for what CUDA does not offer; see
+    /// [`TextureDescriptor`].
+    pub fn bind_texture(&self, descriptor: &TextureDescriptor) -> Result<u64, MemoryError> {
+        let bytes = descriptor
+            .bytes()
+            .map_err(|reason| MemoryError::Texture { reason })?;
+        let addr = descriptor.addr as usize;
+        let mut state = self.lock();
+        let record = state
+            .containing(addr)
+            .filter(|record| !record.freed())
+            .filter(|record| {
+                let Some(Offset(offset)) = record.region.locate(addr) else {
+                    return false;
+                };
+                usize::try_from(offset)
+                    .is_ok_and(|offset| offset.saturating_add(bytes) <= record.region.len())
+            })
+            .ok_or_else(|| MemoryError::Texture {
+                reason: format!(
+                    "its {bytes} bytes at {addr:#x} do not lie within one allocation of this memory"
+                ),
+            })?;
+        let texture = Texture::new(*descriptor, record);
+        let textures = Arc::make_mut(&mut state.textures);
+        // Handles are not used twice, so that a stale one is found.
+        textures.push(Some(texture));
+        Ok(textures.len() as u64)
+    }
+
+    /// Ends the life of a texture's handle. Returns whether it was bound.
+    pub fn unbind_texture(&self, handle: u64) -> bool {
+        let mut state = self.lock();
+        let index = usize::try_from(handle).unwrap_or(0).wrapping_sub(1);
+        if !matches!(state.textures.get(index), Some(Some(_))) {
+            return false;
+        }
+        Arc::make_mut(&mut state.textures)[index] = None;
+        true
+    }
+
+    /// Number of live allocations.
+    #[must_use]
+    pub fn live_allocations(&self) -> usize {
+        let state = self.lock();
+        state.by_start.len() - state.quarantine.len()
+    }
+
+    /// Bytes in live allocations.
+    #[must_use]
+    pub fn live_bytes(&self) -> usize {
+        self.live().iter().map(|record| record.region.len()).sum()
+    }
+
+    pub(crate) fn textures(&self) -> Arc<Vec<Option<Texture>>> {
+        Arc::clone(&self.lock().textures)
+    }
+
+    /// The live allocations, by address.
+    pub(crate) fn live(&self) -> Vec<Arc<Record>> {
+        self.lock()
+            .by_start
+            .values()
+            .filter(|record| !record.freed())
+            .cloned()
+            .collect()
+    }
+
+    /// The allocation, live or freed, that `address` belongs to, guards included.
+    pub(crate) fn find(&self, address: usize) -> Option<Arc<Record>> {
+        self.lock().containing(address)
+    }
+
+    /// Sets the pattern of all canaries, now and for later allocations.
+    pub(crate) fn set_canaries(&self, word: u32) {
+        if self.inner.canary.swap(word, Ordering::Relaxed) != word {
+            for record in self.live() {
+                record.while_live(|region| region.set_canaries(word));
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing that holds the lock leaves the state half changed.
+        self.inner
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The pattern of canaries that goes with a poison: different from it, so that a
+/// copy of unwritten memory past an end is noticed, and of the same kind.
+pub(crate) const fn canary_word(poison: Poison) -> u32 {
+    poison.word() ^ 0x0001_9999
+}
+
+impl State {
+    fn containing(&self, address: usize) -> Option<Arc<Record>> {
+        let (_, record) = self
+            .by_start
+            .range((Bound::Unbounded, Bound::Included(address)))
+            .next_back()?;
+        record.region.locate(address)?;
+        Some(Arc::clone(record))
+    }
+
+    /// Lets go of the oldest freed allocations while there are too many.
+    fn trim_quarantine(&mut self) -> Vec<Arc<Record>> {
+        let mut gone = Vec::new();
+        while self.quarantine.len() > QUARANTINE_COUNT || self.quarantine_bytes > QUARANTINE_BYTES {
+            let Some(start) = self.quarantine.pop_front() else {
+                break;
+            };
+            if let Some(record) = self.by_start.remove(&start) {
+                self.quarantine_bytes -= record.region.range_len();
+                gone.push(record);
+            }
+        }
+        gone
+    }
+}
+
+/// A piece of [`DeviceMemory`], freed on drop.
+///
+/// Freed memory stays inaccessible for a while, so that a launch that still uses
+/// its address is diagnosed.
+///
+/// The methods here are for the host, between launches. While a launch runs, its
+/// threads access the memory through [`Allocation::addr`].
+#[derive(Debug)]
+pub struct Allocation {
+    memory: DeviceMemory,
+    record: Arc<Record>,
+}
+
+impl Allocation {
+    /// The address, as kernels see it.
+    #[must_use]
+    pub fn addr(&self) -> u64 {
+        self.as_ptr().expose_provenance() as u64
+    }
+
+    /// The address as a pointer for reading.
+    #[must_use]
+    pub fn as_ptr(&self) -> *const u8 {
+        self.record.region.data()
+    }
+
+    /// The address as a pointer for writing.
+    #[must_use]
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.record.region.data()
+    }
+
+    /// Size in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.record.region.len()
+    }
+
+    /// Whether the size is zero.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The label given at allocation.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        &self.record.label
+    }
+
+    /// The memory this is part of.
+    #[must_use]
+    pub fn memory(&self) -> &DeviceMemory {
+        &self.memory
+    }
+
+    /// Copies `bytes` to `offset`.
+    ///
+    /// # Panics
+    ///
+    /// If they do not fit.
+    pub fn copy_from_bytes(&mut self, offset: usize, bytes: &[u8]) {
+        self.check(offset, bytes.len());
+        // SAFETY: checked to lie inside the allocation, which is accessible as
+        // long as this value exists; a slice of ordinary memory cannot overlap
+        // it, as no reference into it is ever made.
+        unsafe {
+            std::ptr::copy(bytes.as_ptr(), self.as_mut_ptr().add(offset), bytes.len());
+        }
+    }
+
+    /// Copies from `offset` to `bytes`.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer bytes than that.
+    pub fn copy_to_bytes(&self, offset: usize, bytes: &mut [u8]) {
+        self.check(offset, bytes.len());
+        // SAFETY: as in `copy_from_bytes`; all bytes are initialised, by `alloc`
+        // if by nobody else.
+        unsafe {
+            std::ptr::copy(self.as_ptr().add(offset), bytes.as_mut_ptr(), bytes.len());
+        }
+    }
+
+    /// Copies `len` bytes at `from` of `source` to `to`.
+    ///
+    /// # Panics
+    ///
+    /// If either range is not inside its allocation.
+    pub fn copy_from(&mut self, to: usize, source: &Self, from: usize, len: usize) {
+        self.check(to, len);
+        source.check(from, len);
+        // SAFETY: both ranges were checked; `copy` allows overlap, though these
+        // are two allocations.
+        unsafe { std::ptr::copy(source.as_ptr().add(from), self.as_mut_ptr().add(to), len) };
+    }
+
+    fn check(&self, offset: usize, len: usize) {
+        assert!(
+            offset.checked_add(len).is_some_and(|end| end <= self.len()),
+            "bytes {offset} to {offset} + {len} of `{}`, which has {}",
+            self.label(),
+            self.len()
+        );
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        let region = &self.record.region;
+        {
+            let _access = self
+                .record
+                .access
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            self.record.freed.store(true, Ordering::Release);
+            // SAFETY: host code reaches the memory through this value, which is
+            // going, and the emulator under the lock held here; a kernel that
+            // still uses the address faults, as it should. Where sealing fails
+            // the memory stays readable and is unmapped later.
+            let _ = unsafe { region.seal() };
+        }
+        let gone = {
+            let mut state = self.memory.lock();
+            state.quarantine.push_back(region.range_start());
+            state.quarantine_bytes += region.range_len();
+            state.trim_quarantine()
+        };
+        // Unmapped here, without the lock.
+        drop(gone);
+    }
+}

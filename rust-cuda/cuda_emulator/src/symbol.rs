@@ -1,0 +1,64 @@
+//! From the address of an instruction to a source line.
+
+use std::borrow::Cow;
+use std::ffi::c_void;
+use std::ptr;
+
+use crate::SourceLine;
+use crate::sys::Fault;
+
+/// The line a fault comes from: that of the instruction, or, where that is in a
+/// library without lines (the C library's `memcpy`), that of its caller.
+pub(crate) fn line_of_fault(fault: &Fault) -> Option<SourceLine> {
+    line_of_instruction(fault.instruction).or_else(|| line_of(fault.return_address?))
+}
+
+/// The line of the instruction at `address`.
+pub(crate) fn line_of_instruction(address: usize) -> Option<SourceLine> {
+    // `resolve` takes return addresses and looks up what comes before them.
+    line_of(address.checked_add(1)?)
+}
+
+/// The innermost line of user code (not of the standard library) that the return
+/// address belongs to, among the functions inlined there.
+fn line_of(return_address: usize) -> Option<SourceLine> {
+    let mut found = None;
+    let address = ptr::without_provenance_mut::<c_void>(return_address);
+    backtrace::resolve(address, |symbol| {
+        let (None, Some(file), Some(line)) = (&found, symbol.filename(), symbol.lineno()) else {
+            return;
+        };
+        let file = file.to_string_lossy();
+        let library = [
+            "/rustc/",
+            "/library/core/src/",
+            "/library/std/src/",
+            "/library/alloc/src/",
+        ];
+        if library.iter().any(|part| file.contains(part)) {
+            return;
+        }
+        found = Some(SourceLine {
+            file: Cow::Owned(file.into_owned()),
+            line,
+            column: symbol.colno().unwrap_or(0),
+        });
+    });
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[inline(never)]
+    fn here() -> Option<SourceLine> {
+        line_of_instruction(here as *const () as usize)
+    }
+
+    #[test]
+    fn finds_this_file() {
+        let line = here().expect("test programs have line tables");
+        assert!(line.file.ends_with("symbol.rs"), "{line}");
+    }
+}

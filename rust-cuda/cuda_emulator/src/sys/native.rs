@@ -1,0 +1,667 @@
+//! Linux on x86-64 and AArch64: guard pages by `mmap`, faults by `SIGSEGV` and
+//! `SIGBUS`, a real-time signal for threads that run past the time limit.
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use corosensei::stack::{Stack, StackPointer};
+
+use super::Fault;
+use crate::here::{Exit, HERE};
+
+/// Whether [`Mapping::reserve`] gives memory that faults when touched.
+pub(crate) const GUARDED: bool = true;
+
+/// Bytes per page.
+pub(crate) fn page_size() -> usize {
+    static SIZE: AtomicUsize = AtomicUsize::new(0);
+    match SIZE.load(Ordering::Relaxed) {
+        0 => {
+            // SAFETY: sysconf has no preconditions.
+            let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+            let size = usize::try_from(size).unwrap_or(4096);
+            SIZE.store(size, Ordering::Relaxed);
+            size
+        }
+        size => size,
+    }
+}
+
+/// A range of address space of this process, unmapped on drop.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    start: *mut u8,
+    len: usize,
+}
+
+// SAFETY: a mapping is address space, which belongs to no thread in particular;
+// this type only hands out its address.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; all methods that change the mapping are system calls.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Reserves `len` bytes (a multiple of the page size, not zero) that fault
+    /// when touched.
+    pub fn reserve(len: usize) -> io::Result<Self> {
+        // SAFETY: a new anonymous private mapping at an address of the kernel's
+        // choice touches no existing memory.
+        let start = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                len,
+                libc::PROT_NONE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self {
+            start: start.cast(),
+            len,
+        })
+    }
+
+    /// First address of the range.
+    pub fn start(&self) -> *mut u8 {
+        self.start
+    }
+
+    /// Bytes in the range.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Makes `len` bytes at `offset` (both multiples of the page size, inside
+    /// the range) readable and writable; they hold zero.
+    pub fn open(&self, offset: usize, len: usize) -> io::Result<()> {
+        assert!(offset.checked_add(len).is_some_and(|end| end <= self.len));
+        if len == 0 {
+            return Ok(());
+        }
+        // SAFETY: the range lies inside this mapping, which this value owns, and
+        // giving rights takes nothing from anybody who holds a pointer into it.
+        let result = unsafe {
+            libc::mprotect(
+                self.start.add(offset).cast(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+            )
+        };
+        if result != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+
+    /// Gives the memory back to the system and makes the whole range fault. The
+    /// address range stays taken.
+    ///
+    /// # Safety
+    ///
+    /// No reference into the range may be in use afterwards.
+    pub unsafe fn seal(&self) -> io::Result<()> {
+        // SAFETY: replaces exactly this mapping's own pages; the caller promises
+        // that no reference into them is used again.
+        let start = unsafe {
+            libc::mmap(
+                self.start.cast(),
+                self.len,
+                libc::PROT_NONE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED,
+                -1,
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the range was mapped by `reserve` and is unmapped only here.
+        unsafe { libc::munmap(self.start.cast(), self.len) };
+    }
+}
+
+/// Stacks in one mapping share their guard pages' bookkeeping and are unmapped
+/// together, when the last of them goes.
+const STACKS_PER_SLAB: usize = 64;
+
+/// Bytes by which the top of each stack in turn is lowered, and how many turns
+/// before it starts again. Tops at equal offsets in their pages would all fall
+/// into the same few cache sets.
+const COLOUR_STEP: usize = 192;
+const COLOURS: usize = 20;
+
+/// A stack for one emulated thread, with an inaccessible page below it.
+pub(crate) struct ThreadStack {
+    limit: StackPointer,
+    base: StackPointer,
+    _slab: std::sync::Arc<Mapping>,
+}
+
+impl ThreadStack {
+    /// Adds a slab of new stacks of at least `bytes` each to `out`.
+    pub fn make(bytes: usize, out: &mut Vec<Self>) -> io::Result<()> {
+        let page = page_size();
+        // One page for the guard, and enough that colouring takes nothing away.
+        let usable = bytes.next_multiple_of(page) + (COLOUR_STEP * COLOURS).next_multiple_of(page);
+        let stride = usable + page;
+        let slab = std::sync::Arc::new(Mapping::reserve(stride * STACKS_PER_SLAB)?);
+        slab.open(0, slab.len())?;
+        // Huge pages would give every stack megabytes. Older kernels may lack
+        // the advice; then nothing is lost but memory.
+        // SAFETY: advice about this fresh mapping, whose contents are zero.
+        unsafe { libc::madvise(slab.start().cast(), slab.len(), libc::MADV_NOHUGEPAGE) };
+        for i in 0..STACKS_PER_SLAB {
+            let low = slab.start().wrapping_add(i * stride);
+            // SAFETY: `low` is the first page of stack `i`, inside the slab, and
+            // nobody has a pointer to it yet.
+            unsafe { guard(low, page)? };
+            let top = low.addr() + stride - (i % COLOURS) * COLOUR_STEP;
+            let (Some(limit), Some(base)) = (StackPointer::new(low.addr()), StackPointer::new(top))
+            else {
+                return Err(io::Error::other(
+                    "the system mapped a stack at address zero",
+                ));
+            };
+            out.push(Self {
+                limit,
+                base,
+                _slab: std::sync::Arc::clone(&slab),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// `MADV_GUARD_INSTALL`, Linux 6.13.
+const GUARD_INSTALL: c_int = 102;
+
+/// Makes one page inaccessible.
+///
+/// Newer kernels can do that without splitting the mapping in two (a process
+/// may have 65530 of those by default, and a thousand stacks on each of many
+/// cores would use them up); others protect the page.
+///
+/// # Safety
+///
+/// `start` must be the start of a page in a mapping of the caller's that holds
+/// nothing of value.
+unsafe fn guard(start: *mut u8, page: usize) -> io::Result<()> {
+    // SAFETY: the page is the caller's and holds nothing of value. Kernels that
+    // do not know the advice refuse it and change nothing.
+    if unsafe { libc::madvise(start.cast(), page, GUARD_INSTALL) } == 0 {
+        return Ok(());
+    }
+    // SAFETY: as above.
+    if unsafe { libc::mprotect(start.cast(), page, libc::PROT_NONE) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// How many stacks may exist at once before the system runs out of mappings.
+pub(crate) fn max_stacks() -> usize {
+    static MAX: OnceLock<usize> = OnceLock::new();
+    *MAX.get_or_init(|| {
+        let page = page_size();
+        let splits = match Mapping::reserve(page) {
+            Ok(probe) => {
+                let opened = probe.open(0, page);
+                // SAFETY: the probe's only page, which holds nothing.
+                opened.is_err()
+                    || unsafe { libc::madvise(probe.start().cast(), page, GUARD_INSTALL) } != 0
+            }
+            Err(_) => true,
+        };
+        if !splits {
+            return usize::MAX;
+        }
+        // Two mappings per stack, and half of all for everything else.
+        std::fs::read_to_string("/proc/sys/vm/max_map_count")
+            .ok()
+            .and_then(|text| text.trim().parse::<usize>().ok())
+            .unwrap_or(65_530)
+            / 4
+    })
+}
+
+// SAFETY: `base` and `limit` delimit pages of a mapping that lives as long as
+// this value; all are readable and writable but the lowest, the guard; usable
+// are at least the requested bytes, which the caller keeps above 16 KiB. Both
+// ends are multiples of 64 (pages, and `COLOUR_STEP`), so aligned to 16.
+unsafe impl Stack for ThreadStack {
+    fn base(&self) -> StackPointer {
+        self.base
+    }
+
+    fn limit(&self) -> StackPointer {
+        self.limit
+    }
+}
+
+/// Prepares the calling OS thread for running emulated threads, and the process
+/// for their faults.
+pub(crate) fn prepare_thread() {
+    ALT_STACK.with(AltStack::ensure);
+    install();
+}
+
+/// An OS thread, for [`stop`]. (`pthread_t` is a number in one C library and a
+/// pointer in another.)
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OsThread(usize);
+
+/// The calling OS thread.
+pub(crate) fn this_thread() -> OsThread {
+    // SAFETY: pthread_self has no preconditions.
+    OsThread(unsafe { libc::pthread_self() } as usize)
+}
+
+/// Interrupts `thread`: if it is in a kernel's own code and its launch has run
+/// out of time, its emulated thread ends there.
+///
+/// # Safety
+///
+/// `thread` must not have ended.
+pub(crate) unsafe fn stop(thread: OsThread) {
+    if let Some(&Some(signal)) = STOP_SIGNAL.get() {
+        // SAFETY: the caller promises the thread is alive; the signal has our
+        // handler, installed before STOP_SIGNAL was set.
+        unsafe { libc::pthread_kill(thread.0 as libc::pthread_t, signal) };
+    }
+}
+
+/// A stack for signal handlers, for OS threads that Rust did not start and that
+/// have none: without it the overflow of an emulated thread's stack could not
+/// be handled.
+struct AltStack(Cell<*mut c_void>);
+
+const ALT_STACK_BYTES: usize = 64 * 1024;
+
+thread_local! {
+    static ALT_STACK: AltStack = const { AltStack(Cell::new(ptr::null_mut())) };
+}
+
+impl AltStack {
+    fn ensure(&self) {
+        let mut current = MaybeUninit::<libc::stack_t>::zeroed();
+        // SAFETY: asks for the current setting only; `current` is valid for writes.
+        let asked = unsafe { libc::sigaltstack(ptr::null(), current.as_mut_ptr()) };
+        // SAFETY: stack_t is plain data, valid when zeroed, and was filled in if
+        // the call succeeded.
+        let current = unsafe { current.assume_init() };
+        if asked != 0 || current.ss_flags & libc::SS_DISABLE == 0 {
+            return;
+        }
+        // SAFETY: a new anonymous mapping touches no existing memory.
+        let start = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                ALT_STACK_BYTES,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK,
+                -1,
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return;
+        }
+        let new = libc::stack_t {
+            ss_sp: start,
+            ss_flags: 0,
+            ss_size: ALT_STACK_BYTES,
+        };
+        // SAFETY: the memory stays mapped until this thread ends, see `drop`.
+        unsafe { libc::sigaltstack(&new, ptr::null_mut()) };
+        self.0.set(start);
+    }
+}
+
+impl Drop for AltStack {
+    fn drop(&mut self) {
+        let start = self.0.get();
+        if start.is_null() {
+            return;
+        }
+        let off = libc::stack_t {
+            ss_sp: ptr::null_mut(),
+            ss_flags: libc::SS_DISABLE,
+            ss_size: ALT_STACK_BYTES,
+        };
+        // SAFETY: takes the stack out of use before its memory goes; it was
+        // mapped by `ensure` and is unmapped only here, at the thread's end,
+        // when no signal handler is running on it.
+        unsafe {
+            libc::sigaltstack(&off, ptr::null_mut());
+            libc::munmap(start, ALT_STACK_BYTES);
+        }
+    }
+}
+
+/// The handlers that were there before ours, by signal.
+static EARLIER_SEGV: OnceLock<libc::sigaction> = OnceLock::new();
+static EARLIER_BUS: OnceLock<libc::sigaction> = OnceLock::new();
+/// The signal that [`stop`] sends; `None` inside if no signal number was free.
+static STOP_SIGNAL: OnceLock<Option<c_int>> = OnceLock::new();
+/// Address ranges of code that may hold locks of the C library: a thread is not
+/// stopped inside.
+static RUNTIME_CODE: OnceLock<Vec<(usize, usize)>> = OnceLock::new();
+
+fn install() {
+    static INSTALLED: std::sync::Once = std::sync::Once::new();
+    INSTALLED.call_once(|| {
+        RUNTIME_CODE.get_or_init(runtime_code);
+        for (signal, earlier) in [(libc::SIGSEGV, &EARLIER_SEGV), (libc::SIGBUS, &EARLIER_BUS)] {
+            // Remembered before ours is in place: it may be called at once.
+            if let Some(now) = disposition(signal) {
+                earlier.get_or_init(|| now);
+                set_handler(signal, on_fault, 0);
+            }
+        }
+        STOP_SIGNAL.get_or_init(|| {
+            // A real-time signal nobody handles, from the top: the C library
+            // and other runtimes take theirs from the bottom.
+            let free = (libc::SIGRTMIN()..=libc::SIGRTMAX())
+                .rev()
+                .find(|&signal| {
+                    disposition(signal).is_some_and(|now| now.sa_sigaction == libc::SIG_DFL)
+                })?;
+            set_handler(free, on_stop, libc::SA_RESTART).then_some(free)
+        });
+    });
+}
+
+fn disposition(signal: c_int) -> Option<libc::sigaction> {
+    let mut now = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: asks for the current action only; `now` is valid for writes.
+    let result = unsafe { libc::sigaction(signal, ptr::null(), now.as_mut_ptr()) };
+    // SAFETY: sigaction is plain data, valid when zeroed, and was filled in if
+    // the call succeeded.
+    (result == 0).then(|| unsafe { now.assume_init() })
+}
+
+type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
+
+fn set_handler(signal: c_int, handler: Handler, flags: c_int) -> bool {
+    // SAFETY: sigaction is plain data for which all-zero is valid.
+    let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+    action.sa_sigaction = handler as usize;
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | flags;
+    // SAFETY: the mask is ours to write; the handler has the signature that
+    // SA_SIGINFO asks for and is async-signal-safe: it reads thread-locals
+    // without destructors, writes the interrupted context and the interrupted
+    // coroutine's stack, and calls nothing that locks or allocates.
+    unsafe {
+        libc::sigemptyset(&mut action.sa_mask);
+        libc::sigaction(signal, &action, ptr::null_mut()) == 0
+    }
+}
+
+/// `SIGSEGV` and `SIGBUS`: ends the emulated thread that faulted with a
+/// [`Fault`], or passes the signal on to whoever handled it before.
+extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel calls this with a valid siginfo and ucontext.
+    let ended = unsafe { end_faulting_thread(&*info, &mut *context.cast::<libc::ucontext_t>()) };
+    if ended {
+        return;
+    }
+    let earlier = if signal == libc::SIGSEGV {
+        EARLIER_SEGV.get()
+    } else {
+        EARLIER_BUS.get()
+    };
+    let Some(earlier) = earlier else { return };
+    match earlier.sa_sigaction {
+        // Ignoring a fault would only repeat it for ever: both end the process,
+        // when the instruction is tried again with the default action in place.
+        libc::SIG_DFL | libc::SIG_IGN => {
+            // SAFETY: sigaction is plain data for which all-zero is valid; it
+            // stands for the default action, with an empty mask.
+            unsafe {
+                let default: libc::sigaction = MaybeUninit::zeroed().assume_init();
+                libc::sigaction(signal, &default, ptr::null_mut());
+            }
+        }
+        handler if earlier.sa_flags & libc::SA_SIGINFO != 0 => {
+            // SAFETY: the process installed this address as a handler of three
+            // arguments; it gets what the kernel gave us.
+            let handler: Handler = unsafe { std::mem::transmute(handler) };
+            handler(signal, info, context);
+        }
+        handler => {
+            // SAFETY: the process installed this address as a handler of one
+            // argument.
+            let handler: extern "C" fn(c_int) = unsafe { std::mem::transmute(handler) };
+            handler(signal);
+        }
+    }
+}
+
+/// Points `context` at the end of the emulated thread it interrupted, if it did.
+///
+/// # Safety
+///
+/// `info` and `context` must be what a handler of a memory fault was called with,
+/// on the thread that faulted.
+unsafe fn end_faulting_thread(info: &libc::siginfo_t, context: &mut libc::ucontext_t) -> bool {
+    HERE.with(|here| {
+        // Faults outside a kernel's own code are not ours: other threads, host
+        // code, or a mistake in the emulator, which should crash.
+        let Some(trap) = here.interruptible() else {
+            return false;
+        };
+        let (pc, sp) = registers(context);
+        if !trap.stack_ptr_in_bounds(sp) {
+            return false;
+        }
+        // SAFETY: the kernel fills in the address for memory faults.
+        let address = unsafe { info.si_addr() }.addr();
+        let fault = Fault {
+            // A fault without an address (x86: one that is not canonical, or a
+            // misaligned vector access) comes from the kernel's general handler.
+            address: (info.si_code != libc::SI_KERNEL).then_some(address),
+            write: is_write(context),
+            instruction: pc,
+            return_address: return_address(context, here.stack()),
+        };
+        here.leave_kernel();
+        // SAFETY: this interrupts code of the coroutine that `trap` belongs to,
+        // which is running: `interruptible` says so and the stack pointer agrees.
+        // What its code may have half done to memory outside its stack is bytes
+        // in buffers, and a failed launch promises nothing about those. The
+        // registers are written to the context right below.
+        let regs = unsafe { trap.setup_trap_handler(move || Exit::Fault(fault)) };
+        set_registers(context, &regs);
+        true
+    })
+}
+
+/// The signal of [`stop`].
+extern "C" fn on_stop(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel calls this with a valid ucontext.
+    let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
+    HERE.with(|here| {
+        let Some(trap) = here.interruptible() else {
+            return;
+        };
+        let (pc, sp) = registers(context);
+        let in_runtime = RUNTIME_CODE
+            .get()
+            .is_some_and(|ranges| ranges.iter().any(|&(low, high)| (low..high).contains(&pc)));
+        if in_runtime || !trap.stack_ptr_in_bounds(sp) || !here.out_of_time() {
+            return;
+        }
+        here.leave_kernel();
+        // SAFETY: as in `end_faulting_thread`. Unlike a fault this can come
+        // between any two instructions; code of the C library and of the
+        // emulator, which could hold a lock, is excluded by `RUNTIME_CODE` and
+        // by `interruptible`.
+        let regs = unsafe { trap.setup_trap_handler(move || Exit::Stopped { instruction: pc }) };
+        set_registers(context, &regs);
+    });
+}
+
+/// Where the C library and the dynamic linker have their code.
+fn runtime_code() -> Vec<(usize, usize)> {
+    unsafe extern "C" fn visit(
+        info: *mut libc::dl_phdr_info,
+        _size: usize,
+        out: *mut c_void,
+    ) -> c_int {
+        // SAFETY: dl_iterate_phdr passes a valid description and our own pointer
+        // to a Vec, which nobody else uses meanwhile.
+        let (info, out) = unsafe { (&*info, &mut *out.cast::<Vec<(usize, usize)>>()) };
+        if info.dlpi_name.is_null() {
+            return 0;
+        }
+        // SAFETY: the name is a C string that lives as long as the object.
+        let name = unsafe { std::ffi::CStr::from_ptr(info.dlpi_name) }.to_string_lossy();
+        let file = name.rsplit('/').next().unwrap_or("");
+        if !["libc.", "libc-", "ld-", "libpthread", "libgcc_s", "libm."]
+            .iter()
+            .any(|prefix| file.starts_with(prefix))
+        {
+            return 0;
+        }
+        for i in 0..usize::from(info.dlpi_phnum) {
+            // SAFETY: the object has dlpi_phnum headers at dlpi_phdr.
+            let header = unsafe { &*info.dlpi_phdr.add(i) };
+            if header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_X != 0 {
+                let low = info.dlpi_addr as usize + header.p_vaddr as usize;
+                out.push((low, low + header.p_memsz as usize));
+            }
+        }
+        0
+    }
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    // SAFETY: `visit` has the signature asked for and treats the pointer as what
+    // it is.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut ranges).cast()) };
+    ranges
+}
+
+#[cfg(target_arch = "x86_64")]
+mod context {
+    use super::ptr;
+    use corosensei::trap::TrapHandlerRegs;
+
+    fn get(context: &libc::ucontext_t, register: libc::c_int) -> usize {
+        context.uc_mcontext.gregs[register as usize] as usize
+    }
+
+    /// Program counter and stack pointer.
+    pub fn registers(context: &libc::ucontext_t) -> (usize, usize) {
+        (get(context, libc::REG_RIP), get(context, libc::REG_RSP))
+    }
+
+    pub fn set_registers(context: &mut libc::ucontext_t, regs: &TrapHandlerRegs) {
+        let gregs = &mut context.uc_mcontext.gregs;
+        gregs[libc::REG_RIP as usize] = regs.rip as i64;
+        gregs[libc::REG_RSP as usize] = regs.rsp as i64;
+        gregs[libc::REG_RBP as usize] = regs.rbp as i64;
+        gregs[libc::REG_RDI as usize] = regs.rdi as i64;
+        gregs[libc::REG_RSI as usize] = regs.rsi as i64;
+        // The ABI wants the direction flag clear at a call; a string
+        // instruction that was interrupted may have had it set.
+        gregs[libc::REG_EFL as usize] &= !(1 << 10);
+    }
+
+    /// Bit 1 of a page fault's error code.
+    pub fn is_write(context: &libc::ucontext_t) -> Option<bool> {
+        const PAGE_FAULT: usize = 14;
+        (get(context, libc::REG_TRAPNO) == PAGE_FAULT).then(|| get(context, libc::REG_ERR) & 2 != 0)
+    }
+
+    /// The word at the top of the stack, if that is inside `stack`.
+    pub fn return_address(
+        context: &libc::ucontext_t,
+        stack: std::ops::Range<usize>,
+    ) -> Option<usize> {
+        let sp = get(context, libc::REG_RSP);
+        (sp % 8 == 0 && stack.contains(&sp) && stack.contains(&(sp + 7))).then(|| {
+            // SAFETY: an aligned word inside the accessible part of the running
+            // coroutine's stack.
+            unsafe { ptr::with_exposed_provenance::<usize>(sp).read_volatile() }
+        })
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod context {
+    use super::ptr;
+    use corosensei::trap::TrapHandlerRegs;
+
+    /// Program counter and stack pointer.
+    pub fn registers(context: &libc::ucontext_t) -> (usize, usize) {
+        (
+            context.uc_mcontext.pc as usize,
+            context.uc_mcontext.sp as usize,
+        )
+    }
+
+    pub fn set_registers(context: &mut libc::ucontext_t, regs: &TrapHandlerRegs) {
+        let machine = &mut context.uc_mcontext;
+        machine.pc = regs.pc;
+        machine.sp = regs.sp;
+        machine.regs[0] = regs.x0;
+        machine.regs[1] = regs.x1;
+        machine.regs[29] = regs.x29;
+        machine.regs[30] = regs.lr;
+    }
+
+    /// WnR of the exception syndrome, which the kernel adds to the context in a
+    /// record of its own for data aborts.
+    pub fn is_write(context: &libc::ucontext_t) -> Option<bool> {
+        const ESR_MAGIC: u32 = 0x4553_5201;
+        // The records follow `pstate`, aligned to 16 bytes, in 4096 bytes.
+        let after = (&raw const context.uc_mcontext.pstate).wrapping_add(1);
+        let mut record = after.addr().next_multiple_of(16);
+        let end = record + 4096;
+        while record + 16 <= end {
+            // SAFETY: the kernel terminates the records with one of magic 0, and
+            // each states its size; all of them lie inside the 4096 bytes of the
+            // signal frame, which is readable for the whole handler.
+            let (magic, size) = unsafe {
+                let head = ptr::with_exposed_provenance::<u32>(record);
+                (head.read(), head.add(1).read() as usize)
+            };
+            if magic == 0 || size == 0 {
+                return None;
+            }
+            if magic == ESR_MAGIC {
+                // SAFETY: this record holds the syndrome as a u64 after its head.
+                let esr = unsafe { ptr::with_exposed_provenance::<u64>(record + 8).read() };
+                let class = esr >> 26 & 0x3F;
+                // Data abort from a lower or from the same exception level.
+                return matches!(class, 0x24 | 0x25).then_some(esr & (1 << 6) != 0);
+            }
+            record += size;
+        }
+        None
+    }
+
+    /// The link register.
+    pub fn return_address(
+        context: &libc::ucontext_t,
+        _stack: std::ops::Range<usize>,
+    ) -> Option<usize> {
+        Some(context.uc_mcontext.regs[30] as usize)
+    }
+}
+
+use context::{is_write, registers, return_address, set_registers};

@@ -1,0 +1,343 @@
+//! Launches a kernel several times, under different conditions, and compares.
+
+use std::sync::Arc;
+
+use crate::config::{Blocks, LaunchConfig, Options, Poison, Report, ThreadOrder};
+use crate::diagnosis::{Diagnosis, Difference};
+use crate::launch::launch;
+use crate::memory::{DeviceMemory, Record, canary_word};
+
+/// How [`verify`] goes about it.
+///
+/// ```
+/// use cuda_emulator::{Compare, Verify};
+///
+/// let verify = Verify::default().compare("energy", Compare::F32 { absolute: 0.0, relative: 1e-5 });
+/// # let _ = verify;
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Verify {
+    /// Everything but order and poison.
+    pub options: Options,
+    /// The orders to run; results must be the same in all. Default: forward,
+    /// reverse and two random ones.
+    pub orders: Vec<ThreadOrder>,
+    /// What unwritten shared memory holds; results must be the same with all.
+    /// Default: NaN, a large negative and a large positive number, and zero.
+    pub poisons: Vec<Poison>,
+    /// How to compare buffers by their label. Those not named are compared
+    /// exactly.
+    pub comparisons: Vec<(String, Compare)>,
+    /// Addresses ([`Allocation::addr`](crate::Allocation::addr)) of the buffers to
+    /// restore between runs and to compare. `None`: all live ones of the memory,
+    /// which is right if nobody else uses it meanwhile.
+    pub buffers: Option<Vec<u64>>,
+}
+
+impl Default for Verify {
+    fn default() -> Self {
+        Self {
+            options: Options::default(),
+            orders: vec![
+                ThreadOrder::Forward,
+                ThreadOrder::Reverse,
+                ThreadOrder::Random(1),
+                ThreadOrder::Random(2),
+            ],
+            poisons: vec![
+                Poison::Nan,
+                Poison::Negative,
+                Poison::Positive,
+                Poison::Zero,
+            ],
+            comparisons: Vec::new(),
+            buffers: None,
+        }
+    }
+}
+
+impl Verify {
+    /// Compares buffers labelled `label` so.
+    #[must_use]
+    pub fn compare(mut self, label: &str, how: Compare) -> Self {
+        self.comparisons.push((label.to_owned(), how));
+        self
+    }
+}
+
+/// How two runs' contents of a buffer are compared.
+///
+/// Sums of floats by atomics legitimately depend on the order; their buffers need
+/// a tolerance. Elements `a` and `b` are equal if their bits are, or if
+/// |a - b| ≤ absolute + relative · max(|a|, |b|).
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub enum Compare {
+    /// Bit for bit.
+    #[default]
+    Exact,
+    /// As `f32`, with a tolerance.
+    F32 {
+        /// Absolute tolerance.
+        absolute: f32,
+        /// Relative tolerance.
+        relative: f32,
+    },
+    /// As `f64`, with a tolerance.
+    F64 {
+        /// Absolute tolerance.
+        absolute: f64,
+        /// Relative tolerance.
+        relative: f64,
+    },
+    /// Not at all: scratch memory, lists whose order does not matter.
+    Ignore,
+}
+
+/// Launches the kernel once for every order and once for every poison, each time
+/// from the same contents of the buffers, and compares the results.
+///
+/// Finds what a single launch cannot: results that depend on the order of threads
+/// or blocks ([`Diagnosis::OrderDependent`]) and on memory that was never written
+/// ([`Diagnosis::UninitialisedRead`]). Both are found by value: what never
+/// reaches a buffer is not found. Any other diagnosis of any of the runs is
+/// returned as it is.
+///
+/// `thread` is run several times; it should have no effects but on buffers.
+/// Afterwards the buffers hold the results of the first run, so that the effect is
+/// that of one launch.
+///
+/// # Errors
+///
+/// See [`Diagnosis`]. Afterwards the contents of buffers are not defined.
+pub fn verify(
+    config: &LaunchConfig,
+    how: &Verify,
+    memory: &DeviceMemory,
+    thread: &(dyn Fn() + Sync),
+) -> Result<Report, Diagnosis> {
+    let first_order = how.orders.first().copied().unwrap_or_default();
+    let first_poison = how.poisons.first().copied().unwrap_or_default();
+    let trial = Trial {
+        config,
+        how,
+        memory,
+        thread,
+        buffers: buffers(config, how, memory)?,
+    };
+    let before = trial.contents();
+    let run = |order, poison, blocks| {
+        trial.restore(&before);
+        let report = trial.run(order, poison, blocks)?;
+        Ok((report, trial.contents()))
+    };
+    let blocks = how.options.blocks;
+    let (report, first) = run(first_order, first_poison, blocks)?;
+    for &poison in how.poisons.iter().skip(1) {
+        let (_, other) = run(first_order, poison, blocks)?;
+        let Some(difference) = trial.difference(&first, &other) else {
+            continue;
+        };
+        let uninitialised = |difference| Diagnosis::UninitialisedRead {
+            kernel: config.kernel,
+            difference,
+            poisons: [first_poison, poison],
+            order: first_order,
+        };
+        if blocks != Blocks::Parallel {
+            return Err(uninitialised(difference));
+        }
+        // The two runs may also differ in which block was faster. One block at a
+        // time they differ in the poison only.
+        let (_, a) = run(first_order, first_poison, Blocks::OneAtATime)?;
+        let (_, b) = run(first_order, poison, Blocks::OneAtATime)?;
+        return Err(match trial.difference(&a, &b) {
+            Some(difference) => uninitialised(difference),
+            None => Diagnosis::OrderDependent {
+                kernel: config.kernel,
+                difference,
+                orders: [first_order; 2],
+                blocks: true,
+            },
+        });
+    }
+    for &order in how.orders.iter().skip(1) {
+        let (_, other) = run(order, first_poison, blocks)?;
+        if let Some(difference) = trial.difference(&first, &other) {
+            return Err(Diagnosis::OrderDependent {
+                kernel: config.kernel,
+                difference,
+                orders: [first_order, order],
+                blocks: false,
+            });
+        }
+    }
+    trial.restore(&first);
+    memory.set_canaries(canary_word(Poison::default()));
+    Ok(report)
+}
+
+struct Trial<'a> {
+    config: &'a LaunchConfig,
+    how: &'a Verify,
+    memory: &'a DeviceMemory,
+    thread: &'a (dyn Fn() + Sync),
+    buffers: Vec<Arc<Record>>,
+}
+
+/// The buffers that take part.
+fn buffers(
+    config: &LaunchConfig,
+    how: &Verify,
+    memory: &DeviceMemory,
+) -> Result<Vec<Arc<Record>>, Diagnosis> {
+    let Some(addresses) = &how.buffers else {
+        return Ok(memory.live());
+    };
+    addresses
+        .iter()
+        .map(|&address| {
+            memory
+                .find(address as usize)
+                .filter(|record| !record.freed())
+                .ok_or_else(|| Diagnosis::InvalidLaunch {
+                    kernel: config.kernel,
+                    reason: format!("no buffer to compare at {address:#x}"),
+                })
+        })
+        .collect()
+}
+
+impl Trial<'_> {
+    fn run(&self, order: ThreadOrder, poison: Poison, blocks: Blocks) -> Result<Report, Diagnosis> {
+        let mut options = self.how.options.clone();
+        (options.order, options.poison, options.blocks) = (order, poison, blocks);
+        // What a kernel reads just outside a buffer changes along.
+        self.memory.set_canaries(canary_word(poison));
+        launch(self.config, &options, self.memory, self.thread)
+    }
+
+    fn contents(&self) -> Vec<Vec<u8>> {
+        let copy = |record: &Arc<Record>| {
+            record.while_live(|region| {
+                // SAFETY: the region is live as long as this closure runs, and
+                // its bytes are initialised; no launch of ours is running, and
+                // the caller keeps others away from these buffers.
+                unsafe { std::slice::from_raw_parts(region.data(), region.len()) }.to_vec()
+            })
+        };
+        self.buffers
+            .iter()
+            .map(|record| copy(record).unwrap_or_default())
+            .collect()
+    }
+
+    fn restore(&self, contents: &[Vec<u8>]) {
+        for (record, bytes) in self.buffers.iter().zip(contents) {
+            record.while_live(|region| {
+                let len = bytes.len().min(region.len());
+                // SAFETY: the region is live as long as this closure runs, `len`
+                // is within both, and a copy of ours does not overlap it.
+                unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), region.data(), len) };
+            });
+        }
+    }
+
+    fn difference(&self, a: &[Vec<u8>], b: &[Vec<u8>]) -> Option<Difference> {
+        self.buffers
+            .iter()
+            .zip(a.iter().zip(b))
+            .find_map(|(record, (a, b))| {
+                let how = self
+                    .how
+                    .comparisons
+                    .iter()
+                    .rev()
+                    .find(|(label, _)| *label == record.label)
+                    .map_or(Compare::Exact, |&(_, how)| how);
+                first_difference(record, how, a, b)
+            })
+    }
+}
+
+fn first_difference(record: &Record, how: Compare, a: &[u8], b: &[u8]) -> Option<Difference> {
+    if how == Compare::Ignore || a == b {
+        return None;
+    }
+    let size = match how {
+        Compare::Exact | Compare::Ignore => record.element_bytes,
+        Compare::F32 { .. } => 4,
+        Compare::F64 { .. } => 8,
+    };
+    let mut different = a
+        .chunks(size)
+        .zip(b.chunks(size))
+        .enumerate()
+        .filter(|(_, (a, b))| !equal(how, a, b));
+    let (element, (a, b)) = different.next()?;
+    let mut memory = record.name();
+    memory.elements = record.region.len() / size;
+    memory.element_bytes = size;
+    Some(Difference {
+        memory,
+        element,
+        values: [a.to_vec(), b.to_vec()],
+        count: 1 + different.count(),
+    })
+}
+
+fn equal(how: Compare, a: &[u8], b: &[u8]) -> bool {
+    if a == b {
+        return true;
+    }
+    match how {
+        Compare::Exact => false,
+        Compare::Ignore => true,
+        Compare::F32 { absolute, relative } => {
+            let (Ok(a), Ok(b)) = (a.try_into(), b.try_into()) else {
+                return false;
+            };
+            let (a, b) = (f32::from_ne_bytes(a), f32::from_ne_bytes(b));
+            let bound = absolute + relative * a.abs().max(b.abs());
+            // Written so that NaN and infinity are differences.
+            bound.is_finite() && (a - b).abs() <= bound
+        }
+        Compare::F64 { absolute, relative } => {
+            let (Ok(a), Ok(b)) = (a.try_into(), b.try_into()) else {
+                return false;
+            };
+            let (a, b) = (f64::from_ne_bytes(a), f64::from_ne_bytes(b));
+            let bound = absolute + relative * a.abs().max(b.abs());
+            bound.is_finite() && (a - b).abs() <= bound
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tolerances_and_nans() {
+        let f32s = Compare::F32 {
+            absolute: 0.0,
+            relative: 1e-3,
+        };
+        let bytes = |x: f32| x.to_ne_bytes();
+        assert!(equal(f32s, &bytes(1.0), &bytes(1.0009)));
+        assert!(!equal(f32s, &bytes(1.0), &bytes(1.01)));
+        assert!(!equal(f32s, &bytes(f32::NAN), &bytes(1.0)));
+        assert!(equal(f32s, &bytes(f32::NAN), &bytes(f32::NAN)));
+        assert!(!equal(f32s, &bytes(f32::INFINITY), &bytes(1.0)));
+        assert!(equal(f32s, &bytes(0.0), &bytes(-0.0)));
+        assert!(!equal(Compare::Exact, &bytes(0.0), &bytes(-0.0)));
+        assert!(equal(Compare::Ignore, &bytes(0.0), &bytes(1.0)));
+        let f64s = Compare::F64 {
+            absolute: 0.5,
+            relative: 0.0,
+        };
+        assert!(equal(f64s, &1.0_f64.to_ne_bytes(), &1.5_f64.to_ne_bytes()));
+        assert!(!equal(f64s, &1.0_f64.to_ne_bytes(), &1.6_f64.to_ne_bytes()));
+    }
+}
