@@ -5,13 +5,13 @@ use super::{Limits, Properties, cpu};
 use crate::launch::Constants;
 use crate::{Error, LaunchConfig};
 use cuda_emulator::{
-    Addressing, Allocation, Blocks, DeviceMemory, MemoryError, Options, Poison, TextureDescriptor,
-    TextureShape, ThreadOrder,
+    Addressing, Allocation, Blocks, DeviceMemory, LaunchLock, MemoryError, Options, Placement,
+    Poison, TextureDescriptor, TextureShape, ThreadOrder, Verify,
 };
 use cuda_std::host::Kernel;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 /// How an emulated device runs kernels.
@@ -45,6 +45,9 @@ pub struct EmulatorOptions {
     /// several poisons, and the results are compared. A kernel that lacks a
     /// barrier, or reads what nobody wrote, then fails with a diagnosis.
     pub verify: bool,
+    /// Whether buffers end or start at the guard page that makes accesses
+    /// outside them fault at once.
+    pub placement: Placement,
     /// What launches may ask for.
     pub limits: Limits,
 }
@@ -61,6 +64,7 @@ impl Default for EmulatorOptions {
             step_limit: options.step_limit,
             time_limit: options.time_limit,
             verify: false,
+            placement: Placement::End,
             limits: Limits::SM_90,
         }
     }
@@ -88,9 +92,24 @@ pub(crate) struct EmulatorDevice {
     options: Options,
     verify: bool,
     memory: DeviceMemory,
+    gate: Arc<Gate>,
     /// Values this device's constants were set to, by name.
     constants: Mutex<HashMap<&'static str, KeptConstant>>,
     allocations: AtomicU64,
+}
+
+/// Who may touch the device's memory.
+///
+/// A verified launch saves, restores and compares *all* buffers of its device,
+/// so it has the device to itself. Everything else, plain launches and copies by
+/// the host, touches only what it has borrowed, and shares.
+#[derive(Default)]
+struct Gate(RwLock<()>);
+
+impl Gate {
+    fn share(&self) -> RwLockReadGuard<'_, ()> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[derive(Clone)]
@@ -111,7 +130,8 @@ impl EmulatorDevice {
         Self {
             options: own,
             verify: options.verify,
-            memory: DeviceMemory::new(),
+            memory: DeviceMemory::with_placement(options.placement),
+            gate: Arc::default(),
             constants: Mutex::default(),
             allocations: AtomicU64::new(0),
         }
@@ -122,10 +142,15 @@ impl EmulatorDevice {
         let number = self.allocations.fetch_add(1, Ordering::Relaxed);
         let label = format!("#{number}: {}", std::any::type_name::<T>());
         let align = align_of::<T>().max(ALIGNMENT);
-        self.memory
+        let _shared = self.gate.share();
+        let allocation = self
+            .memory
             .alloc_elements(bytes, size_of::<T>(), align, &label)
-            .map(|allocation| EmulatorMemory { allocation })
-            .map_err(of_memory)
+            .map_err(of_memory)?;
+        Ok(EmulatorMemory {
+            allocation: Some(allocation),
+            gate: Arc::clone(&self.gate),
+        })
     }
 
     /// A texture of zeros.
@@ -183,8 +208,12 @@ impl EmulatorDevice {
         let kept = self.keep(constants);
         let run = || {
             if self.verify {
-                cuda_emulator::verify(&config, &self.options, &self.memory, &thread)
+                let mut how = Verify::default();
+                how.options = self.options.clone();
+                let _alone = self.gate.0.write().unwrap_or_else(PoisonError::into_inner);
+                cuda_emulator::verify(&config, &how, &self.memory, &thread)
             } else {
+                let _shared = self.gate.share();
                 cuda_emulator::launch(&config, &self.options, &self.memory, &thread)
             }
         };
@@ -192,7 +221,9 @@ impl EmulatorDevice {
             let _shared = CONSTANTS.read().unwrap_or_else(PoisonError::into_inner);
             run()?;
         } else {
+            // The first keeps away our own launches, the second those of others.
             let _alone = CONSTANTS.write().unwrap_or_else(PoisonError::into_inner);
+            let _lock = LaunchLock::acquire();
             // SAFETY: the lock is held for writing as long as the values are in place.
             let _in_place = unsafe { ConstantsInPlace::new(kept) };
             run()?;
@@ -305,32 +336,60 @@ fn of_memory(error: MemoryError) -> Error {
 
 /// Guarded memory of the emulator.
 pub(super) struct EmulatorMemory {
-    allocation: Allocation,
+    /// Taken by `Drop` only.
+    allocation: Option<Allocation>,
+    gate: Arc<Gate>,
 }
 
 impl EmulatorMemory {
     pub(super) fn address(&self) -> u64 {
-        self.allocation.addr()
+        self.allocation.as_ref().map_or(0, Allocation::addr)
     }
 
     pub(super) fn write(&mut self, source: &[u8]) {
-        self.allocation.copy_from_bytes(0, source);
+        self.write_at(0, source);
     }
 
     pub(super) fn read(&self, target: &mut [u8]) {
-        self.allocation.copy_to_bytes(0, target);
+        self.read_at(0, target);
+    }
+
+    fn write_at(&mut self, offset: usize, source: &[u8]) {
+        let _shared = self.gate.share();
+        if let Some(allocation) = &mut self.allocation {
+            allocation.copy_from_bytes(offset, source);
+        }
+    }
+
+    fn read_at(&self, offset: usize, target: &mut [u8]) {
+        let _shared = self.gate.share();
+        if let Some(allocation) = &self.allocation {
+            allocation.copy_to_bytes(offset, target);
+        }
     }
 
     pub(super) fn copy_from(&mut self, source: &Self) {
-        self.allocation
-            .copy_from(0, &source.allocation, 0, source.allocation.len());
+        let _shared = self.gate.share();
+        if let (Some(own), Some(source)) = (&mut self.allocation, &source.allocation) {
+            own.copy_from(0, source, 0, source.len());
+        }
     }
 
     pub(super) fn fill<T: bytemuck::NoUninit>(&mut self, value: T) {
         let element = bytemuck::bytes_of(&value);
-        for offset in (0..self.allocation.len()).step_by(element.len()) {
-            self.allocation.copy_from_bytes(offset, element);
+        let len = self.allocation.as_ref().map_or(0, Allocation::len);
+        // Some thousand elements at a time; the length is a multiple of one.
+        let repeated = element.repeat((len / element.len()).clamp(1, 4096));
+        for offset in (0..len).step_by(repeated.len()) {
+            self.write_at(offset, &repeated[..repeated.len().min(len - offset)]);
         }
+    }
+}
+
+impl Drop for EmulatorMemory {
+    fn drop(&mut self) {
+        let _shared = self.gate.share();
+        self.allocation = None;
     }
 }
 
@@ -354,9 +413,8 @@ impl EmulatorTexture {
     pub(super) fn upload(&mut self, values: &[f32]) {
         let Layout { width, pitch, .. } = self.layout;
         for (row, values) in values.chunks_exact(width).enumerate() {
-            self.memory
-                .allocation
-                .copy_from_bytes(row * pitch * size_of::<f32>(), bytemuck::cast_slice(values));
+            let offset = row * pitch * size_of::<f32>();
+            self.memory.write_at(offset, bytemuck::cast_slice(values));
         }
     }
 
@@ -364,16 +422,17 @@ impl EmulatorTexture {
     pub(super) fn download(&self, values: &mut [f32]) {
         let Layout { width, pitch, .. } = self.layout;
         for (row, values) in values.chunks_exact_mut(width).enumerate() {
-            self.memory.allocation.copy_to_bytes(
-                row * pitch * size_of::<f32>(),
-                bytemuck::cast_slice_mut(values),
-            );
+            let offset = row * pitch * size_of::<f32>();
+            self.memory
+                .read_at(offset, bytemuck::cast_slice_mut(values));
         }
     }
 }
 
 impl Drop for EmulatorTexture {
     fn drop(&mut self) {
-        self.memory.allocation.memory().unbind_texture(self.handle);
+        if let Some(allocation) = &self.memory.allocation {
+            allocation.memory().unbind_texture(self.handle);
+        }
     }
 }

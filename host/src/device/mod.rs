@@ -17,7 +17,7 @@ mod cuda;
 mod ptx;
 
 pub use buffer::{Buffer, Element};
-pub use cuda_emulator::{Blocks, Diagnosis, Poison, ThreadOrder};
+pub use cuda_emulator::{Blocks, Diagnosis, Placement, Poison, ThreadOrder};
 pub use emulator::EmulatorOptions;
 pub use texture::{AddressMode, Texture2d, TextureLimits};
 

@@ -282,7 +282,7 @@ fn needed_libraries(bytes: &[u8]) -> object::Result<Vec<String>> {
     let strings = sections.strings(endian, bytes, strings)?;
     let mut needed = Vec::new();
     for entry in entries {
-        if entry.tag32(endian) == Some(elf::DT_NEEDED) {
+        if entry.tag(endian) == elf::DT_NEEDED {
             let name = entry.string(endian, strings)?;
             needed.push(String::from_utf8_lossy(name).into_owned());
         }

@@ -1,0 +1,635 @@
+//! How the library uses a CUDA driver, tested with a stand-in for one and
+//! without any, so that it is tested on machines without a GPU.
+//!
+//! The driver is loaded once per process, so each case runs in a child process
+//! with its own `LD_LIBRARY_PATH`.
+
+#![cfg(all(
+    feature = "gpu",
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+
+use cuda_std::host::{In, Kernel, Out, ParamPack, Symbol};
+use halo_gpu::{
+    AddressMode, Constants, Device, DeviceKind, Error, LaunchAxis, LaunchConfig, Texture2d, launch,
+    launch_with_constants,
+};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+const CHILD: &str = "HALO_TEST_CHILD";
+const LOG: &str = "FAKE_CUDA_LOG";
+
+/// A folder that goes with the test.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+enum Driver {
+    /// A file that the dynamic linker finds first and refuses.
+    Broken,
+    /// The stand-in, told to be like this.
+    Fake(&'static str),
+}
+
+/// Runs `body` in a process of its own that finds `driver`. `name` is the
+/// calling test, which the child process runs again.
+fn alone(name: &str, driver: Driver, body: fn()) {
+    if std::env::var(CHILD).is_ok_and(|child| child == name) {
+        return body();
+    }
+    let folder = Folder(std::env::temp_dir().join(format!("halo-{name}-{}", std::process::id())));
+    std::fs::create_dir_all(&folder.0).expect("a temporary folder");
+    let library = folder.0.join("libcuda.so.1");
+    let words = match driver {
+        Driver::Broken => {
+            std::fs::write(&library, b"").expect("an empty file");
+            ""
+        }
+        Driver::Fake(words) => {
+            build_fake_driver(&library);
+            words
+        }
+    };
+    let output = Command::new(std::env::current_exe().expect("the path of this test"))
+        .args(["--exact", name, "--nocapture"])
+        .env(CHILD, name)
+        .env("LD_LIBRARY_PATH", &folder.0)
+        .env("FAKE_CUDA", words)
+        .env(LOG, folder.0.join("log"))
+        .output()
+        .expect("a child process");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{name}:\n{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+fn build_fake_driver(library: &Path) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/fake_driver.rs");
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let status = Command::new(rustc)
+        .args(["--edition=2024", "--crate-type=cdylib", "-Cpanic=abort"])
+        .arg("-o")
+        .arg(library)
+        .arg(source)
+        .status()
+        .expect("rustc");
+    assert!(status.success(), "the fake driver does not compile");
+}
+
+/// What the fake driver noted since the last call.
+fn noted() -> Vec<String> {
+    let path = std::env::var(LOG).expect("set by the parent");
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    std::fs::write(&path, "").expect("the log");
+    text.lines().map(str::to_owned).collect()
+}
+
+/// A kernel that only PTX has: `fake(input: &[f32], output: *mut f32, number: u32)`.
+struct Fake;
+
+// SAFETY: no PTX of the library has it; the fake driver reads these parameters.
+unsafe impl Kernel for Fake {
+    const NAME: &'static str = "fake";
+    type Args<'a> = (In<'a, f32>, Out<'a, f32>, u32);
+
+    fn pack(args: &Self::Args<'_>, pack: &mut ParamPack) {
+        pack.push_address(args.0.addr());
+        pack.push_len(args.0.len());
+        pack.push_address(args.1.addr());
+        pack.push_value(&args.2);
+    }
+
+    unsafe fn run_thread(_: &Self::Args<'_>) {
+        unreachable!("this kernel is for the fake driver")
+    }
+}
+
+/// A constant of four floats; the name is the only thing that differs.
+macro_rules! constant {
+    ($type:ident, $name:literal) => {
+        struct $type;
+
+        // SAFETY: the fake driver has it, in this size or (for a test) another,
+        // which is checked; nothing runs in the emulator here.
+        unsafe impl Symbol for $type {
+            const NAME: &'static str = $name;
+            type Value = [f32; 4];
+
+            fn host_address() -> *mut [f32; 4] {
+                std::ptr::null_mut()
+            }
+        }
+    };
+}
+
+constant!(FakeConstant, "FAKE_CONSTANT");
+constant!(FakeShortConstant, "FAKE_SHORT_CONSTANT");
+constant!(FakeMissingConstant, "FAKE_MISSING_CONSTANT");
+
+const PTX: &str = "//\n.version 8.0\n.target sm_75\n.visible .entry fake(\n";
+
+/// Device 0 with a kernel that the fake driver knows.
+fn device_with_kernel() -> Device {
+    // SAFETY: the PTX has no kernel of this library.
+    unsafe { Device::cuda_with_ptx(0, PTX) }.expect("device 0 of the fake driver")
+}
+
+#[test]
+fn without_a_driver_the_error_says_what_is_missing() {
+    alone(
+        "without_a_driver_the_error_says_what_is_missing",
+        Driver::Broken,
+        || {
+            let error = Device::cuda(0).expect_err("an empty file is no driver");
+            let text = error.to_string();
+            let Error::DriverMissing { searched, reason } = error else {
+                panic!("{error:?}");
+            };
+            assert!(searched.starts_with("libcuda.so.1, "), "{searched}");
+            assert!(reason.contains("libcuda.so.1"), "{reason}");
+            assert!(
+                text.starts_with("no usable CUDA driver: ") && text.contains("install the NVIDIA"),
+                "{text}"
+            );
+            assert!(matches!(
+                Device::cuda_count(),
+                Err(Error::DriverMissing { .. })
+            ));
+            assert_eq!(Device::best().kind(), DeviceKind::Cpu);
+        },
+    );
+}
+
+#[test]
+fn a_driver_without_devices_is_not_a_missing_driver() {
+    alone(
+        "a_driver_without_devices_is_not_a_missing_driver",
+        Driver::Fake("no-device"),
+        || {
+            assert_eq!(Device::cuda_count().expect("there is a driver"), 0);
+            assert!(matches!(Device::cuda(0), Err(Error::NoDevice)));
+        },
+    );
+}
+
+#[test]
+fn devices_are_described_and_numbered() {
+    alone(
+        "devices_are_described_and_numbered",
+        Driver::Fake(""),
+        || {
+            assert_eq!(Device::cuda_count().expect("there is a driver"), 2);
+            let error = Device::cuda(2).expect_err("0 and 1 are all there are");
+            assert_eq!(
+                error.to_string(),
+                "there is no CUDA device 2: ordinals must be below 2 here"
+            );
+            let device = Device::cuda(1).expect("device 1 of the fake driver");
+            assert_eq!(device.kind(), DeviceKind::Cuda);
+            assert_eq!(device.name(), "Fake GPU");
+            let properties = device.properties();
+            assert_eq!(properties.multiprocessors, 7);
+            assert_eq!(properties.total_memory, Some(64 * 1024));
+            // 1 GHz, two transfers each, 1024 bits.
+            assert_eq!(properties.peak_memory_bandwidth, Some(256e9));
+            assert_eq!(properties.ptx_target.as_deref(), Some("sm_90"));
+            assert_eq!(
+                properties
+                    .driver_version
+                    .map(|it| it.to_string())
+                    .as_deref(),
+                Some("12.4")
+            );
+            assert_eq!(device.limits().shared_bytes_opt_in, 227 * 1024);
+            assert_eq!(device.limits().block.z, 64);
+        },
+    );
+}
+
+#[test]
+fn everything_is_given_back_in_order() {
+    alone(
+        "everything_is_given_back_in_order",
+        Driver::Fake(""),
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            let buffer = device.upload(&[1.0_f32; 10]).expect("enough memory");
+            assert_eq!(noted(), ["retain", "upload 40 bytes"]);
+            drop(device);
+            assert_eq!(noted(), [""; 0], "the buffer keeps its device");
+            drop(buffer);
+            assert_eq!(
+                noted(),
+                [
+                    "free in stream order",
+                    "destroy pool, 0 allocations left",
+                    "destroy stream",
+                    "release, 0 contexts on the stack",
+                ]
+            );
+        },
+    );
+}
+
+#[test]
+fn without_pools_freeing_waits() {
+    alone(
+        "without_pools_freeing_waits",
+        Driver::Fake("no-pools"),
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            let buffer = device.alloc_filled(3, 7_u8).expect("enough memory");
+            assert_eq!(buffer.to_vec().expect("a copy"), [7; 3]);
+            drop(buffer);
+            assert_eq!(noted(), ["retain", "set 3 bytes", "free"]);
+        },
+    );
+}
+
+#[test]
+fn buffers_hold_what_was_put_there() {
+    alone("buffers_hold_what_was_put_there", Driver::Fake(""), || {
+        fn round_trip<T: halo_gpu::Element + PartialEq + std::fmt::Debug>(
+            device: &Device,
+            value: T,
+            values: &[T],
+        ) {
+            let mut buffer = device.upload(values).expect("enough memory");
+            assert_eq!(buffer.to_vec().expect("a copy"), values);
+            buffer.fill(value).expect("device memory");
+            assert_eq!(
+                buffer.to_vec().expect("a copy"),
+                vec![value; values.len()],
+                "filled"
+            );
+            let source = device.upload(values).expect("enough memory");
+            buffer.copy_from(&source).expect("the same device");
+            assert_eq!(buffer.to_vec().expect("a copy"), values, "copied");
+            for len in [0, 1, 2, 3, 5, 8, 1000] {
+                let filled = device.alloc_filled(len, value).expect("enough memory");
+                assert_eq!(filled.to_vec().expect("a copy"), vec![value; len]);
+                assert_eq!(filled.len(), len);
+            }
+        }
+
+        let device = Device::cuda(0).expect("device 0 of the fake driver");
+        round_trip(&device, 0x5A_u8, &[1, 2, 3]);
+        round_trip(&device, 0x1234_u16, &[1, 2, 3]);
+        round_trip(&device, 0.0_f32, &[1.0, 2.0, 3.0]);
+        round_trip(&device, 1.5_f32, &[1.0, 2.0, 3.0]);
+        round_trip(&device, 1.5_f64, &[1.0, 2.0, 3.0, 4.0, 5.0]);
+        round_trip(&device, [1.0_f32, 2.0, 3.0], &[[4.0; 3]; 7]);
+        round_trip(&device, u128::MAX - 1, &[1, 2]);
+        assert!(
+            noted().contains(&"set 1000 words".to_owned()),
+            "32-bit values have a function of their own"
+        );
+
+        let empty = device.upload::<f32>(&[]).expect("nothing to allocate");
+        assert!(empty.is_empty());
+        assert_eq!(empty.to_vec().expect("nothing to copy"), [0.0; 0]);
+        assert_ne!(In::from(&empty).addr(), 0);
+    });
+}
+
+#[test]
+fn buffers_of_other_devices_are_refused() {
+    alone(
+        "buffers_of_other_devices_are_refused",
+        Driver::Fake(""),
+        || {
+            let one = Device::cuda(0).expect("device 0 of the fake driver");
+            let other = Device::cuda(0).expect("device 0 of the fake driver");
+            let source = other.upload(&[1.0_f32]).expect("enough memory");
+            let mut target = one.upload(&[2.0_f32]).expect("enough memory");
+            let error = target.copy_from(&source).expect_err("another stream");
+            assert_eq!(
+                error.to_string(),
+                "the buffer to copy from is on another Fake GPU, but the operation runs on Fake GPU"
+            );
+            let host = Device::cpu().upload(&[1.0_f32]).expect("host memory");
+            let error = target.copy_from(&host).expect_err("another kind");
+            assert_eq!(
+                error.to_string(),
+                "the buffer to copy from is on cpu, but the operation runs on Fake GPU"
+            );
+        },
+    );
+}
+
+#[test]
+fn running_out_of_memory_says_how_much_there_is() {
+    alone(
+        "running_out_of_memory_says_how_much_there_is",
+        Driver::Fake("small"),
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            let _some = device.alloc_filled(1024, 0_u8).expect("enough memory");
+            noted();
+            let error = device
+                .alloc_filled(64 * 1024, 0_u8)
+                .expect_err("more than there is");
+            assert_eq!(
+                error.to_string(),
+                "out of memory on Fake GPU: 65536 bytes were requested, 64512 of 65536 are free"
+            );
+            assert_eq!(noted(), ["trim pool"], "after one more attempt");
+            let error = device
+                .alloc_filled(usize::MAX / 2, 0.0_f64)
+                .expect_err("no such size");
+            assert!(matches!(error, Error::IndexOverflow { .. }), "{error}");
+        },
+    );
+}
+
+#[test]
+fn launches_pass_geometry_arguments_and_constants() {
+    alone(
+        "launches_pass_geometry_arguments_and_constants",
+        Driver::Fake(""),
+        || {
+            let device = device_with_kernel();
+            let input = device.upload(&[1.0_f32; 5]).expect("enough memory");
+            let mut output = device.alloc_filled(5, 0.0_f32).expect("enough memory");
+            noted();
+            let config = LaunchConfig::new((2, 3, 4), (32, 5)).with_dynamic_shared_bytes(64);
+            let mut run = |config: &LaunchConfig, constants: Constants<'_>| {
+                let args = (In::from(&input), Out::from(&mut output), 42);
+                // SAFETY: the fake driver's kernel touches nothing.
+                unsafe { launch_with_constants::<Fake>(&device, config, &constants, args) }
+            };
+
+            run(&config, Constants::new()).expect("a launch");
+            let launched = "launch fake grid 2 3 4 block 32 5 1 shared 64 len 5 number 42";
+            assert_eq!(
+                noted(),
+                [
+                    "find fake".to_owned(),
+                    format!("{launched} constant [0.0, 0.0, 0.0, 0.0]"),
+                ]
+            );
+
+            // Uploaded when it is new, kept otherwise.
+            let value = [1.0, 2.0, 3.0, 4.0];
+            let with_value = format!("{launched} constant [1.0, 2.0, 3.0, 4.0]");
+            let constants = || Constants::new().with::<FakeConstant>(&value);
+            run(&config, constants()).expect("a launch");
+            assert_eq!(noted(), ["upload 16 bytes", &with_value]);
+            run(&config, constants()).expect("a launch");
+            assert_eq!(noted(), [with_value.as_str()]);
+            run(&config, Constants::new()).expect("a launch");
+            assert_eq!(noted(), [with_value.as_str()]);
+
+            let error = run(&config, Constants::new().with::<FakeShortConstant>(&value))
+                .expect_err("8 bytes");
+            assert_eq!(
+                error.to_string(),
+                "the loaded PTX has no usable constant FAKE_SHORT_CONSTANT: \
+                 it has 8 bytes there, but the value has 16"
+            );
+            let error = run(
+                &config,
+                Constants::new().with::<FakeMissingConstant>(&value),
+            )
+            .expect_err("no such constant");
+            assert!(matches!(error, Error::SymbolNotFound { .. }), "{error}");
+            assert_eq!(noted(), [""; 0], "nothing was launched");
+
+            // More shared memory than 48 KiB is opted in to, once.
+            let config = config.with_dynamic_shared_bytes(100_000);
+            run(&config, Constants::new()).expect("a launch");
+            run(&config, Constants::new()).expect("a launch");
+            let noted = noted();
+            assert_eq!(noted[0], "opt in to 100000 bytes");
+            assert_eq!(noted.len(), 3, "{noted:?}");
+        },
+    );
+}
+
+#[test]
+fn limits_of_device_and_kernel_are_checked_first() {
+    alone(
+        "limits_of_device_and_kernel_are_checked_first",
+        Driver::Fake(""),
+        || {
+            let device = device_with_kernel();
+            let input = device.upload(&[1.0_f32; 5]).expect("enough memory");
+            let mut output = device.alloc_filled(5, 0.0_f32).expect("enough memory");
+            let mut refused = |config: LaunchConfig| {
+                let args = (In::from(&input), Out::from(&mut output), 42);
+                // SAFETY: the fake driver's kernel touches nothing.
+                let result = unsafe { launch::<Fake>(&device, &config, args) };
+                match result.expect_err("too much") {
+                    Error::LaunchLimit {
+                        kernel: "fake",
+                        axis,
+                        required,
+                        given,
+                    } => (axis, required, given),
+                    error => panic!("{error:?}"),
+                }
+            };
+            assert_eq!(
+                refused(LaunchConfig::new((1, 65_536), 1)),
+                (
+                    LaunchAxis::GridY,
+                    "at least 1 and at most 65535".to_owned(),
+                    65_536
+                )
+            );
+            assert_eq!(
+                refused(LaunchConfig::new(1, 1024)),
+                (
+                    LaunchAxis::ThreadsPerBlock,
+                    "at most 512, for the registers that the kernel needs".to_owned(),
+                    1024
+                )
+            );
+            // Within the device's limit, but not with the kernel's static KiB.
+            assert_eq!(
+                refused(LaunchConfig::new(1, 32).with_dynamic_shared_bytes(227 * 1024)),
+                (
+                    LaunchAxis::SharedBytes,
+                    format!("at most {}", 227 * 1024),
+                    228 * 1024
+                )
+            );
+            assert!(noted().iter().all(|line| !line.starts_with("launch")));
+        },
+    );
+}
+
+#[test]
+fn ptx_that_cannot_be_loaded_is_explained() {
+    alone(
+        "ptx_that_cannot_be_loaded_is_explained",
+        Driver::Fake(""),
+        || {
+            // SAFETY: none of these has a kernel of this library.
+            let load = |ptx: &str| unsafe { Device::cuda_with_ptx(0, ptx) };
+            let error = load("not PTX at all").expect_err("not PTX");
+            assert_eq!(
+                error.to_string(),
+                "the driver refused the PTX; its log says:\n\
+             ptxas application ptx input, line 1; fatal: Missing .version"
+            );
+            let error = load("half a \0 string").expect_err("a zero byte");
+            assert!(matches!(error, Error::InvalidPtx { .. }), "{error}");
+            let error = load(".version 99.0\n.target sm_90\n").expect_err("too new");
+            assert_eq!(
+                error.to_string(),
+                "PTX for sm_90 (PTX ISA 99.0) cannot run on Fake GPU, which has compute capability 9.0 \
+             and a driver for CUDA 12.4; a device of at least sm_90 and a driver that knows PTX \
+             ISA 99.0 are needed"
+            );
+            let loaded = noted();
+            assert_eq!(
+                loaded
+                    .iter()
+                    .filter(|line| line.starts_with("release"))
+                    .count(),
+                3,
+                "each attempt cleans up: {loaded:?}"
+            );
+
+            let device = load(".version 8.0\n.target sm_75\n").expect("PTX without kernels");
+            let input = device.upload(&[1.0_f32]).expect("enough memory");
+            let mut output = device.upload(&[1.0_f32]).expect("enough memory");
+            let args = (In::from(&input), Out::from(&mut output), 0);
+            // SAFETY: there is no such kernel.
+            let error = unsafe { launch::<Fake>(&device, &LaunchConfig::new(1, 1), args) }
+                .expect_err("no such kernel");
+            assert_eq!(
+                error.to_string(),
+                "the loaded PTX has no kernel fake; was it built from other sources?"
+            );
+        },
+    );
+}
+
+#[test]
+fn devices_below_the_lowest_target_are_refused() {
+    alone(
+        "devices_below_the_lowest_target_are_refused",
+        Driver::Fake("sm_70"),
+        || {
+            let error = Device::cuda(0).expect_err("7.0 is below 7.5");
+            let text = error.to_string();
+            assert!(
+                matches!(&error, Error::UnsupportedPtx { ptx_target, .. } if ptx_target == "sm_75"),
+                "{error:?}"
+            );
+            assert!(text.contains("compute capability 7.0"), "{text}");
+        },
+    );
+}
+
+#[test]
+fn codes_that_nobody_knew_keep_their_number() {
+    alone(
+        "codes_that_nobody_knew_keep_their_number",
+        Driver::Fake("fault"),
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            let error = device.synchronize().expect_err("a fault");
+            assert_eq!(
+                error.to_string(),
+                "cuStreamSynchronize failed with CUDA_ERROR_FROM_THE_FUTURE (777): \
+                 something that only newer drivers report"
+            );
+        },
+    );
+}
+
+#[test]
+fn textures_lie_in_aligned_rows() {
+    alone("textures_lie_in_aligned_rows", Driver::Fake(""), || {
+        let device = Device::cuda(0).expect("device 0 of the fake driver");
+        let values: Vec<f32> = (0..51).map(|n| n as f32).collect();
+        let mut texture = Texture2d::from_slice(&device, 17, 3, AddressMode::Border, &values)
+            .expect("enough memory");
+        assert_eq!(texture.pitch(), 24);
+        assert_eq!(texture.handle(), 0x7E);
+        assert_eq!(texture.to_vec().expect("a copy"), values);
+        assert_eq!(Out::from(&mut texture).len(), 3 * 24);
+        drop(texture);
+        let noted = noted();
+        assert!(
+            noted.contains(&"texture 17 x 3 pitch 96 reading [3, 3, 3, 0, 0]".to_owned()),
+            "{noted:?}"
+        );
+        let at = |line| noted.iter().position(|it| it == line);
+        assert!(
+            at("destroy texture 0x7e").expect("destroyed")
+                < at("free in stream order").expect("freed")
+        );
+
+        let error = Texture2d::new(&device, 0, 3, AddressMode::Clamp).expect_err("no width");
+        assert_eq!(
+            error.to_string(),
+            "Texture2d: width is 0, but must be at least 1 and at most 131072 on this device"
+        );
+        let error = Texture2d::new(&device, 1, 65_001, AddressMode::Clamp).expect_err("too high");
+        assert!(
+            matches!(error, Error::InvalidSize { axis: "height", .. }),
+            "{error}"
+        );
+    });
+}
+
+#[test]
+fn time_is_that_between_events() {
+    alone("time_is_that_between_events", Driver::Fake(""), || {
+        let device = Device::cuda(0).expect("device 0 of the fake driver");
+        let time = device.time(|| Ok(())).expect("two events");
+        assert_eq!(time, Duration::from_millis(1));
+        let mut runs = 0;
+        let times = device
+            .time_each(2, 3, || {
+                runs += 1;
+                Ok(())
+            })
+            .expect("four events");
+        assert_eq!(times, [Duration::from_millis(1); 3]);
+        assert_eq!(runs, 5);
+    });
+}
+
+#[test]
+fn a_context_that_was_current_still_is() {
+    alone(
+        "a_context_that_was_current_still_is",
+        Driver::Fake(""),
+        || {
+            use cuda_loader::sys;
+            cuda_loader::load().expect("the fake driver");
+            let mine = sys::CUcontext(std::ptr::without_provenance_mut(0xBEEF));
+            let current = || {
+                let mut current = sys::CUcontext::NULL;
+                // SAFETY: the pointer is good for one handle.
+                let code = unsafe { sys::cuCtxGetCurrent(&raw mut current) };
+                assert_eq!(code, sys::CUresult::SUCCESS);
+                current
+            };
+            // SAFETY: to the fake driver a context is a number.
+            let code = unsafe { sys::cuCtxPushCurrent_v2(mine) };
+            assert_eq!(code, sys::CUresult::SUCCESS);
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            assert_eq!(current(), mine);
+            let buffer = device.upload(&[1.0_f32]).expect("enough memory");
+            assert_eq!(current(), mine);
+            drop((buffer, device));
+            assert_eq!(current(), mine);
+        },
+    );
+}
