@@ -29,6 +29,7 @@
 //! per point, and give the same bits as the CPU port.
 
 use cuda_std::prelude::*;
+use cuda_std::{externally_visible, shared};
 
 pub mod x_pencil;
 pub mod y_pencil;

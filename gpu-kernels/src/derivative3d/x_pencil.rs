@@ -10,6 +10,7 @@
 
 use super::{PENCILS_IN_FLIGHT, PENCILS_LARGE, PENCILS_SMALL, RADIUS, stencil};
 use cuda_std::prelude::*;
+use cuda_std::shared;
 
 /// ∂f/∂x, a tile of 4 pencils, 1 point per thread.
 ///
