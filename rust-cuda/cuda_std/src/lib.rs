@@ -76,17 +76,19 @@ pub mod atomic;
 pub mod cache;
 pub mod cfg;
 pub mod float;
-//mod float_ext;
+mod float_ext;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod host;
-//pub mod intrinsics;
+pub mod intrinsics;
 pub mod io;
 pub mod mem;
 pub mod misc;
 pub mod ptr;
+mod rounding;
 #[cfg(target_arch = "nvptx64")]
 mod runtime;
 pub mod shared;
+mod special;
 #[cfg(target_arch = "nvptx64")]
 mod sys;
 pub mod texture;
@@ -95,7 +97,7 @@ pub mod warp;
 
 pub use cuda_std_macros::{address_space, externally_visible, gpu_only, kernel};
 pub use float::GpuFloat;
-//pub use float_ext::FloatExt;
+pub use float_ext::FloatExt;
 pub use glam;
 pub use half::{self, bf16, f16};
 #[cfg(feature = "vek")]
@@ -104,16 +106,24 @@ pub use half::{self, bf16, f16};
 )]
 pub use vek;
 
+#[cfg(not(target_arch = "nvptx64"))]
+pub use std::{assert_eq, assert_ne, print, println};
+
 /// What most kernels need: `use cuda_std::prelude::*;`.
+///
+/// `assert_eq!` and `assert_ne!` are `core`'s here, which stop the launch and
+/// print nothing: a glob import of other macros under these names would be
+/// ambiguous. Those that print are to be named, `cuda_std::assert_eq!`.
 pub mod prelude {
     pub use crate::f16;
     pub use crate::kernel;
     pub use crate::thread;
-    pub use crate::{assert_eq, assert_ne, print, println};
+    pub use crate::{print, println};
     pub use alloc::borrow::ToOwned;
     pub use alloc::boxed::Box;
     pub use alloc::format;
     pub use alloc::rc::Rc;
     pub use alloc::string::{String, ToString};
     pub use alloc::vec::Vec;
+    pub use core::{assert_eq, assert_ne};
 }

@@ -70,7 +70,11 @@ pub unsafe fn tex1d_fetch(texture: u64, index: i32) -> f32 {
     }
 }
 
-/// The 1-D texture at coordinate `x`, filtered as the texture object says.
+/// The 1-D texture at coordinate `x`, filtered as the texture object says
+/// (`tex.1d`). Textures over linear memory have integer coordinates:
+/// [`tex1d_fetch`].
+///
+/// The emulator's is a 2-D texture of one row.
 ///
 /// # Safety
 ///
@@ -100,11 +104,12 @@ pub unsafe fn tex1d(texture: u64, x: f32) -> f32 {
     }
     #[cfg(not(target_arch = "nvptx64"))]
     {
-        emulator::tex1d(texture, x)
+        emulator::tex2d(texture, x, 0.0)
     }
 }
 
-/// The 2-D texture at column `x`, row `y`, filtered as the texture object says.
+/// The 2-D texture at column `x`, row `y`, filtered as the texture object says
+/// (`tex.2d`).
 ///
 /// # Safety
 ///
