@@ -1,0 +1,34 @@
+//! One sweep, four global loads per point.
+//!
+//! - Threads: one per point, walls included; those on a wall have nothing to do.
+//! - Grid: `(ceil(nx / 16), ceil(ny / 16))`; blocks of `(16, 16)` threads.
+//! - Moves 16 bytes in per interior point, of which the first-level cache
+//!   should supply all but 4, and 4 bytes out; 4 flops.
+
+use super::{BLOCK, element, is_inner, stencil};
+use cuda_std::prelude::*;
+
+/// One sweep, four global loads per point.
+///
+/// `old` and `new`: `nx * ny` elements, x fastest. Writes the interior points
+/// of `new`.
+///
+/// # Safety
+///
+/// - `old` is readable and `new` writable for `nx * ny` elements; they do not
+///   overlap, and nothing else accesses `new` during the launch.
+/// - `nx` and `ny` are at least 3 and at most `i32::MAX`.
+/// - Blocks of `(16, 16)` threads; grid at most `(ceil(nx / 16), ceil(ny / 16))`,
+///   and no less if every point is to be written.
+#[kernel]
+pub unsafe fn heat2d_global(old: *const f32, new: *mut f32, nx: u32, ny: u32) {
+    let i = thread::block_idx_x() * BLOCK + thread::thread_idx_x();
+    let j = thread::block_idx_y() * BLOCK + thread::thread_idx_y();
+
+    if is_inner(i, nx) && is_inner(j, ny) {
+        let at = element(i, j, nx);
+        // SAFETY: an inner point has four neighbours inside the field; threads
+        // own disjoint points.
+        unsafe { *new.add(at) = stencil(old.add(at), nx) };
+    }
+}

@@ -1,0 +1,72 @@
+//! One sweep with a tile without halo: what lies beyond it comes from global
+//! memory.
+//!
+//! - Tile: 16 × 16 in shared memory, 1 KiB; its rows fill 16 banks each, so that
+//!   the two rows of a warp meet in none.
+//! - Threads: one per point, walls included; all of them load, those off the
+//!   walls compute. A thread on the tile's rim reads from global memory the one
+//!   or two neighbours that the tile lacks: 64 loads per block beside the 256
+//!   that fill the tile.
+//! - Grid: `(ceil(nx / 16), ceil(ny / 16))`; blocks of `(16, 16)` threads.
+//! - Moves 5 bytes in per point and 4 out; 4 flops.
+
+use super::{BLOCK, average, element, is_inner};
+use cuda_std::prelude::*;
+use cuda_std::shared_array;
+
+/// One sweep, a 16 × 16 tile without halo.
+///
+/// `old` and `new`: `nx * ny` elements, x fastest. Writes the interior points
+/// of `new`.
+///
+/// # Safety
+///
+/// As [`heat2d_global`](super::global::heat2d_global).
+#[kernel]
+pub unsafe fn heat2d_shared_core(old: *const f32, new: *mut f32, nx: u32, ny: u32) {
+    let tile = shared_array![f32; (BLOCK * BLOCK) as usize];
+    let (tx, ty) = (thread::thread_idx_x(), thread::thread_idx_y());
+    let i = thread::block_idx_x() * BLOCK + tx;
+    let j = thread::block_idx_y() * BLOCK + ty;
+    let at = element(i, j, nx);
+    let cell = element(tx, ty, BLOCK);
+
+    if i < nx && j < ny {
+        // SAFETY: the point is inside the field, the cell inside the tile; each
+        // thread has its own.
+        unsafe { *tile.add(cell) = *old.add(at) };
+    }
+    // Every thread comes here, also those beyond the field.
+    thread::sync_threads();
+
+    if is_inner(i, nx) && is_inner(j, ny) {
+        let pitch = nx as usize;
+        let row = BLOCK as usize;
+        // SAFETY: an inner point has four neighbours inside the field. A
+        // neighbour that is in the tile too was loaded, before the barrier, by
+        // the thread beside this one. Threads own disjoint points of `new`.
+        unsafe {
+            let east = if tx < BLOCK - 1 {
+                *tile.add(cell + 1)
+            } else {
+                *old.add(at + 1)
+            };
+            let west = if tx > 0 {
+                *tile.add(cell - 1)
+            } else {
+                *old.add(at - 1)
+            };
+            let north = if ty < BLOCK - 1 {
+                *tile.add(cell + row)
+            } else {
+                *old.add(at + pitch)
+            };
+            let south = if ty > 0 {
+                *tile.add(cell - row)
+            } else {
+                *old.add(at - pitch)
+            };
+            *new.add(at) = average(east, west, north, south);
+        }
+    }
+}

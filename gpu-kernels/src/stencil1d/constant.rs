@@ -1,0 +1,34 @@
+//! The stencil with its coefficients in constant memory.
+//!
+//! Every lane of a warp reads the same word at the same time, which constant
+//! memory serves in one go; the multiply-adds take it as an operand, without a
+//! load of their own.
+
+use super::{RADIUS, stencil1d};
+use cuda_std::prelude::*;
+use cuda_std::externally_visible;
+
+/// The coefficients: `[m - 1]` belongs to the neighbours `m` elements away.
+///
+/// Set by the host before a launch.
+#[externally_visible]
+#[address_space(constant)]
+pub static mut STENCIL1D_COEFFICIENTS: [f32; RADIUS] = [0.0; RADIUS];
+
+/// The stencil, coefficients in constant memory.
+///
+/// `input` and `output`: `n` elements. Writes `output[4..n - 4]`.
+///
+/// # Safety
+///
+/// - `input` is readable and `output` writable for `n` elements; they do not
+///   overlap, and nothing else accesses `output` during the launch.
+/// - A one-dimensional grid of `ceil(n / block)` one-dimensional blocks of at
+///   least 4 threads, with dynamic shared memory of `block + 8` elements.
+/// - [`STENCIL1D_COEFFICIENTS`] is set.
+#[kernel]
+pub unsafe fn stencil1d_constant(input: *const f32, output: *mut f32, n: usize) {
+    // SAFETY: the host writes the coefficients only between launches; m is 1 to
+    // RADIUS. The rest is forwarded word for word.
+    unsafe { stencil1d(input, output, n, |m| STENCIL1D_COEFFICIENTS[m - 1]) }
+}

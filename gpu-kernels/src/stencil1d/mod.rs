@@ -1,0 +1,103 @@
+//! A nine-point stencil on a line, antisymmetric, with coefficients of your own.
+//!
+//! ```text
+//! out[i] = c1 (in[i+1] - in[i-1]) + c2 (in[i+2] - in[i-2])
+//!        + c3 (in[i+3] - in[i-3]) + c4 (in[i+4] - in[i-4])      4 <= i < n - 4
+//! ```
+//!
+//! The first and the last four elements of `out` are not written. A central
+//! difference for an odd derivative has this form (Fornberg, "Generation of
+//! finite difference formulas on arbitrarily spaced grids", Math. Comp. 51
+//! (1988)); the textbook's coefficients are -1, -2, 2, 1.
+//!
+//! # The teaching kernels
+//!
+//! Both load a tile of `block + 8` elements into shared memory, the first four
+//! threads of the block both halos, and differ in where the coefficients are:
+//!
+//! - [`constant`]: in constant memory, which serves a whole warp at once when all
+//!   of its lanes read the same word, as they do here.
+//! - [`readonly`]: in global memory, loaded through the read-only data cache.
+//!
+//! Both do the same arithmetic in the same order, one multiplication and three
+//! fused multiply-adds per element, and give the same bits as the CPU port.
+//!
+//! Moves 4 bytes in and 4 bytes out per element; 11 flops.
+
+use cuda_std::GpuFloat;
+use cuda_std::prelude::*;
+use cuda_std::shared;
+
+pub mod constant;
+pub mod readonly;
+
+/// How far the stencil reaches to either side, in elements: the width of the halo.
+pub const RADIUS: usize = 4;
+
+/// Threads of a block, unless the caller says otherwise.
+pub const BLOCK_DEFAULT: u32 = 32;
+
+/// The body of both kernels, with `coefficients[m - 1]` for the neighbours `m`
+/// elements away.
+///
+/// - Tile: `blockDim.x + 8` elements of dynamic shared memory; cell c holds the
+///   element `c - 4` of the block's own.
+/// - Threads: one per element. Thread t < 4 also loads cell t of the left halo
+///   and cell t of the right one.
+///
+/// # Safety
+///
+/// - `input` is readable and `output` writable for `n` elements; they do not
+///   overlap, and nothing else accesses `output` during the launch.
+/// - Blocks are one-dimensional and have at least 4 threads; the grid is
+///   one-dimensional, `ceil(n / blockDim.x)` blocks.
+/// - The launch gives `blockDim.x + 8` elements of dynamic shared memory.
+#[inline(always)]
+unsafe fn stencil1d(
+    input: *const f32,
+    output: *mut f32,
+    n: usize,
+    coefficients: impl Fn(usize) -> f32,
+) {
+    let tile = shared::dynamic_shared_mem::<f32>();
+    let block = thread::block_dim_x() as usize;
+    let t = thread::thread_idx_x() as usize;
+    let first_block = thread::block_idx_x() == 0;
+    // 64-bit: a line may have more than 2³² elements.
+    let i = thread::block_idx_x() as usize * block + t;
+
+    // SAFETY: every element loaded is below n by its condition, and not below 0
+    // since i >= block > RADIUS in any block but the first. Cells are below
+    // block + 2 * RADIUS, and no two threads have the same.
+    unsafe {
+        if i < n {
+            *tile.add(RADIUS + t) = *input.add(i);
+        }
+        if t < RADIUS {
+            if !first_block {
+                *tile.add(t) = *input.add(i - RADIUS);
+            }
+            if i + block < n {
+                *tile.add(RADIUS + block + t) = *input.add(i + block);
+            }
+        }
+    }
+    // Every thread comes here, also those beyond the end.
+    thread::sync_threads();
+
+    if i >= RADIUS && i + RADIUS < n {
+        // SAFETY: the eight neighbours are elements of the line, so the
+        // conditions above let them be loaded, before the barrier; they lie
+        // RADIUS cells around this thread's. Threads own disjoint elements of
+        // `output`.
+        unsafe {
+            let center = tile.add(RADIUS + t);
+            let difference = |m: usize| *center.add(m) - *center.sub(m);
+            let mut sum = coefficients(1) * difference(1);
+            for m in 2..=RADIUS {
+                sum = GpuFloat::mul_add(difference(m), coefficients(m), sum);
+            }
+            *output.add(i) = sum;
+        }
+    }
+}

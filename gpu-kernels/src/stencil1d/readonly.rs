@@ -1,0 +1,33 @@
+//! The stencil with its coefficients behind the read-only data cache.
+//!
+//! They are in global memory and loaded with `ld.global.nc`: the loads need no
+//! coherence, since nobody writes the coefficients while the kernel runs. After
+//! the first warps they hit the cache. All lanes of a warp load the same word,
+//! which is one request, but unlike a constant it is a load and takes a register.
+
+use super::stencil1d;
+use cuda_std::cache::load_readonly;
+use cuda_std::prelude::*;
+
+/// The stencil, coefficients through the read-only data cache.
+///
+/// `input` and `output`: `n` elements; `coefficients`: 4, of which `[m - 1]`
+/// belongs to the neighbours `m` elements away. Writes `output[4..n - 4]`.
+///
+/// # Safety
+///
+/// - `input` is readable and `output` writable for `n` elements; `coefficients`
+///   is readable for 4 and nobody writes it during the launch. `output` overlaps
+///   neither, and nothing else accesses it during the launch.
+/// - A one-dimensional grid of `ceil(n / block)` one-dimensional blocks of at
+///   least 4 threads, with dynamic shared memory of `block + 8` elements.
+#[kernel]
+pub unsafe fn stencil1d_readonly(
+    input: *const f32,
+    output: *mut f32,
+    coefficients: *const f32,
+    n: usize,
+) {
+    // SAFETY: m is 1 to RADIUS. The rest is forwarded word for word.
+    unsafe { stencil1d(input, output, n, |m| load_readonly(coefficients.add(m - 1))) }
+}

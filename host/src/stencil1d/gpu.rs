@@ -1,0 +1,71 @@
+//! Launches of the kernels, on a CUDA device or on the emulator.
+
+use super::{RADIUS, Stencil1d, Variant};
+use crate::{Buffer, Constants, Error, LaunchConfig, blocks_for, launch, launch_with_constants};
+use cuda_std::host::Kernel;
+use gpu_kernels::stencil1d::constant::{STENCIL1D_COEFFICIENTS, stencil1d_constant};
+use gpu_kernels::stencil1d::readonly::stencil1d_readonly;
+
+/// Threads of a warp: what the threads of a block are a multiple of.
+pub(super) const WARP: u32 = 32;
+
+/// The most threads of a block on any device.
+pub(super) const MAX_BLOCK: u32 = 1024;
+
+impl Variant {
+    /// The kernel's entry point, as in the PTX.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Constant => stencil1d_constant::NAME,
+            Self::ReadOnly => stencil1d_readonly::NAME,
+        }
+    }
+
+    /// Grid, block and shared memory.
+    fn launch_config(self, stencil: &Stencil1d) -> Result<LaunchConfig, Error> {
+        let block = stencil.block;
+        let tile = block + 2 * RADIUS as u32;
+        Ok(
+            LaunchConfig::new(blocks_for(self.name(), stencil.n, block as usize)?, block)
+                .with_dynamic_shared_bytes(tile * size_of::<f32>() as u32),
+        )
+    }
+}
+
+/// Launches `stencil1d_constant` on the device of the buffers.
+///
+/// The caller has checked the buffers' lengths and devices.
+pub(super) fn launch_constant(
+    stencil: &Stencil1d,
+    input: &Buffer<f32>,
+    output: &mut Buffer<f32>,
+) -> Result<(), Error> {
+    let device = input.device().clone();
+    let config = Variant::Constant.launch_config(stencil)?;
+    let constants = Constants::new().with::<STENCIL1D_COEFFICIENTS>(&stencil.coefficients);
+    let args = stencil1d_constant::args(input, output, stencil.n);
+    // SAFETY: input and output have n elements each, are both on `device` and
+    // are distinct, since output is borrowed mutably. The geometry is the one
+    // the kernel documents, with blocks of at least a warp. The coefficients are
+    // set by this very call.
+    unsafe { launch_with_constants::<stencil1d_constant>(&device, &config, &constants, args) }
+}
+
+/// Launches `stencil1d_readonly` on the device of the buffers.
+///
+/// The caller has checked the buffers' lengths and devices, and `coefficients`,
+/// of which there are `RADIUS`, is on the same device.
+pub(super) fn launch_readonly(
+    stencil: &Stencil1d,
+    coefficients: &Buffer<f32>,
+    input: &Buffer<f32>,
+    output: &mut Buffer<f32>,
+) -> Result<(), Error> {
+    let device = input.device().clone();
+    let config = Variant::ReadOnly.launch_config(stencil)?;
+    let args = stencil1d_readonly::args(input, output, coefficients, stencil.n);
+    // SAFETY: as above; the coefficients are RADIUS elements on `device`, and
+    // are borrowed, so that nothing launched before this call's end writes them.
+    unsafe { launch::<stencil1d_readonly>(&device, &config, args) }
+}

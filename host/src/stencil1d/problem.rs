@@ -1,0 +1,106 @@
+//! Lines for which the result is known: exactly for the textbook's coefficients,
+//! analytically for those of the derivative.
+
+use super::{RADIUS, Stencil1d, TEXTBOOK_COEFFICIENTS};
+use crate::{Error, Errors};
+use std::f64::consts::TAU;
+
+/// The textbook's number of elements.
+pub const N: usize = 1 << 16;
+
+/// Points per period of [`sine`]: a power of two, so that the spacing is exact.
+pub const POINTS_PER_PERIOD: usize = 64;
+
+/// A line of small whole numbers without a pattern that a block could hide:
+/// `in[i] = i² mod 251`.
+///
+/// With whole coefficients every product and sum is exact in `f32`, so there is
+/// one right result whatever the order of the operations.
+#[must_use]
+pub fn whole_numbers(n: usize) -> Vec<f32> {
+    (0..n).map(|i| whole_number(i) as f32).collect()
+}
+
+fn whole_number(i: usize) -> i64 {
+    let i = (i % 251) as i64;
+    i * i % 251
+}
+
+/// The errors of the inner elements of `output`, computed from [`whole_numbers`]
+/// with [`TEXTBOOK_COEFFICIENTS`]; anything but zero is wrong.
+///
+/// NaN if `output` has no inner elements.
+#[must_use]
+pub fn textbook_errors(output: &[f32]) -> Errors {
+    Errors::of(inner(output), |index| {
+        let i = index + RADIUS;
+        (1..=RADIUS)
+            .map(|m| {
+                let difference = whole_number(i + m) - whole_number(i - m);
+                f64::from(TEXTBOOK_COEFFICIENTS[m - 1]) * difference as f64
+            })
+            .sum()
+    })
+}
+
+/// The plan of the derivative of [`sine`].
+///
+/// # Errors
+///
+/// As [`Stencil1d::new`].
+pub fn derivative(n: usize) -> Result<Stencil1d, Error> {
+    Stencil1d::derivative(n, 1.0 / POINTS_PER_PERIOD as f64)
+}
+
+/// A sine wave of period 1 and [`POINTS_PER_PERIOD`] points per period,
+/// evaluated in `f64` and rounded once.
+#[must_use]
+pub fn sine(n: usize) -> Vec<f32> {
+    (0..n).map(|i| phase(i).sin() as f32).collect()
+}
+
+/// The angle at point `i`, within one period.
+fn phase(i: usize) -> f64 {
+    TAU * (i % POINTS_PER_PERIOD) as f64 / POINTS_PER_PERIOD as f64
+}
+
+/// The errors of the inner elements of `output`, computed from [`sine`] with
+/// [`derivative`], against the analytic derivative `2π cos(2πx)`.
+///
+/// NaN if `output` has no inner elements.
+#[must_use]
+pub fn derivative_errors(output: &[f32]) -> Errors {
+    Errors::of(inner(output), |index| TAU * phase(index + RADIUS).cos())
+}
+
+/// Bounds on [`derivative_errors`]: root mean square, maximum.
+///
+/// With spacing h, weights w and half an ulp ε = 2⁻²⁴:
+///
+/// - Truncation: at most `h⁸/630 · (2π)⁹`.
+/// - The line and the weights are rounded, then a difference, a product and up
+///   to four sums: each by at most ε of the sizes of all terms together, which
+///   is at most `S = 2 Σ|w| / h`, since no element exceeds 1. A term sees its two
+///   elements' roundings (together at most ε of it as bounded here) and that of
+///   its weight, and those of the difference, the product and the sums: 8ε S.
+///
+/// That is the worst case of every rounding, so it bounds the root mean square
+/// as well.
+#[must_use]
+pub fn derivative_error_bounds() -> Errors {
+    let h = 1.0 / POINTS_PER_PERIOD as f64;
+    let weights: f64 = crate::derivative3d::WEIGHTS.iter().map(|w| w.abs()).sum();
+    let truncation = h.powi(8) / 630.0 * TAU.powi(9);
+    let rounding = 8.0 * 2.0_f64.powi(-24) * 2.0 * weights / h;
+    Errors {
+        rms: truncation + rounding,
+        max: truncation + rounding,
+    }
+}
+
+/// All but the first and the last [`RADIUS`] elements.
+fn inner(output: &[f32]) -> &[f32] {
+    output
+        .get(RADIUS..output.len().saturating_sub(RADIUS))
+        .unwrap_or_default()
+}

@@ -1,0 +1,718 @@
+//! heat2d: the CPU port and the five textbook kernels on every device.
+
+use halo_gpu::heat2d::{Heat2d, Plate, Variant, problem};
+use halo_gpu::{Buffer, Device, DeviceKind, Error, Field2, LaunchAxis, Shape2};
+use halo_tests::{assert_same_bits, devices, for_each, kernel_devices, ptx, rng, uniform};
+
+/// What sweeps a plate.
+#[derive(Debug, Clone, Copy)]
+enum Implementation {
+    /// `Heat2d::sweep`: the CPU port, or the kernel the library picks.
+    Default,
+    Kernel(Variant),
+}
+
+impl Implementation {
+    /// All there are on `device`.
+    fn all(device: &Device) -> Vec<Self> {
+        let mut all = vec![Self::Default];
+        if device.kind() != DeviceKind::Cpu {
+            all.extend(Variant::ALL.map(Self::Kernel));
+        }
+        all
+    }
+
+    /// One sweep of `old` into a buffer that holds `new`.
+    fn sweep(self, device: &Device, heat: &Heat2d, old: &[f32], new: &[f32]) -> Vec<f32> {
+        let input = device.upload(old).unwrap();
+        let mut output = device.upload(new).unwrap();
+        match self {
+            Self::Default => heat.sweep(&input, &mut output).unwrap(),
+            Self::Kernel(variant) => heat.sweep_with(variant, &input, &mut output).unwrap(),
+        }
+        assert_same_bits(&input.to_vec().unwrap(), old, |index| {
+            format!("{}, which was only to be read,", point(heat.shape(), index))
+        });
+        output.to_vec().unwrap()
+    }
+
+    /// So many sweeps of what is in `current`.
+    fn sweeps(
+        self,
+        heat: &Heat2d,
+        current: &mut Buffer<f32>,
+        scratch: &mut Buffer<f32>,
+        sweeps: usize,
+    ) {
+        match self {
+            Self::Default => heat.sweeps(current, scratch, sweeps).unwrap(),
+            Self::Kernel(variant) => heat.sweeps_with(variant, current, scratch, sweeps).unwrap(),
+        }
+    }
+
+    fn start(self, device: &Device, heat: &Heat2d, initial: &Field2<f32>) -> Plate {
+        match self {
+            Self::Default => heat.start(device, initial).unwrap(),
+            Self::Kernel(variant) => heat.start_with(variant, device, initial).unwrap(),
+        }
+    }
+}
+
+/// Runs `check` for every implementation on each of these devices.
+fn for_each_implementation(
+    what: &str,
+    devices: Vec<Device>,
+    mut check: impl FnMut(&Device, Implementation),
+) {
+    let with_kernels = devices
+        .iter()
+        .filter(|device| device.kind() != DeviceKind::Cpu)
+        .count();
+    assert!(with_kernels > 0, "{what}: no device runs kernels");
+    let cases: Vec<_> = devices
+        .iter()
+        .flat_map(|device| {
+            Implementation::all(device)
+                .into_iter()
+                .map(|implementation| (device.name().to_owned(), device.clone(), implementation))
+        })
+        .collect();
+    assert_eq!(cases.len(), devices.len() + 5 * with_kernels);
+    for_each(what, cases, |(_, device, implementation)| {
+        check(&device, implementation);
+    });
+}
+
+/// All devices, with an emulator that runs each launch once: for many sweeps of
+/// launches that other tests verify.
+fn devices_for_many_sweeps() -> Vec<Device> {
+    devices()
+        .into_iter()
+        .map(|device| match device.kind() {
+            DeviceKind::Emulator => Device::emulator(),
+            DeviceKind::Cpu | DeviceKind::Cuda => device,
+        })
+        .collect()
+}
+
+/// The point (i, j) of an element.
+fn point(shape: Shape2, index: usize) -> String {
+    format!("({}, {})", index % shape.nx, index / shape.nx)
+}
+
+/// Whether a point is on a wall.
+fn on_wall(shape: Shape2, index: usize) -> bool {
+    let (i, j) = (index % shape.nx, index / shape.nx);
+    i == 0 || i == shape.nx - 1 || j == 0 || j == shape.ny - 1
+}
+
+/// A sweep by definition, one point at a time: the walls are those of `new`.
+fn sweep_by_definition(shape: Shape2, old: &[f32], new: &[f32]) -> Vec<f32> {
+    let mut result = new.to_vec();
+    for (index, value) in result.iter_mut().enumerate() {
+        if !on_wall(shape, index) {
+            let (east, west) = (old[index + 1], old[index - 1]);
+            let (north, south) = (old[index + shape.nx], old[index - shape.nx]);
+            *value = ((east + west) + (north + south)) * 0.25;
+        }
+    }
+    result
+}
+
+fn sweeps_by_definition(shape: Shape2, initial: &[f32], sweeps: usize) -> Vec<f32> {
+    let mut plate = initial.to_vec();
+    for _ in 0..sweeps {
+        plate = sweep_by_definition(shape, &plate, &plate);
+    }
+    plate
+}
+
+#[test]
+fn the_variants_are_the_textbooks_five_kernels() {
+    let names = Variant::ALL.map(Variant::name);
+    assert_eq!(
+        names,
+        [
+            "heat2d_global",
+            "heat2d_shared_core",
+            "heat2d_shared_overlap",
+            "heat2d_shared_halo",
+            "heat2d_texture",
+        ]
+    );
+    assert_eq!(Variant::ALL.map(|variant| variant.to_string()), names);
+    assert_eq!(
+        Variant::ALL.map(Variant::tile),
+        [None, Some([16, 16]), Some([16, 16]), Some([18, 18]), None]
+    );
+}
+
+#[test]
+fn every_implementation_gives_the_bits_of_the_definition() {
+    let mut rng = rng();
+    // Around 1, 2 and 3 blocks of 16 points, of 14, and of 16 after the wall,
+    // along one axis, with few along the other.
+    let mut shapes = vec![
+        (17, 301),
+        (301, 17),
+        (101, 103),
+        (3, 523),
+        (523, 3),
+        (64, 64),
+    ];
+    let extents = [
+        3, 4, 5, 14, 15, 16, 17, 18, 19, 29, 30, 31, 32, 33, 34, 35, 44, 45, 47, 48, 49, 50, 51,
+    ];
+    for (nth, extent) in extents.into_iter().enumerate() {
+        let other = [3, 17, 30, 18, 5, 31][nth % 6];
+        shapes.push((extent, other));
+        shapes.push((other, extent));
+        shapes.push((extent, extent));
+    }
+    for_each_implementation("one sweep", devices(), |device, implementation| {
+        for_each("shape", &shapes, |&(nx, ny)| {
+            let shape = Shape2::new(nx, ny);
+            let heat = Heat2d::new(shape).unwrap();
+            let old = uniform(&mut rng, nx * ny);
+            // Nothing a sweep could compute from `old`, and different everywhere.
+            let new: Vec<f32> = (0..nx * ny).map(|index| 100.0 + index as f32).collect();
+            let got = implementation.sweep(device, &heat, &old, &new);
+            let expected = sweep_by_definition(shape, &old, &new);
+            assert_same_bits(&got, &expected, |index| point(shape, index));
+        });
+    });
+}
+
+#[test]
+fn the_result_is_in_the_first_buffer_after_any_number_of_sweeps() {
+    let mut rng = rng();
+    let shape = Shape2::new(19, 33);
+    let heat = Heat2d::new(shape).unwrap();
+    let points = shape.points().unwrap();
+    let initial = uniform(&mut rng, points);
+    let field = Field2::from_vec(shape, initial.clone()).unwrap();
+    for_each_implementation("sweeps", devices(), |device, implementation| {
+        for_each("number of sweeps", 0..=3, |sweeps| {
+            let expected = sweeps_by_definition(shape, &initial, sweeps);
+
+            let mut current = device.upload(&initial).unwrap();
+            let mut scratch = device.alloc_filled(points, f32::NAN).unwrap();
+            implementation.sweeps(&heat, &mut current, &mut scratch, sweeps);
+            assert_same_bits(&current.to_vec().unwrap(), &expected, |index| {
+                point(shape, index)
+            });
+
+            // The same in two parts, on a plate that stays on the device.
+            let mut plate = implementation.start(device, &heat, &field);
+            plate.sweep(sweeps / 2).unwrap();
+            plate.sweep(sweeps - sweeps / 2).unwrap();
+            assert_eq!(plate.sweeps(), sweeps as u64);
+            assert_same_bits(plate.field().unwrap().as_slice(), &expected, |index| {
+                point(shape, index)
+            });
+        });
+        let solved = heat.solve(device, &field, 3).unwrap();
+        let expected = sweeps_by_definition(shape, &initial, 3);
+        assert_same_bits(solved.as_slice(), &expected, |index| point(shape, index));
+    });
+}
+
+#[test]
+fn the_textbook_problem_is_solved() {
+    let heat = Heat2d::new(problem::SHAPE).unwrap();
+    assert_eq!(heat.shape(), Shape2::new(256, 256));
+    assert_eq!(problem::SWEEPS, 100);
+    let initial = problem::hot_left_wall(problem::SHAPE).unwrap();
+    assert_eq!(initial.as_slice().iter().sum::<f32>(), 256.0);
+    let reference = heat
+        .solve(&Device::cpu(), &initial, problem::SWEEPS)
+        .unwrap();
+    for_each_implementation(
+        "textbook problem",
+        devices_for_many_sweeps(),
+        |device, implementation| {
+            let mut plate = implementation.start(device, &heat, &initial);
+            plate.sweep(problem::SWEEPS).unwrap();
+            let plate = plate.field().unwrap();
+            let error = problem::percentage_rms_error(plate.as_slice(), reference.as_slice());
+            assert!(error == 0.0, "{error} %");
+            assert_same_bits(plate.as_slice(), reference.as_slice(), |index| {
+                point(problem::SHAPE, index)
+            });
+            // Heat has gone 100 points, and no further.
+            assert!(plate[(100, 128)] > 0.0 && plate[(101, 128)] == 0.0);
+        },
+    );
+}
+
+/// Sweeps of the CPU port until no bit changes any more.
+fn sweeps_to_the_end(heat: &Heat2d, initial: &Field2<f32>) -> usize {
+    let mut plate = heat.start(&Device::cpu(), initial).unwrap();
+    let mut before = initial.clone();
+    for sweeps in 0..100_000 {
+        plate.sweep(1).unwrap();
+        let after = plate.field().unwrap();
+        if after == before {
+            return sweeps;
+        }
+        before = after;
+    }
+    panic!("still changing after 100000 sweeps");
+}
+
+#[test]
+fn a_plate_swept_to_the_end_is_in_the_steady_state() {
+    let shapes = [(17, 17), (12, 23), (31, 9), (3, 3), (3, 40)].map(|(x, y)| Shape2::new(x, y));
+    for_each_implementation(
+        "steady state",
+        devices_for_many_sweeps(),
+        |device, implementation| {
+            for_each("shape", shapes, |shape| {
+                let heat = Heat2d::new(shape).unwrap();
+                let initial = problem::hot_left_wall(shape).unwrap();
+                let sweeps = sweeps_to_the_end(&heat, &initial);
+                let mut plate = implementation.start(device, &heat, &initial);
+                plate.sweep(sweeps).unwrap();
+                let end = plate.field().unwrap();
+                plate.sweep(1).unwrap();
+                assert_same_bits(plate.field().unwrap().as_slice(), end.as_slice(), |index| {
+                    point(shape, index)
+                });
+
+                let exact = problem::steady_state(shape).unwrap();
+                let bound = problem::steady_state_bound(shape, sweeps);
+                assert!(bound < 2e-5, "{bound} proves little");
+                for (index, (&got, exact)) in
+                    end.as_slice().iter().zip(exact.as_slice()).enumerate()
+                {
+                    let error = (f64::from(got) - exact).abs();
+                    assert!(
+                        error <= bound,
+                        "{}: {got}, not {exact} ± {bound}",
+                        point(shape, index)
+                    );
+                }
+            });
+        },
+    );
+}
+
+#[test]
+fn temperatures_keep_their_order() {
+    // Rounding never exchanges two numbers, so these hold to the last bit: a
+    // plate that starts cold warms from sweep to sweep, it is never warmer away
+    // from the hot wall than near it, and above the middle as below.
+    let shape = Shape2::new(21, 35);
+    let heat = Heat2d::new(shape).unwrap();
+    let initial = problem::hot_left_wall(shape).unwrap();
+    for_each_implementation("order", devices(), |device, implementation| {
+        let mut plate = implementation.start(device, &heat, &initial);
+        let mut before = initial.clone();
+        for sweep in 1..=20 {
+            plate.sweep(1).unwrap();
+            let now = plate.field().unwrap();
+            for j in 1..shape.ny - 1 {
+                for i in 1..shape.nx - 1 {
+                    let at = format!("({i}, {j}) after sweep {sweep}");
+                    assert!(now[(i, j)] >= before[(i, j)], "{at} has cooled");
+                    assert!(now[(i, j)] <= now[(i - 1, j)], "{at} is too warm");
+                    assert_eq!(now[(i, j)], now[(i, shape.ny - 1 - j)], "{at}");
+                    // What touches a point the heat has reached is warm next time.
+                    assert_eq!(now[(i, j)] > 0.0, i <= sweep, "{at}");
+                }
+            }
+            before = now;
+        }
+    });
+}
+
+#[test]
+fn no_point_leaves_the_range_of_its_neighbours() {
+    let mut rng = rng();
+    let shape = Shape2::new(37, 20);
+    let heat = Heat2d::new(shape).unwrap();
+    for_each_implementation("maximum principle", devices(), |device, implementation| {
+        let old = uniform(&mut rng, shape.points().unwrap());
+        let new = implementation.sweep(device, &heat, &old, &old);
+        for index in (0..new.len()).filter(|&index| !on_wall(shape, index)) {
+            let neighbours =
+                [index - shape.nx, index - 1, index + 1, index + shape.nx].map(|at| old[at]);
+            let min = neighbours.into_iter().fold(f32::INFINITY, f32::min);
+            let max = neighbours.into_iter().fold(f32::NEG_INFINITY, f32::max);
+            assert!(
+                (min..=max).contains(&new[index]),
+                "{}: {} is not between {min} and {max}",
+                point(shape, index),
+                new[index]
+            );
+        }
+    });
+}
+
+#[test]
+fn a_linear_temperature_is_steady() {
+    // Whole numbers: every sum is exact, and the mean of the neighbours is the
+    // point itself.
+    let shape = Shape2::new(45, 31);
+    let heat = Heat2d::new(shape).unwrap();
+    let field = Field2::from_fn(shape, |i, j| 3.0 * i as f32 - 7.0 * j as f32 + 5.0).unwrap();
+    for_each_implementation("linear plate", devices(), |device, implementation| {
+        let mut plate = implementation.start(device, &heat, &field);
+        plate.sweep(3).unwrap();
+        assert_same_bits(
+            plate.field().unwrap().as_slice(),
+            field.as_slice(),
+            |index| point(shape, index),
+        );
+    });
+}
+
+#[test]
+fn a_nan_spreads_by_one_point_per_sweep() {
+    let shape = Shape2::new(40, 36);
+    let heat = Heat2d::new(shape).unwrap();
+    for_each_implementation("nan", devices(), |device, implementation| {
+        // Beside the seam of two blocks, of either size.
+        for (x, y) in [(15_usize, 16_usize), (14, 28)] {
+            let mut field = Field2::filled(shape, 1.0_f32).unwrap();
+            field[(x, y)] = f32::NAN;
+            let mut plate = implementation.start(device, &heat, &field);
+            plate.sweep(2).unwrap();
+            let plate = plate.field().unwrap();
+            for j in 0..shape.ny {
+                for i in 0..shape.nx {
+                    // Two steps away, or back again.
+                    let reached = [0, 2].contains(&(i.abs_diff(x) + j.abs_diff(y)));
+                    assert_eq!(plate[(i, j)].is_nan(), reached, "({i}, {j})");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn the_closed_form_satisfies_the_discrete_equations() {
+    for_each(
+        "steady state",
+        [
+            (3, 3),
+            (3, 4),
+            (4, 3),
+            (17, 17),
+            (40, 12),
+            (9, 77),
+            (65, 33),
+        ],
+        |(nx, ny)| {
+            let u = problem::steady_state(Shape2::new(nx, ny)).unwrap();
+            for j in 0..ny {
+                for i in 0..nx {
+                    let expected = if i == 0 {
+                        1.0
+                    } else if i == nx - 1 || j == 0 || j == ny - 1 {
+                        0.0
+                    } else {
+                        (u[(i + 1, j)] + u[(i - 1, j)] + u[(i, j + 1)] + u[(i, j - 1)]) / 4.0
+                    };
+                    let error = (u[(i, j)] - expected).abs();
+                    assert!(error <= 1e-13, "({i}, {j}): off by {error}");
+                }
+            }
+        },
+    );
+}
+
+#[test]
+fn the_discrete_steady_state_approaches_the_continuous_one() {
+    // Beside a corner where walls at 1 and at 0 meet, the continuous temperature
+    // is 2/π times an angle. Its fourth derivative along x at a distance r is at
+    // most (2/π) 3!/r⁴, so that the equation for the distance e of the discrete
+    // from the continuous solution is, to leading order in the spacing h,
+    // Δe = (h²/6)(12/π) sin(4φ)/r⁴, which -h²/(6π) sin(4φ)/r² solves: no more
+    // than h²/(6π r²) from each of the two corners. Twice that allows for the
+    // other walls and for higher orders.
+    for_each("shape", [(33, 33), (65, 49), (40, 81)], |(nx, ny)| {
+        let shape = Shape2::new(nx, ny);
+        let discrete = problem::steady_state(shape).unwrap();
+        let continuous = problem::continuous_steady_state(shape).unwrap();
+        let mut compared = 0;
+        for j in 1..ny - 1 {
+            for i in 1..nx - 1 {
+                let squared = |j: usize| (i * i + j * j) as f64;
+                let (lower, upper) = (squared(j), squared(ny - 1 - j));
+                let bound = 2.0 / (6.0 * std::f64::consts::PI) * (1.0 / lower + 1.0 / upper);
+                let error = (discrete[(i, j)] - continuous[(i, j)]).abs();
+                assert!(error <= bound, "({i}, {j}): off by {error}, not {bound}");
+                compared += 1;
+            }
+        }
+        assert_eq!(compared, (nx - 2) * (ny - 2));
+    });
+
+    // Four plates, each with another wall at 1, add up to a plate at 1.
+    for solution in [problem::steady_state, problem::continuous_steady_state] {
+        let n = 33;
+        let u = solution(Shape2::new(n, n)).unwrap();
+        for j in 1..n - 1 {
+            for i in 1..n - 1 {
+                let (k, l) = (n - 1 - i, n - 1 - j);
+                let sum = u[(i, j)] + u[(k, j)] + u[(j, i)] + u[(l, i)];
+                assert!((sum - 1.0).abs() <= 1e-12, "({i}, {j}): {sum}");
+            }
+        }
+    }
+
+    // Half the spacing, a quarter of the error, away from the corners.
+    let error = |cells: usize| {
+        let shape = Shape2::new(cells + 1, cells + 1);
+        let at = (cells / 4, cells / 8);
+        problem::steady_state(shape).unwrap()[at]
+            - problem::continuous_steady_state(shape).unwrap()[at]
+    };
+    for_each("order of convergence", [16, 32, 64], |cells| {
+        let ratio = error(cells) / error(2 * cells);
+        assert!((3.5..4.5).contains(&ratio), "{ratio}");
+    });
+}
+
+#[test]
+fn percentages_are_of_the_reference_and_nan_never_passes() {
+    use problem::percentage_rms_error as percent;
+    assert_eq!(percent(&[6.0, 8.0], &[3.0, 4.0]), 100.0);
+    assert_eq!(percent(&[0.0, 1.0], &[0.0, 2.0]), 50.0);
+    let nothing: [f32; 0] = [];
+    for_each(
+        "not a number",
+        [
+            percent(&[f32::NAN, 1.0], &[1.0, 1.0]),
+            percent(&[1.0], &[1.0, 1.0]),
+            percent(&nothing, &nothing),
+            percent(&[0.0], &[0.0]),
+        ],
+        |value| assert!(value.is_nan(), "{value}"),
+    );
+}
+
+#[test]
+fn the_work_of_a_sweep_is_counted() {
+    let heat = Heat2d::new(Shape2::new(10, 7)).unwrap();
+    assert_eq!(heat.interior_points(), 40);
+    assert_eq!(heat.bytes(), 4 * 70 + 4 * 40);
+    assert_eq!(heat.flops(), 160);
+}
+
+#[test]
+fn shapes_that_are_no_plate_are_refused_by_name() {
+    fn refusal(nx: usize, ny: usize) -> String {
+        Heat2d::new(Shape2::new(nx, ny)).unwrap_err().to_string()
+    }
+    let too_small = "but must be at least 3 (two walls and a point between them)";
+    let cases = [
+        (refusal(2, 3), format!("heat2d: nx is 2, {too_small}")),
+        (refusal(3, 2), format!("heat2d: ny is 2, {too_small}")),
+        (refusal(0, 0), format!("heat2d: nx is 0, {too_small}")),
+        (refusal(256, 0), format!("heat2d: ny is 0, {too_small}")),
+        (
+            refusal(1 << 31, 3),
+            "heat2d: nx is 2147483648, but at most 2147483647 can be indexed here".to_owned(),
+        ),
+        (
+            refusal(3, usize::MAX),
+            format!(
+                "heat2d: ny is {}, but at most 2147483647 can be indexed here",
+                usize::MAX
+            ),
+        ),
+    ];
+    for_each("refusals", cases, |(got, expected)| {
+        assert_eq!(got, expected)
+    });
+    assert!(Heat2d::new(Shape2::new(3, 3)).is_ok());
+    assert!(Heat2d::new(Shape2::new((1 << 31) - 1, 3)).is_ok());
+}
+
+#[test]
+fn bad_input_is_refused_before_anything_runs() {
+    let shape = Shape2::new(20, 18);
+    let heat = Heat2d::new(shape).unwrap();
+    let points = shape.points().unwrap();
+    for_each_implementation("bad input", devices(), |device, implementation| {
+        let sweep = |old: &Buffer<f32>, new: &mut Buffer<f32>| match implementation {
+            Implementation::Default => heat.sweep(old, new),
+            Implementation::Kernel(variant) => heat.sweep_with(variant, old, new),
+        };
+        let sweeps = |old: &mut Buffer<f32>, new: &mut Buffer<f32>| match implementation {
+            Implementation::Default => heat.sweeps(old, new, 2),
+            Implementation::Kernel(variant) => heat.sweeps_with(variant, old, new, 2),
+        };
+        let is_length = |error: &Error| {
+            matches!(error, Error::LengthMismatch { required, given, .. }
+                if (*required, *given) == (points, points + 1))
+        };
+        let untouched = |buffer: &Buffer<f32>, value: f32| {
+            buffer.to_vec().unwrap().iter().all(|&it| it == value)
+        };
+
+        // Buffers of another length, on either side.
+        let mut fits = device.alloc_filled(points, 1.0_f32).unwrap();
+        let mut long = device.alloc_filled(points + 1, 2.0_f32).unwrap();
+        for error in [
+            sweep(&fits, &mut long).unwrap_err(),
+            sweep(&long, &mut fits).unwrap_err(),
+            sweeps(&mut fits, &mut long).unwrap_err(),
+            sweeps(&mut long, &mut fits).unwrap_err(),
+        ] {
+            assert!(is_length(&error), "{error}");
+        }
+        assert!(untouched(&fits, 1.0) && untouched(&long, 2.0));
+
+        // A buffer of another device.
+        let mut elsewhere = Device::cpu().alloc_filled(points, 3.0_f32).unwrap();
+        for error in [
+            sweep(&fits, &mut elsewhere).unwrap_err(),
+            sweeps(&mut fits, &mut elsewhere).unwrap_err(),
+        ] {
+            assert!(matches!(error, Error::DeviceMismatch { .. }), "{error}");
+        }
+        assert!(untouched(&fits, 1.0) && untouched(&elsewhere, 3.0));
+
+        // A plate of another shape with as many points.
+        let turned = Field2::filled(Shape2::new(18, 20), 1.0_f32).unwrap();
+        let error = match implementation {
+            Implementation::Default => heat.start(device, &turned).unwrap_err(),
+            Implementation::Kernel(variant) => {
+                heat.start_with(variant, device, &turned).unwrap_err()
+            }
+        };
+        assert_eq!(
+            error.to_string(),
+            "heat2d: the initial plate is of 18 × 20 points, but must be of 20 × 18 points"
+        );
+    });
+}
+
+#[test]
+fn the_cpu_launches_no_kernel() {
+    let device = Device::cpu();
+    let shape = Shape2::new(20, 20);
+    let heat = Heat2d::new(shape).unwrap();
+    let field = Field2::filled(shape, 1.0_f32).unwrap();
+    let mut a = device.upload(field.as_slice()).unwrap();
+    let mut b = a.try_clone().unwrap();
+    for_each("kernels on the cpu", Variant::ALL, |variant| {
+        for error in [
+            heat.sweep_with(variant, &a, &mut b).unwrap_err(),
+            heat.sweeps_with(variant, &mut a, &mut b, 0).unwrap_err(),
+            heat.start_with(variant, &device, &field).unwrap_err(),
+        ] {
+            assert!(
+                matches!(error, Error::NotLaunchable { kernel } if kernel == variant.name()),
+                "{error}"
+            );
+        }
+    });
+}
+
+#[test]
+fn more_rows_than_a_grid_or_a_texture_has_are_refused() {
+    // 65536 rows of blocks, one more than a grid has, for each kernel's step;
+    // for a texture one row more than a device binds.
+    let cases = kernel_devices().into_iter().flat_map(|device| {
+        Variant::ALL.map(|variant| (device.name().to_owned(), device.clone(), variant))
+    });
+    for_each("rows", cases, |(_, device, variant)| {
+        let rows = match variant {
+            Variant::Global | Variant::SharedCore => 65_535 * 16 + 1,
+            Variant::SharedOverlap => 65_535 * 14 + 2 + 1,
+            Variant::SharedHalo => 65_535 * 16 + 2 + 1,
+            Variant::Texture => device.limits().texture_2d.height as usize + 1,
+        };
+        let shape = Shape2::new(3, rows);
+        let heat = Heat2d::new(shape).unwrap();
+        let field = Field2::filled(shape, 1.0_f32).unwrap();
+        let error = heat
+            .start_with(variant, &device, &field)
+            .and_then(|mut plate| plate.sweep(1))
+            .unwrap_err();
+        let as_expected = match variant {
+            Variant::Texture => matches!(
+                error,
+                Error::InvalidSize { operation: "Texture2d", axis: "height", given, .. }
+                    if given == rows
+            ),
+            _ => matches!(
+                error,
+                Error::LaunchLimit { kernel, axis: LaunchAxis::GridY, given: 65_536, .. }
+                    if kernel == variant.name()
+            ),
+        };
+        assert!(as_expected, "{error}");
+    });
+}
+
+/// More points than 32 bits can count, in 35 GB.
+#[cfg(feature = "gpu")]
+#[test]
+#[ignore = "needs 35 GB of device memory and 18 GB of the host's"]
+fn more_points_than_32_bits_count_are_swept() {
+    let device = halo_tests::cuda();
+    let shape = Shape2::new(65_537, 65_551);
+    let heat = Heat2d::new(shape).unwrap();
+    let points = shape.points().unwrap();
+    assert!(points > 1 << 32);
+    let old = device.alloc_filled(points, 1.0_f32).unwrap();
+    for_each("variant", Variant::ALL, |variant| {
+        if variant == Variant::Texture {
+            return; // Textures have fewer rows than that; refused, as tested above.
+        }
+        let mut new = device.alloc_filled(points, 0.0_f32).unwrap();
+        heat.sweep_with(variant, &old, &mut new).unwrap();
+        let new = new.to_vec().unwrap();
+        let wrong = (0..points).find(|&at| new[at] != if on_wall(shape, at) { 0.0 } else { 1.0 });
+        assert!(wrong.is_none(), "{}", point(shape, wrong.unwrap()));
+    });
+}
+
+#[test]
+fn ptx_facts() {
+    let kernels = ptx::TARGETS
+        .into_iter()
+        .flat_map(|target| Variant::ALL.map(|variant| (target, variant)));
+    for_each("ptx", kernels, |(target, variant)| {
+        let text = ptx::text(target);
+        let body = ptx::entry(&text, variant.name());
+        let count = |opcode: &str| ptx::count(&body, opcode);
+
+        // Load, barrier, compute: one barrier, reached by every thread.
+        let barriers = usize::from(variant.tile().is_some());
+        assert_eq!(count("bar.sync") + count("barrier.sync"), barriers);
+
+        // The compiler knows every pointer's address space.
+        assert_eq!(count("ld.f32") + count("ld.b32"), 0, "generic loads");
+        assert_eq!(count("st.f32") + count("st.b32"), 0, "generic stores");
+        assert_eq!(count("ld.local") + count("st.local"), 0, "local memory");
+
+        // Loads from global memory, from the tile, fetches, and stores to the tile.
+        let loads = [
+            count("ld.global"),
+            count("ld.shared"),
+            count("tex.2d"),
+            count("st.shared"),
+        ];
+        let expected = match variant {
+            Variant::Global => [4, 0, 0, 0],
+            Variant::SharedCore => [5, 4, 0, 1],
+            Variant::SharedOverlap => [1, 4, 0, 1],
+            Variant::SharedHalo => [2, 4, 0, 2],
+            Variant::Texture => [0, 0, 4, 0],
+        };
+        assert_eq!(loads, expected, "ld.global, ld.shared, tex.2d, st.shared");
+        assert_eq!(count("st.global"), 1, "one store per point");
+
+        // Three additions, one multiplication, nothing fused or approximated.
+        let coordinates = if variant == Variant::Texture { 6 } else { 0 };
+        assert_eq!(count("add.rn.f32") + count("add.f32"), 3 + coordinates);
+        assert_eq!(count("mul.rn.f32") + count("mul.f32"), 1);
+        assert_eq!(count("fma"), 0);
+    });
+}

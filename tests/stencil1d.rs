@@ -1,0 +1,572 @@
+//! stencil1d: the CPU port and the two textbook kernels on every device.
+
+use halo_gpu::stencil1d::{
+    BLOCK_DEFAULT, RADIUS, Stencil1d, TEXTBOOK_COEFFICIENTS, Variant, problem,
+};
+use halo_gpu::{Buffer, Device, DeviceKind, Dim3, EmulatorOptions, Error, LaunchAxis, Limits};
+use halo_tests::{assert_same_bits, devices, for_each, kernel_devices, ptx, rng, uniform};
+
+/// What computes the stencil.
+#[derive(Debug, Clone, Copy)]
+enum Implementation {
+    /// `Stencil1d::apply`: the CPU port, or the kernel the library picks.
+    Default,
+    Kernel(Variant),
+}
+
+impl Implementation {
+    /// All there are on `device`.
+    fn all(device: &Device) -> Vec<Self> {
+        let mut all = vec![Self::Default];
+        if device.kind() != DeviceKind::Cpu {
+            all.extend(Variant::ALL.map(Self::Kernel));
+        }
+        all
+    }
+
+    fn apply(
+        self,
+        stencil: &Stencil1d,
+        input: &Buffer<f32>,
+        output: &mut Buffer<f32>,
+    ) -> Result<(), Error> {
+        match self {
+            Self::Default => stencil.apply(input, output),
+            Self::Kernel(variant) => stencil.apply_with(variant, input, output),
+        }
+    }
+
+    /// Runs it, with an output that held `before`.
+    fn run(self, device: &Device, stencil: &Stencil1d, input: &[f32], before: &[f32]) -> Vec<f32> {
+        let line = device.upload(input).unwrap();
+        let mut output = device.upload(before).unwrap();
+        self.apply(stencil, &line, &mut output).unwrap();
+        assert_same_bits(&line.to_vec().unwrap(), input, |i| {
+            format!("input {i}, which was only to be read,")
+        });
+        output.to_vec().unwrap()
+    }
+}
+
+/// Runs `check` for every implementation on every device.
+fn for_each_implementation(what: &str, mut check: impl FnMut(&Device, Implementation)) {
+    let cases: Vec<_> = devices()
+        .into_iter()
+        .flat_map(|device| {
+            Implementation::all(&device)
+                .into_iter()
+                .map(move |implementation| {
+                    (device.name().to_owned(), device.clone(), implementation)
+                })
+        })
+        .collect();
+    // The CPU port and, on each device with kernels, two of them and the default.
+    assert_eq!(cases.len(), 1 + 3 * kernel_devices().len());
+    for_each(what, cases, |(_, device, implementation)| {
+        check(&device, implementation);
+    });
+}
+
+/// What an output holds before: nothing a stencil could compute, and different
+/// everywhere.
+fn poison(n: usize) -> Vec<f32> {
+    (0..n).map(|i| 1e6 + i as f32).collect()
+}
+
+/// The stencil by definition, in the order of the operations, one element at a
+/// time; the ends are those of `before`.
+fn by_definition(coefficients: [f32; RADIUS], input: &[f32], before: &[f32]) -> Vec<f32> {
+    let n = input.len();
+    let mut output = before.to_vec();
+    for i in 4..n - 4 {
+        let [c1, c2, c3, c4] = coefficients;
+        let mut sum = c1 * (input[i + 1] - input[i - 1]);
+        sum = f32::mul_add(input[i + 2] - input[i - 2], c2, sum);
+        sum = f32::mul_add(input[i + 3] - input[i - 3], c3, sum);
+        sum = f32::mul_add(input[i + 4] - input[i - 4], c4, sum);
+        output[i] = sum;
+    }
+    output
+}
+
+/// Lengths around one, two and three blocks: of which the last is full, ragged,
+/// has fewer threads than a halo, or has nothing to write.
+fn lengths(block: usize) -> Vec<usize> {
+    let mut lengths: Vec<usize> = (9..=16).collect();
+    for blocks in 1..=3 {
+        let end = blocks * block;
+        lengths.extend([0, 1, 3, 4, 5, 7, 8, 9, 13].map(|more| end + more));
+        lengths.extend([1, 2, 4, 5, 8, 11].map(|less| end - less));
+    }
+    lengths
+}
+
+#[test]
+fn the_variants_are_the_textbooks_two_kernels() {
+    let names = Variant::ALL.map(Variant::name);
+    assert_eq!(names, ["stencil1d_constant", "stencil1d_readonly"]);
+    assert_eq!(Variant::ALL.map(|variant| variant.to_string()), names);
+}
+
+#[test]
+fn every_implementation_gives_the_bits_of_the_definition() {
+    let mut rng = rng();
+    for_each_implementation("stencil", |device, implementation| {
+        for_each("block", [32, 64, 96], |block| {
+            for_each("length", lengths(block), |n| {
+                let coefficients = uniform(&mut rng, RADIUS).try_into().unwrap();
+                let stencil = Stencil1d::new(n, coefficients)
+                    .unwrap()
+                    .with_block(block as u32)
+                    .unwrap();
+                let input = uniform(&mut rng, n);
+                let got = implementation.run(device, &stencil, &input, &poison(n));
+                let expected = by_definition(coefficients, &input, &poison(n));
+                assert_same_bits(&got, &expected, |i| format!("element {i}"));
+            });
+        });
+    });
+}
+
+#[test]
+fn any_block_gives_the_same_bits() {
+    let mut rng = rng();
+    // A prime, some blocks long whatever the block.
+    let n = 3001;
+    let input = uniform(&mut rng, n);
+    let expected = by_definition(TEXTBOOK_COEFFICIENTS, &input, &poison(n));
+    for_each_implementation("block", |device, implementation| {
+        for block in (32..=1024).step_by(32) {
+            if device.kind() == DeviceKind::Emulator && ![128, 416, 992, 1024].contains(&block) {
+                continue;
+            }
+            let stencil = Stencil1d::new(n, TEXTBOOK_COEFFICIENTS)
+                .unwrap()
+                .with_block(block)
+                .unwrap();
+            let got = implementation.run(device, &stencil, &input, &poison(n));
+            assert_same_bits(&got, &expected, |i| format!("block {block}, element {i}"));
+        }
+    });
+}
+
+#[test]
+fn the_textbook_problem_is_solved() {
+    assert_eq!((problem::N, BLOCK_DEFAULT), (65_536, 32));
+    assert_eq!(TEXTBOOK_COEFFICIENTS, [-1.0, -2.0, 2.0, 1.0]);
+    let stencil = Stencil1d::new(problem::N, TEXTBOOK_COEFFICIENTS).unwrap();
+    assert_eq!(stencil.block(), BLOCK_DEFAULT);
+    let input = problem::whole_numbers(problem::N);
+    let before = poison(problem::N);
+    for_each_implementation("textbook problem", |device, implementation| {
+        let output = implementation.run(device, &stencil, &input, &before);
+        let errors = problem::textbook_errors(&output);
+        assert!(errors.within(0.0, 0.0), "{errors:?}");
+        assert_same_bits(&output[..4], &before[..4], |i| format!("element {i}"));
+        let end = problem::N - 4;
+        assert_same_bits(&output[end..], &before[end..], |i| {
+            format!("element {}", end + i)
+        });
+    });
+}
+
+#[test]
+fn the_derivative_is_that_of_analysis() {
+    let n = 1000;
+    let stencil = problem::derivative(n).unwrap();
+    let line = problem::sine(n);
+    for_each_implementation("derivative", |device, implementation| {
+        let output = implementation.run(device, &stencil, &line, &vec![f32::NAN; n]);
+        let errors = problem::derivative_errors(&output);
+        let bounds = problem::derivative_error_bounds();
+        assert!(bounds.max < 2e-4, "{bounds:?} proves little");
+        assert!(
+            errors.within(bounds.rms, bounds.max),
+            "{errors:?} exceeds {bounds:?}"
+        );
+        assert!(errors.max > 0.0, "f32 cannot be exact here");
+    });
+}
+
+#[test]
+fn the_derivative_is_exact_up_to_the_eighth_power() {
+    // Differences of 8th order differentiate polynomials of degree 8 exactly.
+    // Over 840 the weights are whole, so times 840 everything is: x⁵ near zero
+    // is still small enough.
+    let n = 2 * 11 + 1;
+    let whole = [672.0, -168.0, 32.0, -3.0];
+    let stencil = Stencil1d::new(n, whole).unwrap();
+    let at = |i: usize| i as f32 - 11.0;
+    for_each_implementation("polynomials", |device, implementation| {
+        for power in 1..=5 {
+            let input: Vec<f32> = (0..n).map(|i| at(i).powi(power)).collect();
+            let output = implementation.run(device, &stencil, &input, &poison(n));
+            for (i, &got) in output.iter().enumerate().take(n - 4).skip(4) {
+                let expected = 840.0 * power as f32 * at(i).powi(power - 1);
+                assert!(
+                    got == expected,
+                    "x^{power} at {}: {got}, not {expected}",
+                    at(i)
+                );
+            }
+        }
+    });
+    // The weights themselves.
+    let derivative = Stencil1d::derivative(9, 1.0).unwrap().coefficients();
+    assert_eq!(
+        derivative,
+        whole.map(|weight| (f64::from(weight) / 840.0) as f32)
+    );
+}
+
+#[test]
+fn an_impulse_gives_back_the_coefficients() {
+    let coefficients = [2.0, 3.0, 5.0, 7.0];
+    let n = 75;
+    let stencil = Stencil1d::new(n, coefficients).unwrap();
+    for_each_implementation("impulse", |device, implementation| {
+        // At the ends, and on either side of the seam of two blocks of 32.
+        for place in [
+            0_usize, 3, 4, 27, 28, 31, 32, 35, 36, 63, 64, 67, 70, 71, 74,
+        ] {
+            let mut input = vec![0.0; n];
+            input[place] = 1.0;
+            let output = implementation.run(device, &stencil, &input, &poison(n));
+            for i in 4..n - 4 {
+                let expected = match (i.abs_diff(place), i < place) {
+                    (m @ 1..=4, true) => coefficients[m - 1],
+                    (m @ 1..=4, false) => -coefficients[m - 1],
+                    _ => 0.0,
+                };
+                assert!(output[i] == expected, "impulse at {place}: element {i}");
+            }
+        }
+    });
+}
+
+#[test]
+fn what_of_returns_is_the_inner_elements() {
+    let mut rng = rng();
+    for_each_implementation("of", |device, _| {
+        for n in [9, 10, 100] {
+            let input = uniform(&mut rng, n);
+            let stencil = Stencil1d::new(n, TEXTBOOK_COEFFICIENTS).unwrap();
+            let expected = by_definition(TEXTBOOK_COEFFICIENTS, &input, &poison(n));
+            let got = stencil.of(device, &input).unwrap();
+            assert_same_bits(&got, &expected[4..n - 4], |i| format!("inner element {i}"));
+        }
+    });
+}
+
+#[test]
+fn two_stencils_do_not_see_each_others_coefficients() {
+    // Constant memory is one array for all: plans that take turns, and threads
+    // that launch at the same time, must each get their own coefficients.
+    let n = 500;
+    let input = problem::whole_numbers(n);
+    let devices = kernel_devices();
+    for_each(
+        "coefficients",
+        devices.iter().map(|device| (device.name(), device)),
+        |(_, device)| {
+            std::thread::scope(|scope| {
+                for thread in 1..=3_u8 {
+                    let input = &input;
+                    scope.spawn(move || {
+                        for variant in Variant::ALL {
+                            for factor in [1.0, 10.0, 100.0] {
+                                let scale = f32::from(thread) * factor;
+                                let coefficients = TEXTBOOK_COEFFICIENTS.map(|c| c * scale);
+                                let stencil = Stencil1d::new(n, coefficients).unwrap();
+                                let got = Implementation::Kernel(variant).run(
+                                    device,
+                                    &stencil,
+                                    input,
+                                    &poison(n),
+                                );
+                                let expected = by_definition(coefficients, input, &poison(n));
+                                assert_same_bits(&got, &expected, |i| format!("element {i}"));
+                            }
+                        }
+                    });
+                }
+            });
+        },
+    );
+}
+
+#[test]
+fn a_prepared_stencil_runs_either_kernel() {
+    let mut rng = rng();
+    let n = 333;
+    let coefficients = uniform(&mut rng, RADIUS).try_into().unwrap();
+    let stencil = Stencil1d::new(n, coefficients).unwrap();
+    let cases = kernel_devices().into_iter().flat_map(|device| {
+        Variant::ALL.map(|variant| (device.name().to_owned(), device.clone(), variant))
+    });
+    for_each("prepared", cases, |(_, device, variant)| {
+        let prepared = stencil.on(&device).unwrap();
+        for _ in 0..2 {
+            let input = uniform(&mut rng, n);
+            let line = device.upload(&input).unwrap();
+            let mut output = device.upload(&poison(n)).unwrap();
+            prepared.apply_with(variant, &line, &mut output).unwrap();
+            let expected = by_definition(coefficients, &input, &poison(n));
+            assert_same_bits(&output.to_vec().unwrap(), &expected, |i| {
+                format!("element {i}")
+            });
+        }
+
+        // Buffers of another device than the coefficients'.
+        let other = Device::emulator();
+        let line = other.alloc_filled(n, 1.0_f32).unwrap();
+        let mut output = other.alloc_filled(n, 2.0_f32).unwrap();
+        let error = prepared
+            .apply_with(variant, &line, &mut output)
+            .unwrap_err();
+        assert!(matches!(error, Error::DeviceMismatch { .. }), "{error}");
+        assert_eq!(output.to_vec().unwrap(), vec![2.0; n]);
+    });
+}
+
+#[test]
+fn the_work_is_counted() {
+    let stencil = Stencil1d::new(100, TEXTBOOK_COEFFICIENTS).unwrap();
+    assert_eq!((stencil.n(), stencil.inner_len()), (100, 92));
+    assert_eq!(stencil.bytes(), 4 * (100 + 92));
+    assert_eq!(stencil.flops(), 11 * 92);
+}
+
+#[test]
+fn lengths_blocks_and_parameters_without_meaning_are_refused() {
+    for_each("length", 0..9, |n| {
+        let error = Stencil1d::new(n, TEXTBOOK_COEFFICIENTS).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("stencil1d: n is {n}, but must be at least 9 (4 neighbours on either side)")
+        );
+    });
+    let stencil = Stencil1d::new(9, TEXTBOOK_COEFFICIENTS).unwrap();
+
+    for_each(
+        "block",
+        [0, 1, 16, 31, 33, 48, 1000, 1025, 1056, u32::MAX],
+        |block| {
+            let error = stencil.with_block(block).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                format!(
+                    "stencil1d: block is {block}, but must be a multiple of 32 between 32 and 1024"
+                )
+            );
+        },
+    );
+    for_each("block", [32, 96, 1024], |block| {
+        assert_eq!(stencil.with_block(block).unwrap().block(), block);
+    });
+
+    for_each(
+        "coefficient",
+        [f32::NAN, f32::INFINITY, f32::NEG_INFINITY],
+        |bad| {
+            for m in 0..RADIUS {
+                let mut coefficients = TEXTBOOK_COEFFICIENTS;
+                coefficients[m] = bad;
+                let error = Stencil1d::new(100, coefficients).unwrap_err();
+                let name = format!("coefficient {}", m + 1);
+                assert!(
+                    matches!(&error, Error::NonFinite { parameter, .. } if *parameter == name),
+                    "{error}"
+                );
+            }
+        },
+    );
+
+    for_each(
+        "spacing",
+        [f64::NAN, f64::INFINITY, f64::NEG_INFINITY],
+        |h| {
+            let error = Stencil1d::derivative(100, h).unwrap_err();
+            assert!(
+                matches!(
+                    error,
+                    Error::NonFinite {
+                        parameter: "the spacing",
+                        ..
+                    }
+                ),
+                "{error}"
+            );
+        },
+    );
+    for_each("spacing", [0.0, -0.0, -1.0, 1e-39, 1e300], |h| {
+        let error = Stencil1d::derivative(100, h).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                Error::InvalidParameter {
+                    parameter: "the spacing",
+                    ..
+                }
+            ),
+            "{error}"
+        );
+    });
+}
+
+#[test]
+fn bad_buffers_are_refused_before_anything_runs() {
+    let n = 100;
+    let stencil = Stencil1d::new(n, TEXTBOOK_COEFFICIENTS).unwrap();
+    for_each_implementation("bad buffers", |device, implementation| {
+        let all = |buffer: &Buffer<f32>, value: f32| {
+            buffer.to_vec().unwrap().iter().all(|&it| it == value)
+        };
+        let mut fits = device.alloc_filled(n, 1.0_f32).unwrap();
+        let mut short = device.alloc_filled(n - 1, 2.0_f32).unwrap();
+        for error in [
+            implementation
+                .apply(&stencil, &fits, &mut short)
+                .unwrap_err(),
+            implementation
+                .apply(&stencil, &short, &mut fits)
+                .unwrap_err(),
+            stencil.of(device, &[1.0; 99]).unwrap_err(),
+        ] {
+            assert!(
+                matches!(
+                    error,
+                    Error::LengthMismatch {
+                        required: 100,
+                        given: 99,
+                        ..
+                    }
+                ),
+                "{error}"
+            );
+        }
+        let mut elsewhere = Device::cpu().alloc_filled(n, 3.0_f32).unwrap();
+        let error = implementation
+            .apply(&stencil, &fits, &mut elsewhere)
+            .unwrap_err();
+        assert!(matches!(error, Error::DeviceMismatch { .. }), "{error}");
+        assert!(all(&fits, 1.0) && all(&short, 2.0) && all(&elsewhere, 3.0));
+    });
+}
+
+#[test]
+fn the_cpu_launches_no_kernel() {
+    let device = Device::cpu();
+    let stencil = Stencil1d::new(50, TEXTBOOK_COEFFICIENTS).unwrap();
+    let input = device.alloc_filled(50, 1.0_f32).unwrap();
+    let mut output = input.try_clone().unwrap();
+    for_each("kernels on the cpu", Variant::ALL, |variant| {
+        for error in [
+            stencil
+                .apply_with(variant, &input, &mut output)
+                .unwrap_err(),
+            stencil
+                .on(&device)
+                .unwrap()
+                .apply_with(variant, &input, &mut output)
+                .unwrap_err(),
+        ] {
+            assert!(
+                matches!(error, Error::NotLaunchable { kernel } if kernel == variant.name()),
+                "{error}"
+            );
+        }
+    });
+}
+
+#[test]
+fn more_blocks_than_a_grid_has_are_refused() {
+    // The limit of real devices, 2³¹ - 1 blocks, needs 256 GiB; one with fewer
+    // shows that the number of blocks is what is checked.
+    let mut limits = Limits::SM_90;
+    limits.grid = Dim3::new(3, 1, 1);
+    let device = Device::emulator_with(EmulatorOptions {
+        limits,
+        ..EmulatorOptions::default()
+    });
+    for_each("variant", Variant::ALL, |variant| {
+        let run = |n: usize, block: u32| {
+            let stencil = Stencil1d::new(n, TEXTBOOK_COEFFICIENTS)
+                .and_then(|stencil| stencil.with_block(block))
+                .unwrap();
+            let input = device.alloc_filled(n, 1.0_f32).unwrap();
+            let mut output = input.try_clone().unwrap();
+            stencil.apply_with(variant, &input, &mut output)
+        };
+        run(96, 32).unwrap();
+        run(97, 64).unwrap();
+        let error = run(97, 32).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                Error::LaunchLimit { kernel, axis: LaunchAxis::GridX, given: 4, .. }
+                    if kernel == variant.name()
+            ),
+            "{error}"
+        );
+    });
+}
+
+/// More elements than 32 bits can count, in 35 GB.
+#[cfg(feature = "gpu")]
+#[test]
+#[ignore = "needs 35 GB of device memory and 18 GB of the host's"]
+fn more_elements_than_32_bits_count_are_computed() {
+    let device = halo_tests::cuda();
+    let n = (1 << 32) + 77;
+    let stencil = Stencil1d::new(n, TEXTBOOK_COEFFICIENTS).unwrap();
+    let input = device.alloc_filled(n, 1.0_f32).unwrap();
+    let prepared = stencil.on(&device).unwrap();
+    for_each("variant", Variant::ALL, |variant| {
+        let mut output = device.alloc_filled(n, 5.0_f32).unwrap();
+        prepared.apply_with(variant, &input, &mut output).unwrap();
+        let output = output.to_vec().unwrap();
+        let wrong = (0..n).find(|&i| output[i] != if i < 4 || i >= n - 4 { 5.0 } else { 0.0 });
+        assert_eq!(wrong, None);
+    });
+}
+
+#[test]
+fn ptx_facts() {
+    let kernels = ptx::TARGETS
+        .into_iter()
+        .flat_map(|target| Variant::ALL.map(|variant| (target, variant)));
+    for_each("ptx", kernels, |(target, variant)| {
+        let text = ptx::text(target);
+        let body = ptx::entry(&text, variant.name());
+        let count = |opcode: &str| ptx::count(&body, opcode);
+
+        // Load, barrier, compute: one barrier, reached by every thread.
+        assert_eq!(count("bar.sync") + count("barrier.sync"), 1, "barriers");
+        // The compiler knows every pointer's address space.
+        assert_eq!(count("ld.f32") + count("ld.b32"), 0, "generic loads");
+        assert_eq!(count("st.f32") + count("st.b32"), 0, "generic stores");
+        assert_eq!(count("ld.local") + count("st.local"), 0, "local memory");
+        // The element and two halo cells go into the tile, eight come out.
+        let readonly = count("ld.global.nc");
+        assert_eq!(count("ld.global") - readonly, 3);
+        assert_eq!(count("st.shared"), 3);
+        assert_eq!(count("ld.shared"), 8);
+        assert_eq!(count("st.global"), 1);
+        // Where the coefficients are is what the two kernels differ in.
+        match variant {
+            Variant::Constant => {
+                assert!(count("ld.const") >= 1);
+                assert_eq!(readonly, 0);
+            }
+            Variant::ReadOnly => {
+                assert_eq!(count("ld.const"), 0);
+                assert_eq!(readonly, 4);
+            }
+        }
+        // 4 differences, 1 product, 3 fused multiply-adds.
+        assert_eq!(count("sub.rn.f32") + count("sub.f32"), 4);
+        assert_eq!(count("mul.rn.f32") + count("mul.f32"), 1);
+        assert_eq!(count("fma.rn.f32"), 3);
+    });
+}
