@@ -4,13 +4,14 @@
 //! is concerned it carries the kernel's name, the axis or parameter, the
 //! requirement and the value that was given.
 
+use crate::{ComputeCapability, DriverVersion};
 use cuda_emulator::Diagnosis;
 
 /// What an operation of this library can fail with.
 ///
 /// The enum is `#[non_exhaustive]`: match the variants you can act on and
 /// treat the rest as failure. Validation errors (`InvalidSize`, `NonFinite`,
-/// `InvalidParameter`, `EmptyInput`, `IndexOverflow`, `LengthMismatch`,
+/// `InvalidParameter`, `InvalidElement`, `EmptyInput`, `IndexOverflow`, `LengthMismatch`,
 /// `DeviceMismatch`, `LaunchLimit`) are reported before anything runs on a
 /// device, so no buffer has changed.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +50,21 @@ pub enum Error {
         parameter: &'static str,
         /// The value that was given, as text.
         given: String,
+        /// What it has to be, as words that follow "must be".
+        required: String,
+    },
+
+    /// An element of the input has a value for which the operation has no meaning.
+    #[error("{operation}: {what} {index} is {given}, but must be {required}")]
+    InvalidElement {
+        /// The operation that refused.
+        operation: &'static str,
+        /// What the elements are, as words that come before the index: `the mass of body`.
+        what: &'static str,
+        /// The index of the first element that was refused.
+        index: usize,
+        /// The value that it has.
+        given: f64,
         /// What it has to be, as words that follow "must be".
         required: String,
     },
@@ -203,10 +219,10 @@ pub enum Error {
         ptx_version: String,
         /// The device's name.
         device: String,
-        /// The device's compute capability, e.g. `7.0`.
-        compute_capability: String,
-        /// The CUDA version that the driver supports, e.g. `12.4`.
-        driver_version: String,
+        /// The device's compute capability, e.g. 7.0.
+        compute_capability: ComputeCapability,
+        /// The CUDA version that the driver supports, e.g. 12.4.
+        driver_version: DriverVersion,
     },
 
     /// The driver's compiler refused the PTX.

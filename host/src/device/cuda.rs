@@ -54,18 +54,22 @@ pub(super) fn open(ordinal: usize, source: ptx::Source) -> Result<Device, Error>
         major: attribute(device, device_attribute::COMPUTE_CAPABILITY_MAJOR)?,
         minor: attribute(device, device_attribute::COMPUTE_CAPABILITY_MINOR)?,
     };
-    let mut properties = properties(device, capability)?;
+    let generation = Generation {
+        capability,
+        driver: driver_version()?,
+    };
+    let mut properties = properties(device, generation)?;
     let limits = limits(device)?;
     let (ptx, given) = match source {
         ptx::Source::Given(text) => (text, true),
         ptx::Source::Embedded => match ptx::embedded_for(capability) {
             Ok(text) => (text.to_owned(), false),
-            Err(lowest) => return Err(unsupported_ptx(lowest, &properties)),
+            Err(lowest) => return Err(generation.unsupported(lowest, &properties.name)),
         },
     };
     properties.ptx_target = Some(ptx::header(&ptx).target);
 
-    let core = Core::new(device, properties.clone(), limits, ptx)?;
+    let core = Core::new(device, properties.name.clone(), generation, limits, ptx)?;
     let cuda = CudaDevice {
         core: Arc::new(core),
     };
@@ -154,10 +158,7 @@ fn optional_attribute(device: cust::device::Device, number: c_int) -> Option<u32
     attribute(device, number).ok().filter(|value| *value != 0)
 }
 
-fn properties(
-    device: cust::device::Device,
-    capability: ComputeCapability,
-) -> Result<Properties, Error> {
+fn properties(device: cust::device::Device, generation: Generation) -> Result<Properties, Error> {
     let name = device
         .name()
         .map_err(|error| of_cust("cuDeviceGetName", error))?;
@@ -178,8 +179,8 @@ fn properties(
         peak_memory_bandwidth: clock_khz
             .zip(bus_bits)
             .map(|(clock, bits)| 2.0 * f64::from(clock) * 1e3 * f64::from(bits) / 8.0),
-        compute_capability: Some(capability),
-        driver_version: Some(driver_version()?),
+        compute_capability: Some(generation.capability),
+        driver_version: Some(generation.driver),
         ptx_target: None,
     })
 }
@@ -217,15 +218,23 @@ fn limits(device: cust::device::Device) -> Result<Limits, Error> {
     })
 }
 
-fn unsupported_ptx(ptx: &str, properties: &Properties) -> Error {
-    let header = ptx::header(ptx);
-    let or_unknown = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
-    Error::UnsupportedPtx {
-        ptx_target: header.target,
-        ptx_version: header.version,
-        device: properties.name.clone(),
-        compute_capability: or_unknown(properties.compute_capability.map(|it| it.to_string())),
-        driver_version: or_unknown(properties.driver_version.map(|it| it.to_string())),
+/// What decides which PTX a device takes.
+#[derive(Clone, Copy)]
+struct Generation {
+    capability: ComputeCapability,
+    driver: DriverVersion,
+}
+
+impl Generation {
+    fn unsupported(self, ptx: &str, device: &str) -> Error {
+        let header = ptx::header(ptx);
+        Error::UnsupportedPtx {
+            ptx_target: header.target,
+            ptx_version: header.version,
+            device: device.to_owned(),
+            compute_capability: self.capability,
+            driver_version: self.driver,
+        }
     }
 }
 
@@ -236,7 +245,8 @@ pub(crate) struct CudaDevice {
 
 /// What buffers, textures and events of a device keep alive.
 struct Core {
-    properties: Properties,
+    name: String,
+    generation: Generation,
     limits: Limits,
     ptx: String,
     loaded: Mutex<Loaded>,
@@ -296,7 +306,8 @@ impl Drop for Current {
 impl Core {
     fn new(
         device: cust::device::Device,
-        properties: Properties,
+        name: String,
+        generation: Generation,
         limits: Limits,
         ptx: String,
     ) -> Result<Self, Error> {
@@ -310,7 +321,8 @@ impl Core {
         checked("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(before) })?;
 
         let mut core = Self {
-            properties,
+            name,
+            generation,
             limits,
             ptx,
             loaded: Mutex::default(),
@@ -383,7 +395,7 @@ impl Core {
         // failure leaves zeros, and the error that is reported is the greater one.
         let _ = unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) };
         Error::OutOfMemory {
-            device: self.properties.name.clone(),
+            device: self.name.clone(),
             requested: requested as u64,
             free: free as u64,
             total: total as u64,
@@ -607,12 +619,12 @@ fn load_module(core: &Core) -> Result<sys::CUmodule, Error> {
         CUresult::SUCCESS => Ok(module),
         CUresult::OUT_OF_MEMORY => Err(core.out_of_memory(core.ptx.len())),
         CUresult::UNSUPPORTED_PTX_VERSION | CUresult::NO_BINARY_FOR_GPU => {
-            Err(unsupported_ptx(&core.ptx, &core.properties))
+            Err(core.generation.unsupported(&core.ptx, &core.name))
         }
         CUresult::INVALID_PTX | CUresult::INVALID_IMAGE | CUresult::INVALID_SOURCE => {
             // Drivers call PTX for a newer device invalid, too.
-            if ptx::header(&core.ptx).needs > core.properties.compute_capability {
-                return Err(unsupported_ptx(&core.ptx, &core.properties));
+            if ptx::header(&core.ptx).needs > Some(core.generation.capability) {
+                return Err(core.generation.unsupported(&core.ptx, &core.name));
             }
             let end = log.iter().position(|byte| *byte == 0).unwrap_or(LOG_BYTES);
             let text = String::from_utf8_lossy(&log[..end]).trim_end().to_owned();

@@ -206,29 +206,29 @@ impl EmulatorDevice {
         };
 
         let kept = self.keep(constants);
-        let run = || {
+        let run = || -> Result<(), Error> {
             if self.verify {
                 let mut how = Verify::default();
                 how.options = self.options.clone();
                 let _alone = self.gate.0.write().unwrap_or_else(PoisonError::into_inner);
-                cuda_emulator::verify(&config, &how, &self.memory, &thread)
+                cuda_emulator::verify(&config, &how, &self.memory, &thread)?;
             } else {
                 let _shared = self.gate.share();
-                cuda_emulator::launch(&config, &self.options, &self.memory, &thread)
+                cuda_emulator::launch(&config, &self.options, &self.memory, &thread)?;
             }
+            Ok(())
         };
         if kept.is_empty() {
             let _shared = CONSTANTS.read().unwrap_or_else(PoisonError::into_inner);
-            run()?;
+            run()
         } else {
             // The first keeps away our own launches, the second those of others.
             let _alone = CONSTANTS.write().unwrap_or_else(PoisonError::into_inner);
             let _lock = LaunchLock::acquire();
             // SAFETY: the lock is held for writing as long as the values are in place.
             let _in_place = unsafe { ConstantsInPlace::new(kept) };
-            run()?;
+            run()
         }
-        Ok(())
     }
 
     /// Notes new values and returns all that this device's constants have.
