@@ -29,7 +29,7 @@
 //! per point, and give the same bits as the CPU port.
 
 use cuda_std::prelude::*;
-use cuda_std::{externally_visible, shared};
+use cuda_std::{GpuFloat, externally_visible, shared};
 
 pub mod x_pencil;
 pub mod y_pencil;
@@ -78,9 +78,9 @@ unsafe fn stencil<const AXIS: usize>(center: *const f32, stride: usize) -> f32 {
     let weight = |m: usize| unsafe { DERIVATIVE3D_WEIGHTS[RADIUS * AXIS + m - 1] };
 
     let mut sum = weight(1) * difference(1);
-    sum = difference(2).mul_add(weight(2), sum);
-    sum = difference(3).mul_add(weight(3), sum);
-    difference(4).mul_add(weight(4), sum)
+    sum = GpuFloat::mul_add(difference(2), weight(2), sum);
+    sum = GpuFloat::mul_add(difference(3), weight(3), sum);
+    GpuFloat::mul_add(difference(4), weight(4), sum)
 }
 
 /// One tile of pencils whose points lie `axis_stride` elements apart and which
