@@ -16,3 +16,8 @@
 #![no_std]
 
 pub mod derivative3d;
+pub mod heat2d;
+pub mod loops;
+pub mod nbody;
+pub mod reduction;
+pub mod stencil1d;

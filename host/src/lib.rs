@@ -31,8 +31,10 @@ pub mod derivative3d;
 pub mod device;
 pub mod error;
 pub mod field;
+pub mod heat2d;
 pub mod launch;
 pub mod reduction;
+pub mod stencil1d;
 
 pub use accuracy::Errors;
 pub use device::{
@@ -41,4 +43,7 @@ pub use device::{
 };
 pub use error::{Error, LaunchAxis};
 pub use field::{Field2, Field3, Shape2, Shape3};
-pub use launch::{Constants, Dim3, LaunchConfig, blocks_for, launch, launch_with_constants};
+pub use launch::{
+    Constants, Dim3, LaunchConfig, blocks_for, blocks_per_multiprocessor, launch,
+    launch_with_constants,
+};

@@ -54,6 +54,11 @@ pub(super) trait Prepared {
     fn check(&mut self) -> Result<Check, Error>;
     /// Launches once, without waiting for the end.
     fn launch(&mut self) -> Result<(), halo_gpu::Error>;
+    /// Puts back what a launch destroys of its input, without waiting for the
+    /// end; returns whether launches destroy anything. Never timed.
+    fn restore(&mut self) -> Result<bool, halo_gpu::Error> {
+        Ok(false)
+    }
 }
 
 /// Runs the families that the flags name, prints the table, writes the JSON.
@@ -192,7 +197,7 @@ fn run_row(
     let within_bounds = check.passes();
     let timed = within_bounds && device.kind() != DeviceKind::Emulator;
     let time = if timed {
-        Times::of(&time(device, flags, || prepared.launch())?)
+        Times::of(&time_row(device, flags, prepared.as_mut())?)
     } else {
         None
     };
@@ -205,6 +210,29 @@ fn run_row(
         rates: time.as_ref().map(|time| Rates::of(&work, time, copy)),
         time,
     })
+}
+
+/// How long each of the timed launches of a row took, after the warm-up.
+fn time_row(
+    device: &Device,
+    flags: &Bench,
+    row: &mut dyn Prepared,
+) -> Result<Vec<Duration>, Error> {
+    if !row.restore()? {
+        return time(device, flags, || row.launch());
+    }
+    // Each launch between marks of its own, since something stands between two
+    // launches. A GPU is still busy with that when the launch reaches it, so no
+    // overhead of the launch counts.
+    let mut timings = Vec::new();
+    for launch in 0..flags.warmup + flags.launches {
+        row.restore()?;
+        let took = device.time(|| row.launch())?;
+        if launch >= flags.warmup {
+            timings.push(took);
+        }
+    }
+    Ok(timings)
 }
 
 /// How long each of the timed launches took, after the warm-up.

@@ -41,6 +41,7 @@ macro_rules! families {
 
 families! {
     derivative3d,
+    reduction,
 }
 
 /// Runs the benchmark: in this process where it was built in, else by building

@@ -1,0 +1,59 @@
+//! The sum in static shared memory.
+//!
+//! - A block of `block` threads sums `block` elements; grid `ceil(n / block)`.
+//! - Tile: a static array for the largest block, 4 KiB, of which a smaller block
+//!   uses the front.
+//! - Global memory is read once, coalesced: 4 bytes per element. The steps stay
+//!   inside the multiprocessor.
+
+use super::{Addable, MAX_BLOCK, add_up};
+use cuda_std::prelude::*;
+use cuda_std::shared_array;
+
+/// Sums `n` elements of `values`, one per thread.
+///
+/// `partials`: one element per block.
+///
+/// # Safety
+///
+/// - `values` is readable for `n` elements, `partials` writable for one element
+///   per block; they do not overlap, and nothing else accesses `partials` during
+///   the launch.
+/// - Blocks of one dimension, of 32, 64, … or 1024 threads; `ceil(n / block)` of
+///   them, along x; `n >= 1`.
+#[kernel]
+pub unsafe fn reduction_shared_i32(values: *const i32, n: usize, partials: *mut i32) {
+    let tile = shared_array![i32; MAX_BLOCK as usize];
+    // SAFETY: forwarded; the tile is this block's and holds the largest block.
+    unsafe { sum(tile, values, n, partials) }
+}
+
+/// Sums `n` elements of `values`, one per thread.
+///
+/// `partials`: one element per block.
+///
+/// # Safety
+///
+/// As [`reduction_shared_i32`].
+#[kernel]
+pub unsafe fn reduction_shared_f32(values: *const f32, n: usize, partials: *mut f32) {
+    let tile = shared_array![f32; MAX_BLOCK as usize];
+    // SAFETY: forwarded; the tile is this block's and holds the largest block.
+    unsafe { sum(tile, values, n, partials) }
+}
+
+/// # Safety
+///
+/// As the entry points; `tile` is shared memory for one element per thread.
+#[inline(always)]
+unsafe fn sum<T: Addable>(tile: *mut T, values: *const T, n: usize, partials: *mut T) {
+    let thread = thread::thread_idx_x() as usize;
+    let i = thread::block_idx_x() as usize * thread::block_dim_x() as usize + thread;
+    // SAFETY: reads below n only; each thread writes its own element of the
+    // tile, and all have when they get past the barrier.
+    unsafe {
+        *tile.add(thread) = if i < n { *values.add(i) } else { T::ZERO };
+        thread::sync_threads();
+        add_up(tile, |_| true, partials);
+    }
+}

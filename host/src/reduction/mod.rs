@@ -1,0 +1,388 @@
+//! Parallel sum of an array, `i32` or `f32`.
+//!
+//! [`sum`] adds up a buffer on its device, [`sum_of`] a slice. On a CUDA device
+//! and on the emulator it is a kernel of the textbook's ladder, each of which can
+//! also be asked for by name ([`sum_with`], [`Variant`]); on the CPU it is a
+//! port. A kernel leaves one partial sum per block, which the host adds
+//! ([`Reduction::finish`]); [`Reduction`] gives access to the two halves.
+//!
+//! ```
+//! use halo_gpu::reduction::{self, Variant};
+//! use halo_gpu::Device;
+//!
+//! # fn main() -> Result<(), halo_gpu::Error> {
+//! let values: Vec<i32> = (1..=1000).collect();
+//! assert_eq!(reduction::sum_of(&Device::cpu(), &values)?, 500_500);
+//!
+//! let device = Device::emulator(); // or Device::cuda(0)?, or Device::best()
+//! let buffer = device.upload(&values)?;
+//! assert_eq!(reduction::sum(&buffer)?, 500_500);
+//! assert_eq!(reduction::sum_with(Variant::Shared, 64, &buffer)?, 500_500);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What a sum is
+//!
+//! - **No elements**: an error, [`Error::EmptyInput`], here and in every other
+//!   operation of this module.
+//! - **`i32`** wraps around on overflow (two's complement). The sum is the same
+//!   on every device, with every kernel and every block.
+//! - **`f32`**: kernels add in f32, in an order that depends on the number of
+//!   elements and the block alone, so that a kernel gives the same bits on the
+//!   emulator and on every GPU. Their partial sums, and on the CPU all elements,
+//!   are added in f64 in the order of the array, and the total is rounded once.
+//!   How far two sums can be apart says [`Reduction::error_bound`].
+//! - **NaN** anywhere makes the sum NaN. An infinity makes it that infinity,
+//!   infinities of both signs make it NaN. A kernel's partial sum beyond the range
+//!   of f32 is infinite, also where the total would be in range again; the port
+//!   rounds only the total.
+
+mod cpu;
+mod gpu;
+
+use crate::{Buffer, Device, DeviceKind, Element, Error};
+use cpu::Port;
+use gpu::{Kernels, ReadOnly};
+pub use gpu_kernels::reduction::{MAX_BLOCK, MIN_BLOCK};
+use gpu_kernels::reduction::{UNROLL, additions};
+use std::fmt;
+
+/// Threads per block of the textbook's examples.
+pub const DEFAULT_BLOCK: u32 = 128;
+
+const OPERATION: &str = "reduction";
+
+/// What can be summed: `i32`, wrapping around on overflow, and `f32`.
+pub trait Summand: Element + Kernels + Port {}
+
+impl Summand for i32 {}
+impl Summand for f32 {}
+
+/// One of the textbook kernels. Each exists for `i32` and for `f32`.
+///
+/// | kernel | where a block adds | elements per block |
+/// |---|---|---|
+/// | `reduction_global` | in the input itself | `block` |
+/// | `reduction_shared` | in static shared memory | `block` |
+/// | `reduction_shared_unroll4` | the same; before, each thread adds 4 elements that lie `block` apart | `4 * block` |
+/// | `reduction_shared_unroll4_dynamic` | the same in dynamic shared memory | `4 * block` |
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Variant {
+    /// `reduction_global`. The kernel destroys its input; the library gives it a
+    /// copy, except in [`Reduction::partials_in_place`].
+    Global,
+    /// `reduction_shared`.
+    Shared,
+    /// `reduction_shared_unroll4`.
+    SharedUnroll4,
+    /// `reduction_shared_unroll4_dynamic`.
+    SharedUnroll4Dynamic,
+}
+
+impl Variant {
+    /// The four steps of the ladder, in order.
+    pub const ALL: [Self; 4] = [
+        Self::Global,
+        Self::Shared,
+        Self::SharedUnroll4,
+        Self::SharedUnroll4Dynamic,
+    ];
+
+    /// The kernel's name without the type.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Global => "reduction_global",
+            Self::Shared => "reduction_shared",
+            Self::SharedUnroll4 => "reduction_shared_unroll4",
+            Self::SharedUnroll4Dynamic => "reduction_shared_unroll4_dynamic",
+        }
+    }
+
+    /// The kernel's entry point for elements of `T`, as in the PTX: the name with
+    /// `_i32` or `_f32`.
+    #[must_use]
+    pub fn kernel<T: Summand>(self) -> &'static str {
+        T::kernel(self)
+    }
+
+    /// Elements that one thread adds before its block does: 1 or 4.
+    #[must_use]
+    pub const fn elements_per_thread(self) -> u32 {
+        match self {
+            Self::Global | Self::Shared => 1,
+            Self::SharedUnroll4 | Self::SharedUnroll4Dynamic => UNROLL,
+        }
+    }
+
+    /// The kernel without the one that destroys its input.
+    const fn read_only(self) -> Option<ReadOnly> {
+        match self {
+            Self::Global => None,
+            Self::Shared => Some(ReadOnly::Shared),
+            Self::SharedUnroll4 => Some(ReadOnly::SharedUnroll4),
+            Self::SharedUnroll4Dynamic => Some(ReadOnly::SharedUnroll4Dynamic),
+        }
+    }
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The sum of a buffer, computed on its device.
+///
+/// On a CUDA device and on the emulator by [`Reduction::default`].
+///
+/// # Errors
+///
+/// [`Error::EmptyInput`]; [`Error::OutOfMemory`] for the partial sums; and what a
+/// launch can fail with.
+pub fn sum<T: Summand>(values: &Buffer<T>) -> Result<T, Error> {
+    if values.device().kind() != DeviceKind::Cpu {
+        return Reduction::default().sum(values);
+    }
+    require_some(OPERATION, values.len())?;
+    let Some(values) = values.as_host_slice() else {
+        unreachable!("buffers of the CPU device are host memory");
+    };
+    Ok(T::sum(values))
+}
+
+/// The sum of a slice, computed on `device`.
+///
+/// On the CPU the slice is read where it is; other devices get a copy.
+///
+/// # Errors
+///
+/// As [`sum`], and [`Error::OutOfMemory`] for the copy.
+pub fn sum_of<T: Summand>(device: &Device, values: &[T]) -> Result<T, Error> {
+    require_some(OPERATION, values.len())?;
+    if device.kind() == DeviceKind::Cpu {
+        return Ok(T::sum(values));
+    }
+    sum(&device.upload(values)?)
+}
+
+/// The sum of a buffer by the given kernel, with blocks of `block` threads.
+///
+/// # Errors
+///
+/// As [`Reduction::new`] and [`Reduction::sum`].
+pub fn sum_with<T: Summand>(variant: Variant, block: u32, values: &Buffer<T>) -> Result<T, Error> {
+    Reduction::new(variant, block)?.sum(values)
+}
+
+/// The bytes that the sum of `n` elements of `T` has to move: each read once.
+/// Effective bandwidths are this over the time.
+#[must_use]
+pub const fn bytes<T: Summand>(n: usize) -> u64 {
+    size_of::<T>() as u64 * n as u64
+}
+
+/// The additions in the sum of `n` elements.
+#[must_use]
+pub const fn flops(n: usize) -> u64 {
+    (n as u64).saturating_sub(1)
+}
+
+/// A kernel and its block: how a sum is computed where it is computed by a kernel.
+///
+/// ```
+/// use halo_gpu::Device;
+/// use halo_gpu::reduction::{Reduction, Variant};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let device = Device::emulator();
+/// let reduction = Reduction::new(Variant::SharedUnroll4, 32)?; // 128 elements per block
+/// let values = device.upload(&[0.25_f32; 300])?;
+/// let mut partials = device.alloc_filled(reduction.partials_len(values.len())?, 0.0)?;
+/// reduction.partials(&values, &mut partials)?;
+/// assert_eq!(partials.to_vec()?, [32.0, 32.0, 11.0]);
+/// assert_eq!(Reduction::finish(&partials.to_vec()?), 75.0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Reduction {
+    variant: Variant,
+    block: u32,
+}
+
+/// `reduction_shared_unroll4` with blocks of 128 threads.
+impl Default for Reduction {
+    fn default() -> Self {
+        Self {
+            variant: Variant::SharedUnroll4,
+            block: DEFAULT_BLOCK,
+        }
+    }
+}
+
+impl Reduction {
+    /// By the given kernel, with blocks of `block` threads.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidSize`] unless `block` is 32, 64, 128, 256, 512 or 1024.
+    pub fn new(variant: Variant, block: u32) -> Result<Self, Error> {
+        if !block.is_power_of_two() || !(MIN_BLOCK..=MAX_BLOCK).contains(&block) {
+            return Err(Error::InvalidSize {
+                operation: variant.name(),
+                axis: "block",
+                given: block as usize,
+                required: format!("a power of two from {MIN_BLOCK} to {MAX_BLOCK}"),
+            });
+        }
+        Ok(Self { variant, block })
+    }
+
+    /// The kernel.
+    #[must_use]
+    pub const fn variant(&self) -> Variant {
+        self.variant
+    }
+
+    /// Threads per block.
+    #[must_use]
+    pub const fn block(&self) -> u32 {
+        self.block
+    }
+
+    /// Elements that one block sums: `block` or `4 * block`.
+    #[must_use]
+    pub const fn elements_per_block(&self) -> usize {
+        self.block as usize * self.variant.elements_per_thread() as usize
+    }
+
+    /// How many partial sums `n` elements give: one for each block, also for a
+    /// last one that is not full.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::EmptyInput`] if `n` is 0.
+    pub fn partials_len(&self, n: usize) -> Result<usize, Error> {
+        require_some(self.variant.name(), n)?;
+        Ok(n.div_ceil(self.elements_per_block()))
+    }
+
+    /// The most that an `f32` sum can differ from the exact one, where
+    /// `magnitudes` is the sum of the absolute values of the `n` elements.
+    ///
+    /// An element passes through at most `log2(block)` additions in f32, three
+    /// more where a thread adds four elements; then through less than `n`
+    /// additions in f64, and the rounding of the total. Each makes a relative
+    /// error of at most u = 2⁻²⁴ in f32 and v = 2⁻⁵³ in f64, so that with
+    /// s = (additions in f32 + 1) u + (n - 1) v the sum is off by at most
+    /// s / (1 - s) · `magnitudes` (Higham, "Accuracy and Stability of Numerical
+    /// Algorithms", lemma 3.1). Underflow adds nothing: a sum of floats that is
+    /// subnormal is exact.
+    ///
+    /// It holds while no partial sum leaves the range of f32, and for the port on
+    /// the CPU as well, which adds in f64 from the start.
+    #[must_use]
+    pub fn error_bound(&self, n: usize, magnitudes: f64) -> f64 {
+        let u = f64::from(f32::EPSILON) / 2.0;
+        let v = f64::EPSILON / 2.0;
+        let in_f32 = additions(self.block, self.variant.elements_per_thread()) + 1;
+        let in_f64 = n.saturating_sub(1);
+        let s = f64::from(in_f32) * u + in_f64 as f64 * v;
+        s / (1.0 - s) * magnitudes
+    }
+
+    /// The sum of a buffer, by this kernel.
+    ///
+    /// `values` stays as it was: `reduction_global` gets a copy.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::EmptyInput`]; [`Error::NotLaunchable`] if the buffer is on the CPU
+    /// device, which runs no kernels; [`Error::OutOfMemory`] for the partial sums
+    /// and the copy; [`Error::LaunchLimit`] for more blocks than the device's
+    /// grids have, or more threads per block; and what else a launch can fail with.
+    pub fn sum<T: Summand>(&self, values: &Buffer<T>) -> Result<T, Error> {
+        let len = self.partials_len(values.len())?;
+        // Before anything is allocated.
+        self.launch_config::<T>(values.device(), values.len())?;
+        let mut partials = values.device().alloc_filled(len, T::zeroed())?;
+        self.partials(values, &mut partials)?;
+        Ok(Self::finish(&partials.to_vec()?))
+    }
+
+    /// The partial sums of a buffer, one for each block, into `partials`.
+    ///
+    /// Partial sum b is that of the elements from `b * elements_per_block` on.
+    /// `values` stays as it was: `reduction_global` gets a copy, made on the
+    /// device.
+    ///
+    /// # Errors
+    ///
+    /// As [`sum`](Self::sum); [`Error::LengthMismatch`] unless `partials` has
+    /// [`partials_len`](Self::partials_len) elements; [`Error::DeviceMismatch`]
+    /// if it is on another device.
+    pub fn partials<T: Summand>(
+        &self,
+        values: &Buffer<T>,
+        partials: &mut Buffer<T>,
+    ) -> Result<(), Error> {
+        let config = self.check(values, partials)?;
+        match self.variant.read_only() {
+            Some(variant) => T::launch(variant, &config, values, partials),
+            None => T::launch_in_place(&config, &mut values.try_clone()?, partials),
+        }
+    }
+
+    /// [`partials`](Self::partials), but `reduction_global` works in `values`
+    /// itself and leaves it **destroyed**: the first element of each block's part
+    /// is then the part's sum, the others are what the steps left there. The other
+    /// kernels leave `values` as it was.
+    ///
+    /// # Errors
+    ///
+    /// As [`partials`](Self::partials).
+    pub fn partials_in_place<T: Summand>(
+        &self,
+        values: &mut Buffer<T>,
+        partials: &mut Buffer<T>,
+    ) -> Result<(), Error> {
+        let config = self.check(values, partials)?;
+        match self.variant.read_only() {
+            Some(variant) => T::launch(variant, &config, values, partials),
+            None => T::launch_in_place(&config, values, partials),
+        }
+    }
+
+    /// The sum of partial sums, on the host and in their order: `i32` wrapping
+    /// around, `f32` added in f64 and rounded once.
+    #[must_use]
+    pub fn finish<T: Summand>(partials: &[T]) -> T {
+        T::finish(partials)
+    }
+
+    fn check<T: Summand>(
+        &self,
+        values: &Buffer<T>,
+        partials: &Buffer<T>,
+    ) -> Result<crate::LaunchConfig, Error> {
+        let required = self.partials_len(values.len())?;
+        if partials.len() != required {
+            return Err(Error::LengthMismatch {
+                what: format!("{}: partials", T::kernel(self.variant)),
+                required,
+                given: partials.len(),
+            });
+        }
+        values.device().require("reduction: partials", partials)?;
+        self.launch_config::<T>(values.device(), values.len())
+    }
+}
+
+fn require_some(operation: &'static str, n: usize) -> Result<(), Error> {
+    if n == 0 {
+        return Err(Error::EmptyInput { operation });
+    }
+    Ok(())
+}

@@ -1,0 +1,815 @@
+//! reduction: the CPU port and the four textbook kernels, for both types, on
+//! every device.
+
+use halo_gpu::reduction::{
+    self, DEFAULT_BLOCK, MAX_BLOCK, MIN_BLOCK, Reduction, Summand, Variant, sum, sum_of, sum_with,
+};
+use halo_gpu::{Device, DeviceKind, EmulatorOptions, Error, LaunchAxis};
+use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, ptx, rng, uniform};
+use rand::rngs::StdRng;
+use rand::{Rng, RngExt};
+
+/// Every block that a kernel takes.
+const BLOCKS: [u32; 6] = [32, 64, 128, 256, 512, 1024];
+
+/// Every kernel, by variant and type.
+const KERNELS: [(Variant, &str, &str); 4] = [
+    (
+        Variant::Global,
+        "reduction_global_i32",
+        "reduction_global_f32",
+    ),
+    (
+        Variant::Shared,
+        "reduction_shared_i32",
+        "reduction_shared_f32",
+    ),
+    (
+        Variant::SharedUnroll4,
+        "reduction_shared_unroll4_i32",
+        "reduction_shared_unroll4_f32",
+    ),
+    (
+        Variant::SharedUnroll4Dynamic,
+        "reduction_shared_unroll4_dynamic_i32",
+        "reduction_shared_unroll4_dynamic_f32",
+    ),
+];
+
+/// Elements that a block sums.
+fn span(variant: Variant, block: u32) -> usize {
+    let per_thread = match variant {
+        Variant::Global | Variant::Shared => 1,
+        Variant::SharedUnroll4 | Variant::SharedUnroll4Dynamic => 4,
+    };
+    block as usize * per_thread
+}
+
+/// A type under test.
+trait Sample: Summand + Bits {
+    /// What an output holds before anything is written to it.
+    const POISON: Self;
+
+    /// Values of any kind that suits a sum.
+    fn random(rng: &mut impl Rng, len: usize) -> Vec<Self>;
+
+    /// The partial sum of one block's part by definition.
+    fn part(part: &[Self], block: u32) -> Self;
+
+    /// The sum of all partial sums by definition.
+    fn total(partials: &[Self]) -> Self;
+}
+
+impl Sample for i32 {
+    const POISON: Self = 0x5a5a_5a5a;
+
+    fn random(rng: &mut impl Rng, len: usize) -> Vec<Self> {
+        // The whole range, its ends more often than chance would have them.
+        (0..len)
+            .map(|_| match rng.random_range(0..16) {
+                0 => Self::MIN,
+                1 => Self::MAX,
+                _ => rng.random(),
+            })
+            .collect()
+    }
+
+    fn part(part: &[Self], _: u32) -> Self {
+        let sum: i64 = part.iter().copied().map(i64::from).sum();
+        sum as Self
+    }
+
+    fn total(partials: &[Self]) -> Self {
+        Self::part(partials, 1)
+    }
+}
+
+impl Sample for f32 {
+    const POISON: Self = Self::NAN;
+
+    fn random(rng: &mut impl Rng, len: usize) -> Vec<Self> {
+        uniform(rng, len)
+    }
+
+    /// In the order that the kernels promise: each thread its elements, `block`
+    /// apart; then the upper half of the threads to the lower, until one is left.
+    fn part(part: &[Self], block: u32) -> Self {
+        let mut sums: Vec<Self> = (0..block as usize)
+            .map(|thread| {
+                part.iter()
+                    .skip(thread)
+                    .step_by(block as usize)
+                    .fold(0.0, |sum, &value| sum + value)
+            })
+            .collect();
+        while sums.len() > 1 {
+            let upper = sums.split_off(sums.len() / 2);
+            for (sum, value) in sums.iter_mut().zip(upper) {
+                *sum += value;
+            }
+        }
+        sums[0]
+    }
+
+    fn total(partials: &[Self]) -> Self {
+        let mut sum = 0.0_f64;
+        for &partial in partials {
+            sum += f64::from(partial);
+        }
+        sum as Self
+    }
+}
+
+/// What computes a sum.
+#[derive(Debug, Clone, Copy)]
+enum Implementation {
+    /// `sum`: the CPU port, or the kernel the library picks.
+    Default,
+    /// `sum_with`.
+    Kernel(Variant, u32),
+}
+
+impl Implementation {
+    /// All there are on `device`.
+    fn all(device: &Device) -> Vec<Self> {
+        let mut all = vec![Self::Default];
+        if device.kind() != DeviceKind::Cpu {
+            for variant in Variant::ALL {
+                all.extend(BLOCKS.map(|block| Self::Kernel(variant, block)));
+            }
+        }
+        all
+    }
+
+    fn run<T: Sample>(self, device: &Device, values: &[T]) -> T {
+        let input = device.upload(values).unwrap();
+        let result = match self {
+            Self::Default => sum(&input).unwrap(),
+            Self::Kernel(variant, block) => sum_with(variant, block, &input).unwrap(),
+        };
+        // Also by the kernel that works in its input.
+        assert_same_bits(&input.to_vec().unwrap(), values, |i| {
+            format!("input {i}, which was written")
+        });
+        result
+    }
+
+    /// The bound on the error of an f32 sum.
+    fn bound(self, values: &[f32]) -> f64 {
+        let reduction = match self {
+            Self::Default => Reduction::default(),
+            Self::Kernel(variant, block) => Reduction::new(variant, block).unwrap(),
+        };
+        let magnitudes = values.iter().map(|value| f64::from(value.abs())).sum();
+        reduction.error_bound(values.len(), magnitudes)
+    }
+}
+
+/// Runs `check` for every implementation on every device.
+fn for_each_implementation(what: &str, mut check: impl FnMut(&Device, Implementation)) {
+    let mut cases = Vec::new();
+    for device in devices() {
+        for implementation in Implementation::all(&device) {
+            cases.push((device.name().to_owned(), device.clone(), implementation));
+        }
+    }
+    assert_eq!(
+        cases.len(),
+        1 + kernel_devices().len() * (1 + KERNELS.len() * BLOCKS.len())
+    );
+    for_each(what, cases, |(_, device, implementation)| {
+        check(&device, implementation);
+    });
+}
+
+/// Runs `check` for every kernel and block on every device that runs kernels.
+fn for_each_kernel(what: &str, mut check: impl FnMut(&Device, Variant, u32)) {
+    let mut cases = Vec::new();
+    for device in kernel_devices() {
+        for variant in Variant::ALL {
+            for block in BLOCKS {
+                cases.push((device.name().to_owned(), device.clone(), variant, block));
+            }
+        }
+    }
+    for_each(what, cases, |(_, device, variant, block)| {
+        check(&device, variant, block);
+    });
+}
+
+/// Numbers of elements around everything that could matter to a block: one
+/// element, a warp, the block, what it sums, two and three of those, primes.
+fn lengths(variant: Variant, block: u32) -> Vec<usize> {
+    let (block, span) = (block as usize, span(variant, block));
+    let mut lengths = vec![1, 2, 31, 32, 33, 61, 127, 1009];
+    for near in [block / 2, block, 2 * block, 3 * block, span, 2 * span] {
+        lengths.extend([near - 1, near, near + 1]);
+    }
+    lengths.push(3 * span + block / 2 + 7);
+    lengths.sort_unstable();
+    lengths.dedup();
+    lengths
+}
+
+/// Checks all partial sums of one launch, their sum, and what becomes of the input.
+fn check_partials<T: Sample>(device: &Device, variant: Variant, block: u32, values: &[T]) {
+    let reduction = Reduction::new(variant, block).unwrap();
+    let expected: Vec<T> = values
+        .chunks(span(variant, block))
+        .map(|part| T::part(part, block))
+        .collect();
+    assert_eq!(
+        reduction.partials_len(values.len()).unwrap(),
+        expected.len()
+    );
+
+    let mut input = device.upload(values).unwrap();
+    let mut partials = device.alloc_filled(expected.len(), T::POISON).unwrap();
+    reduction.partials(&input, &mut partials).unwrap();
+    let n = values.len();
+    assert_same_bits(&partials.to_vec().unwrap(), &expected, |b| {
+        format!("partial sum {b} of {n} elements")
+    });
+    assert_same_bits(&input.to_vec().unwrap(), values, |i| {
+        format!("input {i} of {n}, which was written")
+    });
+    assert_same_bits(
+        &[Reduction::finish(&expected)],
+        &[T::total(&expected)],
+        |_| "the total",
+    );
+
+    partials.fill(T::POISON).unwrap();
+    reduction
+        .partials_in_place(&mut input, &mut partials)
+        .unwrap();
+    assert_same_bits(&partials.to_vec().unwrap(), &expected, |b| {
+        format!("partial sum {b} of {n} elements, in place")
+    });
+    let left = input.to_vec().unwrap();
+    if variant == Variant::Global {
+        let firsts: Vec<T> = left.iter().copied().step_by(block as usize).collect();
+        assert_same_bits(&firsts, &expected, |b| {
+            format!("the first element of block {b}, which holds its sum")
+        });
+    } else {
+        assert_same_bits(&left, values, |i| {
+            format!("input {i} of {n}, which was written")
+        });
+    }
+}
+
+#[test]
+fn every_partial_sum_of_integers_is_exact() {
+    let mut rng = rng();
+    for_each_kernel("i32", |device, variant, block| {
+        for n in lengths(variant, block) {
+            check_partials(device, variant, block, &i32::random(&mut rng, n));
+        }
+    });
+}
+
+#[test]
+fn every_partial_sum_of_floats_has_the_bits_of_the_promised_order() {
+    let mut rng = rng();
+    for_each_kernel("f32", |device, variant, block| {
+        for n in lengths(variant, block) {
+            check_partials(device, variant, block, &f32::random(&mut rng, n));
+        }
+    });
+}
+
+#[test]
+fn every_element_counts_once() {
+    // 1 at one place, 0 elsewhere. A published version dropped half of the
+    // elements at blocks of 128 and more, another the rest of a division by four.
+    for_each_kernel("one element", |device, variant, block| {
+        let span = span(variant, block);
+        let n = span + block as usize + 5;
+        // The emulator takes some of the places, both ends among them.
+        let step = match device.kind() {
+            DeviceKind::Emulator => block as usize / 8 + 1,
+            _ => 1,
+        };
+        let reduction = Reduction::new(variant, block).unwrap();
+        let mut partials = device.alloc_filled(n.div_ceil(span), i32::POISON).unwrap();
+        for place in (0..n).step_by(step).chain([block as usize - 1, n - 1]) {
+            let mut values = vec![0; n];
+            values[place] = 1;
+            let values = device.upload(&values).unwrap();
+            reduction.partials(&values, &mut partials).unwrap();
+            let expected: Vec<i32> = (0..n.div_ceil(span))
+                .map(|part| i32::from(part == place / span))
+                .collect();
+            assert_eq!(partials.to_vec().unwrap(), expected, "1 at {place}");
+        }
+    });
+}
+
+#[test]
+fn a_full_block_of_ones_sums_to_its_size() {
+    // The published dynamic version compared the block with > where >= was
+    // meant, which halved this sum at 128, 256, 512 and 1024, and wrote all
+    // partial sums to one place.
+    for_each_kernel("ones", |device, variant, block| {
+        let span = span(variant, block);
+        let values = device.upload(&vec![1_i32; 3 * span]).unwrap();
+        let mut partials = device.alloc_filled(3, i32::POISON).unwrap();
+        let reduction = Reduction::new(variant, block).unwrap();
+        reduction.partials(&values, &mut partials).unwrap();
+        assert_eq!(partials.to_vec().unwrap(), [span as i32; 3]);
+    });
+}
+
+#[test]
+fn small_integers_sum_exactly_in_f32() {
+    let mut rng = rng();
+    for_each_implementation("small integers", |device, implementation| {
+        for n in [1, 33, 1000, 4099] {
+            // |sum| ≤ 4099 * 4000 < 2²⁴: no addition rounds.
+            let integers: Vec<i32> = (0..n).map(|_| rng.random_range(-4000..=4000)).collect();
+            let values: Vec<f32> = integers.iter().map(|&value| value as f32).collect();
+            let expected = integers.iter().sum::<i32>();
+            assert_eq!(implementation.run(device, &values), expected as f32, "{n}");
+            assert_eq!(implementation.run(device, &integers), expected, "{n}");
+        }
+    });
+}
+
+/// The sum of floats from 2⁻⁷⁰ to 2²⁰ in size, without rounding before the last step.
+fn exact(values: &[f32]) -> f64 {
+    // The last bit of a float of 2⁻⁷⁰ is worth 2⁻⁹³, so every value is a whole
+    // number of 2⁻⁹³, below 2¹¹⁴ for values below 2²⁰: 2¹³ of them fit.
+    assert!(values.len() <= 1 << 13);
+    let scale = 93.0_f64.exp2();
+    let sum: i128 = values
+        .iter()
+        .map(|&value| (f64::from(value) * scale) as i128)
+        .sum();
+    sum as f64 / scale
+}
+
+/// Floats whose sum is hard in one of several ways.
+fn hard(rng: &mut StdRng, n: usize) -> [(&'static str, Vec<f32>); 3] {
+    let positive = (0..n).map(|_| rng.random_range(0.5..1.0)).collect();
+    // All sizes from 2⁻⁶⁹ to 2¹⁹, either sign.
+    let spread = (0..n)
+        .map(|_| {
+            let size = rng.random_range(-69.0_f32..19.0).exp2();
+            if rng.random() { size } else { -size }
+        })
+        .collect();
+    // Pairs that cancel, far apart, and a little left over.
+    let mut cancelling: Vec<f32> = (0..n / 2).map(|_| rng.random_range(1.0..1e6)).collect();
+    let negated: Vec<f32> = cancelling.iter().map(|value| -value).collect();
+    cancelling.extend(negated);
+    cancelling.resize(n, 1e-3);
+    [
+        ("positive", positive),
+        ("spread", spread),
+        ("cancelling", cancelling),
+    ]
+}
+
+#[test]
+fn sums_of_floats_are_within_the_bound() {
+    let mut rng = rng();
+    for_each_implementation("f32 within the bound", |device, implementation| {
+        for n in [1, 2, 100, 2047, 5001] {
+            for (kind, values) in hard(&mut rng, n) {
+                let got = f64::from(implementation.run(device, &values));
+                let (expected, bound) = (exact(&values), implementation.bound(&values));
+                let error = (got - expected).abs();
+                assert!(
+                    error <= bound,
+                    "{kind}, {n}: {got}, not {expected} ± {bound}"
+                );
+                if kind == "positive" {
+                    // Every element is at least 0.5: losing one, or counting one
+                    // twice, is far out of bounds.
+                    assert!(bound < 0.01, "{n}: {bound} bounds nothing");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn the_error_bound_is_what_its_derivation_says() {
+    // 7 steps of a block of 128 threads, 3 additions before, 1 rounding after.
+    let bound = Reduction::default().error_bound(1, 1.0);
+    assert!((bound / (11.0 * 2.0_f64.powi(-24)) - 1.0).abs() < 1e-5);
+    let bound = Reduction::new(Variant::Global, 1024)
+        .unwrap()
+        .error_bound(1, 1.0);
+    assert!((bound / (11.0 * 2.0_f64.powi(-24)) - 1.0).abs() < 1e-5);
+    let bound = Reduction::new(Variant::Shared, 32)
+        .unwrap()
+        .error_bound(1, 2.0);
+    assert!((bound / (12.0 * 2.0_f64.powi(-24)) - 1.0).abs() < 1e-5);
+    // The additions in f64 count too, where there are many.
+    let many = Reduction::default().error_bound(1 << 32, 1.0);
+    assert!(many > Reduction::default().error_bound(1, 1.0) + 2.0_f64.powi(-22));
+}
+
+#[test]
+fn what_is_not_finite_goes_through() {
+    for_each_implementation("NaN and infinities", |device, implementation| {
+        let n = 1031;
+        let with = |places: &[(usize, f32)]| {
+            let mut values = vec![1.0; n];
+            for &(place, value) in places {
+                values[place] = value;
+            }
+            implementation.run(device, &values)
+        };
+        let places = [0, 1, 31, 32, 500, 1023, 1024, 1030];
+        for place in places {
+            assert!(with(&[(place, f32::NAN)]).is_nan(), "NaN at {place}");
+            assert_eq!(with(&[(place, f32::INFINITY)]), f32::INFINITY, "{place}");
+            assert_eq!(
+                with(&[(place, f32::NEG_INFINITY)]),
+                f32::NEG_INFINITY,
+                "{place}"
+            );
+        }
+        // In one part or in two, the infinities of both signs have no sum.
+        for (plus, minus) in [(0, 1), (1030, 0), (31, 1024)] {
+            let sum = with(&[(plus, f32::INFINITY), (minus, f32::NEG_INFINITY)]);
+            assert!(sum.is_nan(), "{plus}, {minus}");
+        }
+        // One NaN, not whatever memory beyond the input holds.
+        assert_eq!(with(&[]), n as f32);
+    });
+}
+
+#[test]
+fn a_nan_stays_in_its_part() {
+    for_each_kernel("NaN", |device, variant, block| {
+        let span = span(variant, block);
+        let mut values = vec![1.0; 3 * span];
+        values[2 * span - 1] = f32::NAN;
+        let values = device.upload(&values).unwrap();
+        let mut partials = device.alloc_filled(3, 0.0_f32).unwrap();
+        let reduction = Reduction::new(variant, block).unwrap();
+        reduction.partials(&values, &mut partials).unwrap();
+        let partials = partials.to_vec().unwrap();
+        assert!(partials[1].is_nan());
+        assert_eq!([partials[0], partials[2]], [span as f32; 2]);
+    });
+}
+
+#[test]
+fn partial_sums_beyond_f32_are_infinite_totals_are_not() {
+    for_each_implementation("beyond f32", |device, implementation| {
+        let part = match implementation {
+            Implementation::Default => Reduction::default().elements_per_block(),
+            Implementation::Kernel(variant, block) => span(variant, block),
+        };
+        // Twice the largest float in the first part, its opposite in the second.
+        let mut values = vec![0.0; 2 * part];
+        values[0] = f32::MAX;
+        values[1] = f32::MAX;
+        values[part] = f32::MIN;
+        let got = implementation.run(device, &values);
+        if device.kind() == DeviceKind::Cpu {
+            assert_eq!(got, f32::MAX);
+        } else {
+            assert_eq!(got, f32::INFINITY);
+        }
+        // Each part in range, both together only in f64, and the third mends it.
+        let mut values = vec![0.0; 3 * part];
+        values[0] = f32::MAX;
+        values[part] = f32::MAX;
+        values[2 * part] = f32::MIN;
+        assert_eq!(implementation.run(device, &values), f32::MAX);
+    });
+}
+
+#[test]
+fn the_hosts_part_adds_floats_in_f64_and_wraps_integers() {
+    // 2²⁴ + 1 is no f32: adding in f32 would lose both ones.
+    assert_eq!(
+        Reduction::finish(&[16_777_216.0_f32, 1.0, 1.0]),
+        16_777_218.0
+    );
+    assert_eq!(Reduction::finish(&[i32::MAX, 1]), i32::MIN);
+    assert_eq!(Reduction::finish(&[i32::MIN, i32::MIN, -1]), -1);
+}
+
+#[test]
+fn the_port_sums_any_length() {
+    // Around its lanes and its pieces of 2¹⁶ elements.
+    let mut rng = rng();
+    let lengths = [
+        1, 15, 16, 17, 31, 33, 65_535, 65_536, 65_537, 131_071, 131_089, 200_003,
+    ];
+    for_each("port", lengths, |n| {
+        let integers = i32::random(&mut rng, n);
+        assert_eq!(
+            sum_of(&Device::cpu(), &integers).unwrap(),
+            i32::total(&integers)
+        );
+        // Whole numbers, so that the sum in f64 is exact.
+        let floats: Vec<f32> = (0..n)
+            .map(|_| rng.random_range(-1_000_000..1_000_000) as f32)
+            .collect();
+        let expected: f64 = floats.iter().copied().map(f64::from).sum();
+        assert_eq!(sum_of(&Device::cpu(), &floats).unwrap(), expected as f32);
+    });
+}
+
+#[test]
+fn a_sum_of_a_slice_is_that_of_the_buffer() {
+    let mut rng = rng();
+    let named = devices()
+        .into_iter()
+        .map(|device| (device.name().to_owned(), device));
+    for_each("slices", named, |(_, device)| {
+        let values = f32::random(&mut rng, 3001);
+        let buffer = device.upload(&values).unwrap();
+        assert_same_bits(
+            &[sum_of(&device, &values).unwrap()],
+            &[sum(&buffer).unwrap()],
+            |_| "the sum",
+        );
+    });
+}
+
+#[test]
+fn the_default_problem_is_solved() {
+    // 2²⁴ elements, blocks of 128. The emulator takes a while for one thread per
+    // element, so there the kernels with four are enough, and each launch runs once.
+    let n = 1 << 24;
+    let mut rng = rng();
+    let integers = i32::random(&mut rng, n);
+    let floats: Vec<f32> = (0..n).map(|_| rng.random_range(0.5..1.0)).collect();
+    let exact: f64 = floats.iter().copied().map(f64::from).sum();
+
+    let mut cases = vec![(Device::cpu(), Implementation::Default)];
+    for device in kernel_devices() {
+        let (device, variants) = if device.kind() == DeviceKind::Emulator {
+            (Device::emulator(), &[Variant::SharedUnroll4Dynamic][..])
+        } else {
+            (device, &Variant::ALL[..])
+        };
+        for &variant in variants {
+            let kernel = Implementation::Kernel(variant, DEFAULT_BLOCK);
+            cases.push((device.clone(), kernel));
+        }
+    }
+    for_each("default problem", cases, |(device, implementation)| {
+        assert_eq!(
+            implementation.run(&device, &integers),
+            i32::total(&integers)
+        );
+        let got = f64::from(implementation.run(&device, &floats));
+        let bound = implementation.bound(&floats);
+        assert!((got - exact).abs() <= bound, "{got}, not {exact} ± {bound}");
+    });
+}
+
+#[test]
+fn the_port_gives_one_result_whatever_the_number_of_threads() {
+    let values = f32::random(&mut rng(), 1_000_003);
+    let expected = sum_of(&Device::cpu(), &values).unwrap();
+    for_each("threads", [1, 2, 3, 7], |threads| {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap();
+        let got = pool.install(|| sum_of(&Device::cpu(), &values)).unwrap();
+        assert_same_bits(&[got], &[expected], |_| "the sum");
+    });
+}
+
+#[test]
+fn nothing_has_no_sum() {
+    fn check<T: Sample>(device: &Device) {
+        let empty = device.upload::<T>(&[]).unwrap();
+        let refused = |result: Result<T, Error>| {
+            let error = result.unwrap_err();
+            assert!(matches!(error, Error::EmptyInput { .. }), "{error}");
+        };
+        refused(sum(&empty));
+        refused(sum_of(device, &[]));
+        for (variant, ..) in KERNELS {
+            refused(sum_with(variant, DEFAULT_BLOCK, &empty));
+            let reduction = Reduction::new(variant, DEFAULT_BLOCK).unwrap();
+            let mut partials = device.upload(&[T::POISON]).unwrap();
+            refused(
+                reduction
+                    .partials(&empty, &mut partials)
+                    .map(|()| T::POISON),
+            );
+            assert_same_bits(&partials.to_vec().unwrap(), &[T::POISON], |b| b);
+            refused(reduction.partials_len(0).map(|_| T::POISON));
+        }
+    }
+    let named = devices()
+        .into_iter()
+        .map(|device| (device.name().to_owned(), device));
+    for_each("empty input", named, |(_, device)| {
+        check::<i32>(&device);
+        check::<f32>(&device);
+    });
+    assert_eq!(
+        sum_of::<f32>(&Device::cpu(), &[]).unwrap_err().to_string(),
+        "reduction: the input is empty, but at least one element is needed"
+    );
+}
+
+#[test]
+fn blocks_that_no_kernel_takes_are_refused() {
+    assert_eq!((MIN_BLOCK, MAX_BLOCK), (32, 1024));
+    let values = Device::emulator().upload(&[1_i32; 100]).unwrap();
+    let blocks = (0..=2049).chain([4096, 1 << 31, u32::MAX]);
+    for_each("blocks", blocks, |block| {
+        for (variant, ..) in KERNELS {
+            let reduction = Reduction::new(variant, block);
+            if BLOCKS.contains(&block) {
+                assert_eq!(reduction.unwrap().block(), block);
+                continue;
+            }
+            let error = reduction.unwrap_err();
+            let same = sum_with(variant, block, &values).unwrap_err();
+            assert_eq!(error.to_string(), same.to_string());
+            assert!(
+                matches!(error, Error::InvalidSize { axis: "block", given, .. } if given == block as usize),
+                "{error}"
+            );
+        }
+    });
+    assert_eq!(
+        Reduction::new(Variant::Shared, 96).unwrap_err().to_string(),
+        "reduction_shared: block is 96, but must be a power of two from 32 to 1024"
+    );
+}
+
+#[test]
+fn outputs_that_do_not_fit_are_refused_before_anything_runs() {
+    for_each_kernel("outputs", |device, variant, block| {
+        let reduction = Reduction::new(variant, block).unwrap();
+        let n = 2 * span(variant, block) + 1;
+        let mut values = device.upload(&vec![1_i32; n]).unwrap();
+
+        for given in [0, 2, 4] {
+            let mut partials = device.alloc_filled(given, i32::POISON).unwrap();
+            for error in [
+                reduction.partials(&values, &mut partials).unwrap_err(),
+                reduction
+                    .partials_in_place(&mut values, &mut partials)
+                    .unwrap_err(),
+            ] {
+                assert!(
+                    matches!(&error, Error::LengthMismatch { required: 3, given: len, .. } if *len == given),
+                    "{error}"
+                );
+            }
+            assert!(
+                partials
+                    .to_vec()
+                    .unwrap()
+                    .iter()
+                    .all(|&value| value == i32::POISON)
+            );
+        }
+
+        let mut elsewhere = Device::cpu().alloc_filled(3, i32::POISON).unwrap();
+        for error in [
+            reduction.partials(&values, &mut elsewhere).unwrap_err(),
+            reduction
+                .partials_in_place(&mut values, &mut elsewhere)
+                .unwrap_err(),
+        ] {
+            assert!(matches!(error, Error::DeviceMismatch { .. }), "{error}");
+        }
+        assert_eq!(elsewhere.to_vec().unwrap(), [i32::POISON; 3]);
+        assert_eq!(values.to_vec().unwrap(), vec![1; n]);
+    });
+}
+
+#[test]
+fn the_cpu_launches_no_kernel() {
+    let values = Device::cpu().upload(&[1.0_f32; 100]).unwrap();
+    for_each("kernels on the cpu", KERNELS, |(variant, _, name)| {
+        let reduction = Reduction::new(variant, 32).unwrap();
+        let mut in_place = values.try_clone().unwrap();
+        let len = reduction.partials_len(100).unwrap();
+        let mut partials = values.device().alloc_filled(len, f32::NAN).unwrap();
+        for error in [
+            sum_with(variant, 32, &values).unwrap_err(),
+            reduction.partials(&values, &mut partials).unwrap_err(),
+            reduction
+                .partials_in_place(&mut in_place, &mut partials)
+                .unwrap_err(),
+        ] {
+            assert!(
+                matches!(error, Error::NotLaunchable { kernel } if kernel == name),
+                "{error}"
+            );
+        }
+        assert_eq!(in_place.to_vec().unwrap(), [1.0; 100]);
+        assert!(
+            partials
+                .to_vec()
+                .unwrap()
+                .iter()
+                .all(|value| value.is_nan())
+        );
+    });
+}
+
+#[test]
+fn more_than_the_device_takes_is_refused_by_name() {
+    // An input of more blocks than a grid has does not fit this machine's memory,
+    // but a device with a smaller grid has the same rule.
+    let mut options = EmulatorOptions::default();
+    options.limits.grid.x = 4;
+    options.limits.threads_per_block = 256;
+    let device = Device::emulator_with(options);
+    for_each("limits", KERNELS, |(variant, name, _)| {
+        let fits = device.upload(&vec![1_i32; 4 * span(variant, 32)]).unwrap();
+        assert_eq!(sum_with(variant, 32, &fits).unwrap(), fits.len() as i32);
+
+        let long = device.upload(&vec![1_i32; fits.len() + 1]).unwrap();
+        let error = sum_with(variant, 32, &long).unwrap_err();
+        assert!(
+            matches!(&error, Error::LaunchLimit { kernel, axis: LaunchAxis::GridX, given: 5, .. } if *kernel == name),
+            "{error}"
+        );
+        let error = sum_with(variant, 512, &fits).unwrap_err();
+        assert!(
+            matches!(&error, Error::LaunchLimit { kernel, axis: LaunchAxis::ThreadsPerBlock, given: 512, .. } if *kernel == name),
+            "{error}"
+        );
+    });
+}
+
+#[test]
+fn every_kernel_has_its_name() {
+    assert_eq!(KERNELS.map(|(variant, ..)| variant), Variant::ALL);
+    for_each("names", KERNELS, |(variant, integer, float)| {
+        assert_eq!(variant.kernel::<i32>(), integer);
+        assert_eq!(variant.kernel::<f32>(), float);
+        assert_eq!(integer, format!("{variant}_i32"));
+        assert_eq!(float, format!("{variant}_f32"));
+        assert_eq!(
+            Reduction::new(variant, 64).unwrap().elements_per_block(),
+            span(variant, 64)
+        );
+    });
+}
+
+#[test]
+fn work_is_counted_by_the_element() {
+    assert_eq!(reduction::bytes::<f32>(1 << 24), 1 << 26);
+    assert_eq!(reduction::bytes::<i32>(3), 12);
+    assert_eq!(reduction::flops(3), 2);
+}
+
+#[test]
+fn ptx_facts() {
+    let kernels = ptx::TARGETS.into_iter().flat_map(|target| {
+        KERNELS
+            .into_iter()
+            .flat_map(move |(variant, integer, float)| {
+                [(target, variant, integer), (target, variant, float)]
+            })
+    });
+    for_each("ptx", kernels, |(target, variant, name)| {
+        let text = ptx::text(target);
+        let body = ptx::entry(&text, name);
+        let count = |opcode| ptx::count(&body, opcode);
+        // One before the steps unless they work in the input, one after each step
+        // of more than a warp: 512, 256, 128, 64. Then the lanes of one warp wait
+        // for each other before 16, 8, 4, 2, 1.
+        let loading = usize::from(variant != Variant::Global);
+        assert_eq!(
+            count("bar.sync") + count("barrier.sync"),
+            loading + 4,
+            "barriers"
+        );
+        assert_eq!(count("bar.warp.sync"), 5, "waits of a warp");
+        // The compiler knows which memory each access goes to.
+        let generic = |access: &str| {
+            ["u32", "b32", "s32", "f32"]
+                .iter()
+                .map(|ty| ptx::count(&body, &format!("{access}.{ty}")))
+                .sum::<usize>()
+        };
+        assert_eq!(generic("ld") + generic("st"), 0, "generic accesses");
+        assert_eq!(count("ld.local") + count("st.local"), 0, "local memory");
+        // The partial sum and, in place, each of the ten steps.
+        let steps = if variant == Variant::Global { 10 } else { 0 };
+        assert_eq!(count("st.global"), 1 + steps, "stores to global memory");
+        assert_eq!(
+            count("st.shared"),
+            if steps == 0 { 1 + 10 } else { 0 },
+            "stores to shared memory"
+        );
+        if variant.elements_per_thread() == 4 {
+            assert!(count("ld.global") >= 4, "four loads in flight");
+        }
+    });
+}
