@@ -71,19 +71,10 @@ fn for_each_implementation(
         BOUNDARIES.len() * 3 * (1 + 3 * kernels),
         "{shape} suits all kernels"
     );
-    let named = cases
-        .into_iter()
-        .map(|(device, boundary, axis, implementation)| {
-            (device.name(), device, boundary, axis, implementation)
-        });
-    for_each(
-        what,
-        named,
-        |(_, device, boundary, axis, implementation)| {
-            let plan = Derivative3d::unit_period(shape, boundary).unwrap();
-            check(&device, implementation, &plan, axis);
-        },
-    );
+    for_each(what, cases, |(device, boundary, axis, implementation)| {
+        let plan = Derivative3d::unit_period(shape, boundary).unwrap();
+        check(&device, implementation, &plan, axis);
+    });
 }
 
 /// The point (i, j, k) of an element.
@@ -293,7 +284,7 @@ fn every_kernel_gives_the_bits_of_the_cpu_port() {
                         Axis::Z => Shape3::new(side, other, len),
                     };
                     if variant.check(shape, boundary).is_ok() {
-                        cases.push((device.name(), device.clone(), boundary, variant, shape));
+                        cases.push((device.clone(), boundary, variant, shape));
                     }
                 }
             }
@@ -303,7 +294,7 @@ fn every_kernel_gives_the_bits_of_the_cpu_port() {
     for_each(
         "kernels against the cpu port",
         cases,
-        |(_, device, boundary, variant, shape)| {
+        |(device, boundary, variant, shape)| {
             let plan = Derivative3d::new(shape, boundary, [0.3, 0.01, 7.0]).unwrap();
             let f = uniform(&mut rng, shape.points().unwrap());
             let expected = Implementation::Default.run(&cpu, &plan, variant.axis(), &f);
@@ -383,53 +374,48 @@ fn sizes_that_do_not_fit_are_refused_by_name() {
 
 #[test]
 fn bad_input_is_refused_before_anything_runs() {
-    for_each(
-        "bad input",
-        devices().iter().map(Device::name).zip(devices()),
-        |(_, device)| {
-            let shape = Shape3::cube(32);
-            let plan = Derivative3d::unit_period(shape, Boundary::Periodic).unwrap();
-            let points = shape.points().unwrap();
-            let f = device.upload(&vec![1.0_f32; points]).unwrap();
-            let untouched =
-                |df: &Buffer<f32>| df.to_vec().unwrap().iter().all(|value| value.is_nan());
+    for_each("bad input", devices(), |device| {
+        let shape = Shape3::cube(32);
+        let plan = Derivative3d::unit_period(shape, Boundary::Periodic).unwrap();
+        let points = shape.points().unwrap();
+        let f = device.upload(&vec![1.0_f32; points]).unwrap();
+        let untouched = |df: &Buffer<f32>| df.to_vec().unwrap().iter().all(|value| value.is_nan());
 
-            // Buffers of another length.
-            let mut short = device.alloc_filled(points - 1, f32::NAN).unwrap();
-            let error = plan.apply(Axis::X, &f, &mut short).unwrap_err();
-            assert!(
-                matches!(&error, Error::LengthMismatch { required, given, .. }
+        // Buffers of another length.
+        let mut short = device.alloc_filled(points - 1, f32::NAN).unwrap();
+        let error = plan.apply(Axis::X, &f, &mut short).unwrap_err();
+        assert!(
+            matches!(&error, Error::LengthMismatch { required, given, .. }
                 if (*required, *given) == (points, points - 1)),
-                "{error}"
-            );
-            assert!(untouched(&short));
+            "{error}"
+        );
+        assert!(untouched(&short));
 
-            // A buffer of another device.
-            let mut elsewhere = Device::cpu().alloc_filled(points, f32::NAN).unwrap();
-            let error = plan.apply(Axis::X, &f, &mut elsewhere).unwrap_err();
-            assert!(matches!(error, Error::DeviceMismatch { .. }), "{error}");
-            assert!(untouched(&elsewhere));
+        // A buffer of another device.
+        let mut elsewhere = Device::cpu().alloc_filled(points, f32::NAN).unwrap();
+        let error = plan.apply(Axis::X, &f, &mut elsewhere).unwrap_err();
+        assert!(matches!(error, Error::DeviceMismatch { .. }), "{error}");
+        assert!(untouched(&elsewhere));
 
-            // Too few points for the stencil.
-            let thin = Shape3::new(32, 32, 4);
-            let plan = Derivative3d::unit_period(thin, Boundary::PeriodicWithEndpoint).unwrap();
-            let f = device.upload(&vec![1.0_f32; 4096]).unwrap();
-            let mut df = device.alloc_filled(4096, f32::NAN).unwrap();
-            let error = plan.apply(Axis::Z, &f, &mut df).unwrap_err();
-            assert!(
-                matches!(
-                    error,
-                    Error::InvalidSize {
-                        axis: "nz",
-                        given: 4,
-                        ..
-                    }
-                ),
-                "{error}"
-            );
-            assert!(untouched(&df));
-        },
-    );
+        // Too few points for the stencil.
+        let thin = Shape3::new(32, 32, 4);
+        let plan = Derivative3d::unit_period(thin, Boundary::PeriodicWithEndpoint).unwrap();
+        let f = device.upload(&vec![1.0_f32; 4096]).unwrap();
+        let mut df = device.alloc_filled(4096, f32::NAN).unwrap();
+        let error = plan.apply(Axis::Z, &f, &mut df).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                Error::InvalidSize {
+                    axis: "nz",
+                    given: 4,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+        assert!(untouched(&df));
+    });
 }
 
 #[test]
@@ -449,33 +435,26 @@ fn the_cpu_launches_no_kernel() {
 
 #[test]
 fn more_planes_than_a_grid_has_rows_are_refused() {
-    for_each(
-        "planes",
-        kernel_devices()
-            .iter()
-            .map(Device::name)
-            .zip(kernel_devices()),
-        |(_, device)| {
-            let shape = Shape3::new(5, 4, 65_536);
-            let plan = Derivative3d::unit_period(shape, Boundary::Periodic).unwrap();
-            let f = device
-                .upload(&vec![1.0_f32; shape.points().unwrap()])
-                .unwrap();
-            let mut df = f.try_clone().unwrap();
-            let error = plan.apply(Axis::X, &f, &mut df).unwrap_err();
-            assert!(
-                matches!(
-                    error,
-                    Error::LaunchLimit {
-                        axis: LaunchAxis::GridY,
-                        given: 65_536,
-                        ..
-                    }
-                ),
-                "{error}"
-            );
-        },
-    );
+    for_each("planes", kernel_devices(), |device| {
+        let shape = Shape3::new(5, 4, 65_536);
+        let plan = Derivative3d::unit_period(shape, Boundary::Periodic).unwrap();
+        let f = device
+            .upload(&vec![1.0_f32; shape.points().unwrap()])
+            .unwrap();
+        let mut df = f.try_clone().unwrap();
+        let error = plan.apply(Axis::X, &f, &mut df).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                Error::LaunchLimit {
+                    axis: LaunchAxis::GridY,
+                    given: 65_536,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+    });
 }
 
 #[test]
@@ -549,39 +528,33 @@ fn two_grids_do_not_see_each_others_weights() {
     // threads that launch at the same time, must each get their own.
     let shape = Shape3::cube(32);
     let f = problem::cosine(shape, Axis::X, Boundary::Periodic).unwrap();
-    for_each(
-        "weights",
-        devices().iter().map(Device::name).zip(devices()),
-        |(_, device)| {
-            std::thread::scope(|scope| {
-                for thread in 1..=3_u32 {
-                    let (device, f) = (device.clone(), &f);
-                    scope.spawn(move || {
-                        let plan =
-                            |h: f64| Derivative3d::new(shape, Boundary::Periodic, [h; 3]).unwrap();
-                        let input = device.upload(f.as_slice()).unwrap();
-                        let mut unit = device.alloc_filled(f.as_slice().len(), f32::NAN).unwrap();
-                        let mut scaled = device.alloc_filled(f.as_slice().len(), f32::NAN).unwrap();
-                        // A power of two: dividing by it is exact.
-                        let h = f64::from(thread).exp2();
-                        for _ in 0..3 {
-                            plan(1.0).apply(Axis::X, &input, &mut unit).unwrap();
-                            plan(h).apply(Axis::X, &input, &mut scaled).unwrap();
-                            let expected: Vec<f32> = unit
-                                .to_vec()
-                                .unwrap()
-                                .iter()
-                                .map(|value| value / h as f32)
-                                .collect();
-                            assert_same_bits(&scaled.to_vec().unwrap(), &expected, |i| {
-                                point(shape, i)
-                            });
-                        }
-                    });
-                }
-            });
-        },
-    );
+    for_each("weights", devices(), |device| {
+        std::thread::scope(|scope| {
+            for thread in 1..=3_u32 {
+                let (device, f) = (device.clone(), &f);
+                scope.spawn(move || {
+                    let plan =
+                        |h: f64| Derivative3d::new(shape, Boundary::Periodic, [h; 3]).unwrap();
+                    let input = device.upload(f.as_slice()).unwrap();
+                    let mut unit = device.alloc_filled(f.as_slice().len(), f32::NAN).unwrap();
+                    let mut scaled = device.alloc_filled(f.as_slice().len(), f32::NAN).unwrap();
+                    // A power of two: dividing by it is exact.
+                    let h = f64::from(thread).exp2();
+                    for _ in 0..3 {
+                        plan(1.0).apply(Axis::X, &input, &mut unit).unwrap();
+                        plan(h).apply(Axis::X, &input, &mut scaled).unwrap();
+                        let expected: Vec<f32> = unit
+                            .to_vec()
+                            .unwrap()
+                            .iter()
+                            .map(|value| value / h as f32)
+                            .collect();
+                        assert_same_bits(&scaled.to_vec().unwrap(), &expected, |i| point(shape, i));
+                    }
+                });
+            }
+        });
+    });
 }
 
 #[test]

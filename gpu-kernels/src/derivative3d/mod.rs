@@ -110,41 +110,44 @@ unsafe fn column_pencils<const AXIS: usize, const PENCILS: usize>(
     df: *mut f32,
     origin: usize,
     axis_stride: usize,
-    len: usize,
-    overlap: usize,
+    len: u32,
+    overlap: u32,
 ) {
-    let points = PENCILS / PENCILS_IN_FLIGHT;
+    let points = (PENCILS / PENCILS_IN_FLIGHT) as u32;
     let tile = shared::dynamic_shared_mem::<f32>();
-    let column = thread::thread_idx_x() as usize;
-    let first = thread::thread_idx_y() as usize;
-    let step = thread::block_dim_y() as usize;
-    let global = |point: usize| origin + column + point * axis_stride;
+    let column = thread::thread_idx_x();
+    let first = thread::thread_idx_y();
+    let step = thread::block_dim_y();
+    // 64 bits: a field may have more than 2³² points, a tile has few.
+    let global = origin + column as usize + first as usize * axis_stride;
+    let global_step = step as usize * axis_stride;
     // Row r of the tile holds the point r - RADIUS.
-    let cell = |row: usize| row * PENCILS + column;
+    let cell = |row: u32| (row * PENCILS as u32 + column) as usize;
+    let radius = RADIUS as u32;
 
     // SAFETY: each thread stores cells of its own column and rows, all below
     // (len + 2 * RADIUS) * PENCILS; it reads cells of its column written before
-    // the last barrier. `global` is in bounds for points below len by the
-    // caller's contract, and first + n * step < len for n < points.
+    // the last barrier. For n < points, first + n * step is below len, so that
+    // global + n * global_step is in bounds by the caller's contract.
     unsafe {
         for n in 0..points {
-            let point = first + n * step;
-            *tile.add(cell(point + RADIUS)) = *f.add(global(point));
+            let value = *f.add(global + n as usize * global_step);
+            *tile.add(cell(first + n * step + radius)) = value;
         }
         thread::sync_threads();
 
         // The tile holds whole pencils, so their periodic images are in it too.
         let mut h = first;
-        while h < RADIUS {
+        while h < radius {
             *tile.add(cell(h)) = *tile.add(cell(len - overlap + h));
-            *tile.add(cell(len + RADIUS + h)) = *tile.add(cell(RADIUS + overlap + h));
+            *tile.add(cell(len + radius + h)) = *tile.add(cell(radius + overlap + h));
             h += step;
         }
         thread::sync_threads();
 
         for n in 0..points {
-            let point = first + n * step;
-            *df.add(global(point)) = stencil::<AXIS>(tile.add(cell(point + RADIUS)), PENCILS);
+            let center = tile.add(cell(first + n * step + radius));
+            *df.add(global + n as usize * global_step) = stencil::<AXIS>(center, PENCILS);
         }
     }
 }

@@ -23,12 +23,12 @@ use cuda_std::shared;
 ///   overlap, and nothing else accesses `df` during the launch.
 /// - Grid `(ny / 4, nz)`, block `(nx, 4)`, dynamic shared memory
 ///   `4 * (nx + 8)` elements; `ny` is a multiple of 4.
-/// - `overlap <= 1` and `nx >= 4 + overlap`.
+/// - `overlap <= 1`, `nx >= 4 + overlap`, and `ny * nz` fits `u32`.
 /// - The x weights of [`DERIVATIVE3D_WEIGHTS`](super::DERIVATIVE3D_WEIGHTS) are set.
 #[kernel]
 pub unsafe fn derivative3d_x_pencil4(f: *const f32, df: *mut f32, nx: u32, ny: u32, overlap: u32) {
     // SAFETY: forwarded word for word.
-    unsafe { x_pencils::<PENCILS_SMALL>(f, df, nx as usize, ny as usize, overlap as usize) }
+    unsafe { x_pencils::<PENCILS_SMALL>(f, df, nx, ny, overlap) }
 }
 
 /// ∂f/∂x, a tile of 32 pencils, 8 points per thread.
@@ -43,7 +43,7 @@ pub unsafe fn derivative3d_x_pencil4(f: *const f32, df: *mut f32, nx: u32, ny: u
 #[kernel]
 pub unsafe fn derivative3d_x_pencil32(f: *const f32, df: *mut f32, nx: u32, ny: u32, overlap: u32) {
     // SAFETY: forwarded word for word.
-    unsafe { x_pencils::<PENCILS_LARGE>(f, df, nx as usize, ny as usize, overlap as usize) }
+    unsafe { x_pencils::<PENCILS_LARGE>(f, df, nx, ny, overlap) }
 }
 
 /// One tile of `PENCILS` rows.
@@ -55,44 +55,48 @@ pub unsafe fn derivative3d_x_pencil32(f: *const f32, df: *mut f32, nx: u32, ny: 
 unsafe fn x_pencils<const PENCILS: usize>(
     f: *const f32,
     df: *mut f32,
-    nx: usize,
-    ny: usize,
-    overlap: usize,
+    nx: u32,
+    ny: u32,
+    overlap: u32,
 ) {
-    let points = PENCILS / PENCILS_IN_FLIGHT;
+    let points = (PENCILS / PENCILS_IN_FLIGHT) as u32;
     let tile = shared::dynamic_shared_mem::<f32>();
-    let row_len = nx + 2 * RADIUS;
-    let i = thread::thread_idx_x() as usize;
-    let first = thread::thread_idx_y() as usize;
-    let j0 = thread::block_idx_x() as usize * PENCILS;
-    let k = thread::block_idx_y() as usize;
-    let global = |row: usize| (k * ny + j0 + row) * nx + i;
+    let radius = RADIUS as u32;
+    let row_len = nx + 2 * radius;
+    let i = thread::thread_idx_x();
+    let first = thread::thread_idx_y();
+    let first_row = thread::block_idx_y() * ny + thread::block_idx_x() * PENCILS as u32 + first;
+    let step = PENCILS_IN_FLIGHT as u32;
+    // 64 bits: a field may have more than 2³² points, a tile has few.
+    let global = first_row as usize * nx as usize + i as usize;
+    let global_step = step as usize * nx as usize;
     // Element r of a row of the tile holds the point r - RADIUS.
-    let cell = |row: usize, element: usize| row * row_len + element;
+    let cell = |row: u32, element: u32| (row * row_len + element) as usize;
 
     // SAFETY: a thread stores elements of its own rows and columns only, all
     // below PENCILS * row_len; what it reads was written before the last
-    // barrier. j0 + row < ny, k < nz and i < nx by the launch geometry.
+    // barrier. By the launch geometry i < nx, and the row of the field is below
+    // ny * nz; so global + n * global_step is in bounds for n < points.
     unsafe {
         for n in 0..points {
-            let row = first + n * PENCILS_IN_FLIGHT;
-            *tile.add(cell(row, i + RADIUS)) = *f.add(global(row));
+            let value = *f.add(global + n as usize * global_step);
+            *tile.add(cell(first + n * step, i + radius)) = value;
         }
         thread::sync_threads();
 
         // The tile holds whole pencils, so their periodic images are in it too.
-        if i < RADIUS {
+        if i < radius {
             for n in 0..points {
-                let row = first + n * PENCILS_IN_FLIGHT;
+                let row = first + n * step;
                 *tile.add(cell(row, i)) = *tile.add(cell(row, nx - overlap + i));
-                *tile.add(cell(row, nx + RADIUS + i)) = *tile.add(cell(row, RADIUS + overlap + i));
+                *tile.add(cell(row, nx + radius + i)) = *tile.add(cell(row, radius + overlap + i));
             }
         }
         thread::sync_threads();
 
         for n in 0..points {
-            let row = first + n * PENCILS_IN_FLIGHT;
-            *df.add(global(row)) = stencil::<0>(tile.add(cell(row, i + RADIUS)), 1);
+            let center = tile.add(cell(first + n * step, i + radius));
+            *df.add(global + n as usize * global_step) = stencil::<0>(center, 1);
         }
     }
 }

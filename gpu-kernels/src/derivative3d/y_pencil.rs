@@ -27,7 +27,7 @@ use cuda_std::prelude::*;
 #[kernel]
 pub unsafe fn derivative3d_y_pencil4(f: *const f32, df: *mut f32, nx: u32, ny: u32, overlap: u32) {
     // SAFETY: forwarded word for word.
-    unsafe { y_pencils::<PENCILS_SMALL>(f, df, nx as usize, ny as usize, overlap as usize) }
+    unsafe { y_pencils::<PENCILS_SMALL>(f, df, nx, ny, overlap) }
 }
 
 /// ∂f/∂y, a tile of 32 pencils, 8 points per thread.
@@ -43,7 +43,7 @@ pub unsafe fn derivative3d_y_pencil4(f: *const f32, df: *mut f32, nx: u32, ny: u
 #[kernel]
 pub unsafe fn derivative3d_y_pencil32(f: *const f32, df: *mut f32, nx: u32, ny: u32, overlap: u32) {
     // SAFETY: forwarded word for word.
-    unsafe { y_pencils::<PENCILS_LARGE>(f, df, nx as usize, ny as usize, overlap as usize) }
+    unsafe { y_pencils::<PENCILS_LARGE>(f, df, nx, ny, overlap) }
 }
 
 /// One tile of `PENCILS` columns.
@@ -55,14 +55,15 @@ pub unsafe fn derivative3d_y_pencil32(f: *const f32, df: *mut f32, nx: u32, ny: 
 unsafe fn y_pencils<const PENCILS: usize>(
     f: *const f32,
     df: *mut f32,
-    nx: usize,
-    ny: usize,
-    overlap: usize,
+    nx: u32,
+    ny: u32,
+    overlap: u32,
 ) {
+    let plane = nx as usize * ny as usize;
     let i0 = thread::block_idx_x() as usize * PENCILS;
     let k = thread::block_idx_y() as usize;
     // SAFETY: i0 + threadIdx.x < nx and k < nz by the launch geometry, so point
     // p < ny of the pencil is element (k * ny + p) * nx + i of the field; blocks
     // own disjoint (i, k).
-    unsafe { column_pencils::<1, PENCILS>(f, df, k * ny * nx + i0, nx, ny, overlap) }
+    unsafe { column_pencils::<1, PENCILS>(f, df, k * plane + i0, nx as usize, ny, overlap) }
 }

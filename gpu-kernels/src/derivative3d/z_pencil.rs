@@ -34,16 +34,7 @@ pub unsafe fn derivative3d_z_pencil4(
     overlap: u32,
 ) {
     // SAFETY: forwarded word for word.
-    unsafe {
-        z_pencils::<PENCILS_SMALL>(
-            f,
-            df,
-            nx as usize,
-            ny as usize,
-            nz as usize,
-            overlap as usize,
-        )
-    }
+    unsafe { z_pencils::<PENCILS_SMALL>(f, df, nx, ny, nz, overlap) }
 }
 
 /// ∂f/∂z, a tile of 32 pencils, 8 points per thread.
@@ -66,16 +57,7 @@ pub unsafe fn derivative3d_z_pencil32(
     overlap: u32,
 ) {
     // SAFETY: forwarded word for word.
-    unsafe {
-        z_pencils::<PENCILS_LARGE>(
-            f,
-            df,
-            nx as usize,
-            ny as usize,
-            nz as usize,
-            overlap as usize,
-        )
-    }
+    unsafe { z_pencils::<PENCILS_LARGE>(f, df, nx, ny, nz, overlap) }
 }
 
 /// One tile of `PENCILS` columns.
@@ -87,15 +69,16 @@ pub unsafe fn derivative3d_z_pencil32(
 unsafe fn z_pencils<const PENCILS: usize>(
     f: *const f32,
     df: *mut f32,
-    nx: usize,
-    ny: usize,
-    nz: usize,
-    overlap: usize,
+    nx: u32,
+    ny: u32,
+    nz: u32,
+    overlap: u32,
 ) {
+    let plane = nx as usize * ny as usize;
     let i0 = thread::block_idx_x() as usize * PENCILS;
     let j = thread::block_idx_y() as usize;
     // SAFETY: i0 + threadIdx.x < nx and j < ny by the launch geometry, so point
     // p < nz of the pencil is element (p * ny + j) * nx + i of the field; blocks
     // own disjoint (i, j).
-    unsafe { column_pencils::<2, PENCILS>(f, df, j * nx + i0, nx * ny, nz, overlap) }
+    unsafe { column_pencils::<2, PENCILS>(f, df, j * nx as usize + i0, plane, nz, overlap) }
 }

@@ -16,14 +16,19 @@ pub(super) fn derivative(plan: &Derivative3d, axis: Axis, f: &[f32], df: &mut [f
     let n = axis.extent(shape) as isize;
     let period = n - plan.boundary().overlap() as isize;
     let weights = plan.weights(axis);
-    // The stored point that lies `offset` points from point `p`.
+    // The stored point that lies `offset` points from point `p`. With an end point
+    // stored twice it matters which of the two copies is read when they differ:
+    // the halo cell n - 1 + m is point m, also where m is the last point.
     let image = |p: usize, offset: isize| {
         let q = p as isize + offset;
-        (if (0..n).contains(&q) {
-            q
+        let stored = if q < 0 {
+            q + period
+        } else if q >= n {
+            q - period
         } else {
-            q.rem_euclid(period)
-        }) as usize
+            q
+        };
+        stored as usize
     };
     let plane = shape.nx * shape.ny;
 

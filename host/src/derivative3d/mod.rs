@@ -249,6 +249,15 @@ impl Variant {
                 ),
             );
         }
+        // The x kernels count the rows of the field in u32.
+        let rows = shape.ny as u128 * shape.nz as u128;
+        if self.axis == Axis::X && rows > u128::from(u32::MAX) {
+            return Err(Error::IndexOverflow {
+                what: format!("{}: ny * nz", self.name()),
+                given: rows.to_string(),
+                limit: u64::from(u32::MAX),
+            });
+        }
         Ok(())
     }
 }
