@@ -244,6 +244,29 @@ impl fmt::Debug for Constants<'_> {
     }
 }
 
+/// How many blocks of the kernel `K`, launched as `config` says, one
+/// multiprocessor of `device` holds at a time, given the registers and the shared
+/// memory they need. The grid's extents do not matter.
+///
+/// Times [`Properties::multiprocessors`](crate::Properties), this is the grid of a
+/// kernel whose blocks loop over the work. On the emulator it is always 1.
+///
+/// # Errors
+///
+/// As [`launch`], [`Error::Emulator`] apart.
+pub fn blocks_per_multiprocessor<K: Kernel>(
+    device: &Device,
+    config: &LaunchConfig,
+) -> Result<u32, Error> {
+    config.check(K::NAME, device.limits())?;
+    match device.backend() {
+        Backend::Cpu => Err(Error::NotLaunchable { kernel: K::NAME }),
+        Backend::Emulator(_) => Ok(1),
+        #[cfg(halo_cuda)]
+        Backend::Cuda(cuda) => cuda.blocks_per_multiprocessor::<K>(config),
+    }
+}
+
 /// Launches the kernel `K` on `device`.
 ///
 /// On the emulator the launch is over when this returns. On CUDA devices it is

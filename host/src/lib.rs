@@ -33,6 +33,7 @@ pub mod error;
 pub mod field;
 pub mod heat2d;
 pub mod launch;
+pub mod nbody;
 pub mod reduction;
 pub mod stencil1d;
 

@@ -12,11 +12,12 @@
 
 use cuda_std::host::{In, Kernel, Out, ParamPack, Symbol};
 use halo_gpu::{
-    AddressMode, Constants, Device, DeviceKind, Error, LaunchAxis, LaunchConfig, Texture2d, launch,
-    launch_with_constants,
+    AddressMode, Constants, Device, DeviceKind, Error, LaunchAxis, LaunchConfig, Texture2d,
+    blocks_per_multiprocessor, launch, launch_with_constants,
 };
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 const CHILD: &str = "HALO_TEST_CHILD";
@@ -73,17 +74,23 @@ fn alone(name: &str, driver: Driver, body: fn()) {
     );
 }
 
+/// Puts the stand-in there, which is compiled once for all tests.
 fn build_fake_driver(library: &Path) {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/fake_driver.rs");
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let status = Command::new(rustc)
-        .args(["--edition=2024", "--crate-type=cdylib", "-Cpanic=abort"])
-        .arg("-o")
-        .arg(library)
-        .arg(source)
-        .status()
-        .expect("rustc");
-    assert!(status.success(), "the fake driver does not compile");
+    static COMPILED: OnceLock<Vec<u8>> = OnceLock::new();
+    let compiled = COMPILED.get_or_init(|| {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/fake_driver.rs");
+        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        let status = Command::new(rustc)
+            .args(["--edition=2024", "--crate-type=cdylib", "-Cpanic=abort"])
+            .arg("-o")
+            .arg(library)
+            .arg(source)
+            .status()
+            .expect("rustc");
+        assert!(status.success(), "the fake driver does not compile");
+        std::fs::read(library).expect("the compiled driver")
+    });
+    std::fs::write(library, compiled).expect("a copy of the driver");
 }
 
 /// What the fake driver noted since the last call.
@@ -412,6 +419,10 @@ fn launches_pass_geometry_arguments_and_constants() {
             let noted = noted();
             assert_eq!(noted[0], "opt in to 100000 bytes");
             assert_eq!(noted.len(), 3, "{noted:?}");
+
+            let config = LaunchConfig::new(1, (32, 2)).with_dynamic_shared_bytes(7);
+            let blocks = blocks_per_multiprocessor::<Fake>(&device, &config).expect("a number");
+            assert_eq!(blocks, 64_007);
         },
     );
 }

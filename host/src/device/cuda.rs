@@ -17,6 +17,7 @@ use crate::{Dim3, Error, LaunchConfig};
 use cuda_loader::sys::{self, CUcontext, CUresult, device_attribute, function_attribute};
 use cuda_std::host::{Kernel, ParamPack};
 use cust::error::CudaError;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::{CString, c_int, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -61,9 +62,9 @@ pub(super) fn open(ordinal: usize, source: ptx::Source) -> Result<Device, Error>
     let mut properties = properties(device, generation)?;
     let limits = limits(device)?;
     let (ptx, given) = match source {
-        ptx::Source::Given(text) => (text, true),
+        ptx::Source::Given(text) => (Cow::Owned(text), true),
         ptx::Source::Embedded => match ptx::embedded_for(capability) {
-            Ok(text) => (text.to_owned(), false),
+            Ok(text) => (Cow::Borrowed(text), false),
             Err(lowest) => return Err(generation.unsupported(lowest, &properties.name)),
         },
     };
@@ -248,7 +249,7 @@ struct Core {
     name: String,
     generation: Generation,
     limits: Limits,
-    ptx: String,
+    ptx: Cow<'static, str>,
     loaded: Mutex<Loaded>,
     stream: sys::CUstream,
     /// Memory comes from a pool of our own, so that freeing it waits for nothing.
@@ -309,7 +310,7 @@ impl Core {
         name: String,
         generation: Generation,
         limits: Limits,
-        ptx: String,
+        ptx: Cow<'static, str>,
     ) -> Result<Self, Error> {
         // `Context::new` makes the context current as a side effect; the caller's
         // thread gets back what it had.
@@ -586,7 +587,7 @@ impl Loaded {
 /// Compiles and loads the device's PTX. The context is current.
 fn load_module(core: &Core) -> Result<sys::CUmodule, Error> {
     const LOG_BYTES: usize = 16 * 1024;
-    let ptx = CString::new(core.ptx.as_str()).map_err(|error| Error::InvalidPtx {
+    let ptx = CString::new(&*core.ptx).map_err(|error| Error::InvalidPtx {
         jit_log: format!(
             "(not given to the driver: byte {} is zero)",
             error.nul_position()
@@ -709,6 +710,32 @@ impl CudaDevice {
         })?;
         // Finite and not negative: the events were recorded in this order.
         Ok(Duration::try_from_secs_f64(f64::from(milliseconds) * 1e-3).unwrap_or_default())
+    }
+
+    /// Blocks of `K` that a multiprocessor holds at a time.
+    pub(crate) fn blocks_per_multiprocessor<K: Kernel>(
+        &self,
+        config: &LaunchConfig,
+    ) -> Result<u32, Error> {
+        let core = &self.core;
+        let _current = core.enter()?;
+        let mut loaded = core.loaded();
+        let function = loaded.function(core, K::NAME)?;
+        let function = function.prepared(core, K::NAME, config)?;
+        loaded.functions.insert(K::NAME, function);
+        let mut blocks: c_int = 0;
+        // Checked above to be at most what a block may have.
+        let threads = c_int::try_from(config.block.volume()).unwrap_or(c_int::MAX);
+        // SAFETY: the pointer is good for one integer, the function is alive.
+        checked("cuOccupancyMaxActiveBlocksPerMultiprocessor", unsafe {
+            sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                &raw mut blocks,
+                function.raw,
+                threads,
+                config.dynamic_shared_bytes as usize,
+            )
+        })?;
+        Ok(u32::try_from(blocks).unwrap_or(0))
     }
 
     /// Sets the constants and launches `K`, as one step.

@@ -281,7 +281,7 @@ impl Device {
         }
     }
 
-    /// The first CUDA device, or the CPU where there is none that works.
+    /// The first CUDA device, or the CPU where there is none that can be opened.
     ///
     /// Never fails; [`Device::kind`] says which it is. Use [`Device::cuda`] to
     /// learn why a CUDA device was not taken.

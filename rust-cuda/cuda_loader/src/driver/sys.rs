@@ -704,14 +704,52 @@ functions! {
 
 // The driver reads these, so their layouts must be those of `cuda.h`; cust has
 // them from a translation of the header.
+macro_rules! laid_out_as_in_the_header {
+    ($type:ident: $($field:ident),* $(,)?) => {
+        assert!(size_of::<$type>() == size_of::<cust::sys::$type>());
+        assert!(align_of::<$type>() == align_of::<cust::sys::$type>());
+        $(assert!(offset_of!($type, $field) == offset_of!(cust::sys::$type, $field));)*
+    };
+}
+
 const _: () = {
-    use cust::sys as header;
-    assert!(size_of::<CUmemPoolProps>() == size_of::<header::CUmemPoolProps>());
-    assert!(size_of::<CUDA_MEMCPY2D>() == size_of::<header::CUDA_MEMCPY2D>());
-    assert!(size_of::<CUDA_RESOURCE_DESC>() == size_of::<header::CUDA_RESOURCE_DESC>());
-    assert!(size_of::<CUDA_TEXTURE_DESC>() == size_of::<header::CUDA_TEXTURE_DESC>());
-    assert!(std::mem::offset_of!(CUDA_RESOURCE_DESC, pitch2D) == 8);
-    assert!(std::mem::offset_of!(CUDA_RESOURCE_DESC, flags) == 136);
+    use std::mem::offset_of;
+
+    laid_out_as_in_the_header! { CUmemPoolProps:
+        allocType, handleTypes, win32SecurityAttributes, reserved,
+    }
+    assert!(
+        offset_of!(CUmemPoolProps, locationType) == offset_of!(cust::sys::CUmemPoolProps, location)
+    );
+    assert!(offset_of!(cust::sys::CUmemLocation, id) == 4);
+    assert!(offset_of!(CUmemPoolProps, locationId) == offset_of!(CUmemPoolProps, locationType) + 4);
+
+    laid_out_as_in_the_header! { CUDA_MEMCPY2D:
+        srcXInBytes, srcY, srcMemoryType, srcHost, srcDevice, srcArray, srcPitch,
+        dstXInBytes, dstY, dstMemoryType, dstHost, dstDevice, dstArray, dstPitch,
+        WidthInBytes, Height,
+    }
+    laid_out_as_in_the_header! { CUDA_TEXTURE_DESC:
+        addressMode, filterMode, flags, maxAnisotropy, mipmapFilterMode, mipmapLevelBias,
+        minMipmapLevelClamp, maxMipmapLevelClamp, borderColor, reserved,
+    }
+
+    laid_out_as_in_the_header! { CUDA_RESOURCE_DESC: resType, flags }
+    assert!(
+        offset_of!(CUDA_RESOURCE_DESC, pitch2D) == offset_of!(cust::sys::CUDA_RESOURCE_DESC, res)
+    );
+    // The translation has no name for the union's part but this one.
+    type Pitch2d = cust::sys::CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_4;
+    assert!(offset_of!(CUDA_RESOURCE_DESC_pitch2D, devPtr) == offset_of!(Pitch2d, devPtr));
+    assert!(offset_of!(CUDA_RESOURCE_DESC_pitch2D, format) == offset_of!(Pitch2d, format));
+    assert!(
+        offset_of!(CUDA_RESOURCE_DESC_pitch2D, numChannels) == offset_of!(Pitch2d, numChannels)
+    );
+    assert!(offset_of!(CUDA_RESOURCE_DESC_pitch2D, width) == offset_of!(Pitch2d, width));
+    assert!(offset_of!(CUDA_RESOURCE_DESC_pitch2D, height) == offset_of!(Pitch2d, height));
+    assert!(
+        offset_of!(CUDA_RESOURCE_DESC_pitch2D, pitchInBytes) == offset_of!(Pitch2d, pitchInBytes)
+    );
 };
 
 #[cfg(test)]
