@@ -10,7 +10,7 @@ use halo_gpu::{
 
 /// Two factors for [`scale`].
 #[externally_visible]
-#[address_space(constant)]
+#[cuda_std::address_space(constant)]
 pub static mut TEST_FACTORS: [f32; 2] = [1.0, 10.0];
 
 /// `output[i] = factors[0] * input[i] + factors[1] * offset`.

@@ -39,8 +39,10 @@
 //! CUDA_LIBRARY_PATH = { value = "rust-cuda/cuda_loader/stub", relative = true }
 //! ```
 //!
-//! With a toolkit installed nothing needs to be set: its stub library is then on
-//! the linker's command line, behind this crate, and finds nothing left to define.
+//! A workspace that depends on this crate from elsewhere makes such a folder of its
+//! own: the file holds the text `INPUT()`. With a toolkit installed nothing needs to
+//! be set: its stub library is then on the linker's command line, behind this crate,
+//! and finds nothing left to define.
 //!
 //! # Platforms
 //!
