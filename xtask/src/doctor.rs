@@ -72,7 +72,7 @@ fn needs(root: &Path, toolchain: &Toolchain) -> Vec<Need> {
         mend: or_script("rust-src"),
         required: true,
     });
-    for tool in ["llvm-link", "llvm-dis", "opt", "llc"] {
+    for tool in ["llvm-link", "opt", "llc"] {
         needs.push(Need {
             what: format!("{tool} of LLVM {}", toolchain.llvm_major),
             found: shown(toolchain.find_llvm(tool)),

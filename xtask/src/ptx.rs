@@ -5,14 +5,13 @@
 //! sees; the second says what built it.
 
 use std::path::Path;
-use std::process::Command;
+
+use cuda_builder::{CudaBuilder, CudaBuilderError, NvvmArch};
 
 use crate::Outcome;
 use crate::error::Error;
 use crate::flags::Ptx;
 use crate::output;
-use crate::process;
-use crate::toolchain::Toolchain;
 use crate::workspace;
 
 // Shared with host's build script: one definition of names and hash.
@@ -25,15 +24,13 @@ pub(crate) use ptx_hash::TARGETS;
 pub(crate) fn run(flags: &Ptx) -> Result<Outcome, Error> {
     let root = workspace::root()?;
     let hash = ptx_hash::of_sources(&root).map_err(Error::file("hash the sources below", &root))?;
-    let builder = builder_line(&Toolchain::of(&root)?)?;
 
     let mut outcome = Outcome::Clean;
     for target in &flags.targets {
         let name = format!("host/ptx/{}", ptx_hash::file_name(target));
         let path = root.join(&name);
         eprintln!("ptx: building for {target}");
-        let code = build(&root, target)?;
-        let built = format!("{}\n{builder}\n{code}", ptx_hash::header(&hash));
+        let built = build(&root, target, &hash)?;
         if flags.check {
             if let Some(complaint) = complaint(std::fs::read_to_string(&path), &built, &hash) {
                 outcome = Outcome::Findings;
@@ -67,33 +64,34 @@ fn complaint(committed: std::io::Result<String>, built: &str, hash: &str) -> Opt
     }
 }
 
-/// The PTX of all kernels for one target.
-fn build(_root: &Path, target: &str) -> Result<String, Error> {
-    Err(Error::Ptx {
+/// The file for one target: two lines about it, then the PTX of all kernels.
+fn build(root: &Path, target: &str, hash: &str) -> Result<String, Error> {
+    let failed = |source: Box<dyn std::error::Error + Send + Sync>| Error::Ptx {
         target: target.to_owned(),
-        source: "cuda_builder is not there yet".into(),
-    })
-}
-
-const BUILDER: &str = "// built by ";
-
-/// The second line of the file: the compiler and the LLVM that made it.
-fn builder_line(toolchain: &Toolchain) -> Result<String, Error> {
-    let llvm = match toolchain.find_llvm("llc") {
-        Some(llc) => {
-            let version = process::output(Command::new(llc).arg("--version"))?;
-            version
-                .lines()
-                .find_map(|line| line.split_once("LLVM version "))
-                .map_or_else(
-                    || "of unknown version".to_owned(),
-                    |(_, version)| version.trim().to_owned(),
-                )
-        }
-        None => format!("{}", toolchain.llvm_major),
+        source,
     };
-    Ok(format!("{BUILDER}{}, LLVM {llvm}", toolchain.rustc))
+    let arch: NvvmArch = target.parse().map_err(|error| failed(Box::new(error)))?;
+    let ptx = CudaBuilder::new(root.join("gpu-kernels"))
+        .arch(arch)
+        .build_ptx()
+        .map_err(|error| match error {
+            // Its words hold all of cargo's, which have been shown as they came.
+            CudaBuilderError::BuildFailed { .. } => {
+                failed("the kernels do not compile, as shown above".into())
+            }
+            error => failed(Box::new(error)),
+        })?;
+    Ok(format!(
+        "{}\n{BUILDER}rustc {}, LLVM {}\n{}",
+        ptx_hash::header(hash),
+        ptx.rustc_version,
+        ptx.llvm_version,
+        ptx.text
+    ))
 }
+
+/// How the second line of the file begins: the compiler and the LLVM that made it.
+const BUILDER: &str = "// built by ";
 
 /// How the file that is there differs from the one just built; `None` where
 /// they are the same byte for byte, apart from the line that says what built

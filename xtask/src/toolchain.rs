@@ -66,9 +66,17 @@ impl Toolchain {
 
     /// One of LLVM's tools, of rustc's own LLVM major: the component's, or one
     /// whose name ends in that number.
+    ///
+    /// The order is cuda_builder's: the folder that `CUDA_BUILDER_LLVM_BIN`
+    /// names, rustc's own, `PATH`, and where Debian's packages keep them.
     pub(crate) fn find_llvm(&self, tool: &str) -> Option<PathBuf> {
         let numbered = format!("{tool}-{}", self.llvm_major);
-        find_in(&self.folders[..1], &[tool]).or_else(|| self.find(&[&numbered]))
+        let named = std::env::var_os("CUDA_BUILDER_LLVM_BIN").map(PathBuf::from);
+        let debian = PathBuf::from(format!("/usr/lib/llvm-{}/bin", self.llvm_major));
+        find_in(named.as_slice(), &[&numbered, tool])
+            .or_else(|| find_in(&self.folders[..1], &[tool]))
+            .or_else(|| self.find(&[&numbered]))
+            .or_else(|| find_in(&[debian], &[tool]))
     }
 
     /// The source of `core`, where it is installed.

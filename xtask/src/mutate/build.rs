@@ -36,9 +36,7 @@ pub(crate) struct Copy {
 impl Copy {
     /// Copies the workspace, or brings an earlier copy up to date: files that
     /// are as they should be keep their time, so that little is built again.
-    pub(crate) fn of(root: &Path) -> Result<Self, Error> {
-        let target = std::env::var_os("CARGO_TARGET_DIR")
-            .map_or_else(|| root.join("target"), |folder| root.join(folder));
+    pub(crate) fn of(root: &Path, target: &Path) -> Result<Self, Error> {
         let folder = target.join("mutate/workspace");
         fs::create_dir_all(&folder).map_err(Error::file("make", &folder))?;
 
@@ -60,7 +58,10 @@ impl Copy {
             fs::copy(&from, &to).map_err(Error::file("write", &to))?;
         }
         remove_others(&folder, &folder, &files)?;
-        Ok(Self { folder, target })
+        Ok(Self {
+            folder,
+            target: target.to_owned(),
+        })
     }
 
     /// Writes the kernels' sources with their mutations, builds the suites, and

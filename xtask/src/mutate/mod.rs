@@ -17,7 +17,7 @@ mod suite;
 mod waiver;
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -74,6 +74,17 @@ pub(crate) fn run(flags: &Mutate) -> Result<Outcome, Error> {
     for complaint in &found.complaints {
         output::line(complaint);
     }
+    let families = workspace::families(&root)?;
+    if let Some(unknown) = flags
+        .families
+        .iter()
+        .find(|family| !families.contains(family))
+    {
+        return Err(Error::Mutation(format!(
+            "there is no family {unknown}; there are: {}",
+            families.join(", ")
+        )));
+    }
     let selected = select(&found.mutations, flags);
     if flags.list {
         for mutation in &selected {
@@ -87,10 +98,55 @@ pub(crate) fn run(flags: &Mutate) -> Result<Outcome, Error> {
         return Ok(clean_if(found.complaints.is_empty()));
     }
 
-    let to_run: Vec<&Mutation> = selected
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| root.join("target"), |folder| root.join(folder));
+    let tally = execute(&root, &target, &found, &selected, flags)?;
+    output::line(&tally.to_string());
+    Ok(clean_if(tally.survived == 0 && found.complaints.is_empty()))
+}
+
+/// What became of the mutations that were selected.
+#[derive(Debug, PartialEq, Eq)]
+struct Tally {
+    caught: usize,
+    survived: usize,
+    /// Equivalent, by what the source says.
+    waived: usize,
+    /// Refused by the compiler, which notices what no test needs to.
+    rejected: usize,
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = self.caught + self.survived + self.waived + self.rejected;
+        write!(
+            f,
+            "mutate: {all} mutations: {} caught, {} survived",
+            self.caught, self.survived
+        )?;
+        if self.waived > 0 {
+            write!(f, ", {} equivalent by their waivers", self.waived)?;
+        }
+        if self.rejected > 0 {
+            write!(f, ", {} that do not compile", self.rejected)?;
+        }
+        Ok(())
+    }
+}
+
+/// Builds the selected mutations into a copy of the workspace under `target`,
+/// tries each, and prints what became of it.
+fn execute(
+    root: &Path,
+    target: &Path,
+    found: &Found,
+    selected: &[&Mutation],
+    flags: &Mutate,
+) -> Result<Tally, Error> {
+    let mut to_run: Vec<&Mutation> = selected
         .iter()
         .copied()
-        .filter(|m| m.waived.is_none())
+        .filter(|mutation| mutation.waived.is_none())
         .collect();
     let waived = selected.len() - to_run.len();
     if to_run.is_empty() {
@@ -98,23 +154,19 @@ pub(crate) fn run(flags: &Mutate) -> Result<Outcome, Error> {
             "no mutation to run: the flags leave none (see cargo xtask mutate --list)".to_owned(),
         ));
     }
-
-    let all_families = workspace::families(&root)?;
-    let families: Vec<String> = all_families
-        .into_iter()
-        .filter(|family| {
-            to_run
-                .iter()
-                .any(|mutation| mutation.family.as_ref().is_none_or(|of| of == family))
-        })
-        .collect();
+    let mut families = workspace::families(root)?;
+    families.retain(|family| {
+        to_run
+            .iter()
+            .any(|mutation| mutation.family.as_ref().is_none_or(|of| of == family))
+    });
 
     eprintln!(
-        "mutate: building {} test suite(s) with {} mutations",
-        families.len(),
+        "mutate: building the tests of {} with {} mutations",
+        families.join(", "),
         to_run.len()
     );
-    let copy = Copy::of(&root)?;
+    let copy = Copy::of(root, target)?;
     // All of the sources, mutated or not: the copy needs every one.
     let mut sources: Vec<Source> = found
         .texts
@@ -130,31 +182,20 @@ pub(crate) fn run(flags: &Mutate) -> Result<Outcome, Error> {
         })
         .collect();
     let (suites, rejected) = copy.build(&mut sources, &families)?;
-    let to_run: Vec<&Mutation> = to_run
-        .into_iter()
-        .filter(|mutation| !rejected.contains(&mutation.number))
-        .collect();
+    to_run.retain(|mutation| !rejected.contains(&mutation.number));
 
     let timeouts = unmutated(&suites, flags)?;
-    let results = try_all(&to_run, &suites, &timeouts, flags)?;
-
-    let survived = results
+    let verdicts = try_all(&to_run, &suites, &timeouts, flags)?;
+    let survived = verdicts
         .iter()
         .filter(|verdict| matches!(verdict, Verdict::Passed(_)))
         .count();
-    let mut summary = format!(
-        "mutate: {} mutations: {} caught, {survived} survived",
-        selected.len(),
-        results.len() - survived
-    );
-    if waived > 0 {
-        let _ = write!(summary, ", {waived} equivalent by their waivers");
-    }
-    if !rejected.is_empty() {
-        let _ = write!(summary, ", {} that do not compile", rejected.len());
-    }
-    output::line(&summary);
-    Ok(clean_if(survived == 0 && found.complaints.is_empty()))
+    Ok(Tally {
+        caught: verdicts.len() - survived,
+        survived,
+        waived,
+        rejected: rejected.len(),
+    })
 }
 
 fn clean_if(clean: bool) -> Outcome {
@@ -496,6 +537,96 @@ mod tests {
             found.complaints[0].contains("mod.rs:5"),
             "{:?}",
             found.complaints
+        );
+    }
+
+    #[test]
+    fn the_original_is_left_alone_and_the_copy_tells_what_the_tests_notice() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("workspace");
+        let write = |path: &str, text: &str| {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write(
+            "Cargo.toml",
+            "[workspace]\nresolver = \"3\"\nmembers = [\"gpu-kernels\", \"tests\"]\n",
+        );
+        write(
+            "gpu-kernels/Cargo.toml",
+            "[package]\nname = \"gpu-kernels\"\nversion = \"0.0.0\"\nedition = \"2024\"\n",
+        );
+        write("gpu-kernels/src/lib.rs", "//! L.\npub mod sum;\n");
+        let kernels = "//! S.
+pub fn tested(a: u32) -> u32 {
+    a + 10
+}
+pub fn untested(a: u32) -> u32 {
+    a * a
+}
+pub fn looping(n: u32) -> u32 {
+    let mut i = n;
+    while i > 0 {
+        i -= 1;
+    }
+    i
+}
+pub fn typed(a: &str) -> bool {
+    !a.is_empty() // equivalent mutant (logic): never called
+}
+pub fn text(a: String, b: &str) -> String {
+    a + b
+}
+";
+        write("gpu-kernels/src/sum/mod.rs", kernels);
+        write(
+            "tests/Cargo.toml",
+            "[package]\nname = \"halo-tests\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\
+             [lib]\npath = \"lib.rs\"\n[dependencies]\ngpu-kernels = { path = \"../gpu-kernels\" }\n\
+             [[test]]\nname = \"sum\"\npath = \"sum.rs\"\n",
+        );
+        write("tests/lib.rs", "");
+        write(
+            "tests/sum.rs",
+            "use gpu_kernels::sum;\n\
+             #[test]\nfn adds() { assert_eq!(sum::tested(15), 25) }\n\
+             #[test]\nfn loops() { assert_eq!(sum::looping(3), 0) }\n",
+        );
+        let git = |arguments: &[&str]| {
+            crate::process::output(
+                std::process::Command::new("git")
+                    .current_dir(&root)
+                    .args(arguments),
+            )
+            .unwrap()
+        };
+        git(&["init", "--quiet"]);
+
+        let found = find(&root).unwrap();
+        let selected: Vec<&Mutation> = found.mutations.iter().collect();
+        let target = folder.path().join("target");
+        let tally = execute(&root, &target, &found, &selected, &flags("--timeout 5")).unwrap();
+        // Caught: a - 10, a + 11, `>` made `>=` (an underflow), `>` with 1 for 0,
+        // `-=` made `+=` (an overflow, or no end), 2 for 1 (an underflow).
+        // Survived: a + a. Waived: the `!`. Refused: a String less a &str.
+        assert_eq!(
+            tally,
+            Tally {
+                caught: 6,
+                survived: 1,
+                waived: 1,
+                rejected: 1,
+            }
+        );
+        assert_eq!(
+            std::fs::read_to_string(root.join("gpu-kernels/src/sum/mod.rs")).unwrap(),
+            kernels
+        );
+        assert!(!root.join("target").exists());
+        assert_eq!(
+            tally.to_string(),
+            "mutate: 9 mutations: 6 caught, 1 survived, 1 equivalent by their waivers, 1 that do not compile"
         );
     }
 
