@@ -369,7 +369,7 @@ impl VisitMut for AnnounceShared {
             let Stmt::Item(Item::Static(item)) = statement else {
                 continue;
             };
-            match statics::take_shared(item) {
+            match statics::mark_announced(item) {
                 Ok(true) => announcements.push(statics::announce(item)),
                 Ok(false) => {}
                 Err(error) => match &mut self.errors {

@@ -2,7 +2,9 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
-use syn::{Attribute, ItemStatic, Meta, Result, StaticMutability, Stmt, parse_quote};
+use syn::parse::Parser as _;
+use syn::punctuated::Punctuated;
+use syn::{Attribute, ItemStatic, Meta, Result, StaticMutability, Stmt, Token, parse_quote};
 
 /// The address spaces a static can be placed in.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -12,17 +14,63 @@ enum Space {
     Global,
 }
 
-impl Space {
-    fn parse(tokens: TokenStream) -> Result<Self> {
-        const EXPECTED: &str = "expected `shared`, `constant` or `global`";
-        if tokens.is_empty() {
-            return Err(syn::Error::new(
-                proc_macro2::Span::call_site(),
-                format!("#[address_space] needs an address space: {EXPECTED}"),
-            ));
+/// What the macros of this crate tell `#[address_space]` beside the address space.
+///
+/// They could do its work themselves, but then the attribute that the user wrote
+/// would vanish unexpanded, and with it the use of what they imported.
+#[derive(Clone, Copy, Default)]
+struct Flags {
+    /// `#[externally_visible]` is there as well.
+    visible: bool,
+    /// The kernel around announces the static to the emulator.
+    announced: bool,
+}
+
+const VISIBLE: &str = "__visible";
+const ANNOUNCED: &str = "__announced";
+const EXPECTED: &str = "expected `shared`, `constant` or `global`";
+
+fn parse_arguments(tokens: TokenStream) -> Result<(Space, Flags)> {
+    if tokens.is_empty() {
+        return Err(syn::Error::new(
+            proc_macro2::Span::call_site(),
+            format!("#[address_space] needs an address space: {EXPECTED}"),
+        ));
+    }
+    let names = Punctuated::<Ident, Token![,]>::parse_terminated
+        .parse2(tokens)
+        .map_err(|error| syn::Error::new(error.span(), EXPECTED))?;
+    let mut names = names.into_iter();
+    let space = Space::named(&names.next().expect("there are tokens, so there is a name"))?;
+    let mut flags = Flags::default();
+    for name in names {
+        match name.to_string().as_str() {
+            VISIBLE => flags.visible = true,
+            ANNOUNCED => flags.announced = true,
+            _ => return Err(syn::Error::new(name.span(), format!("{EXPECTED} alone"))),
         }
-        let name: Ident = syn::parse2(tokens)
-            .map_err(|error| syn::Error::new(error.span(), format!("{EXPECTED} alone")))?;
+    }
+    Ok((space, flags))
+}
+
+/// The same attribute with one more argument.
+fn with_flag(attr: &Attribute, flag: &str) -> Attribute {
+    let path = attr.path();
+    let arguments = arguments(attr);
+    let flag = format_ident!("{flag}");
+    parse_quote!(#[#path(#arguments, #flag)])
+}
+
+/// What stands between an attribute's parentheses.
+fn arguments(attr: &Attribute) -> TokenStream {
+    match &attr.meta {
+        Meta::List(list) => list.tokens.clone(),
+        _ => TokenStream::new(),
+    }
+}
+
+impl Space {
+    fn named(name: &Ident) -> Result<Self> {
         match name.to_string().as_str() {
             "shared" => Ok(Self::Shared),
             "constant" => Ok(Self::Constant),
@@ -51,50 +99,55 @@ impl Space {
     }
 }
 
-/// Expands `#[address_space(..)]`. When `#[externally_visible]` follows on the
-/// same static it is taken along, so the order of the two does not matter.
+/// Expands `#[address_space(..)]`.
 pub fn expand_address_space(attr: TokenStream, item: TokenStream) -> Result<TokenStream> {
-    let space = Space::parse(attr)?;
-    let mut item: ItemStatic = syn::parse2(item).map_err(|error| {
+    let (space, flags) = parse_arguments(attr.clone())?;
+    let item: ItemStatic = syn::parse2(item).map_err(|error| {
         syn::Error::new(
             error.span(),
             "#[address_space] goes on a `static` or `static mut` item",
         )
     })?;
-    let visible = take(&mut item.attrs, "externally_visible").is_some();
-    expand(space, visible, item)
+    if find(&item.attrs, "externally_visible").is_some() {
+        // That one goes first, and says so here.
+        let mut item = item;
+        item.attrs
+            .push(parse_quote!(#[::cuda_std::address_space(#attr)]));
+        return Ok(quote!(#item));
+    }
+    expand(space, flags, item)
 }
 
-/// Expands `#[externally_visible]` on a static, and `#[address_space(..)]` along
-/// with it when that follows.
+/// Expands `#[externally_visible]` on a static.
 pub fn expand_visible(mut item: ItemStatic) -> Result<TokenStream> {
-    let space = match take(&mut item.attrs, "address_space") {
-        Some(Attribute {
-            meta: Meta::List(list),
-            ..
-        }) => Space::parse(list.tokens)?,
-        Some(other) => {
-            return Err(syn::Error::new_spanned(
-                other,
-                "#[address_space] needs an address space: `shared`, `constant` or `global`",
-            ));
+    match find(&item.attrs, "address_space") {
+        Some(position) => {
+            item.attrs[position] = with_flag(&item.attrs[position], VISIBLE);
+            Ok(quote!(#item))
         }
-        None => Space::Global,
-    };
-    expand(space, true, item)
+        None => expand(
+            Space::Global,
+            Flags {
+                visible: true,
+                announced: false,
+            },
+            item,
+        ),
+    }
 }
 
-fn expand(space: Space, visible: bool, mut item: ItemStatic) -> Result<TokenStream> {
+fn expand(space: Space, flags: Flags, mut item: ItemStatic) -> Result<TokenStream> {
     let mutable = matches!(item.mutability, StaticMutability::Mut(_));
     let no_mangle = item.attrs.iter().any(is_no_mangle);
     item.attrs.retain(|attr| !is_no_mangle(attr));
-    let visible = visible || no_mangle;
+    let visible = flags.visible || no_mangle;
     let section = space.section(visible);
     // A shared static is the block's own: nobody outside could use its address,
     // but the name is kept when asked for.
     let export = visible.then(|| quote!(unsafe(no_mangle),));
 
     let host = match space {
+        Space::Shared if flags.announced => TokenStream::new(),
         Space::Shared => register_shared(&item),
         Space::Constant => {
             let registered = register_constant(&item);
@@ -110,21 +163,19 @@ fn expand(space: Space, visible: bool, mut item: ItemStatic) -> Result<TokenStre
     })
 }
 
-/// Removes `#[address_space(shared)]`; whether it was there. Other address spaces
-/// are left alone.
-pub fn take_shared(item: &mut ItemStatic) -> Result<bool> {
-    let Some(attr) = take(&mut item.attrs, "address_space") else {
+/// Notes on `#[address_space(shared)]` that the kernel announces the static;
+/// whether that attribute is there. Other address spaces are left alone.
+pub fn mark_announced(item: &mut ItemStatic) -> Result<bool> {
+    let Some(position) = find(&item.attrs, "address_space") else {
         return Ok(false);
     };
-    let tokens = match &attr.meta {
-        Meta::List(list) => list.tokens.clone(),
-        _ => TokenStream::new(),
-    };
-    if Space::parse(tokens)? == Space::Shared {
-        return Ok(true);
+    let attr = &item.attrs[position];
+    let (space, _) = parse_arguments(arguments(attr))?;
+    if space != Space::Shared {
+        return Ok(false);
     }
-    item.attrs.push(attr);
-    Ok(false)
+    item.attrs[position] = with_flag(attr, ANNOUNCED);
+    Ok(true)
 }
 
 /// A statement that tells the emulator that the calling thread is about to use a
@@ -233,16 +284,14 @@ fn symbol(item: &ItemStatic) -> TokenStream {
     }
 }
 
-/// Removes the attribute whose last path segment is `name`.
-fn take(attrs: &mut Vec<Attribute>, name: &str) -> Option<Attribute> {
-    let name = format_ident!("{name}");
-    let position = attrs.iter().position(|attr| {
+/// Where the attribute is whose last path segment is `name`.
+fn find(attrs: &[Attribute], name: &str) -> Option<usize> {
+    attrs.iter().position(|attr| {
         attr.path()
             .segments
             .last()
             .is_some_and(|last| last.ident == name)
-    })?;
-    Some(attrs.remove(position))
+    })
 }
 
 /// Whether this is `#[no_mangle]` or `#[unsafe(no_mangle)]`.
@@ -284,16 +333,37 @@ mod tests {
     #[test]
     fn the_order_of_the_two_attributes_does_not_matter() {
         let item = quote! { pub static mut X: [f32; 4] = [0.0; 4]; };
+        // Each keeps the other's attribute, so that what was imported is used.
         let first = address_space(
             quote!(constant),
             quote! { #[cuda_std::externally_visible] #item },
         );
+        assert!(
+            first.contains(
+                "# [cuda_std :: externally_visible] # [:: cuda_std :: address_space (constant)]"
+            ),
+            "{first}"
+        );
         let second = expand_visible(syn::parse_quote! { #[address_space(constant)] #item })
             .unwrap()
             .to_string();
-        assert_eq!(first, second);
-        assert!(first.contains(".constant.visible") && first.contains("unsafe (no_mangle)"));
-        assert!(first.contains("Symbol for X"));
+        assert!(
+            second.starts_with("# [address_space (constant , __visible)]"),
+            "{second}"
+        );
+
+        let last = address_space(quote!(constant, __visible), item);
+        assert!(last.contains(".constant.visible") && last.contains("unsafe (no_mangle)"));
+        assert!(last.contains("Symbol for X"));
+    }
+
+    #[test]
+    fn a_static_that_is_announced_does_not_register_itself() {
+        let item = quote! { static mut X: u32 = 0; };
+        let own = address_space(quote!(shared), item.clone());
+        assert!(own.contains("register_shared_static"), "{own}");
+        let announced = address_space(quote!(shared, __announced), item);
+        assert!(!announced.contains("register_shared_static"), "{announced}");
     }
 
     #[test]
@@ -319,7 +389,8 @@ mod tests {
             (quote!(local), "no statics in local memory"),
             (quote!(texture), "`texture` is no address space"),
             (quote!(), "needs an address space"),
-            (quote!(shared, 3), "alone"),
+            (quote!(shared, 3), "expected `shared`"),
+            (quote!(shared, twice), "alone"),
         ] {
             let error = expand_address_space(attr, item.clone()).unwrap_err();
             assert!(error.to_string().contains(expected), "{error}");
