@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 
 use crate::error::CudaBuilderError;
-use crate::header::{self, Cfg};
+use crate::header::{self, Cfg, Header};
 use crate::legacy;
 use crate::tools::{Toolchain, capture, describe};
 use crate::{CudaBuilder, DebugInfo};
@@ -151,6 +151,14 @@ struct Dependency {
 struct DependencyKind {
     /// `None` for an ordinary dependency; `build` and `dev` otherwise.
     kind: Option<String>,
+}
+
+impl Target {
+    fn is_dynamic(&self) -> bool {
+        self.kind
+            .iter()
+            .any(|kind| kind == "cdylib" || kind == "dylib")
+    }
 }
 
 impl Package {
@@ -433,56 +441,54 @@ pub(crate) fn build(
         .env("CARGO_BUILD_BUILD_DIR", target_dir)
         .env(
             "CARGO_ENCODED_RUSTFLAGS",
-            join_flags(&rustflags(toolchain, builder, krate)),
+            join_flags(&rustflags(toolchain, builder)),
         )
         .env("CUDA_ARCH", builder.arch.cuda_arch().to_string());
 
-    // Attributes for the crates that may define kernels, and the text of the
-    // roots that need another one.
+    // Each crate's own flags, and the text of the roots that need another one.
     let mut roots = Vec::new();
-    let mut kernel_attributes = Vec::new();
+    let mut kernel_flags = Vec::new();
     for (package, features) in &krate.parts {
         let Some(library) = package.library() else {
             continue;
         };
-        let Ok(source) = std::fs::read_to_string(&library.src_path) else {
-            continue;
-        };
+        // What cannot be read, rustc will complain about.
+        let source = std::fs::read_to_string(&library.src_path).unwrap_or_default();
         let header = header::read(&source, &cfg.with_features(features));
+        let mut flags = package_flags(krate, package, &header, builder.optix);
         if let Some(patched) = header.without_register_attr {
             roots.push((library.src_path.clone(), patched));
         }
-        let missing: Vec<_> = FEATURES
-            .into_iter()
-            .filter(|feature| !header.features.contains(*feature))
-            .collect();
-        let mut attributes = vec!["-Zcrate-attr=allow(internal_features)".to_owned()];
-        if !missing.is_empty() {
-            attributes.push(format!("-Zcrate-attr=feature({})", missing.join(",")));
-        }
         if package.id == krate.package.id {
-            kernel_attributes = attributes;
-        } else if krate.with_kernels.contains(&package.id) {
+            kernel_flags = flags;
+        } else {
+            if library.is_dynamic() {
+                let mut flag = OsString::from("-Clinker=");
+                flag.push(legacy::wrapper(toolchain, target_dir, work)?);
+                flags.push(flag);
+            }
+            let list: Vec<_> = flags
+                .iter()
+                .map(|flag| toml_string(&flag.to_string_lossy()))
+                .collect();
             command.arg("--config").arg(format!(
                 "profile.{}.package.\"{}@{}\".rustflags=[{}]",
                 profile.table,
                 package.name,
                 package.version,
-                attributes
-                    .iter()
-                    .map(|flag| format!("'{flag}'"))
-                    .collect::<Vec<_>>()
-                    .join(",")
+                list.join(",")
             ));
         }
     }
     if !roots.is_empty() {
-        let wrapper = legacy::prepare(toolchain, target_dir, work, &roots)?;
         command
-            .env("RUSTC_WRAPPER", wrapper.program)
-            .env("CUDA_BUILDER_ROOTS", wrapper.roots);
+            .env(
+                "RUSTC_WRAPPER",
+                legacy::wrapper(toolchain, target_dir, work)?,
+            )
+            .env("CUDA_BUILDER_ROOTS", legacy::list_roots(work, &roots)?);
     }
-    command.arg("--").args(kernel_attributes);
+    command.arg("--").args(kernel_flags);
 
     let (status, stdout, stderr) =
         run_showing_errors(&mut command).map_err(CudaBuilderError::io("run", &toolchain.cargo))?;
@@ -549,7 +555,7 @@ fn profile(builder: &CudaBuilder) -> Profile {
 
 /// Flags for every crate compiled for the device. They come after those that
 /// cargo derives from the profile, and so override them.
-fn rustflags(toolchain: &Toolchain, builder: &CudaBuilder, krate: &Crate) -> Vec<OsString> {
+fn rustflags(toolchain: &Toolchain, builder: &CudaBuilder) -> Vec<OsString> {
     let mut flags: Vec<OsString> = [
         format!("-Ctarget-cpu={}", builder.arch.sm()),
         // LLVM must not see the module before it is marked convergent, and rustc
@@ -570,39 +576,71 @@ fn rustflags(toolchain: &Toolchain, builder: &CudaBuilder, krate: &Crate) -> Vec
         ),
         // Paths rather than hashes in symbols.
         "-Csymbol-mangling-version=v0".to_owned(),
-        // Kernel crates need not say it, as with upstream's backend.
-        "-Zcrate-attr=no_std".to_owned(),
     ]
     .into_iter()
     .map(OsString::from)
     .collect();
-    if builder.optix {
-        flags.push("--cfg=optix".into());
-        flags.push("--check-cfg=cfg(optix)".into());
-    }
-    // Absolute paths stay out of the PTX; the last match wins.
-    let mut remap = |from: &Path, to: &str| {
-        let mut flag = OsString::from("--remap-path-prefix=");
-        flag.push(from);
-        flag.push("=");
-        flag.push(to);
-        flags.push(flag);
-    };
-    remap(&krate.workspace_root, "");
-    for (package, _) in &krate.parts {
-        if !package.directory().starts_with(&krate.workspace_root) {
-            remap(
-                package.directory(),
-                &format!("{}-{}", package.name, package.version),
-            );
-        }
-    }
+    // The standard library's own paths; those of the crates come with each crate.
+    // These flags must not depend on the kernel crate: `core` is built once for
+    // all that share a target directory.
     let library = toolchain.rustc.library_source();
-    remap(&library, "library");
+    flags.push(remap(&library, "library"));
     if let Ok(library) = library.canonicalize() {
-        remap(&library, "library");
+        flags.push(remap(&library, "library"));
     }
     flags
+}
+
+/// Absolute paths stay out of the PTX.
+fn remap(from: &Path, to: &str) -> OsString {
+    let mut flag = OsString::from("--remap-path-prefix=");
+    flag.push(from);
+    flag.push("=");
+    flag.push(to);
+    flag
+}
+
+/// Flags for one of the crates that the kernel crate is made of.
+fn package_flags(krate: &Crate, package: &Package, header: &Header, optix: bool) -> Vec<OsString> {
+    let mut flags = vec!["--check-cfg=cfg(optix)".into()];
+    if optix {
+        flags.push("--cfg=optix".into());
+    }
+    if package.directory().starts_with(&krate.workspace_root) {
+        flags.push(remap(&krate.workspace_root, ""));
+    } else {
+        let name = format!("{}-{}", package.name, package.version);
+        flags.push(remap(package.directory(), &name));
+    }
+    // Crates for the device need not say it, as with upstream's backend.
+    if !header.no_std {
+        flags.push("-Zcrate-attr=no_std".into());
+    }
+    if package.id == krate.package.id || krate.with_kernels.contains(&package.id) {
+        flags.push("-Zcrate-attr=allow(internal_features)".into());
+        let missing: Vec<_> = FEATURES
+            .into_iter()
+            .filter(|feature| !header.features.contains(*feature))
+            .collect();
+        if !missing.is_empty() {
+            flags.push(format!("-Zcrate-attr=feature({})", missing.join(",")).into());
+        }
+    }
+    flags
+}
+
+/// A string as TOML writes it.
+fn toml_string(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => quoted.push_str(&format!("\\u{:04X}", c as u32)),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 fn join_flags(flags: &[OsString]) -> OsString {

@@ -1,8 +1,8 @@
 //! Reads the inner attributes at the top of a crate's root file.
 //!
-//! Two questions are answered from them. Which features does the crate enable
-//! itself? (rustc refuses to enable one twice, so those are not injected.) And
-//! is it written for the compiler backend of rust-cuda 0.2 and before, whose
+//! Two questions are answered from them. Is the crate `no_std` already, and which
+//! features does it enable itself? (rustc warns of the one and refuses the other
+//! when said twice, so those are not injected.) And is it written for the compiler backend of rust-cuda 0.2 and before, whose
 //! crates begin with
 //!
 //! ```text
@@ -49,6 +49,8 @@ impl Cfg {
 /// What a crate's root says about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Header {
+    /// Whether it is `no_std` (or `no_core`) on the device.
+    pub(crate) no_std: bool,
     /// The unstable features that it enables on the device.
     pub(crate) features: HashSet<String>,
     /// The source without `register_attr`, when it mentions that. Every other
@@ -62,7 +64,7 @@ pub(crate) fn read(source: &str, cfg: &Cfg) -> Header {
     let mut header = Header::default();
     let mut blanks = Vec::new();
     for meta in Parser::new(source).inner_attributes() {
-        collect(&meta, cfg, true, source, &mut header.features, &mut blanks);
+        collect(&meta, cfg, true, source, &mut header, &mut blanks);
     }
     if !blanks.is_empty() {
         let mut patched = source.to_owned();
@@ -90,9 +92,12 @@ fn collect(
     cfg: &Cfg,
     active: bool,
     source: &str,
-    features: &mut HashSet<String>,
+    header: &mut Header,
     blanks: &mut Vec<(Range<usize>, &'static str)>,
 ) {
+    if active && (meta.path == "no_std" || meta.path == "no_core") {
+        header.no_std = true;
+    }
     let Arguments::List(list) = &meta.arguments else {
         return;
     };
@@ -101,7 +106,7 @@ fn collect(
             if let Some((predicate, rest)) = list.split_first() {
                 let active = active && cfg.holds(predicate);
                 for meta in rest {
-                    collect(meta, cfg, active, source, features, blanks);
+                    collect(meta, cfg, active, source, header, blanks);
                 }
             }
         }
@@ -118,7 +123,7 @@ fn collect(
                     };
                     blanks.push((name.range.start..end, ""));
                 } else if active {
-                    features.insert(name.path.clone());
+                    header.features.insert(name.path.clone());
                 }
             }
         }
@@ -401,6 +406,19 @@ fn f() { register_attr(nvvm_internal) }
                 None,
                 "{source}"
             );
+        }
+    }
+
+    #[test]
+    fn no_std_is_found_where_it_applies() {
+        for (source, expected) in [
+            ("#![no_std]", true),
+            ("#![cfg_attr(target_os = \"cuda\", no_std)]", true),
+            ("#![cfg_attr(not(target_os = \"cuda\"), no_std)]", false),
+            ("#![cfg_attr(any(), no_std)]", false),
+            ("// #![no_std]", false),
+        ] {
+            assert_eq!(read(source, &device()).no_std, expected, "{source}");
         }
     }
 

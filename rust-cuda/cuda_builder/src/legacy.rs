@@ -1,10 +1,15 @@
-//! Builds crates written for rust-cuda 0.2, unchanged.
+//! Builds crates as they are that rustc alone would refuse.
 //!
-//! Their roots mention `register_attr`, which rustc has removed; see
+//! **Crates written for rust-cuda 0.2.** Their roots mention `register_attr`, which rustc has removed; see
 //! [`crate::header`]. The compiler is given the root without that mention,
 //! through a small program that takes rustc's place ([`crate::rustc_wrapper`]),
 //! so that neither the user's sources nor any file of the crate is copied, and
 //! messages still point into the real file. Other crates are built without it.
+//!
+//! **Dependencies that are a `cdylib` as well**, as kernel crates used to be.
+//! Cargo builds a dependency in all its forms, and linking the dynamic one needs
+//! a linker that rustup does not ship. Nobody wants the result, so the same
+//! program, given as the linker, writes an empty file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,26 +20,16 @@ use crate::tools::{Toolchain, describe};
 
 const SOURCE: &str = include_str!("rustc_wrapper.rs");
 
-/// What cargo must be told.
-#[derive(Debug)]
-pub(crate) struct Wrapper {
-    /// For `RUSTC_WRAPPER`.
-    pub(crate) program: PathBuf,
-    /// For `CUDA_BUILDER_ROOTS`.
-    pub(crate) roots: PathBuf,
-}
-
-/// Prepares the wrapper for `roots`: each a crate root and its patched text.
+/// Writes the list for `CUDA_BUILDER_ROOTS`, of each crate root and its patched
+/// text, and gives the list's path.
 ///
 /// # Errors
 ///
-/// When the wrapper does not compile or a file cannot be written.
-pub(crate) fn prepare(
-    toolchain: &Toolchain,
-    target_dir: &Path,
+/// When a file cannot be written.
+pub(crate) fn list_roots(
     work: &Path,
     roots: &[(PathBuf, String)],
-) -> Result<Wrapper, CudaBuilderError> {
+) -> Result<PathBuf, CudaBuilderError> {
     let mut list = String::new();
     for (index, (root, patched)) in roots.iter().enumerate() {
         let root = fs::canonicalize(root).map_err(CudaBuilderError::io("find", root))?;
@@ -44,14 +39,15 @@ pub(crate) fn prepare(
     }
     let list_path = work.join("roots");
     fs::write(&list_path, list).map_err(CudaBuilderError::io("write", &list_path))?;
-    Ok(Wrapper {
-        program: compile(toolchain, target_dir, work)?,
-        roots: list_path,
-    })
+    Ok(list_path)
 }
 
-/// Compiles the wrapper once per release of this crate and of rustc.
-fn compile(
+/// Compiles the program once per release of this crate and of rustc.
+///
+/// # Errors
+///
+/// When it does not compile or a file cannot be written.
+pub(crate) fn wrapper(
     toolchain: &Toolchain,
     target_dir: &Path,
     work: &Path,

@@ -143,6 +143,8 @@ pub struct CudaBuilder {
     pub final_module_path: Option<PathBuf>,
     /// See [`target_dir`](Self::target_dir).
     pub target_dir: Option<PathBuf>,
+    /// See [`llvm_tools`](Self::llvm_tools).
+    pub llvm_tools: Option<PathBuf>,
     /// See [`ptx_version`](Self::ptx_version).
     pub ptx_version: Option<(u32, u32)>,
     /// See [`allow_undefined`](Self::allow_undefined).
@@ -173,6 +175,7 @@ impl CudaBuilder {
             build_args: Vec::new(),
             final_module_path: None,
             target_dir: None,
+            llvm_tools: None,
             ptx_version: None,
             allow_undefined: Vec::new(),
         }
@@ -332,8 +335,17 @@ impl CudaBuilder {
         self
     }
 
+    /// The folder with LLVM's tools: `llvm-link`, `opt` and `llc`, with or without
+    /// the release at the end of their names. By default the folder that the
+    /// environment variable `CUDA_BUILDER_LLVM_BIN` names, rustc's own, or `PATH`.
+    #[must_use]
+    pub fn llvm_tools(mut self, path: impl AsRef<Path>) -> Self {
+        self.llvm_tools = Some(path.as_ref().to_owned());
+        self
+    }
+
     /// The PTX version to write, as `(8, 0)`. By default the first one that has
-    /// the architecture: it runs on the oldest drivers. Inline assembly with
+    /// the architecture, and 6.0 at least: it runs on the oldest drivers. Inline assembly with
     /// newer instructions needs a newer version.
     #[must_use]
     pub fn ptx_version(mut self, major: u32, minor: u32) -> Self {
@@ -414,7 +426,7 @@ impl CudaBuilder {
                 self.path_to_crate.clone(),
             ));
         }
-        let toolchain = Toolchain::find(&directory)?;
+        let toolchain = Toolchain::find(&directory, self.llvm_tools.as_deref())?;
         let known = toolchain.targets()?;
         if !known.contains(&self.arch.sm()) {
             return Err(CudaBuilderError::UnsupportedArch {
@@ -433,9 +445,21 @@ impl CudaBuilder {
             Some(path) => std::path::absolute(path).map_err(CudaBuilderError::io("find", path))?,
             None => default_target_dir(&krate.target_directory),
         };
-        let work = WorkFolder::create(&target_dir, &krate.library, self.arch)?;
-        let built = cargo::build(&toolchain, self, &krate, &target_dir, &work.path)?;
-        let linked = match link::link(&toolchain, self, &krate.package.name, &built, &work.path) {
+        // Cargo tells builds with other flags apart, but not where paths are
+        // remapped: without folders of their own they would overwrite each other.
+        let target_dir = target_dir.join(match self.debug {
+            DebugInfo::None => self.arch.sm(),
+            DebugInfo::LineTables => format!("{}-lines", self.arch.sm()),
+        });
+        let work = WorkFolder::create(&target_dir, &krate.library)?;
+        let (units, sources) = {
+            // Cargo's own lock ends with cargo, but its files must stay as they are
+            // until they are read.
+            let _lock = lock(&target_dir)?;
+            let built = cargo::build(&toolchain, self, &krate, &target_dir, &work.path)?;
+            (link::unpack(&built, &work.path)?, built.sources)
+        };
+        let linked = match link::link(&toolchain, self, &krate.package.name, &units, &work.path) {
             Err(error @ CudaBuilderError::StepFailed { .. }) => {
                 // The message names files in it.
                 work.keep();
@@ -449,7 +473,7 @@ impl CudaBuilder {
                 .join(cargo::TARGET)
                 .join(if self.release { "release" } else { "debug" });
         fs::create_dir_all(&folder).map_err(CudaBuilderError::io("create", &folder))?;
-        let output = folder.join(format!("{}.{}.ptx", krate.library, self.arch.sm()));
+        let output = folder.join(format!("{}.ptx", krate.library));
         let mut copies: Vec<(PathBuf, &Path)> = Vec::new();
         match self.emit {
             Some(EmitOption::LlvmIr) => {
@@ -476,7 +500,7 @@ impl CudaBuilder {
             path: output,
             kernels: linked.kernels,
             exports: linked.exports,
-            sources: built.sources,
+            sources,
             rustc_version: toolchain.rustc.release,
             llvm_version: toolchain.llvm_version,
         })
@@ -503,6 +527,15 @@ fn default_target_dir(own: &Path) -> PathBuf {
     outer().unwrap_or_else(|| own.join("cuda-builder"))
 }
 
+/// Waits until no other build uses the folder; until the result is dropped, none
+/// will.
+fn lock(target_dir: &Path) -> Result<fs::File, CudaBuilderError> {
+    let path = target_dir.join("cuda-builder.lock");
+    let file = fs::File::create(&path).map_err(CudaBuilderError::io("create", &path))?;
+    file.lock().map_err(CudaBuilderError::io("lock", &path))?;
+    Ok(file)
+}
+
 /// A folder for one build's intermediate files, removed with this value.
 struct WorkFolder {
     path: PathBuf,
@@ -510,12 +543,11 @@ struct WorkFolder {
 }
 
 impl WorkFolder {
-    fn create(target_dir: &Path, library: &str, arch: NvvmArch) -> Result<Self, CudaBuilderError> {
+    fn create(target_dir: &Path, library: &str) -> Result<Self, CudaBuilderError> {
         // Builds that run at the same time must not meet.
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let path = target_dir.join("link").join(format!(
-            "{library}-{}-{}-{}",
-            arch.sm(),
+            "{library}-{}-{}",
             std::process::id(),
             NEXT.fetch_add(1, Ordering::Relaxed)
         ));

@@ -30,6 +30,28 @@ pub(crate) struct Linked {
     pub(crate) exports: Vec<String>,
 }
 
+/// Bitcode files, one per codegen unit.
+#[derive(Debug)]
+pub(crate) struct Units {
+    /// Of the kernel crate and its dependencies.
+    own: Vec<PathBuf>,
+    /// Of the standard library.
+    standard: Vec<PathBuf>,
+}
+
+/// Takes the bitcode out of what cargo built. From then on cargo may overwrite
+/// its files.
+///
+/// # Errors
+///
+/// When a library cannot be read or holds no bitcode.
+pub(crate) fn unpack(built: &Built, work: &Path) -> Result<Units, CudaBuilderError> {
+    Ok(Units {
+        own: unpack_all(&built.libraries, work, "crate")?,
+        standard: unpack_all(&built.standard, work, "std")?,
+    })
+}
+
 /// Links what cargo built, in the folder `work`.
 ///
 /// # Errors
@@ -40,16 +62,13 @@ pub(crate) fn link(
     toolchain: &Toolchain,
     builder: &CudaBuilder,
     package: &str,
-    built: &Built,
+    units: &Units,
     work: &Path,
 ) -> Result<Linked, CudaBuilderError> {
-    let own = unpack(&built.libraries, work, "crate")?;
-    let standard = unpack(&built.standard, work, "std")?;
-
     let linked = work.join("1-crates.bc");
     let mut command = Command::new(&toolchain.llvm_link);
-    command.args(&own).arg("-o").arg(&linked);
-    run("linking the crates", &mut command, &built.libraries[0])?;
+    command.args(&units.own).arg("-o").arg(&linked);
+    run("linking the crates", &mut command, &linked)?;
 
     // A dependency may need another one that was linked before it, so this is
     // repeated until nothing more is found.
@@ -65,7 +84,7 @@ pub(crate) fn link(
         command
             .args(["-S", "--only-needed"])
             .arg(&input)
-            .args(&standard)
+            .args(&units.standard)
             .arg("-o")
             .arg(&output);
         run("linking the standard library", &mut command, &input)?;
@@ -170,14 +189,18 @@ pub(crate) fn assemble(
     run("assembling the LLVM IR", &mut command, text)
 }
 
+/// Warp operations name their lanes since PTX 6.0, which LLVM does not choose by
+/// itself for targets older than that.
 fn ptx_version(builder: &CudaBuilder) -> Option<String> {
+    let oldest = (builder.arch.capability_value() < 70).then_some((6, 0));
     builder
         .ptx_version
+        .or(oldest)
         .map(|(major, minor)| format!("-mattr=+ptx{major}{minor}"))
 }
 
 /// Writes every codegen unit of `libraries` to a file of its own.
-fn unpack(
+fn unpack_all(
     libraries: &[PathBuf],
     work: &Path,
     prefix: &str,

@@ -11,6 +11,9 @@
 //! rustdoc's way of compiling examples, `UNSTABLE_RUSTDOC_TEST_PATH`, makes
 //! messages, module paths and `include!` relate to that name. The real file is
 //! then added to the dependency file, so that cargo notices when it changes.
+//!
+//! Called as rustc calls a linker of bitcode, which `--target-cpu` tells, it stands
+//! in for that and writes an empty file where the option `-o` says.
 
 use std::env;
 use std::ffi::OsString;
@@ -33,6 +36,9 @@ pub(crate) fn main() -> ExitCode {
 fn run(mut arguments: Vec<OsString>) -> Result<ExitCode, String> {
     if arguments.is_empty() {
         return Err("cuda_builder's rustc wrapper was called without a compiler".to_owned());
+    }
+    if arguments.iter().any(|argument| argument == "--target-cpu") {
+        return link_nothing(&arguments);
     }
     let compiler = arguments.remove(0);
     let list = match env::var_os("CUDA_BUILDER_ROOTS") {
@@ -70,6 +76,14 @@ fn run(mut arguments: Vec<OsString>) -> Result<ExitCode, String> {
             .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
     }
     finish(status, &compiler)
+}
+
+fn link_nothing(arguments: &[OsString]) -> Result<ExitCode, String> {
+    if let Some(pair) = arguments.windows(2).find(|pair| pair[0] == *"-o") {
+        fs::write(&pair[1], "")
+            .map_err(|error| format!("cannot write {}: {error}", Path::new(&pair[1]).display()))?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn finish(

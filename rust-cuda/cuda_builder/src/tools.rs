@@ -2,7 +2,8 @@
 //!
 //! LLVM's formats change from one release to the next, so every tool must come
 //! from the release that rustc itself is built with (`rustc -vV` says which).
-//! Each is looked for in this order, and the first that fits is taken:
+//! Each is looked for in this order, and the first that fits is taken, unless
+//! [`CudaBuilder::llvm_tools`](crate::CudaBuilder::llvm_tools) names a folder:
 //!
 //! 1. the file that `CUDA_BUILDER_LLVM_LINK`, `CUDA_BUILDER_OPT` or
 //!    `CUDA_BUILDER_LLC` names;
@@ -95,21 +96,29 @@ impl Rustc {
 }
 
 impl Toolchain {
-    /// Finds everything, for a kernel crate in `directory`.
+    /// Finds everything, for a kernel crate in `directory`; LLVM's tools only in
+    /// `llvm_tools`, when that is given.
     ///
     /// # Errors
     ///
     /// [`CudaBuilderError::MissingTool`] and
     /// [`CudaBuilderError::MissingRustSrc`], each with the command that
     /// installs what is missing.
-    pub(crate) fn find(directory: &Path) -> Result<Self, CudaBuilderError> {
+    pub(crate) fn find(
+        directory: &Path,
+        llvm_tools: Option<&Path>,
+    ) -> Result<Self, CudaBuilderError> {
         let cargo = env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from);
         let rustc = Rustc::query(rustc_path(&cargo), directory)?;
         let core = rustc.library_source().join("core/src/lib.rs");
         if !core.is_file() {
             return Err(CudaBuilderError::MissingRustSrc { looked_for: core });
         }
-        let places = Places::from_environment(&rustc);
+        let mut places = Places::from_environment(&rustc);
+        if let Some(folder) = llvm_tools {
+            places.files.clear();
+            places.llvm_bin = Some(folder.to_owned());
+        }
         let (llvm_link, _) = places.find("llvm-link", "CUDA_BUILDER_LLVM_LINK", &rustc)?;
         let (opt, _) = places.find("opt", "CUDA_BUILDER_OPT", &rustc)?;
         let (llc, llvm_version) = places.find("llc", "CUDA_BUILDER_LLC", &rustc)?;

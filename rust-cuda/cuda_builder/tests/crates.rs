@@ -1,0 +1,246 @@
+//! Kernel crates of every make: with cuda_std, of an older style, in workspaces,
+//! in odd places, and from a build script.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use cuda_builder::{CudaBuilder, DebugInfo, NvvmArch};
+use support::{body, build, builder, copy_folder, count, fixture, position, ptxas, target_dir};
+
+const ARCH: NvvmArch = NvvmArch::Compute75;
+
+/// The types of a kernel's parameters, as PTX names them.
+fn parameters(ptx: &str, kernel: &str) -> Vec<String> {
+    let start = ptx
+        .find(&format!(".entry {kernel}("))
+        .unwrap_or_else(|| panic!("no {kernel} in\n{ptx}"));
+    ptx[start..]
+        .lines()
+        .skip(1)
+        .take_while(|line| line.trim_start().starts_with(".param"))
+        .map(|line| line.split_whitespace().nth(1).unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn crates_with_cuda_std_build() {
+    let ptx = build(&builder("upstream-kernels"));
+    ptxas(&ptx.text, ARCH);
+    assert_eq!(ptx.kernels, ["allocate", "mirror", "vecadd"]);
+    // Two slices are a pointer and a length each; then the output.
+    assert_eq!(
+        parameters(&ptx.text, "vecadd"),
+        [".u64", ".u64", ".u64", ".u64", ".u64"]
+    );
+    let vecadd = body(&ptx.text, "vecadd");
+    assert_eq!(count(&vecadd, "ld.global"), 2, "{}", vecadd.join("\n"));
+    assert_eq!(count(&vecadd, "st.global"), 1);
+    // The bounds check of `b`, and nothing that formats a message.
+    assert_eq!(count(&vecadd, "trap"), 1);
+
+    let mirror = body(&ptx.text, "mirror");
+    assert_eq!(count(&mirror, "bar"), 1, "{}", mirror.join("\n"));
+    assert_eq!(count(&mirror, "st.shared"), 1);
+    assert_eq!(count(&mirror, "ld.shared"), 1);
+
+    // The device's own heap.
+    assert!(
+        ptx.text
+            .contains(".extern .func  (.param .b64 func_retval0) malloc")
+    );
+    assert!(count(&body(&ptx.text, "allocate"), "call") > 0);
+}
+
+#[test]
+fn crates_of_the_old_release_build_unchanged() {
+    let ptx = build(&builder("legacy-kernels"));
+    ptxas(&ptx.text, ARCH);
+    assert_eq!(ptx.kernels, ["add", "allocates"]);
+    assert_eq!(
+        position(&body(&ptx.text, "add"), "add.rn.f32"),
+        0.max(position(&body(&ptx.text, "add"), "add.rn.f32"))
+    );
+    let root = fixture("legacy-kernels")
+        .canonicalize()
+        .unwrap()
+        .join("src");
+    for source in ["lib.rs", "nested/deeper.rs", "name.txt"] {
+        assert!(
+            ptx.sources.contains(&root.join(source)),
+            "{source}: {:?}",
+            ptx.sources
+        );
+    }
+    // Lines are those of the real file.
+    let ptx = build(&builder("legacy-kernels").debug(DebugInfo::LineTables));
+    assert!(ptx.text.contains("\"src/lib.rs\""), "{}", ptx.text);
+}
+
+/// An error in a crate of the old style points into its real file, and a change
+/// of that file is noticed.
+#[test]
+fn messages_about_old_crates_name_the_real_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("my kernels");
+    fs::create_dir_all(root.join("src")).unwrap();
+    fs::write(
+        root.join("Cargo.toml"),
+        "[package]\nname = \"old\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n",
+    )
+    .unwrap();
+    let source = |value: &str| {
+        format!(
+            "#![cfg_attr(target_os = \"cuda\", no_std, feature(register_attr), register_attr(nvvm_internal))]\n\n\
+             #[no_mangle]\npub unsafe extern \"ptx-kernel\" fn k(out: *mut u32) {{\n    *out = {value};\n}}\n"
+        )
+    };
+    let build_with = |value: &str| {
+        fs::write(root.join("src/lib.rs"), source(value)).unwrap();
+        CudaBuilder::new(&root).target_dir(target_dir()).build_ptx()
+    };
+    let error = build_with("\"text\"").unwrap_err().to_string();
+    assert!(error.contains("src/lib.rs:5:12"), "{error}");
+    assert!(error.contains("mismatched types"), "{error}");
+    for value in ["12345", "54321"] {
+        let ptx = build_with(value).unwrap();
+        assert!(ptx.text.contains(value), "{}", ptx.text);
+    }
+}
+
+#[test]
+fn members_of_workspaces_build_with_their_dependencies() {
+    let ptx =
+        build(&CudaBuilder::new(fixture("workspace").join("kernels")).target_dir(target_dir()));
+    ptxas(&ptx.text, ARCH);
+    assert_eq!(ptx.kernels, ["areas", "more"]);
+    // The workspace's profile asks for debug information and little optimisation,
+    // which is about the host's code.
+    assert!(!ptx.text.contains(".loc"));
+    let areas = body(&ptx.text, "areas");
+    assert!(
+        areas.iter().all(|line| !line.contains("shapes")),
+        "a call was not inlined:\n{}",
+        areas.join("\n")
+    );
+    let names: Vec<_> = ptx
+        .sources
+        .iter()
+        .filter_map(|path| path.parent()?.parent()?.file_name()?.to_str())
+        .collect();
+    assert_eq!(names, ["kernels", "more-kernels", "shapes"]);
+}
+
+#[test]
+fn the_same_sources_give_the_same_ptx_anywhere() {
+    for (name, below) in [("raw-kernels", ""), ("workspace", "kernels")] {
+        let here = build(
+            &CudaBuilder::new(fixture(name).join(below))
+                .target_dir(target_dir())
+                .debug(DebugInfo::LineTables),
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let copy = folder.path().join("a folder, ünlike the first").join(name);
+        copy_folder(&fixture(name), &copy);
+        let there = build(
+            &CudaBuilder::new(copy.join(below))
+                .target_dir(target_dir())
+                .debug(DebugInfo::LineTables),
+        );
+        assert!(here.text == there.text, "{name} differs");
+        let again = build(
+            &CudaBuilder::new(copy.join(below))
+                .target_dir(folder.path().join("another target"))
+                .debug(DebugInfo::LineTables),
+        );
+        assert!(
+            here.text == again.text,
+            "{name} differs in another target directory"
+        );
+        for absolute in [env!("CARGO_MANIFEST_DIR"), "/root/", "/home/", "rustlib"] {
+            assert!(
+                !here.text.contains(absolute),
+                "{absolute} is in the PTX of {name}"
+            );
+        }
+    }
+}
+
+/// The way most users meet this crate: in the build script of a package that has
+/// nothing to do with this repository, with an environment full of settings that
+/// are none of the kernels' business.
+#[test]
+fn a_build_script_anywhere_gets_its_ptx() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = folder.path().join("an app");
+    copy_folder(&fixture("raw-kernels"), &folder.path().join("raw-kernels"));
+    fs::create_dir_all(app.join("src")).unwrap();
+    fs::create_dir_all(app.join(".cargo")).unwrap();
+    // Literal strings: paths may hold anything but a quote.
+    fs::write(
+        app.join("Cargo.toml"),
+        format!(
+            "[package]\nname = \"an-app\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
+             [build-dependencies]\ncuda_builder = {{ path = '{}' }}\n\n[workspace]\n",
+            env!("CARGO_MANIFEST_DIR")
+        ),
+    )
+    .unwrap();
+    fs::write(
+        app.join("build.rs"),
+        "fn main() {\n    let ptx = cuda_builder::CudaBuilder::new(\"../raw-kernels\")\n        \
+         .copy_to(\"resources/deep/kernels.ptx\")\n        .build()\n        .unwrap();\n    \
+         assert!(ptx.ends_with(\"kernels.ptx\"));\n}\n",
+    )
+    .unwrap();
+    fs::write(
+        app.join("src/main.rs"),
+        "fn main() {\n    print!(\"{}\", include_str!(\"../resources/deep/kernels.ptx\"));\n}\n",
+    )
+    .unwrap();
+    fs::write(
+        app.join(".cargo/config.toml"),
+        "[build]\nrustflags = [\"--cfg=outer_build\"]\n\n[profile.dev]\npanic = \"abort\"\n",
+    )
+    .unwrap();
+    let cargo = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO"))
+            .args(arguments)
+            .current_dir(&app)
+            .env(
+                "CARGO_TARGET_DIR",
+                Path::new(env!("CARGO_TARGET_TMPDIR")).join("outer"),
+            )
+            .env(
+                "CARGO_ENCODED_RUSTFLAGS",
+                "--cfg=outer_build\u{1f}-Cdebug-assertions=on",
+            )
+            .env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true")
+            .env("CARGO_INCREMENTAL", "1")
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "cargo {arguments:?}:\n{stderr}");
+        (String::from_utf8(output.stdout).unwrap(), stderr)
+    };
+    // A second lock on the same directory would wait forever here.
+    let (printed, _) = cargo(&["run", "--quiet"]);
+    assert_eq!(printed, support::raw_kernels(ARCH).text);
+    assert_eq!(count(&body(&printed, "overflow"), "trap"), 0);
+
+    // Nothing changed: the build script does not run again.
+    let (_, said) = cargo(&["build", "--verbose"]);
+    assert!(said.contains("Fresh an-app"), "{said}");
+    // A change deep in the kernel crate is noticed.
+    let arithmetic = folder.path().join("raw-kernels/src/arithmetic.rs");
+    let source = fs::read_to_string(&arithmetic).unwrap();
+    fs::write(
+        &arithmetic,
+        source.replace("*out = a / b }", "*out = b / a }"),
+    )
+    .unwrap();
+    let (changed, _) = cargo(&["run", "--quiet"]);
+    assert_ne!(changed, printed);
+}
