@@ -29,7 +29,7 @@
 //! per point, and give the same bits as the CPU port.
 
 use cuda_std::prelude::*;
-use cuda_std::{GpuFloat, externally_visible, shared};
+use cuda_std::{GpuFloat, address_space, externally_visible, shared};
 
 pub mod x_pencil;
 pub mod y_pencil;
