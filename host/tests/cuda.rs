@@ -5,7 +5,6 @@
 //! with its own `LD_LIBRARY_PATH`.
 
 #![cfg(all(
-    feature = "gpu",
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64")
 ))]
