@@ -1,9 +1,10 @@
 //! `#[kernel]`.
 
+use std::path::Path;
+
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::parse::{Parse, ParseStream};
-use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
@@ -13,9 +14,9 @@ use syn::{
 
 use crate::statics::{self, is_no_mangle};
 
-/// Expands `#[kernel]`.
-pub fn expand(attr: TokenStream, item: TokenStream) -> Result<TokenStream> {
-    syn::parse2::<Hints>(attr)?;
+/// Expands `#[kernel]`. `file` is the path of the source file, if it is known.
+pub fn expand(attr: TokenStream, item: TokenStream, file: Option<&Path>) -> Result<TokenStream> {
+    let arguments = syn::parse2::<Arguments>(attr)?;
     let mut function: ItemFn = syn::parse2(item).map_err(|error| {
         Error::new(
             error.span(),
@@ -27,51 +28,82 @@ pub fn expand(attr: TokenStream, item: TokenStream) -> Result<TokenStream> {
     // Exported on the device alone, and only once.
     function.attrs.retain(|attr| !is_no_mangle(attr));
 
+    let handle_name = arguments
+        .handle
+        .unwrap_or_else(|| handle_name(&function.sig.ident, file));
     let device = device_function(&function, &parameters);
     let host = host_function(&function)?;
-    let handle = handle(&function, &parameters);
+    let handle = handle(&handle_name, &function, &parameters);
     Ok(quote! { #device #host #handle })
+}
+
+/// What the handle is called: as the kernel, unless the kernel has its name from
+/// the file it is in. Then `mod gemm; pub use gemm::gemm;` is how the parent
+/// module has it, and that must not import a type by the module's name.
+fn handle_name(kernel: &Ident, file: Option<&Path>) -> Ident {
+    let module = file.and_then(|file| match file.file_stem()?.to_str()? {
+        "mod" => file.parent()?.file_name()?.to_str(),
+        stem => Some(stem),
+    });
+    if module.is_some_and(|module| kernel == module) {
+        format_ident!("{kernel}_handle")
+    } else {
+        kernel.clone()
+    }
 }
 
 // --- attribute arguments ---------------------------------------------------------
 
-/// `grid_dim = 2d, block_dim = 1d`: read, checked and, as upstream, not used.
-struct Hints;
+/// `grid_dim = 2d, block_dim = 1d`, read, checked and, as upstream, not used;
+/// `handle = name`.
+#[derive(Default)]
+struct Arguments {
+    handle: Option<Ident>,
+}
 
-impl Parse for Hints {
+impl Parse for Arguments {
     fn parse(input: ParseStream) -> Result<Self> {
-        Punctuated::<Hint, Token![,]>::parse_terminated(input)?;
-        Ok(Self)
+        let mut arguments = Self::default();
+        while !input.is_empty() {
+            let name: Ident = input.parse()?;
+            if name != "grid_dim" && name != "block_dim" && name != "handle" {
+                return Err(Error::new(
+                    name.span(),
+                    format!(
+                        "unknown argument `{name}`: #[kernel] knows `grid_dim`, `block_dim` and \
+                         `handle`"
+                    ),
+                ));
+            }
+            input.parse::<Token![=]>()?;
+            if name == "handle" {
+                arguments.handle = Some(input.parse()?);
+            } else {
+                dimension(&name, input)?;
+            }
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(arguments)
     }
 }
 
-struct Hint;
-
-impl Parse for Hint {
-    fn parse(input: ParseStream) -> Result<Self> {
-        let name: Ident = input.parse()?;
-        if name != "grid_dim" && name != "block_dim" {
-            return Err(Error::new(
-                name.span(),
-                format!("unknown argument `{name}`: #[kernel] knows `grid_dim` and `block_dim`"),
-            ));
-        }
-        input.parse::<Token![=]>()?;
-        // `2d` is a number with a suffix to the lexer.
-        let value: Lit = input.parse()?;
-        let text = match &value {
-            Lit::Int(number) => number.to_string(),
-            Lit::Str(string) => string.value(),
-            _ => String::new(),
-        };
-        if !["1d", "2d", "3d"].contains(&text.to_ascii_lowercase().as_str()) {
-            return Err(Error::new(
-                value.span(),
-                format!("`{name}` is `1d`, `2d` or `3d`"),
-            ));
-        }
-        Ok(Self)
+fn dimension(name: &Ident, input: ParseStream) -> Result<()> {
+    // `2d` is a number with a suffix to the lexer.
+    let value: Lit = input.parse()?;
+    let text = match &value {
+        Lit::Int(number) => number.to_string(),
+        Lit::Str(string) => string.value(),
+        _ => String::new(),
+    };
+    if !["1d", "2d", "3d"].contains(&text.to_ascii_lowercase().as_str()) {
+        return Err(Error::new(
+            value.span(),
+            format!("`{name}` is `1d`, `2d` or `3d`"),
+        ));
     }
+    Ok(())
 }
 
 // --- checks ----------------------------------------------------------------------
@@ -408,7 +440,7 @@ fn owned(ty: &Type) -> Type {
 }
 
 /// The handle: a type of the kernel's name that carries its parameter list.
-fn handle(function: &ItemFn, parameters: &[Parameter]) -> TokenStream {
+fn handle(handle: &Ident, function: &ItemFn, parameters: &[Parameter]) -> TokenStream {
     let vis = &function.vis;
     let name = &function.sig.ident;
     let label = name.to_string();
@@ -476,12 +508,12 @@ fn handle(function: &ItemFn, parameters: &[Parameter]) -> TokenStream {
         #(#cfgs)*
         #[doc = #doc]
         #[allow(non_camel_case_types, dead_code)]
-        #vis struct #name {}
+        #vis struct #handle {}
 
         #[cfg(not(target_arch = "nvptx64"))]
         #(#cfgs)*
         #[allow(dead_code)]
-        impl #name {
+        impl #handle {
             #[doc = #args_doc]
             #[must_use]
             #[allow(clippy::too_many_arguments, clippy::unused_unit, clippy::type_complexity)]
@@ -497,7 +529,7 @@ fn handle(function: &ItemFn, parameters: &[Parameter]) -> TokenStream {
         #[cfg(not(target_arch = "nvptx64"))]
         #(#cfgs)*
         #[allow(clippy::unused_unit, clippy::type_complexity)]
-        unsafe impl ::cuda_std::host::Kernel for #name {
+        unsafe impl ::cuda_std::host::Kernel for #handle {
             const NAME: &'static ::core::primitive::str = #label;
             type Args<'launch> = (#(#fields,)*);
 
@@ -523,7 +555,7 @@ mod tests {
     use super::*;
 
     fn expansion(item: TokenStream) -> String {
-        expand(TokenStream::new(), item).unwrap().to_string()
+        expand(TokenStream::new(), item, None).unwrap().to_string()
     }
 
     /// The expansion for the device alone.
@@ -534,7 +566,9 @@ mod tests {
     }
 
     fn error(item: TokenStream) -> String {
-        expand(TokenStream::new(), item).unwrap_err().to_string()
+        expand(TokenStream::new(), item, None)
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
@@ -623,14 +657,38 @@ mod tests {
     #[test]
     fn upstreams_hints_are_accepted_and_others_named() {
         let item = quote! { pub unsafe fn k() {} };
-        assert!(expand(quote!(grid_dim = 2d, block_dim = "1D"), item.clone()).is_ok());
+        assert!(expand(quote!(grid_dim = 2d, block_dim = "1D"), item.clone(), None).is_ok());
         for (attr, expected) in [
             (quote!(grid = 2d), "unknown argument `grid`"),
             (quote!(grid_dim = 4d), "`grid_dim` is `1d`, `2d` or `3d`"),
         ] {
-            let error = expand(attr, item.clone()).unwrap_err().to_string();
+            let error = expand(attr, item.clone(), None).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn the_handle_makes_way_for_a_module_of_its_name() {
+        let item = quote! { pub unsafe fn gemm() {} };
+        for (file, expected) in [
+            (None, "struct gemm { }"),
+            (Some("src/lib.rs"), "struct gemm { }"),
+            (Some("src/gemm.rs"), "struct gemm_handle { }"),
+            (Some("src/gemm/mod.rs"), "struct gemm_handle { }"),
+        ] {
+            let text = expand(TokenStream::new(), item.clone(), file.map(Path::new))
+                .unwrap()
+                .to_string();
+            assert!(text.contains(expected), "{file:?}: {text}");
+            assert!(
+                text.contains("str = \"gemm\""),
+                "the entry point keeps its name: {text}"
+            );
+        }
+        let text = expand(quote!(handle = Gemm), item, None)
+            .unwrap()
+            .to_string();
+        assert!(text.contains("struct Gemm { }"), "{text}");
     }
 
     #[test]
@@ -660,13 +718,17 @@ mod tests {
                 "expected {expected:?}, got {message:?}"
             );
         }
-        assert!(expand(TokenStream::new(), quote! { unsafe fn k() -> () {} }).is_ok());
+        assert!(expand(TokenStream::new(), quote! { unsafe fn k() -> () {} }, None).is_ok());
     }
 
     #[test]
     fn every_mistake_is_reported_at_once() {
-        let error =
-            expand(TokenStream::new(), quote! { async fn k<T>() -> u32 { 0 } }).unwrap_err();
+        let error = expand(
+            TokenStream::new(),
+            quote! { async fn k<T>() -> u32 { 0 } },
+            None,
+        )
+        .unwrap_err();
         assert_eq!(error.into_iter().count(), 4);
     }
 }

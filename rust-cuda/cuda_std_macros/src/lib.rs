@@ -83,8 +83,11 @@ use proc_macro::TokenStream;
 ///
 /// # Attribute arguments
 ///
-/// `#[kernel(grid_dim = 2d, block_dim = 1d)]`, with `1d`, `2d` or `3d`, states
-/// how the kernel means to be launched. As upstream, nothing depends on it.
+/// - `#[kernel(grid_dim = 2d, block_dim = 1d)]`, with `1d`, `2d` or `3d`, states
+///   how the kernel means to be launched. As upstream, nothing depends on it.
+/// - `#[kernel(handle = Name)]` names the handle. Otherwise it is called as the
+///   kernel; but `gemm_handle` for a kernel `gemm` in a file `gemm.rs`, whose
+///   parent module would have the name twice after `pub use gemm::gemm;`.
 ///
 /// # Errors at compile time
 ///
@@ -93,7 +96,8 @@ use proc_macro::TokenStream;
 /// value. `&str`, `&dyn Trait` and `impl Trait` parameters are refused.
 #[proc_macro_attribute]
 pub fn kernel(attr: TokenStream, item: TokenStream) -> TokenStream {
-    finish(kernel::expand(attr.into(), item.into()))
+    let file = proc_macro::Span::call_site().local_file();
+    finish(kernel::expand(attr.into(), item.into(), file.as_deref()))
 }
 
 /// Places a `static` in one of the GPU's address spaces: `shared`, `constant` or
