@@ -182,8 +182,8 @@ struct SharedArray {
 #[derive(Default)]
 struct Shared {
     arrays: Vec<SharedArray>,
-    /// In-place statics: slot and address.
-    in_place: Vec<(*const SharedSlot, usize)>,
+    /// In-place statics: slot, address and size.
+    in_place: Vec<(*const SharedSlot, usize, usize)>,
     /// Held from the first in-place static to the end of the block.
     in_place_lock: Option<MutexGuard<'static, ()>>,
     static_bytes: usize,
@@ -475,12 +475,11 @@ impl<'l> Block<'l> {
             let request = self.slots[t as usize].request.get();
             let base = t / WARP_SIZE * WARP_SIZE;
             let present = self.warps[(t / WARP_SIZE) as usize].present;
-            let missing = lanes(request.mask & present).find_map(|lane| {
+            let missing = lanes(request.mask & present).find(|&lane| {
                 let theirs = self.slots[(base + lane) as usize].request.get();
-                let here = self.state[(base + lane) as usize].get() == State::Warp
-                    && theirs.operation == request.operation
-                    && theirs.mask == request.mask;
-                (!here).then_some(lane)
+                self.state[(base + lane) as usize].get() != State::Warp
+                    || theirs.operation != request.operation
+                    || theirs.mask != request.mask
             });
             if let Some((lane, doing)) =
                 missing.and_then(|lane| Some((lane, self.doing(base + lane)?)))
@@ -1048,7 +1047,7 @@ impl<'l> Block<'l> {
     ) {
         let (known, locked) = {
             let shared = self.shared.borrow();
-            let entry = (ptr::from_ref(key), start.addr());
+            let entry = (ptr::from_ref(key), start.addr(), size);
             (
                 shared.in_place.contains(&entry),
                 shared.in_place_lock.is_some(),
@@ -1076,10 +1075,31 @@ impl<'l> Block<'l> {
         if lock.is_some() {
             shared.in_place_lock = lock;
         }
-        shared.in_place.push((key, start.addr()));
+        shared.in_place.push((key, start.addr(), size));
         // SAFETY: valid for writes and used by emulated threads only, says the
         // caller; of those only this block's can be running, by the lock.
         unsafe { fill_words(start, size, self.launch.options.poison.word()) };
+    }
+
+    pub fn shared_bytes(&self) -> usize {
+        self.shared.borrow().static_bytes + self.launch.config.dynamic_shared_bytes
+    }
+
+    pub fn is_shared(&self, address: usize) -> bool {
+        let shared = self.shared.borrow();
+        let pool = self.workspace.shared.borrow();
+        let in_array = |array: &SharedArray| pool.region(array.region).contains(address);
+        let in_static = |&(_, start, size): &(_, usize, usize)| {
+            (start..start.saturating_add(size)).contains(&address)
+        };
+        shared.arrays.iter().any(in_array) || shared.in_place.iter().any(in_static)
+    }
+
+    pub fn is_global(&self, address: usize) -> bool {
+        self.launch
+            .memory
+            .find(address)
+            .is_some_and(|record| !record.freed() && record.region.contains(address))
     }
 
     /// Touches memory on behalf of the kernel: faults meanwhile are the kernel's,
@@ -1233,6 +1253,7 @@ impl<'l> Block<'l> {
     }
 
     pub fn exit_thread(&self) -> ! {
+        HERE.with(|here| here.set_unwinding(true));
         resume_unwind(Box::new(ExitThread))
     }
 

@@ -64,7 +64,7 @@ impl fmt::Display for ThreadOrder {
 ///
 /// Each pattern repeats every four bytes and is a recognisable value for `f32`,
 /// `f64` and 32-bit integers alike. One pattern alone can hide a read (`max`
-/// swallows a NaN, zero adds nothing), so [`verify`](crate::verify) uses several.
+/// swallows a NaN, zero adds nothing), so [`verify`](fn@crate::verify) uses several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Poison {
     /// A quiet NaN (`0x7FFA_5A5A`) as `f32` and as `f64`; a large positive integer.
@@ -110,7 +110,7 @@ pub struct Options {
     pub poison: Poison,
     /// Steps (barriers, warp operations, atomics and
     /// [`step`](crate::intrinsics::step) calls) one thread may take before the
-    /// kernel counts as never ending. Default 2²².
+    /// kernel counts as never ending. Default 2²⁰.
     pub step_limit: u64,
     /// Wall-clock time the launch may take; a thread that is still running then
     /// is stopped wherever it is, also in a loop that calls nothing. `None`:
@@ -132,7 +132,7 @@ impl Default for Options {
         Self {
             order: ThreadOrder::Forward,
             poison: Poison::Nan,
-            step_limit: 1 << 22,
+            step_limit: 1 << 20,
             time_limit: Some(Duration::from_secs(300)),
             blocks: Blocks::Parallel,
             shared_limit: SHARED_LIMIT_DEFAULT,

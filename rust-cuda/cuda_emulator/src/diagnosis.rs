@@ -323,7 +323,7 @@ pub enum Diagnosis {
         memory: MemoryName,
         /// Index of the element overwritten.
         element: i64,
-        /// The first overwritten address less the start of the memory, bytes.
+        /// The overwritten address nearest to the memory, less its start, bytes.
         offset: i64,
     },
 
@@ -413,7 +413,7 @@ pub enum Diagnosis {
 
     /// The result depends on what memory held that nobody had written: shared
     /// memory, the destination of a `cp.async` not waited for, or bytes just
-    /// outside a buffer. By value, from [`verify`](crate::verify).
+    /// outside a buffer. By value, from [`verify`](fn@crate::verify).
     #[error(
         "kernel `{kernel}`: reads memory that was never written: {difference} when unwritten \
          memory holds {} and {} (thread order {order})", poisons[0], poisons[1]
@@ -422,7 +422,7 @@ pub enum Diagnosis {
         /// The kernel's name.
         kernel: &'static str,
         /// The first element that differs.
-        difference: Difference,
+        difference: Box<Difference>,
         /// The two patterns.
         poisons: [Poison; 2],
         /// The order of both runs.
@@ -430,7 +430,7 @@ pub enum Diagnosis {
     },
 
     /// The result depends on the order of threads or blocks. By value, from
-    /// [`verify`](crate::verify).
+    /// [`verify`](fn@crate::verify).
     #[error(
         "kernel `{kernel}`: the result depends on the order of threads: {difference} in the \
          orders {} and {}{}; a barrier may be missing", orders[0], orders[1],
@@ -440,7 +440,7 @@ pub enum Diagnosis {
         /// The kernel's name.
         kernel: &'static str,
         /// The first element that differs.
-        difference: Difference,
+        difference: Box<Difference>,
         /// The two orders.
         orders: [ThreadOrder; 2],
         /// Whether the difference was seen only with blocks in parallel, between

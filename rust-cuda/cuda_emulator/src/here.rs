@@ -24,10 +24,16 @@ pub(crate) enum Exit {
     /// It panicked; [`panics::take`](crate::panics::take) has what it said.
     Panicked,
     /// It touched memory that it may not touch.
-    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+    #[allow(
+        dead_code,
+        reason = "for signal handlers, which not all platforms have"
+    )]
     Fault(Fault),
     /// It was running when the time was up.
-    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+    #[allow(
+        dead_code,
+        reason = "for signal handlers, which not all platforms have"
+    )]
     Stopped {
         /// Address of the instruction it was at.
         instruction: usize,
@@ -42,6 +48,7 @@ thread_local! {
             trap: Cell::new(None),
             stack: Cell::new((0, 0)),
             in_kernel: AtomicBool::new(false),
+            unwinding: Cell::new(false),
         }
     };
 }
@@ -55,6 +62,8 @@ pub(crate) struct Here {
     stack: Cell<(usize, usize)>,
     /// Whether the kernel's own code is running, as opposed to the emulator's.
     in_kernel: AtomicBool,
+    /// Whether the running thread has begun to panic or to exit by unwinding.
+    unwinding: Cell<bool>,
 }
 
 impl Here {
@@ -106,8 +115,24 @@ impl Here {
         self.in_kernel.load(Ordering::Relaxed)
     }
 
+    /// The running thread begins, or has ended, unwinding.
+    pub fn set_unwinding(&self, unwinding: bool) {
+        self.unwinding.set(unwinding);
+    }
+
+    /// Whether the running thread is unwinding. It must not wait then: other
+    /// threads would run with this one's panic in flight.
+    pub fn unwinding(&self) -> bool {
+        // Both: a kernel may have caught its panic, and the host may be
+        // panicking while it launches.
+        self.unwinding.get() && std::thread::panicking()
+    }
+
     /// The way out of the running coroutine, if the kernel's own code is running.
-    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+    #[allow(
+        dead_code,
+        reason = "for signal handlers, which not all platforms have"
+    )]
     pub fn interruptible(&self) -> Option<CoroutineTrapHandler<Exit>> {
         if !self.in_kernel() {
             return None;
@@ -116,14 +141,20 @@ impl Here {
     }
 
     /// The accessible part of the running coroutine's stack.
-    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+    #[allow(
+        dead_code,
+        reason = "for signal handlers, which not all platforms have"
+    )]
     pub fn stack(&self) -> Range<usize> {
         let (start, end) = self.stack.get();
         start..end
     }
 
     /// Whether the running block's launch has used up its time.
-    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+    #[allow(
+        dead_code,
+        reason = "for signal handlers, which not all platforms have"
+    )]
     pub fn out_of_time(&self) -> bool {
         self.block().is_some_and(|block| block.out_of_time())
     }

@@ -2,7 +2,7 @@
 //!
 //! `cuda_std` calls these functions where, on a device, it would use an
 //! instruction or a special register; tests of this crate call them directly.
-//! They are meaningful only inside the closure given to [`launch`](crate::launch):
+//! They are meaningful only inside the closure given to [`launch`](fn@crate::launch):
 //! each panics with "… called outside a kernel launch" when the calling OS
 //! thread is not running an emulated thread at the moment.
 //!
@@ -32,11 +32,11 @@
 //!   operation or with another mask;
 //! - a shuffle reads from a lane that is outside the mask or not there.
 //!
-//! # When a launch is being abandoned
+//! # In destructors
 //!
-//! After a diagnosis the other threads of the block are unwound. Destructors
-//! that run then and call these functions get neutral values (no waiting, zero,
-//! `false`).
+//! A thread that panics or calls [`exit_thread`] is unwound, and after a diagnosis
+//! so are the other threads of its block. Destructors that run then and call
+//! these functions get neutral values (no waiting, zero, `false`).
 
 use std::panic::Location;
 
@@ -343,6 +343,43 @@ pub fn dynamic_shared_len() -> usize {
     })
 }
 
+/// Bytes of shared memory that the block uses so far, static and dynamic.
+#[must_use]
+pub fn shared_bytes() -> usize {
+    look("shared_bytes", |block| block.shared_bytes())
+}
+
+/// Kinds of memory that an address can belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Space {
+    /// Shared memory of the calling thread's block.
+    Shared,
+    /// The calling thread's stack.
+    Local,
+    /// A live allocation of the launch's device memory.
+    Global,
+    /// Anything else: host statics (constant memory among them), other threads'
+    /// memory, nothing.
+    Other,
+}
+
+/// What the address belongs to, as the device's `isspacep` would say.
+#[must_use]
+pub fn space_of(address: usize) -> Space {
+    let local = HERE.with(|here| here.stack().contains(&address));
+    look("space_of", |block| {
+        if block.is_shared(address) {
+            Space::Shared
+        } else if local {
+            Space::Local
+        } else if block.is_global(address) {
+            Space::Global
+        } else {
+            Space::Other
+        }
+    })
+}
+
 /// `tex1Dfetch<float>`: element `index` of a texture bound to linear memory.
 ///
 /// Outside the texture the result is zero, as on a device (memory that is bound
@@ -499,7 +536,7 @@ fn call<R>(what: &str, neutral: R, f: impl FnOnce(&Block<'_>, Site) -> R) -> R {
     let site = Location::caller();
     let result = HERE.with(|here| {
         let block = here.block()?;
-        if block.abandoned() {
+        if block.abandoned() || here.unwinding() {
             return Some(neutral);
         }
         here.leave_kernel();

@@ -1,4 +1,149 @@
-//! Runs CUDA kernels written in Rust on the CPU, thread for thread, and reports what a GPU does silently.
+//! Runs CUDA kernels written in Rust on the CPU, thread for thread, and reports
+//! what a GPU does silently.
+//!
+//! A kernel is an ordinary function on the host. [`launch`] calls it once for
+//! every thread of a grid; while it runs, the [`intrinsics`] tell it which thread
+//! it is and let it meet the others of its block: barriers, warp shuffles and
+//! votes, shared memory, textures, asynchronous copies. What is wrong comes back
+//! as a [`Diagnosis`] with kernel, block, thread and, where it can be had, source
+//! line. [`verify`] launches a kernel several times under different conditions and
+//! finds what a single run cannot show.
+//!
+//! ```
+//! use cuda_emulator::intrinsics::{self as cuda, SharedSlot};
+//! use cuda_emulator::{DeviceMemory, Diagnosis, LaunchConfig, Verify, verify};
+//!
+//! /// Reverses the 64 elements of every block, in shared memory.
+//! fn reverse(data: *mut u32, with_barrier: bool) {
+//!     static TILE: SharedSlot = SharedSlot::new("TILE", file!(), line!());
+//!     let tile = cuda::shared_static(&TILE, 64 * 4, 4).cast::<u32>();
+//!     let t = cuda::thread_idx()[0] as usize;
+//!     let i = cuda::block_idx()[0] as usize * 64 + t;
+//!     // SAFETY: `data` has 64 elements per block, and `tile` 64.
+//!     unsafe {
+//!         tile.add(t).write(data.add(i).read());
+//!         if with_barrier {
+//!             cuda::barrier();
+//!         }
+//!         data.add(i).write(tile.add(63 - t).read());
+//!     }
+//! }
+//!
+//! let memory = DeviceMemory::new();
+//! let data = memory.alloc(256 * 4, 4, "data")?;
+//! let address = data.addr() as usize;
+//! let config = LaunchConfig {
+//!     kernel: "reverse",
+//!     grid: [4, 1, 1],
+//!     block: [64, 1, 1],
+//!     dynamic_shared_bytes: 0,
+//! };
+//! let run = |with_barrier| {
+//!     verify(&config, &Verify::default(), &memory, &|| {
+//!         reverse(std::ptr::with_exposed_provenance_mut(address), with_barrier)
+//!     })
+//! };
+//! // Without the barrier half the threads read what nobody has written yet.
+//! assert!(matches!(run(false), Err(Diagnosis::UninitialisedRead { .. })));
+//! assert!(run(true).is_ok());
+//! # Ok::<(), cuda_emulator::MemoryError>(())
+//! ```
+//!
+//! # How it works
+//!
+//! Every thread of a block is a coroutine on a stack of its own. A thread runs
+//! until it waits (at a barrier, in a warp operation), takes many steps
+//! ([`intrinsics::step`]), or ends; then the next one in the [`ThreadOrder`] runs.
+//! So a block lives on one OS thread, needs no locks, and does exactly the same
+//! every time. Blocks run on all cores, each from start to end on one of them
+//! ([`Blocks`]).
+//!
+//! Stacks, and the memory of shared arrays, are kept from block to block and from
+//! launch to launch. Switching threads takes some tens of nanoseconds: a launch of
+//! 64³ threads with three barriers each takes some tens of milliseconds on two
+//! cores.
+//!
+//! What is determined: with [`Blocks::OneAtATime`] everything, given the order (and
+//! its seed). With [`Blocks::Parallel`] everything within a block, and which
+//! failure is reported (that of the first failing block in the order); not how
+//! blocks that touch the same memory interleave.
+//!
+//! # What is found, and how surely
+//!
+//! *Exact* findings are made at the moment of the mistake, with block and thread,
+//! and never miss. Findings *by value* see the mistake's effect on some bytes, and
+//! miss it when the bytes happen to come out the same.
+//!
+//! | Mistake | Finding | How |
+//! |---|---|---|
+//! | threads at different barriers, or at a barrier others never reach | [`BarrierDivergence`](Diagnosis::BarrierDivergence) | exact; barriers are told apart by source line and form |
+//! | lanes of a mask that have exited or are elsewhere | [`WarpDivergence`](Diagnosis::WarpDivergence) | exact |
+//! | a caller outside its own mask | [`NotInMask`](Diagnosis::NotInMask) | exact |
+//! | a shuffle from a lane outside the mask or not there | [`ShuffleSource`](Diagnosis::ShuffleSource) | exact |
+//! | an access past the end of a buffer or shared array | [`OutOfBounds`](Diagnosis::OutOfBounds) | exact from the next multiple of the alignment on, up to the guard's length |
+//! | … within the last, incomplete multiple of the alignment | [`CanaryOverwritten`](Diagnosis::CanaryOverwritten) | by value, after the launch or block; reads only by [`verify`] |
+//! | an access before the start of a buffer or shared array | as above | by value within the first page (up to 8 KiB), exact beyond; exact at once with [`Placement::Start`] (buffers) |
+//! | an access to a buffer that was freed | [`UseAfterFree`](Diagnosis::UseAfterFree) | exact for the last 256 buffers freed |
+//! | an access through a null or wild pointer | [`WildAccess`](Diagnosis::WildAccess) | exact where nothing is mapped |
+//! | a stack overflow | [`StackOverflow`](Diagnosis::StackOverflow) | exact |
+//! | a read of shared memory that was never written, or of a `cp.async` destination not waited for | [`UninitialisedRead`](Diagnosis::UninitialisedRead) | by value, from [`verify`] |
+//! | a result that depends on the order: a missing barrier, a race between blocks | [`OrderDependent`](Diagnosis::OrderDependent) | by value, from [`verify`] |
+//! | an endless loop with barriers, warp operations, atomics or steps in it | [`NeverEnds`](Diagnosis::NeverEnds) | exact, by the step limit |
+//! | an endless loop without any | [`NeverEnds`](Diagnosis::NeverEnds) | exact, by the time limit |
+//! | too much shared memory, impossible geometry, bad arguments, panics, traps | the other diagnoses | exact |
+//!
+//! Guards are as long as the buffer itself, at least 1 MiB and at most 1 GiB, on
+//! either side; an access farther off may hit another allocation and go unnoticed.
+//! An access by a wrong but valid pointer (another buffer's, another block's
+//! shared memory) is not a fault anywhere and is not found.
+//!
+//! What reaches no buffer is not found by [`verify`]: a race whose outcome is the
+//! same in all orders tried, an unwritten value that is multiplied away. Its orders
+//! are forward, reverse and seeded random, in each of which a thread runs as far
+//! as it can: a barrier that is missing between two accesses shows unless both come
+//! from the same thread.
+//!
+//! Source lines of faults and of stopped loops come from the program's debug
+//! information (line tables are enough) and are missing without it; all others are
+//! those of the intrinsic's caller, and exact.
+//!
+//! # Where the emulator differs from a device
+//!
+//! - It is stricter: barriers of one kind at different lines do not match, exited
+//!   threads do not count as arrived, lanes that have exited may not be in a mask.
+//!   (Lanes that the block's last, partial warp never had may be, as `u32::MAX` is
+//!   what most code passes; only reading from them is an error.)
+//! - [`intrinsics::active_mask`] gives the largest set of lanes that could be
+//!   converged; a device gives some set.
+//! - Threads of a warp do not run in lockstep, and those of different warps not at
+//!   the same time.
+//! - Memory is sequentially consistent within a block; missing fences are not found.
+//! - Constant memory is an ordinary host static; see [`LaunchLock`].
+//!
+//! # Platforms
+//!
+//! Guard pages, faults as diagnoses, and stopping loops that call nothing work on
+//! Linux on x86-64 and AArch64 ([`GUARD_PAGES`]). Elsewhere, and with the feature
+//! `portable`, buffers and shared arrays have a page of canary on either side
+//! instead: what is exact in the table above by faults is then by value, writes
+//! only, and within a page; a wild access ends the process.
+//!
+//! On Linux the first launch installs handlers for `SIGSEGV`, `SIGBUS` and one
+//! real-time signal that nobody handles. Faults that are not an emulated thread's
+//! go to the handlers that were there before, so Rust's own report of stack
+//! overflows works as ever. It also puts a panic hook in front of the process's,
+//! which keeps panics of emulated threads from being printed.
+//!
+//! # What a kernel may do
+//!
+//! Whatever a device function may: compute, and use memory and the intrinsics. It
+//! should not hold a lock or a borrow of something thread-local over an intrinsic,
+//! as other threads of its block run on the same OS thread meanwhile. A thread that
+//! faults, or is stopped in the middle of a computation, does not run its
+//! destructors; all others do.
+//!
+//! [`launch`]: fn@launch
+//! [`verify`]: fn@verify
 
 pub mod intrinsics;
 
@@ -33,3 +178,7 @@ pub use memory::{Allocation, DeviceMemory, MemoryError};
 pub use region::Placement;
 pub use texture::{Addressing, TextureDescriptor, TextureShape};
 pub use verify::{Compare, Verify, verify};
+
+/// Whether memory has guard pages here, so that accesses out of bounds are found
+/// exactly. See the section on platforms.
+pub const GUARD_PAGES: bool = sys::GUARDED;

@@ -30,6 +30,9 @@ pub(crate) fn install_hook() {
                 let ours = here.in_kernel();
                 // Unwinding is no place to be interrupted.
                 here.leave_kernel();
+                if ours {
+                    here.set_unwinding(true);
+                }
                 ours
             });
             if ours {

@@ -16,7 +16,7 @@ use crate::sys::{self, Mapping};
 ///
 /// Guards come in whole pages, so a buffer can touch only one of its two guards.
 /// At the other end up to a page of canary lies between, where writes are found
-/// after the launch and reads are not (but see [`verify`](crate::verify)).
+/// after the launch and reads are not (but see [`verify`](fn@crate::verify)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Placement {
     /// Accesses past the end fault (up to the alignment of the buffer).
@@ -109,6 +109,12 @@ impl Region {
         (start..start + self.mapping.len())
             .contains(&address)
             .then(|| Offset(address as i64 - self.data().addr() as i64))
+    }
+
+    /// Whether `address` is one of the data.
+    pub fn contains(&self, address: usize) -> bool {
+        self.locate(address)
+            .is_some_and(|Offset(offset)| (0..self.len() as i64).contains(&offset))
     }
 
     /// First address of the whole range, guards included.

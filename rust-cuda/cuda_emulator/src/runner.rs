@@ -262,7 +262,10 @@ fn start<'b>(block: &'b Block<'b>, stack: ThreadStack) -> Thread {
         HERE.with(|here| here.enter_kernel());
         // All of the kernel's state is lost with the launch when it panics.
         let result = catch_unwind(AssertUnwindSafe(|| (block.launch.kernel)()));
-        HERE.with(|here| here.leave_kernel());
+        HERE.with(|here| {
+            here.leave_kernel();
+            here.set_unwinding(false);
+        });
         match result {
             Ok(()) => Exit::Done,
             Err(payload) if payload.is::<ExitThread>() => Exit::Done,

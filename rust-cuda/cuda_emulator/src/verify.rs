@@ -7,7 +7,7 @@ use crate::diagnosis::{Diagnosis, Difference};
 use crate::launch::launch;
 use crate::memory::{DeviceMemory, Record, canary_word};
 
-/// How [`verify`] goes about it.
+/// How [`verify`](fn@crate::verify) goes about it.
 ///
 /// ```
 /// use cuda_emulator::{Compare, Verify};
@@ -139,9 +139,9 @@ pub fn verify(
         let Some(difference) = trial.difference(&first, &other) else {
             continue;
         };
-        let uninitialised = |difference| Diagnosis::UninitialisedRead {
+        let uninitialised = |difference: Difference| Diagnosis::UninitialisedRead {
             kernel: config.kernel,
-            difference,
+            difference: Box::new(difference),
             poisons: [first_poison, poison],
             order: first_order,
         };
@@ -156,7 +156,7 @@ pub fn verify(
             Some(difference) => uninitialised(difference),
             None => Diagnosis::OrderDependent {
                 kernel: config.kernel,
-                difference,
+                difference: Box::new(difference),
                 orders: [first_order; 2],
                 blocks: true,
             },
@@ -167,7 +167,7 @@ pub fn verify(
         if let Some(difference) = trial.difference(&first, &other) {
             return Err(Diagnosis::OrderDependent {
                 kernel: config.kernel,
-                difference,
+                difference: Box::new(difference),
                 orders: [first_order, order],
                 blocks: false,
             });

@@ -3,14 +3,12 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::shared::SharedPool;
-#[allow(
-    unused_imports,
-    reason = "a trait on platforms without guard pages only"
-)]
-use crate::sys::*;
+#[cfg(not(guarded))]
+use crate::sys::Make as _;
+use crate::sys::ThreadStack;
 
 #[derive(Default)]
 pub(crate) struct Workspace {
@@ -20,12 +18,14 @@ pub(crate) struct Workspace {
     pub shared: RefCell<SharedPool>,
 }
 
-/// Workspaces nobody uses at the moment. Never more than ever ran at once, and
-/// at most [`IDLE_MAX`].
-static IDLE: Mutex<Vec<Workspace>> = Mutex::new(Vec::new());
+/// Workspaces nobody uses at the moment, the one used last at the end.
+fn idle() -> MutexGuard<'static, Vec<Workspace>> {
+    static IDLE: Mutex<Vec<Workspace>> = Mutex::new(Vec::new());
+    IDLE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Idle workspaces kept.
-const IDLE_MAX: usize = 256;
+const IDLE_MAX: usize = 64;
 
 /// Stacks kept in an idle workspace: those of the largest block.
 const STACKS_MAX: usize = 1024;
@@ -33,30 +33,26 @@ const STACKS_MAX: usize = 1024;
 impl Workspace {
     /// A workspace whose stacks have at least `stack_bytes`.
     pub fn take(stack_bytes: usize) -> Self {
-        let idle = {
-            let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
-            // One with the right stacks if possible.
-            let alike = idle.iter().rposition(|w| w.stack_bytes == stack_bytes);
-            match alike {
-                Some(alike) => Some(idle.swap_remove(alike)),
-                None => idle.pop(),
-            }
-        };
-        let mut workspace = idle.unwrap_or_default();
-        if workspace.stack_bytes != stack_bytes {
-            workspace.stacks.borrow_mut().clear();
-            workspace.stack_bytes = stack_bytes;
+        let mut idle = idle();
+        match idle.iter().rposition(|w| w.stack_bytes == stack_bytes) {
+            Some(alike) => idle.remove(alike),
+            None => Self {
+                stack_bytes,
+                ..Self::default()
+            },
         }
-        workspace
     }
 
     /// Keeps the workspace for another launch.
     pub fn put_back(self) {
         self.stacks.borrow_mut().truncate(STACKS_MAX);
-        let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < IDLE_MAX {
+        let oldest = {
+            let mut idle = idle();
             idle.push(self);
-        }
+            (idle.len() > IDLE_MAX).then(|| idle.remove(0))
+        };
+        // Unmapped here, without the lock.
+        drop(oldest);
     }
 
     /// A stack. The one used last comes first: it is in the cache.

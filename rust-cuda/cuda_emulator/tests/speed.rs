@@ -6,7 +6,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Buffer, tid};
-use cuda_emulator::intrinsics as cuda;
+use cuda_emulator::intrinsics::{self as cuda, ShuffleKind};
 use cuda_emulator::{DeviceMemory, LaunchConfig, Options, launch};
 
 /// A 64³ launch in the shape of the derivative kernels: load a tile, barrier, fill
@@ -55,4 +55,40 @@ fn a_quarter_of_a_million_threads_take_well_under_five_seconds() {
     assert!(best < Duration::from_secs(5), "{best:?}");
     let result = output.get();
     assert!(result[1..63].iter().all(|&d| d == 2.0));
+}
+
+/// As many threads, each in a tree of five shuffles over its warp.
+#[test]
+fn a_million_shuffles_take_well_under_five_seconds() {
+    let memory = DeviceMemory::new();
+    let sums = Buffer::new(&memory, "sums", &vec![0_u32; 8192]);
+    let s = sums.ptr();
+    let config = LaunchConfig {
+        kernel: "warp_sums",
+        grid: [1024, 1, 1],
+        block: [256, 1, 1],
+        dynamic_shared_bytes: 0,
+    };
+    let kernel = || {
+        let mut sum = tid();
+        for offset in [16, 8, 4, 2, 1] {
+            sum += cuda::shuffle(u32::MAX, u64::from(sum), ShuffleKind::Xor, offset, 32).0 as u32;
+        }
+        if cuda::lane_id() == 0 {
+            let warp = cuda::block_idx()[0] * 8 + cuda::warp_id();
+            s.write(warp as isize, sum);
+        }
+    };
+    let mut best = Duration::MAX;
+    for _ in 0..3 {
+        let report = launch(&config, &Options::default(), &memory, &kernel).unwrap();
+        assert_eq!(report.warp_operations, 5 * 8192);
+        best = best.min(report.elapsed);
+    }
+    println!("64³ threads, 5 shuffles each: {best:?}");
+    assert!(best < Duration::from_secs(5), "{best:?}");
+    let result = sums.get();
+    assert!(
+        (0..8192).all(|warp| result[warp] == (0..32).sum::<u32>() + 32 * 32 * (warp as u32 % 8))
+    );
 }

@@ -4,32 +4,16 @@
 //! `native` does all of it, on Linux on x86-64 and AArch64. `portable` has
 //! ordinary memory and no signals: out-of-bounds writes near an array are then
 //! found by their canaries, and an endless loop that calls nothing stays
-//! endless.
+//! endless. The build script decides which.
 
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(feature = "portable")
-))]
+#[cfg(guarded)]
 mod native;
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(feature = "portable")
-))]
+#[cfg(guarded)]
 pub(crate) use native::*;
 
-#[cfg(not(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(feature = "portable")
-)))]
+#[cfg(not(guarded))]
 mod portable;
-#[cfg(not(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(feature = "portable")
-)))]
+#[cfg(not(guarded))]
 pub(crate) use portable::*;
 
 /// A fault of an emulated thread, as the signal handler saw it.

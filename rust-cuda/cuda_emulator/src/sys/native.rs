@@ -593,7 +593,7 @@ mod context {
         stack: std::ops::Range<usize>,
     ) -> Option<usize> {
         let sp = get(context, libc::REG_RSP);
-        (sp % 8 == 0 && stack.contains(&sp) && stack.contains(&(sp + 7))).then(|| {
+        (sp.is_multiple_of(8) && stack.contains(&sp) && stack.contains(&(sp + 7))).then(|| {
             // SAFETY: an aligned word inside the accessible part of the running
             // coroutine's stack.
             unsafe { ptr::with_exposed_provenance::<usize>(sp).read_volatile() }

@@ -1,0 +1,251 @@
+//! Kernels that never end, and kernels that wait for each other.
+
+mod common;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use common::{Buffer, ORDERS, config, ordered, tid};
+use cuda_emulator::intrinsics as cuda;
+use cuda_emulator::{Blocks, DeviceMemory, Diagnosis, Limit, Options, launch};
+
+fn word(buffer: &Buffer<u32>) -> impl Fn() -> &'static AtomicU32 + Sync + Copy + use<> {
+    let p = buffer.ptr();
+    // SAFETY: a live, aligned word, used only atomically while the test runs.
+    move || unsafe { AtomicU32::from_ptr(p.raw()) }
+}
+
+#[test]
+fn a_wait_for_what_never_comes_reaches_the_step_limit() {
+    let memory = DeviceMemory::new();
+    let flag = Buffer::new(&memory, "flag", &[0_u32]);
+    let word = word(&flag);
+    // The first thread waits for the second to set the flag; or nobody sets it.
+    let kernel = |set: bool| {
+        move || {
+            if tid() == 0 {
+                while word().load(Ordering::Relaxed) == 0 {
+                    cuda::step();
+                }
+            } else if set {
+                word().store(1, Ordering::Relaxed);
+            }
+        }
+    };
+    for order in ORDERS {
+        let mut options = ordered(order);
+        options.step_limit = 10_000;
+        let diagnosis = launch(&config(1, 2), &options, &memory, &kernel(false)).unwrap_err();
+        let Diagnosis::NeverEnds { at, limit } = &diagnosis else {
+            panic!("{diagnosis}");
+        };
+        assert_eq!(*limit, Limit::Steps(10_000));
+        assert_eq!(at.thread, Some([0, 0, 0]));
+        assert!(at.line.as_ref().unwrap().file.ends_with("endless.rs"));
+        launch(&config(1, 2), &options, &memory, &kernel(true)).unwrap();
+        word().store(0, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn endless_barriers_and_warp_operations_reach_the_step_limit() {
+    let memory = DeviceMemory::new();
+    let kernels: [fn(); 3] = [
+        || cuda::barrier(),
+        || cuda::warp_barrier(u32::MAX),
+        || {
+            std::hint::black_box(cuda::active_mask());
+        },
+    ];
+    for kernel in kernels {
+        let mut options = Options::default();
+        options.step_limit = 1000;
+        let diagnosis = launch(&config(2, 64), &options, &memory, &|| {
+            loop {
+                kernel();
+            }
+        })
+        .unwrap_err();
+        assert!(matches!(diagnosis, Diagnosis::NeverEnds { .. }));
+        launch(&config(2, 64), &options, &memory, &|| {
+            for _ in 0..1000 {
+                kernel();
+            }
+        })
+        .unwrap();
+    }
+}
+
+#[test]
+fn a_spin_lock_between_threads_of_a_block_works() {
+    let memory = DeviceMemory::new();
+    let lock = Buffer::new(&memory, "lock", &[0_u32]);
+    let count = Buffer::new(&memory, "count", &[0_u32]);
+    let (word, c) = (word(&lock), count.ptr());
+    for order in ORDERS {
+        let mut options = ordered(order);
+        options.blocks = Blocks::OneAtATime;
+        launch(&config(4, 64), &options, &memory, &|| {
+            loop {
+                cuda::atomic();
+                if word().swap(1, Ordering::Acquire) == 0 {
+                    break;
+                }
+            }
+            let before = c.read(0);
+            // Whoever else gets a turn here must not get the lock.
+            for _ in 0..5 {
+                cuda::step();
+            }
+            c.write(0, before + 1);
+            word().store(0, Ordering::Release);
+        })
+        .unwrap();
+    }
+    assert_eq!(count.get(), [4 * 64 * ORDERS.len() as u32]);
+}
+
+/// A grid-wide barrier by an atomic counter.
+fn grid_barrier(word: &AtomicU32, blocks: u32) {
+    cuda::barrier();
+    if tid() == 0 {
+        cuda::atomic();
+        word.fetch_add(1, Ordering::AcqRel);
+        while word.load(Ordering::Acquire) < blocks {
+            cuda::step();
+        }
+    }
+    cuda::barrier();
+}
+
+#[test]
+fn blocks_that_wait_for_each_other_must_be_resident() {
+    let memory = DeviceMemory::new();
+    let mut counter = Buffer::new(&memory, "counter", &[0_u32]);
+    let data = Buffer::new(&memory, "data", &[0_u32; 16]);
+    let out = Buffer::new(&memory, "out", &[0_u32; 16]);
+    let (d, o) = (data.ptr(), out.ptr());
+    for order in ORDERS {
+        counter.set(&[0]);
+        let word = word(&counter);
+        let kernel = || {
+            let b = cuda::block_idx()[0] as isize;
+            if tid() == 0 {
+                d.write(b, b as u32 + 1);
+            }
+            grid_barrier(word(), 16);
+            if tid() == 1 {
+                o.write(b, d.read((b + 1) % 16));
+            }
+        };
+        let mut options = ordered(order);
+        options.step_limit = 20_000;
+        options.blocks = Blocks::OneAtATime;
+        let diagnosis = launch(&config(16, 40), &options, &memory, &kernel).unwrap_err();
+        assert!(
+            matches!(diagnosis, Diagnosis::NeverEnds { .. }),
+            "{diagnosis}"
+        );
+        counter.set(&[0]);
+        options.blocks = Blocks::Resident;
+        let report = launch(&config(16, 40), &options, &memory, &kernel).unwrap();
+        assert_eq!(report.barriers, 32);
+        let expected: Vec<u32> = (0..16).map(|b| (b + 1) % 16 + 1).collect();
+        assert_eq!(out.get(), expected);
+    }
+}
+
+#[test]
+fn resident_blocks_are_diagnosed_like_others() {
+    let memory = DeviceMemory::new();
+    let mut options = Options::default();
+    options.blocks = Blocks::Resident;
+    let diagnosis = launch(&config(8, 64), &options, &memory, &|| {
+        if cuda::block_idx()[0] != 5 || tid() < 10 {
+            cuda::barrier();
+        }
+    })
+    .unwrap_err();
+    assert!(matches!(diagnosis, Diagnosis::BarrierDivergence { .. }));
+    assert_eq!(diagnosis.place().unwrap().block, Some([5, 0, 0]));
+    let report = launch(&config(8, 64), &options, &memory, &|| cuda::barrier()).unwrap();
+    assert_eq!(report.blocks, 8);
+    let diagnosis = launch(&config(1000, 1024), &options, &memory, &|| {}).unwrap_err();
+    assert!(matches!(diagnosis, Diagnosis::InvalidLaunch { .. }));
+}
+
+#[test]
+fn the_time_limit_ends_threads_that_take_steps() {
+    let memory = DeviceMemory::new();
+    let mut options = Options::default();
+    options.step_limit = u64::MAX;
+    options.time_limit = Some(Duration::from_millis(50));
+    let begun = Instant::now();
+    let diagnosis = launch(&config(4, 64), &options, &memory, &|| {
+        loop {
+            cuda::barrier();
+        }
+    })
+    .unwrap_err();
+    let Diagnosis::NeverEnds { limit, .. } = &diagnosis else {
+        panic!("{diagnosis}");
+    };
+    assert_eq!(*limit, Limit::Time(Duration::from_millis(50)));
+    assert!(begun.elapsed() < Duration::from_secs(20));
+}
+
+/// A loop without end that calls nothing at all.
+#[cfg(guarded)]
+fn spin() {
+    let mut i = 0_u64;
+    loop {
+        i = std::hint::black_box(i + 1);
+        if i == u64::MAX {
+            break;
+        }
+    }
+}
+
+#[test]
+#[cfg(guarded)]
+fn the_time_limit_ends_threads_that_call_nothing() {
+    let memory = DeviceMemory::new();
+    let mut options = Options::default();
+    options.time_limit = Some(Duration::from_millis(30));
+    for blocks in [Blocks::Parallel, Blocks::OneAtATime, Blocks::Resident] {
+        options.blocks = blocks;
+        let begun = Instant::now();
+        let diagnosis = launch(&config(8, 128), &options, &memory, &|| {
+            cuda::barrier();
+            if tid() == 77 {
+                spin();
+            }
+            cuda::barrier();
+        })
+        .unwrap_err();
+        let Diagnosis::NeverEnds { at, limit } = &diagnosis else {
+            panic!("{diagnosis}");
+        };
+        assert_eq!(*limit, Limit::Time(Duration::from_millis(30)));
+        assert_eq!(at.thread, Some([77, 0, 0]));
+        assert!(at.line.is_some(), "{diagnosis}");
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        // And everything works afterwards.
+        let report = launch(&config(8, 128), &options, &memory, &|| cuda::barrier());
+        assert_eq!(report.unwrap().barriers, 8);
+    }
+}
+
+#[test]
+fn a_launch_within_its_time_is_left_alone() {
+    let memory = DeviceMemory::new();
+    let mut options = Options::default();
+    options.time_limit = Some(Duration::from_millis(100));
+    for _ in 0..50 {
+        launch(&config(4, 64), &options, &memory, &|| cuda::barrier()).unwrap();
+    }
+    options.time_limit = None;
+    launch(&config(4, 64), &options, &memory, &|| cuda::barrier()).unwrap();
+    options.time_limit = Some(Duration::MAX);
+    launch(&config(4, 64), &options, &memory, &|| cuda::barrier()).unwrap();
+}
