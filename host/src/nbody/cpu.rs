@@ -1,0 +1,120 @@
+//! The CPU ports: an array of structures, and a structure of arrays.
+//!
+//! [`aos`] is the plain reference: one body after the other, one interaction
+//! after the other, by the function that the kernels call. [`soa`] is written
+//! from the formula: another layout, other operations (separate products and
+//! sums) and another order of the sum.
+#![forbid(unsafe_code)]
+
+use super::{Body, Real};
+use gpu_kernels::nbody::body_body;
+use rayon::prelude::*;
+
+/// Bodies that [`soa`] takes at a time. The sums of so many lanes fit the vector
+/// registers of every processor with 16-byte vectors.
+const LANES: usize = 8;
+
+/// Interactions that are worth handing to another thread.
+const INTERACTIONS_PER_TASK: usize = 1 << 14;
+
+/// Accelerations of `bodies`, an array of structures, in the order of the array.
+pub(super) fn aos<T: Real>(bodies: &[Body<T>], softening_squared: T, accelerations: &mut [[T; 3]]) {
+    for (acceleration, body) in accelerations.iter_mut().zip(bodies) {
+        let position = body.position();
+        let mut sum = [T::ZERO; 3];
+        for other in bodies {
+            sum = body_body(sum, position, *other, softening_squared);
+        }
+        *acceleration = sum;
+    }
+}
+
+/// Accelerations of `bodies` by way of a structure of arrays.
+///
+/// Lane l adds the bodies l, l + 8, l + 16, …; the eight sums are added at the
+/// end. Products and sums are separate, since without a target feature a fused
+/// multiply-add is a call of a function, which nothing vectorises.
+pub(super) fn soa<T: Real>(bodies: &[Body<T>], softening_squared: T, accelerations: &mut [[T; 3]]) {
+    let arrays = Arrays::of(bodies);
+    accelerations
+        .par_iter_mut()
+        .zip(bodies)
+        .with_min_len(INTERACTIONS_PER_TASK.div_ceil(bodies.len().max(1)))
+        .for_each(|(acceleration, body)| {
+            *acceleration = arrays.acceleration(body.position(), softening_squared);
+        });
+}
+
+/// Coordinates and masses in an array each, eight by eight.
+struct Arrays<T> {
+    x: Vec<[T; LANES]>,
+    y: Vec<[T; LANES]>,
+    z: Vec<[T; LANES]>,
+    mass: Vec<[T; LANES]>,
+}
+
+impl<T: Real> Arrays<T> {
+    /// The last eight are filled up with bodies that add nothing.
+    fn of(bodies: &[Body<T>]) -> Self {
+        let gather = |field: fn(&Body<T>) -> T| {
+            bodies
+                .chunks(LANES)
+                .map(|chunk| {
+                    std::array::from_fn(|lane| field(chunk.get(lane).unwrap_or(&Body::NOTHING)))
+                })
+                .collect()
+        };
+        Self {
+            x: gather(|body| body.x),
+            y: gather(|body| body.y),
+            z: gather(|body| body.z),
+            mass: gather(|body| body.mass),
+        }
+    }
+
+    fn acceleration(&self, position: [T; 3], softening_squared: T) -> [T; 3] {
+        let one = T::nearest(1.0);
+        let mut sums = [[T::ZERO; LANES]; 3];
+        for (((x, y), z), mass) in self.x.iter().zip(&self.y).zip(&self.z).zip(&self.mass) {
+            for lane in 0..LANES {
+                let r = [
+                    x[lane] - position[0],
+                    y[lane] - position[1],
+                    z[lane] - position[2],
+                ];
+                let distance_squared =
+                    r[0] * r[0] + r[1] * r[1] + (r[2] * r[2] + softening_squared);
+                let inverse = one / distance_squared.square_root();
+                let s = (mass[lane] * inverse) * (inverse * inverse);
+                sums[0][lane] = sums[0][lane] + r[0] * s;
+                sums[1][lane] = sums[1][lane] + r[1] * s;
+                sums[2][lane] = sums[2][lane] + r[2] * s;
+            }
+        }
+        sums.map(|lanes| lanes.into_iter().fold(T::ZERO, |sum, lane| sum + lane))
+    }
+}
+
+/// `-Σ_{i<j} m_i m_j / √(|r|² + ε²)`.
+pub(super) fn potential_energy<T: Real>(bodies: &[Body<T>], softening_squared: f64) -> f64 {
+    // Collected and then added in order, so that the bits do not depend on how
+    // many threads there are.
+    let potentials: Vec<f64> = (0..bodies.len())
+        .into_par_iter()
+        .map(|i| {
+            let mass: f64 = bodies[i].mass.into();
+            let position = bodies[i].position().map(Into::into);
+            let sum: f64 = bodies[i + 1..]
+                .iter()
+                .map(|other| {
+                    let [x, y, z] = other.position().map(Into::into);
+                    let r: [f64; 3] = [x - position[0], y - position[1], z - position[2]];
+                    let square = r[0] * r[0] + r[1] * r[1] + r[2] * r[2];
+                    other.mass.into() / (square + softening_squared).sqrt()
+                })
+                .sum();
+            -mass * sum
+        })
+        .collect();
+    potentials.iter().sum()
+}

@@ -1,0 +1,620 @@
+//! All-pairs gravity: the acceleration of each of n bodies by all the others.
+//!
+//! ```text
+//! r   = x_j - x_i
+//! s   = m_j / (|r|² + ε²)^(3/2)
+//! a_i = Σ_j r s
+//! ```
+//!
+//! with the gravitational constant 1. [`Gravity`] holds the softening length ε;
+//! it works in f32 and in f64 ([`Real`]), on the device of the buffers. On a CUDA
+//! device and on the emulator that is one of the textbook kernels, each of which
+//! can also be asked for by name ([`Variant`]); on the CPU it is the faster of
+//! two ports ([`Port`]).
+//!
+//! ```
+//! use halo_gpu::Device;
+//! use halo_gpu::nbody::{Body, Gravity};
+//!
+//! # fn main() -> Result<(), halo_gpu::Error> {
+//! // Two bodies, a softened distance of √(1 + 1 + 1 + ε²) = 2 apart.
+//! let bodies = [
+//!     Body { x: 0.0_f32, y: 0.0, z: 0.0, mass: 16.0 },
+//!     Body { x: 1.0, y: 1.0, z: 1.0, mass: 8.0 },
+//! ];
+//! let gravity = Gravity::new(1.0)?;
+//! for device in [Device::cpu(), Device::emulator()] {
+//!     let a = gravity.accelerations(&device, &bodies)?;
+//!     assert_eq!(a, [[1.0, 1.0, 1.0], [-2.0, -2.0, -2.0]]);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Softening, and why there is no NaN
+//!
+//! The sum runs over all j: for j = i, and for bodies at one place, r is zero, and
+//! so is r s as long as s is a number. Without softening s would be infinite and
+//! 0 · ∞ is NaN, so ε must be positive; it must also be large enough for ε² to be
+//! a normal number of the type, and within [`Real::SHORTEST`] and
+//! [`Real::LONGEST`]. [`Gravity::check`] has the rules for bodies (finite, not too
+//! far out, not too heavy); with bodies that it accepts, every acceleration is a
+//! finite number. Masses may be zero or negative; a negative mass repels.
+//!
+//! # Accuracy
+//!
+//! With the unit roundoff u of the type ([`Real::UNIT_ROUNDOFF`]), one term r s
+//! carries a relative error of at most [`INTERACTION_ROUNDOFFS`] u, unless it
+//! underflows, and the sum of n terms at most n u of the sum of their sizes.
+//! [`problem::Reference`] turns that into a bound for given bodies. The kernels
+//! and [`Port::Aos`] add in the same order and give the same bits in the emulator;
+//! on a CUDA device the reciprocal square root is the hardware's approximation,
+//! within 2^-22.9 in f32, and the bits differ within the bound.
+
+mod cpu;
+mod gpu;
+pub mod problem;
+
+use crate::{Buffer, Device, DeviceKind, Element, Error};
+pub use gpu_kernels::nbody::{Body, FLOPS_PER_INTERACTION_F32, FLOPS_PER_INTERACTION_F64};
+use std::fmt;
+
+/// The most bodies: 2³¹. Kernels count them with 32 bits.
+pub const MAX_BODIES: usize = 1 << 31;
+
+/// Threads per block, where [`Gravity::with_block`] says nothing else.
+///
+/// At the default size of the textbook, 16384 bodies, this gives 128 blocks:
+/// about as many as a large GPU has multiprocessors, each with one warp for each
+/// of its four schedulers. Larger blocks would leave half of it idle.
+pub const DEFAULT_BLOCK: u32 = 128;
+
+/// The relative error of one term r s, in unit roundoffs.
+///
+/// To first order, with u for one rounding and 2.2 u for the reciprocal square
+/// root (2^-22.9 in f32 on a GPU is 2.14 u; a root and a quotient are 1.5 u):
+///
+/// | | fused | separate products and sums |
+/// |---|---|---|
+/// | r | 1 | 1 |
+/// | \|r\|² + ε² | 2 + 3 | 2 + 1 + 3 |
+/// | its reciprocal root | 2.5 + 2.2 | 3 + 2.2 |
+/// | squared | 9.4 + 1 | 10.4 + 1 |
+/// | times the mass | 4.7 + 1 | 5.2 + 1 |
+/// | s | 10.4 + 5.7 + 1 | 11.4 + 6.2 + 1 |
+/// | r s | 17.1 + 1 | 18.6 + 1 + 1 |
+///
+/// which is 20.6 u at the most.
+pub const INTERACTION_ROUNDOFFS: f64 = 21.0;
+
+const OPERATION: &str = "nbody";
+
+/// f32 or f64: what bodies are made of. No other type can implement it.
+pub trait Real:
+    gpu_kernels::nbody::Real
+    + Element
+    + Into<f64>
+    + gpu::Entries
+    + std::ops::Div<Output = Self>
+    + fmt::Debug
+    + fmt::Display
+{
+    /// `f32` or `f64`.
+    const NAME: &'static str;
+
+    /// Operations that an interaction is counted as: 20 or 30.
+    const FLOPS_PER_INTERACTION: u64;
+
+    /// Half the distance from 1 to the next number: 2⁻²⁴ or 2⁻⁵³.
+    const UNIT_ROUNDOFF: f64;
+
+    /// The largest finite number.
+    const MAX: f64;
+
+    /// The smallest softening length: the root of the smallest normal number,
+    /// 2⁻⁶³ or 2⁻⁵¹¹. Its square is normal.
+    const SHORTEST: f64;
+
+    /// The largest softening length, and the largest coordinate in size: 2⁶¹ or
+    /// 2⁵⁰⁹. No |r|² + ε² exceeds 13 times its square, whose reciprocal is normal.
+    const LONGEST: f64;
+
+    /// The number of this type that is nearest to `value`.
+    #[must_use]
+    fn nearest(value: f64) -> Self;
+
+    /// √self, correctly rounded.
+    #[must_use]
+    fn square_root(self) -> Self;
+}
+
+impl Real for f32 {
+    const NAME: &'static str = "f32";
+    const FLOPS_PER_INTERACTION: u64 = FLOPS_PER_INTERACTION_F32;
+    const UNIT_ROUNDOFF: f64 = Self::EPSILON as f64 / 2.0;
+    const MAX: f64 = Self::MAX as f64;
+    // A number 1.0 × 2^e has the bits of e + 1023 above 52 zeros.
+    const SHORTEST: f64 = f64::from_bits((1023 - 63) << 52);
+    const LONGEST: f64 = f64::from_bits((1023 + 61) << 52);
+
+    fn nearest(value: f64) -> Self {
+        value as Self
+    }
+
+    fn square_root(self) -> Self {
+        self.sqrt()
+    }
+}
+
+impl Real for f64 {
+    const NAME: &'static str = "f64";
+    const FLOPS_PER_INTERACTION: u64 = FLOPS_PER_INTERACTION_F64;
+    const UNIT_ROUNDOFF: f64 = Self::EPSILON / 2.0;
+    const MAX: f64 = Self::MAX;
+    const SHORTEST: f64 = f64::from_bits((1023 - 511) << 52);
+    const LONGEST: f64 = f64::from_bits((1023 + 509) << 52);
+
+    fn nearest(value: f64) -> Self {
+        value
+    }
+
+    fn square_root(self) -> Self {
+        self.sqrt()
+    }
+}
+
+/// One of the textbook kernels. There is one of each for f32 and for f64.
+///
+/// | variant | kernels | bodies are read from | interactions per turn of the loop |
+/// |---|---|---|---|
+/// | `AosUnroll1` | `nbody_aos_unroll1_f32`, `_f64` | global memory | 1 |
+/// | `AosUnroll2` | `nbody_aos_unroll2_f32`, `_f64` | global memory | 2 |
+/// | `AosUnroll4` | `nbody_aos_unroll4_f32`, `_f64` | global memory | 4 |
+/// | `AosUnroll8` | `nbody_aos_unroll8_f32`, `_f64` | global memory | 8 |
+/// | `AosUnroll16` | `nbody_aos_unroll16_f32`, `_f64` | global memory | 16 |
+/// | `AosUnroll32` | `nbody_aos_unroll32_f32`, `_f64` | global memory | 32 |
+/// | `Shared` | `nbody_shared_f32`, `_f64` | a tile in shared memory | 16 |
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Variant {
+    /// Every thread reads every body from global memory, one interaction per turn.
+    AosUnroll1,
+    /// Two interactions per turn.
+    AosUnroll2,
+    /// Four interactions per turn.
+    AosUnroll4,
+    /// Eight interactions per turn.
+    AosUnroll8,
+    /// Sixteen interactions per turn.
+    AosUnroll16,
+    /// Thirty-two interactions per turn.
+    AosUnroll32,
+    /// A block reads as many bodies as it has threads to shared memory, and then
+    /// from there.
+    Shared,
+}
+
+impl Variant {
+    /// All of them, in the order of the table.
+    pub const ALL: [Self; 7] = [
+        Self::AosUnroll1,
+        Self::AosUnroll2,
+        Self::AosUnroll4,
+        Self::AosUnroll8,
+        Self::AosUnroll16,
+        Self::AosUnroll32,
+        Self::Shared,
+    ];
+
+    /// The entry point for bodies of `T`, as in the PTX.
+    #[must_use]
+    pub fn name<T: Real>(self) -> &'static str {
+        T::entry_name(self)
+    }
+
+    /// How many interactions a turn of the inner loop holds.
+    #[must_use]
+    pub const fn unroll(self) -> usize {
+        match self {
+            Self::AosUnroll1 => 1,
+            Self::AosUnroll2 => 2,
+            Self::AosUnroll4 => 4,
+            Self::AosUnroll8 => 8,
+            Self::AosUnroll16 => 16,
+            Self::AosUnroll32 => 32,
+            Self::Shared => gpu_kernels::nbody::SHARED_UNROLL,
+        }
+    }
+}
+
+/// One of the two CPU ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Port {
+    /// The plain reference: an array of structures, one body after the other, one
+    /// thread. Adds in the order of the kernels.
+    Aos,
+    /// What [`Device::cpu`] runs: a structure of arrays, eight bodies at a time
+    /// for the compiler to vectorise, all threads.
+    Soa,
+}
+
+impl Port {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Aos, Self::Soa];
+}
+
+impl fmt::Display for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Aos => "array of structures",
+            Self::Soa => "structure of arrays",
+        })
+    }
+}
+
+/// All-pairs gravity with a given softening.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Gravity {
+    softening: f64,
+    block: u32,
+}
+
+impl Gravity {
+    /// Gravity with the softening length ε, in the unit of the positions.
+    ///
+    /// Which lengths are possible depends on the type of the bodies and is checked
+    /// when there are some: [`Real::SHORTEST`] to [`Real::LONGEST`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NonFinite`], and [`Error::InvalidParameter`] for a softening that
+    /// no type allows; zero is one.
+    pub fn new(softening: f64) -> Result<Self, Error> {
+        if !softening.is_finite() {
+            return Err(Error::NonFinite {
+                operation: OPERATION,
+                parameter: "the softening length",
+                given: softening,
+            });
+        }
+        let gravity = Self {
+            softening,
+            block: DEFAULT_BLOCK,
+        };
+        gravity.softening_squared::<f64>()?;
+        Ok(gravity)
+    }
+
+    /// The same, with kernels launched in blocks of `block` threads.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidSize`] unless `block` is a multiple of 32 from 32 to 1024.
+    pub fn with_block(mut self, block: u32) -> Result<Self, Error> {
+        if block == 0 || block > 1024 || !block.is_multiple_of(32) {
+            return Err(Error::InvalidSize {
+                operation: OPERATION,
+                axis: "block",
+                given: block as usize,
+                required: "a multiple of 32 from 32 to 1024".to_owned(),
+            });
+        }
+        self.block = block;
+        Ok(self)
+    }
+
+    /// The softening length ε.
+    #[must_use]
+    pub const fn softening(&self) -> f64 {
+        self.softening
+    }
+
+    /// Threads per block of the kernels; the tile of [`Variant::Shared`] holds as
+    /// many bodies.
+    #[must_use]
+    pub const fn block(&self) -> u32 {
+        self.block
+    }
+
+    /// Interactions of `n` bodies, n², the ones with themselves included.
+    #[must_use]
+    pub const fn interactions(n: usize) -> u64 {
+        (n as u64).saturating_mul(n as u64)
+    }
+
+    /// Operations on `n` bodies, by the convention of 20 (f32) or 30 (f64) per
+    /// interaction.
+    #[must_use]
+    pub const fn flops<T: Real>(n: usize) -> u64 {
+        Self::interactions(n).saturating_mul(T::FLOPS_PER_INTERACTION)
+    }
+
+    /// The bytes that have to move for `n` bodies at the least: each body read
+    /// once, each acceleration written once.
+    #[must_use]
+    pub const fn bytes<T: Real>(n: usize) -> u64 {
+        (n as u64).saturating_mul((size_of::<Body<T>>() + size_of::<[T; 3]>()) as u64)
+    }
+
+    /// The largest sum of the masses' sizes for bodies of `T`.
+    ///
+    /// It keeps m / (|r|² + ε²)^(3/2), at most m / ε³, and the sum of all r s, at
+    /// most 0.39 Σ|m| / ε², below half of the largest number.
+    #[must_use]
+    pub fn mass_limit<T: Real>(&self) -> f64 {
+        // In this order no product leaves the range of f64 before its time.
+        let scale = T::MAX / 4.0 * self.softening * self.softening * self.softening.min(1.0);
+        scale.min(T::MAX)
+    }
+
+    /// Checks that gravity is defined for these bodies, and their accelerations
+    /// finite.
+    ///
+    /// - There is at least one and at most [`MAX_BODIES`].
+    /// - The softening is from [`Real::SHORTEST`] to [`Real::LONGEST`].
+    /// - Coordinates are numbers of at most [`Real::LONGEST`] in size.
+    /// - Masses are finite; their sizes add up to at most
+    ///   [`mass_limit`](Self::mass_limit). They may be zero or negative.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::EmptyInput`], [`Error::IndexOverflow`],
+    /// [`Error::InvalidParameter`] for the softening, [`Error::InvalidElement`]
+    /// with the index of the first body that breaks a rule.
+    pub fn check<T: Real>(&self, bodies: &[Body<T>]) -> Result<(), Error> {
+        check_count(bodies.len())?;
+        self.softening_squared::<T>()?;
+        let refuse = |what, index, given, required| {
+            Err(Error::InvalidElement {
+                operation: OPERATION,
+                what,
+                index,
+                given,
+                required,
+            })
+        };
+        let limit = self.mass_limit::<T>();
+        let mut total = 0.0;
+        for (index, body) in bodies.iter().enumerate() {
+            let coordinates = [
+                ("the x coordinate of body", body.x),
+                ("the y coordinate of body", body.y),
+                ("the z coordinate of body", body.z),
+            ];
+            for (what, coordinate) in coordinates {
+                let coordinate: f64 = coordinate.into();
+                // Written so that NaN fails.
+                if !(coordinate.abs() <= T::LONGEST) {
+                    let required = format!("a number from {:e} to {:e}", -T::LONGEST, T::LONGEST);
+                    return refuse(what, index, coordinate, required);
+                }
+            }
+            let mass: f64 = body.mass.into();
+            if !mass.is_finite() {
+                return refuse(
+                    "the mass of body",
+                    index,
+                    mass,
+                    "a finite number".to_owned(),
+                );
+            }
+            total += mass.abs();
+            if !(total <= limit) {
+                let required = format!(
+                    "smaller: with softening {} the sizes of all masses may add up to {limit:e} in {}",
+                    self.softening,
+                    T::NAME
+                );
+                return refuse("the mass of body", index, mass, required);
+            }
+        }
+        Ok(())
+    }
+
+    /// The acceleration of each of `bodies`, computed on `device`.
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check) and [`apply`](Self::apply), and
+    /// [`Error::OutOfMemory`].
+    pub fn accelerations<T: Real>(
+        &self,
+        device: &Device,
+        bodies: &[Body<T>],
+    ) -> Result<Vec<[T; 3]>, Error> {
+        self.check(bodies)?;
+        let bodies = device.upload(bodies)?;
+        let mut accelerations = device.alloc_filled(bodies.len(), [T::nearest(f64::NAN); 3])?;
+        self.apply(&bodies, &mut accelerations)?;
+        accelerations.to_vec()
+    }
+
+    /// The acceleration of each of `bodies`, into `accelerations`, on the device
+    /// of the buffers: by [`Variant::Shared`] or, on the CPU, by [`Port::Soa`].
+    ///
+    /// What the bodies are is not looked at, for they are on the device: with
+    /// bodies that [`check`](Self::check) refuses, accelerations can be infinite
+    /// or NaN.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::EmptyInput`], [`Error::IndexOverflow`], [`Error::LengthMismatch`]
+    /// and [`Error::DeviceMismatch`] for buffers that do not fit;
+    /// [`Error::InvalidParameter`] for a softening that does not suit the type;
+    /// and what a launch can fail with.
+    pub fn apply<T: Real>(
+        &self,
+        bodies: &Buffer<Body<T>>,
+        accelerations: &mut Buffer<[T; 3]>,
+    ) -> Result<(), Error> {
+        if bodies.device().kind() != DeviceKind::Cpu {
+            return self.apply_with(gpu::DEFAULT, bodies, accelerations);
+        }
+        check_buffers(bodies, accelerations)?;
+        let (Some(bodies), Some(accelerations)) =
+            (bodies.as_host_slice(), accelerations.as_host_mut_slice())
+        else {
+            unreachable!("buffers of the CPU device are host memory");
+        };
+        self.apply_port(Port::Soa, bodies, accelerations)
+    }
+
+    /// The acceleration of each of `bodies` by the given kernel, into
+    /// `accelerations`.
+    ///
+    /// # Errors
+    ///
+    /// As [`apply`](Self::apply); [`Error::NotLaunchable`] if the buffers are on
+    /// the CPU device, which runs no kernels.
+    pub fn apply_with<T: Real>(
+        &self,
+        variant: Variant,
+        bodies: &Buffer<Body<T>>,
+        accelerations: &mut Buffer<[T; 3]>,
+    ) -> Result<(), Error> {
+        T::launch_entry(self, variant, bodies, accelerations)
+    }
+
+    /// The acceleration of each of `bodies` by the given CPU port, into
+    /// `accelerations`, both in host memory.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::EmptyInput`], [`Error::IndexOverflow`], [`Error::LengthMismatch`],
+    /// and [`Error::InvalidParameter`] for a softening that does not suit the type.
+    pub fn apply_port<T: Real>(
+        &self,
+        port: Port,
+        bodies: &[Body<T>],
+        accelerations: &mut [[T; 3]],
+    ) -> Result<(), Error> {
+        check_lengths(bodies.len(), accelerations.len())?;
+        let softening_squared = self.softening_squared::<T>()?;
+        match port {
+            Port::Aos => cpu::aos(bodies, softening_squared, accelerations),
+            Port::Soa => cpu::soa(bodies, softening_squared, accelerations),
+        }
+        Ok(())
+    }
+
+    /// The potential energy `-Σ_{i<j} m_i m_j / √(|r|² + ε²)`, computed in f64 on
+    /// the CPU.
+    ///
+    /// Its negative gradient with respect to x_i is m_i a_i: with it and the
+    /// kinetic energy, an integration can be checked.
+    ///
+    /// ```
+    /// use halo_gpu::nbody::{Body, Gravity};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let bodies = [
+    ///     Body { x: 0.0_f32, y: 0.0, z: 0.0, mass: 16.0 },
+    ///     Body { x: 1.0, y: 1.0, z: 1.0, mass: 8.0 },
+    /// ];
+    /// assert_eq!(Gravity::new(1.0)?.potential_energy(&bodies)?, -16.0 * 8.0 / 2.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check).
+    pub fn potential_energy<T: Real>(&self, bodies: &[Body<T>]) -> Result<f64, Error> {
+        self.check(bodies)?;
+        Ok(cpu::potential_energy(
+            bodies,
+            self.softening * self.softening,
+        ))
+    }
+
+    /// ε², rounded once.
+    fn softening_squared<T: Real>(&self) -> Result<T, Error> {
+        if !(T::SHORTEST..=T::LONGEST).contains(&self.softening) {
+            return Err(Error::InvalidParameter {
+                operation: OPERATION,
+                parameter: "the softening length",
+                given: format!("{:?}", self.softening),
+                required: format!(
+                    "positive, from {:e} to {:e} in {} (without softening, bodies at one place \
+                     attract each other infinitely)",
+                    T::SHORTEST,
+                    T::LONGEST,
+                    T::NAME
+                ),
+            });
+        }
+        Ok(T::nearest(self.softening * self.softening))
+    }
+}
+
+/// That there are bodies, and no more than can be indexed.
+fn check_count(n: usize) -> Result<(), Error> {
+    if n == 0 {
+        return Err(Error::EmptyInput {
+            operation: OPERATION,
+        });
+    }
+    if n > MAX_BODIES {
+        return Err(Error::IndexOverflow {
+            what: format!("{OPERATION}: the number of bodies"),
+            given: n.to_string(),
+            limit: MAX_BODIES as u64,
+        });
+    }
+    Ok(())
+}
+
+/// That there are as many accelerations as bodies, and both not too many.
+fn check_lengths(bodies: usize, accelerations: usize) -> Result<(), Error> {
+    check_count(bodies)?;
+    if bodies == accelerations {
+        return Ok(());
+    }
+    Err(Error::LengthMismatch {
+        what: format!("{OPERATION}: accelerations"),
+        required: bodies,
+        given: accelerations,
+    })
+}
+
+fn check_buffers<T: Real>(
+    bodies: &Buffer<Body<T>>,
+    accelerations: &Buffer<[T; 3]>,
+) -> Result<(), Error> {
+    check_lengths(bodies.len(), accelerations.len())?;
+    bodies
+        .device()
+        .require("nbody: accelerations", accelerations)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_bodies_than_kernels_can_count_are_refused() {
+        // No machine of ours holds that many, so this is about the numbers alone.
+        assert!(check_count(MAX_BODIES).is_ok());
+        let error = check_count(MAX_BODIES + 1).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "nbody: the number of bodies is 2147483649, but at most 2147483648 can be indexed here"
+        );
+        // The index of the last thread of the last block fits u32, whatever the block.
+        assert!(u32::try_from(MAX_BODIES + 1024).is_ok());
+    }
+
+    #[test]
+    fn limits_of_length_are_where_they_are_said_to_be() {
+        fn check<T: Real>(min_normal: f64) {
+            assert_eq!(T::SHORTEST * T::SHORTEST, min_normal);
+            assert_eq!(T::LONGEST.log2().fract(), 0.0);
+            let largest = 13.0 * T::LONGEST * T::LONGEST;
+            assert!(1.0 / largest >= min_normal, "{}", T::NAME);
+            // Not by far: at twice the length the reciprocal is subnormal.
+            assert!(1.0 / (4.0 * largest) < min_normal, "{}", T::NAME);
+        }
+        check::<f32>(f32::MIN_POSITIVE.into());
+        check::<f64>(f64::MIN_POSITIVE);
+    }
+}

@@ -1,0 +1,314 @@
+//! A cluster to start from, and the accelerations that a result is checked against.
+//!
+//! [`Cluster::plummer`] is the usual test problem of stellar dynamics: a sphere
+//! whose density falls off as `(1 + r²)^(-5/2)`, with the velocities that keep it
+//! as it is. [`Reference`] has the accelerations of given bodies in f64, straight
+//! from the formula, and the bounds within which an implementation must be.
+
+use super::{Body, Gravity, INTERACTION_ROUNDOFFS, OPERATION, Real, check_count};
+use crate::{Error, Errors};
+use rayon::prelude::*;
+use std::f64::consts::{PI, TAU};
+
+/// Bodies and their velocities.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cluster<T> {
+    /// The bodies.
+    pub bodies: Vec<Body<T>>,
+    /// Their velocities, one for each.
+    pub velocities: Vec<[T; 3]>,
+}
+
+impl<T: Real> Cluster<T> {
+    /// A Plummer sphere of `n` bodies of mass 1/n, drawn at random from `seed`.
+    ///
+    /// By the recipe of Aarseth, Hénon and Wielen, "A comparison of numerical
+    /// methods for the study of star cluster dynamics", Astron. Astrophys. 37
+    /// (1974), appendix: radii by inverting the distribution of mass, directions
+    /// uniform on the sphere, speeds by rejection. Bodies further out than ten
+    /// times the sphere's scale length are drawn again; then the centre of mass
+    /// is put at rest at the origin.
+    ///
+    /// Units are those of N-body work: total mass 1, gravitational constant 1,
+    /// and for many bodies without softening an energy of -1/4 (potential -1/2,
+    /// kinetic 1/4). The same seed gives the same cluster, up to the last bits of
+    /// the platform's `sin`, `cos` and `powf`, and the same in f32 as in f64 but
+    /// for rounding.
+    ///
+    /// ```
+    /// use halo_gpu::nbody::problem::Cluster;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let cluster = Cluster::<f64>::plummer(1000, 1)?;
+    /// assert_eq!(cluster.bodies[0].mass, 0.001);
+    /// let centre: f64 = cluster.bodies.iter().map(|body| body.mass * body.x).sum();
+    /// assert!(centre.abs() < 1e-15);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::EmptyInput`] for no bodies, [`Error::IndexOverflow`] for too many.
+    pub fn plummer(n: usize, seed: u64) -> Result<Self, Error> {
+        check_count(n)?;
+        let mut random = SplitMix64(seed);
+        let mut states: Vec<[f64; 6]> = (0..n).map(|_| plummer_state(&mut random)).collect();
+
+        for axis in 0..6 {
+            let mean = states.iter().map(|state| state[axis]).sum::<f64>() / n as f64;
+            for state in &mut states {
+                state[axis] -= mean;
+            }
+        }
+        let mass = T::nearest(1.0 / n as f64);
+        Ok(Self {
+            bodies: states
+                .iter()
+                .map(|&[x, y, z, ..]| Body {
+                    x: T::nearest(x),
+                    y: T::nearest(y),
+                    z: T::nearest(z),
+                    mass,
+                })
+                .collect(),
+            velocities: states
+                .iter()
+                .map(|&[.., u, v, w]| [u, v, w].map(T::nearest))
+                .collect(),
+        })
+    }
+
+    /// The kinetic energy `Σ m v² / 2`, computed in f64.
+    #[must_use]
+    pub fn kinetic_energy(&self) -> f64 {
+        self.bodies
+            .iter()
+            .zip(&self.velocities)
+            .map(|(body, velocity)| {
+                let mass: f64 = body.mass.into();
+                0.5 * mass * norm(velocity.map(Into::into)).powi(2)
+            })
+            .sum()
+    }
+}
+
+/// Position and velocity of one body, in N-body units.
+fn plummer_state(random: &mut SplitMix64) -> [f64; 6] {
+    // The scale length that makes the potential energy -1/2.
+    const SCALE: f64 = 3.0 * PI / 16.0;
+    const CUTOFF: f64 = 10.0;
+
+    let radius = loop {
+        let inside = random.unit();
+        let radius = (inside.powf(-2.0 / 3.0) - 1.0).sqrt().recip();
+        if radius <= CUTOFF {
+            break radius;
+        }
+    };
+    // The speed over that of escape has the density q² (1 - q²)^(7/2), below 0.1.
+    let fraction = loop {
+        let (q, height) = (random.unit(), 0.1 * random.unit());
+        if height < q * q * (1.0 - q * q).powf(3.5) {
+            break q;
+        }
+    };
+    let speed = fraction * 2.0_f64.sqrt() * (1.0 + radius * radius).powf(-0.25);
+
+    let [x, y, z] = direction(random).map(|component| component * radius * SCALE);
+    let [u, v, w] = direction(random).map(|component| component * speed / SCALE.sqrt());
+    [x, y, z, u, v, w]
+}
+
+/// A direction, uniform on the unit sphere.
+fn direction(random: &mut SplitMix64) -> [f64; 3] {
+    let z = 2.0 * random.unit() - 1.0;
+    let (sin, cos) = (TAU * random.unit()).sin_cos();
+    let across = (1.0 - z * z).sqrt();
+    [across * cos, across * sin, z]
+}
+
+/// The generator of Steele, Lea and Flood, "Fast splittable pseudorandom number
+/// generators", OOPSLA 2014: enough for initial conditions, the same everywhere.
+struct SplitMix64(u64);
+
+impl SplitMix64 {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        bits ^ (bits >> 31)
+    }
+
+    /// A number between 0 and 1, neither of the two.
+    fn unit(&mut self) -> f64 {
+        ((self.next() >> 12) as f64 + 0.5) * 2.0_f64.powi(-52)
+    }
+}
+
+/// The accelerations of given bodies in f64, and how well they are conditioned.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reference {
+    accelerations: Vec<[f64; 3]>,
+    sizes: Vec<f64>,
+}
+
+impl Reference {
+    /// The reference for `bodies`, by definition and in f64.
+    ///
+    /// # Errors
+    ///
+    /// As [`Gravity::check`].
+    pub fn of<T: Real>(gravity: &Gravity, bodies: &[Body<T>]) -> Result<Self, Error> {
+        gravity.check(bodies)?;
+        let softening_squared = gravity.softening() * gravity.softening();
+        let sums = bodies.par_iter().map(|body| {
+            let position: [f64; 3] = body.position().map(Into::into);
+            let (mut sum, mut size) = ([0.0; 3], 0.0);
+            for other in bodies {
+                let [x, y, z]: [f64; 3] = other.position().map(Into::into);
+                let mass: f64 = other.mass.into();
+                let r = [x - position[0], y - position[1], z - position[2]];
+                let square = r[0] * r[0] + r[1] * r[1] + r[2] * r[2];
+                let distance_squared = square + softening_squared;
+                let s = mass / distance_squared.sqrt() / distance_squared;
+                for (sum, r) in sum.iter_mut().zip(r) {
+                    *sum += r * s;
+                }
+                size += square.sqrt() * s.abs();
+            }
+            (sum, size)
+        });
+        let (accelerations, sizes) = sums.unzip();
+        Ok(Self {
+            accelerations,
+            sizes,
+        })
+    }
+
+    /// The acceleration of each body.
+    #[must_use]
+    pub fn accelerations(&self) -> &[[f64; 3]] {
+        &self.accelerations
+    }
+
+    /// For each body the sum of the sizes of the terms, `Σ_j |r s|`: how large the
+    /// acceleration would be if nothing cancelled.
+    #[must_use]
+    pub fn sizes(&self) -> &[f64] {
+        &self.sizes
+    }
+
+    /// The relative errors of the accelerations `|a - a_ref| / |a_ref|`.
+    ///
+    /// An acceleration that is zero, and is found to be zero, has no error.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LengthMismatch`] unless there is one for each body.
+    pub fn errors<T: Real>(&self, accelerations: &[[T; 3]]) -> Result<Errors, Error> {
+        if accelerations.len() != self.accelerations.len() {
+            return Err(Error::LengthMismatch {
+                what: format!("{OPERATION}: accelerations to compare"),
+                required: self.accelerations.len(),
+                given: accelerations.len(),
+            });
+        }
+        let errors: Vec<f64> = self
+            .accelerations
+            .iter()
+            .zip(accelerations)
+            .map(|(reference, given)| {
+                let difference = [0, 1, 2].map(|axis| given[axis].into() - reference[axis]);
+                relative(norm(difference), norm(*reference))
+            })
+            .collect();
+        Ok(Errors::of(&errors, |_| 0.0))
+    }
+
+    /// Bounds on the relative errors of accelerations in `T`.
+    ///
+    /// The error of one is at most [`error_bound`] times the sum of the sizes of
+    /// its terms; relative to the acceleration, that is larger the more of them
+    /// cancels.
+    #[must_use]
+    pub fn bounds<T: Real>(&self) -> Errors {
+        let bound = error_bound::<T>(self.accelerations.len());
+        let bounds: Vec<f64> = self
+            .accelerations
+            .iter()
+            .zip(&self.sizes)
+            .map(|(reference, size)| relative(bound * size, norm(*reference)))
+            .collect();
+        Errors::of(&bounds, |_| 0.0)
+    }
+}
+
+/// The error of an acceleration in `T` by `n` bodies, over the sum of the sizes of
+/// the terms.
+///
+/// [`INTERACTION_ROUNDOFFS`] for each term, and for their sum `n` roundings in
+/// the worst case. For many bodies 8 √n takes its place: more than that happens,
+/// if roundings are independent, with a probability of 2 exp(-8²/2) = 3e-14
+/// (Higham and Mary, "A new approach to probabilistic rounding error analysis",
+/// SIAM J. Sci. Comput. 41 (2019), theorem 2.4). The reference in f64 has such an
+/// error of its own. One hundredth is for the products of errors.
+#[must_use]
+pub fn error_bound<T: Real>(n: usize) -> f64 {
+    let n = n as f64;
+    let roundoffs = INTERACTION_ROUNDOFFS + n.min(8.0 * n.sqrt());
+    1.01 * roundoffs * (T::UNIT_ROUNDOFF + f64::UNIT_ROUNDOFF)
+}
+
+/// `value / of`, and zero for nothing of nothing. NaN stays NaN.
+fn relative(value: f64, of: f64) -> f64 {
+    if value == 0.0 { 0.0 } else { value / of }
+}
+
+/// The length of a vector.
+fn norm(vector: [f64; 3]) -> f64 {
+    vector.iter().map(|x| x * x).sum::<f64>().sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_generator_is_the_published_one() {
+        // The first outputs for the seed 1234567, as other implementations of
+        // the same generator print them.
+        let mut random = SplitMix64(1_234_567);
+        let expected = [
+            6_457_827_717_110_365_317,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423,
+        ];
+        assert_eq!([random.next(), random.next(), random.next()], expected);
+    }
+
+    #[test]
+    fn nan_is_an_error_and_never_within_bounds() {
+        let gravity = Gravity::new(0.1).unwrap();
+        let bodies = Cluster::<f32>::plummer(3, 7).unwrap().bodies;
+        let reference = Reference::of(&gravity, &bodies).unwrap();
+        let mut accelerations = gravity
+            .accelerations(&crate::Device::cpu(), &bodies)
+            .unwrap();
+        let bounds = reference.bounds::<f32>();
+        assert!(
+            reference
+                .errors(&accelerations)
+                .unwrap()
+                .within(bounds.rms, bounds.max)
+        );
+        accelerations[1][2] = f32::NAN;
+        assert!(
+            !reference
+                .errors(&accelerations)
+                .unwrap()
+                .within(bounds.rms, bounds.max)
+        );
+    }
+}
