@@ -31,23 +31,24 @@ pub fn text(target: &str) -> String {
 #[must_use]
 pub fn entry(text: &str, kernel: &str) -> Vec<String> {
     let header = format!(".entry {kernel}(");
-    let mut lines = text
-        .lines()
-        .skip_while(|line| !line.contains(&header))
-        .skip_while(|line| line.trim() != "{")
-        .skip(1)
-        .take_while(|line| line.trim() != "}")
-        .map(|line| {
-            line.split("//")
-                .next()
-                .unwrap_or_default()
-                .trim()
-                .to_owned()
-        })
-        .filter(|line| !line.is_empty())
-        .peekable();
-    assert!(lines.peek().is_some(), "no entry {kernel} in the PTX");
-    lines.collect()
+    let mut body = Vec::new();
+    // Inline assembly opens blocks of its own inside the entry's.
+    let mut depth = 0_usize;
+    for line in text.lines().skip_while(|line| !line.contains(&header)) {
+        let line = line.split("//").next().unwrap_or_default().trim();
+        let outside = depth == 0;
+        depth += line.matches('{').count();
+        depth -= line.matches('}').count();
+        if outside || line.is_empty() {
+            continue;
+        }
+        if depth == 0 {
+            break;
+        }
+        body.push(line.to_owned());
+    }
+    assert!(!body.is_empty(), "no entry {kernel} in the PTX");
+    body
 }
 
 /// How many instructions of `body` begin with `opcode`, predicated or not.

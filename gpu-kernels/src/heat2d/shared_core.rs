@@ -11,6 +11,7 @@
 //! - Moves 5 bytes in per point and 4 out; 4 flops.
 
 use super::{BLOCK, average, element, is_inner};
+use cuda_std::cache::load_readonly;
 use cuda_std::prelude::*;
 use cuda_std::shared_array;
 
@@ -40,31 +41,36 @@ pub unsafe fn heat2d_shared_core(old: *const f32, new: *mut f32, nx: u32, ny: u3
     thread::sync_threads();
 
     if is_inner(i, nx) && is_inner(j, ny) {
+        let last = BLOCK - 1;
         let pitch = nx as usize;
         let row = BLOCK as usize;
-        // SAFETY: an inner point has four neighbours inside the field. A
-        // neighbour that is in the tile too was loaded, before the barrier, by
-        // the thread beside this one. Threads own disjoint points of `new`.
+        // The read-only path says which memory is meant. Two plain loads would
+        // be merged into one, from either memory, which is slower than both.
+        //
+        // SAFETY: an inner point has four neighbours inside the field, and nobody
+        // writes `old`. A neighbour that is in the tile too was loaded, before
+        // the barrier, by the thread beside this one. Threads own disjoint points
+        // of `new`.
         unsafe {
-            let east = if tx < BLOCK - 1 {
+            let east = if tx < last {
                 *tile.add(cell + 1)
             } else {
-                *old.add(at + 1)
+                load_readonly(old.add(at + 1))
             };
             let west = if tx > 0 {
                 *tile.add(cell - 1)
             } else {
-                *old.add(at - 1)
+                load_readonly(old.add(at - 1))
             };
-            let north = if ty < BLOCK - 1 {
+            let north = if ty < last {
                 *tile.add(cell + row)
             } else {
-                *old.add(at + pitch)
+                load_readonly(old.add(at + pitch))
             };
             let south = if ty > 0 {
                 *tile.add(cell - row)
             } else {
-                *old.add(at - pitch)
+                load_readonly(old.add(at - pitch))
             };
             *new.add(at) = average(east, west, north, south);
         }

@@ -21,7 +21,8 @@ use cuda_std::shared_array;
 /// # Safety
 ///
 /// - `old` is readable and `new` writable for `nx * ny` elements; they do not
-///   overlap, and nothing else accesses `new` during the launch.
+///   overlap. During the launch nobody writes `old`, and nothing else accesses
+///   `new`.
 /// - `nx` and `ny` are at least 3 and at most `i32::MAX`.
 /// - Blocks of `(16, 16)` threads; grid at most
 ///   `(ceil((nx - 2) / 14), ceil((ny - 2) / 14))`, and no less if every point is

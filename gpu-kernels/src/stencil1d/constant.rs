@@ -6,7 +6,7 @@
 
 use super::{RADIUS, stencil1d};
 use cuda_std::prelude::*;
-use cuda_std::externally_visible;
+use cuda_std::{address_space, externally_visible};
 
 /// The coefficients: `[m - 1]` belongs to the neighbours `m` elements away.
 ///
@@ -22,7 +22,8 @@ pub static mut STENCIL1D_COEFFICIENTS: [f32; RADIUS] = [0.0; RADIUS];
 /// # Safety
 ///
 /// - `input` is readable and `output` writable for `n` elements; they do not
-///   overlap, and nothing else accesses `output` during the launch.
+///   overlap. During the launch nobody writes `input`, and nothing else accesses
+///   `output`.
 /// - A one-dimensional grid of `ceil(n / block)` one-dimensional blocks of at
 ///   least 4 threads, with dynamic shared memory of `block + 8` elements.
 /// - [`STENCIL1D_COEFFICIENTS`] is set.

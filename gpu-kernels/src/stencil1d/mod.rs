@@ -24,9 +24,8 @@
 //!
 //! Moves 4 bytes in and 4 bytes out per element; 11 flops.
 
-use cuda_std::GpuFloat;
 use cuda_std::prelude::*;
-use cuda_std::shared;
+use cuda_std::{GpuFloat, shared};
 
 pub mod constant;
 pub mod readonly;
@@ -37,8 +36,8 @@ pub const RADIUS: usize = 4;
 /// Threads of a block, unless the caller says otherwise.
 pub const BLOCK_DEFAULT: u32 = 32;
 
-/// The body of both kernels, with `coefficients[m - 1]` for the neighbours `m`
-/// elements away.
+/// The body of both kernels, with `coefficient(m)` for the neighbours `m` elements
+/// away.
 ///
 /// - Tile: `blockDim.x + 8` elements of dynamic shared memory; cell c holds the
 ///   element `c - 4` of the block's own.
@@ -48,7 +47,8 @@ pub const BLOCK_DEFAULT: u32 = 32;
 /// # Safety
 ///
 /// - `input` is readable and `output` writable for `n` elements; they do not
-///   overlap, and nothing else accesses `output` during the launch.
+///   overlap. During the launch nobody writes `input`, and nothing else accesses
+///   `output`.
 /// - Blocks are one-dimensional and have at least 4 threads; the grid is
 ///   one-dimensional, `ceil(n / blockDim.x)` blocks.
 /// - The launch gives `blockDim.x + 8` elements of dynamic shared memory.
@@ -57,29 +57,37 @@ unsafe fn stencil1d(
     input: *const f32,
     output: *mut f32,
     n: usize,
-    coefficients: impl Fn(usize) -> f32,
+    coefficient: impl Fn(usize) -> f32,
 ) {
     let tile = shared::dynamic_shared_mem::<f32>();
-    let block = thread::block_dim_x() as usize;
-    let t = thread::thread_idx_x() as usize;
+    let block = thread::block_dim_x();
+    let t = thread::thread_idx_x();
     let first_block = thread::block_idx_x() == 0;
-    // 64-bit: a line may have more than 2³² elements.
-    let i = thread::block_idx_x() as usize * block + t;
+    // 64 bits: a line may have more than 2³² elements, a tile has few.
+    let i = thread::block_idx_x() as usize * block as usize + t as usize;
+    let radius = RADIUS as u32;
 
     // SAFETY: every element loaded is below n by its condition, and not below 0
     // since i >= block > RADIUS in any block but the first. Cells are below
     // block + 2 * RADIUS, and no two threads have the same.
     unsafe {
+        // All loads before the first store, so that they are on their way at
+        // once. What lies beyond either end is never used.
+        let ahead = i + block as usize;
+        let (mut here, mut left, mut right) = (0.0, 0.0, 0.0);
         if i < n {
-            *tile.add(RADIUS + t) = *input.add(i);
+            here = *input.add(i);
         }
-        if t < RADIUS {
-            if !first_block {
-                *tile.add(t) = *input.add(i - RADIUS);
-            }
-            if i + block < n {
-                *tile.add(RADIUS + block + t) = *input.add(i + block);
-            }
+        if t < radius && !first_block {
+            left = *input.add(i - RADIUS);
+        }
+        if t < radius && ahead < n {
+            right = *input.add(ahead);
+        }
+        *tile.add((radius + t) as usize) = here;
+        if t < radius {
+            *tile.add(t as usize) = left;
+            *tile.add((radius + block + t) as usize) = right;
         }
     }
     // Every thread comes here, also those beyond the end.
@@ -91,12 +99,12 @@ unsafe fn stencil1d(
         // RADIUS cells around this thread's. Threads own disjoint elements of
         // `output`.
         unsafe {
-            let center = tile.add(RADIUS + t);
+            let center = tile.add((radius + t) as usize);
             let difference = |m: usize| *center.add(m) - *center.sub(m);
-            let mut sum = coefficients(1) * difference(1);
-            for m in 2..=RADIUS {
-                sum = GpuFloat::mul_add(difference(m), coefficients(m), sum);
-            }
+            let mut sum = coefficient(1) * difference(1);
+            sum = GpuFloat::mul_add(difference(2), coefficient(2), sum);
+            sum = GpuFloat::mul_add(difference(3), coefficient(3), sum);
+            sum = GpuFloat::mul_add(difference(4), coefficient(4), sum);
             *output.add(i) = sum;
         }
     }

@@ -16,9 +16,9 @@ use cuda_std::prelude::*;
 ///
 /// # Safety
 ///
-/// - `input` is readable and `output` writable for `n` elements; `coefficients`
-///   is readable for 4 and nobody writes it during the launch. `output` overlaps
-///   neither, and nothing else accesses it during the launch.
+/// - `input` is readable and `output` writable for `n` elements, `coefficients`
+///   readable for 4; `output` overlaps neither. During the launch nobody writes
+///   `input` or `coefficients`, and nothing else accesses `output`.
 /// - A one-dimensional grid of `ceil(n / block)` one-dimensional blocks of at
 ///   least 4 threads, with dynamic shared memory of `block + 8` elements.
 #[kernel]
@@ -28,6 +28,14 @@ pub unsafe fn stencil1d_readonly(
     coefficients: *const f32,
     n: usize,
 ) {
-    // SAFETY: m is 1 to RADIUS. The rest is forwarded word for word.
-    unsafe { stencil1d(input, output, n, |m| load_readonly(coefficients.add(m - 1))) }
+    // SAFETY: there are RADIUS coefficients, which nobody writes. The rest is
+    // forwarded word for word.
+    unsafe {
+        // Before the tile is loaded, so that both are on their way at once.
+        let c1 = load_readonly(coefficients);
+        let c2 = load_readonly(coefficients.add(1));
+        let c3 = load_readonly(coefficients.add(2));
+        let c4 = load_readonly(coefficients.add(3));
+        stencil1d(input, output, n, |m| [c1, c2, c3, c4][m - 1]);
+    }
 }

@@ -318,6 +318,12 @@ pub struct OnDevice {
 }
 
 impl OnDevice {
+    /// The stencil itself.
+    #[must_use]
+    pub const fn stencil(&self) -> &Stencil1d {
+        &self.stencil
+    }
+
     /// The stencil on `input` by the given kernel, into the inner elements of
     /// `output`, on the device of the coefficients.
     ///

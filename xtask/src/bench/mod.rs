@@ -41,7 +41,10 @@ macro_rules! families {
 
 families! {
     derivative3d,
+    heat2d,
+    nbody,
     reduction,
+    stencil1d,
 }
 
 /// Runs the benchmark: in this process where it was built in, else by building

@@ -1,0 +1,212 @@
+//! Rows of heat2d: a sweep by each of the five kernels, or by the port on the CPU.
+//!
+//! What is timed is one sweep after another on a plate that stays on the device.
+//! What is checked is the textbook's number of sweeps from its initial plate,
+//! against the port, and the error is printed as the textbook prints it.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+use halo_gpu::heat2d::{Heat2d, Plate, Variant, problem};
+use halo_gpu::{Device, DeviceKind, Errors, Field2, Shape2};
+
+use super::harness::{Check, Family, Metric, Plan, Prepared, Row, Unit, Work};
+use super::size::Size;
+use crate::error::Error;
+
+pub(super) const FAMILY: Family = Family {
+    name: NAME,
+    kernels,
+    plan,
+};
+
+const NAME: &str = "heat2d";
+
+fn kernels() -> Vec<&'static str> {
+    Variant::ALL.iter().map(|variant| variant.name()).collect()
+}
+
+fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
+    let shape = match size {
+        Some(size) => {
+            let [nx, ny] = size.rectangle(NAME)?;
+            Shape2::new(nx, ny)
+        }
+        None => problem::SHAPE,
+    };
+    let heat = Heat2d::new(shape)?;
+    let reference = Reference::default();
+    let by = match device.kind() {
+        DeviceKind::Cpu => vec![By::Port],
+        DeviceKind::Emulator | DeviceKind::Cuda => Variant::ALL.map(By::Kernel).to_vec(),
+    };
+    let rows = by
+        .into_iter()
+        .map(|by| {
+            let reference = reference.clone();
+            Box::new(Sweep {
+                heat,
+                by,
+                reference,
+            }) as Box<dyn Row>
+        })
+        .collect();
+    Ok(Plan {
+        problem: format!(
+            "one Jacobi sweep over {shape} points, f32, left wall at 1; errors after {} sweeps \
+             against the CPU port, the root mean square in % of the port's",
+            problem::SWEEPS
+        ),
+        boundary: Some("walls keep their temperature".to_owned()),
+        // A plate and the one it is swept into.
+        working_set_bytes: 2 * size_of::<f32>() as u64 * shape.points()? as u64,
+        rows,
+    })
+}
+
+/// The port's plate after all sweeps, computed when the first row is checked.
+type Reference = Rc<OnceCell<Field2<f32>>>;
+
+/// What computes a row.
+#[derive(Clone, Copy)]
+enum By {
+    Kernel(Variant),
+    Port,
+}
+
+impl By {
+    fn start(self, heat: &Heat2d, device: &Device) -> Result<Plate, Error> {
+        let initial = problem::hot_left_wall(heat.shape())?;
+        Ok(match self {
+            Self::Kernel(variant) => heat.start_with(variant, device, &initial)?,
+            Self::Port => heat.start(device, &initial)?,
+        })
+    }
+}
+
+struct Sweep {
+    heat: Heat2d,
+    by: By,
+    reference: Reference,
+}
+
+impl Row for Sweep {
+    fn name(&self) -> String {
+        match self.by {
+            By::Kernel(variant) => variant.name().to_owned(),
+            By::Port => "heat2d, CPU port".to_owned(),
+        }
+    }
+
+    fn tile(&self) -> String {
+        match self.by {
+            By::Kernel(variant) => variant.tile(),
+            By::Port => None,
+        }
+        .map_or_else(
+            || "–".to_owned(),
+            |[rows, columns]| format!("{rows} × {columns}"),
+        )
+    }
+
+    fn work(&self) -> Work {
+        Work {
+            bytes: self.heat.bytes(),
+            flops: self.heat.flops(),
+            items: self.heat.interior_points(),
+            unit: Unit::Points,
+            metric: Metric::Bandwidth,
+        }
+    }
+
+    fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
+        Ok(Box::new(Ready {
+            heat: self.heat,
+            plate: self.by.start(&self.heat, device)?,
+            reference: self.reference.clone(),
+        }))
+    }
+}
+
+struct Ready {
+    heat: Heat2d,
+    plate: Plate,
+    reference: Reference,
+}
+
+impl Ready {
+    fn reference(&self) -> Result<&Field2<f32>, Error> {
+        if let Some(reference) = self.reference.get() {
+            return Ok(reference);
+        }
+        let mut plate = By::Port.start(&self.heat, &Device::cpu())?;
+        plate.sweep(problem::SWEEPS)?;
+        let plate = plate.field()?;
+        Ok(self.reference.get_or_init(|| plate))
+    }
+}
+
+impl Prepared for Ready {
+    fn check(&mut self) -> Result<Check, Error> {
+        self.plate.sweep(problem::SWEEPS)?;
+        let plate = self.plate.field()?;
+        let reference = self.reference()?.as_slice();
+        let errors = Errors {
+            rms: problem::percentage_rms_error(plate.as_slice(), reference),
+            ..Errors::of(plate.as_slice(), |index| f64::from(reference[index]))
+        };
+        // The order of the operations is the same, and so is every bit.
+        Ok(Check::new(errors, Errors { rms: 0.0, max: 0.0 }))
+    }
+
+    fn launch(&mut self) -> Result<(), halo_gpu::Error> {
+        self.plate.sweep(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rows_are_the_five_textbook_kernels() {
+        let names = [
+            "heat2d_global",
+            "heat2d_shared_core",
+            "heat2d_shared_overlap",
+            "heat2d_shared_halo",
+            "heat2d_texture",
+        ];
+        assert_eq!(kernels(), names);
+        let rows = plan(&Device::emulator(), None).unwrap().rows;
+        assert_eq!(rows.iter().map(|row| row.name()).collect::<Vec<_>>(), names);
+    }
+
+    #[test]
+    fn every_row_passes_its_check_at_a_size_of_its_own() {
+        for device in [Device::cpu(), Device::emulator()] {
+            let plan = plan(&device, Some(&"20x35".parse().unwrap())).unwrap();
+            assert!(!plan.rows.is_empty());
+            for row in plan.rows {
+                let check = row.prepare(&device).unwrap().check().unwrap();
+                assert!(check.passes(), "{}: {check:?}", row.name());
+            }
+        }
+    }
+
+    #[test]
+    fn a_size_that_is_no_plate_is_refused_before_anything_runs() {
+        let refusal = |size: &str| {
+            let error = plan(&Device::emulator(), Some(&size.parse().unwrap()))
+                .err()
+                .unwrap();
+            crate::error::chain(&error)
+        };
+        assert!(
+            refusal("2x64").contains("at least 3"),
+            "{}",
+            refusal("2x64")
+        );
+        assert!(refusal("4x4x4").contains("NXxNY"), "{}", refusal("4x4x4"));
+    }
+}

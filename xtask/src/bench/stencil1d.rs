@@ -1,0 +1,195 @@
+//! Rows of stencil1d: either kernel, or the port on the CPU, with the textbook's
+//! coefficients, where the result is known exactly, and with those of the
+//! derivative, where it is known analytically.
+
+use halo_gpu::stencil1d::{OnDevice, Stencil1d, TEXTBOOK_COEFFICIENTS, Variant, problem};
+use halo_gpu::{Buffer, Device, DeviceKind, Errors};
+
+use super::harness::{Check, Family, Metric, Plan, Prepared, Row, Unit, Work};
+use super::size::Size;
+use crate::error::Error;
+
+pub(super) const FAMILY: Family = Family {
+    name: NAME,
+    kernels,
+    plan,
+};
+
+const NAME: &str = "stencil1d";
+
+fn kernels() -> Vec<&'static str> {
+    Variant::ALL.iter().map(|variant| variant.name()).collect()
+}
+
+fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
+    let n = match size {
+        Some(size) => size.length(NAME)?,
+        None => problem::N,
+    };
+    let textbook = Stencil1d::new(n, TEXTBOOK_COEFFICIENTS)?;
+    let derivative = problem::derivative(n)?;
+    let by = match device.kind() {
+        DeviceKind::Cpu => vec![By::Port],
+        DeviceKind::Emulator | DeviceKind::Cuda => Variant::ALL.map(By::Kernel).to_vec(),
+    };
+    let mut rows: Vec<Box<dyn Row>> = Vec::new();
+    for (stencil, line) in [(textbook, Line::WholeNumbers), (derivative, Line::Sine)] {
+        for &by in &by {
+            rows.push(Box::new(Stencil { stencil, line, by }));
+        }
+    }
+    Ok(Plan {
+        problem: format!(
+            "nine-point stencil on {n} elements, f32, blocks of {}: with the coefficients \
+             {TEXTBOOK_COEFFICIENTS:?} on whole numbers, and as 8th-order derivative of a sine",
+            textbook.block()
+        ),
+        boundary: Some("the first and the last four elements are left alone".to_owned()),
+        working_set_bytes: textbook.bytes(),
+        rows,
+    })
+}
+
+/// What computes a row.
+#[derive(Clone, Copy)]
+enum By {
+    Kernel(Variant),
+    Port,
+}
+
+/// What it is computed from, and with it the coefficients.
+#[derive(Clone, Copy)]
+enum Line {
+    /// Textbook's coefficients; exact.
+    WholeNumbers,
+    /// Coefficients of the derivative; analytic.
+    Sine,
+}
+
+struct Stencil {
+    stencil: Stencil1d,
+    line: Line,
+    by: By,
+}
+
+impl Row for Stencil {
+    fn name(&self) -> String {
+        let by = match self.by {
+            By::Kernel(variant) => variant.name(),
+            By::Port => "stencil1d, CPU port",
+        };
+        match self.line {
+            Line::WholeNumbers => by.to_owned(),
+            Line::Sine => format!("{by}, derivative"),
+        }
+    }
+
+    fn tile(&self) -> String {
+        match self.by {
+            By::Kernel(_) => format!("{} + 8", self.stencil.block()),
+            By::Port => "–".to_owned(),
+        }
+    }
+
+    fn work(&self) -> Work {
+        Work {
+            bytes: self.stencil.bytes(),
+            flops: self.stencil.flops(),
+            items: self.stencil.inner_len() as u64,
+            unit: Unit::Points,
+            metric: Metric::Bandwidth,
+        }
+    }
+
+    fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
+        let n = self.stencil.n();
+        let line = match self.line {
+            Line::WholeNumbers => problem::whole_numbers(n),
+            Line::Sine => problem::sine(n),
+        };
+        Ok(Box::new(Ready {
+            stencil: self.stencil.on(device)?,
+            line: self.line,
+            by: self.by,
+            input: device.upload(&line)?,
+            output: device.alloc_filled(n, f32::NAN)?,
+        }))
+    }
+}
+
+struct Ready {
+    stencil: OnDevice,
+    line: Line,
+    by: By,
+    input: Buffer<f32>,
+    output: Buffer<f32>,
+}
+
+impl Prepared for Ready {
+    fn check(&mut self) -> Result<Check, Error> {
+        self.output.fill(f32::NAN)?;
+        self.launch()?;
+        let output = self.output.to_vec()?;
+        Ok(match self.line {
+            Line::WholeNumbers => Check::new(
+                problem::textbook_errors(&output),
+                Errors { rms: 0.0, max: 0.0 },
+            ),
+            Line::Sine => Check::new(
+                problem::derivative_errors(&output),
+                problem::derivative_error_bounds(),
+            ),
+        })
+    }
+
+    fn launch(&mut self) -> Result<(), halo_gpu::Error> {
+        match self.by {
+            By::Kernel(variant) => self
+                .stencil
+                .apply_with(variant, &self.input, &mut self.output),
+            By::Port => self.stencil.stencil().apply(&self.input, &mut self.output),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_of_the_two_textbook_kernels_has_its_rows() {
+        let names = ["stencil1d_constant", "stencil1d_readonly"];
+        assert_eq!(kernels(), names);
+        let rows = plan(&Device::emulator(), None).unwrap().rows;
+        assert_eq!(
+            rows.iter().map(|row| row.name()).collect::<Vec<_>>(),
+            [
+                "stencil1d_constant",
+                "stencil1d_readonly",
+                "stencil1d_constant, derivative",
+                "stencil1d_readonly, derivative",
+            ]
+        );
+    }
+
+    #[test]
+    fn every_row_passes_its_check_at_a_size_of_its_own() {
+        for device in [Device::cpu(), Device::emulator()] {
+            let plan = plan(&device, Some(&"101".parse().unwrap())).unwrap();
+            assert!(!plan.rows.is_empty());
+            for row in plan.rows {
+                let check = row.prepare(&device).unwrap().check().unwrap();
+                assert!(check.passes(), "{}: {check:?}", row.name());
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_too_short_is_refused_before_anything_runs() {
+        let error = plan(&Device::emulator(), Some(&"8".parse().unwrap()))
+            .err()
+            .unwrap();
+        let text = crate::error::chain(&error);
+        assert!(text.contains("at least 9"), "{text}");
+    }
+}
