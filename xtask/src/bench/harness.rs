@@ -160,13 +160,33 @@ fn describe(device: &Device, why: Option<String>) -> DeviceReport {
             DeviceKind::Cpu => "cpu",
             DeviceKind::Emulator => "emulator",
         },
-        name: device.name().to_owned(),
+        name: match device.kind() {
+            DeviceKind::Cuda => device.name().to_owned(),
+            DeviceKind::Cpu | DeviceKind::Emulator => processor(),
+        },
         compute_capability: properties.compute_capability.map(|found| found.to_string()),
         driver: properties
             .driver_version
             .map(|version| format!("for CUDA {version}")),
         ptx_target: properties.ptx_target.clone(),
         why,
+    }
+}
+
+/// The host's processor: its model, where the system says, and its threads.
+fn processor() -> String {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let model = std::fs::read_to_string("/proc/cpuinfo")
+        .ok()
+        .and_then(|text| {
+            text.lines()
+                .find_map(|line| line.strip_prefix("model name"))
+                .map(|rest| rest.trim_start_matches([' ', '\t', ':']).to_owned())
+        });
+    let model = model.as_deref().unwrap_or(std::env::consts::ARCH);
+    match threads {
+        1 => format!("{model}, 1 thread"),
+        _ => format!("{model}, {threads} threads"),
     }
 }
 
@@ -347,4 +367,133 @@ fn write_json(path: &Path, report: &Report) -> Result<(), Error> {
         .write_all(b"\n")
         .and_then(|()| writer.flush())
         .map_err(Error::file("write", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use super::*;
+
+    /// A row that counts its launches and has whatever error it is told.
+    struct Fake {
+        error: f64,
+        launches: Rc<Cell<u32>>,
+    }
+
+    impl Row for Fake {
+        fn name(&self) -> String {
+            "fake".to_owned()
+        }
+
+        fn tile(&self) -> String {
+            String::new()
+        }
+
+        fn work(&self) -> Work {
+            Work {
+                bytes: 1000,
+                flops: 1000,
+                items: 1000,
+                unit: Unit::Points,
+                metric: Metric::Bandwidth,
+            }
+        }
+
+        fn prepare(&self, _: &Device) -> Result<Box<dyn Prepared>, Error> {
+            Ok(Box::new(Fake {
+                error: self.error,
+                launches: Rc::clone(&self.launches),
+            }))
+        }
+    }
+
+    impl Prepared for Fake {
+        fn check(&mut self) -> Result<Check, Error> {
+            Ok(Check {
+                rms_error: self.error,
+                rms_bound: 1.0,
+                max_error: self.error,
+                max_bound: 1.0,
+            })
+        }
+
+        fn launch(&mut self) -> Result<(), halo_gpu::Error> {
+            self.launches.set(self.launches.get() + 1);
+            Ok(())
+        }
+    }
+
+    fn flags() -> Bench {
+        Bench {
+            device: DeviceChoice::Cpu,
+            families: Vec::new(),
+            size: None,
+            launches: 7,
+            warmup: 2,
+            list: false,
+            json: None,
+        }
+    }
+
+    /// The report of a row with this error on this device, and its launches.
+    fn outcome(error: f64, device: &Device) -> (RowReport, u32) {
+        let row = Fake {
+            error,
+            launches: Rc::default(),
+        };
+        let report = run_row(device, &row, &flags(), None).unwrap();
+        (report, row.launches.get())
+    }
+
+    #[test]
+    fn a_row_within_bounds_is_launched_for_warm_up_and_time() {
+        let (report, launches) = outcome(1.0, &Device::cpu());
+        assert_eq!(launches, 9);
+        assert_eq!(report.time.unwrap().launches, 7);
+        assert!(report.rates.is_some());
+    }
+
+    #[test]
+    fn a_row_out_of_bounds_is_never_timed() {
+        for error in [1.5, f64::INFINITY, f64::NAN] {
+            let (report, launches) = outcome(error, &Device::cpu());
+            assert_eq!(launches, 0, "{error}");
+            assert!(!report.within_bounds && report.time.is_none() && report.rates.is_none());
+        }
+    }
+
+    #[test]
+    fn nothing_is_timed_on_the_emulator() {
+        let (report, launches) = outcome(0.0, &Device::emulator());
+        assert_eq!(launches, 0);
+        assert!(report.within_bounds && report.time.is_none());
+    }
+
+    #[test]
+    fn the_copy_is_timed_once_a_launch_on_any_number_of_threads() {
+        for threads in [1, 2, 3] {
+            assert_eq!(copy_on_cpu(threads, 1 << 12, &flags()).len(), 7);
+        }
+    }
+
+    #[test]
+    fn the_json_file_gets_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b/report.json");
+        let report = Report {
+            device: describe(&Device::cpu(), Some("because".to_owned())),
+            launches: 7,
+            warmup: 2,
+            timing: None,
+            copy: None,
+            families: Vec::new(),
+        };
+        write_json(&path, &report).unwrap();
+        let read: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        assert_eq!(read["device"]["why"], "because");
+        assert_eq!(read["device"]["kind"], "cpu");
+    }
 }

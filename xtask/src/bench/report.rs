@@ -323,6 +323,9 @@ fn columns(lines: &[(&str, String)]) -> String {
 /// An error as the table shows it, marked where it is out of bounds.
 fn error(value: f64, bound: f64) -> String {
     let mark = if value <= bound { "" } else { " !" };
+    if value == 0.0 {
+        return format!("0{mark}");
+    }
     format!("{value:.3e}{mark}")
 }
 
@@ -495,6 +498,14 @@ mod tests {
         assert!((fraction - 0.5).abs() < 1e-12);
         assert_eq!(rows[1]["within_bounds"], false);
         assert!(rows[1]["time"].is_null() && rows[1]["rates"].is_null());
+    }
+
+    #[test]
+    fn errors_are_marked_where_they_are_out_of_bounds() {
+        assert_eq!(error(0.0, 0.0), "0");
+        assert_eq!(error(7.1714e-6, 1e-5), "7.171e-6");
+        assert_eq!(error(2e-5, 1e-5), "2.000e-5 !");
+        assert_eq!(error(f64::NAN, 1e-5), "NaN !");
     }
 
     #[test]

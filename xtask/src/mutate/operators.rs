@@ -215,6 +215,11 @@ impl Finder<'_> {
                 &quote!(()),
             );
         }
+        if FUSED.contains(&name.as_str())
+            && let Some(factor) = call.args.first()
+        {
+            self.negated(factor);
+        }
         if call.args.is_empty()
             && let Some(other) = other_axis(&name)
         {
@@ -256,17 +261,22 @@ impl Finder<'_> {
                 &replaced,
             );
         }
-        if name == "mul_add"
+        if FUSED.contains(&name.as_str())
             && let Some(factor) = call.args.first()
         {
-            let at = factor.span();
-            self.add(
-                at,
-                Operator::Sign,
-                format!("factor {} negated", self.quoted(at)),
-                &quote!(-(#factor)),
-            );
+            self.negated(factor);
         }
+    }
+
+    /// A factor of a fused multiply-add.
+    fn negated(&mut self, factor: &Expr) {
+        let at = factor.span();
+        self.add(
+            at,
+            Operator::Sign,
+            format!("factor {} negated", self.quoted(at)),
+            &quote!(-(#factor)),
+        );
     }
 
     /// A name of a constant, where it can be told from its name to be a width.
@@ -505,6 +515,9 @@ const BARRIERS: [&str; 5] = [
     "barrier_sync",
 ];
 
+/// Fused multiply-adds, as a method or with the first factor as an argument.
+const FUSED: [&str; 3] = ["mul_add", "fma", "fmaf"];
+
 /// What the name of a constant contains that says how wide something is.
 const WIDTHS: [&str; 8] = [
     "HALO", "RADIUS", "TILE", "PENCIL", "BLOCK", "WIDTH", "STRIDE", "OVERLAP",
@@ -705,6 +718,10 @@ mod tests {
         assert_eq!(mutants("a += b;"), ["a -= b;"]);
         assert_eq!(mutants("-a"), ["a"]);
         assert_eq!(mutants("a.mul_add(b, c)"), ["a.mul_add(- (b), c)"]);
+        assert_eq!(
+            mutants("GpuFloat::mul_add(a, b, c)"),
+            ["GpuFloat::mul_add(- (a), b, c)"]
+        );
         assert_eq!(mutants("a && b"), ["(a) || (b)"]);
         assert_eq!(mutants("!a"), ["a"]);
         assert_eq!(mutants("a.min(b)"), ["a . max (b)"]);
