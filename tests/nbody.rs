@@ -123,14 +123,13 @@ fn norm(vector: [f64; 3]) -> f64 {
 fn assert_accurate<T: Real>(accelerations: &[[T; 3]], reference: &Reference) {
     let n = accelerations.len();
     assert_eq!(n, reference.accelerations().len());
-    for i in 0..n {
-        let exact = reference.accelerations()[i];
-        let error = norm([0, 1, 2].map(|axis| accelerations[i][axis].into() - exact[axis]));
-        let bound = error_bound::<T>(n) * reference.sizes()[i];
+    let expected = reference.accelerations().iter().zip(reference.sizes());
+    for (i, (a, (exact, size))) in accelerations.iter().zip(expected).enumerate() {
+        let error = norm([0, 1, 2].map(|axis| a[axis].into() - exact[axis]));
+        let bound = error_bound::<T>(n) * size;
         assert!(
             error <= bound,
-            "body {i} of {n}: {:?}, not {exact:?}; off by {error:e}, at most {bound:e}",
-            accelerations[i]
+            "body {i} of {n}: {a:?}, not {exact:?}; off by {error:e}, at most {bound:e}"
         );
     }
 }
@@ -496,7 +495,7 @@ fn accelerations_are_the_gradient_of_the_potential() {
     let a = gravity.accelerations(&Device::cpu(), &bodies).unwrap();
     let h = 1e-4;
     for_each("bodies", 0..bodies.len(), |i| {
-        for axis in 0..3 {
+        for (axis, a) in a[i].into_iter().enumerate() {
             let potential = |shift: f64| {
                 let mut moved = bodies.clone();
                 match axis {
@@ -509,12 +508,8 @@ fn accelerations_are_the_gradient_of_the_potential() {
             let force = -(potential(h) - potential(-h)) / (2.0 * h);
             // Twelve bodies, masses below 2: U below 1000, its third derivative
             // below 50 · 4 · 12 / ε⁴, and h² times that below 3e-3.
-            let error = (force - bodies[i].mass * a[i][axis]).abs();
-            assert!(
-                error <= 3e-3,
-                "{force} against {}",
-                bodies[i].mass * a[i][axis]
-            );
+            let expected = bodies[i].mass * a;
+            assert!((force - expected).abs() <= 3e-3, "{force}, not {expected}");
         }
     });
 }
@@ -994,7 +989,7 @@ fn ptx_facts() {
         // f64 it may leave the mass, the second half of the second access.
         let own = 1 + usize::from(shared);
         let loads = count(&format!("ld.global{wide}"));
-        let least = accesses * (global + own) - usize::from(!single) * 1;
+        let least = accesses * (global + own) - usize::from(!single);
         assert!(
             (least..=accesses * (global + own)).contains(&loads),
             "{loads} loads of bodies"
