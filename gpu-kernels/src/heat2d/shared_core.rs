@@ -22,7 +22,7 @@ use cuda_std::shared_array;
 ///
 /// # Safety
 ///
-/// As [`heat2d_global`](super::global::heat2d_global).
+/// As [`heat2d_global`](fn@super::global::heat2d_global).
 #[kernel]
 pub unsafe fn heat2d_shared_core(old: *const f32, new: *mut f32, nx: u32, ny: u32) {
     let tile = shared_array![f32; (BLOCK * BLOCK) as usize];

@@ -26,7 +26,7 @@ pub static mut STENCIL1D_COEFFICIENTS: [f32; RADIUS] = [0.0; RADIUS];
 ///   `output`.
 /// - A one-dimensional grid of `ceil(n / block)` one-dimensional blocks of at
 ///   least 4 threads, with dynamic shared memory of `block + 8` elements.
-/// - [`STENCIL1D_COEFFICIENTS`] is set.
+/// - [`STENCIL1D_COEFFICIENTS`](value@STENCIL1D_COEFFICIENTS) is set.
 #[kernel]
 pub unsafe fn stencil1d_constant(input: *const f32, output: *mut f32, n: usize) {
     // SAFETY: the host writes the coefficients only between launches; m is 1 to

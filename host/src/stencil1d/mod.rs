@@ -22,9 +22,9 @@
 //! # fn main() -> Result<(), halo_gpu::Error> {
 //! let line: Vec<f32> = (0..100).map(|i| i as f32).collect();
 //! let stencil = Stencil1d::new(line.len(), TEXTBOOK_COEFFICIENTS)?;
-//! // On a straight line every element is Σ 2m · c_m; there are n - 8 of them.
+//! // On a line of slope 1 each of the n - 8 inner elements is Σ 2m · c_m.
 //! let inner = stencil.of(&Device::emulator(), &line)?;
-//! assert_eq!(inner, [4.0_f32; 92]);
+//! assert_eq!(inner, [10.0_f32; 92]);
 //! # Ok(())
 //! # }
 //! ```
