@@ -16,8 +16,8 @@ use serde::Deserialize;
 
 use crate::error::CudaBuilderError;
 use crate::header::{self, Cfg, Header};
-use crate::legacy;
 use crate::tools::{Toolchain, capture, describe};
+use crate::wrapper;
 use crate::{CudaBuilder, DebugInfo};
 
 /// rustc's name for CUDA devices.
@@ -91,7 +91,7 @@ fn belongs_to_outer_build(name: &OsStr) -> bool {
         "DEBUG",
         "NUM_JOBS",
         "CUDA_ARCH",
-        "CUDA_BUILDER_ROOTS",
+        "CUDA_BUILDER_CRATES",
     ];
     if name.starts_with("CARGO") || name.starts_with("__CARGO") {
         return !KEPT.iter().any(|kept| name.starts_with(kept));
@@ -428,7 +428,6 @@ pub(crate) fn build(
         .args([
             "-Zbuild-std=core,alloc",
             "-Zpanic-immediate-abort",
-            "-Zprofile-rustflags",
             "--message-format=json-render-diagnostics",
         ])
         // A panic is a trap: no message is formatted, and nothing unwinds.
@@ -445,9 +444,8 @@ pub(crate) fn build(
         )
         .env("CUDA_ARCH", builder.arch.cuda_arch().to_string());
 
-    // Each crate's own flags, and the text of the roots that need another one.
-    let mut roots = Vec::new();
-    let mut kernel_flags = Vec::new();
+    // The kernel crate's own flags go through cargo; the others' cannot.
+    let mut entries = Vec::new();
     for (package, features) in &krate.parts {
         let Some(library) = package.library() else {
             continue;
@@ -455,40 +453,33 @@ pub(crate) fn build(
         // What cannot be read, rustc will complain about.
         let source = std::fs::read_to_string(&library.src_path).unwrap_or_default();
         let header = header::read(&source, &cfg.with_features(features));
-        let mut flags = package_flags(krate, package, &header, builder.optix);
-        if let Some(patched) = header.without_register_attr {
-            roots.push((library.src_path.clone(), patched));
-        }
+        let mut flags = package_flags(krate, package, &header);
+        let substitute = header.without_register_attr;
         if package.id == krate.package.id {
-            kernel_flags = flags;
-        } else {
-            if library.is_dynamic() {
-                let mut flag = OsString::from("-Clinker=");
-                flag.push(legacy::wrapper(toolchain, target_dir, work)?);
-                flags.push(flag);
+            command.arg("--").args(flags);
+            if substitute.is_none() {
+                continue;
             }
-            let list: Vec<_> = flags
-                .iter()
-                .map(|flag| toml_string(&flag.to_string_lossy()))
-                .collect();
-            command.arg("--config").arg(format!(
-                "profile.{}.package.\"{}@{}\".rustflags=[{}]",
-                profile.table,
-                package.name,
-                package.version,
-                list.join(",")
-            ));
+            flags = Vec::new();
+        } else if library.is_dynamic() {
+            let mut flag = OsString::from("-Clinker=");
+            flag.push(wrapper::compile(toolchain, target_dir, work)?);
+            flags.push(flag);
         }
+        entries.push(wrapper::Entry {
+            root: library.src_path.clone(),
+            flags,
+            substitute,
+        });
     }
-    if !roots.is_empty() {
+    if !entries.is_empty() {
         command
             .env(
                 "RUSTC_WRAPPER",
-                legacy::wrapper(toolchain, target_dir, work)?,
+                wrapper::compile(toolchain, target_dir, work)?,
             )
-            .env("CUDA_BUILDER_ROOTS", legacy::list_roots(work, &roots)?);
+            .env("CUDA_BUILDER_CRATES", wrapper::write_list(work, &entries)?);
     }
-    command.arg("--").args(kernel_flags);
 
     let (status, stdout, stderr) =
         run_showing_errors(&mut command).map_err(CudaBuilderError::io("run", &toolchain.cargo))?;
@@ -580,6 +571,19 @@ fn rustflags(toolchain: &Toolchain, builder: &CudaBuilder) -> Vec<OsString> {
     .into_iter()
     .map(OsString::from)
     .collect();
+    flags.push("--check-cfg=cfg(optix)".into());
+    if builder.optix {
+        flags.push("--cfg=optix".into());
+    }
+    // Cargo does not see the flags of single crates, which this release decides:
+    // another one shall compile them anew.
+    flags.push(
+        format!(
+            "--check-cfg=cfg(cuda_builder,values(\"{}\"))",
+            env!("CARGO_PKG_VERSION")
+        )
+        .into(),
+    );
     // The standard library's own paths; those of the crates come with each crate.
     // These flags must not depend on the kernel crate: `core` is built once for
     // all that share a target directory.
@@ -601,11 +605,8 @@ fn remap(from: &Path, to: &str) -> OsString {
 }
 
 /// Flags for one of the crates that the kernel crate is made of.
-fn package_flags(krate: &Crate, package: &Package, header: &Header, optix: bool) -> Vec<OsString> {
-    let mut flags = vec!["--check-cfg=cfg(optix)".into()];
-    if optix {
-        flags.push("--cfg=optix".into());
-    }
+fn package_flags(krate: &Crate, package: &Package, header: &Header) -> Vec<OsString> {
+    let mut flags = Vec::new();
     if package.directory().starts_with(&krate.workspace_root) {
         flags.push(remap(&krate.workspace_root, ""));
     } else {
@@ -627,20 +628,6 @@ fn package_flags(krate: &Crate, package: &Package, header: &Header, optix: bool)
         }
     }
     flags
-}
-
-/// A string as TOML writes it.
-fn toml_string(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            c if c.is_control() => quoted.push_str(&format!("\\u{:04X}", c as u32)),
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
 }
 
 fn join_flags(flags: &[OsString]) -> OsString {
@@ -733,10 +720,8 @@ fn artifacts(messages: &str, krate: &Crate, command: &str) -> Result<Built, Cuda
             .unwrap_or_else(|| rlib.clone());
         match krate.parts.iter().find(|(package, _)| package.id == id) {
             Some((package, _)) => {
-                if package.source.is_none()
-                    && let Some(rmeta) = rmeta
-                {
-                    sources.extend(dependency_file(rmeta, &krate.workspace_root, package));
+                if package.source.is_none() {
+                    sources.extend(dependency_file(&lasting, &krate.workspace_root, package));
                 }
                 by_package.insert(id, lasting);
             }
@@ -765,14 +750,14 @@ fn artifacts(messages: &str, krate: &Crate, command: &str) -> Result<Built, Cuda
     })
 }
 
-/// The sources that rustc read for a crate, from the dependency file beside its
-/// metadata: `libk-0a1b.rmeta` and `k-0a1b.d`.
-fn dependency_file(rmeta: &Path, workspace_root: &Path, package: &Package) -> Vec<PathBuf> {
-    let Some(stem) = rmeta.file_stem().and_then(OsStr::to_str) else {
+/// The sources that rustc read for a crate, from the dependency file beside the
+/// library: `libk-0a1b.rlib` and `k-0a1b.d`.
+fn dependency_file(rlib: &Path, workspace_root: &Path, package: &Package) -> Vec<PathBuf> {
+    let Some(stem) = rlib.file_stem().and_then(OsStr::to_str) else {
         return Vec::new();
     };
     let name = stem.strip_prefix("lib").unwrap_or(stem);
-    let Ok(text) = std::fs::read_to_string(rmeta.with_file_name(format!("{name}.d"))) else {
+    let Ok(text) = std::fs::read_to_string(rlib.with_file_name(format!("{name}.d"))) else {
         return Vec::new();
     };
     parse_dependencies(&text)

@@ -11,7 +11,7 @@
 //!
 //! rustc has since removed `register_attr` and stops at the mere mention of it
 //! (E0557). Nothing depends on it any more, so it is blanked out of the text that
-//! the compiler gets to see; see [`crate::legacy`].
+//! the compiler gets to see; see [`crate::wrapper`].
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -110,6 +110,13 @@ fn collect(
                 }
             }
         }
+        // An attribute must stay in its place, or its commas would not fit: one
+        // that changes nothing, for the lint is silent anyway. An empty list would
+        // be warned of.
+        "register_attr" => blank_out(meta, blanks),
+        "feature" if list.iter().all(|name| name.path == "register_attr") && !list.is_empty() => {
+            blank_out(meta, blanks);
+        }
         "feature" => {
             for name in list {
                 if name.path == "register_attr" {
@@ -127,10 +134,15 @@ fn collect(
                 }
             }
         }
-        // An attribute must stay in its place, or its commas would not fit.
-        "register_attr" => blanks.push((meta.range.clone(), "allow()")),
         _ => {}
     }
+}
+
+fn blank_out(meta: &Meta, blanks: &mut Vec<(Range<usize>, &'static str)>) {
+    let substitute = ["allow(unit_bindings)", "allow()"]
+        .into_iter()
+        .find(|text| text.len() <= meta.range.len());
+    blanks.extend(substitute.map(|text| (meta.range.clone(), text)));
 }
 
 /// `path`, `path = value` or `path(list)`.
@@ -361,7 +373,7 @@ fn f() { register_attr(nvvm_internal) }
         let squeezed: String = patched.split_whitespace().collect();
         assert_eq!(
             squeezed,
-            "#![cfg_attr(target_os=\"cuda\",no_std,feature(),allow())]fnf(){register_attr(nvvm_internal)}"
+            "#![cfg_attr(target_os=\"cuda\",no_std,allow(unit_bindings),allow(unit_bindings))]fnf(){register_attr(nvvm_internal)}"
         );
         assert_eq!(patched.find("fn f()"), source.find("fn f()"));
     }
@@ -379,11 +391,11 @@ fn f() { register_attr(nvvm_internal) }
             ),
             (
                 "#![register_attr(nvvm_internal)]\n#![no_std]",
-                "#![allow()]#![no_std]",
+                "#![allow(unit_bindings)]#![no_std]",
             ),
             (
                 "#![cfg_attr(target_os=\"cuda\", register_attr(nvvm_internal), no_std)]",
-                "#![cfg_attr(target_os=\"cuda\",allow(),no_std)]",
+                "#![cfg_attr(target_os=\"cuda\",allow(unit_bindings),no_std)]",
             ),
         ] {
             let patched = read(source, &device()).without_register_attr.unwrap();

@@ -43,11 +43,11 @@ mod cargo;
 mod error;
 mod header;
 mod ir;
-mod legacy;
 mod link;
 #[allow(dead_code, reason = "a program of its own, see the module's text")]
 mod rustc_wrapper;
 mod tools;
+mod wrapper;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -447,10 +447,14 @@ impl CudaBuilder {
         };
         // Cargo tells builds with other flags apart, but not where paths are
         // remapped: without folders of their own they would overwrite each other.
-        let target_dir = target_dir.join(match self.debug {
-            DebugInfo::None => self.arch.sm(),
-            DebugInfo::LineTables => format!("{}-lines", self.arch.sm()),
-        });
+        let mut flavour = self.arch.sm();
+        if self.debug == DebugInfo::LineTables {
+            flavour.push_str("-lines");
+        }
+        if self.optix {
+            flavour.push_str("-optix");
+        }
+        let target_dir = target_dir.join(flavour);
         let work = WorkFolder::create(&target_dir, &krate.library)?;
         let (units, sources) = {
             // Cargo's own lock ends with cargo, but its files must stay as they are

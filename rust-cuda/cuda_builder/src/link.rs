@@ -136,8 +136,9 @@ pub(crate) fn link(
         .arg("-o")
         .arg(&module);
     run("optimising", &mut command, &unoptimised)?;
-    let optimised = fs::read_to_string(&module).map_err(CudaBuilderError::io("read", &module))?;
-    ir::check::optimised(&optimised).map_err(in_ir)?;
+    let text = fs::read_to_string(&module).map_err(CudaBuilderError::io("read", &module))?;
+    let text = ir::finish::finish(&text).map_err(in_ir)?;
+    fs::write(&module, text).map_err(CudaBuilderError::io("write", &module))?;
 
     let ptx = work.join("5.ptx");
     let mut command = Command::new(&toolchain.llc);

@@ -1,16 +1,25 @@
-//! A stand-in for rustc that reads a crate's root from another file.
+//! A stand-in for rustc that gives some crates flags of their own, and reads the
+//! roots of some from another file.
 //!
-//! This file is a program of its own: [`crate::legacy`] compiles it with the
+//! This file is a program of its own: [`crate::wrapper`] compiles it with the
 //! user's rustc and hands it to cargo as `RUSTC_WRAPPER`. It is also a module of
 //! the library, so that its parts are tested with everything else.
 //!
-//! It is called as `wrapper rustc arguments…`, with `CUDA_BUILDER_ROOTS` naming
-//! a file that lists crate roots and their substitutes, one per line in turn. A
-//! call for any other crate goes through unchanged. For a listed root the
-//! substitute goes to rustc's standard input, under the name of the real file:
-//! rustdoc's way of compiling examples, `UNSTABLE_RUSTDOC_TEST_PATH`, makes
-//! messages, module paths and `include!` relate to that name. The real file is
-//! then added to the dependency file, so that cargo notices when it changes.
+//! It is called as `wrapper rustc arguments…`, with `CUDA_BUILDER_CRATES` naming
+//! a file of lines such as these:
+//!
+//! ```text
+//! root /path/to/src/lib.rs
+//! flag -Zcrate-attr=no_std
+//! substitute /path/to/another.rs
+//! ```
+//!
+//! A call whose arguments name a root gets the flags below it; any other call,
+//! and any for the host, goes through unchanged. A substitute goes to rustc's
+//! standard input, under the name of the root: rustdoc's way of compiling
+//! examples, `UNSTABLE_RUSTDOC_TEST_PATH`, makes messages, module paths and
+//! `include!` relate to that name. The root itself is then added to the
+//! dependency file, so that cargo notices when it changes.
 //!
 //! Called as rustc calls a linker of bitcode, which `--target-cpu` tells, it stands
 //! in for that and writes an empty file where the option `-o` says.
@@ -41,12 +50,16 @@ fn run(mut arguments: Vec<OsString>) -> Result<ExitCode, String> {
         return link_nothing(&arguments);
     }
     let compiler = arguments.remove(0);
-    let list = match env::var_os("CUDA_BUILDER_ROOTS") {
+    let list = match env::var_os("CUDA_BUILDER_CRATES") {
         Some(path) => fs::read_to_string(&path)
             .map_err(|error| format!("cannot read {}: {error}", Path::new(&path).display()))?,
         None => String::new(),
     };
-    let Some((index, substitute)) = find(&arguments, &list) else {
+    let Some((index, entry)) = find(&arguments, &list) else {
+        return finish(Command::new(&compiler).args(&arguments).status(), &compiler);
+    };
+    arguments.extend(entry.flags);
+    let Some(substitute) = entry.substitute else {
         return finish(Command::new(&compiler).args(&arguments).status(), &compiler);
     };
     let source = fs::read(&substitute)
@@ -96,19 +109,40 @@ fn finish(
     Ok(ExitCode::from(code.unwrap_or(1)))
 }
 
-/// The argument that is a listed root, and its substitute.
-fn find(arguments: &[OsString], list: &str) -> Option<(usize, PathBuf)> {
-    let lines: Vec<&str> = list.lines().collect();
+/// What the list says about a crate.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Entry {
+    flags: Vec<OsString>,
+    substitute: Option<PathBuf>,
+}
+
+/// The argument that is a listed root, and what the list says about it.
+fn find(arguments: &[OsString], list: &str) -> Option<(usize, Entry)> {
+    // The same source may be compiled for the host too, as part of a procedural
+    // macro, and then is none of this program's business.
+    if !arguments.iter().any(|argument| argument == "--target") {
+        return None;
+    }
     arguments.iter().enumerate().find_map(|(index, argument)| {
         let path = Path::new(argument);
         if path.extension()? != "rs" {
             return None;
         }
         let path = fs::canonicalize(path).ok()?;
-        lines
-            .chunks_exact(2)
-            .find(|pair| Path::new(pair[0]) == path)
-            .map(|pair| (index, PathBuf::from(pair[1])))
+        let mut lines = list.lines();
+        lines.find(|line| {
+            line.strip_prefix("root ")
+                .is_some_and(|root| Path::new(root) == path)
+        })?;
+        let mut entry = Entry::default();
+        for line in lines {
+            match line.split_once(' ') {
+                Some(("flag", flag)) => entry.flags.push(flag.into()),
+                Some(("substitute", path)) => entry.substitute = Some(path.into()),
+                _ => break,
+            }
+        }
+        Some((index, entry))
     })
 }
 
@@ -179,17 +213,33 @@ mod tests {
     }
 
     #[test]
-    fn only_listed_roots_are_replaced() {
+    fn only_listed_roots_are_changed() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap().join("lib.rs");
         fs::write(&root, "").unwrap();
-        let list = format!("{}\n/substitute.rs\n", root.display());
-        let arguments = [OsString::from("--edition=2021"), root.into()];
+        let list = format!(
+            "root /elsewhere/lib.rs\nflag -Zother\nroot {}\nflag -Za b\nsubstitute /a b.rs\n\
+             root /more.rs\nflag -Zmore\n",
+            root.display()
+        );
+        let mut arguments = vec![
+            OsString::from("--edition=2021"),
+            root.into(),
+            OsString::from("--target"),
+        ];
         assert_eq!(
             find(&arguments, &list),
-            Some((1, PathBuf::from("/substitute.rs")))
+            Some((
+                1,
+                Entry {
+                    flags: vec!["-Za b".into()],
+                    substitute: Some("/a b.rs".into())
+                }
+            ))
         );
         assert_eq!(find(&arguments, ""), None);
-        assert_eq!(find(&words("- --out-dir x"), &list), None);
+        assert_eq!(find(&words("- --target x"), &list), None);
+        arguments.pop();
+        assert_eq!(find(&arguments, &list), None, "for the host");
     }
 }

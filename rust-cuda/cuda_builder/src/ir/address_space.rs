@@ -114,6 +114,33 @@ pub(crate) fn assign(module: &mut Module, exports: &Exports) -> Result<(), IrErr
         spaces.insert(global.name.clone(), space);
     }
 
+    rewrite_uses(module, &spaces);
+    Ok(())
+}
+
+/// Moves what is in the generic address space to global memory; nothing can stay
+/// there.
+///
+/// # Errors
+///
+/// [`IrError::Syntax`].
+pub(crate) fn leave_generic(module: &mut Module) -> Result<(), IrError> {
+    let mut spaces = HashMap::new();
+    for global in &mut module.globals {
+        let Some(variable) = Variable::parse(&global.line)? else {
+            continue;
+        };
+        if variable.address_space() == 0 && !plain_name(&global.name).starts_with("llvm.") {
+            global.line = variable.line(&global.name, Space::Global as u32);
+            spaces.insert(global.name.clone(), Space::Global);
+        }
+    }
+    rewrite_uses(module, &spaces);
+    Ok(())
+}
+
+/// Casts every use of the named statics back to a generic pointer.
+fn rewrite_uses(module: &mut Module, spaces: &HashMap<String, Space>) {
     let cast = |name: &str| {
         spaces.get(name).map(|space| {
             format!(
@@ -139,7 +166,6 @@ pub(crate) fn assign(module: &mut Module, exports: &Exports) -> Result<(), IrErr
             *line = replace_globals(line, cast);
         }
     }
-    Ok(())
 }
 
 #[cfg(test)]

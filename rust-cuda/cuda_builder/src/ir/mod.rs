@@ -13,13 +13,14 @@
 //! 6. [`convergent`]: no pass may copy or move what a warp does together.
 //!
 //! It must run before LLVM's first optimisation: a barrier that was copied into
-//! two branches cannot be put back together.
+//! two branches cannot be put back together. After the optimiser there is one
+//! more, [`finish`].
 
 pub(crate) mod address_space;
 pub(crate) mod atomics;
-pub(crate) mod check;
 pub(crate) mod convergent;
 pub(crate) mod exports;
+pub(crate) mod finish;
 pub(crate) mod lexer;
 pub(crate) mod module;
 pub(crate) mod reach;
@@ -140,5 +141,12 @@ pub(crate) fn prepare(text: &str, options: &Options) -> Result<Prepared, IrError
         text: module.to_string(),
         exports: exports.names(),
         kernels: exports.kernels,
+    })
+}
+
+/// A hash that is the same on every machine and in every release.
+pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }

@@ -250,6 +250,19 @@ impl Variable {
             .any(|word| word == "internal" || word == "private")
     }
 
+    /// LLVM's number of the address space that the line says.
+    pub(crate) fn address_space(&self) -> u32 {
+        self.qualifiers
+            .iter()
+            .find_map(|word| {
+                word.strip_prefix("addrspace(")?
+                    .strip_suffix(')')?
+                    .parse()
+                    .ok()
+            })
+            .unwrap_or(0)
+    }
+
     /// The line, for the variable `name` in `address_space`.
     pub(crate) fn line(&self, name: &str, address_space: u32) -> String {
         let mut line = format!("{name} =");

@@ -10,11 +10,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::IrError;
 use super::exports::Exports;
 use super::lexer::{Kind, tokens};
 use super::module::{Function, Global, Module, plain_name};
 use super::runtime;
+use super::{IrError, fnv1a};
 
 /// What a kernel may call without anybody defining it: the driver does.
 const DRIVER_SYMBOLS: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
@@ -310,13 +310,6 @@ fn source_name(symbol: &str) -> String {
         name.push_str(&format!("_{:016x}", fnv1a(path.as_bytes())));
     }
     name
-}
-
-/// A hash that is the same on every machine and in every release.
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,112 @@
+//! Puts a program of ours in front of rustc, for what cargo cannot be told.
+//!
+//! **Flags for single crates.** A dependency that does not say `no_std` is given
+//! it, one that may define kernels gets the features for that, and each gets its
+//! own path remapped. Cargo has flags per package only in profiles, where they
+//! clash with what the user's manifest says about the same package.
+//!
+//! **Crates written for rust-cuda 0.2.** Their roots mention `register_attr`, which
+//! rustc has removed; see [`crate::header`]. The compiler is given the root
+//! without that mention, so that neither the user's sources nor any file of the
+//! crate is copied, and messages still point into the real file.
+//!
+//! **Dependencies that are a `cdylib` as well**, as kernel crates used to be.
+//! Cargo builds a dependency in all its forms, and linking the dynamic one needs
+//! a linker that rustup does not ship. Nobody wants the result, so the same
+//! program, given as the linker, writes an empty file.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::error::CudaBuilderError;
+use crate::ir::fnv1a;
+use crate::tools::{Toolchain, describe};
+
+const SOURCE: &str = include_str!("rustc_wrapper.rs");
+
+/// What one crate needs.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// The crate's root file.
+    pub(crate) root: PathBuf,
+    pub(crate) flags: Vec<OsString>,
+    /// The text to compile instead of the root's.
+    pub(crate) substitute: Option<String>,
+}
+
+/// Writes the list for `CUDA_BUILDER_CRATES` and gives its path.
+///
+/// # Errors
+///
+/// When a file cannot be written.
+pub(crate) fn write_list(work: &Path, entries: &[Entry]) -> Result<PathBuf, CudaBuilderError> {
+    let mut list = String::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let root =
+            fs::canonicalize(&entry.root).map_err(CudaBuilderError::io("find", &entry.root))?;
+        list.push_str(&format!("root {}\n", root.display()));
+        for flag in &entry.flags {
+            list.push_str(&format!("flag {}\n", flag.to_string_lossy()));
+        }
+        if let Some(text) = &entry.substitute {
+            let path = work.join(format!("root-{index}.rs"));
+            fs::write(&path, text).map_err(CudaBuilderError::io("write", &path))?;
+            list.push_str(&format!("substitute {}\n", path.display()));
+        }
+    }
+    let path = work.join("crates");
+    fs::write(&path, list).map_err(CudaBuilderError::io("write", &path))?;
+    Ok(path)
+}
+
+/// Compiles the program once per text of it and release of rustc.
+///
+/// # Errors
+///
+/// When it does not compile or a file cannot be written.
+pub(crate) fn compile(
+    toolchain: &Toolchain,
+    target_dir: &Path,
+    work: &Path,
+) -> Result<PathBuf, CudaBuilderError> {
+    let program = target_dir.join(format!(
+        "rustc-wrapper-{:016x}-{}{}",
+        fnv1a(SOURCE.as_bytes()),
+        toolchain.rustc.release,
+        std::env::consts::EXE_SUFFIX
+    ));
+    if program.is_file() {
+        return Ok(program);
+    }
+    let source = work.join("rustc_wrapper.rs");
+    fs::write(&source, SOURCE).map_err(CudaBuilderError::io("write", &source))?;
+    let fresh = work.join("rustc_wrapper.exe");
+    let mut command = Command::new(&toolchain.rustc.path);
+    command
+        .args([
+            "--edition=2024",
+            "--crate-type=bin",
+            "-Copt-level=1",
+            "--cap-lints=allow",
+        ])
+        .arg("-o")
+        .arg(&fresh)
+        .arg(&source);
+    let output = command
+        .output()
+        .map_err(CudaBuilderError::io("run", &toolchain.rustc.path))?;
+    if !output.status.success() {
+        return Err(CudaBuilderError::StepFailed {
+            step: "compiling the rustc wrapper",
+            file: source,
+            status: output.status.to_string(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+            command: describe(&command),
+        });
+    }
+    // Renamed into place: another build may be doing the same right now.
+    fs::rename(&fresh, &program).map_err(CudaBuilderError::io("write", &program))?;
+    Ok(program)
+}
