@@ -327,8 +327,7 @@ pub enum Diagnosis {
         offset: i64,
     },
 
-    /// An access to a buffer that has been freed, or to a shared array of
-    /// another launch.
+    /// An access to a buffer that has been freed.
     #[error("{at}: {access} of {memory}, which has been freed (byte {offset})")]
     UseAfterFree {
         /// The thread.

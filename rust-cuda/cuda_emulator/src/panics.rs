@@ -23,6 +23,11 @@ thread_local! {
 /// threads say and passes everything else on.
 pub(crate) fn install_hook() {
     static INSTALLED: Once = Once::new();
+    if std::thread::panicking() {
+        // The hook cannot be changed now; panics of kernels are printed until the
+        // next launch.
+        return;
+    }
     INSTALLED.call_once(|| {
         let earlier = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
@@ -67,13 +72,16 @@ fn text(payload: &(dyn Any + Send)) -> String {
 
 /// Keeps what the panic said that has just been caught on this OS thread.
 pub(crate) fn keep(payload: &(dyn Any + Send)) {
+    let message = text(payload);
     LAST.with_borrow_mut(|last| {
-        // Another hook may have been set after ours; then only the payload is
-        // left.
-        last.get_or_insert_with(|| Panicked {
-            message: text(payload),
-            line: None,
-        });
+        // Not ours if the panic went by without the hook (`resume_unwind`, or a
+        // hook set after ours), and the hook had described an earlier one.
+        if last.as_ref().is_none_or(|last| last.message != message) {
+            *last = Some(Panicked {
+                message,
+                line: None,
+            });
+        }
     });
 }
 

@@ -214,3 +214,42 @@ fn a_launch_in_a_launch_is_refused() {
     })
     .unwrap();
 }
+
+/// Launches while the host unwinds.
+struct LaunchesOnDrop<'a>(&'a AtomicUsize);
+
+impl Drop for LaunchesOnDrop<'_> {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking());
+        let memory = DeviceMemory::new();
+        let report = run(&memory, 4, 64, || {
+            let all = cuda::barrier_count(true) as usize;
+            self.0.fetch_add(all, Ordering::Relaxed);
+        });
+        assert_eq!(report.unwrap().barriers, 4);
+    }
+}
+
+#[test]
+fn a_launch_while_the_host_unwinds_is_like_any_other() {
+    let count = AtomicUsize::new(0);
+    let result = std::panic::catch_unwind(|| {
+        let _launches = LaunchesOnDrop(&count);
+        panic!("of the host");
+    });
+    assert!(result.is_err());
+    assert_eq!(count.load(Ordering::Relaxed), 4 * 64 * 64);
+}
+
+#[test]
+fn a_kernel_may_catch_its_panics() {
+    let memory = DeviceMemory::new();
+    let report = run(&memory, 2, 64, || {
+        let caught = std::panic::catch_unwind(|| assert!(tid() % 3 != 1, "caught"));
+        assert_eq!(caught.is_err(), tid() % 3 == 1);
+        let caught = cuda::barrier_count(caught.is_err());
+        assert_eq!(caught, 21);
+    })
+    .unwrap();
+    assert_eq!(report.barriers, 2);
+}
