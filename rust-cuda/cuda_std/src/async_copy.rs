@@ -45,7 +45,12 @@ use cuda_emulator::intrinsics as emulator;
 /// Starts copying one `T` from global to shared memory, through both caches
 /// (`cp.async.ca`).
 ///
-/// `T` has 4, 8 or 16 bytes; other sizes do not compile.
+/// `T` has 4, 8 or 16 bytes; other sizes do not compile:
+///
+/// ```compile_fail
+/// let (from, mut to) = ([0.0_f32; 3], [0.0_f32; 3]);
+/// unsafe { cuda_std::async_copy::cp_async_ca(&mut to, &from) };
+/// ```
 ///
 /// # Safety
 ///
@@ -90,7 +95,12 @@ pub unsafe fn cp_async_ca<T>(dst: *mut T, src: *const T) {
 /// Starts copying one `T` from global to shared memory, past the
 /// multiprocessor's own cache (`cp.async.cg`): for data that is used once.
 ///
-/// `T` has 16 bytes; other sizes do not compile.
+/// `T` has 16 bytes; other sizes do not compile:
+///
+/// ```compile_fail
+/// let (from, mut to) = (0.0_f64, 0.0_f64);
+/// unsafe { cuda_std::async_copy::cp_async_cg(&mut to, &from) };
+/// ```
 ///
 /// # Safety
 ///

@@ -77,6 +77,8 @@ macro_rules! atomic_type {
 
         // SAFETY: all access through a shared reference is atomic.
         unsafe impl Sync for $atomic {}
+        // An operation is done or not done: a panic leaves no half of one.
+        impl core::panic::RefUnwindSafe for $atomic {}
 
         impl $atomic {
             /// Wraps a value.

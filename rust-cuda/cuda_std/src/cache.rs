@@ -10,7 +10,19 @@
 //!
 //! Each moves one value of 1, 2, 4, 8 or 16 bytes, aligned to its size: a number,
 //! or a `#[repr(C, align(16))]` struct of four `f32`, which is one 16-byte
-//! access. Other sizes do not compile.
+//! access. Other sizes do not compile:
+//!
+//! ```compile_fail
+//! let three = [1_u8; 3];
+//! unsafe { cuda_std::cache::load_readonly(&three) };
+//! ```
+//!
+//! nor does an alignment below the size:
+//!
+//! ```compile_fail
+//! let four = [1.0_f32; 4];
+//! unsafe { cuda_std::cache::load_readonly(&four) };
+//! ```
 //!
 //! On the host they are plain loads and stores. Upstream has none of them.
 //!

@@ -272,6 +272,16 @@ impl ParamPack {
     ///
     /// The alignment of `T` is at most 128 bytes; more does not compile.
     pub fn push_value<T: Copy>(&mut self, value: &T) {
+        // SAFETY: a copy of a `Copy` value is as good as the value.
+        unsafe { self.push_bits(value) };
+    }
+
+    /// [`push_value`](Self::push_value) of a type that may not be `Copy`.
+    ///
+    /// # Safety
+    ///
+    /// The kernel may use a copy of the value although the value lives on.
+    pub unsafe fn push_bits<T>(&mut self, value: &T) {
         const {
             assert!(
                 align_of::<T>() <= MAX_ALIGN,

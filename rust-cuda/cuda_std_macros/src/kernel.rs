@@ -494,8 +494,13 @@ fn handle(handle: &Ident, function: &ItemFn, parameters: &[Parameter]) -> TokenS
                 fields.push(quote!(#ty));
                 inputs.push(quote!(#name: #ty));
                 values.push(quote!(#name));
-                pack.push(quote!(pack.push_value(#binding);));
-                call.push(quote!(*#binding));
+                // Bit by bit rather than by `Copy`, which is asked for below: of a
+                // type that is not, one complaint is enough.
+                pack.push(quote! {
+                    // SAFETY: the type is `Copy`, or this does not compile.
+                    unsafe { pack.push_bits(#binding) };
+                });
+                call.push(quote!(::core::ptr::read(#binding)));
             }
         }
         bindings.push(binding);
@@ -630,7 +635,7 @@ mod tests {
         );
         assert_eq!(text.matches("push_address").count(), 3);
         assert_eq!(text.matches("push_len").count(), 1);
-        assert_eq!(text.matches("push_value").count(), 1);
+        assert_eq!(text.matches("push_bits").count(), 1);
     }
 
     #[test]

@@ -1,0 +1,13 @@
+//! Mistakes that do not compile, and what the compiler says about them.
+//!
+//! `TRYBUILD=overwrite cargo test -p cuda_std --test compile_fail` writes what it
+//! says now; read it before you keep it.
+
+#[test]
+fn mistakes_do_not_compile() {
+    let cases = trybuild::TestCases::new();
+    cases.pass("tests/ui/pass/*.rs");
+    cases.compile_fail("tests/ui/arguments/*.rs");
+    cases.compile_fail("tests/ui/kernel/*.rs");
+    cases.compile_fail("tests/ui/other/*.rs");
+}

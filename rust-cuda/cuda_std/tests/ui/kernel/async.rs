@@ -1,0 +1,8 @@
+//! A kernel is not `async`.
+
+use cuda_std::kernel;
+
+#[kernel]
+pub async unsafe fn kernel() {}
+
+fn main() {}

@@ -1,0 +1,8 @@
+//! A kernel is not `const`.
+
+use cuda_std::kernel;
+
+#[kernel]
+pub const unsafe fn kernel() {}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! A kernel is not generic.
+
+use cuda_std::kernel;
+
+#[kernel]
+pub unsafe fn kernel<T: Copy>(x: &[T]) {
+    let _ = x;
+}
+
+fn main() {}

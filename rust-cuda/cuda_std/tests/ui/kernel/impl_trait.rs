@@ -1,0 +1,10 @@
+//! A kernel does not take `impl Trait`.
+
+use cuda_std::kernel;
+
+#[kernel]
+pub unsafe fn kernel(n: usize, x: impl Copy) {
+    let _ = (n, x);
+}
+
+fn main() {}

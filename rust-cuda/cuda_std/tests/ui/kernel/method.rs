@@ -1,0 +1,14 @@
+//! A kernel is not a method.
+
+use cuda_std::kernel;
+
+pub struct S;
+
+impl S {
+    #[kernel]
+    pub unsafe fn kernel(&self, x: &[f32]) {
+        let _ = x;
+    }
+}
+
+fn main() {}

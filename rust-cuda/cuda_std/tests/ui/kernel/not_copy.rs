@@ -1,0 +1,10 @@
+//! What is passed by value is `Copy`.
+
+use cuda_std::kernel;
+
+#[kernel]
+pub unsafe fn kernel(n: usize, data: Vec<f32>) {
+    let _ = (n, data);
+}
+
+fn main() {}

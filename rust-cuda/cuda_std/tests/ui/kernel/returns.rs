@@ -1,0 +1,10 @@
+//! A kernel returns nothing.
+
+use cuda_std::kernel;
+
+#[kernel]
+pub unsafe fn kernel(x: &[f32]) -> f32 {
+    x[0]
+}
+
+fn main() {}

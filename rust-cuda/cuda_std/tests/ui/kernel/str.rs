@@ -1,0 +1,10 @@
+//! A kernel takes no `str`.
+
+use cuda_std::kernel;
+
+#[kernel]
+pub unsafe fn kernel(text: &str) {
+    let _ = text;
+}
+
+fn main() {}

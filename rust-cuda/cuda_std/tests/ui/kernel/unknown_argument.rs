@@ -1,0 +1,8 @@
+//! Arguments of the attribute are checked.
+
+use cuda_std::kernel;
+
+#[kernel(grid = 2d)]
+pub unsafe fn kernel() {}
+
+fn main() {}

@@ -1,0 +1,8 @@
+//! Functions are in no address space.
+
+use cuda_std::address_space;
+
+#[address_space(shared)]
+fn f() {}
+
+fn main() {}

@@ -1,0 +1,8 @@
+//! `gpu_only` has no arguments.
+
+use cuda_std::gpu_only;
+
+#[gpu_only(fast)]
+fn f() {}
+
+fn main() {}
