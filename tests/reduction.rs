@@ -569,6 +569,31 @@ fn the_default_problem_is_solved() {
     });
 }
 
+#[cfg(feature = "gpu")]
+#[test]
+#[ignore = "takes 18 GB of memory on the host and 36 GB on the device"]
+fn more_elements_than_32_bits_count_are_summed() {
+    let device = halo_tests::cuda();
+    let n = (1_usize << 32) + 1009;
+    let mut values = vec![0_i32; n];
+    // At both ends of what 32 bits count, and where an index that lost its upper
+    // bits would end up instead: every sum of some of these is another number.
+    let places = [0, 1008, 1009, (1 << 32) - 1, 1 << 32, (1 << 32) + 1, n - 1];
+    for (bit, place) in places.into_iter().enumerate() {
+        values[place] = 1 << bit;
+    }
+    let values = device.upload(&values).unwrap();
+    for_each("2³² elements and more", KERNELS, |(variant, ..)| {
+        for block in [32, DEFAULT_BLOCK, 1024] {
+            assert_eq!(
+                sum_with(variant, block, &values).unwrap(),
+                (1 << places.len()) - 1,
+                "blocks of {block}"
+            );
+        }
+    });
+}
+
 #[test]
 fn the_port_gives_one_result_whatever_the_number_of_threads() {
     let values = f32::random(&mut rng(), 1_000_003);

@@ -32,7 +32,7 @@ pub unsafe fn reduction_global_i32(values: *mut i32, n: usize, partials: *mut i3
 ///
 /// # Safety
 ///
-/// As [`reduction_global_i32`].
+/// As [`reduction_global_i32`](fn@reduction_global_i32).
 #[kernel]
 pub unsafe fn reduction_global_f32(values: *mut f32, n: usize, partials: *mut f32) {
     // SAFETY: forwarded word for word.

@@ -37,7 +37,7 @@ pub unsafe fn reduction_shared_unroll4_i32(values: *const i32, n: usize, partial
 ///
 /// # Safety
 ///
-/// As [`reduction_shared_unroll4_i32`].
+/// As [`reduction_shared_unroll4_i32`](fn@reduction_shared_unroll4_i32).
 #[kernel]
 pub unsafe fn reduction_shared_unroll4_f32(values: *const f32, n: usize, partials: *mut f32) {
     let tile = shared_array![f32; MAX_BLOCK as usize];

@@ -41,7 +41,7 @@ pub unsafe fn reduction_shared_unroll4_dynamic_i32(
 ///
 /// # Safety
 ///
-/// As [`reduction_shared_unroll4_dynamic_i32`].
+/// As [`reduction_shared_unroll4_dynamic_i32`](fn@reduction_shared_unroll4_dynamic_i32).
 #[kernel]
 pub unsafe fn reduction_shared_unroll4_dynamic_f32(
     values: *const f32,

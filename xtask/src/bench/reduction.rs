@@ -43,10 +43,14 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
             rows.push(Box::new(Sum::<f32>::by(n, kernel)));
         }
     }
+    let mut problem = format!("sum of {n} elements");
+    if device.kind() != DeviceKind::Cpu {
+        problem.push_str(
+            "; reduction_global, which destroys them, gets a fresh copy before each launch, untimed",
+        );
+    }
     Ok(Plan {
-        problem: format!(
-            "sum of {n} elements; reduction_global, which destroys them, gets a fresh copy before each launch, untimed"
-        ),
+        problem,
         boundary: None,
         working_set_bytes: reduction::bytes::<f32>(n),
         rows,
