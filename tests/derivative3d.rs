@@ -314,7 +314,11 @@ fn every_length_a_kernel_accepts_works_and_no_other_is_launched() {
         } else {
             variant.pencils() / 4
         };
-        len >= min && len <= 256 && len % points == 0 && side > 0 && side % variant.pencils() == 0
+        len >= min
+            && len <= 256
+            && len.is_multiple_of(points)
+            && side > 0
+            && side.is_multiple_of(variant.pencils())
     };
     let mut cases = Vec::new();
     for boundary in BOUNDARIES {
