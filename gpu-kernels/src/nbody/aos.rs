@@ -98,13 +98,11 @@ unsafe fn aos<T: Real, const UNROLL: usize>(
             next = next.add(UNROLL);
         }
 
-        if UNROLL > 1 {
-            let end = bodies.add(n);
-            while next != end {
-                keep_rolled();
-                sum = body_body(sum, position, Body::load(next), softening_squared);
-                next = next.add(1);
-            }
+        let end = bodies.add(n);
+        while next != end {
+            keep_rolled();
+            sum = body_body(sum, position, Body::load(next), softening_squared);
+            next = next.add(1);
         }
         *accelerations.add(i) = sum;
     }

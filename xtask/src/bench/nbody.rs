@@ -1,0 +1,238 @@
+//! Rows of nbody: a Plummer sphere by each of the fourteen kernels, which is the
+//! textbook's table of unroll factors, or by both ports on the CPU.
+
+use std::marker::PhantomData;
+use std::sync::{Arc, OnceLock};
+
+use halo_gpu::nbody::problem::{Cluster, Reference};
+use halo_gpu::nbody::{Body, Gravity, Port, Real, Variant};
+use halo_gpu::{Buffer, Device, DeviceKind};
+
+use super::harness::{Check, Family, Metric, Plan, Prepared, Row, Unit, Work};
+use super::size::Size;
+use crate::error::Error;
+
+pub(super) const FAMILY: Family = Family {
+    name: NAME,
+    kernels,
+    plan,
+};
+
+const NAME: &str = "nbody";
+
+/// In units of the sphere, whose scale length is 0.59.
+const SOFTENING: f64 = 0.01;
+
+/// Of the bodies' places.
+const SEED: u64 = 1974;
+
+fn kernels() -> Vec<&'static str> {
+    let single = Variant::ALL.map(|variant| variant.name::<f32>());
+    let double = Variant::ALL.map(|variant| variant.name::<f64>());
+    [single, double].concat()
+}
+
+fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
+    let n = match size {
+        Some(size) => size.length(NAME)?,
+        None => 16_384,
+    };
+    let gravity = Gravity::new(SOFTENING)?;
+    let mut rows = rows_in::<f32>(device, gravity, n);
+    rows.extend(rows_in::<f64>(device, gravity, n));
+    Ok(Plan {
+        problem: format!(
+            "all-pairs gravity of {n} bodies, a Plummer sphere, softening {SOFTENING}; blocks of {} threads; {} FLOP per interaction in f32, {} in f64",
+            gravity.block(),
+            f32::FLOPS_PER_INTERACTION,
+            f64::FLOPS_PER_INTERACTION,
+        ),
+        boundary: None,
+        working_set_bytes: Gravity::bytes::<f64>(n),
+        rows,
+    })
+}
+
+/// The rows in `T`, which share the reference that each is checked against.
+fn rows_in<T: Real>(device: &Device, gravity: Gravity, n: usize) -> Vec<Box<dyn Row>> {
+    let reference = Arc::new(OnceLock::new());
+    let ways: Vec<By> = if device.kind() == DeviceKind::Cpu {
+        Port::ALL.map(By::Port).to_vec()
+    } else {
+        Variant::ALL.map(By::Kernel).to_vec()
+    };
+    ways.into_iter()
+        .map(|by| -> Box<dyn Row> {
+            Box::new(Accelerations::<T> {
+                gravity,
+                n,
+                by,
+                reference: Arc::clone(&reference),
+                real: PhantomData,
+            })
+        })
+        .collect()
+}
+
+/// What computes a row.
+#[derive(Clone, Copy)]
+enum By {
+    Kernel(Variant),
+    Port(Port),
+}
+
+struct Accelerations<T> {
+    gravity: Gravity,
+    n: usize,
+    by: By,
+    reference: Arc<OnceLock<Reference>>,
+    real: PhantomData<T>,
+}
+
+impl<T: Real> Row for Accelerations<T> {
+    fn name(&self) -> String {
+        match self.by {
+            By::Kernel(variant) => variant.name::<T>().to_owned(),
+            By::Port(port) => format!("nbody, CPU port, {port}, {}", T::NAME),
+        }
+    }
+
+    fn tile(&self) -> String {
+        match self.by {
+            By::Kernel(Variant::Shared) => format!("{} bodies", self.gravity.block()),
+            By::Kernel(_) | By::Port(_) => "–".to_owned(),
+        }
+    }
+
+    fn work(&self) -> Work {
+        Work {
+            bytes: Gravity::bytes::<T>(self.n),
+            flops: Gravity::flops::<T>(self.n),
+            items: Gravity::interactions(self.n),
+            unit: Unit::Interactions,
+            metric: Metric::Throughput,
+        }
+    }
+
+    fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
+        let cluster = Cluster::<T>::plummer(self.n, SEED)?;
+        if self.reference.get().is_none() {
+            // Nobody else sets it: rows are prepared one after the other.
+            let _ = self
+                .reference
+                .set(Reference::of(&self.gravity, &cluster.bodies)?);
+        }
+        let bodies = device.upload(&cluster.bodies)?;
+        let accelerations = device.alloc_filled(self.n, [T::nearest(f64::NAN); 3])?;
+        Ok(Box::new(Ready {
+            gravity: self.gravity,
+            by: self.by,
+            reference: Arc::clone(&self.reference),
+            bodies,
+            accelerations,
+        }))
+    }
+}
+
+struct Ready<T: Real> {
+    gravity: Gravity,
+    by: By,
+    reference: Arc<OnceLock<Reference>>,
+    bodies: Buffer<Body<T>>,
+    accelerations: Buffer<[T; 3]>,
+}
+
+impl<T: Real> Prepared for Ready<T> {
+    fn check(&mut self) -> Result<Check, Error> {
+        self.accelerations.fill([T::nearest(f64::NAN); 3])?;
+        self.launch()?;
+        let Some(reference) = self.reference.get() else {
+            unreachable!("`prepare` has set the reference");
+        };
+        let errors = reference.errors(&self.accelerations.to_vec()?)?;
+        Ok(Check::new(errors, reference.bounds::<T>()))
+    }
+
+    fn launch(&mut self) -> Result<(), halo_gpu::Error> {
+        match self.by {
+            By::Kernel(variant) => {
+                self.gravity
+                    .apply_with(variant, &self.bodies, &mut self.accelerations)
+            }
+            By::Port(port) => {
+                let host = (
+                    self.bodies.as_host_slice(),
+                    self.accelerations.as_host_mut_slice(),
+                );
+                let (Some(bodies), Some(accelerations)) = host else {
+                    unreachable!("ports have rows on the CPU device alone");
+                };
+                self.gravity.apply_port(port, bodies, accelerations)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rows_are_the_textbook_kernels_in_both_precisions() {
+        let names = [
+            "nbody_aos_unroll1_f32",
+            "nbody_aos_unroll2_f32",
+            "nbody_aos_unroll4_f32",
+            "nbody_aos_unroll8_f32",
+            "nbody_aos_unroll16_f32",
+            "nbody_aos_unroll32_f32",
+            "nbody_shared_f32",
+            "nbody_aos_unroll1_f64",
+            "nbody_aos_unroll2_f64",
+            "nbody_aos_unroll4_f64",
+            "nbody_aos_unroll8_f64",
+            "nbody_aos_unroll16_f64",
+            "nbody_aos_unroll32_f64",
+            "nbody_shared_f64",
+        ];
+        assert_eq!(kernels(), names);
+        let rows = plan(&Device::emulator(), None).unwrap().rows;
+        assert_eq!(rows.iter().map(|row| row.name()).collect::<Vec<_>>(), names);
+        for row in &rows {
+            assert_eq!(row.work().items, 1 << 28);
+            let per_interaction = if row.name().ends_with("f32") { 20 } else { 30 };
+            assert_eq!(row.work().flops, per_interaction << 28);
+        }
+    }
+
+    #[test]
+    fn every_row_passes_its_check_at_a_small_size() {
+        for device in [Device::cpu(), Device::emulator()] {
+            let rows = plan(&device, Some(&"70".parse().unwrap())).unwrap().rows;
+            assert_eq!(
+                rows.len(),
+                if device.kind() == DeviceKind::Cpu {
+                    4
+                } else {
+                    14
+                }
+            );
+            for row in rows {
+                let check = row.prepare(&device).unwrap().check().unwrap();
+                assert!(check.passes(), "{}: {check:?}", row.name());
+            }
+        }
+    }
+
+    #[test]
+    fn sizes_with_an_x_are_refused() {
+        let error = plan(&Device::emulator(), Some(&"64x64".parse().unwrap()))
+            .err()
+            .unwrap();
+        assert!(
+            crate::error::chain(&error).contains("it takes N"),
+            "{}",
+            crate::error::chain(&error)
+        );
+    }
+}
