@@ -1,7 +1,7 @@
 //! Atomic operations, by scope: a block, the device, the whole system.
 //!
 //! A GPU's atomics say not only in which order memory is seen
-//! ([`Ordering`](core::sync::atomic::Ordering)) but by whom, the **scope**:
+//! ([`Ordering`]) but by whom, the **scope**:
 //!
 //! | type | scope | PTX |
 //! |---|---|---|

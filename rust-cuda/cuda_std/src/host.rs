@@ -91,6 +91,16 @@ macro_rules! buffer_argument {
                 self.addr
             }
 
+            /// The address as a slice has it: never null, not even of no elements.
+            #[must_use]
+            pub const fn slice_addr(&self) -> u64 {
+                if self.addr == 0 {
+                    align_of::<T>() as u64
+                } else {
+                    self.addr
+                }
+            }
+
             /// The number of elements.
             #[must_use]
             pub const fn len(&self) -> usize {

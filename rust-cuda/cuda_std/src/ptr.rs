@@ -62,7 +62,7 @@ macro_rules! convert {
                             core::arch::asm!(
                                 concat!("cvta.", $prefix, $space, ".u64 {}, {};"),
                                 out(reg64) converted,
-                                in(reg64) ptr,
+                                in(reg64) ptr as u64,
                                 options(pure, nomem, nostack, preserves_flags),
                             );
                         }

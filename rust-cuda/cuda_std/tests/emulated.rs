@@ -1018,6 +1018,11 @@ fn a_kernel_may_have_no_parameters_and_an_empty_slice() {
     assert_eq!(run::<no_parameters>(4, &()).threads, 4);
 
     let nothing: In<'_, f32> = unsafe { In::from_raw(0, 0) };
+    assert_eq!(
+        (nothing.addr(), nothing.slice_addr()),
+        (0, 4),
+        "a slice has no null pointer"
+    );
     assert!(nothing.is_empty() && unsafe { nothing.as_slice() }.is_empty());
     let nowhere: Out<'_, f32> = unsafe { Out::from_raw(0, 0) };
     assert!(nowhere.is_empty() && unsafe { nowhere.as_mut_slice() }.is_empty());

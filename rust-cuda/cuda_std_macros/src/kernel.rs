@@ -472,9 +472,11 @@ fn handle(handle: &Ident, function: &ItemFn, parameters: &[Parameter]) -> TokenS
                 fields.push(wrapper.clone());
                 inputs.push(quote!(#name: impl ::core::convert::Into<#wrapper>));
                 values.push(quote!(::core::convert::Into::into(#name)));
-                pack.push(quote!(pack.push_address(#binding.addr());));
                 if matches!(parameter.kind, Kind::Slice { .. }) {
+                    pack.push(quote!(pack.push_address(#binding.slice_addr());));
                     pack.push(quote!(pack.push_len(#binding.len());));
+                } else {
+                    pack.push(quote!(pack.push_address(#binding.addr());));
                 }
                 let is_reference = matches!(strip(&parameter.ty), Type::Reference(_));
                 let is_slice = matches!(parameter.kind, Kind::Slice { .. });
