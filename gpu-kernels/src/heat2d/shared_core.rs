@@ -15,6 +15,9 @@ use cuda_std::cache::load_readonly;
 use cuda_std::prelude::*;
 use cuda_std::shared_array;
 
+/// The last column of the tile, and its last row.
+const LAST: u32 = BLOCK - 1;
+
 /// One sweep, a 16 × 16 tile without halo.
 ///
 /// `old` and `new`: `nx * ny` elements, x fastest. Writes the interior points
@@ -41,38 +44,28 @@ pub unsafe fn heat2d_shared_core(old: *const f32, new: *mut f32, nx: u32, ny: u3
     thread::sync_threads();
 
     if is_inner(i, nx) && is_inner(j, ny) {
-        let last = BLOCK - 1;
-        let pitch = nx as usize;
-        let row = BLOCK as usize;
-        // The read-only path says which memory is meant. Two plain loads would
-        // be merged into one, from either memory, which is slower than both.
-        //
-        // SAFETY: an inner point has four neighbours inside the field, and nobody
-        // writes `old`. A neighbour that is in the tile too was loaded, before
-        // the barrier, by the thread beside this one. Threads own disjoint points
-        // of `new`.
-        unsafe {
-            let east = if tx < last {
-                *tile.add(cell + 1)
-            } else {
-                load_readonly(old.add(at + 1))
-            };
-            let west = if tx > 0 {
-                *tile.add(cell - 1)
-            } else {
-                load_readonly(old.add(at - 1))
-            };
-            let north = if ty < last {
-                *tile.add(cell + row)
-            } else {
-                load_readonly(old.add(at + pitch))
-            };
-            let south = if ty > 0 {
-                *tile.add(cell - row)
-            } else {
-                load_readonly(old.add(at - pitch))
-            };
-            *new.add(at) = average(east, west, north, south);
-        }
+        let (row, pitch) = (BLOCK as isize, nx as isize);
+        // The neighbour so many elements away, in the tile or, if that ends here,
+        // in the field. The read-only path says which memory is meant: two plain
+        // loads would be merged into one from either, slower than both.
+        let neighbour = |in_tile: bool, in_rows: isize, in_field: isize| {
+            // SAFETY: an inner point has four neighbours inside the field, and
+            // nobody writes `old`. A neighbour that is in the tile too was loaded,
+            // before the barrier, by the thread beside this one.
+            unsafe {
+                // equivalent mutant (guard: made `false`): the field has it as well
+                if in_tile {
+                    *tile.add(cell).offset(in_rows)
+                } else {
+                    load_readonly(old.add(at).offset(in_field))
+                }
+            }
+        };
+        let east = neighbour(tx != LAST, 1, 1);
+        let west = neighbour(tx != 0, -1, -1);
+        let north = neighbour(ty != LAST, row, pitch);
+        let south = neighbour(ty != 0, -row, -pitch);
+        // SAFETY: threads own disjoint points of `new`.
+        unsafe { *new.add(at) = average(east, west, north, south) };
     }
 }

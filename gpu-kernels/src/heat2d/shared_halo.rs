@@ -42,6 +42,7 @@ pub unsafe fn heat2d_shared_halo(old: *const f32, new: *mut f32, nx: u32, ny: u3
     let x0 = thread::block_idx_x() * BLOCK;
     let y0 = thread::block_idx_y() * BLOCK;
 
+    // equivalent mutant (range-end): one more round finds no cell left
     for round in 0..ROUNDS {
         let cell = round * THREADS + ty * BLOCK + tx;
         let i = x0 + cell % HALO_TILE;

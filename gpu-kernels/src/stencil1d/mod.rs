@@ -63,13 +63,15 @@ unsafe fn stencil1d(
     let block = thread::block_dim_x();
     let t = thread::thread_idx_x();
     let first_block = thread::block_idx_x() == 0;
+    let loads_halo = t < RADIUS as u32;
     // 64 bits: a line may have more than 2³² elements, a tile has few.
     let i = thread::block_idx_x() as usize * block as usize + t as usize;
     let radius = RADIUS as u32;
 
-    // SAFETY: every element loaded is below n by its condition, and not below 0
-    // since i >= block > RADIUS in any block but the first. Cells are below
-    // block + 2 * RADIUS, and no two threads have the same.
+    // SAFETY: two of the elements are below n by their conditions. The left halo
+    // lies before the first element of the block, which is below n, and not
+    // below 0, since i >= block > RADIUS in any block but the first. Cells are
+    // below block + 2 * RADIUS, and no two threads have the same.
     unsafe {
         // All loads before the first store, so that they are on their way at
         // once. What lies beyond either end is never used.
@@ -78,14 +80,14 @@ unsafe fn stencil1d(
         if i < n {
             here = *input.add(i);
         }
-        if t < radius && !first_block {
+        if loads_halo && !first_block {
             left = *input.add(i - RADIUS);
         }
-        if t < radius && ahead < n {
+        if loads_halo && ahead < n {
             right = *input.add(ahead);
         }
         *tile.add((radius + t) as usize) = here;
-        if t < radius {
+        if loads_halo {
             *tile.add(t as usize) = left;
             *tile.add((radius + block + t) as usize) = right;
         }
