@@ -241,11 +241,8 @@ impl<'a> Parser<'a> {
         let arguments = if self.eat("(") {
             // `#![unsafe(no_mangle)]`: the wrapper means nothing here.
             let mut list = Vec::new();
-            loop {
-                match self.meta() {
-                    Some(meta) => list.push(meta),
-                    None => break,
-                }
+            while let Some(meta) = self.meta() {
+                list.push(meta);
                 if !self.eat(",") {
                     break;
                 }
