@@ -4,10 +4,14 @@
 //! from and stores to, how many barriers it has, whether it multiplies and adds
 //! in one instruction.
 
-use std::path::PathBuf;
+/// The committed PTX: its target, its text.
+const COMMITTED: [(&str, &str); 2] = [
+    ("sm_75", include_str!("../host/ptx/halo_sm_75.ptx")),
+    ("sm_90", include_str!("../host/ptx/halo_sm_90.ptx")),
+];
 
 /// The targets for which PTX is committed.
-pub const TARGETS: [&str; 2] = ["sm_75", "sm_90"];
+pub const TARGETS: [&str; COMMITTED.len()] = [COMMITTED[0].0, COMMITTED[1].0];
 
 /// The committed PTX for `target`.
 ///
@@ -15,12 +19,12 @@ pub const TARGETS: [&str; 2] = ["sm_75", "sm_90"];
 ///
 /// If there is none.
 #[must_use]
-pub fn text(target: &str) -> String {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../host/ptx")
-        .join(format!("halo_{target}.ptx"));
-    std::fs::read_to_string(&path)
-        .unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask ptx`", path.display()))
+pub fn text(target: &str) -> &'static str {
+    COMMITTED
+        .iter()
+        .find(|(name, _)| *name == target)
+        .map(|(_, text)| *text)
+        .unwrap_or_else(|| panic!("no PTX is committed for {target}"))
 }
 
 /// The body of the entry `kernel`: its instructions, one a line, without comments.
