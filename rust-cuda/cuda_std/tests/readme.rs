@@ -36,6 +36,7 @@ fn public_items(source: &str) -> BTreeSet<String> {
             | "pointer_functions! {"
             | "to_integer! {"
             | "registers! {"
+            | "mathematics! {"
             | "load! {"
             | "store! {"
             | "convert! {" => true,
@@ -46,6 +47,17 @@ fn public_items(source: &str) -> BTreeSet<String> {
             .strip_prefix("    ")
             .filter(|entry| in_table && entry.contains(['(', '=', ',']));
         items.extend(entry.and_then(identifier).map(str::to_owned));
+        // `"What it does." acos acosf(x);`
+        if let Some((_, rest)) = entry.and_then(|entry| entry.strip_prefix('"')?.split_once("\" "))
+        {
+            let signature = rest.split('(').next().unwrap_or_default();
+            items.extend(
+                signature
+                    .split(' ')
+                    .filter_map(identifier)
+                    .map(str::to_owned),
+            );
+        }
     }
     items
 }
