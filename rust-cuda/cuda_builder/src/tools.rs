@@ -62,6 +62,15 @@ impl Rustc {
         self.sysroot.join("lib/rustlib/src/rust/library")
     }
 
+    fn require_library_source(&self) -> Result<(), CudaBuilderError> {
+        let core = self.library_source().join("core/src/lib.rs");
+        if core.is_file() {
+            Ok(())
+        } else {
+            Err(CudaBuilderError::MissingRustSrc { looked_for: core })
+        }
+    }
+
     /// Asks the compiler at `path`, run in `directory` so that a
     /// rust-toolchain.toml there is heeded.
     fn query(path: PathBuf, directory: &Path) -> Result<Self, CudaBuilderError> {
@@ -110,10 +119,7 @@ impl Toolchain {
     ) -> Result<Self, CudaBuilderError> {
         let cargo = env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from);
         let rustc = Rustc::query(rustc_path(&cargo), directory)?;
-        let core = rustc.library_source().join("core/src/lib.rs");
-        if !core.is_file() {
-            return Err(CudaBuilderError::MissingRustSrc { looked_for: core });
-        }
+        rustc.require_library_source()?;
         let mut places = Places::from_environment(&rustc);
         if let Some(folder) = llvm_tools {
             places.files.clear();
@@ -438,6 +444,24 @@ mod tests {
             error.to_string().contains("other/llc: not there"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn the_missing_source_of_core_is_named() {
+        let root = tempfile::tempdir().unwrap();
+        let rustc = rustc(root.path());
+        let error = rustc.require_library_source().unwrap_err().to_string();
+        let core = rustc.library_source().join("core/src/lib.rs");
+        for expected in [
+            core.to_str().unwrap(),
+            "rustup component add rust-src",
+            "apt-get install rust-src",
+        ] {
+            assert!(error.contains(expected), "{expected}\nnot in\n{error}");
+        }
+        fs::create_dir_all(core.parent().unwrap()).unwrap();
+        fs::write(&core, "").unwrap();
+        rustc.require_library_source().unwrap();
     }
 
     #[test]

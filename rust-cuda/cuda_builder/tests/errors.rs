@@ -4,7 +4,7 @@ mod support;
 
 use std::fs;
 
-use cuda_builder::{CudaBuilder, CudaBuilderError, IrError};
+use cuda_builder::{CudaBuilder, CudaBuilderError, IrError, NvvmArch};
 use support::{OneFile, builder};
 
 fn error_of(source: &str) -> CudaBuilderError {
@@ -177,6 +177,52 @@ fn missing_tools() {
             "CUDA_BUILDER_LLVM_BIN",
         ],
     );
+}
+
+/// LLVM 22 has every architecture of `NvvmArch`; a release that has not is played
+/// by a script.
+#[cfg(unix)]
+#[test]
+fn an_architecture_that_llvm_does_not_know() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    for tool in ["llvm-link", "opt", "llc"] {
+        let path = folder.path().join(tool);
+        fs::write(
+            &path,
+            "#!/bin/sh\ncase $1 in\n--version) echo '  LLVM version 22.0.0' ;;\n\
+             *) printf '  sm_75 - Select it.\\n  sm_80 - Select it.\\n' >&2 ;;\nesac\n",
+        )
+        .unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let error = builder("raw-kernels")
+        .llvm_tools(folder.path())
+        .arch(NvvmArch::Compute121a)
+        .build_ptx()
+        .unwrap_err();
+    assert!(matches!(error, CudaBuilderError::UnsupportedArch { .. }));
+    says(
+        &error,
+        &["llc (LLVM 22.0.0)", "sm_121a", "it knows sm_75, sm_80"],
+    );
+}
+
+/// And the real one has them all: it gets as far as looking for the crate's
+/// library.
+#[test]
+fn every_architecture_is_known_to_llvm() {
+    let krate = OneFile::new("program", "");
+    fs::remove_file(krate.folder.path().join("src/lib.rs")).unwrap();
+    fs::write(krate.folder.path().join("src/main.rs"), "fn main() {}").unwrap();
+    for &arch in NvvmArch::ALL {
+        let error = krate.builder().arch(arch).build_ptx().unwrap_err();
+        assert!(
+            matches!(error, CudaBuilderError::NoLibrary { .. }),
+            "{arch}: {error}"
+        );
+    }
 }
 
 #[test]
