@@ -30,7 +30,7 @@
 //! counted as [`FLOPS_PER_INTERACTION_F32`] operations; [`body_body`] says which.
 
 use bytemuck::{Pod, Zeroable};
-use core::ops::{Add, Mul, Sub};
+use core::ops::{Add, Mul, Neg, Sub};
 use cuda_std::GpuFloat;
 
 pub mod aos;
@@ -56,7 +56,12 @@ pub const SHARED_UNROLL: usize = 16;
 ///
 /// No other type can implement it, since none implements [`GpuFloat`].
 pub trait Real:
-    GpuFloat + Pod + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
+    GpuFloat
+    + Pod
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Neg<Output = Self>
 {
     /// 0.
     const ZERO: Self;

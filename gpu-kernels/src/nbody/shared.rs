@@ -79,6 +79,7 @@ unsafe fn shared<T: Real>(
     let position = body(i).position();
     let mut sum = [T::ZERO; 3];
     let mut start = 0;
+    // equivalent mutant (comparison): one tile more, of bodies that add nothing
     while start < n {
         let own = body(start + t);
         // SAFETY: t < block, the length of the tile; each thread stores its own
