@@ -116,6 +116,19 @@ fn an_address_of_shared_memory_in_a_static() {
 }
 
 #[test]
+fn a_kernel_that_writes_to_constant_memory() {
+    let error = error_of(
+        "#[unsafe(no_mangle)] #[unsafe(link_section = \".constant\")] static mut TABLE: [u32; 4] = [0; 4];\n\
+         #[unsafe(no_mangle)] pub unsafe extern \"ptx-kernel\" fn k(i: usize, out: *mut u32) {\n\
+         unsafe { TABLE[i & 3] = 1; *out = TABLE[0]; } }\n",
+    );
+    says(
+        &error,
+        &["`k` writes to `TABLE`", "constant memory", "only the host"],
+    );
+}
+
+#[test]
 fn a_misspelt_section() {
     let error = error_of(
         "#[unsafe(link_section = \".shard\")] static mut TILE: [u32; 4] = [0; 4];\n\

@@ -10,6 +10,7 @@
 use std::collections::HashMap;
 
 use super::IrError;
+use super::constant;
 use super::exports::Exports;
 use super::module::{Module, Variable, plain_name};
 use super::reach::{DYNAMIC_SHARED, replace_globals};
@@ -64,7 +65,7 @@ impl Section {
 ///
 /// # Errors
 ///
-/// [`IrError::UnknownSection`].
+/// [`IrError::UnknownSection`]; [`IrError::StoreToConstant`].
 pub(crate) fn assign(module: &mut Module, exports: &Exports) -> Result<(), IrError> {
     let mut spaces: HashMap<String, Space> = HashMap::new();
     for global in &mut module.globals {
@@ -114,6 +115,7 @@ pub(crate) fn assign(module: &mut Module, exports: &Exports) -> Result<(), IrErr
         spaces.insert(global.name.clone(), space);
     }
 
+    constant::refuse_writes(module, &spaces)?;
     rewrite_uses(module, &spaces);
     Ok(())
 }

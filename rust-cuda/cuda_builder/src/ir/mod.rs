@@ -18,6 +18,7 @@
 
 pub(crate) mod address_space;
 pub(crate) mod atomics;
+pub(crate) mod constant;
 pub(crate) mod convergent;
 pub(crate) mod exports;
 pub(crate) mod finish;
@@ -71,6 +72,16 @@ pub enum IrError {
         name: String,
         /// Its section.
         section: String,
+    },
+    /// A kernel writes to constant memory.
+    #[error(
+        "`{function}` writes to `{name}`, which is in constant memory: only the host can, before a launch; use global memory for what kernels write"
+    )]
+    StoreToConstant {
+        /// The function.
+        function: String,
+        /// The static.
+        name: String,
     },
     /// An exported name that PTX cannot spell.
     #[error(
