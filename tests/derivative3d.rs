@@ -568,7 +568,7 @@ fn ptx_facts() {
         .flat_map(|target| Variant::ALL.map(|variant| (target, variant)));
     for_each("ptx", kernels, |(target, variant)| {
         let text = ptx::text(target);
-        let body = ptx::entry(&text, variant.name());
+        let body = ptx::entry(text, variant.name());
         // Load, barrier, fill the halo, barrier, compute.
         assert_eq!(
             ptx::count(&body, "bar.sync") + ptx::count(&body, "barrier.sync"),

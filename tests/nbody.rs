@@ -938,7 +938,7 @@ fn a_plummer_sphere_is_one() {
 fn ptx_facts() {
     fn check<T: Real>(target: &str, variant: Variant) {
         let text = ptx::text(target);
-        let body = ptx::entry(&text, variant.name::<T>());
+        let body = ptx::entry(text, variant.name::<T>());
         let count = |opcode: &str| ptx::count(&body, opcode);
         let single = T::NAME == "f32";
         let shared = variant == Variant::Shared;

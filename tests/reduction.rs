@@ -804,7 +804,7 @@ fn ptx_facts() {
     });
     for_each("ptx", kernels, |(target, variant, name)| {
         let text = ptx::text(target);
-        let body = ptx::entry(&text, name);
+        let body = ptx::entry(text, name);
         let count = |opcode| ptx::count(&body, opcode);
         // One before the steps unless they work in the input, one after each step
         // of more than a warp: 512, 256, 128, 64. Then the lanes of one warp wait

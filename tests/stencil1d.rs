@@ -538,7 +538,7 @@ fn ptx_facts() {
         .flat_map(|target| Variant::ALL.map(|variant| (target, variant)));
     for_each("ptx", kernels, |(target, variant)| {
         let text = ptx::text(target);
-        let body = ptx::entry(&text, variant.name());
+        let body = ptx::entry(text, variant.name());
         let count = |opcode: &str| ptx::count(&body, opcode);
 
         // Load, barrier, compute: one barrier, reached by every thread.
