@@ -2,9 +2,12 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
 use common::{Buffer, ORDERS, config, ordered, run, tid};
 use cuda_emulator::intrinsics as cuda;
-use cuda_emulator::{DeviceMemory, Diagnosis, Doing, launch};
+use cuda_emulator::{Blocks, DeviceMemory, Diagnosis, Doing, Options, launch};
 
 /// Runs a kernel in every order; all must fail, and `check` the diagnosis.
 fn must_fail(grid: u32, block: u32, kernel: impl Fn() + Sync, check: impl Fn(&Diagnosis)) {
@@ -246,4 +249,34 @@ fn a_wrapper_that_tracks_its_caller_keeps_barriers_apart() {
             assert!(matches!(diagnosis, Diagnosis::BarrierDivergence { .. }));
         },
     );
+}
+
+#[test]
+fn the_first_failing_block_is_reported_even_if_it_fails_last() {
+    let memory = DeviceMemory::new();
+    for _ in 0..5 {
+        let diagnosis = run(&memory, 100, 256, || {
+            let [b, ..] = cuda::block_idx();
+            if b == 2 && tid() == 0 {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            assert!(b < 2, "block {b}");
+        })
+        .unwrap_err();
+        assert_eq!(diagnosis.place().unwrap().block, Some([2, 0, 0]));
+    }
+}
+
+#[test]
+fn blocks_after_a_failure_are_not_run() {
+    let memory = DeviceMemory::new();
+    let mut options = Options::default();
+    options.blocks = Blocks::OneAtATime;
+    let ran = AtomicU32::new(0);
+    launch(&config(100, 1), &options, &memory, &|| {
+        ran.fetch_add(1, Ordering::Relaxed);
+        assert!(cuda::block_idx()[0] != 3, "no more");
+    })
+    .unwrap_err();
+    assert_eq!(ran.into_inner(), 4);
 }

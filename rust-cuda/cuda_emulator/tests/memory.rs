@@ -3,6 +3,9 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
 use common::{Buffer, ORDERS, Shared, config, ordered, run, tid};
 use cuda_emulator::intrinsics::{self as cuda, SharedSlot};
 use cuda_emulator::{
@@ -124,12 +127,22 @@ fn in_place() -> Shared<u32> {
 
 #[test]
 fn statics_used_in_place_belong_to_one_block_at_a_time() {
+    let inside = AtomicU32::new(0);
+    let inside = &inside;
     let kernel = |out: common::Ptr<u32>| {
         move || {
             let tile = in_place();
             let (t, b) = (tid() as isize, cuda::block_idx()[0]);
+            if t == 0 {
+                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "one block");
+            }
             tile.write(t, b);
             cuda::barrier();
+            if t == 0 {
+                // Long enough for other OS threads to get in, if they could.
+                std::thread::sleep(Duration::from_micros(100));
+                inside.fetch_sub(1, Ordering::SeqCst);
+            }
             out.write(b as isize * 64 + t, tile.read(63 - t));
         }
     };
@@ -341,6 +354,38 @@ fn asynchronous_copies_arrive_when_waited_for() {
     );
     verify(&config(1, 64), &how, &memory, &kernel(true)).unwrap();
     assert_eq!(out.get()[..4], [126, 127, 124, 125]);
+}
+
+#[test]
+fn a_copy_over_old_contents_is_missed_too_when_not_waited_for() {
+    let memory = DeviceMemory::new();
+    let input = Buffer::new(&memory, "input", &[1_u32, 2, 3, 4]);
+    let out = Buffer::new(&memory, "out", &[0_u32; 4]);
+    let (i, o) = (input.ptr(), out.ptr());
+    // A pipeline over one buffer: the second copy's data is read too early.
+    let kernel = |wait: bool| {
+        move || {
+            let stage = shared!(u32; 1);
+            for k in 0..4 {
+                let from = i.raw().wrapping_offset(k);
+                // SAFETY: four bytes in either.
+                unsafe { cuda::cp_async(stage.0.cast(), from.cast(), 4) };
+                cuda::cp_async_commit();
+                if wait || k == 0 {
+                    cuda::cp_async_wait(0);
+                }
+                o.write(k, stage.read(0));
+            }
+        }
+    };
+    let how = Verify::default();
+    let diagnosis = verify(&config(1, 1), &how, &memory, &kernel(false)).unwrap_err();
+    let Diagnosis::UninitialisedRead { difference, .. } = &diagnosis else {
+        panic!("{diagnosis}");
+    };
+    assert_eq!((difference.element, difference.count), (1, 3));
+    verify(&config(1, 1), &how, &memory, &kernel(true)).unwrap();
+    assert_eq!(out.get(), [1, 2, 3, 4]);
 }
 
 #[test]

@@ -251,6 +251,34 @@ fn a_race_between_blocks_is_not_taken_for_unwritten_memory() {
 }
 
 #[test]
+fn what_depends_on_timing_is_not_taken_for_unwritten_memory() {
+    // Which OS thread ran a block: another one in every run with blocks in
+    // parallel, the same one block at a time.
+    let memory = DeviceMemory::new();
+    let out = Buffer::new(&memory, "out", &[0_u64; 64]);
+    let o = out.ptr();
+    let result = check(&memory, 64, 64, &|| {
+        if tid() == 0 {
+            std::thread::sleep(std::time::Duration::from_micros(50));
+            let id = std::thread::current().id();
+            let mut hasher = std::hash::DefaultHasher::new();
+            std::hash::Hash::hash(&id, &mut hasher);
+            let hash = std::hash::Hasher::finish(&hasher);
+            o.write(cuda::block_idx()[0] as isize, hash);
+        }
+    });
+    if cuda_emulator::parallelism() == 1 {
+        result.unwrap();
+        return;
+    }
+    let diagnosis = result.unwrap_err();
+    assert!(
+        matches!(diagnosis, Diagnosis::OrderDependent { .. }),
+        "{diagnosis}"
+    );
+}
+
+#[test]
 fn float_atomics_need_a_tolerance() {
     let memory = DeviceMemory::new();
     let sum = Buffer::new(&memory, "sum", &[0_f32; 1]);
@@ -301,6 +329,21 @@ fn the_effect_is_that_of_one_launch() {
     })
     .unwrap();
     assert_eq!(counter.get(), [11; 32]);
+}
+
+#[test]
+fn what_is_not_compared_is_as_the_first_run_left_it() {
+    let memory = DeviceMemory::new();
+    let order = Buffer::new(&memory, "order", &[0_u32; 65]);
+    let o = order.ptr();
+    let how = Verify::default().compare("order", Compare::Ignore);
+    verify(&config(1, 64), &how, &memory, &|| {
+        let position = o.read(64);
+        o.write(64, position + 1);
+        o.write(position as isize, tid());
+    })
+    .unwrap();
+    assert_eq!(order.get(), (0..65).collect::<Vec<_>>());
 }
 
 #[test]
