@@ -56,12 +56,7 @@ pub const SHARED_UNROLL: usize = 16;
 ///
 /// No other type can implement it, since none implements [`GpuFloat`].
 pub trait Real:
-    GpuFloat
-    + Pod
-    + Add<Output = Self>
-    + Sub<Output = Self>
-    + Mul<Output = Self>
-    + Neg<Output = Self>
+    GpuFloat + Pod + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Neg<Output = Self>
 {
     /// 0.
     const ZERO: Self;
