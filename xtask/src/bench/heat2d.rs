@@ -1,8 +1,9 @@
 //! Rows of heat2d: a sweep by each of the five kernels, or by the port on the CPU.
 //!
 //! What is timed is one sweep after another on a plate that stays on the device.
-//! What is checked is the textbook's number of sweeps from its initial plate,
-//! against the port, and the error is printed as the textbook prints it.
+//! What is checked is the textbook's number of sweeps from its initial plate: the
+//! kernels' against the port's and the port's against a plain loop's. The error
+//! is printed as the textbook prints it.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -54,8 +55,12 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
     Ok(Plan {
         problem: format!(
             "one Jacobi sweep over {shape} points, f32, left wall at 1; errors after {} sweeps \
-             against the CPU port, the root mean square in % of the port's",
-            problem::SWEEPS
+             against {}, the root mean square in %",
+            problem::SWEEPS,
+            match device.kind() {
+                DeviceKind::Cpu => "a plain loop",
+                DeviceKind::Emulator | DeviceKind::Cuda => "the CPU port",
+            }
         ),
         boundary: Some("walls keep their temperature".to_owned()),
         // A plate and the one it is swept into.
@@ -64,7 +69,8 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
     })
 }
 
-/// The port's plate after all sweeps, computed when the first row is checked.
+/// What the plates of all rows are after all sweeps, computed when the first of
+/// them is checked.
 type Reference = Rc<OnceCell<Field2<f32>>>;
 
 /// What computes a row.
@@ -122,6 +128,7 @@ impl Row for Sweep {
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
         Ok(Box::new(Ready {
             heat: self.heat,
+            by: self.by,
             plate: self.by.start(&self.heat, device)?,
             reference: self.reference.clone(),
         }))
@@ -130,6 +137,7 @@ impl Row for Sweep {
 
 struct Ready {
     heat: Heat2d,
+    by: By,
     plate: Plate,
     reference: Reference,
 }
@@ -139,11 +147,33 @@ impl Ready {
         if let Some(reference) = self.reference.get() {
             return Ok(reference);
         }
-        let mut plate = By::Port.start(&self.heat, &Device::cpu())?;
-        plate.sweep(problem::SWEEPS)?;
-        let plate = plate.field()?;
+        let plate = match self.by {
+            By::Kernel(_) => {
+                let mut plate = By::Port.start(&self.heat, &Device::cpu())?;
+                plate.sweep(problem::SWEEPS)?;
+                plate.field()?
+            }
+            By::Port => plain_loop(problem::hot_left_wall(self.heat.shape())?),
+        };
         Ok(self.reference.get_or_init(|| plate))
     }
+}
+
+/// The plate after all sweeps, straight from the definition.
+fn plain_loop(mut old: Field2<f32>) -> Field2<f32> {
+    let shape = old.shape();
+    let mut new = old.clone();
+    for _ in 0..problem::SWEEPS {
+        for j in 1..shape.ny - 1 {
+            for i in 1..shape.nx - 1 {
+                let (east, west) = (old[(i + 1, j)], old[(i - 1, j)]);
+                let (north, south) = (old[(i, j + 1)], old[(i, j - 1)]);
+                new[(i, j)] = ((east + west) + (north + south)) * 0.25;
+            }
+        }
+        std::mem::swap(&mut old, &mut new);
+    }
+    old
 }
 
 impl Prepared for Ready {
