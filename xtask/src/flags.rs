@@ -56,9 +56,9 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<Size>,
 
-    /// Timed launches per kernel
-    #[arg(long, default_value_t = 20, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) launches: u32,
+    /// Timed launches per kernel [default: 20; on the CPU fewer where they are slow]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) launches: Option<u32>,
 
     /// Launches before the timed ones, of which none is counted
     #[arg(long, default_value_t = 3, value_name = "COUNT")]
@@ -74,6 +74,12 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
+    /// How many launches are timed, where nothing cuts them short.
+    #[cfg(any(test, feature = "bench"))]
+    pub(crate) fn launches(&self) -> u32 {
+        self.launches.unwrap_or(20)
+    }
+
     /// The command line that says the same again, to hand to halo-bench.
     #[cfg(any(test, not(feature = "bench")))]
     pub(crate) fn to_arguments(&self) -> Vec<std::ffi::OsString> {
@@ -84,7 +90,9 @@ impl Bench {
         if let Some(size) = &self.size {
             arguments.extend(["--size".into(), size.to_string().into()]);
         }
-        arguments.extend(["--launches".into(), self.launches.to_string().into()]);
+        if let Some(launches) = self.launches {
+            arguments.extend(["--launches".into(), launches.to_string().into()]);
+        }
         arguments.extend(["--warmup".into(), self.warmup.to_string().into()]);
         if self.list {
             arguments.push("--list".into());
@@ -208,7 +216,7 @@ mod tests {
     fn bench_defaults() {
         let flags = bench("xtask bench").unwrap();
         assert_eq!(flags.device, DeviceChoice::Auto);
-        assert_eq!((flags.launches, flags.warmup), (20, 3));
+        assert_eq!((flags.launches(), flags.warmup), (20, 3));
         assert!(flags.families.is_empty() && flags.size.is_none() && !flags.list);
     }
 

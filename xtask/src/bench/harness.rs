@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use halo_gpu::{Buffer, Device, DeviceKind};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -111,7 +111,7 @@ pub(super) fn run(flags: &Bench, families: &[Family]) -> Result<Outcome, Error> 
 
     let report = Report {
         device: describe(&device, why),
-        launches: flags.launches,
+        launches: flags.launches(),
         warmup: flags.warmup,
         timing: match device.kind() {
             DeviceKind::Cuda => Some("median, each launch between two CUDA events"),
@@ -238,30 +238,63 @@ fn time_row(
     flags: &Bench,
     row: &mut dyn Prepared,
 ) -> Result<Vec<Duration>, Error> {
-    if !row.restore()? {
-        return time(device, flags, || row.launch());
+    let restores = row.restore()?;
+    if device.kind() == DeviceKind::Cuda && !restores {
+        let (warmup, launches) = (flags.warmup as usize, flags.launches() as usize);
+        return Ok(device.time_each(warmup, launches, || row.launch())?);
     }
-    // Each launch between marks of its own, since something stands between two
-    // launches. A GPU is still busy with that when the launch reaches it, so no
-    // overhead of the launch counts.
-    let mut timings = Vec::new();
-    for launch in 0..flags.warmup + flags.launches {
+    // Each launch between marks of its own, since something may stand between
+    // two launches. A GPU is still busy with that when the launch reaches it, so
+    // no overhead of the launch counts.
+    repeat(flags, budget(device), || {
         row.restore()?;
-        let took = device.time(|| row.launch())?;
-        if launch >= flags.warmup {
-            timings.push(took);
+        Ok(device.time(|| row.launch())?)
+    })
+}
+
+/// How long the launches of one row may take together before they become fewer,
+/// where the flags do not say how many they are: none waits minutes for a row.
+fn budget(device: &Device) -> Duration {
+    match device.kind() {
+        DeviceKind::Cuda => Duration::MAX,
+        DeviceKind::Cpu | DeviceKind::Emulator => Duration::from_secs(2),
+    }
+}
+
+/// The fewest launches that have a median worth the name.
+const FEWEST_LAUNCHES: usize = 3;
+
+/// Calls `timed` for the warm-up and then for each of the launches that count.
+///
+/// Where the flags name no number of launches, the warm-up ends once `budget` is
+/// used up, and so do the launches that count if there are [`FEWEST_LAUNCHES`];
+/// at five times the budget, whatever there is must do.
+fn repeat(
+    flags: &Bench,
+    budget: Duration,
+    mut timed: impl FnMut() -> Result<Duration, Error>,
+) -> Result<Vec<Duration>, Error> {
+    let mut used = Duration::ZERO;
+    let used_up = |used: Duration, times: u32| {
+        flags.launches.is_none() && used >= budget.saturating_mul(times)
+    };
+    for _ in 0..flags.warmup {
+        used += timed()?;
+        if used_up(used, 1) {
+            break;
+        }
+    }
+    let mut timings = Vec::new();
+    for _ in 0..flags.launches() {
+        let took = timed()?;
+        used += took;
+        timings.push(took);
+        let few = timings.len() < FEWEST_LAUNCHES;
+        if used_up(used, if few { 5 } else { 1 }) {
+            break;
         }
     }
     Ok(timings)
-}
-
-/// How long each of the timed launches took, after the warm-up.
-fn time(
-    device: &Device,
-    flags: &Bench,
-    launch: impl FnMut() -> Result<(), halo_gpu::Error>,
-) -> Result<Vec<Duration>, Error> {
-    Ok(device.time_each(flags.warmup as usize, flags.launches as usize, launch)?)
 }
 
 /// Size of each of the two arrays of the copy. Much more than any cache holds,
@@ -278,7 +311,7 @@ fn measure_copy(device: &Device, flags: &Bench) -> Result<CopyReport, Error> {
         }
         DeviceKind::Cpu | DeviceKind::Emulator => {
             let threads = std::thread::available_parallelism().map_or(1, usize::from);
-            let timings = copy_on_cpu(threads, COPY_BYTES_CPU, flags);
+            let timings = copy_on_cpu(device, threads, COPY_BYTES_CPU, flags)?;
             let what = match threads {
                 1 => "copy by 1 thread".to_owned(),
                 _ => format!("parallel copy by {threads} threads"),
@@ -315,31 +348,34 @@ fn copy_on_gpu(device: &Device, flags: &Bench) -> Result<(Vec<Duration>, usize),
     let pattern: Vec<f32> = (0..length).map(|i| (i % 8191) as f32 * 0.37).collect();
     let source: Buffer<f32> = device.upload(&pattern)?;
     let mut target: Buffer<f32> = device.alloc_filled(length, f32::NAN)?;
-    let timings = time(device, flags, || target.copy_from(&source))?;
+    let (warmup, launches) = (flags.warmup as usize, flags.launches() as usize);
+    let timings = device.time_each(warmup, launches, || target.copy_from(&source))?;
     Ok((timings, bytes))
 }
 
 /// Times copies in the host's memory, each thread copying a part of its own.
-fn copy_on_cpu(threads: usize, bytes: usize, flags: &Bench) -> Vec<Duration> {
+fn copy_on_cpu(
+    device: &Device,
+    threads: usize,
+    bytes: usize,
+    flags: &Bench,
+) -> Result<Vec<Duration>, Error> {
     let source: Vec<u64> = (0..bytes as u64 / 8)
         .map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15))
         .collect();
     let mut target = vec![u64::MAX; source.len()];
     let part = source.len().div_ceil(threads);
-    let mut timings = Vec::new();
-    for launch in 0..flags.warmup + flags.launches {
-        let start = std::time::Instant::now();
+    repeat(flags, budget(device), || {
+        let start = Instant::now();
         std::thread::scope(|scope| {
             for (source, target) in source.chunks(part).zip(target.chunks_mut(part)) {
                 scope.spawn(move || target.copy_from_slice(source));
             }
         });
-        if launch >= flags.warmup {
-            timings.push(start.elapsed());
-        }
+        let took = start.elapsed();
         std::hint::black_box(&mut target);
-    }
-    timings
+        Ok(took)
+    })
 }
 
 /// A progress bar on standard error; nothing where that is no terminal.
@@ -430,7 +466,7 @@ mod tests {
             device: DeviceChoice::Cpu,
             families: Vec::new(),
             size: None,
-            launches: 7,
+            launches: Some(7),
             warmup: 2,
             list: false,
             json: None,
@@ -472,9 +508,34 @@ mod tests {
     }
 
     #[test]
+    fn slow_launches_become_fewer_unless_their_number_is_given() {
+        let budget = Duration::from_millis(100);
+        // How often a launch that takes this long is run and counted.
+        let count = |launches: Option<u32>, milliseconds: u64| {
+            let flags = Bench {
+                launches,
+                ..flags()
+            };
+            let mut calls = 0;
+            let timings = repeat(&flags, budget, || {
+                calls += 1;
+                Ok(Duration::from_millis(milliseconds))
+            })
+            .unwrap();
+            (calls, timings.len())
+        };
+        assert_eq!(count(None, 1), (2 + 20, 20));
+        assert_eq!(count(None, 10), (2 + 8, 8));
+        assert_eq!(count(None, 100), (1 + 3, 3));
+        assert_eq!(count(None, 250), (1 + 1, 1));
+        assert_eq!(count(Some(7), 1000), (2 + 7, 7));
+    }
+
+    #[test]
     fn the_copy_is_timed_once_a_launch_on_any_number_of_threads() {
         for threads in [1, 2, 3] {
-            assert_eq!(copy_on_cpu(threads, 1 << 12, &flags()).len(), 7);
+            let timings = copy_on_cpu(&Device::cpu(), threads, 1 << 12, &flags()).unwrap();
+            assert_eq!(timings.len(), 7);
         }
     }
 

@@ -270,6 +270,11 @@ impl Report {
             }
         }
         let _ = writeln!(text, "{table}");
+        for (row, time) in family.rows.iter().filter_map(|row| Some((row, row.time?))) {
+            if time.launches < self.launches as usize {
+                let _ = writeln!(text, "{}: median of {} launches", row.name, time.launches);
+            }
+        }
         for row in family.rows.iter().filter(|row| !row.within_bounds) {
             let _ = writeln!(
                 text,
@@ -413,7 +418,7 @@ mod tests {
                 ptx_target: Some("sm_90".to_owned()),
                 why: None,
             },
-            launches: 20,
+            launches: 1,
             warmup: 3,
             timing: Some("median of CUDA events"),
             copy: Some(copy()),
@@ -461,6 +466,14 @@ mod tests {
     }
 
     #[test]
+    fn fewer_launches_than_the_header_says_are_owned_up_to() {
+        let mut report = report(vec![row("a", 1e-5)]);
+        assert!(!report.to_text().contains("a: median of"));
+        report.launches = 20;
+        assert!(report.to_text().contains("a: median of 1 launches"));
+    }
+
+    #[test]
     fn a_run_of_no_rows_does_not_pass() {
         assert!(!report(Vec::new()).passes());
     }
@@ -472,7 +485,7 @@ mod tests {
             "Some GPU (cuda)",
             "580.1",
             "sm_90",
-            "20 timed after 3 of warm-up",
+            "1 timed after 3 of warm-up",
             "400.00 GB/s",
             "64 × 64 × 64",
             "period n-1",
@@ -486,7 +499,7 @@ mod tests {
     fn json_keeps_its_shape() {
         let json = serde_json::to_value(report(vec![row("a", 1e-5), row("b", 1.0)])).unwrap();
         assert_eq!(json["device"]["kind"], "cuda");
-        assert_eq!(json["launches"], 20);
+        assert_eq!(json["launches"], 1);
         assert_eq!(json["copy"]["bytes_per_s"], 4e11);
         let rows = &json["families"][0]["rows"];
         assert_eq!(rows[0]["name"], "a");
