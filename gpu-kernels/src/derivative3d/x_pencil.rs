@@ -24,7 +24,7 @@ use cuda_std::shared;
 /// - Grid `(ny / 4, nz)`, block `(nx, 4)`, dynamic shared memory
 ///   `4 * (nx + 8)` elements; `ny` is a multiple of 4.
 /// - `overlap <= 1`, `nx >= 4 + overlap`, and `ny * nz` fits `u32`.
-/// - The x weights of [`DERIVATIVE3D_WEIGHTS`](super::DERIVATIVE3D_WEIGHTS) are set.
+/// - The x weights of [`DERIVATIVE3D_WEIGHTS`](value@super::DERIVATIVE3D_WEIGHTS) are set.
 #[kernel]
 pub unsafe fn derivative3d_x_pencil4(f: *const f32, df: *mut f32, nx: u32, ny: u32, overlap: u32) {
     // SAFETY: forwarded word for word.
@@ -38,7 +38,7 @@ pub unsafe fn derivative3d_x_pencil4(f: *const f32, df: *mut f32, nx: u32, ny: u
 ///
 /// # Safety
 ///
-/// As [`derivative3d_x_pencil4`], with grid `(ny / 32, nz)`, dynamic shared
+/// As [`derivative3d_x_pencil4()`], with grid `(ny / 32, nz)`, dynamic shared
 /// memory of `32 * (nx + 8)` elements, and `ny` a multiple of 32.
 #[kernel]
 pub unsafe fn derivative3d_x_pencil32(f: *const f32, df: *mut f32, nx: u32, ny: u32, overlap: u32) {

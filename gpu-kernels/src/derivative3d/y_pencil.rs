@@ -23,7 +23,7 @@ use cuda_std::prelude::*;
 /// - Grid `(nx / 4, nz)`, block `(4, ny)`, dynamic shared memory
 ///   `4 * (ny + 8)` elements; `nx` is a multiple of 4.
 /// - `overlap <= 1` and `ny >= 4 + overlap`.
-/// - The y weights of [`DERIVATIVE3D_WEIGHTS`](super::DERIVATIVE3D_WEIGHTS) are set.
+/// - The y weights of [`DERIVATIVE3D_WEIGHTS`](value@super::DERIVATIVE3D_WEIGHTS) are set.
 #[kernel]
 pub unsafe fn derivative3d_y_pencil4(f: *const f32, df: *mut f32, nx: u32, ny: u32, overlap: u32) {
     // SAFETY: forwarded word for word.
@@ -37,7 +37,7 @@ pub unsafe fn derivative3d_y_pencil4(f: *const f32, df: *mut f32, nx: u32, ny: u
 ///
 /// # Safety
 ///
-/// As [`derivative3d_y_pencil4`], with grid `(nx / 32, nz)`, block
+/// As [`derivative3d_y_pencil4()`], with grid `(nx / 32, nz)`, block
 /// `(32, ny / 8)`, dynamic shared memory of `32 * (ny + 8)` elements, `nx` a
 /// multiple of 32 and `ny` of 8.
 #[kernel]

@@ -23,7 +23,7 @@ use cuda_std::prelude::*;
 /// - Grid `(nx / 4, ny)`, block `(4, nz)`, dynamic shared memory
 ///   `4 * (nz + 8)` elements; `nx` is a multiple of 4.
 /// - `overlap <= 1` and `nz >= 4 + overlap`.
-/// - The z weights of [`DERIVATIVE3D_WEIGHTS`](super::DERIVATIVE3D_WEIGHTS) are set.
+/// - The z weights of [`DERIVATIVE3D_WEIGHTS`](value@super::DERIVATIVE3D_WEIGHTS) are set.
 #[kernel]
 pub unsafe fn derivative3d_z_pencil4(
     f: *const f32,
@@ -44,7 +44,7 @@ pub unsafe fn derivative3d_z_pencil4(
 ///
 /// # Safety
 ///
-/// As [`derivative3d_z_pencil4`], with grid `(nx / 32, ny)`, block
+/// As [`derivative3d_z_pencil4()`], with grid `(nx / 32, ny)`, block
 /// `(32, nz / 8)`, dynamic shared memory of `32 * (nz + 8)` elements, `nx` a
 /// multiple of 32 and `nz` of 8.
 #[kernel]
