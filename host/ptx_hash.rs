@@ -1,8 +1,8 @@
-// Which PTX files there are, and which sources they were built from.
-//
-// One definition for the two that need it: host's build script (which compares)
-// and xtask (which writes); both take this file in with `#[path]`. It may use
-// std and sha2 only.
+//! Which PTX files there are, and which sources they were built from.
+//!
+//! One definition for the two that need it: host's build script (which compares)
+//! and xtask (which writes); both take this file in with `#[path]`. It may use
+//! std and sha2 only.
 
 #![allow(dead_code, reason = "each of the two uses its part")]
 

@@ -423,6 +423,21 @@ fn bad_input_is_refused_before_anything_runs() {
 }
 
 #[test]
+fn the_kernels_have_the_names_of_the_textbook_ladder() {
+    assert_eq!(
+        Variant::ALL.map(Variant::name),
+        [
+            "derivative3d_x_pencil4",
+            "derivative3d_x_pencil32",
+            "derivative3d_y_pencil4",
+            "derivative3d_y_pencil32",
+            "derivative3d_z_pencil4",
+            "derivative3d_z_pencil32",
+        ]
+    );
+}
+
+#[test]
 fn the_cpu_launches_no_kernel() {
     let device = Device::cpu();
     let plan = Derivative3d::unit_period(Shape3::cube(32), Boundary::Periodic).unwrap();
