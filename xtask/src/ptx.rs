@@ -59,7 +59,16 @@ fn complaint(committed: std::io::Result<String>, built: &str, hash: &str) -> Opt
             } else {
                 "was built from other sources than these"
             };
-            format!("{what}; run: {remedy}\n{}", difference.trim_end())
+            let toolchains = match (builder(&committed), builder(built)) {
+                (Some(then), Some(now)) if then != now => {
+                    format!("\n(that file was {then}; this one is {now})")
+                }
+                _ => String::new(),
+            };
+            format!(
+                "{what}; run: {remedy}{toolchains}\n{}",
+                difference.trim_end()
+            )
         }),
     }
 }
@@ -92,6 +101,13 @@ fn build(root: &Path, target: &str, hash: &str) -> Result<String, Error> {
 
 /// How the second line of the file begins: the compiler and the LLVM that made it.
 const BUILDER: &str = "// built by ";
+
+/// What built this file, by its second line: "built by …".
+fn builder(ptx: &str) -> Option<&str> {
+    let line = ptx.lines().nth(1)?;
+    line.starts_with(BUILDER)
+        .then(|| line.trim_start_matches("// "))
+}
 
 /// How the file that is there differs from the one just built; `None` where
 /// they are the same byte for byte, apart from the line that says what built
@@ -176,6 +192,12 @@ mod tests {
         assert!(
             same.starts_with("is not what these same sources build"),
             "{same}"
+        );
+        assert!(!same.contains("that file was"), "{same}");
+        let elsewhere = complaint(Ok(file(&hash, "LLVM 9", "2\n")));
+        assert!(
+            elsewhere.contains("(that file was built by LLVM 9; this one is built by x)"),
+            "{elsewhere}"
         );
         let missing = complaint(Err(std::io::ErrorKind::NotFound.into()));
         for text in [other, same, missing] {
