@@ -68,9 +68,22 @@ pub(crate) struct Bench {
     #[arg(long)]
     pub(crate) list: bool,
 
+    /// Compare with CUDA C++ (nvcc), CUB and the limits of the device, measured in turns, at
+    /// several sizes per family
+    #[arg(long)]
+    pub(crate) compare: bool,
+
     /// Write everything measured to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+
+    /// Write a line per row and contender to this file, as comma-separated values
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+
+    /// Write a page with charts and tables to this file; it needs no other file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
 }
 
 impl Bench {
@@ -97,8 +110,17 @@ impl Bench {
         if self.list {
             arguments.push("--list".into());
         }
-        if let Some(json) = &self.json {
-            arguments.extend(["--json".into(), json.into()]);
+        if self.compare {
+            arguments.push("--compare".into());
+        }
+        for (flag, file) in [
+            ("--json", &self.json),
+            ("--csv", &self.csv),
+            ("--html", &self.html),
+        ] {
+            if let Some(file) = file {
+                arguments.extend([flag.into(), file.into()]);
+            }
         }
         arguments
     }
@@ -234,7 +256,7 @@ mod tests {
     fn bench_arguments_survive_being_handed_on() {
         for line in [
             "--device cuda:1 --family derivative3d --size 64x32x96 --launches 7 --warmup 0 --list",
-            "--json out/a.json",
+            "--json out/a.json --csv out/a.csv --html out/a.html --compare",
             "",
         ] {
             let first = bench(&format!("xtask bench {line}")).unwrap();

@@ -4,7 +4,7 @@
 use halo_gpu::derivative3d::{Axis, Boundary, Derivative3d, Variant, problem};
 use halo_gpu::{Buffer, Device, DeviceKind, Shape3};
 
-use super::harness::{Check, Family, Metric, Plan, Prepared, Row, Unit, Work};
+use super::harness::{Check, Family, Metric, Plan, Prepared, Row, Slots, Unit, Work};
 use super::size::Size;
 use crate::error::Error;
 
@@ -50,10 +50,13 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         }
     }
     Ok(Plan {
+        size: format!("{nx}x{ny}x{nz}"),
+        elements: (nx * ny * nz) as u64,
         problem: format!("first derivative of cos(2π i / (n-1)) along one axis, f32, {shape} points"),
         boundary: Some(format!("{BOUNDARY}, spacing 1/(n-1)")),
         working_set_bytes: derivative.bytes(),
         rows,
+        left_out: Vec::new(),
     })
 }
 
@@ -104,6 +107,7 @@ impl Row for Derivative {
             items: (shape.nx * shape.ny * shape.nz) as u64,
             unit: Unit::Points,
             metric: Metric::Bandwidth,
+            slots: Slots::default(),
         }
     }
 

@@ -9,8 +9,11 @@ use std::time::{Duration, Instant};
 use halo_gpu::{Buffer, Device, DeviceKind};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-pub(super) use super::report::{Check, Metric, Unit, Work};
-use super::report::{CopyReport, DeviceReport, FamilyReport, Rates, Report, RowReport};
+use super::environment;
+use super::report::{
+    Ceiling, Ceilings, DeviceReport, FamilyReport, Measured, ProblemReport, Report, RowReport,
+};
+pub(super) use super::report::{Check, LeftOut, Metric, Slots, Unit, Work};
 use super::size::Size;
 use super::stats::Times;
 use crate::Outcome;
@@ -29,11 +32,17 @@ pub(super) struct Family {
 
 /// What a family will run.
 pub(super) struct Plan {
+    /// As `--size` takes it.
+    pub(super) size: String,
+    /// The same as one number: grid points, elements or bodies.
+    pub(super) elements: u64,
     pub(super) problem: String,
     pub(super) boundary: Option<String>,
     /// Bytes that one launch touches, to be set against the device's cache.
     pub(super) working_set_bytes: u64,
     pub(super) rows: Vec<Box<dyn Row>>,
+    /// Kernels that are too slow for this size, and what says so.
+    pub(super) left_out: Vec<LeftOut>,
 }
 
 /// One line of the table before it runs: cheap to have, no memory on the device.
@@ -76,6 +85,7 @@ pub(super) fn run(flags: &Bench, families: &[Family]) -> Result<Outcome, Error> 
         return Ok(Outcome::Clean);
     }
 
+    let date = environment::now();
     let (device, why) = choose(flags.device)?;
     let timed = device.kind() != DeviceKind::Emulator;
 
@@ -86,39 +96,45 @@ pub(super) fn run(flags: &Bench, families: &[Family]) -> Result<Outcome, Error> 
     let progress = progress(plans.iter().map(|(_, plan)| plan.rows.len()).sum());
 
     progress.set_message("copy");
-    let copy = if timed {
-        Some(measure_copy(&device, flags)?)
-    } else {
-        None
-    };
+    let mut ceilings = Ceilings::default();
+    if timed {
+        ceilings.copy = Some(measure_copy(&device, flags)?);
+    }
     let mut reports = Vec::new();
     for (name, plan) in plans {
         let mut rows = Vec::new();
         for row in &plan.rows {
             progress.set_message(row.name());
-            rows.push(run_row(&device, row.as_ref(), flags, copy.as_ref())?);
+            rows.push(run_row(&device, row.as_ref(), flags, &ceilings)?);
             progress.inc(1);
         }
         reports.push(FamilyReport {
-            name,
-            problem: plan.problem,
-            boundary: plan.boundary,
-            notes: notes(&device, plan.working_set_bytes),
-            rows,
+            name: name.to_owned(),
+            problems: vec![ProblemReport {
+                size: plan.size,
+                elements: plan.elements,
+                problem: plan.problem,
+                boundary: plan.boundary,
+                working_set_bytes: plan.working_set_bytes,
+                notes: notes(&device, plan.working_set_bytes),
+                rows,
+                left_out: plan.left_out,
+            }],
         });
     }
     progress.finish_and_clear();
 
     let report = Report {
-        device: describe(&device, why),
+        environment: environment::of(describe(&device, why), date),
         launches: flags.launches(),
         warmup: flags.warmup,
         timing: match device.kind() {
-            DeviceKind::Cuda => Some("median, each launch between two CUDA events"),
-            DeviceKind::Cpu => Some("median, by the host's clock"),
+            DeviceKind::Cuda => Some("median, each launch between two CUDA events".to_owned()),
+            DeviceKind::Cpu => Some("median, by the host's clock".to_owned()),
             DeviceKind::Emulator => None,
         },
-        copy,
+        ceilings,
+        rivals: Vec::new(),
         families: reports,
     };
     output::line(report.to_text().trim_end());
@@ -159,7 +175,8 @@ fn describe(device: &Device, why: Option<String>) -> DeviceReport {
             DeviceKind::Cuda => "cuda",
             DeviceKind::Cpu => "cpu",
             DeviceKind::Emulator => "emulator",
-        },
+        }
+        .to_owned(),
         name: match device.kind() {
             DeviceKind::Cuda => device.name().to_owned(),
             DeviceKind::Cpu | DeviceKind::Emulator => processor(),
@@ -209,7 +226,7 @@ fn run_row(
     device: &Device,
     row: &dyn Row,
     flags: &Bench,
-    copy: Option<&CopyReport>,
+    ceilings: &Ceilings,
 ) -> Result<RowReport, Error> {
     let work = row.work();
     let mut prepared = row.prepare(device)?;
@@ -227,8 +244,9 @@ fn run_row(
         check,
         within_bounds,
         work,
-        rates: time.as_ref().map(|time| Rates::of(&work, time, copy)),
-        time,
+        single: time.map(|time| Measured::new(&work, time, 1, ceilings)),
+        replayed: None,
+        contenders: Vec::new(),
     })
 }
 
@@ -303,7 +321,7 @@ const COPY_BYTES_GPU: usize = 1 << 30;
 const COPY_BYTES_CPU: usize = 1 << 28;
 
 /// Measures what the device's memory can do: one array copied to another.
-fn measure_copy(device: &Device, flags: &Bench) -> Result<CopyReport, Error> {
+fn measure_copy(device: &Device, flags: &Bench) -> Result<Ceiling, Error> {
     let (timings, array_bytes, what) = match device.kind() {
         DeviceKind::Cuda => {
             let (timings, bytes) = copy_on_gpu(device, flags)?;
@@ -324,16 +342,11 @@ fn measure_copy(device: &Device, flags: &Bench) -> Result<CopyReport, Error> {
             "the copy was not timed: no launches".to_owned(),
         ));
     };
-    let bytes_moved = 2 * array_bytes as u64;
-    Ok(CopyReport {
-        bytes_moved,
-        time,
-        bytes_per_s: bytes_moved as f64 / time.median_s,
-        method: format!(
-            "{what} of {} MiB in this run, bytes read plus bytes written",
-            array_bytes >> 20
-        ),
-    })
+    let method = format!(
+        "{what} of {} MiB in this run, bytes read plus bytes written",
+        array_bytes >> 20
+    );
+    Ok(Ceiling::of(2 * array_bytes as u64, time, method))
 }
 
 /// Times copies within the GPU's memory; returns the array's size as well,
@@ -434,6 +447,7 @@ mod tests {
                 items: 1000,
                 unit: Unit::Points,
                 metric: Metric::Bandwidth,
+                slots: Slots::default(),
             }
         }
 
@@ -470,6 +484,9 @@ mod tests {
             warmup: 2,
             list: false,
             json: None,
+            compare: false,
+            csv: None,
+            html: None,
         }
     }
 
@@ -479,7 +496,7 @@ mod tests {
             error,
             launches: Rc::default(),
         };
-        let report = run_row(device, &row, &flags(), None).unwrap();
+        let report = run_row(device, &row, &flags(), &Ceilings::default()).unwrap();
         (report, row.launches.get())
     }
 
@@ -487,8 +504,7 @@ mod tests {
     fn a_row_within_bounds_is_launched_for_warm_up_and_time() {
         let (report, launches) = outcome(1.0, &Device::cpu());
         assert_eq!(launches, 9);
-        assert_eq!(report.time.unwrap().launches, 7);
-        assert!(report.rates.is_some());
+        assert_eq!(report.single.unwrap().time.launches, 7);
     }
 
     #[test]
@@ -496,7 +512,7 @@ mod tests {
         for error in [1.5, f64::INFINITY, f64::NAN] {
             let (report, launches) = outcome(error, &Device::cpu());
             assert_eq!(launches, 0, "{error}");
-            assert!(!report.within_bounds && report.time.is_none() && report.rates.is_none());
+            assert!(!report.within_bounds && report.single.is_none());
         }
     }
 
@@ -504,7 +520,7 @@ mod tests {
     fn nothing_is_timed_on_the_emulator() {
         let (report, launches) = outcome(0.0, &Device::emulator());
         assert_eq!(launches, 0);
-        assert!(report.within_bounds && report.time.is_none());
+        assert!(report.within_bounds && report.single.is_none());
     }
 
     #[test]
@@ -544,17 +560,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a/b/report.json");
         let report = Report {
-            device: describe(&Device::cpu(), Some("because".to_owned())),
+            environment: environment::of(
+                describe(&Device::cpu(), Some("because".to_owned())),
+                environment::now(),
+            ),
             launches: 7,
             warmup: 2,
             timing: None,
-            copy: None,
+            ceilings: Ceilings::default(),
+            rivals: Vec::new(),
             families: Vec::new(),
         };
         write_json(&path, &report).unwrap();
         let read: serde_json::Value =
             serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-        assert_eq!(read["device"]["why"], "because");
-        assert_eq!(read["device"]["kind"], "cpu");
+        assert_eq!(read["environment"]["device"]["why"], "because");
+        assert_eq!(read["environment"]["device"]["kind"], "cpu");
     }
 }

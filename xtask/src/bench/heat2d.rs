@@ -11,7 +11,7 @@ use std::rc::Rc;
 use halo_gpu::heat2d::{Heat2d, Plate, Variant, problem};
 use halo_gpu::{Device, DeviceKind, Errors, Field2, Shape2};
 
-use super::harness::{Check, Family, Metric, Plan, Prepared, Row, Unit, Work};
+use super::harness::{Check, Family, Metric, Plan, Prepared, Row, Slots, Unit, Work};
 use super::size::Size;
 use crate::error::Error;
 
@@ -53,6 +53,8 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         })
         .collect();
     Ok(Plan {
+        size: format!("{}x{}", shape.nx, shape.ny),
+        elements: shape.points()? as u64,
         problem: format!(
             "one Jacobi sweep over {shape} points, f32, left wall at 1; errors after {} sweeps \
              against {}, the root mean square in %",
@@ -66,6 +68,7 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         // A plate and the one it is swept into.
         working_set_bytes: 2 * size_of::<f32>() as u64 * shape.points()? as u64,
         rows,
+        left_out: Vec::new(),
     })
 }
 
@@ -122,6 +125,7 @@ impl Row for Sweep {
             items: self.heat.interior_points(),
             unit: Unit::Points,
             metric: Metric::Bandwidth,
+            slots: Slots::default(),
         }
     }
 

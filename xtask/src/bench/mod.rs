@@ -1,11 +1,13 @@
 //! `cargo xtask bench`: every kernel checked, then timed.
 //!
 //! One file per family says what its rows are; everything else (which device,
-//! warm-up, timing, the copy that bandwidths are set against, table, JSON) is
-//! the same for all and lives in [`harness`] and [`report`]. A new family is a
+//! warm-up, timing, the ceilings that speeds are set against, table, JSON) is the
+//! same for all and lives in [`harness`], [`report`] and [`text`]. A new family is a
 //! file `bench/<family>.rs` with a `FAMILY` in it, and its name in the list
 //! below.
 
+#[cfg(feature = "bench")]
+mod environment;
 #[cfg(feature = "bench")]
 mod harness;
 #[cfg(any(test, feature = "bench"))]
@@ -13,6 +15,8 @@ mod report;
 mod size;
 #[cfg(any(test, feature = "bench"))]
 mod stats;
+#[cfg(any(test, feature = "bench"))]
+mod text;
 
 pub(crate) use size::Size;
 #[cfg(feature = "bench")]

@@ -8,7 +8,7 @@ use halo_gpu::nbody::problem::{Cluster, Reference};
 use halo_gpu::nbody::{Body, Gravity, Port, Real, Variant};
 use halo_gpu::{Buffer, Device, DeviceKind};
 
-use super::harness::{Check, Family, Metric, Plan, Prepared, Row, Unit, Work};
+use super::harness::{Check, Family, Metric, Plan, Prepared, Row, Slots, Unit, Work};
 use super::size::Size;
 use crate::error::Error;
 
@@ -41,6 +41,8 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
     let mut rows = rows_in::<f32>(device, gravity, n);
     rows.extend(rows_in::<f64>(device, gravity, n));
     Ok(Plan {
+        size: n.to_string(),
+        elements: n as u64,
         problem: format!(
             "all-pairs gravity of {n} bodies, a Plummer sphere, softening {SOFTENING}; blocks of {} threads; {} FLOP per interaction in f32, {} in f64",
             gravity.block(),
@@ -50,6 +52,7 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         boundary: None,
         working_set_bytes: Gravity::bytes::<f64>(n),
         rows,
+        left_out: Vec::new(),
     })
 }
 
@@ -111,6 +114,7 @@ impl<T: Real> Row for Accelerations<T> {
             items: Gravity::interactions(self.n),
             unit: Unit::Interactions,
             metric: Metric::Throughput,
+            slots: Slots::default(),
         }
     }
 

@@ -8,7 +8,7 @@
 use halo_gpu::reduction::{self, DEFAULT_BLOCK, Reduction, Summand, Variant};
 use halo_gpu::{Buffer, Device, DeviceKind, Errors};
 
-use super::harness::{Check, Family, Metric, Plan, Prepared, Row, Unit, Work};
+use super::harness::{Check, Family, Metric, Plan, Prepared, Row, Slots, Unit, Work};
 use super::size::Size;
 use crate::error::Error;
 
@@ -50,10 +50,13 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         );
     }
     Ok(Plan {
+        size: n.to_string(),
+        elements: n as u64,
         problem,
         boundary: None,
         working_set_bytes: reduction::bytes::<f32>(n),
         rows,
+        left_out: Vec::new(),
     })
 }
 
@@ -164,6 +167,7 @@ impl<T: Sample> Row for Sum<T> {
             items: self.n as u64,
             unit: Unit::Points,
             metric: Metric::Bandwidth,
+            slots: Slots::default(),
         }
     }
 

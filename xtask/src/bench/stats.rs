@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What repeated launches took, in seconds.
 ///
 /// The median stands for the kernel: one launch that something else delayed
 /// moves a mean, not a median. The spread says how far to trust it: a
 /// difference between two kernels below it is noise.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Times {
     /// How many launches were timed.
     pub(crate) launches: usize,
@@ -39,6 +39,49 @@ impl Times {
                 0.0
             },
         })
+    }
+}
+
+/// How the time of one compares with the time of another.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Ratio {
+    /// The one's median over the other's: below 1 the one is faster.
+    pub(crate) value: f64,
+    /// How much of the difference may be noise: the sum of both relative spreads.
+    pub(crate) spread: f64,
+    pub(crate) verdict: Verdict,
+}
+
+/// What a ratio of times comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Verdict {
+    /// The one takes less time, by more than the spread.
+    Faster,
+    /// The difference is within the spread.
+    Equal,
+    /// The one takes more time, by more than the spread.
+    Slower,
+}
+
+impl Ratio {
+    /// These times over those.
+    pub(crate) fn of(these: &Times, those: &Times) -> Self {
+        let value = these.median_s / those.median_s;
+        let spread = these.relative_spread + those.relative_spread;
+        // Written so that a ratio that is no number is never called faster.
+        let verdict = if value < 1.0 - spread {
+            Verdict::Faster
+        } else if value <= 1.0 + spread {
+            Verdict::Equal
+        } else {
+            Verdict::Slower
+        };
+        Self {
+            value,
+            spread,
+            verdict,
+        }
     }
 }
 
@@ -87,6 +130,44 @@ mod tests {
     fn spread_is_half_the_quartile_distance_over_the_median() {
         // Quartiles 2 and 4, median 3.
         assert!(close(times(&[1, 2, 3, 4, 5]).relative_spread, 1.0 / 3.0));
+    }
+
+    #[test]
+    fn a_difference_within_the_spread_is_none() {
+        // Spreads of 0.1 each: quartiles at ±10 % of the median.
+        let around = |median: u64| {
+            times(&[
+                median * 8,
+                median * 9,
+                median * 10,
+                median * 11,
+                median * 12,
+            ])
+        };
+        let verdict = |one, other| Ratio::of(&around(one), &around(other)).verdict;
+        let ratio = Ratio::of(&around(110), &around(100));
+        assert!(close(ratio.value, 1.1) && close(ratio.spread, 0.2));
+        assert_eq!(verdict(100, 100), Verdict::Equal);
+        assert_eq!(verdict(119, 100), Verdict::Equal);
+        assert_eq!(verdict(121, 100), Verdict::Slower);
+        assert_eq!(verdict(81, 100), Verdict::Equal);
+        assert_eq!(verdict(79, 100), Verdict::Faster);
+    }
+
+    #[test]
+    fn without_spread_any_difference_counts() {
+        let verdict = |one: &[u64], other: &[u64]| Ratio::of(&times(one), &times(other)).verdict;
+        assert_eq!(verdict(&[1000], &[1000]), Verdict::Equal);
+        assert_eq!(verdict(&[1001], &[1000]), Verdict::Slower);
+        assert_eq!(verdict(&[999], &[1000]), Verdict::Faster);
+    }
+
+    #[test]
+    fn no_time_at_all_is_never_faster() {
+        assert_eq!(
+            Ratio::of(&times(&[0]), &times(&[0])).verdict,
+            Verdict::Slower
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use halo_gpu::stencil1d::{OnDevice, Stencil1d, TEXTBOOK_COEFFICIENTS, Variant, problem};
 use halo_gpu::{Buffer, Device, DeviceKind, Errors};
 
-use super::harness::{Check, Family, Metric, Plan, Prepared, Row, Unit, Work};
+use super::harness::{Check, Family, Metric, Plan, Prepared, Row, Slots, Unit, Work};
 use super::size::Size;
 use crate::error::Error;
 
@@ -39,6 +39,8 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         }
     }
     Ok(Plan {
+        size: n.to_string(),
+        elements: n as u64,
         problem: format!(
             "nine-point stencil on {n} elements, f32, blocks of {}: with the coefficients \
              {TEXTBOOK_COEFFICIENTS:?} on whole numbers, and as 8th-order derivative of a sine",
@@ -47,6 +49,7 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         boundary: Some("the first and the last four elements are left alone".to_owned()),
         working_set_bytes: textbook.bytes(),
         rows,
+        left_out: Vec::new(),
     })
 }
 
@@ -98,6 +101,7 @@ impl Row for Stencil {
             items: self.stencil.inner_len() as u64,
             unit: Unit::Points,
             metric: Metric::Bandwidth,
+            slots: Slots::default(),
         }
     }
 
