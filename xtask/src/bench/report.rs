@@ -517,7 +517,7 @@ mod tests {
         let json = serde_json::to_value(report(vec![row("a", 1e-5), row("b", 1.0)])).unwrap();
         assert_eq!(json["environment"]["device"]["kind"], "cuda");
         assert_eq!(json["launches"], 1);
-        assert_eq!(json["ceilings"]["copy"]["per_s"], 4e11);
+        assert_eq!(json["ceilings"]["copy"]["amount"], 4_000_000);
         assert!(json["ceilings"]["fp32"].is_null());
         let rows = &json["families"][0]["problems"][0]["rows"];
         assert_eq!(rows[0]["name"], "a");
