@@ -16,6 +16,8 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
+#[allow(dead_code, reason = "the comparison uses it")]
+mod baselines;
 mod bench;
 mod doctor;
 mod error;

@@ -42,15 +42,7 @@ impl Toolchain {
         let mut folders = vec![sysroot.join("lib/rustlib").join(host).join("bin")];
         // Where .ci/device-toolchain puts ptxas and nvdisasm.
         folders.push(root.join("target/ci/bin"));
-        folders.extend(std::env::split_paths(
-            &std::env::var_os("PATH").unwrap_or_default(),
-        ));
-        for variable in ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT"] {
-            folders.extend(
-                std::env::var_os(variable).map(|toolkit| PathBuf::from(toolkit).join("bin")),
-            );
-        }
-        folders.push("/usr/local/cuda/bin".into());
+        folders.extend(cuda_folders());
         Ok(Self {
             folders,
             sysroot,
@@ -86,7 +78,22 @@ impl Toolchain {
     }
 }
 
-fn find_in(folders: &[PathBuf], names: &[&str]) -> Option<PathBuf> {
+/// Where the CUDA toolkit's programs may be, in order.
+pub(crate) fn cuda_folders() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let toolkits = ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT"]
+        .into_iter()
+        .filter_map(std::env::var_os)
+        .map(PathBuf::from)
+        .chain(["/usr/local/cuda".into()]);
+    std::env::split_paths(&path)
+        .chain(toolkits.map(|toolkit| toolkit.join("bin")))
+        .collect()
+}
+
+/// The first of these programs that is in any of the folders, by the order of
+/// the folders.
+pub(crate) fn find_in(folders: &[PathBuf], names: &[&str]) -> Option<PathBuf> {
     folders
         .iter()
         .flat_map(|folder| names.iter().map(move |name| folder.join(name)))
