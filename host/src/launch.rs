@@ -156,6 +156,27 @@ impl LaunchConfig {
     }
 }
 
+/// Checks a launch of `K` against a device's limits and the kernel's own bounds.
+fn check<K: Kernel>(device: &Device, config: &LaunchConfig) -> Result<(), Error> {
+    config.check(K::NAME, device.limits())?;
+    let threads = config.block.volume();
+    match K::LAUNCH_BOUNDS {
+        Some(bounds) if threads > u128::from(bounds.max_threads_per_block) => {
+            Err(Error::LaunchLimit {
+                kernel: K::NAME,
+                axis: LaunchAxis::ThreadsPerBlock,
+                required: format!(
+                    "at most {}, by the kernel's launch bounds",
+                    bounds.max_threads_per_block
+                ),
+                // At most the device's limit.
+                given: u64::try_from(threads).unwrap_or(u64::MAX),
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// How many groups of `per_group` cover `points`: the extent of a grid along
 /// one axis, or of a loop over tiles.
 ///
@@ -258,7 +279,7 @@ pub fn blocks_per_multiprocessor<K: Kernel>(
     device: &Device,
     config: &LaunchConfig,
 ) -> Result<u32, Error> {
-    config.check(K::NAME, device.limits())?;
+    check::<K>(device, config)?;
     match device.backend() {
         Backend::Cpu => Err(Error::NotLaunchable { kernel: K::NAME }),
         Backend::Emulator(_) => Ok(1),
@@ -321,7 +342,7 @@ pub unsafe fn launch_with_constants<K: Kernel>(
     constants: &Constants<'_>,
     args: K::Args<'_>,
 ) -> Result<(), Error> {
-    config.check(K::NAME, device.limits())?;
+    check::<K>(device, config)?;
     match device.backend() {
         Backend::Cpu => Err(Error::NotLaunchable { kernel: K::NAME }),
         Backend::Emulator(emulator) => {

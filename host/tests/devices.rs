@@ -1,11 +1,11 @@
 //! Devices, buffers, textures and launches, on the CPU and on the emulator.
 
 use cuda_std::prelude::*;
-use cuda_std::{externally_visible, shared, texture};
+use cuda_std::{externally_visible, launch_bounds, shared, texture};
 use halo_gpu::device::{Diagnosis, Placement, ThreadOrder};
 use halo_gpu::{
     AddressMode, Buffer, Constants, Device, DeviceKind, Dim3, EmulatorOptions, Error, LaunchAxis,
-    LaunchConfig, Limits, Texture2d, launch, launch_with_constants,
+    LaunchConfig, Limits, Texture2d, blocks_per_multiprocessor, launch, launch_with_constants,
 };
 
 /// Two factors for [`scale`].
@@ -75,6 +75,20 @@ pub unsafe fn shifted(image: u64, width: usize, output: *mut f32) {
 pub unsafe fn past_the_end(data: *mut f32, len: usize) {
     // SAFETY: it is not; that is what is tested.
     unsafe { *data.add(len) = 1.0 };
+}
+
+/// Adds one to its thread's element, in blocks of 64 threads at most.
+///
+/// # Safety
+///
+/// `data` has an element for each thread of the grid, whose blocks have one row.
+#[kernel]
+#[launch_bounds(64, 2)]
+pub unsafe fn bounded(data: *mut u32) {
+    let row = thread::thread_idx_y() * thread::block_dim_x();
+    let i = row + thread::thread_idx_x();
+    // SAFETY: the caller's promise; each thread has its own element.
+    unsafe { *data.add(i as usize) += 1 };
 }
 
 fn emulators() -> Vec<Device> {
@@ -452,6 +466,50 @@ fn textures_are_written_as_rows() {
         ),
         "{error}"
     );
+}
+
+#[test]
+fn blocks_beyond_a_kernels_launch_bounds_are_refused() {
+    for device in emulators() {
+        let mut data = device.alloc_filled(66, 0_u32).expect("enough memory");
+        for block in [Dim3::new(64, 1, 1), Dim3::new(8, 8, 1)] {
+            let config = LaunchConfig::new(1, (block.x, block.y));
+            let args = bounded::args(&mut data);
+            // SAFETY: one block of 64 threads for more elements.
+            unsafe { launch::<bounded>(&device, &config, args) }.expect("within the bounds");
+            assert!(blocks_per_multiprocessor::<bounded>(&device, &config).is_ok());
+        }
+        let mut expected = vec![2; 64];
+        expected.extend([0, 0]);
+        for (block, threads) in [((65, 1), 65), ((1, 65), 65), ((33, 2), 66)] {
+            let config = LaunchConfig::new(1, block);
+            let args = bounded::args(&mut data);
+            let refused = [
+                // SAFETY: refused before anything runs.
+                unsafe { launch::<bounded>(&device, &config, args) },
+                blocks_per_multiprocessor::<bounded>(&device, &config).map(|_| ()),
+            ];
+            for result in refused {
+                let error = result.expect_err("64 threads at most");
+                assert!(
+                    matches!(
+                        error,
+                        Error::LaunchLimit { kernel: "bounded", axis: LaunchAxis::ThreadsPerBlock, given, .. }
+                            if given == threads
+                    ),
+                    "{error}"
+                );
+                assert_eq!(
+                    error.to_string(),
+                    format!(
+                        "bounded: the number of threads per block is {threads}, but must be at \
+                         most 64, by the kernel's launch bounds"
+                    )
+                );
+            }
+        }
+        assert_eq!(data.to_vec().expect("a copy"), expected);
+    }
 }
 
 #[test]

@@ -77,6 +77,31 @@ fn ptxas_accepts_all_of_it() {
     }
 }
 
+#[test]
+fn launch_bounds_are_directives_of_their_kernel() {
+    for arch in TARGETS {
+        let ptx = ptx("everything", arch);
+        let directives = |name: &str| -> Vec<&str> {
+            let (_, rest) = ptx.text.split_once(&format!(".entry {name}(")).unwrap();
+            let (head, _) = rest.split_once("\n{").unwrap();
+            let (_, directives) = head.split_once("\n)").unwrap();
+            let lines = directives.lines().map(|line| line.split("//").next());
+            lines
+                .map(|line| line.unwrap_or_default().trim())
+                .filter(|line| !line.is_empty())
+                .collect()
+        };
+        assert_eq!(
+            directives("place_bounded"),
+            [".maxntid 256", ".minnctapersm 4"]
+        );
+        assert_eq!(directives("place_bounded_above"), [".maxntid 128"]);
+        assert_eq!(directives("place_barrier"), [""; 0]);
+        assert!(!ptx.text.contains("launch_bounds"), "the statics are gone");
+        assert!(!ptx.exports.iter().any(|name| name.contains("bounds.")));
+    }
+}
+
 /// The leading identifier of a text.
 fn identifier(text: &str) -> Option<&str> {
     let end = text.find(|c: char| !c.is_alphanumeric() && c != '_');

@@ -2,6 +2,56 @@
 
 pub use alloc::format;
 
+/// What a kernel's `#[launch_bounds]` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LaunchBounds {
+    /// The most threads that a block of a launch may have, the product of its
+    /// extents.
+    pub max_threads_per_block: u32,
+    /// How many blocks one multiprocessor shall be able to hold at a time.
+    pub min_blocks_per_multiprocessor: Option<u32>,
+}
+
+impl LaunchBounds {
+    /// Checks the numbers: at compile time, as `#[launch_bounds]` uses it.
+    ///
+    /// # Panics
+    ///
+    /// When no GPU can meet them.
+    #[must_use]
+    pub const fn new(max_threads: u32, min_blocks: Option<u32>) -> Self {
+        assert!(
+            1 <= max_threads && max_threads <= 1024,
+            "launch_bounds: a block has 1 to 1024 threads"
+        );
+        if let Some(min_blocks) = min_blocks {
+            assert!(
+                1 <= min_blocks && min_blocks <= 32,
+                "launch_bounds: a multiprocessor holds 1 to 32 blocks"
+            );
+            assert!(
+                min_blocks * max_threads <= 2048,
+                "launch_bounds: a multiprocessor holds 2048 threads at most"
+            );
+        }
+        Self {
+            max_threads_per_block: max_threads,
+            min_blocks_per_multiprocessor: min_blocks,
+        }
+    }
+
+    /// The two numbers as `cuda_builder` reads them: no blocks are 0.
+    #[must_use]
+    pub const fn to_array(self) -> [u32; 2] {
+        let min_blocks = match self.min_blocks_per_multiprocessor {
+            Some(min_blocks) => min_blocks,
+            None => 0,
+        };
+        [self.max_threads_per_block, min_blocks]
+    }
+}
+
 #[cfg(not(target_arch = "nvptx64"))]
 pub use host::*;
 

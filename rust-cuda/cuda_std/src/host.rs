@@ -40,6 +40,7 @@
 //! assert_eq!(pack.sizes().collect::<Vec<_>>(), [8, 8, 4]);
 //! ```
 
+pub use crate::__private::LaunchBounds;
 use core::ffi::c_void;
 use core::fmt;
 use core::marker::PhantomData;
@@ -354,7 +355,8 @@ impl fmt::Debug for ParamPack {
     }
 }
 
-/// A kernel's handle: its name and its parameter list. `#[kernel]` implements it.
+/// A kernel's handle: its name, its launch bounds and its parameter list.
+/// `#[kernel]` implements it.
 ///
 /// # Safety
 ///
@@ -363,6 +365,10 @@ impl fmt::Debug for ParamPack {
 pub unsafe trait Kernel {
     /// The name of the entry point.
     const NAME: &'static str;
+
+    /// What [`launch_bounds`](macro@crate::launch_bounds) says of it, if it has that
+    /// attribute. Launchers refuse larger blocks.
+    const LAUNCH_BOUNDS: Option<LaunchBounds> = None;
 
     /// The arguments of a launch: [`In`], [`Out`] and plain values, as a tuple.
     type Args<'a>;

@@ -95,7 +95,7 @@ pub mod texture;
 pub mod thread;
 pub mod warp;
 
-pub use cuda_std_macros::{address_space, externally_visible, gpu_only, kernel};
+pub use cuda_std_macros::{address_space, externally_visible, gpu_only, kernel, launch_bounds};
 pub use float::GpuFloat;
 pub use float_ext::FloatExt;
 pub use glam;

@@ -12,6 +12,7 @@ use syn::{
     ReturnType, Stmt, Token, Type,
 };
 
+use crate::launch_bounds::{self, Bounds};
 use crate::statics::{self, is_no_mangle};
 
 /// Expands `#[kernel]`. `file` is the path of the source file, if it is known.
@@ -27,14 +28,18 @@ pub fn expand(attr: TokenStream, item: TokenStream, file: Option<&Path>) -> Resu
     let parameters = Parameter::parse_all(&function)?;
     // Exported on the device alone, and only once.
     function.attrs.retain(|attr| !is_no_mangle(attr));
+    let bounds = launch_bounds::take(&mut function.attrs)?;
 
     let handle_name = arguments
         .handle
         .unwrap_or_else(|| handle_name(&function.sig.ident, file));
     let device = device_function(&function, &parameters);
+    let bounds_items = bounds
+        .as_ref()
+        .map(|bounds| bounds.items(&function.sig.ident, &cfgs(&function)));
     let host = host_function(&function)?;
-    let handle = handle(&handle_name, &function, &parameters);
-    Ok(quote! { #device #host #handle })
+    let handle = handle(&handle_name, &function, &parameters, bounds.as_ref());
+    Ok(quote! { #device #bounds_items #host #handle })
 }
 
 /// What the handle is called: as the kernel, unless the kernel has its name from
@@ -439,16 +444,26 @@ fn owned(ty: &Type) -> Type {
     ty
 }
 
+/// The conditions under which the kernel exists: those of all that comes with it.
+fn cfgs(function: &ItemFn) -> Vec<&Attribute> {
+    let attributes = function.attrs.iter();
+    attributes
+        .filter(|attr| attr.path().is_ident("cfg"))
+        .collect()
+}
+
 /// The handle: a type of the kernel's name that carries its parameter list.
-fn handle(handle: &Ident, function: &ItemFn, parameters: &[Parameter]) -> TokenStream {
+fn handle(
+    handle: &Ident,
+    function: &ItemFn,
+    parameters: &[Parameter],
+    bounds: Option<&Bounds>,
+) -> TokenStream {
     let vis = &function.vis;
     let name = &function.sig.ident;
     let label = name.to_string();
-    let cfgs: Vec<_> = function
-        .attrs
-        .iter()
-        .filter(|attr| attr.path().is_ident("cfg"))
-        .collect();
+    let cfgs = cfgs(function);
+    let bounds = bounds.map(Bounds::handle_constant);
 
     let mut fields = Vec::new();
     let mut inputs = Vec::new();
@@ -538,6 +553,7 @@ fn handle(handle: &Ident, function: &ItemFn, parameters: &[Parameter]) -> TokenS
         #[allow(clippy::unused_unit, clippy::type_complexity)]
         unsafe impl ::cuda_std::host::Kernel for #handle {
             const NAME: &'static ::core::primitive::str = #label;
+            #bounds
             type Args<'launch> = (#(#fields,)*);
 
             #[allow(unused_variables)]

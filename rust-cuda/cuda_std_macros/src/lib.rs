@@ -1,5 +1,5 @@
-//! The attribute macros of `cuda_std`: [`macro@kernel`], [`macro@address_space`],
-//! [`macro@gpu_only`] and [`macro@externally_visible`].
+//! The attribute macros of `cuda_std`: [`macro@kernel`], [`macro@launch_bounds`],
+//! [`macro@address_space`], [`macro@gpu_only`] and [`macro@externally_visible`].
 //!
 //! They keep the names and the meaning that rust-cuda gave them and expand to
 //! what the stock compiler's `nvptx64-nvidia-cuda` target understands: the
@@ -13,6 +13,7 @@
 //! | `.global` | a static of global memory |
 //! | `.visible` | a function that stays although no kernel calls it |
 //! | `.shared.visible`, … | the same static, exported by its name |
+//! | `.launch_bounds` | two numbers that become directives of a kernel, and no static |
 //!
 //! Every macro asks one question of the target, `target_arch = "nvptx64"`; on
 //! any other target kernels are ordinary functions that the block emulator runs.
@@ -23,6 +24,7 @@
 
 mod gpu_only;
 mod kernel;
+mod launch_bounds;
 mod statics;
 mod visible;
 
@@ -145,6 +147,54 @@ pub fn kernel(attr: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn address_space(attr: TokenStream, item: TokenStream) -> TokenStream {
     finish(statics::expand_address_space(attr.into(), item.into()))
+}
+
+/// Says how large the blocks of a kernel are at most, and how many of them one
+/// multiprocessor shall hold at a time: CUDA C++'s `__launch_bounds__`.
+///
+/// The first number becomes `.maxntid` in the PTX: the compiler knows how many
+/// registers each thread of such a block can have, and uses no more. A launch with
+/// more threads per block (the product of its three extents) is refused, on the
+/// GPU by the driver; launchers see the bound in the kernel's handle
+/// (`Kernel::LAUNCH_BOUNDS`) and refuse it before. The second number, which may be
+/// left out, becomes `.minnctapersm`: the registers of that many blocks fit into
+/// one multiprocessor, at the price of spills if need be.
+///
+/// Both are constant expressions of type `u32`: the first from 1 to 1024, the
+/// second from 1 to 32, and their product at most 2048, the most threads that a
+/// multiprocessor of any GPU holds.
+///
+/// ```
+/// use cuda_std::host::Kernel;
+/// use cuda_std::prelude::*;
+/// use cuda_std::launch_bounds;
+///
+/// const BLOCK: u32 = 256;
+///
+/// /// Sets `n` elements to zero.
+/// ///
+/// /// # Safety
+/// ///
+/// /// `data` is valid for writes of `n` elements.
+/// #[kernel]
+/// #[launch_bounds(BLOCK, 4)]
+/// pub unsafe fn clear(data: *mut f32, n: u32) {
+///     let i = thread::index_1d();
+///     if i < n {
+///         // SAFETY: in bounds, and no other thread has this index.
+///         unsafe { *data.add(i as usize) = 0.0 };
+///     }
+/// }
+///
+/// let bounds = clear::LAUNCH_BOUNDS.unwrap();
+/// assert_eq!(bounds.max_threads_per_block, 256);
+/// assert_eq!(bounds.min_blocks_per_multiprocessor, Some(4));
+/// ```
+///
+/// It goes on a function that is a [`macro@kernel`], above or below that attribute.
+#[proc_macro_attribute]
+pub fn launch_bounds(attr: TokenStream, item: TokenStream) -> TokenStream {
+    finish(launch_bounds::expand(attr.into(), item.into()))
 }
 
 /// Compiles a function for the GPU alone; on the host it exists, for the

@@ -4,13 +4,14 @@
 //! rustc knows the calling convention of kernels and nothing else of CUDA's
 //! model. [`prepare`] adds what is missing, in this order:
 //!
-//! 1. [`exports`]: which functions and statics the host can see;
-//! 2. [`runtime`]: the symbols that rustc adds only to a final binary;
-//! 3. [`reach`]: everything the exports cannot reach goes, and what stays is put
+//! 1. [`launch_bounds`]: what kernels say of the size of their blocks;
+//! 2. [`exports`]: which functions and statics the host can see;
+//! 3. [`runtime`]: the symbols that rustc adds only to a final binary;
+//! 4. [`reach`]: everything the exports cannot reach goes, and what stays is put
 //!    in an order and under names that depend on the program alone;
-//! 4. [`address_space`]: shared and constant memory;
-//! 5. [`atomics`]: fences for the orderings that LLVM's backend drops;
-//! 6. [`convergent`]: no pass may copy or move what a warp does together.
+//! 5. [`address_space`]: shared and constant memory;
+//! 6. [`atomics`]: fences for the orderings that LLVM's backend drops;
+//! 7. [`convergent`]: no pass may copy or move what a warp does together.
 //!
 //! It must run before LLVM's first optimisation: a barrier that was copied into
 //! two branches cannot be put back together. After the optimiser there is one
@@ -22,6 +23,7 @@ pub(crate) mod constant;
 pub(crate) mod convergent;
 pub(crate) mod exports;
 pub(crate) mod finish;
+pub(crate) mod launch_bounds;
 pub(crate) mod lexer;
 pub(crate) mod module;
 pub(crate) mod reach;
@@ -72,6 +74,16 @@ pub enum IrError {
         name: String,
         /// Its section.
         section: String,
+    },
+    /// Launch bounds of something that is no kernel, or that cannot be read.
+    #[error(
+        "static `{name}` is in section \".launch_bounds\", but {problem}; leave that section to `#[launch_bounds]` on a kernel"
+    )]
+    LaunchBounds {
+        /// The static.
+        name: String,
+        /// What is wrong with it, as words that follow "but".
+        problem: &'static str,
     },
     /// A kernel writes to constant memory.
     #[error(
@@ -142,6 +154,7 @@ pub(crate) struct Prepared {
 /// See [`IrError`]; nothing is written on an error.
 pub(crate) fn prepare(text: &str, options: &Options) -> Result<Prepared, IrError> {
     let mut module = Module::parse(text)?;
+    launch_bounds::apply(&mut module)?;
     let exports = exports::collect(&mut module)?;
     runtime::provide(&mut module)?;
     reach::retain(&mut module, &exports, &options.allow_undefined)?;

@@ -1,0 +1,182 @@
+//! Launch bounds: statics that `#[launch_bounds]` leaves become attributes of
+//! kernels.
+//!
+//! rustc has no way to say on a function how large its blocks are. The macro says
+//! it in a static of section `.launch_bounds` whose name is the kernel's behind
+//! [`PREFIX`]: two numbers of 32 bits, the most threads per block and the least
+//! blocks per multiprocessor, which is 0 where nothing is asked. LLVM's backend
+//! writes the attributes as `.maxntid` and `.minnctapersm`.
+
+use super::IrError;
+use super::module::{Module, Variable, plain_name};
+
+/// What the name of a kernel's static begins with.
+const PREFIX: &str = "__launch_bounds.";
+
+/// Moves the bounds from the statics, which go, to the kernels.
+///
+/// # Errors
+///
+/// [`IrError::LaunchBounds`].
+pub(crate) fn apply(module: &mut Module) -> Result<(), IrError> {
+    let mut bounds = Vec::new();
+    let mut others = Vec::with_capacity(module.globals.len());
+    for global in std::mem::take(&mut module.globals) {
+        // Most globals have no section, and are long.
+        let variable = match global.line.contains("\".launch_bounds\"") {
+            true => Variable::parse(&global.line)?,
+            false => None,
+        };
+        match variable {
+            Some(variable) if variable.section.as_deref() == Some(".launch_bounds") => {
+                bounds.push((plain_name(&global.name), variable));
+            }
+            _ => others.push(global),
+        }
+    }
+    module.globals = others;
+
+    for (name, variable) in bounds {
+        let wrong = |problem| IrError::LaunchBounds {
+            name: name.clone(),
+            problem,
+        };
+        let kernel = name
+            .strip_prefix(PREFIX)
+            .ok_or_else(|| wrong("its name is no kernel's"))?;
+        let function = module
+            .functions
+            .iter_mut()
+            .find(|function| function.is_kernel() && plain_name(&function.name) == kernel)
+            .ok_or_else(|| wrong("there is no kernel of that name"))?;
+        let [max_threads, min_blocks] = variable
+            .initialiser
+            .as_deref()
+            .and_then(numbers)
+            .ok_or_else(|| wrong("it does not hold two numbers of 32 bits"))?;
+        if max_threads == 0 {
+            return Err(wrong("it allows no thread at all"));
+        }
+        let mut attributes = format!(" \"nvvm.maxntid\"=\"{max_threads}\"");
+        if min_blocks != 0 {
+            attributes.push_str(&format!(" \"nvvm.minctasm\"=\"{min_blocks}\""));
+        }
+        let at = function.parts()?.attributes;
+        function.head.insert_str(at, &attributes);
+    }
+    Ok(())
+}
+
+/// The numbers in an initialiser of eight bytes, `[8 x i8] c"\00\01…"`, in a
+/// struct or not.
+fn numbers(initialiser: &str) -> Option<[u32; 2]> {
+    let (_, text) = initialiser.split_once("c\"")?;
+    let mut bytes = [0_u8; 8];
+    let mut rest = text;
+    for byte in &mut bytes {
+        *byte = match rest.strip_prefix('\\') {
+            Some(escaped) => {
+                let value = u8::from_str_radix(escaped.get(..2)?, 16).ok()?;
+                rest = &escaped[2..];
+                value
+            }
+            None => {
+                let value = *rest.as_bytes().first().filter(|byte| byte.is_ascii())?;
+                rest = &rest[1..];
+                value
+            }
+        };
+    }
+    let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|k| bytes[at + k]));
+    rest.starts_with('"').then(|| [number(0), number(4)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KERNEL: &str = "define ptx_kernel void @k(ptr %p) unnamed_addr #0 {\n}\n";
+
+    /// The module after the pass.
+    fn applied(globals: &str) -> Result<String, IrError> {
+        let mut module = Module::parse(&format!("{globals}\n{KERNEL}")).unwrap();
+        apply(&mut module)?;
+        Ok(module.to_string())
+    }
+
+    fn error(globals: &str) -> String {
+        applied(globals).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn bounds_become_attributes_and_the_static_goes() {
+        let text = applied(
+            "@other = global i32 0\n\
+             @__launch_bounds.k = constant [8 x i8] c\"\\00\\01\\00\\00\\02\\00\\00\\00\", section \".launch_bounds\", align 4",
+        )
+        .unwrap();
+        assert!(
+            text.contains("unnamed_addr \"nvvm.maxntid\"=\"256\" \"nvvm.minctasm\"=\"2\" #0 {"),
+            "{text}"
+        );
+        assert!(!text.contains("launch_bounds"), "{text}");
+        assert!(text.contains("@other = global i32 0"), "{text}");
+    }
+
+    #[test]
+    fn no_blocks_are_not_said() {
+        // 64 is `@`, 128 is no character of its own.
+        for (bytes, expected) in [
+            ("@\\00\\00\\00\\00\\00\\00\\00", "\"64\" #0"),
+            ("\\80\\00\\00\\00\\00\\00\\00\\00", "\"128\" #0"),
+        ] {
+            let text = applied(&format!(
+                "@\"__launch_bounds.k\" = constant <{{ [8 x i8] }}> <{{ [8 x i8] c\"{bytes}\" }}>, \
+                 section \".launch_bounds\", align 4"
+            ))
+            .unwrap();
+            assert!(
+                text.contains(&format!("\"nvvm.maxntid\"={expected}")),
+                "{text}"
+            );
+            assert!(!text.contains("minctasm"), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_bound_is_an_error() {
+        let eight = "[8 x i8] c\"@\\00\\00\\00\\00\\00\\00\\00\"";
+        for (name, value, expected) in [
+            ("__launch_bounds.other", eight, "no kernel of that name"),
+            ("something", eight, "its name is no kernel's"),
+            (
+                "__launch_bounds.k",
+                "[8 x i8] zeroinitializer",
+                "two numbers",
+            ),
+            (
+                "__launch_bounds.k",
+                "[4 x i8] c\"@\\00\\00\\00\"",
+                "two numbers",
+            ),
+            (
+                "__launch_bounds.k",
+                "[9 x i8] c\"@\\00\\00\\00\\00\\00\\00\\00\\00\"",
+                "two numbers",
+            ),
+            (
+                "__launch_bounds.k",
+                "[8 x i8] c\"\\00\\00\\00\\00\\02\\00\\00\\00\"",
+                "no thread",
+            ),
+        ] {
+            let message = error(&format!(
+                "@{name} = constant {value}, section \".launch_bounds\""
+            ));
+            assert!(
+                message.contains(expected) && message.contains(name),
+                "{message}"
+            );
+        }
+    }
+}
