@@ -1,4 +1,4 @@
-//! The CPU port: any size, plain loops, one task per plane.
+//! The CPU port: any size, one task per plane.
 //!
 //! Written from the formula and not from the kernels, which are checked against
 //! it. The order of the operations is part of the definition: one product, then
@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 use super::{Axis, Derivative3d, RADIUS};
+use crate::simd::{antisymmetric, antisymmetric_at};
 use rayon::prelude::*;
 
 /// ∂f/∂axis of `f` into `df`, both of the plan's shape.
@@ -38,35 +39,54 @@ pub(super) fn derivative(plan: &Derivative3d, axis: Axis, f: &[f32], df: &mut [f
             for (j, df) in df.chunks_mut(shape.nx).enumerate() {
                 let row = |j: usize, k: usize| &f[k * plane + j * shape.nx..][..shape.nx];
                 match axis {
-                    Axis::X => {
-                        let f = row(j, k);
-                        for (i, df) in df.iter_mut().enumerate() {
-                            *df = combine(&weights, |m| f[image(i, m)] - f[image(i, -m)]);
-                        }
-                    }
-                    Axis::Y => rows(df, &weights, |m| row(image(j, m), k)),
-                    Axis::Z => rows(df, &weights, |m| row(j, image(k, m))),
+                    Axis::X => along_row(df, weights, row(j, k), image),
+                    Axis::Y => across_rows(df, weights, |m| row(image(j, m), k)),
+                    Axis::Z => across_rows(df, weights, |m| row(j, image(k, m))),
                 }
             }
         });
 }
 
-/// A derivative across rows: `neighbour(m)` is the row `m` points ahead.
-fn rows<'f>(df: &mut [f32], weights: &[f32; RADIUS], neighbour: impl Fn(isize) -> &'f [f32]) {
-    let ahead: [&[f32]; RADIUS] = std::array::from_fn(|m| neighbour(m as isize + 1));
-    let behind: [&[f32]; RADIUS] = std::array::from_fn(|m| neighbour(-(m as isize) - 1));
-    for (i, df) in df.iter_mut().enumerate() {
-        *df = combine(weights, |m| {
-            ahead[m as usize - 1][i] - behind[m as usize - 1][i]
-        });
+/// The derivative of one row along itself; `image(i, m)` is the point `m` points
+/// ahead of point `i`.
+fn along_row(
+    df: &mut [f32],
+    weights: [f32; RADIUS],
+    f: &[f32],
+    image: impl Fn(usize, isize) -> usize,
+) {
+    let n = f.len();
+    if n < 2 * RADIUS {
+        for (i, df) in df.iter_mut().enumerate() {
+            let at = |m| f[image(i, m)];
+            *df = antisymmetric_at(weights, |m| at(m as isize) - at(-(m as isize)));
+        }
+        return;
     }
+    // Near an end the neighbours are gathered first, from point `first - RADIUS`
+    // on; in between they are in the row as it is.
+    let mut end = |first: usize| {
+        let gathered: [f32; 3 * RADIUS] =
+            std::array::from_fn(|q| f[image(first, q as isize - RADIUS as isize)]);
+        derivative_inside(&mut df[first..first + RADIUS], weights, &gathered);
+    };
+    end(0);
+    end(n - RADIUS);
+    derivative_inside(&mut df[RADIUS..n - RADIUS], weights, f);
 }
 
-/// Σ weights[m-1] · difference(m), the nearest neighbours first.
-fn combine(weights: &[f32; RADIUS], difference: impl Fn(isize) -> f32) -> f32 {
-    let mut sum = weights[0] * difference(1);
-    for m in 2..=RADIUS {
-        sum = difference(m as isize).mul_add(weights[m - 1], sum);
-    }
-    sum
+/// `df[i]` is the derivative at point `i + RADIUS` of `f`, which has `RADIUS`
+/// neighbours on both sides.
+fn derivative_inside(df: &mut [f32], weights: [f32; RADIUS], f: &[f32]) {
+    let ahead = std::array::from_fn(|m| &f[RADIUS + (m + 1)..]);
+    let behind = std::array::from_fn(|m| &f[RADIUS - (m + 1)..]);
+    antisymmetric(df, weights, ahead, behind);
+}
+
+/// The derivative of one row across rows: `neighbour(m)` is the row `m` points
+/// ahead.
+fn across_rows<'f>(df: &mut [f32], weights: [f32; RADIUS], neighbour: impl Fn(isize) -> &'f [f32]) {
+    let ahead = std::array::from_fn(|m| neighbour(m as isize + 1));
+    let behind = std::array::from_fn(|m| neighbour(-(m as isize) - 1));
+    antisymmetric(df, weights, ahead, behind);
 }

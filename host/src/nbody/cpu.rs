@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 use super::{Body, Real};
+use crate::simd::vectorised;
 use gpu_kernels::nbody::body_body;
 use rayon::prelude::*;
 
@@ -41,7 +42,10 @@ pub(super) fn soa<T: Real>(bodies: &[Body<T>], softening_squared: T, acceleratio
         .zip(bodies)
         .with_min_len(INTERACTIONS_PER_TASK.div_ceil(bodies.len().max(1)))
         .for_each(|(acceleration, body)| {
-            *acceleration = arrays.acceleration(body.position(), softening_squared);
+            *acceleration = vectorised(
+                #[inline(always)]
+                || arrays.acceleration(body.position(), softening_squared),
+            );
         });
 }
 
@@ -72,6 +76,7 @@ impl<T: Real> Arrays<T> {
         }
     }
 
+    #[inline(always)]
     fn acceleration(&self, position: [T; 3], softening_squared: T) -> [T; 3] {
         let one = T::nearest(1.0);
         let mut sums = [[T::ZERO; LANES]; 3];
