@@ -113,6 +113,7 @@ unsafe fn column_pencils<const AXIS: usize, const PENCILS: usize>(
     len: u32,
     overlap: u32,
 ) {
+    // equivalent mutant (width: `PENCILS + 1`): 5 or 33 over 4 rounds down to the same
     let points = (PENCILS / PENCILS_IN_FLIGHT) as u32;
     let tile = shared::dynamic_shared_mem::<f32>();
     let column = thread::thread_idx_x();
