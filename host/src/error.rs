@@ -232,15 +232,55 @@ pub enum Error {
         jit_log: String,
     },
 
-    /// The loaded PTX has no kernel of that name.
-    #[error("the loaded PTX has no kernel {kernel}; was it built from other sources?")]
+    /// The machine code is none that a device could run.
+    #[error("the machine code {reason}; a cubin is needed, as `nvcc -cubin` writes it")]
+    InvalidCubin {
+        /// What is wrong with it, as words that follow "the machine code".
+        reason: String,
+    },
+
+    /// The machine code is for another generation of device.
+    #[error(
+        "machine code for compute capability {built_for} cannot run on {device}, which has \
+         {compute_capability}; compile it for that"
+    )]
+    UnsupportedCubin {
+        /// What it was compiled for.
+        built_for: ComputeCapability,
+        /// The device's name.
+        device: String,
+        /// The device's compute capability.
+        compute_capability: ComputeCapability,
+    },
+
+    /// Only CUDA devices can do that.
+    #[error("{operation} needs a CUDA device, and {device} is none")]
+    NotCuda {
+        /// What was asked for.
+        operation: &'static str,
+        /// The device's name.
+        device: String,
+    },
+
+    /// What was recorded to be replayed cannot be.
+    #[error(
+        "{what} cannot be recorded; launches, fills and copies from buffer to buffer can, \
+         so do the rest before `Device::record`"
+    )]
+    NotReplayable {
+        /// What it was that was recorded.
+        what: &'static str,
+    },
+
+    /// The loaded code has no kernel of that name.
+    #[error("the loaded code has no kernel {kernel}; was it built from other sources?")]
     KernelNotFound {
         /// The kernel that was to be launched.
         kernel: &'static str,
     },
 
-    /// The loaded PTX has no such global, or one of another size.
-    #[error("the loaded PTX has no usable constant {symbol}: {reason}")]
+    /// The loaded code has no such global, or one of another size.
+    #[error("the loaded code has no usable constant {symbol}: {reason}")]
     SymbolNotFound {
         /// The constant's name.
         symbol: &'static str,

@@ -329,7 +329,7 @@ pub unsafe fn launch<K: Kernel>(
 ///
 /// # Errors
 ///
-/// As [`launch`], and [`Error::SymbolNotFound`] when the loaded PTX lacks a
+/// As [`launch`], and [`Error::SymbolNotFound`] when the loaded code lacks a
 /// constant or has it in another size.
 ///
 /// # Safety

@@ -44,7 +44,7 @@ pub mod stencil1d;
 pub use accuracy::Errors;
 pub use device::{
     AddressMode, Buffer, ComputeCapability, Device, DeviceKind, DriverVersion, Element,
-    EmulatorOptions, Limits, Properties, Texture2d,
+    EmulatorOptions, Image, Kernels, Limits, Properties, Replay, Texture2d,
 };
 pub use error::{Error, LaunchAxis};
 pub use field::{Field2, Field3, Shape2, Shape3};

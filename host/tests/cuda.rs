@@ -11,8 +11,8 @@
 
 use cuda_std::host::{In, Kernel, Out, ParamPack, Symbol};
 use halo_gpu::{
-    AddressMode, Constants, Device, DeviceKind, Error, LaunchAxis, LaunchConfig, Texture2d,
-    blocks_per_multiprocessor, launch, launch_with_constants,
+    AddressMode, Buffer, Constants, Device, DeviceKind, Error, Image, LaunchAxis, LaunchConfig,
+    Texture2d, blocks_per_multiprocessor, launch, launch_with_constants,
 };
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -400,7 +400,7 @@ fn launches_pass_geometry_arguments_and_constants() {
                 .expect_err("8 bytes");
             assert_eq!(
                 error.to_string(),
-                "the loaded PTX has no usable constant FAKE_SHORT_CONSTANT: \
+                "the loaded code has no usable constant FAKE_SHORT_CONSTANT: \
                  it has 8 bytes there, but the value has 16"
             );
             let error = run(
@@ -521,7 +521,7 @@ fn ptx_that_cannot_be_loaded_is_explained() {
                 .expect_err("no such kernel");
             assert_eq!(
                 error.to_string(),
-                "the loaded PTX has no kernel fake; was it built from other sources?"
+                "the loaded code has no kernel fake; was it built from other sources?"
             );
         },
     );
@@ -642,4 +642,429 @@ fn a_context_that_was_current_still_is() {
             assert_eq!(current(), mine);
         },
     );
+}
+
+/// A cubin for compute capability 9.0 that the fake driver reads `text` from.
+fn cubin(text: &str) -> Vec<u8> {
+    let mut image = vec![0_u8; 3 * 64];
+    image[..9].copy_from_slice(b"\x7fELF\x02\x01\x01\x41\x08");
+    image[18] = 190; // machine
+    image[40] = 64; // start of the section table
+    image[49] = 90; // generation
+    image[58] = 64; // bytes of a section's header
+    image[60] = 2; // sections
+    image.extend_from_slice(text.as_bytes());
+    image.push(0);
+    image
+}
+
+#[test]
+fn kernels_from_elsewhere_stand_in_while_they_are_in_use() {
+    alone(
+        "kernels_from_elsewhere_stand_in_while_they_are_in_use",
+        Driver::Fake(""),
+        || {
+            let device = device_with_kernel();
+            // SAFETY: the fake driver's kernels touch nothing.
+            let load = |text: &str| unsafe {
+                let image = cubin(text);
+                device.load_kernels(Image::Cubin(&image))
+            };
+            let twin = load(".entry fake .entry other").expect("a cubin");
+            let input = device.upload(&[1.0_f32; 5]).expect("enough memory");
+            let mut output = device.alloc_filled(5, 0.0_f32).expect("enough memory");
+            let value = [1.0, 2.0, 3.0, 4.0];
+            let mut run = || {
+                let config = LaunchConfig::new(1, 32);
+                let constants = Constants::new().with::<FakeConstant>(&value);
+                let args = (In::from(&input), Out::from(&mut output), 42);
+                // SAFETY: the fake driver's kernels touch nothing.
+                unsafe { launch_with_constants::<Fake>(&device, &config, &constants, args) }
+            };
+            let launched = |which: &str| {
+                format!(
+                    "launch {which} grid 1 1 1 block 32 1 1 shared 0 len 5 number 42 \
+                     constant [1.0, 2.0, 3.0, 4.0]"
+                )
+            };
+
+            noted();
+            device
+                .using(&twin, &mut run)
+                .expect("its device")
+                .expect("a launch");
+            // Constants are each module's own.
+            assert_eq!(
+                noted(),
+                [
+                    "find fake",
+                    "upload 16 bytes",
+                    &launched("fake of module 1")
+                ]
+            );
+            run().expect("a launch");
+            assert_eq!(noted(), ["find fake", "upload 16 bytes", &launched("fake")]);
+
+            // SAFETY: as above.
+            let renamed = unsafe { twin.clone().with_entry("fake", "other") };
+            device
+                .using(&renamed, &mut run)
+                .expect("its device")
+                .expect("a launch");
+            assert_eq!(noted(), ["find other", &launched("other of module 1")]);
+            // The inner of two, and the outer again.
+            let both = device.using(&renamed, || {
+                device
+                    .using(&twin, &mut run)
+                    .expect("its device")
+                    .expect("a launch");
+                run()
+            });
+            both.expect("its device").expect("a launch");
+            assert_eq!(
+                noted(),
+                [launched("fake of module 1"), launched("other of module 1")]
+            );
+
+            // Never the device's own in the place of one that is missing.
+            let lacking = load(".entry unrelated").expect("a cubin");
+            let error = device.using(&lacking, &mut run).expect("its device");
+            assert!(
+                matches!(error, Err(Error::KernelNotFound { kernel: "fake" })),
+                "{error:?}"
+            );
+            let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                device.using(&lacking, || panic!("in use"))
+            }));
+            assert!(panicked.is_err());
+            noted();
+            run().expect("the device's own again");
+            assert_eq!(noted(), [launched("fake")]);
+
+            let other = device_with_kernel();
+            let error = other.using(&twin, || ()).expect_err("of another device");
+            assert!(matches!(error, Error::DeviceMismatch { .. }), "{error}");
+            drop(other);
+            noted();
+            drop(twin);
+            assert_eq!(noted(), [""; 0], "its clone is still there");
+            drop(renamed);
+            assert_eq!(noted(), ["unload module 1"]);
+        },
+    );
+}
+
+#[test]
+fn machine_code_that_cannot_be_loaded_is_explained() {
+    alone(
+        "machine_code_that_cannot_be_loaded_is_explained",
+        Driver::Fake(""),
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            noted();
+            let refusal = |image: &[u8]| {
+                // SAFETY: none of these is loaded.
+                unsafe { device.load_kernels(Image::Cubin(image)) }
+                    .expect_err("no machine code for this device")
+                    .to_string()
+            };
+            assert_eq!(
+                refusal(b"not ELF"),
+                "the machine code is no ELF file; a cubin is needed, as `nvcc -cubin` writes it"
+            );
+            let whole = cubin("");
+            assert!(refusal(&whole[..100]).contains("cut off: it has 100 bytes of 192"));
+            let mut older = whole;
+            older[49] = 86;
+            assert_eq!(
+                refusal(&older),
+                "machine code for compute capability 8.6 cannot run on Fake GPU, which has 9.0; \
+                 compile it for that"
+            );
+            assert_eq!(noted(), [""; 0], "the driver has seen none of them");
+            let text = refusal(&cubin("refuse"));
+            assert!(
+                text.contains("refused by the driver") && text.contains("200"),
+                "{text}"
+            );
+            // SAFETY: it is not loaded.
+            let error = unsafe { device.load_kernels(Image::Ptx("no PTX")) };
+            assert!(matches!(error, Err(Error::InvalidPtx { .. })), "{error:?}");
+
+            let emulator = Device::emulator();
+            // SAFETY: it is not loaded.
+            let error = unsafe { emulator.load_kernels(Image::Ptx("")) }.expect_err("no GPU");
+            assert_eq!(
+                error.to_string(),
+                "loading kernels needs a CUDA device, and emulator is none"
+            );
+        },
+    );
+}
+
+#[test]
+fn recorded_work_is_replayed_as_it_was() {
+    alone(
+        "recorded_work_is_replayed_as_it_was",
+        Driver::Fake(""),
+        || {
+            let device = device_with_kernel();
+            let input = device.upload(&[1.0_f32; 5]).expect("enough memory");
+            let mut output = device.alloc_filled(5, 0.0_f32).expect("enough memory");
+            let mut copy = device.alloc_filled(5, 0.0_f32).expect("enough memory");
+            let config = LaunchConfig::new(1, 32);
+            let recorded = [1.0, 2.0, 3.0, 4.0];
+            let run = |output: &mut Buffer<f32>, value: &[f32; 4]| {
+                let constants = Constants::new().with::<FakeConstant>(value);
+                let args = (In::from(&input), Out::from(output), 42);
+                // SAFETY: the fake driver's kernels touch nothing.
+                unsafe { launch_with_constants::<Fake>(&device, &config, &constants, args) }
+            };
+            let launched = "launch fake grid 1 1 1 block 32 1 1 shared 0 len 5 number 42 \
+                            constant [1.0, 2.0, 3.0, 4.0]";
+            noted();
+            let mut replay = device
+                .record(2, || {
+                    run(&mut output, &recorded)?;
+                    copy.copy_from(&input)?;
+                    copy.fill(0.5)
+                })
+                .expect("a recording");
+            assert_eq!(
+                noted(),
+                [
+                    // Once for real, which loads and sets what a graph cannot.
+                    "find fake",
+                    "upload 16 bytes",
+                    launched,
+                    "copy 20 bytes",
+                    "set 5 words",
+                    "begin capture",
+                    "end capture of 6 nodes",
+                    "destroy stream",
+                    "destroy graph",
+                ]
+            );
+            assert_eq!(replay.count(), 2);
+            replay.run().expect("a replay");
+            let once = [launched, "copy 20 bytes", "set 5 words"];
+            let whole = [&["launch graph:"], &once[..], &once[..]].concat();
+            assert_eq!(noted(), whole);
+
+            // Constants that somebody has changed meanwhile are set again.
+            let mut scratch = device.alloc_filled(5, 0.0_f32).expect("enough memory");
+            run(&mut scratch, &[9.0; 4]).expect("a launch");
+            noted();
+            replay.run().expect("a replay");
+            assert_eq!(noted(), [&["upload 16 bytes"], &whole[..]].concat());
+
+            // Memory goes back once no graph can use it.
+            drop(scratch);
+            assert_eq!(noted(), [""; 0]);
+            drop(replay);
+            assert_eq!(
+                noted(),
+                ["destroy executable graph", "free in stream order"]
+            );
+            drop(output);
+            assert_eq!(noted(), ["free in stream order"]);
+        },
+    );
+}
+
+#[test]
+fn memory_that_recorded_work_gave_away_outlives_the_graph() {
+    alone(
+        "memory_that_recorded_work_gave_away_outlives_the_graph",
+        Driver::Fake(""),
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            let source = device.upload(&[1.0_f32; 5]).expect("enough memory");
+            let mut targets: Vec<_> = (0..3)
+                .map(|_| device.upload(&[0.0_f32; 5]).expect("enough memory"))
+                .collect();
+            noted();
+            let mut replay = device
+                .record(1, || {
+                    let mut target = targets.pop().expect("one per run");
+                    target.copy_from(&source)
+                })
+                .expect("a recording");
+            assert!(!noted().contains(&"free in stream order".to_owned()));
+            replay.run().expect("a replay");
+            assert_eq!(noted(), ["launch graph:", "copy 20 bytes"]);
+            drop(replay);
+            assert_eq!(
+                noted(),
+                [
+                    "destroy executable graph",
+                    "free in stream order",
+                    "free in stream order"
+                ]
+            );
+        },
+    );
+}
+
+#[test]
+fn what_a_graph_cannot_hold_is_refused() {
+    alone(
+        "what_a_graph_cannot_hold_is_refused",
+        Driver::Fake(""),
+        || {
+            let device = device_with_kernel();
+            let input = device.upload(&[1.0_f32; 5]).expect("enough memory");
+            let mut output = device.alloc_filled(5, 0.0_f32).expect("enough memory");
+            // Each is fine in the first, real run, and refused when recorded.
+            type Work<'a> = Box<dyn FnMut() -> Result<(), Error> + 'a>;
+            let mut number = 0.0;
+            let works: [(&str, Work<'_>); 7] = [
+                ("waiting", Box::new(|| device.synchronize())),
+                ("allocating", Box::new(|| device.upload(&[1]).map(drop))),
+                ("to the host", Box::new(|| input.to_vec().map(drop))),
+                ("measuring", Box::new(|| device.time(|| Ok(())).map(drop))),
+                (
+                    "another recording",
+                    Box::new(|| device.record(1, || Ok(())).map(drop)),
+                ),
+                (
+                    "loading",
+                    Box::new(|| {
+                        // SAFETY: it has no kernel of this library.
+                        unsafe { device.load_kernels(Image::Ptx(PTX)) }.map(drop)
+                    }),
+                ),
+                (
+                    "sets a constant anew",
+                    Box::new(|| {
+                        number += 1.0;
+                        let value = [number; 4];
+                        let constants = Constants::new().with::<FakeConstant>(&value);
+                        let args = (In::from(&input), Out::from(&mut output), 42);
+                        let config = LaunchConfig::new(1, 32);
+                        // SAFETY: the fake driver's kernels touch nothing.
+                        unsafe { launch_with_constants::<Fake>(&device, &config, &constants, args) }
+                    }),
+                ),
+            ];
+            for (what, mut work) in works {
+                noted();
+                let error = device.record(1, &mut work).expect_err(what);
+                assert!(
+                    matches!(error, Error::NotReplayable { .. }),
+                    "{what}: {error}"
+                );
+                assert!(error.to_string().contains(what), "{what}: {error}");
+                // The capture is over, and everything works as before.
+                let noted = noted();
+                let end = noted
+                    .iter()
+                    .rposition(|line| line.starts_with("end capture"));
+                assert_eq!(
+                    noted[end.expect("an end")..][..3],
+                    ["end capture of 0 nodes", "destroy graph", "destroy stream"]
+                );
+                work().expect(what);
+            }
+        },
+    );
+}
+
+#[test]
+fn a_recording_that_fails_or_panics_leaves_nothing_behind() {
+    alone(
+        "a_recording_that_fails_or_panics_leaves_nothing_behind",
+        Driver::Fake("no-graphs"),
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            let error = device.record(1, || Ok(())).expect_err("no graphs");
+            assert!(
+                error.to_string().contains("cuGraphInstantiateWithFlags"),
+                "{error}"
+            );
+            let mut first = true;
+            let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                device
+                    .record(1, || {
+                        assert!(std::mem::take(&mut first), "the second run panics");
+                        Ok(())
+                    })
+                    .map(drop)
+            }));
+            assert!(panicked.is_err());
+            device.synchronize().expect("not recording any more");
+            noted();
+            drop(device.upload(&[1.0_f32]).expect("enough memory"));
+            assert_eq!(
+                noted(),
+                ["upload 4 bytes", "free in stream order"],
+                "nothing is kept"
+            );
+        },
+    );
+}
+
+#[test]
+fn other_threads_are_not_recorded() {
+    alone("other_threads_are_not_recorded", Driver::Fake(""), || {
+        let device = Device::cuda(0).expect("device 0 of the fake driver");
+        let mut mine = device.alloc_filled(4, 0.0_f32).expect("enough memory");
+        let mut theirs = device.alloc_filled(8, 0.0_f32).expect("enough memory");
+        noted();
+        let replay = device
+            .record(1, || {
+                mine.fill(0.5)?;
+                std::thread::scope(|scope| {
+                    scope
+                        .spawn(|| {
+                            theirs.fill(0.5)?;
+                            device.synchronize()
+                        })
+                        .join()
+                        .expect("no panic")
+                })
+            })
+            .expect("a recording");
+        let noted = noted();
+        assert!(
+            noted.contains(&"end capture of 1 nodes".to_owned()),
+            "{noted:?}"
+        );
+        assert_eq!(
+            noted.iter().filter(|line| *line == "set 8 words").count(),
+            2
+        );
+        drop(replay);
+    });
+}
+
+#[test]
+fn the_stream_is_that_of_the_work() {
+    alone("the_stream_is_that_of_the_work", Driver::Fake(""), || {
+        let device = Device::cuda(0).expect("device 0 of the fake driver");
+        let stream = || {
+            device
+                .with_cuda_stream(|stream| {
+                    let mut context = cuda_loader::sys::CUcontext::NULL;
+                    // SAFETY: the pointer is good for one handle.
+                    let _ = unsafe { cuda_loader::sys::cuCtxGetCurrent(&raw mut context) };
+                    assert_ne!(context, cuda_loader::sys::CUcontext::NULL);
+                    stream.addr()
+                })
+                .expect("a CUDA device")
+        };
+        let mut seen = Vec::new();
+        let replay = device
+            .record(1, || {
+                seen.push(stream());
+                Ok(())
+            })
+            .expect("a recording");
+        drop(replay);
+        assert_eq!(seen.len(), 2);
+        assert_eq!(seen[0], stream());
+        assert_ne!(seen[1], stream(), "that of the recording");
+        let error = Device::cpu().with_cuda_stream(|_| ()).expect_err("no GPU");
+        assert!(matches!(error, Error::NotCuda { .. }), "{error}");
+    });
 }

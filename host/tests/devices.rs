@@ -4,8 +4,9 @@ use cuda_std::prelude::*;
 use cuda_std::{externally_visible, launch_bounds, shared, texture};
 use halo_gpu::device::{Diagnosis, Placement, ThreadOrder};
 use halo_gpu::{
-    AddressMode, Buffer, Constants, Device, DeviceKind, Dim3, EmulatorOptions, Error, LaunchAxis,
-    LaunchConfig, Limits, Texture2d, blocks_per_multiprocessor, launch, launch_with_constants,
+    AddressMode, Buffer, Constants, Device, DeviceKind, Dim3, EmulatorOptions, Error, Image,
+    LaunchAxis, LaunchConfig, Limits, Texture2d, blocks_per_multiprocessor, launch,
+    launch_with_constants,
 };
 
 /// Two factors for [`scale`].
@@ -525,6 +526,44 @@ fn time_passes_everywhere() {
         assert!(times.len() == 3 && times.iter().all(|time| *time >= pause));
         let error = device.time(|| Err(Error::NoDevice));
         assert!(matches!(error, Err(Error::NoDevice)));
+    }
+}
+
+#[test]
+fn recorded_work_is_done_again_on_every_device() {
+    for device in [Device::cpu(), Device::emulator()] {
+        let source = device.upload(&[1.0_f32, 2.0]).expect("enough memory");
+        let mut target = device.alloc_filled(2, 0.0_f32).expect("enough memory");
+        let mut runs = 0;
+        let mut replay = device
+            .record(3, || {
+                runs += 1;
+                target.copy_from(&source)
+            })
+            .expect("work that succeeds");
+        assert_eq!((replay.count(), replay.device()), (3, &device));
+        replay.run().expect("work that succeeds");
+        replay.run().expect("work that succeeds");
+        drop(replay);
+        assert_eq!(runs, 1 + 2 * 3);
+        assert_eq!(target.to_vec().expect("a copy"), [1.0, 2.0]);
+
+        let error = device.record(1, || target.copy_from(&device.upload(&[1.0])?));
+        assert!(
+            matches!(error, Err(Error::LengthMismatch { .. })),
+            "{error:?}"
+        );
+    }
+}
+
+#[test]
+fn other_kernels_and_the_stream_are_for_cuda_devices() {
+    for device in [Device::cpu(), Device::emulator()] {
+        // SAFETY: nothing is loaded.
+        let error = unsafe { device.load_kernels(Image::Ptx("")) };
+        assert!(matches!(error, Err(Error::NotCuda { .. })), "{error:?}");
+        let error = device.with_cuda_stream(|_| ());
+        assert!(matches!(error, Err(Error::NotCuda { .. })), "{error:?}");
     }
 }
 

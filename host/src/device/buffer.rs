@@ -263,9 +263,15 @@ impl<T: Element> Buffer<T> {
         }
     }
 
-    /// The address that kernels see. Never null and always aligned for `T`;
-    /// nothing may be read there when the buffer is empty.
-    fn address(&self) -> u64 {
+    /// The address of the first element, as kernels see it: on CUDA devices a
+    /// `CUdeviceptr`, for [CUDA code of your own](Device::with_cuda_stream). Never
+    /// null and always aligned for `T`; there is nothing to be read when the buffer
+    /// is empty.
+    ///
+    /// To the compiler it is a number: that the buffer is still there, and that
+    /// nobody else uses what is written, is the promise of whoever uses it.
+    #[must_use]
+    pub fn device_address(&self) -> u64 {
         match &self.storage {
             Storage::Empty => align_of::<T>() as u64,
             Storage::Host(own) => own.as_ptr().expose_provenance() as u64,
@@ -292,7 +298,7 @@ impl<'a, T: Element> From<&'a Buffer<T>> for In<'a, T> {
         // SAFETY: the address is that of `len` initialised elements of `T` on
         // the buffer's device, and the shared borrow keeps them there and
         // unwritten for 'a.
-        unsafe { In::from_raw(buffer.address(), buffer.len) }
+        unsafe { In::from_raw(buffer.device_address(), buffer.len) }
     }
 }
 
@@ -307,7 +313,7 @@ impl<'a, T: Element> From<&'a mut Buffer<T>> for Out<'a, T> {
     fn from(buffer: &'a mut Buffer<T>) -> Self {
         // SAFETY: as above, and the unique borrow keeps everybody else away
         // from the elements for 'a.
-        unsafe { Out::from_raw(buffer.address(), buffer.len) }
+        unsafe { Out::from_raw(buffer.device_address(), buffer.len) }
     }
 }
 

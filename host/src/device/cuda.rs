@@ -8,18 +8,24 @@
 //! there: work is done in the order in which it was given, so a buffer can be
 //! freed (in stream order) while kernels that use it are still running.
 
+mod module;
+mod recording;
+
+pub(super) use recording::Graph;
+
+use super::kernels::Image;
 use super::ptx;
 use super::texture::{AddressMode, Layout, TextureLimits};
 use super::{Backend, ComputeCapability, Device, DriverVersion, Limits, Properties};
-use crate::error::LaunchAxis;
 use crate::launch::Constants;
 use crate::{Dim3, Error, LaunchConfig};
-use cuda_loader::sys::{self, CUcontext, CUresult, device_attribute, function_attribute};
+use cuda_loader::sys::{self, CUcontext, CUresult, device_attribute};
 use cuda_std::host::{Kernel, ParamPack};
 use cust::error::CudaError;
+use module::{Code, Module};
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::ffi::{CString, c_int, c_void};
+use std::cell::RefCell;
+use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -70,13 +76,14 @@ pub(super) fn open(ordinal: usize, source: ptx::Source) -> Result<Device, Error>
     };
     properties.ptx_target = Some(ptx::header(&ptx).target);
 
-    let core = Core::new(device, properties.name.clone(), generation, limits, ptx)?;
+    let code = Code::Ptx(ptx);
+    let core = Core::new(device, properties.name.clone(), generation, limits, code)?;
     let cuda = CudaDevice {
         core: Arc::new(core),
     };
     if given {
         let _current = cuda.core.enter()?;
-        cuda.core.loaded().module(&cuda.core)?;
+        cuda.core.own.lock().module(&cuda.core)?;
     }
     Ok(Device::new(properties, limits, Backend::Cuda(cuda)))
 }
@@ -249,9 +256,10 @@ struct Core {
     name: String,
     generation: Generation,
     limits: Limits,
-    ptx: Cow<'static, str>,
-    loaded: Mutex<Loaded>,
+    /// The kernels that the device was opened with.
+    own: Module,
     stream: sys::CUstream,
+    kept: Mutex<Kept>,
     /// Memory comes from a pool of our own, so that freeing it waits for nothing.
     /// `None` on devices without pools.
     pool: Option<sys::CUmemoryPool>,
@@ -260,30 +268,19 @@ struct Core {
     _context: cust::context::Context,
 }
 
-/// What the device has loaded. The lock around it also makes setting constants
-/// and launching one step.
+/// What was given back while a graph may still use it.
 #[derive(Default)]
-struct Loaded {
-    module: Option<sys::CUmodule>,
-    functions: HashMap<&'static str, Function>,
-    constants: HashMap<&'static str, LoadedConstant>,
+struct Kept {
+    /// Recordings and graphs.
+    holders: usize,
+    waiting: Vec<Resource>,
 }
 
-#[derive(Clone, Copy)]
-struct Function {
-    raw: sys::CUfunction,
-    /// Threads of a block at most, given the registers that the kernel needs.
-    max_threads: u32,
-    static_shared_bytes: u32,
-    /// Dynamic shared memory that a launch may ask for as things are.
-    max_dynamic_shared_bytes: u32,
-}
-
-struct LoadedConstant {
-    address: sys::CUdeviceptr,
-    bytes: usize,
-    /// What it was last set to, if it was.
-    value: Option<Box<[u8]>>,
+/// What a device takes from the driver and has to give back.
+enum Resource {
+    Memory(sys::CUdeviceptr),
+    Texture(sys::CUtexObject),
+    Module(sys::CUmodule),
 }
 
 /// The device's context is current on this thread for as long as this lives;
@@ -310,7 +307,7 @@ impl Core {
         name: String,
         generation: Generation,
         limits: Limits,
-        ptx: Cow<'static, str>,
+        code: Code,
     ) -> Result<Self, Error> {
         // `Context::new` makes the context current as a side effect; the caller's
         // thread gets back what it had.
@@ -325,9 +322,9 @@ impl Core {
             name,
             generation,
             limits,
-            ptx,
-            loaded: Mutex::default(),
+            own: Module::new(code),
             stream: sys::CUstream::NULL,
+            kept: Mutex::default(),
             pool: None,
             raw_context,
             _context: context,
@@ -360,12 +357,67 @@ impl Core {
         Ok(Current { pushed: true })
     }
 
-    fn loaded(&self) -> MutexGuard<'_, Loaded> {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
         // Nothing in there is half done when somebody panics.
-        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Gives this back to the driver: now, or where a graph may still use it, as
+    /// soon as there is none.
+    ///
+    /// # Safety
+    ///
+    /// The resource is this device's, and nobody but work that was given to the
+    /// device already, or a graph, uses it any more.
+    unsafe fn give_back(&self, resource: Resource) {
+        // Failures mean that the driver is shutting down or that a kernel has
+        // faulted; what there was is then gone with the context.
+        let Ok(_current) = self.enter() else { return };
+        let mut kept = self.kept();
+        if kept.holders > 0 {
+            kept.waiting.push(resource);
+            return;
+        }
+        drop(kept);
+        // SAFETY: the caller's promise, and there is no graph.
+        unsafe { self.free(resource) };
+    }
+
+    /// Gives this back to the driver. The context is current.
+    ///
+    /// # Safety
+    ///
+    /// The resource is this device's, and nobody but work that was given to the
+    /// device already uses it any more.
+    unsafe fn free(&self, resource: Resource) {
+        // SAFETY: the handles are alive and used no more by what comes later.
+        // What is queued already is done first: freeing memory of a pool is
+        // stream-ordered, and everything else is preceded by waiting. For
+        // failures see `give_back`.
+        unsafe {
+            match (resource, self.pool) {
+                (Resource::Memory(address), Some(_)) => {
+                    let _ = sys::cuMemFreeAsync(address, self.stream);
+                }
+                (Resource::Memory(address), None) => {
+                    let _ = sys::cuStreamSynchronize(self.stream);
+                    let _ = sys::cuMemFree_v2(address);
+                }
+                (Resource::Texture(object), _) => {
+                    let _ = sys::cuStreamSynchronize(self.stream);
+                    let _ = sys::cuTexObjectDestroy(object);
+                }
+                (Resource::Module(module), _) => {
+                    let _ = sys::cuStreamSynchronize(self.stream);
+                    let _ = sys::cuModuleUnload(module);
+                }
+            }
+        }
+    }
+
+    /// Waits for the end of all work.
     fn synchronize(&self) -> Result<(), Error> {
+        recording::refuse(self, "waiting for the device")?;
         // SAFETY: the stream is alive as long as `self`.
         checked("cuStreamSynchronize", unsafe {
             sys::cuStreamSynchronize(self.stream)
@@ -409,7 +461,7 @@ impl Drop for Core {
         // Failures here mean that the driver is shutting down or that a kernel
         // has faulted; there is nothing left to save and nobody to tell.
         let Ok(_current) = self.enter() else { return };
-        let module = self.loaded().module.take();
+        let module = self.own.take();
         // SAFETY: all handles are this value's own and used nowhere else: what
         // shared them (buffers, textures, events) kept `self` alive and is gone.
         // The stream's work is over before anything that it uses goes.
@@ -477,172 +529,6 @@ fn create_pool(device: cust::device::Device) -> Result<Option<sys::CUmemoryPool>
     Ok(Some(pool))
 }
 
-impl Loaded {
-    /// The module, loaded at the first call. The device's context is current.
-    fn module(&mut self, core: &Core) -> Result<sys::CUmodule, Error> {
-        match self.module {
-            Some(module) => Ok(module),
-            None => Ok(*self.module.insert(load_module(core)?)),
-        }
-    }
-
-    /// The kernel `name`, looked up at the first call. The context is current.
-    fn function(&mut self, core: &Core, name: &'static str) -> Result<Function, Error> {
-        if let Some(function) = self.functions.get(name) {
-            return Ok(*function);
-        }
-        let module = self.module(core)?;
-        let unknown = || Error::KernelNotFound { kernel: name };
-        let c_name = CString::new(name).map_err(|_| unknown())?;
-        let mut raw = sys::CUfunction::NULL;
-        // SAFETY: the pointer is good for one handle, the module is alive, the
-        // name ends in a zero byte.
-        let code = unsafe { sys::cuModuleGetFunction(&raw mut raw, module, c_name.as_ptr()) };
-        if code == CUresult::NOT_FOUND {
-            return Err(unknown());
-        }
-        checked("cuModuleGetFunction", code)?;
-        let get = |attribute| {
-            let mut value: c_int = 0;
-            // SAFETY: the pointer is good for one integer, the function is alive.
-            let code = unsafe { sys::cuFuncGetAttribute(&raw mut value, attribute, raw) };
-            checked("cuFuncGetAttribute", code)?;
-            Ok::<_, Error>(u32::try_from(value).unwrap_or(0))
-        };
-        let function = Function {
-            raw,
-            max_threads: get(function_attribute::MAX_THREADS_PER_BLOCK)?,
-            static_shared_bytes: get(function_attribute::SHARED_SIZE_BYTES)?,
-            max_dynamic_shared_bytes: get(function_attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES)?,
-        };
-        self.functions.insert(name, function);
-        Ok(function)
-    }
-
-    /// Sets the constant `name`, in stream order. The context is current.
-    fn set_constant(&mut self, core: &Core, name: &'static str, value: &[u8]) -> Result<(), Error> {
-        if !self.constants.contains_key(name) {
-            let found = self.find_constant(core, name)?;
-            self.constants.insert(name, found);
-        }
-        let Some(constant) = self.constants.get_mut(name) else {
-            return Ok(());
-        };
-        if constant.bytes != value.len() {
-            return Err(Error::SymbolNotFound {
-                symbol: name,
-                reason: format!(
-                    "it has {} bytes there, but the value has {}",
-                    constant.bytes,
-                    value.len()
-                ),
-            });
-        }
-        if constant.value.as_deref() == Some(value) {
-            return Ok(());
-        }
-        // Unknown until the copy is known to have been made.
-        constant.value = None;
-        // SAFETY: the symbol has that many bytes, and so has the value, which
-        // stays where it is until the copy is over: that is waited for.
-        let code = unsafe {
-            sys::cuMemcpyHtoDAsync_v2(
-                constant.address,
-                value.as_ptr().cast(),
-                value.len(),
-                core.stream,
-            )
-        };
-        checked("cuMemcpyHtoDAsync_v2", code)?;
-        core.synchronize()?;
-        constant.value = Some(value.into());
-        Ok(())
-    }
-
-    fn find_constant(&mut self, core: &Core, name: &'static str) -> Result<LoadedConstant, Error> {
-        let module = self.module(core)?;
-        let unknown = || Error::SymbolNotFound {
-            symbol: name,
-            reason: "there is no global of that name".to_owned(),
-        };
-        let c_name = CString::new(name).map_err(|_| unknown())?;
-        let (mut address, mut bytes) = (0, 0);
-        // SAFETY: the pointers are good for an address and a size, the module is
-        // alive, the name ends in a zero byte.
-        let code = unsafe {
-            sys::cuModuleGetGlobal_v2(&raw mut address, &raw mut bytes, module, c_name.as_ptr())
-        };
-        if code == CUresult::NOT_FOUND {
-            return Err(unknown());
-        }
-        checked("cuModuleGetGlobal_v2", code)?;
-        Ok(LoadedConstant {
-            address,
-            bytes,
-            value: None,
-        })
-    }
-}
-
-/// Compiles and loads the device's PTX. The context is current.
-fn load_module(core: &Core) -> Result<sys::CUmodule, Error> {
-    const LOG_BYTES: usize = 16 * 1024;
-    let ptx = CString::new(&*core.ptx).map_err(|error| Error::InvalidPtx {
-        jit_log: format!(
-            "(not given to the driver: byte {} is zero)",
-            error.nul_position()
-        ),
-    })?;
-    let mut log = vec![0_u8; LOG_BYTES];
-    let mut options = [
-        sys::jit_option::ERROR_LOG_BUFFER,
-        sys::jit_option::ERROR_LOG_BUFFER_SIZE_BYTES,
-    ];
-    let mut values = [
-        log.as_mut_ptr().cast::<c_void>(),
-        // This value is a number, in the space of a pointer.
-        std::ptr::without_provenance_mut(LOG_BYTES),
-    ];
-    let mut module = sys::CUmodule::NULL;
-    // SAFETY: the image is text that ends in a zero byte, as PTX has to; there
-    // are as many values as options, each of its option's type; the buffer has
-    // the size given with it, and all of it outlives the call.
-    let code = unsafe {
-        sys::cuModuleLoadDataEx(
-            &raw mut module,
-            ptx.as_ptr().cast(),
-            options.len() as u32,
-            options.as_mut_ptr(),
-            values.as_mut_ptr(),
-        )
-    };
-    match code {
-        CUresult::SUCCESS => Ok(module),
-        CUresult::OUT_OF_MEMORY => Err(core.out_of_memory(core.ptx.len())),
-        CUresult::UNSUPPORTED_PTX_VERSION | CUresult::NO_BINARY_FOR_GPU => {
-            Err(core.generation.unsupported(&core.ptx, &core.name))
-        }
-        CUresult::INVALID_PTX | CUresult::INVALID_IMAGE | CUresult::INVALID_SOURCE => {
-            // Drivers call PTX for a newer device invalid, too.
-            if ptx::header(&core.ptx).needs > Some(core.generation.capability) {
-                return Err(core.generation.unsupported(&core.ptx, &core.name));
-            }
-            let end = log.iter().position(|byte| *byte == 0).unwrap_or(LOG_BYTES);
-            let text = String::from_utf8_lossy(&log[..end]).trim_end().to_owned();
-            Err(Error::InvalidPtx {
-                jit_log: if text.is_empty() {
-                    format!("(an empty log; the driver's code is {code})")
-                } else {
-                    text
-                },
-            })
-        }
-        code => Err(checked("cuModuleLoadDataEx", code)
-            .err()
-            .unwrap_or_else(|| described("cuModuleLoadDataEx", code))),
-    }
-}
-
 impl CudaDevice {
     pub(super) fn synchronize(&self) -> Result<(), Error> {
         let _current = self.core.enter()?;
@@ -652,6 +538,7 @@ impl CudaDevice {
     /// `bytes` (not zero) of memory, uninitialised as far as Rust is concerned.
     pub(super) fn allocate(&self, bytes: usize) -> Result<CudaMemory, Error> {
         let core = &self.core;
+        recording::refuse(core, "allocating memory")?;
         let _current = core.enter()?;
         let (mut address, mut call, mut code) = core.allocate(bytes);
         if code == CUresult::OUT_OF_MEMORY
@@ -678,6 +565,7 @@ impl CudaDevice {
     /// An event behind all work given so far.
     pub(super) fn record_event(&self) -> Result<Event, Error> {
         let core = &self.core;
+        recording::refuse(core, "measuring time")?;
         let _current = core.enter()?;
         let mut raw = sys::CUevent::NULL;
         // SAFETY: the pointer is good for the one handle that is written.
@@ -719,10 +607,9 @@ impl CudaDevice {
     ) -> Result<u32, Error> {
         let core = &self.core;
         let _current = core.enter()?;
-        let mut loaded = core.loaded();
-        let function = loaded.function(core, K::NAME)?;
-        let function = function.prepared(core, K::NAME, config)?;
-        loaded.functions.insert(K::NAME, function);
+        let stand_ins = StandIns::in_use(core);
+        let (mut module, entry) = StandIns::or_own(stand_ins.as_ref(), core, K::NAME);
+        let function = module.function(core, K::NAME, entry, config)?;
         let mut blocks: c_int = 0;
         // Checked above to be at most what a block may have.
         let threads = c_int::try_from(config.block.volume()).unwrap_or(c_int::MAX);
@@ -751,12 +638,11 @@ impl CudaDevice {
     ) -> Result<(), Error> {
         let core = &self.core;
         let _current = core.enter()?;
-        let mut loaded = core.loaded();
-        let function = loaded.function(core, K::NAME)?;
-        let function = function.prepared(core, K::NAME, config)?;
-        loaded.functions.insert(K::NAME, function);
+        let stand_ins = StandIns::in_use(core);
+        let (mut module, entry) = StandIns::or_own(stand_ins.as_ref(), core, K::NAME);
+        let function = module.function(core, K::NAME, entry, config)?;
         for constant in constants.entries() {
-            loaded.set_constant(core, constant.name, constant.bytes)?;
+            module.set_constant(core, constant.name, constant.bytes)?;
         }
         let mut pack = ParamPack::new();
         K::pack(args, &mut pack);
@@ -776,61 +662,134 @@ impl CudaDevice {
                 block.y,
                 block.z,
                 config.dynamic_shared_bytes,
-                core.stream,
+                recording::queue(core),
                 parameters.as_mut_ptr(),
                 std::ptr::null_mut(),
             )
         };
-        checked("cuLaunchKernel", code)
+        checked("cuLaunchKernel", code)?;
+        recording::note_launch(core, stand_ins.as_ref(), constants);
+        Ok(())
+    }
+
+    /// Loads code besides the device's own.
+    pub(super) fn load_kernels(&self, image: Image<'_>) -> Result<StandIns, Error> {
+        let core = &self.core;
+        recording::refuse(core, "loading kernels")?;
+        let _current = core.enter()?;
+        let code = match image {
+            Image::Ptx(text) => Code::Ptx(Cow::Owned(text.to_owned())),
+            Image::Cubin(bytes) => Code::cubin(bytes, &core.name, core.generation.capability)?,
+        };
+        let stand_ins = StandIns {
+            loaded: Arc::new(LoadedModule {
+                module: Module::new(code),
+                core: Arc::clone(core),
+            }),
+            entries: Arc::from([]),
+        };
+        // At once, so that an image which the driver refuses is an error here.
+        stand_ins.module().lock().module(core)?;
+        Ok(stand_ins)
+    }
+
+    /// Runs `work` with these kernels in the place of the device's own; `None`
+    /// where they are another device's.
+    pub(super) fn using<R>(&self, kernels: &StandIns, work: impl FnOnce() -> R) -> Option<R> {
+        /// Takes the kernels out again, also when the work panics.
+        struct InUse;
+        impl Drop for InUse {
+            fn drop(&mut self) {
+                IN_USE.with_borrow_mut(Vec::pop);
+            }
+        }
+
+        if !Arc::ptr_eq(&kernels.loaded.core, &self.core) {
+            return None;
+        }
+        IN_USE.with_borrow_mut(|stack| stack.push(kernels.clone()));
+        let _in_use = InUse;
+        Some(work())
+    }
+
+    /// Runs `work` with the context current, on the stream of this thread's work.
+    pub(super) fn with_stream<R>(&self, work: impl FnOnce(*mut c_void) -> R) -> Result<R, Error> {
+        let _current = self.core.enter()?;
+        Ok(work(recording::queue(&self.core).0))
     }
 }
 
-impl Function {
-    /// Checks a launch against what this kernel allows on this device, and opts
-    /// in to more shared memory where that is needed.
-    fn prepared(
-        mut self,
-        core: &Core,
+thread_local! {
+    /// Kernels that this thread puts in the place of others, the last the first
+    /// to be looked at.
+    static IN_USE: RefCell<Vec<StandIns>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Kernels in the place of a device's own.
+#[derive(Clone)]
+pub(super) struct StandIns {
+    loaded: Arc<LoadedModule>,
+    /// Kernels that another entry point than that of their name stands in for.
+    entries: Arc<[(String, String)]>,
+}
+
+/// A module besides the device's own.
+struct LoadedModule {
+    module: Module,
+    core: Arc<Core>,
+}
+
+impl Drop for LoadedModule {
+    fn drop(&mut self) {
+        if let Some(module) = self.module.take() {
+            // SAFETY: the module is ours; who launches its kernels keeps it.
+            unsafe { self.core.give_back(Resource::Module(module)) };
+        }
+    }
+}
+
+impl StandIns {
+    /// The ones that this thread uses on this device.
+    fn in_use(core: &Core) -> Option<Self> {
+        IN_USE.with_borrow(|stack| {
+            stack
+                .iter()
+                .rev()
+                .find(|kernels| std::ptr::eq(Arc::as_ptr(&kernels.loaded.core), core))
+                .cloned()
+        })
+    }
+
+    /// The module that a kernel is in, and its entry point there.
+    fn or_own<'a>(
+        stand_ins: Option<&'a Self>,
+        core: &'a Core,
         kernel: &'static str,
-        config: &LaunchConfig,
-    ) -> Result<Self, Error> {
-        let threads = u64::try_from(config.block.volume()).unwrap_or(u64::MAX);
-        if threads > u64::from(self.max_threads) {
-            return Err(Error::LaunchLimit {
-                kernel,
-                axis: LaunchAxis::ThreadsPerBlock,
-                required: format!(
-                    "at most {}, for the registers that the kernel needs",
-                    self.max_threads
-                ),
-                given: threads,
-            });
+    ) -> (module::Locked<'a>, &'a str) {
+        match stand_ins {
+            Some(stand_ins) => {
+                let entry = stand_ins.entries.iter().rev().find(|(of, _)| of == kernel);
+                let entry = entry.map_or(kernel, |(_, entry)| entry);
+                (stand_ins.module().lock(), entry)
+            }
+            None => (core.own.lock(), kernel),
         }
-        let dynamic = config.dynamic_shared_bytes;
-        let shared = u64::from(dynamic) + u64::from(self.static_shared_bytes);
-        let limit = core.limits.shared_bytes_opt_in;
-        if shared > u64::from(limit) {
-            return Err(Error::LaunchLimit {
-                kernel,
-                axis: LaunchAxis::SharedBytes,
-                required: format!("at most {limit}"),
-                given: shared,
-            });
+    }
+
+    fn module(&self) -> &Module {
+        &self.loaded.module
+    }
+
+    fn same_module(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.loaded, &other.loaded)
+    }
+
+    pub(super) fn with_entry(self, kernel: &str, entry: &str) -> Self {
+        let added = (kernel.to_owned(), entry.to_owned());
+        Self {
+            entries: self.entries.iter().cloned().chain([added]).collect(),
+            ..self
         }
-        if dynamic > self.max_dynamic_shared_bytes {
-            // The limit fits `c_int`, being one of the driver's own numbers.
-            let value = c_int::try_from(dynamic).unwrap_or(c_int::MAX);
-            // SAFETY: the function is alive.
-            checked("cuFuncSetAttribute", unsafe {
-                sys::cuFuncSetAttribute(
-                    self.raw,
-                    function_attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                    value,
-                )
-            })?;
-            self.max_dynamic_shared_bytes = dynamic;
-        }
-        Ok(self)
     }
 }
 
@@ -850,6 +809,7 @@ impl CudaMemory {
     /// Overwrites everything with `source`, which is as long.
     pub(super) fn upload(&mut self, source: &[u8]) -> Result<(), Error> {
         assert_eq!(source.len(), self.bytes, "callers check the length");
+        recording::refuse(&self.core, "copying from the host")?;
         let _current = self.core.enter()?;
         // SAFETY: both sides have that many bytes. The source is borrowed until
         // the copy is over, which is waited for; that the memory is ours alone
@@ -869,6 +829,7 @@ impl CudaMemory {
     /// Copies everything to `target`, which is as long.
     pub(super) fn download(&self, target: &mut [u8]) -> Result<(), Error> {
         assert_eq!(target.len(), self.bytes, "callers check the length");
+        recording::refuse(&self.core, "copying to the host")?;
         let _current = self.core.enter()?;
         // SAFETY: both sides have that many bytes, and the target is borrowed
         // until the copy is over, which is waited for.
@@ -898,7 +859,7 @@ impl CudaMemory {
             "memory holds whole elements"
         );
         let _current = self.core.enter()?;
-        let stream = self.core.stream;
+        let stream = recording::queue(&self.core);
         if let [first, rest @ ..] = element
             && rest.iter().all(|byte| byte == first)
         {
@@ -917,6 +878,10 @@ impl CudaMemory {
         }
         // Any other pattern: one element from the host, then the memory copies
         // to itself, twice as much each time.
+        recording::refuse(
+            &self.core,
+            "filling with elements that are neither 4 bytes nor one byte repeated",
+        )?;
         // SAFETY: the memory holds at least one element; the source is borrowed
         // until the copy is over, which is waited for.
         let code = unsafe {
@@ -949,7 +914,7 @@ impl CudaMemory {
                 self.address + offset as u64,
                 source,
                 bytes,
-                self.core.stream,
+                recording::queue(&self.core),
             )
         })
     }
@@ -957,22 +922,8 @@ impl CudaMemory {
 
 impl Drop for CudaMemory {
     fn drop(&mut self) {
-        // A failure here means that the driver is shutting down or that a kernel
-        // has faulted; the memory is then gone with the context.
-        let Ok(_current) = self.core.enter() else {
-            return;
-        };
         // SAFETY: the memory is ours and used by nothing that is queued later.
-        // What is queued already is done first: freeing is stream-ordered with a
-        // pool, and is preceded by waiting without one.
-        unsafe {
-            if self.core.pool.is_some() {
-                let _ = sys::cuMemFreeAsync(self.address, self.core.stream);
-            } else {
-                let _ = sys::cuStreamSynchronize(self.core.stream);
-                let _ = sys::cuMemFree_v2(self.address);
-            }
-        }
+        unsafe { self.core.give_back(Resource::Memory(self.address)) };
     }
 }
 
@@ -1118,6 +1069,7 @@ impl CudaTexture {
 
     fn copy_rows(&self, copy: sys::CUDA_MEMCPY2D) -> Result<(), Error> {
         let core = &self.memory.core;
+        recording::refuse(core, "copying to or from the host")?;
         let _current = core.enter()?;
         // SAFETY: upload and download describe rows that lie in this texture and
         // in a slice that is borrowed until the copy is over, which is waited for.
@@ -1130,14 +1082,9 @@ impl CudaTexture {
 
 impl Drop for CudaTexture {
     fn drop(&mut self) {
-        let core = &self.memory.core;
-        let Ok(_current) = core.enter() else { return };
-        // SAFETY: the object is ours; kernels that were launched with it are
-        // over. Its memory goes afterwards, by `CudaMemory`.
-        unsafe {
-            let _ = sys::cuStreamSynchronize(core.stream);
-            let _ = sys::cuTexObjectDestroy(self.object);
-        }
+        // SAFETY: the object is ours and used by nothing that is queued later. Its
+        // memory goes afterwards, by `CudaMemory`.
+        unsafe { self.memory.core.give_back(Resource::Texture(self.object)) };
     }
 }
 

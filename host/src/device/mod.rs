@@ -9,8 +9,12 @@
 mod buffer;
 mod cpu;
 mod emulator;
+mod kernels;
+mod replay;
 mod texture;
 
+#[cfg(halo_cuda)]
+mod cubin;
 #[cfg(halo_cuda)]
 mod cuda;
 #[cfg(halo_cuda)]
@@ -19,6 +23,8 @@ mod ptx;
 pub use buffer::{Buffer, Element};
 pub use cuda_emulator::{Blocks, Diagnosis, Placement, Poison, ThreadOrder};
 pub use emulator::EmulatorOptions;
+pub use kernels::{Image, Kernels};
+pub use replay::Replay;
 pub use texture::{AddressMode, Texture2d, TextureLimits};
 
 pub(crate) use buffer::reserve;
@@ -28,6 +34,7 @@ pub(crate) use emulator::EmulatorDevice;
 pub(crate) use cuda::CudaDevice;
 
 use crate::{Dim3, Error};
+use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -408,6 +415,142 @@ impl Device {
                     .map(|pair| cuda.elapsed(&pair[0], &pair[1]))
                     .collect()
             }
+        }
+    }
+
+    /// Runs `work` once and records it `count` times, to be given to this device
+    /// again by [`Replay::run`].
+    ///
+    /// On CUDA devices the recording is a graph: giving it to the device costs the
+    /// host one call however many launches it has, and the device starts each of
+    /// them as soon as the one before is over. That is the way to run kernels so
+    /// short that the host could not keep up, and to measure them. What goes into
+    /// the recording is what this thread gives to this device: launches, fills and
+    /// copies from buffer to buffer. On the CPU and the emulator replaying calls
+    /// `work` again.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::best();
+    /// let source = device.upload(&[1.0_f32; 1000])?;
+    /// let mut target = device.alloc_filled(1000, 0.0_f32)?;
+    /// let mut replay = device.record(50, || target.copy_from(&source))?;
+    /// let times = device.time_each(1, 5, || replay.run())?; // of 50 copies each
+    /// assert_eq!(times.len(), 5);
+    /// drop(replay); // `target` can be used again
+    /// assert_eq!(target.to_vec()?, [1.0; 1000]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Whatever `work` returns; on CUDA devices [`Error::NotReplayable`] for what
+    /// a graph cannot hold: allocating, copies from and to the host, waiting,
+    /// loading, recording, constants that change from launch to launch.
+    pub fn record<'a>(
+        &self,
+        count: usize,
+        work: impl FnMut() -> Result<(), Error> + 'a,
+    ) -> Result<Replay<'a>, Error> {
+        let mut work: Box<dyn FnMut() -> Result<(), Error> + 'a> = Box::new(work);
+        let how = match self.backend() {
+            Backend::Cpu | Backend::Emulator(_) => {
+                work()?;
+                replay::How::Call(work)
+            }
+            #[cfg(halo_cuda)]
+            Backend::Cuda(cuda) => {
+                let graph = cuda.record(count, &mut work)?;
+                replay::How::Graph(graph, work)
+            }
+        };
+        Ok(Replay {
+            how,
+            count,
+            device: self.clone(),
+        })
+    }
+
+    /// Loads kernels from elsewhere, to be put in the place of this device's own
+    /// by [`Device::using`]: CUDA C++ compiled by nvcc, say, to compare with.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotCuda`] on other devices. For PTX those of
+    /// [`Device::cuda_with_ptx`]; for machine code [`Error::InvalidCubin`] when it
+    /// is none, is cut off or is refused by the driver, and
+    /// [`Error::UnsupportedCubin`] when it is for another generation of device.
+    ///
+    /// # Safety
+    ///
+    /// As [`Device::cuda_with_ptx`], of every kernel that is launched while these
+    /// are in use.
+    pub unsafe fn load_kernels(&self, image: Image<'_>) -> Result<Kernels, Error> {
+        #[cfg(halo_cuda)]
+        if let Backend::Cuda(cuda) = self.backend() {
+            return Ok(Kernels {
+                inner: cuda.load_kernels(image)?,
+            });
+        }
+        let _ = image;
+        Err(self.not_cuda("loading kernels"))
+    }
+
+    /// Runs `work`, during which this thread's launches on this device take their
+    /// kernels from `kernels`.
+    ///
+    /// Everything else stays as it is: buffers, constants by name, geometry, order.
+    /// A kernel that is not in `kernels` is [`Error::KernelNotFound`] there, and
+    /// never taken from the device's own.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeviceMismatch`] when another device has loaded them;
+    /// [`Error::NotCuda`] on other devices.
+    pub fn using<R>(&self, kernels: &Kernels, work: impl FnOnce() -> R) -> Result<R, Error> {
+        #[cfg(halo_cuda)]
+        if let Backend::Cuda(cuda) = self.backend() {
+            return cuda
+                .using(&kernels.inner, work)
+                .ok_or_else(|| Error::DeviceMismatch {
+                    what: "the module of the kernels".to_owned(),
+                    required: self.name().to_owned(),
+                    given: "another device".to_owned(),
+                });
+        }
+        let _ = (kernels, work);
+        Err(self.not_cuda("using other kernels"))
+    }
+
+    /// Runs `work` with this device's CUDA context current on this thread, and
+    /// gives it the device's stream (a `CUstream`, which is also a `cudaStream_t`).
+    ///
+    /// For CUDA code of your own: what it queues on that stream runs behind
+    /// everything given to this device before, and before everything given to it
+    /// later, so it can use buffers by their
+    /// [`device_address`](Buffer::device_address). Within [`Device::record`] the
+    /// stream is that of the recording, and what is queued there is recorded. The
+    /// stream must not be used after `work` has returned.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotCuda`] on other devices, [`Error::Driver`].
+    pub fn with_cuda_stream<R>(&self, work: impl FnOnce(*mut c_void) -> R) -> Result<R, Error> {
+        #[cfg(halo_cuda)]
+        if let Backend::Cuda(cuda) = self.backend() {
+            return cuda.with_stream(work);
+        }
+        let _ = work;
+        Err(self.not_cuda("using the stream"))
+    }
+
+    fn not_cuda(&self, operation: &'static str) -> Error {
+        Error::NotCuda {
+            operation,
+            device: self.name().to_owned(),
         }
     }
 

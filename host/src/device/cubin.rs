@@ -1,0 +1,153 @@
+//! Machine code for one generation of GPU, as nvcc and ptxas write it: what its
+//! header says, read before a driver gets to see it.
+//!
+//! A cubin is an ELF file of machine type 190. Which generation it is for stands
+//! in its flags; where in the flags depends on the version of the ABI.
+
+use super::ComputeCapability;
+
+/// Bytes of the header of a 64-bit ELF file.
+const HEADER: usize = 64;
+const MACHINE_CUDA: u16 = 190;
+/// ABI versions that keep the generation in the lowest byte of the flags, and
+/// in the byte above it.
+const ABI_LOW_BYTE: u8 = 7;
+const ABI_SECOND_BYTE: u8 = 8;
+
+/// The generation that this machine code is for, or what is wrong with it, in
+/// words that follow "the machine code".
+pub(super) fn capability(image: &[u8]) -> Result<ComputeCapability, String> {
+    if !image.starts_with(b"\x7fELF") {
+        return Err("is no ELF file".to_owned());
+    }
+    let Some(header) = image.first_chunk::<HEADER>() else {
+        return Err(format!(
+            "is cut off: it has {} bytes, and its header alone has {HEADER}",
+            image.len()
+        ));
+    };
+    let half = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
+    // 64-bit, little-endian, and for a GPU.
+    if header[4..6] != [2, 1] || half(18) != MACHINE_CUDA {
+        return Err("is for a processor, not for a GPU".to_owned());
+    }
+    let word = |at: usize| u32::from(half(at)) | u32::from(half(at + 2)) << 16;
+    let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+
+    // Both tables, of which one is the last thing in the file.
+    let program_end = table_end(long(32), half(54), half(56));
+    let section_end = table_end(long(40), half(58), half(60));
+    let needed = program_end.max(section_end);
+    if needed > image.len() as u64 {
+        return Err(format!(
+            "is cut off: it has {} bytes of {needed}",
+            image.len()
+        ));
+    }
+    let flags = word(48);
+    let generation = match header[8] {
+        ABI_LOW_BYTE => flags & 0xff,
+        ABI_SECOND_BYTE => flags >> 8 & 0xff,
+        version => return Err(format!("has the unknown ABI version {version}")),
+    };
+    Ok(ComputeCapability {
+        major: generation / 10,
+        minor: generation % 10,
+    })
+}
+
+/// Where a table of this many entries ends.
+fn table_end(start: u64, entry_bytes: u16, entries: u16) -> u64 {
+    start.saturating_add(u64::from(entry_bytes) * u64::from(entries))
+}
+
+/// Whether a device runs machine code for `built_for`: within a generation code
+/// for an older device runs on a newer one, and nowhere else.
+pub(super) fn runs_on(built_for: ComputeCapability, device: ComputeCapability) -> bool {
+    built_for.major == device.major && built_for.minor <= device.minor
+}
+
+/// Cubins for tests, with nothing in them.
+#[cfg(test)]
+pub(super) mod fake {
+    use super::*;
+
+    /// A header for this generation, and a section table of two empty entries.
+    pub(crate) fn cubin(abi: u8, generation: u8) -> Vec<u8> {
+        let mut image = vec![0; HEADER + 2 * 64];
+        image[..9].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1, 1, 0x41, abi]);
+        image[18..20].copy_from_slice(&MACHINE_CUDA.to_le_bytes());
+        image[40..48].copy_from_slice(&(HEADER as u64).to_le_bytes());
+        let byte = if abi == ABI_LOW_BYTE { 48 } else { 49 };
+        image[byte] = generation;
+        image[58..60].copy_from_slice(&64_u16.to_le_bytes());
+        image[60..62].copy_from_slice(&2_u16.to_le_bytes());
+        image
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fake::cubin;
+    use super::*;
+
+    const fn sm(major: u32, minor: u32) -> ComputeCapability {
+        ComputeCapability { major, minor }
+    }
+
+    #[test]
+    fn the_generation_is_found_in_either_version() {
+        assert_eq!(capability(&cubin(7, 86)), Ok(sm(8, 6)));
+        assert_eq!(capability(&cubin(8, 90)), Ok(sm(9, 0)));
+        assert_eq!(capability(&cubin(8, 100)), Ok(sm(10, 0)));
+        let unknown = capability(&cubin(9, 90)).unwrap_err();
+        assert_eq!(unknown, "has the unknown ABI version 9");
+    }
+
+    #[test]
+    fn flags_as_ptxas_writes_them() {
+        // e_flags of cubins by ptxas 13.0 and 12.4.
+        let mut image = cubin(8, 0);
+        image[48..52].copy_from_slice(&0x0600_5a04_u32.to_le_bytes());
+        assert_eq!(capability(&image), Ok(sm(9, 0)));
+        let mut image = cubin(7, 0);
+        image[48..52].copy_from_slice(&0x005a_055a_u32.to_le_bytes());
+        assert_eq!(capability(&image), Ok(sm(9, 0)));
+    }
+
+    #[test]
+    fn what_is_no_machine_code_for_a_gpu_is_refused() {
+        assert_eq!(capability(b""), Err("is no ELF file".to_owned()));
+        assert_eq!(
+            capability(b".version 8.0\n.target sm_90\n"),
+            Err("is no ELF file".to_owned())
+        );
+        let mut program = cubin(8, 90);
+        program[18..20].copy_from_slice(&62_u16.to_le_bytes());
+        assert_eq!(
+            capability(&program),
+            Err("is for a processor, not for a GPU".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_file_cut_off_anywhere_is_refused() {
+        let whole = cubin(8, 90);
+        for length in 4..whole.len() {
+            let reason = capability(&whole[..length]).unwrap_err();
+            assert!(reason.starts_with("is cut off"), "{length}: {reason}");
+        }
+        let mut far = whole;
+        far[40..48].copy_from_slice(&u64::MAX.to_le_bytes());
+        assert!(capability(&far).unwrap_err().starts_with("is cut off"));
+    }
+
+    #[test]
+    fn machine_code_runs_within_its_generation() {
+        assert!(runs_on(sm(9, 0), sm(9, 0)));
+        assert!(runs_on(sm(8, 0), sm(8, 6)));
+        assert!(!runs_on(sm(8, 6), sm(8, 0)));
+        assert!(!runs_on(sm(8, 0), sm(9, 0)));
+        assert!(!runs_on(sm(9, 0), sm(8, 9)));
+    }
+}

@@ -1,0 +1,69 @@
+//! Work that was recorded once, to be given to a device again and again.
+
+use super::Device;
+use crate::Error;
+use std::fmt;
+
+#[cfg(halo_cuda)]
+use super::cuda::Graph;
+
+/// Work that [`Device::record`] has recorded.
+///
+/// It borrows what the work borrows, so buffers cannot be used otherwise while
+/// this lives, and memory that the work has used stays allocated until it is
+/// dropped.
+pub struct Replay<'a> {
+    pub(super) how: How<'a>,
+    pub(super) count: usize,
+    pub(super) device: Device,
+}
+
+/// What replaying does.
+pub(super) enum How<'a> {
+    /// It calls the work again.
+    Call(Box<dyn FnMut() -> Result<(), Error> + 'a>),
+    /// It queues the graph; the work is kept for what it borrows and owns.
+    #[cfg(halo_cuda)]
+    Graph(
+        Graph,
+        #[allow(dead_code)] Box<dyn FnMut() -> Result<(), Error> + 'a>,
+    ),
+}
+
+impl Replay<'_> {
+    /// Does everything that was recorded once more: on CUDA devices queued behind
+    /// all earlier work, without waiting for its end.
+    ///
+    /// # Errors
+    ///
+    /// On CUDA devices [`Error::NotReplayable`] within another recording, and
+    /// [`Error::Driver`]; elsewhere whatever the work returns.
+    pub fn run(&mut self) -> Result<(), Error> {
+        match &mut self.how {
+            How::Call(work) => (0..self.count).try_for_each(|_| work()),
+            #[cfg(halo_cuda)]
+            How::Graph(graph, _) => graph.launch(),
+        }
+    }
+
+    /// How many times the work was recorded: what [`run`](Self::run) does as often.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The device that it runs on.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+}
+
+impl fmt::Debug for Replay<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replay")
+            .field("count", &self.count)
+            .field("device", &self.device)
+            .finish_non_exhaustive()
+    }
+}
