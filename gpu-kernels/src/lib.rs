@@ -1,7 +1,8 @@
 //! Halo's CUDA kernels.
 //!
 //! One module per family, one file per variant; two variants of a family differ
-//! by the optimisation they show and by nothing else. The crate is compiled
+//! by the optimisation they show and by nothing else. [`roofline`] is no family:
+//! its kernels measure the device. The crate is compiled
 //! twice: for `nvptx64-nvidia-cuda` it gives the PTX that `halo-gpu` launches,
 //! for the host it is an ordinary library whose kernels run, thread for thread,
 //! in the emulator.
@@ -20,4 +21,5 @@ pub mod heat2d;
 pub mod loops;
 pub mod nbody;
 pub mod reduction;
+pub mod roofline;
 pub mod stencil1d;

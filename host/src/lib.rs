@@ -38,6 +38,7 @@ pub mod heat2d;
 pub mod launch;
 pub mod nbody;
 pub mod reduction;
+pub mod roofline;
 mod simd;
 pub mod stencil1d;
 

@@ -2,7 +2,7 @@
 //!
 //! | rule | what it demands | why |
 //! |---|---|---|
-//! | `family-places` | a family has all its places: `gpu-kernels/src/F/mod.rs`, `host/src/F/{mod,cpu,gpu}.rs`, `tests/F.rs`, `xtask/src/bench/F.rs` and, where there is a folder `baselines`, `baselines/F.cu` | a search for the name returns the whole feature |
+//! | `family-places` | a family has all its places: `gpu-kernels/src/F/mod.rs`, `host/src/F/{mod,cpu,gpu}.rs`, `tests/F.rs`, `xtask/src/bench/F.rs` and, where there is a folder `baselines`, `baselines/F.cu`; `roofline`, which measures the device and computes nothing, has neither a port nor a baseline | a search for the name returns the whole feature |
 //! | `kernel-name` | a kernel is called `F_…` and stands under `gpu-kernels/src/F/` | its name says where it is |
 //! | `kernel-test` | `tests/F.rs` names every kernel of F | no kernel goes untested |
 //! | `kernel-bench` | `xtask/src/bench/F.rs` names every kernel of F | no kernel goes unmeasured |
@@ -202,18 +202,26 @@ fn families(tree: &Tree) -> BTreeSet<String> {
     families
 }
 
+/// Whether its kernels measure the device instead of computing anything: there is
+/// nothing to port, and nothing to compare with.
+fn is_instrument(family: &str) -> bool {
+    family == "roofline"
+}
+
 fn family_places(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
     for family in families(tree) {
         let mut places = vec![
             format!("gpu-kernels/src/{family}/mod.rs"),
             format!("host/src/{family}/mod.rs"),
-            format!("host/src/{family}/cpu.rs"),
             format!("host/src/{family}/gpu.rs"),
             format!("tests/{family}.rs"),
             format!("xtask/src/bench/{family}.rs"),
         ];
-        if tree.has_folder("baselines") {
-            places.push(format!("baselines/{family}.cu"));
+        if !is_instrument(&family) {
+            places.push(format!("host/src/{family}/cpu.rs"));
+            if tree.has_folder("baselines") {
+                places.push(format!("baselines/{family}.cu"));
+            }
         }
         for place in places.into_iter().filter(|place| !tree.has(place)) {
             findings.add(
@@ -570,6 +578,22 @@ mod tests {
             .len(),
             6
         );
+    }
+
+    #[test]
+    fn family_places_of_what_measures_the_device() {
+        let roofline = [
+            ("gpu-kernels/src/roofline/mod.rs", "//! Measures.\n"),
+            ("host/src/roofline/mod.rs", "//! Measures.\n"),
+            ("host/src/roofline/gpu.rs", "//! Launches.\n"),
+            ("tests/roofline.rs", "//! Tests.\n"),
+            ("xtask/src/bench/roofline.rs", "//! Measures.\n"),
+            ("baselines/heat2d.cu", "// CUDA\n"),
+        ];
+        assert!(findings(&roofline).is_empty());
+        fires(&roofline[1..], "family-places", roofline[0].0);
+        let without_tests = [&roofline[..3], &roofline[4..]].concat();
+        fires(&without_tests, "family-places", "tests/roofline.rs");
     }
 
     #[test]

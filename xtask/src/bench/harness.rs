@@ -14,6 +14,7 @@ use super::report::{
     Ceiling, Ceilings, DeviceReport, FamilyReport, Measured, ProblemReport, Report, RowReport,
 };
 pub(super) use super::report::{Check, LeftOut, Metric, Slots, Unit, Work};
+use super::roofline;
 use super::size::Size;
 use super::stats::Times;
 use crate::Outcome;
@@ -99,6 +100,9 @@ pub(super) fn run(flags: &Bench, families: &[Family]) -> Result<Outcome, Error> 
     let mut ceilings = Ceilings::default();
     if timed {
         ceilings.copy = Some(measure_copy(&device, flags)?);
+        progress.set_message("multiply-adds");
+        ceilings.fp32 = roofline::measure::<f32>(&device, flags)?;
+        ceilings.fp64 = roofline::measure::<f64>(&device, flags)?;
     }
     let mut reports = Vec::new();
     for (name, plan) in plans {

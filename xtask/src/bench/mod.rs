@@ -12,6 +12,8 @@ mod environment;
 mod harness;
 #[cfg(any(test, feature = "bench"))]
 mod report;
+#[cfg(feature = "bench")]
+mod roofline;
 mod size;
 #[cfg(any(test, feature = "bench"))]
 mod stats;

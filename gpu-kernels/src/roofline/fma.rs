@@ -1,0 +1,75 @@
+//! Fused multiply-adds from registers to registers, and nothing else.
+//!
+//! - Every chain repeats x ← x · factor + addend. Chain c of thread t starts at
+//!   the number `t * CHAINS + c`, so that no two compute the same; with |factor|
+//!   below 1 they stay finite however long they are.
+//! - Thread t adds its chains up, c = 0, 1, …, and writes the sum to `sums[t]`:
+//!   without a result the compiler would drop them.
+//! - Grid and block: any along x. To measure, as many threads as the device holds.
+//! - `rounds` × [`FMAS_PER_ROUND`](super::FMAS_PER_ROUND) multiply-adds per thread;
+//!   4 or 8 bytes written.
+
+use super::{CHAINS, STEPS_PER_ROUND};
+use crate::loops::{keep_rolled, unrolled};
+use cuda_std::GpuFloat;
+use cuda_std::prelude::*;
+
+/// `rounds` turns of multiply-adds in f32.
+///
+/// `sums`: one element per thread of the launch.
+///
+/// # Safety
+///
+/// - `sums` is writable for as many elements as the launch has threads, and
+///   nothing else accesses it during the launch.
+/// - The launch extends along x alone and has fewer than 2²⁸ threads.
+#[kernel]
+pub unsafe fn roofline_fma_f32(factor: f32, addend: f32, rounds: u32, sums: *mut f32) {
+    let thread = thread::index_1d();
+    let start = thread * CHAINS as u32;
+    let sum = chains(|c| (start + c) as f32, factor, addend, rounds, 0.0);
+    // SAFETY: one element per thread.
+    unsafe { *sums.add(thread as usize) = sum };
+}
+
+/// `rounds` turns of multiply-adds in f64.
+///
+/// `sums`: one element per thread of the launch.
+///
+/// # Safety
+///
+/// As [`roofline_fma_f32`].
+#[kernel]
+pub unsafe fn roofline_fma_f64(factor: f64, addend: f64, rounds: u32, sums: *mut f64) {
+    let thread = thread::index_1d();
+    let start = thread * CHAINS as u32;
+    let sum = chains(|c| f64::from(start + c), factor, addend, rounds, 0.0);
+    // SAFETY: one element per thread.
+    unsafe { *sums.add(thread as usize) = sum };
+}
+
+/// The sum of all chains of a thread, of which chain c starts at `start(c)`.
+#[inline(always)]
+fn chains<T: GpuFloat + core::ops::Add<Output = T>>(
+    start: impl Fn(u32) -> T,
+    factor: T,
+    addend: T,
+    rounds: u32,
+    zero: T,
+) -> T {
+    let mut x = [zero; CHAINS];
+    unrolled::<CHAINS>(|c| x[c] = start(c as u32));
+    let mut round = 0;
+    while round < rounds {
+        keep_rolled();
+        // All chains take a step before any takes the next, so that neighbouring
+        // instructions do not wait for each other.
+        unrolled::<STEPS_PER_ROUND>(|_| {
+            unrolled::<CHAINS>(|c| x[c] = GpuFloat::mul_add(x[c], factor, addend));
+        });
+        round += 1;
+    }
+    let mut sum = zero;
+    unrolled::<CHAINS>(|c| sum = sum + x[c]);
+    sum
+}
