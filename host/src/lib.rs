@@ -34,6 +34,7 @@ pub mod derivative3d;
 pub mod device;
 pub mod error;
 pub mod field;
+pub mod finite_difference;
 pub mod heat2d;
 pub mod launch;
 pub mod nbody;
