@@ -49,7 +49,7 @@ pub(crate) enum Error {
     #[error("{0}")]
     Mutation(String),
 
-    #[cfg(feature = "bench")]
+    #[cfg(any(test, feature = "bench"))]
     #[error("{0}")]
     Bench(String),
 
@@ -61,9 +61,11 @@ pub(crate) enum Error {
     #[error(transparent)]
     Halo(#[from] halo_gpu::Error),
 
-    #[cfg(feature = "bench")]
-    #[error("cannot write {} as JSON", path.display())]
+    #[cfg(any(test, feature = "bench"))]
+    #[error("cannot {action} {} as a report in JSON", path.display())]
     Json {
+        /// What was being done, in the infinitive: "read", "write".
+        action: &'static str,
         path: PathBuf,
         source: serde_json::Error,
     },
@@ -77,6 +79,22 @@ impl Error {
     ) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |source| Self::File {
+            action,
+            path,
+            source,
+        }
+    }
+}
+
+#[cfg(any(test, feature = "bench"))]
+impl Error {
+    /// For `map_err`: names the file that an error of JSON is about.
+    pub(crate) fn json(
+        action: &'static str,
+        path: &std::path::Path,
+    ) -> impl FnOnce(serde_json::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Json {
             action,
             path,
             source,

@@ -84,6 +84,18 @@ pub(crate) struct Bench {
     /// Write a page with charts and tables to this file; it needs no other file
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+
+    /// Write the charts of that page to this folder, as SVG files
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) svg: Option<PathBuf>,
+
+    /// Measure nothing: take what --json wrote to this file, and print and write that
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["device", "families", "size", "launches", "warmup", "list", "compare"]
+    )]
+    pub(crate) from: Option<PathBuf>,
 }
 
 impl Bench {
@@ -96,6 +108,28 @@ impl Bench {
     /// The command line that says the same again, to hand to halo-bench.
     #[cfg(any(test, not(feature = "bench")))]
     pub(crate) fn to_arguments(&self) -> Vec<std::ffi::OsString> {
+        let mut arguments = self.measuring_arguments();
+        for (flag, path) in [
+            ("--json", &self.json),
+            ("--csv", &self.csv),
+            ("--html", &self.html),
+            ("--svg", &self.svg),
+            ("--from", &self.from),
+        ] {
+            if let Some(path) = path {
+                arguments.extend([flag.into(), path.into()]);
+            }
+        }
+        arguments
+    }
+
+    /// What of the command line says how to measure; nothing where nothing is to
+    /// be measured.
+    #[cfg(any(test, not(feature = "bench")))]
+    fn measuring_arguments(&self) -> Vec<std::ffi::OsString> {
+        if self.from.is_some() {
+            return Vec::new();
+        }
         let mut arguments = vec!["--device".into(), self.device.to_string().into()];
         for family in &self.families {
             arguments.extend(["--family".into(), family.into()]);
@@ -112,15 +146,6 @@ impl Bench {
         }
         if self.compare {
             arguments.push("--compare".into());
-        }
-        for (flag, file) in [
-            ("--json", &self.json),
-            ("--csv", &self.csv),
-            ("--html", &self.html),
-        ] {
-            if let Some(file) = file {
-                arguments.extend([flag.into(), file.into()]);
-            }
         }
         arguments
     }
@@ -256,7 +281,8 @@ mod tests {
     fn bench_arguments_survive_being_handed_on() {
         for line in [
             "--device cuda:1 --family derivative3d --size 64x32x96 --launches 7 --warmup 0 --list",
-            "--json out/a.json --csv out/a.csv --html out/a.html --compare",
+            "--json out/a.json --csv out/a.csv --html out/a.html --svg out --compare",
+            "--from out/a.json --html out/a.html",
             "",
         ] {
             let first = bench(&format!("xtask bench {line}")).unwrap();
@@ -277,6 +303,8 @@ mod tests {
             "--size 0",
             "--size 4x",
             "--device tpu",
+            "--from a.json --compare",
+            "--from a.json --device cpu",
         ] {
             assert!(bench(&format!("xtask bench {line}")).is_err(), "{line}");
         }

@@ -1,15 +1,11 @@
 //! What every family's benchmark has in common: choosing the device, checking,
 //! warming up, timing, and the copy that bandwidths are set against.
 
-use std::fs::File;
-use std::io::{BufWriter, Write as _};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use halo_gpu::{Buffer, Device, DeviceKind};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::environment;
 use super::report::{
     Ceiling, Ceilings, DeviceReport, FamilyReport, Measured, ProblemReport, Report, RowReport,
 };
@@ -17,6 +13,7 @@ pub(super) use super::report::{Check, LeftOut, Metric, Slots, Unit, Work};
 use super::roofline;
 use super::size::Size;
 use super::stats::Times;
+use super::{environment, files};
 use crate::Outcome;
 use crate::error::Error;
 use crate::flags::{Bench, DeviceChoice};
@@ -71,7 +68,7 @@ pub(super) trait Prepared {
     }
 }
 
-/// Runs the families that the flags name, prints the table, writes the JSON.
+/// Runs the families that the flags name, and prints and writes what came of it.
 pub(super) fn run(flags: &Bench, families: &[Family]) -> Result<Outcome, Error> {
     let families: Vec<&Family> = families
         .iter()
@@ -84,6 +81,10 @@ pub(super) fn run(flags: &Bench, families: &[Family]) -> Result<Outcome, Error> 
             output::line(kernel);
         }
         return Ok(Outcome::Clean);
+    }
+
+    if let Some(path) = &flags.from {
+        return finish(flags, &files::read(path)?);
     }
 
     let date = environment::now();
@@ -141,10 +142,13 @@ pub(super) fn run(flags: &Bench, families: &[Family]) -> Result<Outcome, Error> 
         rivals: Vec::new(),
         families: reports,
     };
+    finish(flags, &report)
+}
+
+/// Prints the report, and writes it where the flags say.
+fn finish(flags: &Bench, report: &Report) -> Result<Outcome, Error> {
     output::line(report.to_text().trim_end());
-    if let Some(path) = &flags.json {
-        write_json(path, &report)?;
-    }
+    files::write(flags, report)?;
     Ok(if report.passes() {
         Outcome::Clean
     } else {
@@ -403,25 +407,6 @@ fn progress(rows: usize) -> ProgressBar {
     bar
 }
 
-fn write_json(path: &Path, report: &Report) -> Result<(), Error> {
-    if let Some(folder) = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-    {
-        std::fs::create_dir_all(folder).map_err(Error::file("make", folder))?;
-    }
-    let file = File::create(path).map_err(Error::file("write", path))?;
-    let mut writer = BufWriter::new(file);
-    serde_json::to_writer_pretty(&mut writer, report).map_err(|source| Error::Json {
-        path: path.to_owned(),
-        source,
-    })?;
-    writer
-        .write_all(b"\n")
-        .and_then(|()| writer.flush())
-        .map_err(Error::file("write", path))
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
@@ -491,6 +476,8 @@ mod tests {
             compare: false,
             csv: None,
             html: None,
+            svg: None,
+            from: None,
         }
     }
 
@@ -557,28 +544,5 @@ mod tests {
             let timings = copy_on_cpu(&Device::cpu(), threads, 1 << 12, &flags()).unwrap();
             assert_eq!(timings.len(), 7);
         }
-    }
-
-    #[test]
-    fn the_json_file_gets_its_folder() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a/b/report.json");
-        let report = Report {
-            environment: environment::of(
-                describe(&Device::cpu(), Some("because".to_owned())),
-                environment::now(),
-            ),
-            launches: 7,
-            warmup: 2,
-            timing: None,
-            ceilings: Ceilings::default(),
-            rivals: Vec::new(),
-            families: Vec::new(),
-        };
-        write_json(&path, &report).unwrap();
-        let read: serde_json::Value =
-            serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-        assert_eq!(read["environment"]["device"]["why"], "because");
-        assert_eq!(read["environment"]["device"]["kind"], "cpu");
     }
 }

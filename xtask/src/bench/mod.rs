@@ -1,19 +1,27 @@
 //! `cargo xtask bench`: every kernel checked, then timed.
 //!
 //! One file per family says what its rows are; everything else (which device,
-//! warm-up, timing, the ceilings that speeds are set against, table, JSON) is the
-//! same for all and lives in [`harness`], [`report`] and [`text`]. A new family is a
-//! file `bench/<family>.rs` with a `FAMILY` in it, and its name in the list
-//! below.
+//! warm-up, timing, the ceilings that speeds are set against) is the same for all
+//! and lives in [`harness`]. What a run came to is a [`report`], which [`text`],
+//! [`csv`] and [`page`] show, each in its way. A new family is a file
+//! `bench/<family>.rs` with a `FAMILY` in it, and its name in the list below.
 
+#[cfg(any(test, feature = "bench"))]
+mod csv;
 #[cfg(feature = "bench")]
 mod environment;
+#[cfg(any(test, feature = "bench"))]
+mod files;
 #[cfg(feature = "bench")]
 mod harness;
+#[cfg(any(test, feature = "bench"))]
+mod page;
 #[cfg(any(test, feature = "bench"))]
 mod report;
 #[cfg(feature = "bench")]
 mod roofline;
+#[cfg(test)]
+mod sample;
 mod size;
 #[cfg(any(test, feature = "bench"))]
 mod stats;

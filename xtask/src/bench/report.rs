@@ -211,10 +211,20 @@ pub(crate) struct Against {
 /// The errors of one row, and the most each may be.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Check {
+    #[serde(deserialize_with = "number")]
     pub(crate) rms_error: f64,
+    #[serde(deserialize_with = "number")]
     pub(crate) rms_bound: f64,
+    #[serde(deserialize_with = "number")]
     pub(crate) max_error: f64,
+    #[serde(deserialize_with = "number")]
     pub(crate) max_bound: f64,
+}
+
+/// A number, or NaN where there is none: JSON cannot write it, so it becomes
+/// null there.
+fn number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
 impl Check {

@@ -174,7 +174,7 @@ fn error(value: f64, bound: f64) -> String {
 }
 
 /// A time with three or more digits and a unit that suits it.
-fn duration(seconds: f64) -> String {
+pub(super) fn duration(seconds: f64) -> String {
     let (scale, unit) = match seconds {
         s if s >= 1.0 => (1.0, "s"),
         s if s >= 1e-3 => (1e3, "ms"),
@@ -185,7 +185,7 @@ fn duration(seconds: f64) -> String {
 }
 
 /// A rate with a decimal prefix: "4.31 TB/s".
-fn quantity(value: f64, unit: &str) -> String {
+pub(super) fn quantity(value: f64, unit: &str) -> String {
     let (scale, prefix) = match value {
         v if v >= 1e12 => (1e12, "T"),
         v if v >= 1e9 => (1e9, "G"),

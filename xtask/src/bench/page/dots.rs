@@ -1,0 +1,425 @@
+//! Dot plots with a line per kernel: how near each comes to its limit, and how
+//! its time compares with that of whoever else did the same.
+
+use super::super::report::{Report, Roof};
+use super::super::stats::Verdict;
+use super::axis::{Axis, Scale};
+use super::canvas::{Anchor, Canvas, Dashes, Frame, Key, Mark, Pen, SMALL, Width};
+use super::data::{Timed, by_kernel, duration, own_name, rival_mark, spread};
+use super::figure::{Figure, LeftOut, Outcome};
+use super::palette::{Colour, Shape};
+use crate::error::Error;
+
+/// A dot: a value, whose it is, what it says.
+struct Dot {
+    value: f64,
+    /// Which rival it is of, or against; `None` for the measured kernel itself.
+    rival: Option<usize>,
+    /// A smaller size of the same kernel.
+    minor: bool,
+    title: String,
+}
+
+/// The line of a kernel.
+struct Line {
+    label: String,
+    /// A range around 1 that means nothing, and why.
+    band: Option<(f64, f64, String)>,
+    dots: Vec<Dot>,
+    /// What is written at the right end.
+    value: String,
+}
+
+/// The lines of a family.
+struct Group {
+    label: String,
+    hue: usize,
+    lines: Vec<Line>,
+}
+
+/// The whole of a dot plot.
+struct Plot {
+    x_label: &'static str,
+    scale: Scale,
+    /// A vertical line, and what it is called.
+    reference: (f64, &'static str),
+    /// Values that the axis holds whatever the data.
+    always: [f64; 2],
+    /// What the marks of the kernels themselves are called, where there are any.
+    own: Option<&'static str>,
+    legend: Vec<Key>,
+    groups: Vec<Group>,
+}
+
+/// The fraction of its limit that each kernel reaches.
+pub(super) fn limits(report: &Report) -> Outcome<'_> {
+    const TITLE: &str = "How near each kernel comes to the limit that binds it";
+    let groups = groups(report, |sizes| {
+        let timed = &sizes[0];
+        let reached = timed.measured.roof?;
+        let limit = match reached.roof {
+            Roof::Memory => "memory",
+            Roof::Fp32 => "FP32",
+            Roof::Fp64 => "FP64",
+        };
+        let fraction = |seconds: f64| 100.0 * reached.least_s / seconds;
+        let title = |who: &str, time: &super::super::stats::Times| {
+            format!(
+                "{who}{}\n{} {}, {:.1} % of what {limit} allows",
+                timed.title(),
+                duration(time.median_s),
+                spread(time),
+                fraction(time.median_s),
+            )
+        };
+        let mut dots: Vec<Dot> = timed
+            .others(report)
+            .into_iter()
+            .map(|other| Dot {
+                value: fraction(other.time.median_s),
+                rival: Some(other.rival),
+                minor: false,
+                title: title(&format!("{}: ", other.name), other.time),
+            })
+            .collect();
+        let time = &timed.measured.time;
+        dots.push(Dot {
+            value: fraction(time.median_s),
+            rival: None,
+            minor: false,
+            title: title("", time),
+        });
+        dots.retain(|dot| dot.value.is_finite());
+        Some(Line {
+            label: label(timed),
+            band: None,
+            dots,
+            value: format!("{:.0} % {limit}", fraction(time.median_s)),
+        })
+    });
+    if groups.is_empty() {
+        return left_out(TITLE, "no limit was measured in this run");
+    }
+    let own = Some(own_name(report));
+    let plot = Plot {
+        x_label: "% of the limit",
+        scale: Scale::Linear,
+        reference: (100.0, "the limit"),
+        always: [0.0, 100.0],
+        own,
+        legend: legend(report, &groups, own),
+        groups,
+    };
+    plot.figure(
+        "limits",
+        TITLE,
+        "Each kernel at its largest size. The limit is the measured copy for what moves bytes, and the measured rate of \
+         multiply-adds for what computes. Past 100 % a cache spared memory the work."
+            .to_owned(),
+    )
+}
+
+/// Each kernel's time over the time of whoever else did its work.
+pub(super) fn ratios(report: &Report) -> Outcome<'_> {
+    const TITLE: &str = "Time of each kernel against its rivals";
+    let groups = groups(report, |sizes| {
+        let mut dots = Vec::new();
+        for (index, timed) in sizes.iter().enumerate().rev() {
+            dots.extend(timed.others(report).into_iter().map(|other| {
+                let verdict = verdict(other.ratio.verdict);
+                Dot {
+                    value: other.ratio.value,
+                    rival: Some(other.rival),
+                    minor: index > 0,
+                    title: format!(
+                        "{}\n{:.3} of {}'s time, spread ±{:.1} %: {verdict}\n{} against {}",
+                        timed.title(),
+                        other.ratio.value,
+                        other.name,
+                        100.0 * other.ratio.spread,
+                        duration(timed.measured.time.median_s),
+                        duration(other.time.median_s),
+                    ),
+                }
+            }));
+        }
+        dots.retain(|dot| dot.value.is_finite() && dot.value > 0.0);
+        if dots.is_empty() {
+            return None;
+        }
+        let timed = &sizes[0];
+        let others = timed.others(report);
+        let band = others.first().map(|other| {
+            let spread = other.ratio.spread;
+            (
+                (1.0 - spread).max(0.01),
+                1.0 + spread,
+                format!(
+                    "{}: differences within ±{:.1} % mean nothing",
+                    timed.title(),
+                    100.0 * spread
+                ),
+            )
+        });
+        let value = others
+            .iter()
+            .map(|other| match other.ratio.verdict {
+                Verdict::Equal => "equal".to_owned(),
+                // A difference that counts is not rounded away.
+                _ if (other.ratio.value - 1.0).abs() < 0.1 => format!("{:.3}", other.ratio.value),
+                _ => format!("{:.2}", other.ratio.value),
+            })
+            .collect::<Vec<_>>()
+            .join(" | ");
+        Some(Line {
+            label: label(timed),
+            band: band.filter(|band| band.0.is_finite() && band.1.is_finite()),
+            dots,
+            value,
+        })
+    });
+    if groups.is_empty() {
+        return left_out(TITLE, "nobody else's kernels took part in this run");
+    }
+    let mut keys = legend(report, &groups, None);
+    keys.push(Key {
+        pen: Pen::solid(Colour::Band, 9.0),
+        mark: None,
+        label: "spread: equal".to_owned(),
+    });
+    let plot = Plot {
+        x_label: "← Rust faster | time of Rust ÷ rival | slower →",
+        own: None,
+        scale: Scale::Decades,
+        reference: (1.0, "equal"),
+        always: [0.8, 1.25],
+        legend: keys,
+        groups,
+    };
+    plot.figure(
+        "ratios",
+        TITLE,
+        "Left of the line Rust takes less time. Large marks: the largest size of each kernel; small ones: the others. The \
+         grey band is what repeated launches differ by themselves; a mark within it counts as equal. The figures at the \
+         right are those of the large marks."
+            .to_owned(),
+    )
+}
+
+pub(super) fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Faster => "faster",
+        Verdict::Equal => "equal",
+        Verdict::Slower => "slower",
+    }
+}
+
+fn left_out<'a>(title: &str, why: &str) -> Outcome<'a> {
+    Outcome::LeftOut(LeftOut {
+        title: title.to_owned(),
+        why: why.to_owned(),
+    })
+}
+
+/// The kernel's name without its family's, which stands above it.
+fn label(timed: &Timed<'_>) -> String {
+    let name = &timed.row.name;
+    name.strip_prefix(&format!("{}_", timed.family.name))
+        .unwrap_or(name)
+        .to_owned()
+}
+
+fn groups<'a>(report: &'a Report, line: impl Fn(&[Timed<'a>]) -> Option<Line>) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for sizes in by_kernel(report) {
+        let Some(line) = line(&sizes) else {
+            continue;
+        };
+        let (hue, family) = (sizes[0].hue, sizes[0].family);
+        match groups.iter_mut().find(|group| group.hue == hue) {
+            Some(group) => group.lines.push(line),
+            None => groups.push(Group {
+                label: family.name.clone(),
+                hue,
+                lines: vec![line],
+            }),
+        }
+    }
+    groups
+}
+
+/// A key for the kernels themselves, where they have marks, and one for each
+/// rival that took part.
+fn legend(report: &Report, groups: &[Group], own: Option<&str>) -> Vec<Key> {
+    let key = |mark, label: String| Key {
+        pen: Pen::dashed(Colour::Ink, 0.0, Dashes::NoLine),
+        mark: Some(mark),
+        label,
+    };
+    let took_part = |index: usize| {
+        groups
+            .iter()
+            .flat_map(|group| &group.lines)
+            .flat_map(|line| &line.dots)
+            .any(|dot| dot.rival == Some(index))
+    };
+    let rivals = report
+        .rivals
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| took_part(*index))
+        .map(|(index, rival)| {
+            let shape = match index {
+                0 => Shape::Circle,
+                _ => rival_mark(index, 0).0,
+            };
+            match own {
+                Some(_) => key((shape, false), rival.name.clone()),
+                None => key((shape, index == 0), format!("against {}", rival.name)),
+            }
+        });
+    own.map(|own| key((Shape::Circle, true), own.to_owned()))
+        .into_iter()
+        .chain(rivals)
+        .collect()
+}
+
+impl Plot {
+    fn figure<'a>(self, slug: &str, title: &str, caption: String) -> Outcome<'a> {
+        let lines = self
+            .groups
+            .iter()
+            .map(|group| group.lines.len())
+            .sum::<usize>();
+        let listed = self
+            .groups
+            .iter()
+            .flat_map(|group| {
+                group
+                    .lines
+                    .iter()
+                    .map(move |line| format!("{} {}: {}", group.label, line.label, line.value))
+            })
+            .collect::<Vec<_>>()
+            .join("; ");
+        Outcome::Drawn(Figure {
+            slug: slug.to_owned(),
+            title: title.to_owned(),
+            caption,
+            description: format!("{} of {lines} kernels. {listed}.", self.x_label),
+            draw: Box::new(move |width| self.draw(width)),
+            small: false,
+        })
+    }
+
+    fn draw(&self, width: Width) -> Result<Canvas, Error> {
+        // Where there is little room, labels stand above their lines.
+        let row = width.pick(21.0, 34.0);
+        let heading = 30.0;
+        let rows: usize = self.groups.iter().map(|group| group.lines.len()).sum();
+        let height = rows as f64 * row + self.groups.len() as f64 * heading + 8.0;
+        let values = self
+            .groups
+            .iter()
+            .flat_map(|group| &group.lines)
+            .flat_map(|line| line.dots.iter().map(|dot| dot.value));
+        let x = Axis::around(
+            self.x_label,
+            self.scale,
+            values.chain(self.always),
+            width.pick(9, 6),
+        );
+        let Some(x) = x else {
+            return Err(Error::Bench("a dot plot without a dot".to_owned()));
+        };
+        let y = Axis {
+            label: String::new(),
+            scale: Scale::Linear,
+            // Downwards: positions are pixels from the top.
+            start: height,
+            end: 0.0,
+            ticks: Vec::new(),
+            lines: Vec::new(),
+        };
+        let mut canvas = Canvas::new(Frame {
+            width,
+            plot_height: height as u32,
+            left: width.pick(290, 12),
+            right: width.pick(120, 108),
+            x,
+            y,
+            y_lines: false,
+            legend: &self.legend,
+        })?;
+        let [left, top, right, bottom] = canvas.area();
+        // Where each line is, from the top.
+        let mut places = Vec::new();
+        let mut down = top + 4.0;
+        for group in &self.groups {
+            let start = (4.0, down + heading - 10.0);
+            canvas.heading(start, &group.label, Colour::Hue(group.hue));
+            down += heading;
+            for line in &group.lines {
+                places.push((group, line, down));
+                down += row;
+            }
+        }
+        let middle = |top: f64| top + width.pick(row / 2.0, row - 9.0);
+        // In layers, so that no line runs over a dot.
+        for (_, line, top) in &places {
+            let y = middle(*top);
+            canvas.pixel_line(
+                &[(left, y), (right, y)],
+                Pen::solid(Colour::Grid, 1.0),
+                None,
+            );
+            if let Some((low, high, why)) = &line.band {
+                let pixel = |value: f64| canvas.at((value, 0.0)).map(|place| place.0);
+                let low = pixel(*low).unwrap_or(left).clamp(left, right);
+                let high = pixel(*high).unwrap_or(right).clamp(left, right);
+                canvas.rectangle((low, y - 6.0), (high, y + 6.0), Colour::Band, Some(why));
+            }
+        }
+        if let Some((x, _)) = canvas.at((self.reference.0, 0.0)) {
+            let pen = Pen::solid(Colour::Ink, 1.2);
+            canvas.pixel_line(&[(x, top), (x, bottom)], pen, Some(self.reference.1));
+        }
+        for (group, line, top) in &places {
+            let y = middle(*top);
+            let baseline = y + SMALL * 0.35;
+            match width {
+                Width::Narrow => {
+                    canvas.code((left, top + SMALL), &line.label, SMALL, Anchor::Start);
+                }
+                _ => canvas.code((left - 10.0, baseline), &line.label, SMALL, Anchor::End),
+            }
+            self.dots(&mut canvas, group.hue, line, y, width);
+            let place = (right + 10.0, baseline);
+            canvas.text(place, &line.value, SMALL, Colour::Ink, Anchor::Start);
+        }
+        Ok(canvas)
+    }
+
+    fn dots(&self, canvas: &mut Canvas, hue: usize, line: &Line, y: f64, width: Width) {
+        for dot in &line.dots {
+            let Some((x, _)) = canvas.at((dot.value, 0.0)) else {
+                continue;
+            };
+            let (shape, colour) = match dot.rival {
+                None => (Shape::of(hue), Colour::Hue(hue)),
+                Some(rival) => rival_mark(rival, hue),
+            };
+            let mark = Mark {
+                shape,
+                colour,
+                // Outlines are for twins; where all is about them, they are filled.
+                filled: match self.own {
+                    Some(_) => dot.rival.is_none(),
+                    None => dot.rival == Some(0) || dot.minor,
+                },
+                radius: if dot.minor { 2.4 } else { width.pick(5.0, 4.6) },
+            };
+            canvas.pixel_mark((x, y), mark, Some(&dot.title));
+        }
+    }
+}
