@@ -26,6 +26,7 @@
 //!   `.cargo/config.toml` does (the build script of cust says "Could not find a
 //!   cuda installation" where there is neither). Without the feature, and on other
 //!   platforms, [`Device::cuda`] exists and says why it cannot.
+//! - `ndarray`: fields as views of the `ndarray` crate, and fields from views.
 
 #![warn(clippy::missing_errors_doc)]
 
@@ -34,6 +35,8 @@ pub mod derivative3d;
 pub mod device;
 pub mod error;
 pub mod field;
+#[cfg(feature = "ndarray")]
+mod field_ndarray;
 pub mod finite_difference;
 pub mod heat2d;
 pub mod launch;
