@@ -321,6 +321,34 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "needs nvcc and a host compiler"]
+    fn every_baseline_compiles() {
+        let nvcc = Toolchain::find().unwrap();
+        for family in families() {
+            let compiled = nvcc.compile(family, "sm_90").unwrap();
+            assert!(compiled.cubin.starts_with(b"\x7fELF"), "{family}");
+            assert!(
+                !compiled.resources.contains("warning"),
+                "{}",
+                compiled.resources
+            );
+        }
+        let error = nvcc.cubin("heat2d", "sm_1").unwrap_err().to_string();
+        assert!(error.contains("sm_1"), "{error}");
+    }
+
+    #[test]
+    #[ignore = "needs nvcc and a host compiler"]
+    fn cub_becomes_a_library_with_one_function() {
+        let nvcc = Toolchain::find().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let library = nvcc.cub_library(folder.path(), "sm_90").unwrap();
+        let bytes = std::fs::read(&library).unwrap();
+        let name = b"\0halo_cub_reduce\0";
+        assert!(bytes.windows(name.len()).any(|window| window == name));
+    }
+
+    #[test]
     fn the_version_is_the_whole_one() {
         let said = "nvcc: NVIDIA (R) Cuda compiler driver\n\
                     Cuda compilation tools, release 13.0, V13.0.88\n\

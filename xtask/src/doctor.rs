@@ -8,7 +8,7 @@ use crate::Outcome;
 use crate::error::Error;
 use crate::output;
 use crate::process;
-use crate::toolchain::Toolchain;
+use crate::toolchain::{PTX_TOOLS_MEND, Toolchain};
 use crate::workspace;
 
 /// One thing that a task needs.
@@ -42,7 +42,7 @@ pub(crate) fn run() -> Result<Outcome, Error> {
 }
 
 const DEVICE_BUILDS: &str = "cargo xtask ptx";
-const PTX_CHECKS: &str = "checking PTX without a GPU";
+const PTX_CHECKS: &str = "cargo xtask inspect";
 
 fn needs(root: &Path, toolchain: &Toolchain) -> Vec<Need> {
     let shown = |path: Option<PathBuf>| path.map(|path| path.display().to_string());
@@ -86,7 +86,7 @@ fn needs(root: &Path, toolchain: &Toolchain) -> Vec<Need> {
             what: tool.to_owned(),
             found: shown(toolchain.find(&[tool])),
             used_for: PTX_CHECKS,
-            mend: ".ci/device-toolchain   (or install the CUDA toolkit)".to_owned(),
+            mend: PTX_TOOLS_MEND.to_owned(),
             required: false,
         });
     }

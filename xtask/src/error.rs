@@ -46,6 +46,29 @@ pub(crate) enum Error {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 
+    #[error("found no {tool}, which lists machine code without a GPU; get it: {mend}")]
+    MissingTool {
+        tool: &'static str,
+        /// The command that brings it.
+        mend: &'static str,
+    },
+
+    #[error("no kernel is called {kernel}{}", similar_kernels(.similar))]
+    NoSuchKernel {
+        kernel: String,
+        /// Names that hold this one, separated by commas.
+        similar: String,
+    },
+
+    #[error("no family is called {family}; its name is that of its folder in gpu-kernels/src")]
+    NoSuchFamily { family: String },
+
+    #[error("the committed PTX has no kernel {kernel}; run: cargo xtask ptx")]
+    NotInPtx { kernel: String },
+
+    #[error(transparent)]
+    Baseline(#[from] crate::baselines::Error),
+
     #[error("{0}")]
     Mutation(String),
 
@@ -61,7 +84,6 @@ pub(crate) enum Error {
     #[error(transparent)]
     Halo(#[from] halo_gpu::Error),
 
-    #[cfg(any(test, feature = "bench"))]
     #[error("cannot {action} {} as a report in JSON", path.display())]
     Json {
         /// What was being done, in the infinitive: "read", "write".
@@ -84,10 +106,7 @@ impl Error {
             source,
         }
     }
-}
 
-#[cfg(any(test, feature = "bench"))]
-impl Error {
     /// For `map_err`: names the file that an error of JSON is about.
     pub(crate) fn json(
         action: &'static str,
@@ -99,6 +118,14 @@ impl Error {
             path,
             source,
         }
+    }
+}
+
+fn similar_kernels(similar: &str) -> String {
+    if similar.is_empty() {
+        "; cargo xtask inspect without a name lists them all".to_owned()
+    } else {
+        format!("; there are {similar}")
     }
 }
 

@@ -34,6 +34,11 @@ pub(crate) enum Task {
     Bench(Bench),
     /// Build the committed PTX from the kernel sources
     Ptx(Ptx),
+    /// Say what each kernel costs, without a GPU: registers, memory, occupancy, instructions
+    ///
+    /// The committed PTX is assembled by ptxas and listed by nvdisasm. Where
+    /// there is an nvcc, the CUDA C++ twins in baselines/ are shown beside it.
+    Inspect(Inspect),
     /// Check the repository's own rules
     Tidy,
     /// Break the kernels one by one, and expect the tests to notice
@@ -211,6 +216,48 @@ pub(crate) struct Ptx {
         value_parser = PossibleValuesParser::new(crate::ptx::TARGETS)
     )]
     pub(crate) targets: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Inspect {
+    /// Kernels, by name; each gets a table of its own [default: one line for every kernel]
+    #[arg(value_name = "KERNEL")]
+    pub(crate) kernels: Vec<String>,
+
+    /// All kernels of this family; may be given several times
+    #[arg(long = "family", value_name = "NAME")]
+    pub(crate) families: Vec<String>,
+
+    /// The GPU to compile for
+    #[arg(
+        long,
+        value_name = "SM",
+        default_value = "sm_90",
+        value_parser = PossibleValuesParser::new(crate::inspect::ARCHES)
+    )]
+    pub(crate) arch: String,
+
+    /// Threads per block, for the occupancy [default: the kernel's own bound, or the textbook's]
+    #[arg(long, value_name = "THREADS", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) block: Option<u32>,
+
+    /// Dynamic shared memory per block, for the occupancy [default: the textbook's, or none]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(..=1 << 20))]
+    pub(crate) dynamic_shared: Option<u32>,
+
+    /// Print the machine code instead of the tables
+    #[arg(long)]
+    pub(crate) sass: bool,
+
+    /// Check the gates beside the kernels' sources, for sm_90, and print those that do not hold
+    ///
+    /// A gate is a comment like `// gate heat2d_global: registers <= 32, LDG = 4, LD = 0`.
+    #[arg(long, conflicts_with_all = ["kernels", "families", "arch", "block", "dynamic_shared", "sass", "json"])]
+    pub(crate) gates: bool,
+
+    /// Write everything found to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `bench` | checks every kernel, then times it | cargo; a GPU if there is one |
 //! | `ptx` | builds the committed PTX, or compares it with its sources | the device toolchain |
+//! | `inspect` | says what each kernel costs; checks the gates beside the sources | ptxas and nvdisasm; nvcc for the CUDA C++ twins |
 //! | `tidy` | the repository's rules, executable | cargo |
 //! | `mutate` | breaks the kernels one by one and expects the tests to notice | cargo |
 //! | `doctor` | says what this machine has and lacks | nothing |
@@ -16,12 +17,13 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-#[allow(dead_code, reason = "the comparison uses it")]
+#[allow(dead_code, reason = "the comparison uses what inspect does not")]
 mod baselines;
 mod bench;
 mod doctor;
 mod error;
 mod flags;
+mod inspect;
 mod mutate;
 mod output;
 mod process;
@@ -50,6 +52,7 @@ pub fn main() -> ExitCode {
     let outcome = match flags::Xtask::parse().task {
         flags::Task::Bench(bench) => bench::run(&bench),
         flags::Task::Ptx(ptx) => ptx::run(&ptx),
+        flags::Task::Inspect(inspect) => inspect::run(&inspect),
         flags::Task::Tidy => tidy::run(),
         flags::Task::Mutate(mutate) => mutate::run(&mutate),
         flags::Task::Doctor => doctor::run(),

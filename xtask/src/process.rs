@@ -1,7 +1,7 @@
 //! Running other programs.
 
 use std::ffi::OsString;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use crate::error::Error;
 
@@ -17,6 +17,18 @@ pub(crate) fn cargo() -> OsString {
 /// When it cannot be started, and when it fails: the error then carries what it
 /// printed to standard error.
 pub(crate) fn output(command: &mut Command) -> Result<String, Error> {
+    finished(command).map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// As [`output`], with what it printed to standard error behind that.
+pub(crate) fn both_outputs(command: &mut Command) -> Result<String, Error> {
+    let output = finished(command)?;
+    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.push_str(&String::from_utf8_lossy(&output.stderr));
+    Ok(text)
+}
+
+fn finished(command: &mut Command) -> Result<Output, Error> {
     let output = command.output().map_err(|source| Error::Start {
         program: name(command),
         source,
@@ -28,7 +40,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String, Error> {
             output: String::from_utf8_lossy(&output.stderr).into_owned(),
         });
     }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    Ok(output)
 }
 
 /// The program's name without its folder.

@@ -20,6 +20,21 @@ mod ptx_hash;
 
 pub(crate) use ptx_hash::TARGETS;
 
+/// The committed file, relative to the repository's root, that a GPU of this
+/// architecture runs: the highest target that is not above it.
+pub(crate) fn committed_for(arch: &str) -> String {
+    let number = |name: &str| -> u32 {
+        let digits = name.trim_start_matches("sm_");
+        digits.parse().unwrap_or(0)
+    };
+    let target = TARGETS
+        .into_iter()
+        .rev()
+        .find(|target| number(target) <= number(arch))
+        .unwrap_or(TARGETS[0]);
+    format!("host/ptx/{}", ptx_hash::file_name(target))
+}
+
 /// Builds the PTX for each target and writes it or, with `--check`, compares it.
 pub(crate) fn run(flags: &Ptx) -> Result<Outcome, Error> {
     let root = workspace::root()?;
@@ -210,6 +225,18 @@ mod tests {
         let long: String = (0..100).map(|line| format!("{line}\n")).collect();
         let text = difference(&file("a", "x", ""), &file("a", "x", &long)).unwrap();
         assert!(text.contains("+… 92 more lines"), "{text}");
+    }
+
+    #[test]
+    fn an_architecture_runs_the_highest_target_below_it() {
+        for (arch, target) in [
+            ("sm_75", "sm_75"),
+            ("sm_89", "sm_75"),
+            ("sm_90", "sm_90"),
+            ("sm_100", "sm_90"),
+        ] {
+            assert_eq!(committed_for(arch), format!("host/ptx/halo_{target}.ptx"));
+        }
     }
 
     #[test]

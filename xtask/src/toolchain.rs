@@ -6,6 +6,9 @@ use std::process::Command;
 use crate::error::Error;
 use crate::process;
 
+/// How to get ptxas and nvdisasm.
+pub(crate) const PTX_TOOLS_MEND: &str = ".ci/device-toolchain   (or install the CUDA toolkit)";
+
 /// Places to look for tools, in order.
 pub(crate) struct Toolchain {
     folders: Vec<PathBuf>,
