@@ -18,7 +18,7 @@ struct Vector {
 };
 
 // How many interactions a turn of the inner loop of nbody_shared holds.
-constexpr int SHARED_UNROLL = 16;
+constexpr unsigned SHARED_UNROLL = 16;
 
 __device__ float reciprocal_root(float x) { return rsqrtf(x); }
 __device__ double reciprocal_root(double x) { return rsqrt(x); }
@@ -70,9 +70,11 @@ __device__ void shared(const Body<T>* __restrict__ bodies, unsigned n, T softeni
         const unsigned j = start + threadIdx.x;
         tile[threadIdx.x] = j < n ? bodies[j] : nothing;
         __syncthreads();
-#pragma unroll SHARED_UNROLL
-        for (unsigned k = 0; k < blockDim.x; ++k)
-            sum = body_body(sum, position, tile[k], softening_squared);
+        for (unsigned k = 0; k < blockDim.x; k += SHARED_UNROLL) {
+#pragma unroll
+            for (unsigned u = 0; u < SHARED_UNROLL; ++u)
+                sum = body_body(sum, position, tile[k + u], softening_squared);
+        }
         __syncthreads();
     }
     if (i < n)

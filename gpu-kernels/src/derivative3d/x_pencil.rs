@@ -60,7 +60,7 @@ unsafe fn x_pencils<const PENCILS: usize>(
     overlap: u32,
 ) {
     // equivalent mutant (width: `PENCILS + 1`): 5 or 33 over 4 rounds down to the same
-    let points = (PENCILS / PENCILS_IN_FLIGHT) as u32;
+    let points = PENCILS / PENCILS_IN_FLIGHT;
     let tile = shared::dynamic_shared_mem::<f32>();
     let radius = RADIUS as u32;
     let row_len = nx + 2 * radius;
@@ -71,33 +71,37 @@ unsafe fn x_pencils<const PENCILS: usize>(
     // 64 bits: a field may have more than 2³² points, a tile has few.
     let global = first_row as usize * nx as usize + i as usize;
     let global_step = step as usize * nx as usize;
-    // Element r of a row of the tile holds the point r - RADIUS.
-    let cell = |row: u32, element: u32| (row * row_len + element) as usize;
+    // The tile as this thread's first row sees it; its others are the same
+    // number of elements further on each time. Element r of a row holds the
+    // point r - RADIUS.
+    let row = |element: u32| (first * row_len + element) as usize;
+    let row_step = (step * row_len) as usize;
 
     // SAFETY: a thread stores elements of its own rows and columns only, all
     // below PENCILS * row_len; what it reads was written before the last
     // barrier. By the launch geometry i < nx, and the row of the field is below
     // ny * nz; so global + n * global_step is in bounds for n < points.
     unsafe {
+        let own = tile.add(row(i + radius));
         for n in 0..points {
-            let value = *f.add(global + n as usize * global_step);
-            *tile.add(cell(first + n * step, i + radius)) = value;
+            let value = *f.add(global + n * global_step);
+            *own.add(n * row_step) = value;
         }
         thread::sync_threads();
 
         // The tile holds whole pencils, so their periodic images are in it too.
         if i < radius {
+            let (left, last) = (tile.add(row(i)), tile.add(row(nx - overlap + i)));
+            let (right, next) = (tile.add(row(nx + radius + i)), own.add(overlap as usize));
             for n in 0..points {
-                let row = first + n * step;
-                *tile.add(cell(row, i)) = *tile.add(cell(row, nx - overlap + i));
-                *tile.add(cell(row, nx + radius + i)) = *tile.add(cell(row, radius + overlap + i));
+                *left.add(n * row_step) = *last.add(n * row_step);
+                *right.add(n * row_step) = *next.add(n * row_step);
             }
         }
         thread::sync_threads();
 
         for n in 0..points {
-            let center = tile.add(cell(first + n * step, i + radius));
-            *df.add(global + n as usize * global_step) = stencil::<0>(center, 1);
+            *df.add(global + n * global_step) = stencil::<0>(own.add(n * row_step), 1);
         }
     }
 }

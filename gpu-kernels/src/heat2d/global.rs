@@ -8,6 +8,8 @@
 use super::{BLOCK, element, is_inner, stencil};
 use cuda_std::prelude::*;
 
+// gate heat2d_global: LDG = 4, STG = 1, FADD = 3, FMUL = 1, LD = 0, ST = 0
+
 /// One sweep, four global loads per point.
 ///
 /// `old` and `new`: `nx * ny` elements, x fastest. Writes the interior points

@@ -21,6 +21,8 @@ const THREADS: u32 = BLOCK * BLOCK;
 /// How often each thread loads, the last time only some of them.
 const ROUNDS: u32 = CELLS.div_ceil(THREADS);
 
+// gate heat2d_shared_halo: LDG = 2, LDS = 4, STS = 2, STG = 1, LD = 0, ST = 0
+
 /// One sweep, an 18 × 18 tile with halo.
 ///
 /// `old` and `new`: `nx * ny` elements, x fastest. Writes the interior points

@@ -13,6 +13,8 @@ use super::{BLOCK, OVERLAP_STEP, element, is_inner, stencil};
 use cuda_std::prelude::*;
 use cuda_std::shared_array;
 
+// gate heat2d_shared_overlap: LDG = 1, LDS = 4, STS = 1, STG = 1, LD = 0, ST = 0
+
 /// One sweep, 16 × 16 tiles that overlap by 2.
 ///
 /// `old` and `new`: `nx * ny` elements, x fastest. Writes the interior points

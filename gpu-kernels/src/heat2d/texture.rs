@@ -15,6 +15,8 @@ use super::{BLOCK, average, element, is_inner};
 use cuda_std::prelude::*;
 use cuda_std::texture::tex2d;
 
+// gate heat2d_texture: TEX = 4, LDG = 0, STG = 1, LD = 0, ST = 0
+
 /// One sweep, four texture fetches per point.
 ///
 /// `old`: the handle of a texture of `nx` × `ny` elements. `new`: `ny` rows of

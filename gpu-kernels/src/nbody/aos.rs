@@ -48,6 +48,13 @@ macro_rules! aos_kernels {
     )+};
 }
 
+// A turn's interactions and one for the rest, each of 12 FP32 instructions, a
+// reciprocal square root and a load of 16 bytes; one load more for the position:
+// gate nbody_aos_*: LD = 0, ST = 0
+// gate nbody_aos_unroll1_f32: FADD = 3, FFMA = 6, FMUL = 3, MUFU = 1, LDG.E.128 = 2
+// gate nbody_aos_unroll8_f32: FADD = 27, FFMA = 54, FMUL = 27, MUFU = 9, LDG.E.128 = 10
+// gate nbody_aos_unroll32_f32: FADD = 99, FFMA = 198, FMUL = 99, MUFU = 33, LDG.E.128 = 34
+
 aos_kernels! {
     nbody_aos_unroll1_f32: f32, 1;
     nbody_aos_unroll2_f32: f32, 2;
@@ -79,30 +86,30 @@ unsafe fn aos<T: Real, const UNROLL: usize>(
     if i >= n {
         return;
     }
-    let (i, n) = (i as usize, n as usize);
+    let i = i as usize;
+    let (mut turns, mut rest) = (n / UNROLL as u32, n % UNROLL as u32);
 
     // SAFETY: i < n, so body i and acceleration i exist, and no other thread has
-    // this i. `next` takes the values bodies + k with k < n: up to `whole` in
-    // steps of UNROLL, of which n - n % UNROLL is a multiple, then one by one.
+    // this i. `next` takes n values from `bodies` on, UNROLL of them in each of
+    // the turns and one for each of the rest.
     unsafe {
         let position = Body::load(bodies.add(i)).position();
         let mut sum = [T::ZERO; 3];
 
         let mut next = bodies;
-        let whole = bodies.add(n - n % UNROLL);
-        while next != whole {
+        while turns != 0 {
             keep_rolled();
             unrolled::<UNROLL>(|k| {
                 sum = body_body(sum, position, Body::load(next.add(k)), softening_squared);
             });
             next = next.add(UNROLL);
+            turns -= 1;
         }
-
-        let end = bodies.add(n);
-        while next != end {
+        while rest != 0 {
             keep_rolled();
             sum = body_body(sum, position, Body::load(next), softening_squared);
             next = next.add(1);
+            rest -= 1;
         }
         *accelerations.add(i) = sum;
     }

@@ -46,6 +46,12 @@ macro_rules! shared_kernels {
     )+};
 }
 
+// 16 interactions a turn, each of 12 FP32 instructions, a reciprocal square root
+// and a load of 16 bytes from the tile:
+// gate nbody_shared_f32: FADD = 48, FFMA = 96, FMUL = 48, MUFU = 16, LDS.128 = 16
+// gate nbody_shared_f32: registers <= 32, LD = 0, ST = 0
+// gate nbody_shared_f64: LDS.128 = 32, LD = 0, ST = 0
+
 shared_kernels! {
     nbody_shared_f32: f32;
     nbody_shared_f64: f64;

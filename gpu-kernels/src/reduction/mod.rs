@@ -98,6 +98,13 @@ impl Addable for f32 {
     }
 }
 
+// Global memory is read once and only partial sums are written, except where the
+// steps happen in global memory; no step costs a generic access:
+// gate reduction_global_*: LDS = 0, STS = 0, LD = 0, ST = 0
+// gate reduction_shared_i32: LDG = 1, STG = 1, LD = 0, ST = 0
+// gate reduction_shared_f32: LDG = 1, STG = 1, LD = 0, ST = 0
+// gate reduction_shared_unroll4_*: LDG = 5, STG = 1, LD = 0, ST = 0
+
 /// Adds up one element of `values` per thread, in place, and writes the sum to
 /// `partials[blockIdx.x]`.
 ///

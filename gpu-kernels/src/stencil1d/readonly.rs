@@ -9,6 +9,8 @@ use super::stencil1d;
 use cuda_std::cache::load_readonly;
 use cuda_std::prelude::*;
 
+// gate stencil1d_readonly: LDG = 7, LDG.E.CONSTANT = 4, STG = 1, FFMA = 3, LD = 0, ST = 0
+
 /// The stencil, coefficients through the read-only data cache.
 ///
 /// `input` and `output`: `n` elements; `coefficients`: 4, of which `[m - 1]`

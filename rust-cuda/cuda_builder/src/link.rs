@@ -125,7 +125,12 @@ pub(crate) fn link(
     command
         .arg("-S")
         .arg(if builder.nvvm_opts {
-            "-passes=internalize,globaldce,default<O3>"
+            // Address spaces first: once two loads from different memories have
+            // been merged into one from either, as simplification does with the
+            // arms of a branch, it stays a generic one. They are seen only
+            // where everything is inlined and pointers are not kept in memory.
+            "-passes=internalize,globaldce,always-inline,\
+             function(sroa,infer-address-spaces),default<O3>"
         } else {
             // What is marked to be inlined always is part of the language rather
             // than an optimisation: reading a special register, for instance.

@@ -106,6 +106,19 @@ fn assembly_of_one_thread_still_unrolls() {
 // --- memories --------------------------------------------------------------------
 
 #[test]
+fn loads_from_different_memories_are_not_merged() {
+    let body = kernel("shared_or_global");
+    let generic = body
+        .iter()
+        .filter(|line| line.contains("ld.") && !line.contains("ld.param"))
+        .filter(|line| !line.contains("ld.shared") && !line.contains("ld.global"))
+        .count();
+    assert_eq!(generic, 0, "{}", body.join("\n"));
+    assert_eq!(count(&body, "ld.shared"), 2, "{}", body.join("\n"));
+    assert_eq!(count(&body, "ld.global"), 3, "{}", body.join("\n"));
+}
+
+#[test]
 fn shared_statics_have_no_initialiser_and_one_owner() {
     let ptx = raw_kernels(ARCH);
     let shared: Vec<_> = ptx
