@@ -10,6 +10,9 @@ use super::figure::{Figure, LeftOut, Outcome};
 use super::palette::{Colour, Shape};
 use crate::error::Error;
 
+/// How wide a character of fixed width is, as a fraction of its height.
+const CODE_WIDTH: f64 = 0.61;
+
 /// A dot: a value, whose it is, what it says.
 struct Dot {
     value: f64,
@@ -224,7 +227,9 @@ fn left_out<'a>(title: &str, why: &str) -> Outcome<'a> {
 /// The kernel's name without its family's, which stands above it.
 fn label(timed: &Timed<'_>) -> String {
     let name = &timed.row.name;
-    name.strip_prefix(&format!("{}_", timed.family.name))
+    // "heat2d_global", or "heat2d, CPU port".
+    name.strip_prefix(&timed.family.name)
+        .and_then(|rest| rest.strip_prefix('_').or(rest.strip_prefix(", ")))
         .unwrap_or(name)
         .to_owned()
 }
@@ -344,7 +349,7 @@ impl Plot {
         let mut canvas = Canvas::new(Frame {
             width,
             plot_height: height as u32,
-            left: width.pick(290, 12),
+            left: width.pick(self.label_room(), 12),
             right: width.pick(120, 108),
             x,
             y,
@@ -398,6 +403,14 @@ impl Plot {
             canvas.text(place, &line.value, SMALL, Colour::Ink, Anchor::Start);
         }
         Ok(canvas)
+    }
+
+    /// Room for the longest label, in pixels, as far as there can be any.
+    fn label_room(&self) -> u32 {
+        let labels = self.groups.iter().flat_map(|group| &group.lines);
+        let longest = labels.map(|line| line.label.chars().count()).max();
+        let width = longest.unwrap_or(0) as f64 * SMALL * CODE_WIDTH;
+        (width as u32 + 24).clamp(120, 440)
     }
 
     fn dots(&self, canvas: &mut Canvas, hue: usize, line: &Line, y: f64, width: Width) {

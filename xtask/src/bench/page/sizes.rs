@@ -54,12 +54,19 @@ struct Plot {
 pub(super) fn figure(report: &Report, hue: usize) -> Outcome<'_> {
     let family = &report.families[hue];
     let rows: Vec<Timed<'_>> = timed(report).filter(|timed| timed.hue == hue).collect();
-    let Some(work) = rows.first().map(|timed| timed.row.work) else {
-        return Outcome::LeftOut(LeftOut {
+    let left_out = |why: &str| {
+        Outcome::LeftOut(LeftOut {
             title: format!("{}: speed against size", family.name),
-            why: "nothing was timed of it".to_owned(),
-        });
+            why: why.to_owned(),
+        })
     };
+    let Some(work) = rows.first().map(|timed| timed.row.work) else {
+        return left_out("nothing was timed of it");
+    };
+    let first = rows[0].problem.elements;
+    if rows.iter().all(|timed| timed.problem.elements == first) {
+        return left_out("it was timed at one size only; --compare has several");
+    }
     let rows: Vec<Timed<'_>> = rows
         .into_iter()
         .filter(|timed| timed.row.work.metric == work.metric)
