@@ -94,13 +94,14 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) svg: Option<PathBuf>,
 
-    /// Measure nothing: take what --json wrote to this file, and print and write that
+    /// Measure nothing: take what --json wrote to this file, and print and write that; may be
+    /// given several times, for runs of different families that belong together
     #[arg(
         long,
         value_name = "FILE",
         conflicts_with_all = ["device", "families", "size", "launches", "warmup", "list", "compare"]
     )]
-    pub(crate) from: Option<PathBuf>,
+    pub(crate) from: Vec<PathBuf>,
 }
 
 impl Bench {
@@ -119,11 +120,13 @@ impl Bench {
             ("--csv", &self.csv),
             ("--html", &self.html),
             ("--svg", &self.svg),
-            ("--from", &self.from),
         ] {
             if let Some(path) = path {
                 arguments.extend([flag.into(), path.into()]);
             }
+        }
+        for path in &self.from {
+            arguments.extend(["--from".into(), path.into()]);
         }
         arguments
     }
@@ -132,7 +135,7 @@ impl Bench {
     /// be measured.
     #[cfg(any(test, not(feature = "bench")))]
     fn measuring_arguments(&self) -> Vec<std::ffi::OsString> {
-        if self.from.is_some() {
+        if !self.from.is_empty() {
             return Vec::new();
         }
         let mut arguments = vec!["--device".into(), self.device.to_string().into()];
@@ -329,7 +332,7 @@ mod tests {
         for line in [
             "--device cuda:1 --family derivative3d --size 64x32x96 --launches 7 --warmup 0 --list",
             "--json out/a.json --csv out/a.csv --html out/a.html --svg out --compare",
-            "--from out/a.json --html out/a.html",
+            "--from out/a.json --from out/b.json --html out/a.html",
             "",
         ] {
             let first = bench(&format!("xtask bench {line}")).unwrap();

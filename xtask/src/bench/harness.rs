@@ -83,8 +83,8 @@ pub(super) fn run(flags: &Bench, families: &[Family]) -> Result<Outcome, Error> 
         return Ok(Outcome::Clean);
     }
 
-    if let Some(path) = &flags.from {
-        return finish(flags, &files::read(path)?);
+    if let Some(report) = files::read(&flags.from)? {
+        return finish(flags, &report);
     }
 
     let date = environment::now();
@@ -477,7 +477,7 @@ mod tests {
             csv: None,
             html: None,
             svg: None,
-            from: None,
+            from: Vec::new(),
         }
     }
 
