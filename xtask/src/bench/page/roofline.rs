@@ -234,14 +234,11 @@ fn draw(
         let pen = Pen::dashed(Colour::Ink, 1.6, *dashes);
         let label = format!("{name} {}", quantity(*roof, "FLOP/s"));
         canvas.line(&[(ridge, *roof), (x_end, *roof)], pen, Some(&label));
+        // Above a lower roof the slope goes on.
+        let beside = if *roof < highest { SMALL + 4.0 } else { -6.0 };
         if let Some((x, y)) = canvas.at((ridge, *roof)) {
-            canvas.text(
-                (x + 10.0, y - 6.0),
-                &label,
-                SMALL,
-                Colour::Ink,
-                Anchor::Start,
-            );
+            let place = (x + 10.0, y + beside);
+            canvas.text(place, &label, SMALL, Colour::Ink, Anchor::Start);
         }
     }
 
