@@ -152,6 +152,9 @@ impl SplitMix64 {
 pub struct Reference {
     accelerations: Vec<[f64; 3]>,
     sizes: Vec<f64>,
+    /// Bodies, and the distance between those that have a reference.
+    bodies: usize,
+    stride: usize,
 }
 
 impl Reference {
@@ -161,9 +164,33 @@ impl Reference {
     ///
     /// As [`Gravity::check`].
     pub fn of<T: Real>(gravity: &Gravity, bodies: &[Body<T>]) -> Result<Self, Error> {
+        Self::sampled(gravity, bodies, usize::MAX)
+    }
+
+    /// The same for `count` of the bodies or some more, evenly spread, or for all
+    /// where there are no more: what the others pull at them is computed, what
+    /// they do to the others is not.
+    ///
+    /// # Errors
+    ///
+    /// As [`Gravity::check`]; [`Error::InvalidParameter`] when `count` is zero.
+    pub fn sampled<T: Real>(
+        gravity: &Gravity,
+        bodies: &[Body<T>],
+        count: usize,
+    ) -> Result<Self, Error> {
         gravity.check(bodies)?;
+        if count == 0 {
+            return Err(Error::InvalidParameter {
+                operation: OPERATION,
+                parameter: "the number of bodies to compute a reference for",
+                given: "0".to_owned(),
+                required: "at least 1".to_owned(),
+            });
+        }
+        let stride = (bodies.len() / count).max(1);
         let softening_squared = gravity.softening() * gravity.softening();
-        let sums = bodies.par_iter().map(|body| {
+        let sums = bodies.par_iter().step_by(stride).map(|body| {
             let position: [f64; 3] = body.position().map(Into::into);
             let (mut sum, mut size) = ([0.0; 3], 0.0);
             for other in bodies {
@@ -184,23 +211,27 @@ impl Reference {
         Ok(Self {
             accelerations,
             sizes,
+            bodies: bodies.len(),
+            stride,
         })
     }
 
-    /// The acceleration of each body.
+    /// The acceleration of each body, or of each that was chosen.
     #[must_use]
     pub fn accelerations(&self) -> &[[f64; 3]] {
         &self.accelerations
     }
 
-    /// For each body the sum of the sizes of the terms, `Σ_j |r s|`: how large the
+    /// For each of those bodies the sum of the sizes of the terms, `Σ_j |r s|`: how large the
     /// acceleration would be if nothing cancelled.
     #[must_use]
     pub fn sizes(&self) -> &[f64] {
         &self.sizes
     }
 
-    /// The relative errors of the accelerations `|a - a_ref| / |a_ref|`.
+    /// The relative errors of the accelerations `|a - a_ref| / |a_ref|` of all
+    /// bodies, of which those are looked at that have a reference. One that is not
+    /// finite, of whichever body, makes the errors NaN.
     ///
     /// An acceleration that is zero, and is found to be zero, has no error.
     ///
@@ -208,22 +239,27 @@ impl Reference {
     ///
     /// [`Error::LengthMismatch`] unless there is one for each body.
     pub fn errors<T: Real>(&self, accelerations: &[[T; 3]]) -> Result<Errors, Error> {
-        if accelerations.len() != self.accelerations.len() {
+        if accelerations.len() != self.bodies {
             return Err(Error::LengthMismatch {
                 what: format!("{OPERATION}: accelerations to compare"),
-                required: self.accelerations.len(),
+                required: self.bodies,
                 given: accelerations.len(),
             });
         }
-        let errors: Vec<f64> = self
+        let mut errors: Vec<f64> = self
             .accelerations
             .iter()
-            .zip(accelerations)
+            .zip(accelerations.iter().step_by(self.stride))
             .map(|(reference, given)| {
                 let difference = [0, 1, 2].map(|axis| given[axis].into() - reference[axis]);
                 relative(norm(difference), norm(*reference))
             })
             .collect();
+        // The others must at least be there.
+        let finite = |a: &T| Into::<f64>::into(*a).is_finite();
+        if !accelerations.as_flattened().iter().all(finite) {
+            errors.push(f64::NAN);
+        }
         Ok(Errors::of(&errors, |_| 0.0))
     }
 
@@ -234,7 +270,7 @@ impl Reference {
     /// cancels.
     #[must_use]
     pub fn bounds<T: Real>(&self) -> Errors {
-        let bound = error_bound::<T>(self.accelerations.len());
+        let bound = error_bound::<T>(self.bodies);
         let bounds: Vec<f64> = self
             .accelerations
             .iter()
@@ -274,6 +310,39 @@ fn norm(vector: [f64; 3]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sample_judges_what_all_of_them_would() {
+        let gravity = Gravity::new(0.05).expect("a softening");
+        let bodies = Cluster::<f32>::plummer(103, 1).expect("bodies").bodies;
+        let all = Reference::of(&gravity, &bodies).expect("a reference");
+        let some = Reference::sampled(&gravity, &bodies, 10).expect("a reference");
+        let chosen: Vec<[f64; 3]> = all.accelerations().iter().copied().step_by(10).collect();
+        assert_eq!(some.accelerations(), chosen);
+        assert_eq!(some.accelerations().len(), 11);
+        let same = Reference::sampled(&gravity, &bodies, 103).expect("a reference");
+        assert_eq!(same, all);
+
+        let mut a: Vec<[f32; 3]> = all
+            .accelerations()
+            .iter()
+            .map(|a| a.map(|a| a as f32))
+            .collect();
+        let right = some.errors(&a).expect("as many as bodies");
+        assert!(right.max < 1e-6, "{right:?}");
+        // One that was chosen, and one that was not.
+        a[30][1] *= 2.0;
+        assert!(some.errors(&a).expect("as many").max > 1e-3);
+        a[30] = all.accelerations()[30].map(|a| a as f32);
+        a[31][2] = f32::NAN;
+        assert!(some.errors(&a).expect("as many").max.is_nan());
+        assert!(matches!(
+            some.errors(&a[1..]),
+            Err(Error::LengthMismatch { required: 103, .. })
+        ));
+        let error = Reference::sampled(&gravity, &bodies, 0).expect_err("none at all");
+        assert!(error.to_string().contains("at least 1"), "{error}");
+    }
 
     #[test]
     fn the_generator_is_the_published_one() {

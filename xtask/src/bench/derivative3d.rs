@@ -4,7 +4,7 @@
 use halo_gpu::derivative3d::{Axis, Boundary, Derivative3d, Variant, problem};
 use halo_gpu::{Buffer, Device, DeviceKind, Shape3};
 
-use super::harness::{Check, Family, Metric, Plan, Prepared, Row, Slots, Unit, Work};
+use super::harness::{Check, Family, LeftOut, Metric, Plan, Prepared, Row, Slots, Unit, Work};
 use super::size::Size;
 use crate::error::Error;
 
@@ -12,6 +12,8 @@ pub(super) const FAMILY: Family = Family {
     name: NAME,
     kernels,
     plan,
+    // Pencils need blocks of as many threads as four of them have points, up to 1024.
+    sizes: &["64", "128", "256"],
 };
 
 const NAME: &str = "derivative3d";
@@ -32,6 +34,7 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
     let derivative = Derivative3d::unit_period(shape, BOUNDARY)?;
 
     let mut rows: Vec<Box<dyn Row>> = Vec::new();
+    let (mut left_out, mut refused) = (Vec::new(), None);
     if device.kind() == DeviceKind::Cpu {
         for axis in Axis::ALL {
             rows.push(Box::new(Derivative {
@@ -42,7 +45,11 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
     } else {
         for variant in Variant::ALL {
             // Here, so that a size is refused before anything is measured.
-            variant.check(shape, BOUNDARY)?;
+            if let Err(error) = variant.check(shape, BOUNDARY) {
+                left_out.push(LeftOut::new(variant.name(), error.to_string()));
+                refused.get_or_insert(error.into());
+                continue;
+            }
             rows.push(Box::new(Derivative {
                 plan: derivative.clone(),
                 by: By::Kernel(variant),
@@ -56,7 +63,8 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         boundary: Some(format!("{BOUNDARY}, spacing 1/(n-1)")),
         working_set_bytes: derivative.bytes(),
         rows,
-        left_out: Vec::new(),
+        left_out,
+        refused,
     })
 }
 
@@ -170,10 +178,15 @@ mod tests {
     #[test]
     fn a_size_that_a_tile_does_not_cover_is_refused_before_anything_runs() {
         let refusal = |size: &str| {
-            let error = plan(&Device::emulator(), Some(&size.parse().unwrap())).err().unwrap();
-            crate::error::chain(&error)
+            match plan(&Device::emulator(), Some(&size.parse().unwrap())) {
+                Ok(plan) => (plan.left_out.len(), plan.refused.unwrap()),
+                Err(error) => (0, error),
+            }
         };
-        assert!(refusal("64x48x64").contains("multiple of 32"), "{}", refusal("64x48x64"));
-        assert!(refusal("64x64").contains("NXxNYxNZ"));
+        let (left_out, error) = refusal("64x48x64");
+        assert_eq!(left_out, 1);
+        assert!(crate::error::chain(&error).contains("multiple of 32"), "{error}");
+        let (_, error) = refusal("64x64");
+        assert!(crate::error::chain(&error).contains("NXxNYxNZ"), "{error}");
     }
 }

@@ -4,14 +4,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::report::{DeviceReport, Environment, Toolkit};
 
-/// The environment of a run on this device that began at this date.
-pub(super) fn of(device: DeviceReport, date: String) -> Environment {
+/// The environment of a run on this device that began at this date; without a
+/// toolkit none was looked for.
+pub(super) fn of(device: DeviceReport, toolkit: Option<Toolkit>, date: String) -> Environment {
     Environment {
         device,
-        toolkit: Toolkit {
+        toolkit: toolkit.unwrap_or_else(|| Toolkit {
             nvcc: None,
             why_not: Some("not looked for; --compare does".to_owned()),
-        },
+        }),
         rustc: env!("HALO_BENCH_RUSTC").to_owned(),
         llvm: env!("HALO_BENCH_LLVM").to_owned(),
         commit: Some(env!("HALO_BENCH_COMMIT"))

@@ -1,19 +1,24 @@
 //! What every family's benchmark has in common: choosing the device, checking,
 //! warming up, timing, and the copy that bandwidths are set against.
 
+use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use halo_gpu::{Buffer, Device, DeviceKind};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::report::{
-    Ceiling, Ceilings, DeviceReport, FamilyReport, Measured, ProblemReport, Report, RowReport,
+    Against, Ceiling, Ceilings, ContenderReport, DeviceReport, FamilyReport, Measured,
+    ProblemReport, Report, RowReport,
 };
 pub(super) use super::report::{Check, LeftOut, Metric, Slots, Unit, Work};
+pub(super) use super::rivals::Entry;
+use super::rivals::{Contender, Rivals};
 use super::roofline;
 use super::size::Size;
 use super::stats::Times;
-use super::{environment, files};
+use super::{cub, environment, files};
+use super::timing::{self, Timed};
 use crate::Outcome;
 use crate::error::Error;
 use crate::flags::{Bench, DeviceChoice};
@@ -26,6 +31,9 @@ pub(super) struct Family {
     pub(super) kernels: fn() -> Vec<&'static str>,
     /// Its rows on this device at this size (`None`: the family's own).
     pub(super) plan: fn(&Device, Option<&Size>) -> Result<Plan, Error>,
+    /// The sizes at which it is compared with others on a GPU, smallest first, as
+    /// `--size` takes them.
+    pub(super) sizes: &'static [&'static str],
 }
 
 /// What a family will run.
@@ -39,8 +47,10 @@ pub(super) struct Plan {
     /// Bytes that one launch touches, to be set against the device's cache.
     pub(super) working_set_bytes: u64,
     pub(super) rows: Vec<Box<dyn Row>>,
-    /// Kernels that are too slow for this size, and what says so.
+    /// Kernels that are not run at this size, and why.
     pub(super) left_out: Vec<LeftOut>,
+    /// Why one of them cannot be: an error where just this size was asked for.
+    pub(super) refused: Option<Error>,
 }
 
 /// One line of the table before it runs: cheap to have, no memory on the device.
@@ -51,6 +61,11 @@ pub(super) trait Row {
     fn tile(&self) -> String;
     /// What one launch has to do.
     fn work(&self) -> Work;
+    /// Kernels of the family's CUDA C++ that do the same, besides the one of the
+    /// row's own name, which is always looked for.
+    fn entries(&self) -> &'static [Entry] {
+        &[]
+    }
     /// Puts its input on the device.
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error>;
 }
@@ -65,6 +80,10 @@ pub(super) trait Prepared {
     /// end; returns whether launches destroy anything. Never timed.
     fn restore(&mut self) -> Result<bool, halo_gpu::Error> {
         Ok(false)
+    }
+    /// What CUB would have to compute to do this work.
+    fn cub(&self) -> Option<cub::Work> {
+        None
     }
 }
 
@@ -93,44 +112,61 @@ pub(super) fn run(flags: &Bench, families: &[Family]) -> Result<Outcome, Error> 
 
     let mut plans = Vec::new();
     for family in &families {
-        plans.push((family.name, (family.plan)(&device, flags.size.as_ref())?));
+        for size in sizes(family, device.kind(), flags)? {
+            let mut plan = (family.plan)(&device, size.as_ref())?;
+            if let Some(error) = plan.refused.take_if(|_| !flags.compare) {
+                return Err(error);
+            }
+            plans.push((family.name, plan));
+        }
     }
     let progress = progress(plans.iter().map(|(_, plan)| plan.rows.len()).sum());
 
-    progress.set_message("copy");
+    let mut rivals = Rivals::default();
+    if flags.compare {
+        progress.set_message("compiling CUDA C++");
+        let names: Vec<&str> = families.iter().map(|family| family.name).collect();
+        rivals = Rivals::find(&device, &names);
+    }
     let mut ceilings = Ceilings::default();
     if timed {
+        progress.set_message("copy");
         ceilings.copy = Some(measure_copy(&device, flags)?);
         progress.set_message("multiply-adds");
         ceilings.fp32 = roofline::measure::<f32>(&device, flags)?;
         ceilings.fp64 = roofline::measure::<f64>(&device, flags)?;
     }
-    let mut reports = Vec::new();
+    let mut reports: Vec<FamilyReport> = Vec::new();
     for (name, plan) in plans {
         let mut rows = Vec::new();
         for row in &plan.rows {
-            progress.set_message(row.name());
-            rows.push(run_row(&device, row.as_ref(), flags, &ceilings)?);
+            progress.set_message(format!("{} at {}", row.name(), plan.size));
+            let row = run_row(&device, name, row.as_ref(), flags, &ceilings, &mut rivals)?;
+            rows.push(row);
             progress.inc(1);
         }
-        reports.push(FamilyReport {
-            name: name.to_owned(),
-            problems: vec![ProblemReport {
-                size: plan.size,
-                elements: plan.elements,
-                problem: plan.problem,
-                boundary: plan.boundary,
-                working_set_bytes: plan.working_set_bytes,
-                notes: notes(&device, plan.working_set_bytes),
-                rows,
-                left_out: plan.left_out,
-            }],
-        });
+        let problem = ProblemReport {
+            size: plan.size,
+            elements: plan.elements,
+            problem: plan.problem,
+            boundary: plan.boundary,
+            working_set_bytes: plan.working_set_bytes,
+            notes: notes(&device, plan.working_set_bytes),
+            rows,
+            left_out: plan.left_out,
+        };
+        match reports.last_mut().filter(|family| family.name == name) {
+            Some(family) => family.problems.push(problem),
+            None => reports.push(FamilyReport {
+                name: name.to_owned(),
+                problems: vec![problem],
+            }),
+        }
     }
     progress.finish_and_clear();
 
     let report = Report {
-        environment: environment::of(describe(&device, why), date),
+        environment: environment::of(describe(&device, why), rivals.toolkit, date),
         launches: flags.launches(),
         warmup: flags.warmup,
         timing: match device.kind() {
@@ -139,7 +175,7 @@ pub(super) fn run(flags: &Bench, families: &[Family]) -> Result<Outcome, Error> 
             DeviceKind::Emulator => None,
         },
         ceilings,
-        rivals: Vec::new(),
+        rivals: rivals.reports,
         families: reports,
     };
     finish(flags, &report)
@@ -154,6 +190,18 @@ fn finish(flags: &Bench, report: &Report) -> Result<Outcome, Error> {
     } else {
         Outcome::Findings
     })
+}
+
+/// The sizes at which a family is run; `None`: its own.
+fn sizes(family: &Family, kind: DeviceKind, flags: &Bench) -> Result<Vec<Option<Size>>, Error> {
+    if flags.size.is_some() || !flags.compare || kind != DeviceKind::Cuda {
+        return Ok(vec![flags.size.clone()]);
+    }
+    family
+        .sizes
+        .iter()
+        .map(|size| size.parse().map(Some).map_err(Error::Bench))
+        .collect()
 }
 
 /// The device that the flag asks for and, where that is not the GPU that
@@ -229,98 +277,140 @@ fn notes(device: &Device, working_set_bytes: u64) -> Vec<String> {
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// Checks a row and, where its errors are within bounds, times it.
+/// Checks a row and, where its errors are within bounds, times it; so with those
+/// it is compared with, in turns.
 fn run_row(
     device: &Device,
+    family: &str,
     row: &dyn Row,
     flags: &Bench,
     ceilings: &Ceilings,
+    rivals: &mut Rivals,
 ) -> Result<RowReport, Error> {
     let work = row.work();
     let mut prepared = row.prepare(device)?;
     let check = prepared.check()?;
-    let within_bounds = check.passes();
-    let timed = within_bounds && device.kind() != DeviceKind::Emulator;
-    let time = if timed {
-        Times::of(&time_row(device, flags, prepared.as_mut())?)
-    } else {
-        None
-    };
-    Ok(RowReport {
+    let mut report = RowReport {
         name: row.name(),
         tile: row.tile(),
         check,
-        within_bounds,
+        within_bounds: check.passes(),
         work,
-        single: time.map(|time| Measured::new(&work, time, 1, ceilings)),
+        single: None,
         replayed: None,
         contenders: Vec::new(),
-    })
+    };
+    if !report.within_bounds || device.kind() == DeviceKind::Emulator {
+        return Ok(report);
+    }
+    let contenders = rivals.of_row(device, family, row.entries(), prepared.as_ref())?;
+    compare(
+        device,
+        flags,
+        ceilings,
+        prepared.as_mut(),
+        contenders,
+        &mut report,
+    )?;
+    Ok(report)
 }
 
-/// How long each of the timed launches of a row took, after the warm-up.
-fn time_row(
+/// Times a row that has passed its check and those of the contenders that pass
+/// theirs, in turns.
+fn compare(
     device: &Device,
     flags: &Bench,
+    ceilings: &Ceilings,
     row: &mut dyn Prepared,
-) -> Result<Vec<Duration>, Error> {
-    let restores = row.restore()?;
-    if device.kind() == DeviceKind::Cuda && !restores {
-        let (warmup, launches) = (flags.warmup as usize, flags.launches() as usize);
-        return Ok(device.time_each(warmup, launches, || row.launch())?);
+    contenders: Vec<Box<dyn Contender>>,
+    report: &mut RowReport,
+) -> Result<(), Error> {
+    let mut taking_part = Vec::new();
+    for mut contender in contenders {
+        let check = contender.check(row);
+        let judged = ContenderReport::of(contender.name(), check)?;
+        if judged.within_bounds {
+            taking_part.push((report.contenders.len(), contender));
+        }
+        report.contenders.push(judged);
     }
-    // Each launch between marks of its own, since something may stand between
-    // two launches. A GPU is still busy with that when the launch reaches it, so
-    // no overhead of the launch counts.
-    repeat(flags, budget(device), || {
-        row.restore()?;
-        Ok(device.time(|| row.launch())?)
-    })
-}
 
-/// How long the launches of one row may take together before they become fewer,
-/// where the flags do not say how many they are: none waits minutes for a row.
-fn budget(device: &Device) -> Duration {
-    match device.kind() {
-        DeviceKind::Cuda => Duration::MAX,
-        DeviceKind::Cpu | DeviceKind::Emulator => Duration::from_secs(2),
-    }
-}
+    let row = RefCell::new(row);
+    let mut own = Own(&row);
+    let mut others: Vec<Other<'_, '_>> = taking_part
+        .iter_mut()
+        .map(|(_, contender)| Other {
+            row: &row,
+            contender: contender.as_mut(),
+        })
+        .collect();
+    let mut all: Vec<&mut dyn Timed> = vec![&mut own];
+    all.extend(others.iter_mut().map(|other| other as &mut dyn Timed));
 
-/// The fewest launches that have a median worth the name.
-const FEWEST_LAUNCHES: usize = 3;
-
-/// Calls `timed` for the warm-up and then for each of the launches that count.
-///
-/// Where the flags name no number of launches, the warm-up ends once `budget` is
-/// used up, and so do the launches that count if there are [`FEWEST_LAUNCHES`];
-/// at five times the budget, whatever there is must do.
-fn repeat(
-    flags: &Bench,
-    budget: Duration,
-    mut timed: impl FnMut() -> Result<Duration, Error>,
-) -> Result<Vec<Duration>, Error> {
-    let mut used = Duration::ZERO;
-    let used_up = |used: Duration, times: u32| {
-        flags.launches.is_none() && used >= budget.saturating_mul(times)
+    let single: Vec<Times> = statistics(&timing::single(device, flags, &mut all)?);
+    // Elsewhere there is nothing between two launches that a graph would spare.
+    let restores = row.borrow_mut().restore()?;
+    let launches = match single.first() {
+        Some(time) if flags.compare && device.kind() == DeviceKind::Cuda && !restores => {
+            timing::launches_per_graph(Duration::from_secs_f64(time.median_s))
+        }
+        _ => None,
     };
-    for _ in 0..flags.warmup {
-        used += timed()?;
-        if used_up(used, 1) {
-            break;
-        }
+    let replayed = match launches {
+        Some(launches) => statistics(&timing::replayed(device, flags, launches, &mut all)?),
+        None => Vec::new(),
+    };
+
+    let measured = |time: &Times, launches| Measured::new(&report.work, *time, launches, ceilings);
+    report.single = single.first().map(|time| measured(time, 1));
+    report.replayed = replayed
+        .first()
+        .map(|time| measured(time, launches.unwrap_or(1)));
+    let places: Vec<usize> = taking_part.iter().map(|(place, _)| *place).collect();
+    for (turn, place) in (1..).zip(places) {
+        let against = |times: &[Times]| Some(Against::of(times.first()?, times.get(turn)?));
+        report.contenders[place].single = against(&single);
+        report.contenders[place].replayed = against(&replayed);
     }
-    let mut timings = Vec::new();
-    for _ in 0..flags.launches() {
-        let took = timed()?;
-        used += took;
-        timings.push(took);
-        let few = timings.len() < FEWEST_LAUNCHES;
-        if used_up(used, if few { 5 } else { 1 }) {
-            break;
-        }
+    Ok(())
+}
+
+/// The statistics of each of these; none where nothing was timed.
+fn statistics(timings: &[Vec<Duration>]) -> Vec<Times> {
+    timings
+        .iter()
+        .filter_map(|times| Times::of(times))
+        .collect()
+}
+
+/// The row itself, to be timed.
+struct Own<'a, 'b>(&'a RefCell<&'b mut dyn Prepared>);
+
+impl Timed for Own<'_, '_> {
+    fn launch(&mut self) -> Result<(), halo_gpu::Error> {
+        self.0.borrow_mut().launch()
     }
-    Ok(timings)
+
+    fn restore(&mut self) -> Result<bool, halo_gpu::Error> {
+        self.0.borrow_mut().restore()
+    }
+}
+
+/// A contender, to be timed.
+struct Other<'a, 'b> {
+    row: &'a RefCell<&'b mut dyn Prepared>,
+    contender: &'a mut dyn Contender,
+}
+
+impl Timed for Other<'_, '_> {
+    fn launch(&mut self) -> Result<(), halo_gpu::Error> {
+        self.contender.launch(&mut **self.row.borrow_mut())
+    }
+
+    // It works on what the row works on.
+    fn restore(&mut self) -> Result<bool, halo_gpu::Error> {
+        self.row.borrow_mut().restore()
+    }
 }
 
 /// Size of each of the two arrays of the copy. Much more than any cache holds,
@@ -386,7 +476,7 @@ fn copy_on_cpu(
         .collect();
     let mut target = vec![u64::MAX; source.len()];
     let part = source.len().div_ceil(threads);
-    repeat(flags, budget(device), || {
+    timing::repeat(flags, timing::budget(device), || {
         let start = Instant::now();
         std::thread::scope(|scope| {
             for (source, target) in source.chunks(part).zip(target.chunks_mut(part)) {
@@ -408,7 +498,7 @@ fn progress(rows: usize) -> ProgressBar {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::cell::Cell;
     use std::rc::Rc;
 
@@ -464,7 +554,7 @@ mod tests {
         }
     }
 
-    fn flags() -> Bench {
+    pub(crate) fn flags() -> Bench {
         Bench {
             device: DeviceChoice::Cpu,
             families: Vec::new(),
@@ -487,7 +577,15 @@ mod tests {
             error,
             launches: Rc::default(),
         };
-        let report = run_row(device, &row, &flags(), &Ceilings::default()).unwrap();
+        let report = run_row(
+            device,
+            "family",
+            &row,
+            &flags(),
+            &Ceilings::default(),
+            &mut Rivals::default(),
+        )
+        .unwrap();
         (report, row.launches.get())
     }
 
@@ -514,28 +612,131 @@ mod tests {
         assert!(report.within_bounds && report.single.is_none());
     }
 
-    #[test]
-    fn slow_launches_become_fewer_unless_their_number_is_given() {
-        let budget = Duration::from_millis(100);
-        // How often a launch that takes this long is run and counted.
-        let count = |launches: Option<u32>, milliseconds: u64| {
-            let flags = Bench {
-                launches,
-                ..flags()
+    /// A contender that counts its launches and has whatever error it is told, or
+    /// no kernel.
+    struct FakeContender {
+        name: &'static str,
+        error: Option<f64>,
+        launches: Rc<Cell<u32>>,
+    }
+
+    impl Contender for FakeContender {
+        fn name(&self) -> &str {
+            self.name
+        }
+
+        fn check(&mut self, row: &mut dyn Prepared) -> Result<Check, Error> {
+            let Some(error) = self.error else {
+                return Err(halo_gpu::Error::KernelNotFound { kernel: "fake" }.into());
             };
-            let mut calls = 0;
-            let timings = repeat(&flags, budget, || {
-                calls += 1;
-                Ok(Duration::from_millis(milliseconds))
+            let check = row.check()?;
+            Ok(Check {
+                max_error: error,
+                ..check
             })
-            .unwrap();
-            (calls, timings.len())
+        }
+
+        fn launch(&mut self, _: &mut dyn Prepared) -> Result<(), halo_gpu::Error> {
+            self.launches.set(self.launches.get() + 1);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn contenders_are_checked_and_those_that_pass_are_timed_in_turns() {
+        let device = Device::cpu();
+        let counts: [Rc<Cell<u32>>; 4] = Default::default();
+        let contender = |name, error, count: &Rc<Cell<u32>>| {
+            Box::new(FakeContender {
+                name,
+                error,
+                launches: Rc::clone(count),
+            }) as Box<dyn Contender>
         };
-        assert_eq!(count(None, 1), (2 + 20, 20));
-        assert_eq!(count(None, 10), (2 + 8, 8));
-        assert_eq!(count(None, 100), (1 + 3, 3));
-        assert_eq!(count(None, 250), (1 + 1, 1));
-        assert_eq!(count(Some(7), 1000), (2 + 7, 7));
+        let mut row = Fake {
+            error: 0.5,
+            launches: Rc::clone(&counts[0]),
+        };
+        let (mut report, _) = outcome(0.5, &Device::emulator());
+        assert!(report.contenders.is_empty());
+        let contenders = vec![
+            contender("good", Some(0.25), &counts[1]),
+            contender("wrong", Some(2.0), &counts[2]),
+            contender("lacking", None, &counts[3]),
+        ];
+        let ceilings = Ceilings::default();
+        compare(
+            &device,
+            &flags(),
+            &ceilings,
+            &mut row,
+            contenders,
+            &mut report,
+        )
+        .unwrap();
+
+        assert_eq!(counts.map(|count| count.get()), [9, 9, 0, 0]);
+        assert_eq!(report.single.unwrap().time.launches, 7);
+        assert!(report.replayed.is_none(), "graphs are for CUDA devices");
+        let [good, wrong, lacking] = &report.contenders[..] else {
+            panic!("{:?}", report.contenders);
+        };
+        assert!(good.within_bounds && good.why_not.is_none());
+        assert_eq!(good.single.unwrap().time.launches, 7);
+        assert_eq!(wrong.check.unwrap().max_error, 2.0);
+        assert!(!wrong.within_bounds && wrong.single.is_none());
+        assert_eq!(lacking.why_not.as_deref(), Some("it has no fake"));
+        assert!(lacking.check.is_none() && lacking.single.is_none());
+    }
+
+    #[test]
+    fn an_error_that_is_no_excuse_ends_the_run() {
+        let error: Error = halo_gpu::Error::NoDevice.into();
+        assert!(ContenderReport::of("nvcc", Err(error)).is_err());
+    }
+
+    #[test]
+    fn sizes_are_the_familys_where_others_are_compared_with_on_a_gpu() {
+        let family = Family {
+            name: "f",
+            kernels: Vec::new,
+            plan: |_, _| unreachable!(),
+            sizes: &["8", "4x2"],
+        };
+        let compare = Bench {
+            compare: true,
+            ..flags()
+        };
+        let texts = |kind, flags: &Bench| -> Vec<String> {
+            let sizes = sizes(&family, kind, flags).unwrap();
+            sizes
+                .iter()
+                .map(|size| size.as_ref().map_or("own".to_owned(), Size::to_string))
+                .collect()
+        };
+        assert_eq!(texts(DeviceKind::Cuda, &compare), ["8", "4x2"]);
+        assert_eq!(texts(DeviceKind::Cpu, &compare), ["own"]);
+        assert_eq!(texts(DeviceKind::Cuda, &flags()), ["own"]);
+        let sized = Bench {
+            size: Some("16".parse().unwrap()),
+            ..compare
+        };
+        assert_eq!(texts(DeviceKind::Cuda, &sized), ["16"]);
+    }
+
+    #[test]
+    fn every_size_of_every_family_can_be_planned() {
+        for family in super::super::ROWS {
+            assert!(family.sizes.len() >= 3, "{}", family.name);
+            let mut before = 0;
+            for size in family.sizes {
+                let plan = (family.plan)(&Device::emulator(), Some(&size.parse().unwrap()));
+                let plan = plan.unwrap_or_else(|error| panic!("{} {size}: {error}", family.name));
+                assert!(!plan.rows.is_empty(), "{} {size}", family.name);
+                assert!(plan.elements > before, "{}: smallest first", family.name);
+                before = plan.elements;
+            }
+        }
     }
 
     #[test]
@@ -544,5 +745,29 @@ mod tests {
             let timings = copy_on_cpu(&Device::cpu(), threads, 1 << 12, &flags()).unwrap();
             assert_eq!(timings.len(), 7);
         }
+    }
+
+    #[test]
+    fn the_json_file_gets_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b/report.json");
+        let report = Report {
+            environment: environment::of(
+                describe(&Device::cpu(), Some("because".to_owned())),
+                None,
+                environment::now(),
+            ),
+            launches: 7,
+            warmup: 2,
+            timing: None,
+            ceilings: Ceilings::default(),
+            rivals: Vec::new(),
+            families: Vec::new(),
+        };
+        write_json(&path, &report).unwrap();
+        let read: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        assert_eq!(read["environment"]["device"]["why"], "because");
+        assert_eq!(read["environment"]["device"]["kind"], "cpu");
     }
 }

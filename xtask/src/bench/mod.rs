@@ -2,12 +2,15 @@
 //!
 //! One file per family says what its rows are; everything else (which device,
 //! warm-up, timing, the ceilings that speeds are set against) is the same for all
-//! and lives in [`harness`]. What a run came to is a [`report`], which [`text`],
+//! and lives in [`harness`] and [`timing`]; who the rows are compared with, in
+//! [`rivals`] and [`cub`]. What a run came to is a [`report`], which [`text`],
 //! [`csv`] and [`page`] show, each in its way. A new family is a file
 //! `bench/<family>.rs` with a `FAMILY` in it, and its name in the list below.
 
 #[cfg(any(test, feature = "bench"))]
 mod csv;
+#[cfg(feature = "bench")]
+mod cub;
 #[cfg(feature = "bench")]
 mod environment;
 #[cfg(any(test, feature = "bench"))]
@@ -19,6 +22,8 @@ mod page;
 #[cfg(any(test, feature = "bench"))]
 mod report;
 #[cfg(feature = "bench")]
+mod rivals;
+#[cfg(feature = "bench")]
 mod roofline;
 #[cfg(test)]
 mod sample;
@@ -27,6 +32,8 @@ mod size;
 mod stats;
 #[cfg(any(test, feature = "bench"))]
 mod text;
+#[cfg(feature = "bench")]
+mod timing;
 
 pub(crate) use size::Size;
 #[cfg(feature = "bench")]

@@ -8,7 +8,7 @@ use halo_gpu::nbody::problem::{Cluster, Reference};
 use halo_gpu::nbody::{Body, Gravity, Port, Real, Variant};
 use halo_gpu::{Buffer, Device, DeviceKind};
 
-use super::harness::{Check, Family, Metric, Plan, Prepared, Row, Slots, Unit, Work};
+use super::harness::{Check, Entry, Family, LeftOut, Metric, Plan, Prepared, Row, Slots, Unit, Work};
 use super::size::Size;
 use crate::error::Error;
 
@@ -16,12 +16,16 @@ pub(super) const FAMILY: Family = Family {
     name: NAME,
     kernels,
     plan,
+    sizes: &["1024", "4096", "16384", "65536", "131072", "524288"],
 };
 
 const NAME: &str = "nbody";
 
 /// In units of the sphere, whose scale length is 0.59.
 const SOFTENING: f64 = 0.01;
+
+/// Of how many bodies the accelerations are checked, where there are more.
+const CHECKED: usize = 4096;
 
 /// Of the bodies' places.
 const SEED: u64 = 1974;
@@ -38,8 +42,10 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         None => 16_384,
     };
     let gravity = Gravity::new(SOFTENING)?;
-    let mut rows = rows_in::<f32>(device, gravity, n);
-    rows.extend(rows_in::<f64>(device, gravity, n));
+    let (mut rows, mut left_out) = rows_in::<f32>(device, gravity, n);
+    let (rows_f64, left_out_f64) = rows_in::<f64>(device, gravity, n);
+    rows.extend(rows_f64);
+    left_out.extend(left_out_f64);
     Ok(Plan {
         size: n.to_string(),
         elements: n as u64,
@@ -52,19 +58,53 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         boundary: None,
         working_set_bytes: Gravity::bytes::<f64>(n),
         rows,
-        left_out: Vec::new(),
+        left_out,
+        refused: None,
     })
 }
 
-/// The rows in `T`, which share the reference that each is checked against.
-fn rows_in<T: Real>(device: &Device, gravity: Gravity, n: usize) -> Vec<Box<dyn Row>> {
+/// The most bodies for which all kernels are run; with more of them those that
+/// take longest, which are every kernel in f64 and the slower ones in f32, would
+/// take minutes.
+const MOST_FOR_ALL: usize = 1 << 16;
+
+/// Whether this kernel in `T` is run with so many bodies.
+fn is_fast_enough<T: Real>(variant: Variant, n: usize) -> bool {
+    n <= MOST_FOR_ALL
+        || match variant {
+            Variant::Shared => T::NAME == "f32" || n <= 2 * MOST_FOR_ALL,
+            Variant::AosUnroll16 => T::NAME == "f32" && n <= 2 * MOST_FOR_ALL,
+            _ => false,
+        }
+}
+
+/// The rows in `T`, which share the reference that each is checked against, and
+/// the kernels that are too slow for so many bodies.
+fn rows_in<T: Real>(
+    device: &Device,
+    gravity: Gravity,
+    n: usize,
+) -> (Vec<Box<dyn Row>>, Vec<LeftOut>) {
     let reference = Arc::new(OnceLock::new());
     let ways: Vec<By> = if device.kind() == DeviceKind::Cpu {
         Port::ALL.map(By::Port).to_vec()
     } else {
         Variant::ALL.map(By::Kernel).to_vec()
     };
-    ways.into_iter()
+    let (run, too_slow): (Vec<By>, Vec<By>) = ways.into_iter().partition(|by| match by {
+        By::Kernel(variant) => is_fast_enough::<T>(*variant, n),
+        By::Port(_) => true,
+    });
+    let left_out = too_slow.into_iter().filter_map(|by| match by {
+        By::Kernel(variant) => Some(LeftOut::new(
+            variant.name::<T>(),
+            format!("it is slow, and its speed hardly changes beyond {MOST_FOR_ALL} bodies"),
+        )),
+        By::Port(_) => None,
+    });
+    let left_out = left_out.collect();
+    let rows = run
+        .into_iter()
         .map(|by| -> Box<dyn Row> {
             Box::new(Accelerations::<T> {
                 gravity,
@@ -74,7 +114,8 @@ fn rows_in<T: Real>(device: &Device, gravity: Gravity, n: usize) -> Vec<Box<dyn 
                 real: PhantomData,
             })
         })
-        .collect()
+        .collect();
+    (rows, left_out)
 }
 
 /// What computes a row.
@@ -83,6 +124,33 @@ enum By {
     Kernel(Variant),
     Port(Port),
 }
+
+/// Instructions that the interactions of so many bodies cannot do without.
+///
+/// In f32 an interaction is 12 instructions of single precision and a reciprocal
+/// square root, each of which takes an issue slot. In f64 it is 12 of double
+/// precision and, as `ptxas` expands it, 5 that refine the approximate reciprocal
+/// square root; what feeds that approximation runs beside them.
+fn slots<T: Real>(n: usize) -> Slots {
+    let interactions = Gravity::interactions(n);
+    match T::NAME {
+        "f64" => Slots {
+            fp32: 0,
+            fp64: 17 * interactions,
+        },
+        _ => Slots {
+            fp32: 13 * interactions,
+            fp64: 0,
+        },
+    }
+}
+
+/// The n-body example of the CUDA samples, in their style.
+const SAMPLE: Entry = Entry {
+    rival: "CUDA n-body sample style",
+    kernel: "nbody_shared_f32",
+    entry: "nbody_sample_f32",
+};
 
 struct Accelerations<T> {
     gravity: Gravity,
@@ -114,7 +182,17 @@ impl<T: Real> Row for Accelerations<T> {
             items: Gravity::interactions(self.n),
             unit: Unit::Interactions,
             metric: Metric::Throughput,
-            slots: Slots::default(),
+            slots: slots::<T>(self.n),
+        }
+    }
+
+    fn entries(&self) -> &'static [Entry] {
+        // Parameters, block and shared memory are those of this kernel, and so are
+        // the results.
+        if self.name() == SAMPLE.kernel {
+            &[SAMPLE]
+        } else {
+            &[]
         }
     }
 
@@ -124,7 +202,7 @@ impl<T: Real> Row for Accelerations<T> {
             // Nobody else sets it: rows are prepared one after the other.
             let _ = self
                 .reference
-                .set(Reference::of(&self.gravity, &cluster.bodies)?);
+                .set(Reference::sampled(&self.gravity, &cluster.bodies, CHECKED)?);
         }
         let bodies = device.upload(&cluster.bodies)?;
         let accelerations = device.alloc_filled(self.n, [T::nearest(f64::NAN); 3])?;
@@ -206,6 +284,11 @@ mod tests {
             assert_eq!(row.work().items, 1 << 28);
             let per_interaction = if row.name().ends_with("f32") { 20 } else { 30 };
             assert_eq!(row.work().flops, per_interaction << 28);
+            let slots = row.work().slots;
+            assert_eq!((slots.fp32 + slots.fp64) >> 28, if slots.fp64 == 0 { 13 } else { 17 });
+            assert_eq!(slots.fp64 == 0, row.name().ends_with("f32"));
+            let sampled = row.name() == "nbody_shared_f32";
+            assert_eq!(row.entries().len(), usize::from(sampled), "{}", row.name());
         }
     }
 
@@ -226,6 +309,24 @@ mod tests {
                 assert!(check.passes(), "{}: {check:?}", row.name());
             }
         }
+    }
+
+    #[test]
+    fn slow_kernels_are_left_out_where_there_are_many_bodies_and_named() {
+        let names = |size: &str| {
+            let plan = plan(&Device::emulator(), Some(&size.parse().unwrap())).unwrap();
+            let left_out: Vec<String> = plan.left_out.into_iter().map(|it| it.name).collect();
+            let rows: Vec<String> = plan.rows.iter().map(|row| row.name()).collect();
+            assert_eq!(rows.len() + left_out.len(), kernels().len());
+            assert!(rows.iter().all(|row| !left_out.contains(row)));
+            rows
+        };
+        assert_eq!(names("65536").len(), kernels().len());
+        assert_eq!(
+            names("131072"),
+            ["nbody_aos_unroll16_f32", "nbody_shared_f32", "nbody_shared_f64"]
+        );
+        assert_eq!(names("524288"), ["nbody_shared_f32"]);
     }
 
     #[test]

@@ -3,11 +3,16 @@
 //!
 //! What is timed is the kernel, which leaves one partial sum per block; their sum
 //! on the host is the same for all and no part of it. `reduction_global` destroys
-//! its input: it gets a fresh copy before each launch, outside the time.
+//! its input: it gets a fresh copy before each launch, outside the time. CUB, which
+//! the kernels are compared with, leaves one sum.
+
+use std::cell::{OnceCell, RefCell, RefMut};
+use std::rc::Rc;
 
 use halo_gpu::reduction::{self, DEFAULT_BLOCK, Reduction, Summand, Variant};
 use halo_gpu::{Buffer, Device, DeviceKind, Errors};
 
+use super::cub;
 use super::harness::{Check, Family, Metric, Plan, Prepared, Row, Slots, Unit, Work};
 use super::size::Size;
 use crate::error::Error;
@@ -16,6 +21,19 @@ pub(super) const FAMILY: Family = Family {
     name: NAME,
     kernels,
     plan,
+    sizes: &[
+        "1024",
+        "4096",
+        "16384",
+        "65536",
+        "262144",
+        "1048576",
+        "4194304",
+        "16777216",
+        "67108864",
+        "268435456",
+        "1073741824",
+    ],
 };
 
 const NAME: &str = "reduction";
@@ -32,15 +50,17 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         Some(size) => size.length(NAME)?,
         None => 1 << 24,
     };
+    let (integers, floats) = (Shared::<i32>::default(), Shared::<f32>::default());
     let mut rows: Vec<Box<dyn Row>> = Vec::new();
+    let mut rows_by = |by: By| {
+        rows.push(Box::new(Sum::by(n, by, &integers)));
+        rows.push(Box::new(Sum::by(n, by, &floats)));
+    };
     if device.kind() == DeviceKind::Cpu {
-        rows.push(Box::new(Sum::<i32>::by(n, By::Port)));
-        rows.push(Box::new(Sum::<f32>::by(n, By::Port)));
+        rows_by(By::Port);
     } else {
         for variant in Variant::ALL {
-            let kernel = By::Kernel(Reduction::new(variant, DEFAULT_BLOCK)?);
-            rows.push(Box::new(Sum::<i32>::by(n, kernel)));
-            rows.push(Box::new(Sum::<f32>::by(n, kernel)));
+            rows_by(By::Kernel(Reduction::new(variant, DEFAULT_BLOCK)?));
         }
     }
     let mut problem = format!("sum of {n} elements");
@@ -57,6 +77,7 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         working_set_bytes: reduction::bytes::<f32>(n),
         rows,
         left_out: Vec::new(),
+        refused: None,
     })
 }
 
@@ -71,14 +92,21 @@ enum By {
 /// be off by.
 trait Sample: Summand + Into<f64> {
     const NAME: &'static str;
+    const CUB: cub::Element;
     /// What a partial sum holds before the launch.
     const POISON: Self;
+    /// What sums are exact in, or as good as.
+    type Exact: Copy + std::iter::Sum + Send;
     /// Element `i` of the input.
     fn element(i: usize) -> Self;
-    /// The sum of this part of the input.
-    fn exact(part: &[Self]) -> f64;
-    /// The most that a sum of this part may be off by.
-    fn bound(reduction: Reduction, part: &[Self]) -> f64;
+    fn exact(self) -> Self::Exact;
+    /// The sum as this type has it.
+    fn rounded(sum: Self::Exact) -> f64;
+    /// The most that this sum may be off by, if that is so much of the sum of the
+    /// magnitudes where sums round at all.
+    fn bound(relative: f64, sum: Self::Exact) -> f64;
+    /// The value that begins these bytes of a result.
+    fn from_bytes(bytes: [u8; 4]) -> Self;
 }
 
 /// 32 bits without a visible pattern. Timings must not depend on values, but
@@ -90,54 +118,161 @@ fn scrambled(i: usize) -> u32 {
 
 impl Sample for i32 {
     const NAME: &'static str = "i32";
+    const CUB: cub::Element = cub::Element::I32;
     const POISON: Self = 0x5a5a_5a5a;
+    type Exact = i64;
 
     fn element(i: usize) -> Self {
         scrambled(i) as Self
     }
 
-    fn exact(part: &[Self]) -> f64 {
+    fn exact(self) -> i64 {
+        self.into()
+    }
+
+    fn rounded(sum: i64) -> f64 {
         // i32 sums wrap around; the exact ones are taken modulo 2³² in the same way.
-        let sum: i64 = part.iter().copied().map(i64::from).sum();
         f64::from(sum as Self)
     }
 
-    fn bound(_: Reduction, _: &[Self]) -> f64 {
+    fn bound(_: f64, _: i64) -> f64 {
         0.0
+    }
+
+    fn from_bytes(bytes: [u8; 4]) -> Self {
+        Self::from_ne_bytes(bytes)
     }
 }
 
 impl Sample for f32 {
     const NAME: &'static str = "f32";
+    const CUB: cub::Element = cub::Element::F32;
     const POISON: Self = Self::NAN;
+    type Exact = f64;
 
     fn element(i: usize) -> Self {
         // All of [0, 1) that 24 bits can tell apart.
         (scrambled(i) >> 8) as Self / 16_777_216.0
     }
 
-    fn exact(part: &[Self]) -> f64 {
-        part.iter().copied().map(f64::from).sum()
+    fn exact(self) -> f64 {
+        self.into()
     }
 
-    fn bound(reduction: Reduction, part: &[Self]) -> f64 {
-        // No element is negative.
-        reduction.error_bound(part.len(), Self::exact(part))
+    fn rounded(sum: f64) -> f64 {
+        sum
+    }
+
+    fn bound(relative: f64, sum: f64) -> f64 {
+        // No element is negative, so the sum is that of the magnitudes as well.
+        relative * sum
+    }
+
+    fn from_bytes(bytes: [u8; 4]) -> Self {
+        Self::from_ne_bytes(bytes)
     }
 }
 
-struct Sum<T> {
+/// The input of all rows that sum `T`, made when the first of them is prepared.
+struct Input<T: Sample> {
+    values: RefCell<Buffer<T>>,
+    /// Sums of so many elements each.
+    sums: Vec<T::Exact>,
+}
+
+/// Divides what a block of any row adds up.
+const CHUNK: usize = DEFAULT_BLOCK as usize;
+
+impl<T: Sample> Input<T> {
+    fn new(device: &Device, n: usize) -> Result<Self, Error> {
+        let mut values = vec![T::POISON; n];
+        let mut sums = vec![T::POISON.exact(); n.div_ceil(CHUNK)];
+        // Each thread makes a part of its own, a multiple of CHUNK.
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let part = sums.len().div_ceil(threads).max(1);
+        std::thread::scope(|scope| {
+            for (number, (values, sums)) in values
+                .chunks_mut(part * CHUNK)
+                .zip(sums.chunks_mut(part))
+                .enumerate()
+            {
+                scope.spawn(move || {
+                    let first = number * part * CHUNK;
+                    for (i, value) in values.iter_mut().enumerate() {
+                        *value = T::element(first + i);
+                    }
+                    for (chunk, sum) in values.chunks(CHUNK).zip(sums) {
+                        *sum = chunk.iter().copied().map(T::exact).sum();
+                    }
+                });
+            }
+        });
+        Ok(Self {
+            values: RefCell::new(device.upload(&values)?),
+            sums,
+        })
+    }
+
+    /// The sum of each part of so many elements, which is a multiple of CHUNK.
+    fn sums_of(&self, elements: usize) -> impl Iterator<Item = T::Exact> {
+        self.sums
+            .chunks(elements / CHUNK)
+            .map(|chunks| chunks.iter().copied().sum())
+    }
+
+    fn sum(&self) -> T::Exact {
+        self.sums.iter().copied().sum()
+    }
+}
+
+/// An input that rows have in common.
+struct Shared<T: Sample>(Rc<OnceCell<Input<T>>>);
+
+impl<T: Sample> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        Self(Rc::clone(&self.0))
+    }
+}
+
+impl<T: Sample> Default for Shared<T> {
+    fn default() -> Self {
+        Self(Rc::default())
+    }
+}
+
+impl<T: Sample> Shared<T> {
+    fn fill(&self, device: &Device, n: usize) -> Result<(), Error> {
+        if self.0.get().is_none() {
+            // Nobody else sets it: rows are prepared one after the other.
+            let _ = self.0.set(Input::new(device, n)?);
+        }
+        Ok(())
+    }
+
+    fn get(&self) -> &Input<T> {
+        let Some(input) = self.0.get() else {
+            unreachable!("`prepare` has filled it");
+        };
+        input
+    }
+
+    fn values(&self) -> RefMut<'_, Buffer<T>> {
+        self.get().values.borrow_mut()
+    }
+}
+
+struct Sum<T: Sample> {
     n: usize,
     by: By,
-    element: std::marker::PhantomData<T>,
+    input: Shared<T>,
 }
 
-impl<T> Sum<T> {
-    fn by(n: usize, by: By) -> Self {
+impl<T: Sample> Sum<T> {
+    fn by(n: usize, by: By, input: &Shared<T>) -> Self {
         Self {
             n,
             by,
-            element: std::marker::PhantomData,
+            input: input.clone(),
         }
     }
 }
@@ -172,26 +307,24 @@ impl<T: Sample> Row for Sum<T> {
     }
 
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
-        let input: Vec<T> = (0..self.n).map(T::element).collect();
-        let values = device.upload(&input)?;
+        self.input.fill(device, self.n)?;
+        let input = self.input.clone();
         Ok(match self.by {
             By::Kernel(reduction) => {
                 let partials = device.alloc_filled(reduction.partials_len(self.n)?, T::POISON)?;
                 let copy = match reduction.variant() {
-                    Variant::Global => Some(values.try_clone()?),
+                    Variant::Global => Some(input.values().try_clone()?),
                     _ => None,
                 };
                 Box::new(OnDevice {
                     reduction,
                     input,
-                    values,
                     copy,
                     partials,
                 })
             }
             By::Port => Box::new(OnCpu {
                 input,
-                values,
                 sum: T::POISON,
             }),
         })
@@ -200,11 +333,17 @@ impl<T: Sample> Row for Sum<T> {
 
 struct OnDevice<T: Sample> {
     reduction: Reduction,
-    input: Vec<T>,
-    values: Buffer<T>,
-    /// What `values` were before a launch destroyed them.
+    input: Shared<T>,
+    /// What the values were before a launch destroyed them.
     copy: Option<Buffer<T>>,
     partials: Buffer<T>,
+}
+
+impl<T: Sample> Drop for OnDevice<T> {
+    fn drop(&mut self) {
+        // Other rows need the input as it was. Where that fails, so do they.
+        let _ = self.restore();
+    }
 }
 
 impl<T: Sample> Prepared for OnDevice<T> {
@@ -212,10 +351,13 @@ impl<T: Sample> Prepared for OnDevice<T> {
         self.restore()?;
         self.partials.fill(T::POISON)?;
         self.launch()?;
-        let parts = || self.input.chunks(self.reduction.elements_per_block());
-        let expected: Vec<f64> = parts().map(T::exact).collect();
-        let bound = parts()
-            .map(|part| T::bound(self.reduction, part))
+        let elements = self.reduction.elements_per_block();
+        let relative = self.reduction.error_bound(elements, 1.0);
+        let input = self.input.get();
+        let expected: Vec<f64> = input.sums_of(elements).map(T::rounded).collect();
+        let bound = input
+            .sums_of(elements)
+            .map(|sum| T::bound(relative, sum))
             .fold(0.0, f64::max);
         Ok(Check::new(
             Errors::of(&self.partials.to_vec()?, |b| expected[b]),
@@ -228,20 +370,48 @@ impl<T: Sample> Prepared for OnDevice<T> {
 
     fn launch(&mut self) -> Result<(), halo_gpu::Error> {
         self.reduction
-            .partials_in_place(&mut self.values, &mut self.partials)
+            .partials_in_place(&mut self.input.values(), &mut self.partials)
     }
 
     fn restore(&mut self) -> Result<bool, halo_gpu::Error> {
         if let Some(copy) = &self.copy {
-            self.values.copy_from(copy)?;
+            self.input.values().copy_from(copy)?;
         }
         Ok(self.copy.is_some())
+    }
+
+    fn cub(&self) -> Option<cub::Work> {
+        let input = self.input.clone();
+        let n = input.values().len();
+        let address = input.values().device_address();
+        // Of whichever order: CUB has at least 2^16 threads where there is work for
+        // them, each of which adds its share one by one; then halves are added,
+        // more than once.
+        let additions = n as f64 / 65_536.0 + 64.0;
+        let relative = additions * f64::from(f32::EPSILON) / 2.0;
+        Some(cub::Work {
+            operation: cub::Operation::Sum,
+            element: T::CUB,
+            n,
+            input: address,
+            check: Box::new(move |result| {
+                let value = T::from_bytes([result[0], result[1], result[2], result[3]]);
+                let exact = input.get().sum();
+                let bound = T::bound(relative, exact);
+                Check::new(
+                    Errors::of(&[value], |_| T::rounded(exact)),
+                    Errors {
+                        rms: bound,
+                        max: bound,
+                    },
+                )
+            }),
+        })
     }
 }
 
 struct OnCpu<T: Sample> {
-    input: Vec<T>,
-    values: Buffer<T>,
+    input: Shared<T>,
     sum: T,
 }
 
@@ -249,9 +419,11 @@ impl<T: Sample> Prepared for OnCpu<T> {
     fn check(&mut self) -> Result<Check, Error> {
         self.sum = T::POISON;
         self.launch()?;
-        let bound = T::bound(Reduction::default(), &self.input);
+        let exact = self.input.get().sum();
+        let n = self.input.values().len();
+        let bound = T::bound(Reduction::default().error_bound(n, 1.0), exact);
         Ok(Check::new(
-            Errors::of(&[self.sum], |_| T::exact(&self.input)),
+            Errors::of(&[self.sum], |_| T::rounded(exact)),
             Errors {
                 rms: bound,
                 max: bound,
@@ -260,7 +432,7 @@ impl<T: Sample> Prepared for OnCpu<T> {
     }
 
     fn launch(&mut self) -> Result<(), halo_gpu::Error> {
-        self.sum = reduction::sum(&self.values)?;
+        self.sum = reduction::sum(&self.input.values())?;
         Ok(())
     }
 }
@@ -284,6 +456,43 @@ mod tests {
         assert_eq!(kernels(), names);
         let rows = plan(&Device::emulator(), None).unwrap().rows;
         assert_eq!(rows.iter().map(|row| row.name()).collect::<Vec<_>>(), names);
+    }
+
+    #[test]
+    fn the_input_is_made_once_and_its_sums_are_right() {
+        for n in [1, 127, 128, 129, 1000, 5000] {
+            let device = Device::cpu();
+            let input = Input::<i32>::new(&device, n).unwrap();
+            let values: Vec<i32> = (0..n).map(i32::element).collect();
+            assert_eq!(input.values.borrow().to_vec().unwrap(), values);
+            let sum = |part: &[i32]| part.iter().map(|&x| i64::from(x)).sum::<i64>();
+            assert_eq!(input.sum(), sum(&values));
+            let of_512: Vec<i64> = values.chunks(512).map(sum).collect();
+            assert_eq!(input.sums_of(512).collect::<Vec<_>>(), of_512);
+        }
+    }
+
+    #[test]
+    fn what_cub_is_asked_for_is_judged() {
+        let device = Device::emulator();
+        for row in plan(&device, Some(&"1000".parse().unwrap())).unwrap().rows {
+            let ready = row.prepare(&device).unwrap();
+            let work = ready.cub().unwrap();
+            let (is_float, n) = (row.name().ends_with("f32"), 1000);
+            assert_eq!((work.operation, work.n), (cub::Operation::Sum, n));
+            let mut result = [0x77; 16];
+            let right = if is_float {
+                assert_eq!(work.element, cub::Element::F32);
+                ((0..n).map(|i| f64::from(f32::element(i))).sum::<f64>() as f32).to_ne_bytes()
+            } else {
+                assert_eq!(work.element, cub::Element::I32);
+                (0..n).fold(0_i32, |sum, i| sum.wrapping_add(i32::element(i))).to_ne_bytes()
+            };
+            result[..4].copy_from_slice(&right);
+            assert!((work.check)(result).passes(), "{}", row.name());
+            result[2] ^= 1;
+            assert!(!(work.check)(result).passes(), "{}", row.name());
+        }
     }
 
     #[test]

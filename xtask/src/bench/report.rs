@@ -14,6 +14,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::stats::{Ratio, Times};
+#[cfg(feature = "bench")]
+use crate::error::Error;
 
 /// One run of the benchmark.
 #[derive(Debug, Serialize, Deserialize)]
@@ -151,6 +153,17 @@ pub(crate) struct ProblemReport {
 pub(crate) struct LeftOut {
     pub(crate) name: String,
     pub(crate) why: String,
+}
+
+#[cfg(feature = "bench")]
+impl LeftOut {
+    /// This kernel, for this reason.
+    pub(crate) fn new(name: impl Into<String>, why: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            why: why.into(),
+        }
+    }
 }
 
 /// One kernel (or CPU port), checked and timed.
@@ -338,6 +351,39 @@ impl Measured {
             launches_per_timing,
             rates: Rates::of(work, &time, ceilings),
             roof: RoofReached::of(work, &time, ceilings),
+        }
+    }
+}
+
+#[cfg(feature = "bench")]
+impl ContenderReport {
+    /// A contender by this name that came to this in its check. An error that just
+    /// means that it cannot do the work is its excuse; any other is returned.
+    pub(crate) fn of(name: &str, check: Result<Check, Error>) -> Result<Self, Error> {
+        let (check, why_not) = match check {
+            Ok(check) => (Some(check), None),
+            Err(error) => match super::rivals::excuse(&error) {
+                Some(why_not) => (None, Some(why_not)),
+                None => return Err(error),
+            },
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            why_not,
+            check,
+            within_bounds: check.is_some_and(|check| check.passes()),
+            single: None,
+            replayed: None,
+        })
+    }
+}
+
+impl Against {
+    /// A contender's times, with the row's time over them.
+    pub(crate) fn of(row: &Times, contender: &Times) -> Self {
+        Self {
+            time: *contender,
+            ratio: Ratio::of(row, contender),
         }
     }
 }

@@ -1,0 +1,285 @@
+//! Timing of launches: those of one row, or those of a row and its contenders in
+//! turns, as single launches or as replayed graphs.
+//!
+//! In turns (A B A B …) whatever drifts during the measurement, a clock or a
+//! temperature, drifts for all of them.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use halo_gpu::{Device, DeviceKind};
+
+use crate::flags::Bench;
+
+/// Something that can be launched and timed.
+pub(super) trait Timed {
+    /// Launches once, without waiting for the end.
+    fn launch(&mut self) -> Result<(), halo_gpu::Error>;
+    /// Puts back what a launch destroys, without waiting for the end; returns
+    /// whether launches destroy anything. Never timed.
+    fn restore(&mut self) -> Result<bool, halo_gpu::Error>;
+}
+
+/// How long each of the timed launches took, after the warm-up, for each of `all`
+/// in turns. There is at least one.
+pub(super) fn single(
+    device: &Device,
+    flags: &Bench,
+    all: &mut [&mut dyn Timed],
+) -> Result<Vec<Vec<Duration>>, halo_gpu::Error> {
+    let mut restores = false;
+    for one in all.iter_mut() {
+        restores |= one.restore()?;
+    }
+    if device.kind() == DeviceKind::Cuda && !restores {
+        let (warmup, launches) = (flags.warmup as usize, flags.launches() as usize);
+        let mut turn = (0..all.len()).cycle();
+        let timings = device.time_each(warmup * all.len(), launches * all.len(), || {
+            turn.next().map_or(Ok(()), |at| all[at].launch())
+        })?;
+        return Ok(dealt(&timings, all.len()));
+    }
+    // Each launch between marks of its own, since something may stand between
+    // two launches. A GPU is still busy with that when the launch reaches it, so
+    // no overhead of the launch counts.
+    let turns = repeat(flags, budget(device), || {
+        all.iter_mut()
+            .map(|one| {
+                one.restore()?;
+                device.time(|| one.launch())
+            })
+            .collect::<Result<Vec<_>, _>>()
+    })?;
+    Ok((0..all.len())
+        .map(|at| turns.iter().map(|turn| turn[at]).collect())
+        .collect())
+}
+
+/// Timings that were taken in turns by `count`, for each of them.
+fn dealt(timings: &[Duration], count: usize) -> Vec<Vec<Duration>> {
+    (0..count)
+        .map(|at| timings.iter().skip(at).step_by(count).copied().collect())
+        .collect()
+}
+
+/// A single launch that is longer than this hides what the host needs to hand it
+/// over, and what lies between two launches.
+const SHORT: Duration = Duration::from_micros(50);
+
+/// How long a graph should take: much longer than it takes to start one.
+const GRAPH: Duration = Duration::from_millis(1);
+
+/// How many launches to put into a graph where one takes so long; `None` where it
+/// is not worth it. Always even: rows that swap two buffers then end as they began.
+pub(super) fn launches_per_graph(single: Duration) -> Option<u32> {
+    if single > SHORT {
+        return None;
+    }
+    let wanted = GRAPH.as_nanos() / single.as_nanos().max(1);
+    // Within 20 and 200, so it fits.
+    Some((wanted.clamp(20, 200) as u32).next_multiple_of(2))
+}
+
+/// How long a launch took within each of the timed replays of a graph of
+/// `launches`, for each of `all` in turns.
+pub(super) fn replayed(
+    device: &Device,
+    flags: &Bench,
+    launches: u32,
+    all: &mut [&mut dyn Timed],
+) -> Result<Vec<Vec<Duration>>, halo_gpu::Error> {
+    let count = all.len();
+    // Contenders may share what they launch on, but not at the same time.
+    let all = &RefCell::new(all);
+    let mut graphs = (0..count)
+        .map(|at| device.record(launches as usize, move || all.borrow_mut()[at].launch()))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut turn = (0..count).cycle();
+    let (warmup, replays) = (flags.warmup as usize, flags.launches() as usize);
+    let timings = device.time_each(warmup * count, replays * count, || {
+        turn.next().map_or(Ok(()), |at| graphs[at].run())
+    })?;
+    let each: Vec<Duration> = timings.iter().map(|&time| time / launches).collect();
+    Ok(dealt(&each, count))
+}
+
+/// How long the launches of one row may take together before they become fewer,
+/// where the flags do not say how many they are: none waits minutes for a row.
+pub(super) fn budget(device: &Device) -> Duration {
+    match device.kind() {
+        DeviceKind::Cuda => Duration::MAX,
+        DeviceKind::Cpu | DeviceKind::Emulator => Duration::from_secs(2),
+    }
+}
+
+/// The fewest launches that have a median worth the name.
+const FEWEST_LAUNCHES: usize = 3;
+
+/// What one call of a repeated measurement took in all.
+pub(super) trait Took {
+    fn took(&self) -> Duration;
+}
+
+impl Took for Duration {
+    fn took(&self) -> Duration {
+        *self
+    }
+}
+
+impl Took for Vec<Duration> {
+    fn took(&self) -> Duration {
+        self.iter().sum()
+    }
+}
+
+/// Calls `timed` for the warm-up and then for each of the launches that count.
+///
+/// Where the flags name no number of launches, the warm-up ends once `budget` is
+/// used up, and so do the launches that count if there are [`FEWEST_LAUNCHES`];
+/// at five times the budget, whatever there is must do.
+pub(super) fn repeat<T: Took, E>(
+    flags: &Bench,
+    budget: Duration,
+    mut timed: impl FnMut() -> Result<T, E>,
+) -> Result<Vec<T>, E> {
+    let mut used = Duration::ZERO;
+    let used_up = |used: Duration, times: u32| {
+        flags.launches.is_none() && used >= budget.saturating_mul(times)
+    };
+    for _ in 0..flags.warmup {
+        used += timed()?.took();
+        if used_up(used, 1) {
+            break;
+        }
+    }
+    let mut timings = Vec::new();
+    for _ in 0..flags.launches() {
+        let took = timed()?;
+        used += took.took();
+        timings.push(took);
+        let few = timings.len() < FEWEST_LAUNCHES;
+        if used_up(used, if few { 5 } else { 1 }) {
+            break;
+        }
+    }
+    Ok(timings)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use super::super::harness::tests::flags;
+    use super::*;
+
+    /// Writes its letter into the log they share at every launch.
+    struct Letter {
+        letter: char,
+        restores: bool,
+        log: Rc<RefCell<String>>,
+    }
+
+    impl Timed for Letter {
+        fn launch(&mut self) -> Result<(), halo_gpu::Error> {
+            self.log.borrow_mut().push(self.letter);
+            Ok(())
+        }
+
+        fn restore(&mut self) -> Result<bool, halo_gpu::Error> {
+            if self.restores {
+                self.log.borrow_mut().push('-');
+            }
+            Ok(self.restores)
+        }
+    }
+
+    fn letters(restores: bool) -> (Letter, Letter, Rc<RefCell<String>>) {
+        let log = Rc::new(RefCell::new(String::new()));
+        let letter = |letter| Letter {
+            letter,
+            restores,
+            log: Rc::clone(&log),
+        };
+        (letter('A'), letter('B'), log)
+    }
+
+    fn three_launches() -> Bench {
+        Bench {
+            launches: Some(3),
+            warmup: 1,
+            ..flags()
+        }
+    }
+
+    #[test]
+    fn launches_take_turns() {
+        let (mut a, mut b, log) = letters(false);
+        let times = single(&Device::cpu(), &three_launches(), &mut [&mut a, &mut b]).unwrap();
+        assert_eq!(*log.borrow(), "ABABABAB");
+        assert_eq!((times.len(), times[0].len(), times[1].len()), (2, 3, 3));
+    }
+
+    #[test]
+    fn what_a_launch_destroys_is_put_back_before_each() {
+        let (mut a, _, log) = letters(true);
+        let times = single(&Device::cpu(), &three_launches(), &mut [&mut a]).unwrap();
+        // Once to ask whether there is anything to put back.
+        assert_eq!(*log.borrow(), "--A-A-A-A");
+        assert_eq!(times[0].len(), 3);
+    }
+
+    #[test]
+    fn graphs_take_turns_and_are_divided_among_their_launches() {
+        let (mut a, mut b, log) = letters(false);
+        let all: &mut [&mut dyn Timed] = &mut [&mut a, &mut b];
+        let times = replayed(&Device::cpu(), &three_launches(), 4, all).unwrap();
+        // Recording runs each once; then warm-up and three timings of four each.
+        assert_eq!(*log.borrow(), format!("AB{}", "AAAABBBB".repeat(4)));
+        assert_eq!((times.len(), times[1].len()), (2, 3));
+    }
+
+    #[test]
+    fn timings_are_dealt_to_whom_they_belong() {
+        let ms = |number| Duration::from_millis(number);
+        let timings = [1, 2, 3, 4, 5, 6].map(ms);
+        assert_eq!(
+            dealt(&timings, 3),
+            [[1, 4], [2, 5], [3, 6]].map(|own| own.map(ms).to_vec())
+        );
+        assert_eq!(dealt(&timings, 1), [timings.to_vec()]);
+    }
+
+    #[test]
+    fn short_launches_go_into_graphs_of_an_even_number() {
+        let launches = |ns| launches_per_graph(Duration::from_nanos(ns));
+        assert_eq!(launches(1_500), Some(200));
+        assert_eq!(launches(9_300), Some(108));
+        assert_eq!(launches(50_000), Some(20));
+        assert_eq!(launches(50_001), None);
+        assert_eq!(launches(0), Some(200));
+    }
+
+    #[test]
+    fn slow_launches_become_fewer_unless_their_number_is_given() {
+        let budget = Duration::from_millis(100);
+        // How often a launch that takes this long is run and counted.
+        let count = |launches: Option<u32>, milliseconds: u64| {
+            let flags = Bench {
+                launches,
+                ..flags()
+            };
+            let mut calls = 0;
+            let timings = repeat(&flags, budget, || {
+                calls += 1;
+                Ok::<_, halo_gpu::Error>(Duration::from_millis(milliseconds))
+            })
+            .unwrap();
+            (calls, timings.len())
+        };
+        assert_eq!(count(None, 1), (2 + 20, 20));
+        assert_eq!(count(None, 10), (2 + 8, 8));
+        assert_eq!(count(None, 100), (1 + 3, 3));
+        assert_eq!(count(None, 250), (1 + 1, 1));
+        assert_eq!(count(Some(7), 1000), (2 + 7, 7));
+    }
+}
