@@ -17,8 +17,8 @@ use super::rivals::{Contender, Rivals};
 use super::roofline;
 use super::size::Size;
 use super::stats::Times;
-use super::{cub, environment, files};
 use super::timing::{self, Timed};
+use super::{cub, environment, files};
 use crate::Outcome;
 use crate::error::Error;
 use crate::flags::{Bench, DeviceChoice};
@@ -745,29 +745,5 @@ pub(super) mod tests {
             let timings = copy_on_cpu(&Device::cpu(), threads, 1 << 12, &flags()).unwrap();
             assert_eq!(timings.len(), 7);
         }
-    }
-
-    #[test]
-    fn the_json_file_gets_its_folder() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a/b/report.json");
-        let report = Report {
-            environment: environment::of(
-                describe(&Device::cpu(), Some("because".to_owned())),
-                None,
-                environment::now(),
-            ),
-            launches: 7,
-            warmup: 2,
-            timing: None,
-            ceilings: Ceilings::default(),
-            rivals: Vec::new(),
-            families: Vec::new(),
-        };
-        write_json(&path, &report).unwrap();
-        let read: serde_json::Value =
-            serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-        assert_eq!(read["environment"]["device"]["why"], "because");
-        assert_eq!(read["environment"]["device"]["kind"], "cpu");
     }
 }
