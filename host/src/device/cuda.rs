@@ -67,23 +67,23 @@ pub(super) fn open(ordinal: usize, source: ptx::Source) -> Result<Device, Error>
     };
     let mut properties = properties(device, generation)?;
     let limits = limits(device)?;
-    let (ptx, given) = match source {
-        ptx::Source::Given(text) => (Cow::Owned(text), true),
+    let (parts, given) = match source {
+        ptx::Source::Given(text) => (vec![ptx::Part::whole(Cow::Owned(text))], true),
         ptx::Source::Embedded => match ptx::embedded_for(capability) {
-            Ok(text) => (Cow::Borrowed(text), false),
+            Ok(text) => (ptx::parts(text), false),
             Err(lowest) => return Err(generation.unsupported(lowest, &properties.name)),
         },
     };
-    properties.ptx_target = Some(ptx::header(&ptx).target);
+    properties.ptx_target = parts.first().map(|part| ptx::header(&part.text).target);
 
-    let code = Code::Ptx(ptx);
+    let code = Code::Ptx(parts);
     let core = Core::new(device, properties.name.clone(), generation, limits, code)?;
     let cuda = CudaDevice {
         core: Arc::new(core),
     };
     if given {
         let _current = cuda.core.enter()?;
-        cuda.core.own.lock().module(&cuda.core)?;
+        cuda.core.own.lock().load(&cuda.core)?;
     }
     Ok(Device::new(properties, limits, Backend::Cuda(cuda)))
 }
@@ -461,7 +461,7 @@ impl Drop for Core {
         // Failures here mean that the driver is shutting down or that a kernel
         // has faulted; there is nothing left to save and nobody to tell.
         let Ok(_current) = self.enter() else { return };
-        let module = self.own.take();
+        let modules = self.own.take();
         // SAFETY: all handles are this value's own and used nowhere else: what
         // shared them (buffers, textures, events) kept `self` alive and is gone.
         // The stream's work is over before anything that it uses goes.
@@ -469,7 +469,7 @@ impl Drop for Core {
             if self.stream != sys::CUstream::NULL {
                 let _ = sys::cuStreamSynchronize(self.stream);
             }
-            if let Some(module) = module {
+            for module in modules {
                 let _ = sys::cuModuleUnload(module);
             }
             if let Some(pool) = self.pool {
@@ -678,7 +678,7 @@ impl CudaDevice {
         recording::refuse(core, "loading kernels")?;
         let _current = core.enter()?;
         let code = match image {
-            Image::Ptx(text) => Code::Ptx(Cow::Owned(text.to_owned())),
+            Image::Ptx(text) => Code::ptx(Cow::Owned(text.to_owned())),
             Image::Cubin(bytes) => Code::cubin(bytes, &core.name, core.generation.capability)?,
         };
         let stand_ins = StandIns {
@@ -689,7 +689,7 @@ impl CudaDevice {
             entries: Arc::from([]),
         };
         // At once, so that an image which the driver refuses is an error here.
-        stand_ins.module().lock().module(core)?;
+        stand_ins.module().lock().load(core)?;
         Ok(stand_ins)
     }
 
@@ -741,7 +741,7 @@ struct LoadedModule {
 
 impl Drop for LoadedModule {
     fn drop(&mut self) {
-        if let Some(module) = self.module.take() {
+        for module in self.module.take() {
             // SAFETY: the module is ours; who launches its kernels keeps it.
             unsafe { self.core.give_back(Resource::Module(module)) };
         }

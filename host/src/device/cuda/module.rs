@@ -7,18 +7,44 @@ use crate::error::LaunchAxis;
 use crate::{Error, LaunchConfig};
 use cuda_loader::sys::{self, CUresult, function_attribute};
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CString, c_int, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Code that the driver has not seen yet.
 pub(super) enum Code {
-    Ptx(Cow<'static, str>),
+    /// In parts, at least one, that the driver compiles apart from each other.
+    Ptx(Vec<ptx::Part>),
     /// Checked to be a whole cubin for this device.
     Cubin(Vec<u8>),
 }
 
 impl Code {
+    /// PTX as it is.
+    pub(super) fn ptx(text: Cow<'static, str>) -> Self {
+        Self::Ptx(vec![ptx::Part::whole(text)])
+    }
+
+    fn parts(&self) -> usize {
+        match self {
+            Self::Ptx(parts) => parts.len(),
+            Self::Cubin(_) => 1,
+        }
+    }
+
+    /// The part that defines this entry point or variable. Where none says so, it
+    /// is for the driver to say that it is not there.
+    fn part_with(&self, name: &str) -> usize {
+        match self {
+            Self::Ptx(parts) => parts
+                .iter()
+                .position(|part| part.defines.iter().any(|defined| defined == name))
+                .unwrap_or(0),
+            Self::Cubin(_) => 0,
+        }
+    }
+
     /// Machine code, once its header says that it is whole and for this device.
     pub(super) fn cubin(
         bytes: &[u8],
@@ -38,7 +64,7 @@ impl Code {
     }
 }
 
-/// A module, loaded when it is first needed.
+/// A module, each part of it loaded when it is first needed.
 ///
 /// Its owner unloads what [`take`](Self::take) returns.
 pub(super) struct Module {
@@ -64,9 +90,10 @@ impl Module {
         }
     }
 
-    /// The driver's module, if it was loaded, which is forgotten.
-    pub(super) fn take(&self) -> Option<sys::CUmodule> {
-        std::mem::take(&mut *self.lock().loaded).module
+    /// The driver's modules that were loaded, which are forgotten.
+    pub(super) fn take(&self) -> impl Iterator<Item = sys::CUmodule> {
+        let loaded = std::mem::take(&mut *self.lock().loaded);
+        loaded.modules.into_values()
     }
 }
 
@@ -78,7 +105,8 @@ pub(super) struct Locked<'a> {
 
 #[derive(Default)]
 struct Loaded {
-    module: Option<sys::CUmodule>,
+    /// By the number of the part.
+    modules: BTreeMap<usize, sys::CUmodule>,
     functions: HashMap<String, Function>,
     constants: HashMap<&'static str, LoadedConstant>,
 }
@@ -101,11 +129,17 @@ struct LoadedConstant {
 }
 
 impl Locked<'_> {
-    /// The module, loaded at the first call. The device's context is current.
-    pub(super) fn module(&mut self, core: &Core) -> Result<sys::CUmodule, Error> {
-        match self.loaded.module {
-            Some(module) => Ok(module),
-            None => Ok(*self.loaded.module.insert(load(core, self.code)?)),
+    /// Loads what is not loaded yet. The device's context is current.
+    pub(super) fn load(&mut self, core: &Core) -> Result<(), Error> {
+        (0..self.code.parts()).try_for_each(|part| self.part(core, part).map(drop))
+    }
+
+    /// The driver's module of a part, loaded at the first call. The context is
+    /// current.
+    fn part(&mut self, core: &Core, part: usize) -> Result<sys::CUmodule, Error> {
+        match self.loaded.modules.entry(part) {
+            Entry::Occupied(loaded) => Ok(*loaded.get()),
+            Entry::Vacant(place) => Ok(*place.insert(load(core, self.code, part)?)),
         }
     }
 
@@ -135,7 +169,7 @@ impl Locked<'_> {
         name: &'static str,
         entry: &str,
     ) -> Result<Function, Error> {
-        let module = self.module(core)?;
+        let module = self.part(core, self.code.part_with(entry))?;
         let unknown = || Error::KernelNotFound { kernel: name };
         let c_name = CString::new(entry).map_err(|_| unknown())?;
         let mut raw = sys::CUfunction::NULL;
@@ -209,7 +243,7 @@ impl Locked<'_> {
     }
 
     fn find_constant(&mut self, core: &Core, name: &'static str) -> Result<LoadedConstant, Error> {
-        let module = self.module(core)?;
+        let module = self.part(core, self.code.part_with(name))?;
         let unknown = || Error::SymbolNotFound {
             symbol: name,
             reason: "there is no global of that name".to_owned(),
@@ -233,10 +267,10 @@ impl Locked<'_> {
     }
 }
 
-/// Has the driver load this code. The context is current.
-fn load(core: &Core, code: &Code) -> Result<sys::CUmodule, Error> {
+/// Has the driver load a part of this code. The context is current.
+fn load(core: &Core, code: &Code, part: usize) -> Result<sys::CUmodule, Error> {
     match code {
-        Code::Ptx(ptx) => load_ptx(core, ptx),
+        Code::Ptx(parts) => load_ptx(core, &parts[part].text),
         Code::Cubin(bytes) => load_cubin(core, bytes),
     }
 }
