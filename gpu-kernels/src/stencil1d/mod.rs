@@ -63,6 +63,7 @@ unsafe fn stencil1d(
     let block = thread::block_dim_x();
     let t = thread::thread_idx_x();
     let first_block = thread::block_idx_x() == 0;
+    let loads_halo = t < RADIUS as u32;
     // 64 bits: a line may have more than 2³² elements, a tile has few.
     let i = thread::block_idx_x() as usize * block as usize + t as usize;
     let radius = RADIUS as u32;
@@ -74,23 +75,25 @@ unsafe fn stencil1d(
     unsafe {
         // All loads before the first store, so that they are on their way at
         // once. What lies beyond either end is never used.
-        let mut here = 0.0;
+        let (mut here, mut left, mut right) = (0.0, 0.0, 0.0);
         if i < n {
             here = *input.add(i);
         }
-        if t < RADIUS as u32 {
+        // equivalent mutant (guard): the other threads would load, but store nothing
+        if loads_halo {
             let ahead = i + block as usize;
-            let (mut left, mut right) = (0.0, 0.0);
             if !first_block {
                 left = *input.add(i - RADIUS);
             }
             if ahead < n {
                 right = *input.add(ahead);
             }
+        }
+        *tile.add((radius + t) as usize) = here;
+        if loads_halo {
             *tile.add(t as usize) = left;
             *tile.add((radius + block + t) as usize) = right;
         }
-        *tile.add((radius + t) as usize) = here;
     }
     // Every thread comes here, also those beyond the end.
     thread::sync_threads();
