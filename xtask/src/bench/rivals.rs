@@ -75,13 +75,16 @@ impl Rivals {
             nvcc: None,
             why_not: Some(why_not.clone()),
         });
-        rivals.reports = [(NVCC, TWINS), (CUB, DEVICE_REDUCE)]
-            .map(|(name, what)| RivalReport {
-                name: name.to_owned(),
-                what: what.to_owned(),
-                why_not: Some(why_not.clone()),
-            })
-            .into();
+        let mut wanted = vec![(NVCC, TWINS)];
+        if families.contains(&REDUCED_BY_CUB) {
+            wanted.push((CUB, DEVICE_REDUCE));
+        }
+        let reports = wanted.into_iter().map(|(name, what)| RivalReport {
+            name: name.to_owned(),
+            what: what.to_owned(),
+            why_not: Some(why_not.clone()),
+        });
+        rivals.reports = reports.collect();
         rivals
     }
 
@@ -93,7 +96,7 @@ impl Rivals {
         toolchain: &Toolchain,
         arch: &str,
     ) {
-        let wants_cub = families.contains(&"reduction");
+        let wants_cub = families.contains(&REDUCED_BY_CUB);
         let (cubins, cub) = thread::scope(|scope| {
             let cubins: Vec<_> = families
                 .iter()
@@ -198,6 +201,9 @@ impl Rivals {
     }
 }
 
+/// The family that CUB does the work of.
+const REDUCED_BY_CUB: &str = "reduction";
+
 const TWINS: &str = "the same kernels in CUDA C++ (baselines/), launched in the same way";
 const DEVICE_REDUCE: &str =
     "DeviceReduce of the CUDA toolkit: the whole reduction, down to one value";
@@ -262,6 +268,7 @@ mod tests {
             assert!(rivals.twins.is_empty() && rivals.cub.is_none());
             let names: Vec<&str> = rivals.reports.iter().map(|it| it.name.as_str()).collect();
             assert_eq!(names, [NVCC, CUB]);
+            assert_eq!(Rivals::find(&device, &["heat2d"]).reports.len(), 1);
             for report in &rivals.reports {
                 let why_not = report.why_not.as_deref().unwrap();
                 assert!(why_not.contains("CUDA devices alone"), "{why_not}");
