@@ -38,7 +38,7 @@ pub unsafe fn roofline_fma_f32(factor: f32, addend: f32, rounds: u32, sums: *mut
 ///
 /// # Safety
 ///
-/// As [`roofline_fma_f32`].
+/// As [`roofline_fma_f32()`].
 #[kernel]
 pub unsafe fn roofline_fma_f64(factor: f64, addend: f64, rounds: u32, sums: *mut f64) {
     let thread = thread::index_1d();
