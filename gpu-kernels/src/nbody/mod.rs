@@ -24,6 +24,13 @@
 //! - [`shared`]: a block copies as many bodies as it has threads to shared memory
 //!   and then reads them from there.
 //!
+//! # The kernels that the library takes by itself
+//!
+//! - [`register_tile`]: four bodies per thread share each load from the tile, and the
+//!   sum over the others is made in parts by several blocks.
+//! - [`symmetric`]: each pair once, for both of its bodies.
+//! - [`sum`] adds up, in a fixed order, what either leaves.
+//!
 //! # Operations
 //!
 //! An interaction is 12 instructions and a reciprocal square root in f32, and is
@@ -31,10 +38,13 @@
 
 use bytemuck::{Pod, Zeroable};
 use core::ops::{Add, Mul, Neg, Sub};
-use cuda_std::GpuFloat;
+use cuda_std::{GpuFloat, warp};
 
 pub mod aos;
+pub mod register_tile;
 pub mod shared;
+pub mod sum;
+pub mod symmetric;
 
 /// Floating-point operations of an interaction in f32, by the line of
 /// [`body_body`]: 3 + 6 + 2 + 3 + 6, a fused multiply-add being two and the
@@ -52,6 +62,27 @@ pub const FLOPS_PER_INTERACTION_F64: u64 = 30;
 /// How many interactions a turn of the inner loop of [`shared`] holds.
 pub const SHARED_UNROLL: usize = 16;
 
+/// Threads of a block of [`register_tile`], and bodies of its tile.
+pub const REGISTER_BLOCK: u32 = 128;
+
+/// Bodies per thread of [`register_tile`].
+pub const REGISTER_BODIES: usize = 4;
+
+/// Threads of a block of [`symmetric`].
+pub const SYMMETRIC_BLOCK: u32 = 128;
+
+/// Bodies per thread of [`symmetric`].
+pub const SYMMETRIC_BODIES: usize = 4;
+
+/// Bodies that a block of [`symmetric`] holds in its registers.
+pub const SYMMETRIC_GROUP: u32 = SYMMETRIC_BLOCK * SYMMETRIC_BODIES as u32;
+
+/// Bodies of a tile of [`symmetric`]: one for each thread to load.
+pub const SYMMETRIC_TILE: u32 = SYMMETRIC_BLOCK;
+
+/// Tiles of [`symmetric`] in a group.
+pub const SYMMETRIC_TILES: u32 = SYMMETRIC_GROUP / SYMMETRIC_TILE;
+
 /// f32 or f64: what bodies are made of.
 ///
 /// No other type can implement it, since none implements [`GpuFloat`].
@@ -60,14 +91,62 @@ pub trait Real:
 {
     /// 0.
     const ZERO: Self;
+
+    /// Two factors of self to the power of -3/2: near its -1/2, and near its -1. Apart
+    /// they stay in range where their product does not.
+    ///
+    /// In f32 they are the reciprocal square root y that the hardware approximates,
+    /// and y². In f64 y has 20 bits or so; with h = 1 - self y²,
+    ///
+    /// ```text
+    /// self^(-3/2) = y³ (1 - h)^(-3/2) = y³ (1 + 3/2 h + 15/8 h²) + 35/16 h³ …
+    ///             = y² · y (15/8 (h + 2/5)² + 7/10) …
+    /// ```
+    ///
+    /// of which what is left out is below 2⁻⁵⁵, |h| being below 2⁻¹⁹. y² is exact, and
+    /// so is self y² within the fused multiply-add. That makes five instructions for
+    /// the two factors, where refining the root first takes six.
+    #[must_use]
+    fn inverse_cube(self) -> [Self; 2];
+
+    /// The value that the lane `lane` of the warp has. All lanes take part.
+    #[must_use]
+    fn from_lane(self, lane: u32) -> Self;
 }
 
 impl Real for f32 {
     const ZERO: Self = 0.0;
+
+    #[inline(always)]
+    fn inverse_cube(self) -> [Self; 2] {
+        let inverse = self.rsqrt_ftz();
+        [inverse, inverse * inverse]
+    }
+
+    #[inline(always)]
+    fn from_lane(self, lane: u32) -> Self {
+        // SAFETY: the callers have all lanes here; 32 is the width of a warp.
+        unsafe { warp::warp_shuffle_idx(u32::MAX, self, lane, 32).0 }
+    }
 }
 
 impl Real for f64 {
     const ZERO: Self = 0.0;
+
+    #[inline(always)]
+    fn inverse_cube(self) -> [Self; 2] {
+        let inverse = self.rsqrt_coarse();
+        let square = inverse * inverse;
+        let shifted = (-self).mul_add(square, 1.4);
+        let refined = (shifted * shifted).mul_add(1.875, 0.7);
+        [refined * inverse, square]
+    }
+
+    #[inline(always)]
+    fn from_lane(self, lane: u32) -> Self {
+        // SAFETY: as for f32.
+        unsafe { warp::warp_shuffle_idx(u32::MAX, self, lane, 32).0 }
+    }
 }
 
 /// A body: a point with a mass, 16 bytes in f32 and 32 in f64.
@@ -166,6 +245,33 @@ pub fn body_body<T: Real>(
     // 3 flops: products.
     let s = (body.mass * inverse) * (inverse * inverse);
     // 6 flops: three fused multiply-adds.
+    [
+        r[0].mul_add(s, sum[0]),
+        r[1].mul_add(s, sum[1]),
+        r[2].mul_add(s, sum[2]),
+    ]
+}
+
+/// [`body_body`] by [`Real::inverse_cube`]: the same in f32; in f64 fewer
+/// instructions, and other bits.
+#[inline(always)]
+#[must_use]
+pub fn body_body_refined<T: Real>(
+    sum: [T; 3],
+    position: [T; 3],
+    body: Body<T>,
+    softening_squared: T,
+) -> [T; 3] {
+    let r = [
+        body.x - position[0],
+        body.y - position[1],
+        body.z - position[2],
+    ];
+    let mut distance_squared = r[0].mul_add(r[0], softening_squared);
+    distance_squared = r[1].mul_add(r[1], distance_squared);
+    distance_squared = r[2].mul_add(r[2], distance_squared);
+    let [inverse, square] = distance_squared.inverse_cube();
+    let s = (body.mass * inverse) * square;
     [
         r[0].mul_add(s, sum[0]),
         r[1].mul_add(s, sum[1]),

@@ -8,9 +8,11 @@
 //!
 //! with the gravitational constant 1. [`Gravity`] holds the softening length ε;
 //! it works in f32 and in f64 ([`Real`]), on the device of the buffers. On a CUDA
-//! device and on the emulator that is one of the textbook kernels, each of which
-//! can also be asked for by name ([`Variant`]); on the CPU it is the faster of
-//! two ports ([`Port`]).
+//! device and on the emulator that is the kernel that suits the number of bodies:
+//! [`Variant::Symmetric`] from 8192 on, [`Variant::RegisterTile`] below. Each can
+//! also be asked for by name, as can the textbook's ([`Variant`]); on the CPU it is
+//! the faster of two ports ([`Port`]). For accelerations of as many bodies again and
+//! again there is [`Solver`], which keeps the memory that those two kernels need.
 //!
 //! ```
 //! use halo_gpu::Device;
@@ -163,7 +165,10 @@ impl Real for f64 {
     }
 }
 
-/// One of the textbook kernels. There is one of each for f32 and for f64.
+/// One of the kernels. There is one of each for f32 and for f64.
+///
+/// The first seven are the textbook's. The last two sum up in parts, which
+/// [`Solver`] says more about.
 ///
 /// | variant | kernels | bodies are read from | interactions per turn of the loop |
 /// |---|---|---|---|
@@ -174,6 +179,8 @@ impl Real for f64 {
 /// | `AosUnroll16` | `nbody_aos_unroll16_f32`, `_f64` | global memory | 16 |
 /// | `AosUnroll32` | `nbody_aos_unroll32_f32`, `_f64` | global memory | 32 |
 /// | `Shared` | `nbody_shared_f32`, `_f64` | a tile in shared memory | 16 |
+/// | `RegisterTile` | `nbody_register_tile_f32`, `_f64` | a tile in shared memory, for four bodies at a time | 32, 16 |
+/// | `Symmetric` | `nbody_symmetric_f32`, `_f64` | the same, each pair once | 64, 16 |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Variant {
@@ -192,11 +199,16 @@ pub enum Variant {
     /// A block reads as many bodies as it has threads to shared memory, and then
     /// from there.
     Shared,
+    /// A thread has four bodies in registers, and several blocks share the sum over
+    /// the others.
+    RegisterTile,
+    /// Each pair of bodies once: what the one does to the other, the other does to it.
+    Symmetric,
 }
 
 impl Variant {
     /// All of them, in the order of the table.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::AosUnroll1,
         Self::AosUnroll2,
         Self::AosUnroll4,
@@ -204,6 +216,8 @@ impl Variant {
         Self::AosUnroll16,
         Self::AosUnroll32,
         Self::Shared,
+        Self::RegisterTile,
+        Self::Symmetric,
     ];
 
     /// The entry point for bodies of `T`, as in the PTX.
@@ -212,7 +226,7 @@ impl Variant {
         T::entry_name(self)
     }
 
-    /// How many interactions a turn of the inner loop holds.
+    /// How many interactions a turn of the inner loop holds, in f32.
     #[must_use]
     pub const fn unroll(self) -> usize {
         match self {
@@ -223,6 +237,8 @@ impl Variant {
             Self::AosUnroll16 => 16,
             Self::AosUnroll32 => 32,
             Self::Shared => gpu_kernels::nbody::SHARED_UNROLL,
+            Self::RegisterTile => 32,
+            Self::Symmetric => 64,
         }
     }
 }
@@ -257,6 +273,7 @@ impl fmt::Display for Port {
 pub struct Gravity {
     softening: f64,
     block: u32,
+    parts: Option<u32>,
 }
 
 impl Gravity {
@@ -280,6 +297,7 @@ impl Gravity {
         let gravity = Self {
             softening,
             block: DEFAULT_BLOCK,
+            parts: None,
         };
         gravity.softening_squared::<f64>()?;
         Ok(gravity)
@@ -303,13 +321,38 @@ impl Gravity {
         Ok(self)
     }
 
+    /// The same, with the sums of [`Variant::RegisterTile`] and
+    /// [`Variant::Symmetric`] made in `parts` parts, or as many as the number of
+    /// bodies and the memory allow.
+    ///
+    /// Without it the number follows from that of the bodies and that of the
+    /// device's multiprocessors, so that a large device is filled and a small one not
+    /// troubled. It decides in which order terms are added, and with it the last
+    /// digits: for the same digits on devices of different sizes, set it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for 0.
+    pub fn with_parts(mut self, parts: u32) -> Result<Self, Error> {
+        if parts == 0 {
+            return Err(Error::InvalidParameter {
+                operation: OPERATION,
+                parameter: "the number of parts",
+                given: "0".to_owned(),
+                required: "at least 1".to_owned(),
+            });
+        }
+        self.parts = Some(parts);
+        Ok(self)
+    }
+
     /// The softening length ε.
     #[must_use]
     pub const fn softening(&self) -> f64 {
         self.softening
     }
 
-    /// Threads per block of the kernels; the tile of [`Variant::Shared`] holds as
+    /// Threads per block of the textbook kernels; the tile of [`Variant::Shared`] holds as
     /// many bodies.
     #[must_use]
     pub const fn block(&self) -> u32 {
@@ -430,7 +473,11 @@ impl Gravity {
     }
 
     /// The acceleration of each of `bodies`, into `accelerations`, on the device
-    /// of the buffers: by [`Variant::Shared`] or, on the CPU, by [`Port::Soa`].
+    /// of the buffers: by [`Variant::Symmetric`] from 8192 bodies on and by
+    /// [`Variant::RegisterTile`] below or, on the CPU, by [`Port::Soa`].
+    ///
+    /// The two kernels need memory, which this allocates; a [`Solver`] keeps it for
+    /// the next time.
     ///
     /// What the bodies are is not looked at, for they are on the device: with
     /// bodies that [`check`](Self::check) refuses, accelerations can be infinite
@@ -448,7 +495,7 @@ impl Gravity {
         accelerations: &mut Buffer<[T; 3]>,
     ) -> Result<(), Error> {
         if bodies.device().kind() != DeviceKind::Cpu {
-            return self.apply_with(gpu::DEFAULT, bodies, accelerations);
+            return self.apply_with(gpu::default(bodies.len()), bodies, accelerations);
         }
         check_buffers(bodies, accelerations)?;
         let (Some(bodies), Some(accelerations)) =
@@ -544,6 +591,119 @@ impl Gravity {
             });
         }
         Ok(T::nearest(self.softening * self.softening))
+    }
+}
+
+/// Accelerations of a given number of bodies on a given device, again and again.
+///
+/// It holds the memory in which [`Variant::RegisterTile`] and [`Variant::Symmetric`]
+/// leave parts of the sums until a second kernel adds them up: a row of `n`
+/// accelerations per part and, for the second, as many as half the number of groups
+/// of 512 bodies; each at most 1 GiB (or one row, where that is more), beyond which
+/// the work is done in rounds. The order of all additions is fixed, so that the same
+/// bodies give the same bits every time on one device; [`Gravity::with_parts`] is
+/// about several.
+///
+/// ```
+/// use halo_gpu::Device;
+/// use halo_gpu::nbody::{Body, Gravity, Solver};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let device = Device::emulator();
+/// let bodies = device.upload(&[
+///     Body { x: 0.0_f32, y: 0.0, z: 0.0, mass: 16.0 },
+///     Body { x: 1.0, y: 1.0, z: 1.0, mass: 8.0 },
+/// ])?;
+/// let mut accelerations = device.alloc_filled(2, [0.0_f32; 3])?;
+/// let mut solver = Solver::new(&Gravity::new(1.0)?, &device, 2, None)?;
+/// solver.apply(&bodies, &mut accelerations)?;
+/// assert_eq!(accelerations.to_vec()?, [[1.0, 1.0, 1.0], [-2.0, -2.0, -2.0]]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Solver<T: Real> {
+    gravity: Gravity,
+    variant: Variant,
+    n: usize,
+    scheme: gpu::Scheme,
+    /// Rows of `n`, one per part.
+    partials: Buffer<[T; 3]>,
+    /// Rows of `n`, one per distance between groups.
+    reactions: Buffer<[T; 3]>,
+}
+
+impl<T: Real> Solver<T> {
+    /// For `n` bodies on `device`, by `variant` or, without one, by what
+    /// [`Gravity::apply`] would take.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::EmptyInput`], [`Error::IndexOverflow`] for the number of bodies,
+    /// [`Error::InvalidParameter`] for a softening that does not suit the type,
+    /// [`Error::OutOfMemory`].
+    pub fn new(
+        gravity: &Gravity,
+        device: &Device,
+        n: usize,
+        variant: Option<Variant>,
+    ) -> Result<Self, Error> {
+        check_count(n)?;
+        gravity.softening_squared::<T>()?;
+        let variant = variant.unwrap_or(gpu::default(n));
+        let scheme = match device.kind() {
+            DeviceKind::Cpu => gpu::Scheme::Whole,
+            _ => {
+                let multiprocessors = device.properties().multiprocessors;
+                gpu::Scheme::new::<T>(variant, n, multiprocessors, gravity.parts)
+            }
+        };
+        let poison = [T::nearest(f64::NAN); 3];
+        let [partials, reactions] = scheme.rows();
+        Ok(Self {
+            gravity: *gravity,
+            variant,
+            n,
+            scheme,
+            partials: device.alloc_filled(partials * n, poison)?,
+            reactions: device.alloc_filled(reactions * n, poison)?,
+        })
+    }
+
+    /// The acceleration of each of `bodies`, into `accelerations`. On the CPU device
+    /// that is [`Gravity::apply`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Gravity::apply`], and [`Error::LengthMismatch`] and
+    /// [`Error::DeviceMismatch`] for other bodies than it was made for.
+    pub fn apply(
+        &mut self,
+        bodies: &Buffer<Body<T>>,
+        accelerations: &mut Buffer<[T; 3]>,
+    ) -> Result<(), Error> {
+        check_buffers(bodies, accelerations)?;
+        if bodies.len() != self.n {
+            return Err(Error::LengthMismatch {
+                what: format!("{OPERATION}: bodies of a solver"),
+                required: self.n,
+                given: bodies.len(),
+            });
+        }
+        self.partials.device().require("nbody: bodies", bodies)?;
+        if self.scheme != gpu::Scheme::Whole {
+            return T::launch_in_parts(self, bodies, accelerations);
+        }
+        if bodies.device().kind() == DeviceKind::Cpu {
+            return self.gravity.apply(bodies, accelerations);
+        }
+        self.gravity.apply_with(self.variant, bodies, accelerations)
+    }
+
+    /// The kernel that it launches, on a device that runs kernels.
+    #[must_use]
+    pub const fn variant(&self) -> Variant {
+        self.variant
     }
 }
 

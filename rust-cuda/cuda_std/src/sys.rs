@@ -104,6 +104,8 @@ unsafe extern "C" {
     pub fn rsqrt_ftz_f(x: f32) -> f32;
     #[link_name = "llvm.nvvm.rsqrt.approx.d"]
     pub fn rsqrt_d(x: f64) -> f64;
+    #[link_name = "llvm.nvvm.rsqrt.approx.ftz.d"]
+    pub fn rsqrt_ftz_d(x: f64) -> f64;
 }
 
 #[cfg(target_feature = "sm_80")]

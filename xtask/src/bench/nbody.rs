@@ -1,11 +1,15 @@
-//! Rows of nbody: a Plummer sphere by each of the fourteen kernels, which is the
-//! textbook's table of unroll factors, or by both ports on the CPU.
+//! Rows of nbody: a Plummer sphere by each of the textbook's fourteen kernels, which
+//! is its table of unroll factors, and by those that the library takes by itself; or
+//! by both ports on the CPU.
+//!
+//! The rows of `nbody_register_tile_*` and `nbody_symmetric_*` time two kernels each:
+//! what they leave in parts is added up by `nbody_sum_f32` or `nbody_sum_f64`.
 
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
 use halo_gpu::nbody::problem::{Cluster, Reference};
-use halo_gpu::nbody::{Body, Gravity, Port, Real, Variant};
+use halo_gpu::nbody::{Body, Gravity, Port, Real, Solver, Variant};
 use halo_gpu::{Buffer, Device, DeviceKind};
 
 use super::harness::{Check, Entry, Family, LeftOut, Metric, Plan, Prepared, Row, Slots, Unit, Work};
@@ -72,6 +76,7 @@ const MOST_FOR_ALL: usize = 1 << 16;
 fn is_fast_enough<T: Real>(variant: Variant, n: usize) -> bool {
     n <= MOST_FOR_ALL
         || match variant {
+            Variant::RegisterTile | Variant::Symmetric => T::NAME == "f32" || n <= 2 * MOST_FOR_ALL,
             Variant::Shared => T::NAME == "f32" || n <= 2 * MOST_FOR_ALL,
             Variant::AosUnroll16 => T::NAME == "f32" && n <= 2 * MOST_FOR_ALL,
             _ => false,
@@ -131,15 +136,23 @@ enum By {
 /// square root, each of which takes an issue slot. In f64 it is 12 of double
 /// precision and, as `ptxas` expands it, 5 that refine the approximate reciprocal
 /// square root; what feeds that approximation runs beside them.
-fn slots<T: Real>(n: usize) -> Slots {
+///
+/// The kernels that the library takes by itself have 16 in f64; the one that takes each
+/// pair once has 19 and 21 per pair, two interactions.
+fn slots<T: Real>(by: By, n: usize) -> Slots {
     let interactions = Gravity::interactions(n);
+    let (single, double) = match by {
+        By::Kernel(Variant::RegisterTile) => (13 * interactions, 16 * interactions),
+        By::Kernel(Variant::Symmetric) => (19 * (interactions / 2), 21 * (interactions / 2)),
+        By::Kernel(_) | By::Port(_) => (13 * interactions, 17 * interactions),
+    };
     match T::NAME {
         "f64" => Slots {
             fp32: 0,
-            fp64: 17 * interactions,
+            fp64: double,
         },
         _ => Slots {
-            fp32: 13 * interactions,
+            fp32: single,
             fp64: 0,
         },
     }
@@ -171,6 +184,7 @@ impl<T: Real> Row for Accelerations<T> {
     fn tile(&self) -> String {
         match self.by {
             By::Kernel(Variant::Shared) => format!("{} bodies", self.gravity.block()),
+            By::Kernel(Variant::RegisterTile | Variant::Symmetric) => "512 × 128 bodies".to_owned(),
             By::Kernel(_) | By::Port(_) => "–".to_owned(),
         }
     }
@@ -182,7 +196,7 @@ impl<T: Real> Row for Accelerations<T> {
             items: Gravity::interactions(self.n),
             unit: Unit::Interactions,
             metric: Metric::Throughput,
-            slots: slots::<T>(self.n),
+            slots: slots::<T>(self.by, self.n),
         }
     }
 
@@ -206,9 +220,16 @@ impl<T: Real> Row for Accelerations<T> {
         }
         let bodies = device.upload(&cluster.bodies)?;
         let accelerations = device.alloc_filled(self.n, [T::nearest(f64::NAN); 3])?;
+        let solver = match self.by {
+            By::Kernel(variant) => {
+                Some(Solver::new(&self.gravity, device, self.n, Some(variant))?)
+            }
+            By::Port(_) => None,
+        };
         Ok(Box::new(Ready {
             gravity: self.gravity,
             by: self.by,
+            solver,
             reference: Arc::clone(&self.reference),
             bodies,
             accelerations,
@@ -219,6 +240,8 @@ impl<T: Real> Row for Accelerations<T> {
 struct Ready<T: Real> {
     gravity: Gravity,
     by: By,
+    /// Keeps the memory that the kernel needs; of a port there is none.
+    solver: Option<Solver<T>>,
     reference: Arc<OnceLock<Reference>>,
     bodies: Buffer<Body<T>>,
     accelerations: Buffer<[T; 3]>,
@@ -236,11 +259,11 @@ impl<T: Real> Prepared for Ready<T> {
     }
 
     fn launch(&mut self) -> Result<(), halo_gpu::Error> {
+        if let Some(solver) = &mut self.solver {
+            return solver.apply(&self.bodies, &mut self.accelerations);
+        }
         match self.by {
-            By::Kernel(variant) => {
-                self.gravity
-                    .apply_with(variant, &self.bodies, &mut self.accelerations)
-            }
+            By::Kernel(_) => unreachable!("rows of kernels have a solver"),
             By::Port(port) => {
                 let host = (
                     self.bodies.as_host_slice(),
@@ -260,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rows_are_the_textbook_kernels_in_both_precisions() {
+    fn the_rows_are_all_kernels_in_both_precisions() {
         let names = [
             "nbody_aos_unroll1_f32",
             "nbody_aos_unroll2_f32",
@@ -269,6 +292,8 @@ mod tests {
             "nbody_aos_unroll16_f32",
             "nbody_aos_unroll32_f32",
             "nbody_shared_f32",
+            "nbody_register_tile_f32",
+            "nbody_symmetric_f32",
             "nbody_aos_unroll1_f64",
             "nbody_aos_unroll2_f64",
             "nbody_aos_unroll4_f64",
@@ -276,6 +301,8 @@ mod tests {
             "nbody_aos_unroll16_f64",
             "nbody_aos_unroll32_f64",
             "nbody_shared_f64",
+            "nbody_register_tile_f64",
+            "nbody_symmetric_f64",
         ];
         assert_eq!(kernels(), names);
         let rows = plan(&Device::emulator(), None).unwrap().rows;
@@ -285,7 +312,14 @@ mod tests {
             let per_interaction = if row.name().ends_with("f32") { 20 } else { 30 };
             assert_eq!(row.work().flops, per_interaction << 28);
             let slots = row.work().slots;
-            assert_eq!((slots.fp32 + slots.fp64) >> 28, if slots.fp64 == 0 { 13 } else { 17 });
+            let twice = match (row.name().contains("symmetric"), slots.fp64 == 0) {
+                (true, true) => 19,
+                (true, false) => 21,
+                (false, true) => 26,
+                (false, false) if row.name().contains("register_tile") => 32,
+                (false, false) => 34,
+            };
+            assert_eq!((slots.fp32 + slots.fp64) >> 27, twice, "{}", row.name());
             assert_eq!(slots.fp64 == 0, row.name().ends_with("f32"));
             let sampled = row.name() == "nbody_shared_f32";
             assert_eq!(row.entries().len(), usize::from(sampled), "{}", row.name());
@@ -301,7 +335,7 @@ mod tests {
                 if device.kind() == DeviceKind::Cpu {
                     4
                 } else {
-                    14
+                    18
                 }
             );
             for row in rows {
@@ -324,9 +358,20 @@ mod tests {
         assert_eq!(names("65536").len(), kernels().len());
         assert_eq!(
             names("131072"),
-            ["nbody_aos_unroll16_f32", "nbody_shared_f32", "nbody_shared_f64"]
+            [
+                "nbody_aos_unroll16_f32",
+                "nbody_shared_f32",
+                "nbody_register_tile_f32",
+                "nbody_symmetric_f32",
+                "nbody_shared_f64",
+                "nbody_register_tile_f64",
+                "nbody_symmetric_f64",
+            ]
         );
-        assert_eq!(names("524288"), ["nbody_shared_f32"]);
+        assert_eq!(
+            names("524288"),
+            ["nbody_shared_f32", "nbody_register_tile_f32", "nbody_symmetric_f32"]
+        );
     }
 
     #[test]

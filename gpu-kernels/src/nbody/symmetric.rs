@@ -1,0 +1,284 @@
+//! All-pairs gravity, each pair of bodies once: what j does to i, i does to j.
+//!
+//! - Input as for [`aos`](super::aos).
+//! - A pair is 18 FP32 instructions and a reciprocal square root in f32, where two
+//!   interactions on their own are 24 and 2: 9.5 issue slots per interaction, and
+//!   9.56 with its share of loads, shuffles and the loop, which is 3500 G
+//!   interactions/s on an H200 at one slot per cycle. In f64 it is 21 instructions
+//!   of double precision, 10.5 per interaction: 1590 G interactions/s.
+//! - Bodies are dealt out in groups of [`SYMMETRIC_GROUP`]. Group a meets itself and
+//!   the groups at distances 1 to `groups / 2` behind it in a circle, so that any two
+//!   groups meet once; where the number of groups is even, those in the first half
+//!   alone meet the one opposite.
+//! - Grid: groups along x, parts along y. A block holds the bodies of group a in
+//!   registers, [`SYMMETRIC_BODIES`] per thread, and goes through `per_part` tiles of
+//!   [`SYMMETRIC_TILE`] bodies of the groups it meets, from tile
+//!   `first + per_part · part` on; tile `t` belongs to distance
+//!   `t / SYMMETRIC_TILES`.
+//! - A warp takes 32 bodies of the tile at a time. In step k lane l has body
+//!   `(l + k) % 32`, by a load of 16 bytes (the 32 are stored twice, one behind the
+//!   other, so that the address is the lane's plus a constant), and what that body
+//!   has gathered so far: three shuffles hand it on to the lane that has the body
+//!   next. After 32 steps every sum is back where it began.
+//! - The four warps' sums go to shared memory, and are added in the order of the
+//!   warps: `reactions[(distance - from) · n + body]`, where `from` is the first
+//!   distance, or 1. The accelerations of the group's own bodies go to
+//!   `partials[part · n + body]`. [`sum`](super::sum) adds the one and takes off the
+//!   other, in order: for a given number of parts the result is the same bits every
+//!   time, and no atomic operation is needed.
+//! - Group a with itself (distance 0) takes every interaction, as
+//!   [`register_tile`](super::register_tile) does.
+
+use super::{
+    Body, Real, SYMMETRIC_BLOCK, SYMMETRIC_BODIES, SYMMETRIC_GROUP, SYMMETRIC_TILE,
+    SYMMETRIC_TILES, body_body_refined,
+};
+use crate::loops::{keep_rolled, unrolled};
+use cuda_std::prelude::*;
+use cuda_std::{launch_bounds, shared_array};
+
+/// Lanes of a warp.
+const LANES: u32 = 32;
+
+/// Warps of a block.
+const WARPS: usize = (SYMMETRIC_BLOCK / LANES) as usize;
+
+/// Bodies of the tile in shared memory, each twice.
+const STORED: usize = 2 * SYMMETRIC_TILE as usize;
+
+/// Sums in shared memory along one axis: one per warp and body of the tile.
+const GATHERED: usize = WARPS * SYMMETRIC_TILE as usize;
+
+// The pairs of a turn, 4 bodies times 8 or 2 steps, and the interactions of a turn of
+// a group with itself, 4 times 4:
+// gate nbody_symmetric_f32: FADD = 156, FFMA = 384, FMUL = 208, MUFU.RSQ = 48, SHFL = 24
+// gate nbody_symmetric_f32: registers <= 80, stack = 0, LD = 0, ST = 0
+// gate nbody_symmetric_f64: MUFU.RSQ64H = 24, SHFL = 12, CALL = 0
+// gate nbody_symmetric_f64: registers <= 128, stack = 0, LD = 0, ST = 0
+
+/// Entry points: a name, the type of its reals, steps per turn, blocks that a
+/// multiprocessor shall hold.
+macro_rules! symmetric_kernels {
+    ($($name:ident: $real:ty, $unroll:literal, $blocks:literal;)+) => {$(
+        #[doc = concat!(
+            "Parts of the accelerations of `n` bodies in `", stringify!($real), "`, and what they do to others.",
+        )]
+        ///
+        /// `bodies`: `n` elements; `softening_squared`: ε²; `first` to `end - 1`: the
+        /// tiles of this launch, whole distances; `per_part`: how many of them a part
+        /// has; `partials`: `n` elements for each part; `reactions`: `n` elements for
+        /// each distance but 0.
+        ///
+        /// # Safety
+        ///
+        /// - `bodies` is readable for `n` elements; `partials` and `reactions` are
+        ///   writable for as many as said; the three do not overlap, and nothing else
+        ///   accesses the last two during the launch.
+        /// - Blocks have [`SYMMETRIC_BLOCK`] threads along x; the grid has
+        ///   `ceil(n / SYMMETRIC_GROUP)` along x and `ceil((end - first) / per_part)`
+        ///   along y.
+        /// - `first` and `end` are multiples of [`SYMMETRIC_TILES`], at most
+        ///   `(groups / 2 + 1) · SYMMETRIC_TILES`, and `n` is at most 2³¹.
+        #[kernel]
+        #[launch_bounds(SYMMETRIC_BLOCK, $blocks)]
+        #[allow(clippy::too_many_arguments)]
+        pub unsafe fn $name(
+            bodies: *const Body<$real>,
+            n: u32,
+            softening_squared: $real,
+            first: u32,
+            end: u32,
+            per_part: u32,
+            partials: *mut [$real; 3],
+            reactions: *mut [$real; 3],
+        ) {
+            let tile = shared_array![Body<$real>; STORED];
+            let gathered = shared_array![$real; 3 * GATHERED];
+            // SAFETY: forwarded word for word; the arrays are the block's own.
+            unsafe {
+                symmetric::<$real, $unroll>(
+                    tile, gathered, bodies, n, softening_squared, first, end, per_part,
+                    partials, reactions,
+                );
+            }
+        }
+    )+};
+}
+
+symmetric_kernels! {
+    nbody_symmetric_f32: f32, 8, 6;
+    nbody_symmetric_f64: f64, 2, 4;
+}
+
+/// The tiles of the block's part.
+///
+/// # Safety
+///
+/// As the entry points; `tile` and `gathered` are shared memory of [`STORED`]
+/// bodies and 3 · [`GATHERED`] reals.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+unsafe fn symmetric<T: Real, const UNROLL: usize>(
+    tile: *mut Body<T>,
+    gathered: *mut T,
+    bodies: *const Body<T>,
+    n: u32,
+    softening_squared: T,
+    first: u32,
+    end: u32,
+    per_part: u32,
+    partials: *mut [T; 3],
+    reactions: *mut [T; 3],
+) {
+    let t = thread::thread_idx_x();
+    let (warp, lane) = (t / LANES, t % LANES);
+    let next = (lane + 1) % LANES;
+    let (group, groups) = (thread::block_idx_x(), thread::grid_dim_x());
+    let part = thread::block_idx_y();
+    let body = |j: u32| {
+        if j < n {
+            // SAFETY: body j exists.
+            unsafe { Body::load(bodies.add(j as usize)) }
+        } else {
+            Body::NOTHING
+        }
+    };
+
+    let own = group * SYMMETRIC_GROUP + t;
+    let mut positions = [[T::ZERO; 3]; SYMMETRIC_BODIES];
+    let mut masses = [T::ZERO; SYMMETRIC_BODIES];
+    let mut sums = [[T::ZERO; 3]; SYMMETRIC_BODIES];
+    unrolled::<SYMMETRIC_BODIES>(|q| {
+        let body = body(own + q as u32 * SYMMETRIC_BLOCK);
+        positions[q] = body.position();
+        masses[q] = body.mass;
+    });
+
+    // The first half of an even number of groups meets one group more.
+    let opposite = groups / 2;
+    let meets = if groups.is_multiple_of(2) && group >= opposite {
+        opposite
+    } else {
+        opposite + 1
+    };
+    let from = (first / SYMMETRIC_TILES).max(1);
+    let mut at = first + part * per_part;
+    let stop = (at + per_part).min(end).min(meets * SYMMETRIC_TILES);
+    while at < stop {
+        keep_rolled();
+        let distance = at / SYMMETRIC_TILES;
+        let mut other = group + distance;
+        if other >= groups {
+            other -= groups;
+        }
+        let start = other * SYMMETRIC_GROUP + at % SYMMETRIC_TILES * SYMMETRIC_TILE;
+        at += 1;
+        // All threads of the block agree on this.
+        if start >= n {
+            continue;
+        }
+
+        let own = body(start + t);
+        // Nobody stores while others still read the last tile, or its sums.
+        thread::sync_threads();
+        // SAFETY: the tile has as many bodies as the block threads; each thread
+        // stores its own twice, 32 apart, and nobody reads before the barrier.
+        unsafe {
+            let stored = tile.add((warp * 2 * LANES + lane) as usize);
+            *stored = own;
+            *stored.add(LANES as usize) = own;
+        }
+        thread::sync_threads();
+
+        let mut chunk = 0;
+        while chunk < SYMMETRIC_TILE / LANES {
+            keep_rolled();
+            // SAFETY: within the tile.
+            let chunk_bodies = unsafe { tile.add((chunk * 2 * LANES) as usize) };
+            let mut k = 0;
+            if distance == 0 {
+                while k < LANES {
+                    keep_rolled();
+                    unrolled::<4>(|u| {
+                        // SAFETY: k + u < 32; written before the barrier.
+                        let other = unsafe { Body::load(chunk_bodies.add(k as usize + u)) };
+                        unrolled::<SYMMETRIC_BODIES>(|q| {
+                            sums[q] =
+                                body_body_refined(sums[q], positions[q], other, softening_squared);
+                        });
+                    });
+                    k += 4;
+                }
+            } else {
+                let mut gathering = [T::ZERO; 3];
+                while k < LANES {
+                    keep_rolled();
+                    unrolled::<UNROLL>(|u| {
+                        // SAFETY: lane + k + u < 64; written before the barrier.
+                        let other =
+                            unsafe { Body::load(chunk_bodies.add((lane + k) as usize + u)) };
+                        unrolled::<SYMMETRIC_BODIES>(|q| {
+                            let position = positions[q];
+                            let r = [
+                                other.x - position[0],
+                                other.y - position[1],
+                                other.z - position[2],
+                            ];
+                            let mut distance_squared = r[0].mul_add(r[0], softening_squared);
+                            distance_squared = r[1].mul_add(r[1], distance_squared);
+                            distance_squared = r[2].mul_add(r[2], distance_squared);
+                            let [inverse, square] = distance_squared.inverse_cube();
+                            let s = (other.mass * inverse) * square;
+                            for axis in 0..3 {
+                                sums[q][axis] = s.mul_add(r[axis], sums[q][axis]);
+                            }
+                            let s = (masses[q] * inverse) * square;
+                            for axis in 0..3 {
+                                gathering[axis] = s.mul_add(r[axis], gathering[axis]);
+                            }
+                        });
+                        for sum in &mut gathering {
+                            *sum = T::from_lane(*sum, next);
+                        }
+                    });
+                    k += UNROLL as u32;
+                }
+                let place = (warp * SYMMETRIC_TILE + chunk * LANES + lane) as usize;
+                unrolled::<3>(|axis| {
+                    // SAFETY: each warp, chunk and lane has a place of its own.
+                    unsafe { *gathered.add(axis * GATHERED + place) = gathering[axis] };
+                });
+            }
+            chunk += 1;
+        }
+
+        if distance != 0 {
+            thread::sync_threads();
+            let j = start + t;
+            if j < n {
+                let mut sum = [T::ZERO; 3];
+                unrolled::<3>(|axis| {
+                    unrolled::<WARPS>(|warp| {
+                        let place = warp * SYMMETRIC_TILE as usize + t as usize;
+                        // SAFETY: within the array; all of it was written before
+                        // the barrier.
+                        sum[axis] = sum[axis] + unsafe { *gathered.add(axis * GATHERED + place) };
+                    });
+                });
+                let row = (distance - from) as usize;
+                // SAFETY: no other block has this distance and this body: group
+                // `other` is at `distance` of one group alone.
+                unsafe { *reactions.add(row * n as usize + j as usize) = sum };
+            }
+        }
+    }
+
+    unrolled::<SYMMETRIC_BODIES>(|q| {
+        let i = own + q as u32 * SYMMETRIC_BLOCK;
+        if i < n {
+            // SAFETY: part and i are within the grid and the bodies, and no other
+            // thread has this pair.
+            unsafe { *partials.add(part as usize * n as usize + i as usize) = sums[q] };
+        }
+    });
+}
