@@ -145,11 +145,17 @@ unsafe fn column_pencils<const AXIS: usize, const PENCILS: usize>(
         }
         thread::sync_threads();
 
-        // The tile holds whole pencils, so their periodic images are in it too.
+        // The tile holds whole pencils, so their periodic images are in it too,
+        // a period further on or back.
+        let period = (len - overlap) as usize * PENCILS;
+        let from_left_to_image = (radius + overlap) as usize * PENCILS;
+        let mut left = tile.add(cell(first));
         let mut h = first;
         while h < radius {
-            *tile.add(cell(h)) = *tile.add(cell(len - overlap + h));
-            *tile.add(cell(len + radius + h)) = *tile.add(cell(radius + overlap + h));
+            let image = left.add(from_left_to_image);
+            *left = *left.add(period);
+            *image.add(period) = *image;
+            left = left.add(tile_step);
             h += step;
         }
         thread::sync_threads();

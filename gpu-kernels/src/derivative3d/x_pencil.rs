@@ -89,13 +89,14 @@ unsafe fn x_pencils<const PENCILS: usize>(
         }
         thread::sync_threads();
 
-        // The tile holds whole pencils, so their periodic images are in it too.
+        // The tile holds whole pencils, so their periodic images are in it too,
+        // a period further on or back.
         if i < radius {
-            let (left, last) = (tile.add(row(i)), tile.add(row(nx - overlap + i)));
-            let (right, next) = (tile.add(row(nx + radius + i)), own.add(overlap as usize));
+            let period = (nx - overlap) as usize;
+            let (left, image) = (tile.add(row(i)), own.add(overlap as usize));
             for n in 0..points {
-                *left.add(n * row_step) = *last.add(n * row_step);
-                *right.add(n * row_step) = *next.add(n * row_step);
+                *left.add(n * row_step) = *left.add(n * row_step + period);
+                *image.add(n * row_step + period) = *image.add(n * row_step);
             }
         }
         thread::sync_threads();
