@@ -138,7 +138,7 @@ mod tests {
         assert!(start("c/report.csv").starts_with("# device: Fixture GPU"));
         assert!(start("d/report.html").starts_with("<!DOCTYPE html>"));
         assert!(start("e/f/roofline.svg").starts_with("<svg"));
-        assert_eq!(std::fs::read_dir(path("e/f")).unwrap().count(), 7);
+        assert_eq!(std::fs::read_dir(path("e/f")).unwrap().count(), 9);
     }
 
     /// The sample with none but these families.

@@ -6,7 +6,7 @@ use super::super::stats::Verdict;
 use super::axis::{Axis, Scale};
 use super::canvas::{Anchor, Canvas, Dashes, Frame, Key, Mark, Pen, SMALL, Width};
 use super::data::{Timed, by_kernel, duration, own_name, rival_mark, spread};
-use super::figure::{Figure, LeftOut, Outcome};
+use super::figure::{Figure, LeftOut, Outcome, slug};
 use super::palette::{Colour, Shape};
 use crate::error::Error;
 
@@ -103,13 +103,13 @@ pub(super) fn limits(report: &Report) -> Outcome<'_> {
     if groups.is_empty() {
         return left_out(TITLE, "no limit was measured in this run");
     }
-    let own = Some(own_name(report));
+    let own = own_name(report);
     let plot = Plot {
         x_label: "% of the limit",
         scale: Scale::Linear,
         reference: (100.0, "the limit"),
         always: [0.0, 100.0],
-        own,
+        own: Some(own),
         legend: legend(report, &groups, own),
         groups,
     };
@@ -122,58 +122,74 @@ pub(super) fn limits(report: &Report) -> Outcome<'_> {
     )
 }
 
-/// Each kernel's time over the time of whoever else did its work.
-pub(super) fn ratios(report: &Report) -> Outcome<'_> {
-    const TITLE: &str = "Time of each kernel against its rivals";
+/// Each kernel's time over the time of whoever else did its work: a chart for
+/// each rival that took part, since one that does more than a kernel's twin would
+/// stretch the axis of all.
+pub(super) fn ratios(report: &Report) -> Vec<Outcome<'_>> {
+    let charts: Vec<Outcome<'_>> = (0..report.rivals.len())
+        .filter_map(|rival| against(report, rival))
+        .collect();
+    if charts.is_empty() {
+        return vec![left_out(
+            "Time of each kernel against its rivals",
+            "nobody else's kernels took part in this run",
+        )];
+    }
+    charts
+}
+
+/// The times of kernels over the times of this rival; `None` where it took no part.
+fn against(report: &Report, rival: usize) -> Option<Outcome<'_>> {
+    let name = &report.rivals[rival].name;
     let groups = groups(report, |sizes| {
+        // The one it is about, of all that did the work at a size.
+        let at = |timed: &Timed<'_>| {
+            let others = timed.others(report);
+            let found = others.into_iter().find(|other| other.rival == rival)?;
+            let possible = found.ratio.value.is_finite() && found.ratio.value > 0.0;
+            possible.then_some((*found.ratio, *found.time))
+        };
         let mut dots = Vec::new();
-        for (index, timed) in sizes.iter().enumerate().rev() {
-            dots.extend(timed.others(report).into_iter().map(|other| {
-                let verdict = verdict(other.ratio.verdict);
-                Dot {
-                    value: other.ratio.value,
-                    rival: Some(other.rival),
-                    minor: index > 0,
-                    title: format!(
-                        "{}\n{:.3} of {}'s time, spread ±{:.1} %: {verdict}\n{} against {}",
-                        timed.title(),
-                        other.ratio.value,
-                        other.name,
-                        100.0 * other.ratio.spread,
-                        duration(timed.measured.time.median_s),
-                        duration(other.time.median_s),
-                    ),
-                }
-            }));
-        }
-        dots.retain(|dot| dot.value.is_finite() && dot.value > 0.0);
-        if dots.is_empty() {
-            return None;
-        }
-        let timed = &sizes[0];
-        let others = timed.others(report);
-        let band = others.first().map(|other| {
-            let spread = other.ratio.spread;
-            (
-                (1.0 - spread).max(0.01),
-                1.0 + spread,
-                format!(
-                    "{}: differences within ±{:.1} % mean nothing",
+        let mut largest = None;
+        for (index, timed) in sizes.iter().enumerate() {
+            let Some((ratio, time)) = at(timed) else {
+                continue;
+            };
+            dots.push(Dot {
+                value: ratio.value,
+                rival: Some(rival),
+                minor: index > 0,
+                title: format!(
+                    "{}\n{:.3} of {name}'s time, spread ±{:.1} %: {}\n{} against {}",
                     timed.title(),
-                    100.0 * spread
+                    ratio.value,
+                    100.0 * ratio.spread,
+                    verdict(ratio.verdict),
+                    duration(timed.measured.time.median_s),
+                    duration(time.median_s),
                 ),
-            )
+            });
+            if index == 0 {
+                largest = Some(ratio);
+            }
+        }
+        // Large marks over small ones.
+        dots.reverse();
+        let timed = sizes.first().filter(|_| !dots.is_empty())?;
+        let band = largest.map(|ratio| {
+            let why = format!(
+                "{}: differences within ±{:.1} % mean nothing",
+                timed.title(),
+                100.0 * ratio.spread
+            );
+            ((1.0 - ratio.spread).max(0.01), 1.0 + ratio.spread, why)
         });
-        let value = others
-            .iter()
-            .map(|other| match other.ratio.verdict {
-                Verdict::Equal => "equal".to_owned(),
-                // A difference that counts is not rounded away.
-                _ if (other.ratio.value - 1.0).abs() < 0.1 => format!("{:.3}", other.ratio.value),
-                _ => format!("{:.2}", other.ratio.value),
-            })
-            .collect::<Vec<_>>()
-            .join(" | ");
+        let value = largest.map_or(String::new(), |ratio| match ratio.verdict {
+            Verdict::Equal => "equal".to_owned(),
+            // A difference that counts is not rounded away.
+            _ if (ratio.value - 1.0).abs() < 0.1 => format!("{:.3}", ratio.value),
+            _ => format!("{:.2}", ratio.value),
+        });
         Some(Line {
             label: label(timed),
             band: band.filter(|band| band.0.is_finite() && band.1.is_finite()),
@@ -182,31 +198,37 @@ pub(super) fn ratios(report: &Report) -> Outcome<'_> {
         })
     });
     if groups.is_empty() {
-        return left_out(TITLE, "nobody else's kernels took part in this run");
+        return None;
     }
-    let mut keys = legend(report, &groups, None);
-    keys.push(Key {
-        pen: Pen::solid(Colour::Band, 9.0),
-        mark: None,
-        label: "spread: equal".to_owned(),
-    });
+    let legend = vec![
+        Key {
+            pen: Pen::dashed(Colour::Ink, 0.0, Dashes::NoLine),
+            mark: Some((Shape::Circle, true)),
+            label: "Rust against it (small: smaller sizes)".to_owned(),
+        },
+        Key {
+            pen: Pen::solid(Colour::Band, 9.0),
+            mark: None,
+            label: "spread: equal".to_owned(),
+        },
+    ];
     let plot = Plot {
         x_label: "← Rust faster | time of Rust ÷ rival | slower →",
         own: None,
         scale: Scale::Decades,
         reference: (1.0, "equal"),
         always: [0.8, 1.25],
-        legend: keys,
+        legend,
         groups,
     };
-    plot.figure(
-        "ratios",
-        TITLE,
+    Some(plot.figure(
+        &slug("ratios", name),
+        &format!("Time of each kernel against {name}"),
         "Left of the line Rust takes less time. Large marks: the largest size of each kernel; small ones: the others. The \
          grey band is what repeated launches differ by themselves; a mark within it counts as equal. The figures at the \
          right are those of the large marks."
             .to_owned(),
-    )
+    ))
 }
 
 pub(super) fn verdict(verdict: Verdict) -> &'static str {
@@ -253,13 +275,12 @@ fn groups<'a>(report: &'a Report, line: impl Fn(&[Timed<'a>]) -> Option<Line>) -
     groups
 }
 
-/// A key for the kernels themselves, where they have marks, and one for each
-/// rival that took part.
-fn legend(report: &Report, groups: &[Group], own: Option<&str>) -> Vec<Key> {
-    let key = |mark, label: String| Key {
+/// A key for the kernels themselves, and one for each rival that took part.
+fn legend(report: &Report, groups: &[Group], own: &str) -> Vec<Key> {
+    let key = |mark, label: &str| Key {
         pen: Pen::dashed(Colour::Ink, 0.0, Dashes::NoLine),
         mark: Some(mark),
-        label,
+        label: label.to_owned(),
     };
     let took_part = |index: usize| {
         groups
@@ -268,25 +289,17 @@ fn legend(report: &Report, groups: &[Group], own: Option<&str>) -> Vec<Key> {
             .flat_map(|line| &line.dots)
             .any(|dot| dot.rival == Some(index))
     };
-    let rivals = report
-        .rivals
-        .iter()
-        .enumerate()
-        .filter(|(index, _)| took_part(*index))
-        .map(|(index, rival)| {
+    let mut keys = vec![key((Shape::Circle, true), own)];
+    for (index, rival) in report.rivals.iter().enumerate() {
+        if took_part(index) {
             let shape = match index {
                 0 => Shape::Circle,
                 _ => rival_mark(index, 0).0,
             };
-            match own {
-                Some(_) => key((shape, false), rival.name.clone()),
-                None => key((shape, index == 0), format!("against {}", rival.name)),
-            }
-        });
-    own.map(|own| key((Shape::Circle, true), own.to_owned()))
-        .into_iter()
-        .chain(rivals)
-        .collect()
+            keys.push(key((shape, false), &rival.name));
+        }
+    }
+    keys
 }
 
 impl Plot {
@@ -418,18 +431,16 @@ impl Plot {
             let Some((x, _)) = canvas.at((dot.value, 0.0)) else {
                 continue;
             };
-            let (shape, colour) = match dot.rival {
-                None => (Shape::of(hue), Colour::Hue(hue)),
-                Some(rival) => rival_mark(rival, hue),
+            // Outlines are for rivals beside the kernels; where all is about one
+            // rival, the marks are the kernels'.
+            let (shape, colour) = match (self.own, dot.rival) {
+                (Some(_), Some(rival)) => rival_mark(rival, hue),
+                _ => (Shape::of(hue), Colour::Hue(hue)),
             };
             let mark = Mark {
                 shape,
                 colour,
-                // Outlines are for twins; where all is about them, they are filled.
-                filled: match self.own {
-                    Some(_) => dot.rival.is_none(),
-                    None => dot.rival == Some(0) || dot.minor,
-                },
+                filled: self.own.is_none() || dot.rival.is_none(),
                 radius: if dot.minor { 2.4 } else { width.pick(5.0, 4.6) },
             };
             canvas.pixel_mark((x, y), mark, Some(&dot.title));

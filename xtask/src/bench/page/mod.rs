@@ -45,11 +45,9 @@ pub(crate) fn svg_files(report: &Report) -> Result<Vec<(String, String)>, Error>
 
 /// All charts, drawn or left out, in the order of the page.
 fn charts(report: &Report) -> Vec<Outcome<'_>> {
-    let mut charts = vec![
-        roofline::figure(report),
-        dots::ratios(report),
-        dots::limits(report),
-    ];
+    let mut charts = vec![roofline::figure(report)];
+    charts.extend(dots::ratios(report));
+    charts.push(dots::limits(report));
     charts.extend((0..report.families.len()).map(|hue| sizes::figure(report, hue)));
     charts
 }

@@ -36,9 +36,6 @@ struct Curve {
 struct Limit {
     value: f64,
     label: String,
-    /// Where its label is clear of curves: below a copy they are low at the left
-    /// end, below an issue limit those of another precision cross it there.
-    side: Anchor,
     dashes: Dashes,
 }
 
@@ -89,7 +86,6 @@ fn bandwidth<'a>(report: &'a Report, hue: usize, rows: &[Timed<'a>]) -> Outcome<
     let limits = report.ceilings.copy.as_ref().map(|copy| Limit {
         value: copy.per_s,
         label: format!("copy {}", quantity(copy.per_s, "B/s")),
-        side: Anchor::Start,
         dashes: Dashes::None,
     });
     let (all, compared) = (kernels(rows), kernels(&alike));
@@ -150,7 +146,6 @@ fn throughput<'a>(report: &'a Report, hue: usize, rows: &[Timed<'a>], unit: Unit
         limits.extend(limit.map(|value| Limit {
             value,
             label: format!("{precision} issue limit {}", quantity(value, &rate)),
-            side: Anchor::End,
             dashes,
         }));
     }
@@ -488,13 +483,10 @@ impl Plot {
         }
         // Labels of limits last, so that nothing runs through them.
         for limit in &self.limits {
-            let (end, inset) = match limit.side {
-                Anchor::End => (x_end, -4.0),
-                Anchor::Start | Anchor::Middle => (x_start, 6.0),
-            };
-            if let Some((x, y)) = canvas.at((end, limit.value)) {
-                let place = (x + inset, y - 6.0);
-                canvas.text(place, &limit.label, SMALL, Colour::Ink, limit.side);
+            // At the left end, where speeds are low and curves far below.
+            if let Some((x, y)) = canvas.at((x_start, limit.value)) {
+                let place = (x + 6.0, y - 6.0);
+                canvas.text(place, &limit.label, SMALL, Colour::Ink, Anchor::Start);
             }
         }
         Ok(canvas)
