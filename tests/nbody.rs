@@ -391,6 +391,39 @@ fn every_number_of_parts_and_groups() {
 }
 
 #[test]
+fn little_memory_takes_rounds() {
+    // Memory for less than a row, which is one distance at a time, and for two: three
+    // groups have the distances 0 and 1, four also that to the one opposite.
+    fn check<T: Real + Bits>(rng: &mut StdRng) {
+        for n in [1030, 1540] {
+            let bodies = random_bodies::<T>(rng, n);
+            let gravity = Gravity::new(0.05).unwrap();
+            let reference = Reference::of(&gravity, &bodies).unwrap();
+            let row = n * size_of::<[T; 3]>();
+            let mut cases = Vec::new();
+            for device in kernel_devices() {
+                for bytes in [0, 2 * row] {
+                    cases.push((device.clone(), Variant::Symmetric, bytes));
+                }
+            }
+            for_each(
+                &format!("{n} bodies, {}", T::NAME),
+                cases,
+                |(device, variant, bytes)| {
+                    let gravity = gravity.with_scratch_bytes(bytes);
+                    let implementation = Implementation::Kernel(variant);
+                    let a = implementation.run(&device, &gravity, &bodies);
+                    assert_accurate(&a, &reference);
+                },
+            );
+        }
+    }
+    let mut rng = rng();
+    check::<f32>(&mut rng);
+    check::<f64>(&mut rng);
+}
+
+#[test]
 fn one_part_adds_like_the_port() {
     // In f32 and in the emulator `nbody_register_tile_f32` does what the plain port
     // does; in several parts the sums are others.

@@ -105,6 +105,7 @@ unsafe fn register_tile<T: Real, const UNROLL: usize>(
 
     let mut start = part * per_part;
     let end = (start + per_part).min(n);
+    // equivalent mutant (comparison): one tile more, of bodies that add nothing
     while start < end {
         keep_rolled();
         let own = body(start + t, end);

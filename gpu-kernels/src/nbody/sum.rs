@@ -119,6 +119,7 @@ unsafe fn in_order<T: Real>(first: *const T, rows: u32, length: usize) -> T {
     let mut row = 0;
     // SAFETY: all rows read are below `rows`.
     unsafe {
+        // equivalent mutant (comparison): the last eight go one by one
         while row + AHEAD <= rows {
             keep_rolled();
             let mut values = [T::ZERO; AHEAD];

@@ -21,9 +21,6 @@ pub(super) const fn default(n: usize) -> Variant {
     }
 }
 
-/// The most bytes of each of the two arrays of parts.
-const SCRATCH_BYTES: usize = 1 << 30;
-
 /// Threads per block of the kernel that adds up parts.
 const SUM_BLOCK: u32 = 256;
 
@@ -46,15 +43,17 @@ fn groups(n: usize) -> u32 {
 
 impl Scheme {
     /// For `n` bodies of `T`, from 1 to `MAX_BODIES`, on a device of so many
-    /// multiprocessors; `parts`: what the caller wants, if anything.
+    /// multiprocessors; `parts`: what the caller wants, if anything; `scratch`: the
+    /// most bytes of each array.
     pub(super) fn new<T: Real>(
         variant: Variant,
         n: usize,
         multiprocessors: u32,
         parts: Option<u32>,
+        scratch: usize,
     ) -> Self {
         let row = n * size_of::<[T; 3]>();
-        let rows_max = (SCRATCH_BYTES / row).max(1);
+        let rows_max = (scratch / row).max(1);
         match variant {
             Variant::RegisterTile => {
                 let tile = REGISTER_BLOCK as usize;

@@ -274,7 +274,12 @@ pub struct Gravity {
     softening: f64,
     block: u32,
     parts: Option<u32>,
+    scratch: usize,
 }
+
+/// The most bytes of each of the two arrays of a [`Solver`], where
+/// [`Gravity::with_scratch_bytes`] says nothing else: 1 GiB.
+pub const DEFAULT_SCRATCH_BYTES: usize = 1 << 30;
 
 impl Gravity {
     /// Gravity with the softening length ε, in the unit of the positions.
@@ -298,6 +303,7 @@ impl Gravity {
             softening,
             block: DEFAULT_BLOCK,
             parts: None,
+            scratch: DEFAULT_SCRATCH_BYTES,
         };
         gravity.softening_squared::<f64>()?;
         Ok(gravity)
@@ -344,6 +350,15 @@ impl Gravity {
         }
         self.parts = Some(parts);
         Ok(self)
+    }
+
+    /// The same, with at most so many bytes in each of the two arrays of a
+    /// [`Solver`], or one row where that is more. With less memory the work is done in
+    /// more rounds, or in fewer parts, and sums in another order.
+    #[must_use]
+    pub const fn with_scratch_bytes(mut self, bytes: usize) -> Self {
+        self.scratch = bytes;
+        self
     }
 
     /// The softening length ε.
@@ -599,8 +614,8 @@ impl Gravity {
 /// It holds the memory in which [`Variant::RegisterTile`] and [`Variant::Symmetric`]
 /// leave parts of the sums until a second kernel adds them up: a row of `n`
 /// accelerations per part and, for the second, as many as half the number of groups
-/// of 512 bodies; each at most 1 GiB (or one row, where that is more), beyond which
-/// the work is done in rounds. The order of all additions is fixed, so that the same
+/// of 512 bodies; each at most [`DEFAULT_SCRATCH_BYTES`] (or one row, where that is
+/// more), beyond which the work is done in rounds. The order of all additions is fixed, so that the same
 /// bodies give the same bits every time on one device; [`Gravity::with_parts`] is
 /// about several.
 ///
@@ -655,7 +670,8 @@ impl<T: Real> Solver<T> {
             DeviceKind::Cpu => gpu::Scheme::Whole,
             _ => {
                 let multiprocessors = device.properties().multiprocessors;
-                gpu::Scheme::new::<T>(variant, n, multiprocessors, gravity.parts)
+                let (parts, scratch) = (gravity.parts, gravity.scratch);
+                gpu::Scheme::new::<T>(variant, n, multiprocessors, parts, scratch)
             }
         };
         let poison = [T::nearest(f64::NAN); 3];
