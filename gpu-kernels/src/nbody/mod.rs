@@ -111,7 +111,7 @@ pub trait Real:
 
     /// The value that the lane `lane` of the warp has. All lanes take part.
     #[must_use]
-    fn from_lane(self, lane: u32) -> Self;
+    fn at_lane(self, lane: u32) -> Self;
 }
 
 impl Real for f32 {
@@ -124,7 +124,7 @@ impl Real for f32 {
     }
 
     #[inline(always)]
-    fn from_lane(self, lane: u32) -> Self {
+    fn at_lane(self, lane: u32) -> Self {
         // SAFETY: the callers have all lanes here; 32 is the width of a warp.
         unsafe { warp::warp_shuffle_idx(u32::MAX, self, lane, 32).0 }
     }
@@ -143,7 +143,7 @@ impl Real for f64 {
     }
 
     #[inline(always)]
-    fn from_lane(self, lane: u32) -> Self {
+    fn at_lane(self, lane: u32) -> Self {
         // SAFETY: as for f32.
         unsafe { warp::warp_shuffle_idx(u32::MAX, self, lane, 32).0 }
     }

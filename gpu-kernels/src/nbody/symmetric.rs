@@ -238,7 +238,7 @@ unsafe fn symmetric<T: Real, const UNROLL: usize>(
                             }
                         });
                         for sum in &mut gathering {
-                            *sum = T::from_lane(*sum, next);
+                            *sum = T::at_lane(*sum, next);
                         }
                     });
                     k += UNROLL as u32;
