@@ -2,7 +2,8 @@
 
 use halo_gpu::nbody::problem::{Cluster, Reference, error_bound};
 use halo_gpu::nbody::{
-    Body, DEFAULT_BLOCK, Gravity, INTERACTION_ROUNDOFFS, MAX_BODIES, Port, Real, Solver, Variant,
+    Body, DEFAULT_BLOCK, Gravity, INTERACTION_ROUNDOFFS, Leapfrog, MAX_BODIES, Port, Real, Solver,
+    Variant, kick_drift,
 };
 use halo_gpu::{Device, DeviceKind, EmulatorOptions, Error};
 use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, ptx, rng};
@@ -1197,4 +1198,150 @@ fn ptx_facts() {
         check::<f32>(target, variant);
         check::<f64>(target, variant);
     });
+}
+
+/// Sizes around a warp and around a block of the kernel that kicks and drifts.
+const LEAPFROG_SIZES: [usize; 7] = [1, 2, 31, 33, 255, 256, 257];
+
+#[test]
+fn a_leapfrog_is_kick_drift_kick() {
+    // By definition, on the host: nbody_kick_drift_f32 and nbody_kick_drift_f64, and
+    // the port, must give these bits.
+    fn check<T: Real + Bits>(rng: &mut StdRng, fused: fn(T, T, T) -> T) {
+        let gravity = Gravity::new(0.3).unwrap();
+        let dt = 1.0 / 16.0;
+        let cases = devices()
+            .into_iter()
+            .flat_map(|device| LEAPFROG_SIZES.map(|n| (device.clone(), n)));
+        for_each("leapfrog, bits", cases, |(device, n)| {
+            let mut bodies = random_bodies::<T>(rng, n);
+            let random = |_| [(); 3].map(|()| T::nearest(rng.random_range(-1.0..1.0)));
+            let mut velocities: Vec<[T; 3]> = (0..n).map(random).collect();
+            let mut leapfrog = Leapfrog::new(gravity, &device, &bodies, &velocities, dt).unwrap();
+            for steps in [1, 2] {
+                leapfrog.advance(steps).unwrap();
+                for _ in 0..steps {
+                    let kick = |velocities: &mut [[T; 3]], bodies: &[Body<T>]| {
+                        let a = gravity.accelerations(&device, bodies).unwrap();
+                        for (v, a) in velocities
+                            .as_flattened_mut()
+                            .iter_mut()
+                            .zip(a.as_flattened())
+                        {
+                            *v = fused(*a, T::nearest(0.5 * dt), *v);
+                        }
+                    };
+                    kick(&mut velocities, &bodies);
+                    for (body, v) in bodies.iter_mut().zip(&velocities) {
+                        body.x = fused(v[0], T::nearest(dt), body.x);
+                        body.y = fused(v[1], T::nearest(dt), body.y);
+                        body.z = fused(v[2], T::nearest(dt), body.z);
+                    }
+                    kick(&mut velocities, &bodies);
+                }
+                assert_same_bits(&flat(&leapfrog.bodies().unwrap()), &flat(&bodies), |i| {
+                    format!("number {} of body {}", i % 4, i / 4)
+                });
+                assert_same_bits(
+                    leapfrog.velocities().unwrap().as_flattened(),
+                    velocities.as_flattened(),
+                    component,
+                );
+            }
+            assert_eq!((leapfrog.steps(), leapfrog.time()), (3, 3.0 * dt));
+        });
+    }
+    let mut rng = rng();
+    check::<f32>(&mut rng, f32::mul_add);
+    check::<f64>(&mut rng, f64::mul_add);
+}
+
+#[test]
+fn a_leapfrog_goes_back_the_way_it_came() {
+    let gravity = Gravity::new(0.1).unwrap();
+    for_each("back and forth", devices(), |device| {
+        let start = Cluster::<f64>::plummer(100, 1687).unwrap();
+        let run = |cluster: &Cluster<f64>, dt: f64| {
+            let mut leapfrog =
+                Leapfrog::new(gravity, &device, &cluster.bodies, &cluster.velocities, dt).unwrap();
+            let before = leapfrog.energy().unwrap();
+            assert_eq!(before.kinetic, cluster.kinetic_energy());
+            leapfrog.advance(40).unwrap();
+            let after = leapfrog.energy().unwrap();
+            let change = (after.total() - before.total()) / before.total();
+            assert!(change.abs() <= 1e-3, "{change:e}");
+            Cluster {
+                bodies: leapfrog.bodies().unwrap(),
+                velocities: leapfrog.velocities().unwrap(),
+            }
+        };
+        let there = run(&start, 1.0 / 64.0);
+        let back = run(&there, -1.0 / 64.0);
+        let distance = |cluster: &Cluster<f64>| {
+            let errors = flat(&cluster.bodies)
+                .into_iter()
+                .zip(flat(&start.bodies))
+                .map(|(is, was)| (is - was).abs());
+            errors.fold(0.0, f64::max)
+        };
+        assert!(distance(&there) > 0.1, "{:e}", distance(&there));
+        // Each step is undone but for rounding.
+        assert!(distance(&back) <= 1e-9, "{:e}", distance(&back));
+    });
+}
+
+#[test]
+fn a_leapfrog_without_meaning_is_refused() {
+    let gravity = Gravity::new(0.5).unwrap();
+    let bodies = [body::<f32>([0.0; 3], 1.0), body([1.0; 3], 1.0)];
+    let refuse = |bodies: &[Body<f32>], velocities: &[[f32; 3]], dt: f64| {
+        Leapfrog::new(gravity, &Device::emulator(), bodies, velocities, dt)
+            .unwrap_err()
+            .to_string()
+    };
+    let still = [[0.0; 3]; 2];
+    assert_eq!(
+        refuse(&bodies, &still[..1], 0.1),
+        "nbody: velocities has 1 elements, but must have 2"
+    );
+    assert!(refuse(&[], &[], 0.1).contains("the input is empty"));
+    let fast = [[0.0; 3], [0.0, 0.0, f32::INFINITY]];
+    assert_eq!(
+        refuse(&bodies, &fast, 0.1),
+        "nbody: the velocity along z of body 1 is inf, but must be a finite number"
+    );
+    assert!(refuse(&bodies, &still, f64::NAN).contains("the time step is NaN"));
+    // Half of 1e-45 is no f32 any more, and no f32 is as large as 1e39.
+    for step in [0.0, 1e-45, 1e39] {
+        assert!(
+            refuse(&bodies, &still, step).contains("not zero in f32"),
+            "{step}"
+        );
+    }
+
+    let device = Device::emulator();
+    let vectors = |n: usize| device.alloc_filled(n, [0.0_f32; 3]).unwrap();
+    let mut two = device.upload(&bodies).unwrap();
+    let error = kick_drift(&vectors(2), [0.1, 0.1], &mut vectors(3), &mut two).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            Error::LengthMismatch {
+                required: 2,
+                given: 3,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    let elsewhere = Device::cpu().alloc_filled(2, [0.0_f32; 3]).unwrap();
+    let error = kick_drift(&elsewhere, [0.1, 0.1], &mut vectors(2), &mut two).unwrap_err();
+    assert!(matches!(error, Error::DeviceMismatch { .. }), "{error}");
+    let error =
+        kick_drift(&vectors(2), [0.1, f64::INFINITY], &mut vectors(2), &mut two).unwrap_err();
+    assert!(
+        error.to_string().contains("the time of the drift is inf"),
+        "{error}"
+    );
+    assert_eq!(flat(&two.to_vec().unwrap()), flat(&bodies));
 }

@@ -41,6 +41,7 @@ use core::ops::{Add, Mul, Neg, Sub};
 use cuda_std::{GpuFloat, warp};
 
 pub mod aos;
+pub mod kick_drift;
 pub mod register_tile;
 pub mod shared;
 pub mod sum;

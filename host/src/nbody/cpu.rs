@@ -100,6 +100,25 @@ impl<T: Real> Arrays<T> {
     }
 }
 
+/// Kicks the velocities for the first time, then lets the bodies drift for the
+/// second: one fused multiply-add per component.
+pub(super) fn kick_drift<T: Real>(
+    accelerations: &[[T; 3]],
+    [kick, drift]: [T; 2],
+    velocities: &mut [[T; 3]],
+    bodies: &mut [Body<T>],
+) {
+    for ((acceleration, velocity), body) in accelerations.iter().zip(velocities).zip(bodies) {
+        for (v, a) in velocity.iter_mut().zip(acceleration) {
+            *v = a.mul_add(kick, *v);
+        }
+        let [u, v, w] = *velocity;
+        body.x = u.mul_add(drift, body.x);
+        body.y = v.mul_add(drift, body.y);
+        body.z = w.mul_add(drift, body.z);
+    }
+}
+
 /// `-Σ_{i<j} m_i m_j / √(|r|² + ε²)`.
 pub(super) fn potential_energy<T: Real>(bodies: &[Body<T>], softening_squared: f64) -> f64 {
     // Collected and then added in order, so that the bits do not depend on how

@@ -1,11 +1,12 @@
 //! Launches of the kernels, on a CUDA device or on the emulator.
 
-use super::{Body, Gravity, Real, Solver, Variant, check_buffers};
+use super::leapfrog::VELOCITIES;
+use super::{ACCELERATIONS, Body, Gravity, Real, Solver, Variant, check_buffers};
 use crate::{Buffer, Device, DeviceKind, Error, LaunchConfig, blocks_for, launch};
 use cuda_std::host::Kernel;
 use gpu_kernels::nbody::{
     REGISTER_BLOCK, REGISTER_BODIES, SYMMETRIC_BLOCK, SYMMETRIC_GROUP, SYMMETRIC_TILES, aos::*,
-    register_tile::*, shared::*, sum::*, symmetric::*,
+    kick_drift::*, register_tile::*, shared::*, sum::*, symmetric::*,
 };
 
 /// From how many bodies on taking each pair once is faster: measured on an H200.
@@ -142,6 +143,17 @@ pub trait Entries: Sized {
     ) -> Result<(), Error>
     where
         Self: Real;
+
+    /// Kicks for the first time and lets drift for the second; not on the CPU.
+    /// Checks what the launch relies on.
+    fn launch_kick_drift(
+        accelerations: &Buffer<[Self; 3]>,
+        times: [Self; 2],
+        velocities: &mut Buffer<[Self; 3]>,
+        bodies: &mut Buffer<Body<Self>>,
+    ) -> Result<(), Error>
+    where
+        Self: Real;
 }
 
 /// One launch of [`Variant::Symmetric`]: the distances from `first` to `end - 1`.
@@ -152,6 +164,9 @@ fn rounds(n: usize, distances: u32) -> impl Iterator<Item = (u32, u32)> {
         (first, (first + distances).min(all))
     })
 }
+
+/// Threads per block of the kernels that kick and drift.
+const KICK_DRIFT_BLOCK: u32 = 256;
 
 /// Grid, block and shared memory for `n` bodies of `T`.
 fn launch_config<T: Real>(variant: Variant, n: usize, block: u32) -> Result<LaunchConfig, Error> {
@@ -165,9 +180,30 @@ fn launch_config<T: Real>(variant: Variant, n: usize, block: u32) -> Result<Laun
 }
 
 macro_rules! entries {
-    ($real:ty: $($variant:ident => $kernel:ident,)+
+    ($real:ty, $kick_drift:ident: $($variant:ident => $kernel:ident,)+
      ; $register_tile:ident, $symmetric:ident, $sum:ident) => {
         impl Entries for $real {
+            fn launch_kick_drift(
+                accelerations: &Buffer<[Self; 3]>,
+                [kick, drift]: [Self; 2],
+                velocities: &mut Buffer<[Self; 3]>,
+                bodies: &mut Buffer<Body<Self>>,
+            ) -> Result<(), Error> {
+                check_buffers(bodies, ACCELERATIONS, accelerations)?;
+                check_buffers(bodies, VELOCITIES, velocities)?;
+                let n = bodies.len();
+                let grid = blocks_for($kick_drift::NAME, n, KICK_DRIFT_BLOCK as usize)?;
+                let config = LaunchConfig::new(grid, KICK_DRIFT_BLOCK);
+                let device = bodies.device().clone();
+                // At most MAX_BODIES.
+                let args = $kick_drift::args(accelerations, n as u32, kick, drift, velocities, bodies);
+                // SAFETY: `check_buffers` found n elements in all three, from 1 to
+                // MAX_BODIES, and all on `device`; they are distinct, since two are
+                // borrowed mutably. The grid extends along x and has n threads and
+                // less than a block more, below 2^32.
+                unsafe { launch::<$kick_drift>(&device, &config, args) }
+            }
+
             fn entry_name(variant: Variant) -> &'static str {
                 match variant {
                     $(Variant::$variant => $kernel::NAME,)+
@@ -182,7 +218,7 @@ macro_rules! entries {
                 bodies: &Buffer<Body<Self>>,
                 accelerations: &mut Buffer<[Self; 3]>,
             ) -> Result<(), Error> {
-                check_buffers(bodies, accelerations)?;
+                check_buffers(bodies, ACCELERATIONS, accelerations)?;
                 let softening_squared = gravity.softening_squared::<Self>()?;
                 if matches!(variant, Variant::RegisterTile | Variant::Symmetric) {
                     if bodies.device().kind() == DeviceKind::Cpu {
@@ -307,7 +343,7 @@ macro_rules! entries {
 }
 
 entries! {
-    f32:
+    f32, nbody_kick_drift_f32:
     AosUnroll1 => nbody_aos_unroll1_f32,
     AosUnroll2 => nbody_aos_unroll2_f32,
     AosUnroll4 => nbody_aos_unroll4_f32,
@@ -319,7 +355,7 @@ entries! {
 }
 
 entries! {
-    f64:
+    f64, nbody_kick_drift_f64:
     AosUnroll1 => nbody_aos_unroll1_f64,
     AosUnroll2 => nbody_aos_unroll2_f64,
     AosUnroll4 => nbody_aos_unroll4_f64,

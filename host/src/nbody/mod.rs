@@ -55,10 +55,12 @@
 
 mod cpu;
 mod gpu;
+mod leapfrog;
 pub mod problem;
 
 use crate::{Buffer, Device, DeviceKind, Element, Error};
 pub use gpu_kernels::nbody::{Body, FLOPS_PER_INTERACTION_F32, FLOPS_PER_INTERACTION_F64};
+pub use leapfrog::{Energy, Leapfrog, kick_drift};
 use std::fmt;
 
 /// The most bodies: 2³¹. Kernels count them with 32 bits.
@@ -90,6 +92,9 @@ pub const DEFAULT_BLOCK: u32 = 128;
 pub const INTERACTION_ROUNDOFFS: f64 = 21.0;
 
 const OPERATION: &str = "nbody";
+
+/// What errors call them.
+const ACCELERATIONS: &str = "accelerations";
 
 /// f32 or f64: what bodies are made of. No other type can implement it.
 pub trait Real:
@@ -512,7 +517,7 @@ impl Gravity {
         if bodies.device().kind() != DeviceKind::Cpu {
             return self.apply_with(gpu::default(bodies.len()), bodies, accelerations);
         }
-        check_buffers(bodies, accelerations)?;
+        check_buffers(bodies, ACCELERATIONS, accelerations)?;
         let (Some(bodies), Some(accelerations)) =
             (bodies.as_host_slice(), accelerations.as_host_mut_slice())
         else {
@@ -550,7 +555,7 @@ impl Gravity {
         bodies: &[Body<T>],
         accelerations: &mut [[T; 3]],
     ) -> Result<(), Error> {
-        check_lengths(bodies.len(), accelerations.len())?;
+        check_lengths(bodies.len(), ACCELERATIONS, accelerations.len())?;
         let softening_squared = self.softening_squared::<T>()?;
         match port {
             Port::Aos => cpu::aos(bodies, softening_squared, accelerations),
@@ -698,7 +703,7 @@ impl<T: Real> Solver<T> {
         bodies: &Buffer<Body<T>>,
         accelerations: &mut Buffer<[T; 3]>,
     ) -> Result<(), Error> {
-        check_buffers(bodies, accelerations)?;
+        check_buffers(bodies, ACCELERATIONS, accelerations)?;
         if bodies.len() != self.n {
             return Err(Error::LengthMismatch {
                 what: format!("{OPERATION}: bodies of a solver"),
@@ -741,26 +746,27 @@ fn check_count(n: usize) -> Result<(), Error> {
 }
 
 /// That there are as many accelerations as bodies, and both not too many.
-fn check_lengths(bodies: usize, accelerations: usize) -> Result<(), Error> {
+fn check_lengths(bodies: usize, what: &str, given: usize) -> Result<(), Error> {
     check_count(bodies)?;
-    if bodies == accelerations {
+    if bodies == given {
         return Ok(());
     }
     Err(Error::LengthMismatch {
-        what: format!("{OPERATION}: accelerations"),
+        what: format!("{OPERATION}: {what}"),
         required: bodies,
-        given: accelerations,
+        given,
     })
 }
 
+/// Whether there is a vector for each body, on the device of the bodies.
 fn check_buffers<T: Real>(
     bodies: &Buffer<Body<T>>,
-    accelerations: &Buffer<[T; 3]>,
+    what: &str,
+    vectors: &Buffer<[T; 3]>,
 ) -> Result<(), Error> {
-    check_lengths(bodies.len(), accelerations.len())?;
-    bodies
-        .device()
-        .require("nbody: accelerations", accelerations)
+    check_lengths(bodies.len(), what, vectors.len())?;
+    let what = format!("{OPERATION}: {what}");
+    bodies.device().require(&what, vectors)
 }
 
 #[cfg(test)]

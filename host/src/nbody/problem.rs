@@ -5,6 +5,7 @@
 //! as it is. [`Reference`] has the accelerations of given bodies in f64, straight
 //! from the formula, and the bounds within which an implementation must be.
 
+use super::leapfrog::kinetic_energy;
 use super::{Body, Gravity, INTERACTION_ROUNDOFFS, OPERATION, Real, check_count};
 use crate::{Error, Errors};
 use rayon::prelude::*;
@@ -82,14 +83,7 @@ impl<T: Real> Cluster<T> {
     /// The kinetic energy `Σ m v² / 2`, computed in f64.
     #[must_use]
     pub fn kinetic_energy(&self) -> f64 {
-        self.bodies
-            .iter()
-            .zip(&self.velocities)
-            .map(|(body, velocity)| {
-                let mass: f64 = body.mass.into();
-                0.5 * mass * norm(velocity.map(Into::into)).powi(2)
-            })
-            .sum()
+        kinetic_energy(&self.bodies, &self.velocities)
     }
 }
 

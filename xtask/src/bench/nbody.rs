@@ -3,14 +3,16 @@
 //! by both ports on the CPU.
 //!
 //! The rows of `nbody_register_tile_*` and `nbody_symmetric_*` time two kernels each:
-//! what they leave in parts is added up by `nbody_sum_f32` or `nbody_sum_f64`.
+//! what they leave in parts is added up by `nbody_sum_f32` or `nbody_sum_f64`. The rows
+//! of the leapfrog time a whole step: accelerations by the kernel that the library
+//! takes, and `nbody_kick_drift_f32` or `nbody_kick_drift_f64` before and after.
 
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
 use halo_gpu::nbody::problem::{Cluster, Reference};
-use halo_gpu::nbody::{Body, Gravity, Port, Real, Solver, Variant};
-use halo_gpu::{Buffer, Device, DeviceKind};
+use halo_gpu::nbody::{Body, Gravity, Leapfrog, Port, Real, Solver, Variant};
+use halo_gpu::{Buffer, Device, DeviceKind, Errors};
 
 use super::harness::{Check, Entry, Family, LeftOut, Metric, Plan, Prepared, Row, Slots, Unit, Work};
 use super::size::Size;
@@ -119,8 +121,14 @@ fn rows_in<T: Real>(
                 real: PhantomData,
             })
         })
-        .collect();
-    (rows, left_out)
+        .collect::<Vec<_>>();
+    let step: Box<dyn Row> = Box::new(Step::<T> {
+        gravity,
+        n,
+        real: PhantomData,
+    });
+    let rows = rows.into_iter().chain((n <= MOST_FOR_ALL).then_some(step));
+    (rows.collect(), left_out)
 }
 
 /// What computes a row.
@@ -278,6 +286,100 @@ impl<T: Real> Prepared for Ready<T> {
     }
 }
 
+/// A step of the leapfrog integrator.
+struct Step<T> {
+    gravity: Gravity,
+    n: usize,
+    real: PhantomData<T>,
+}
+
+/// What the names of its rows have in common.
+const STEP: &str = "leapfrog step";
+
+/// Of a step. So short that what is timed are bodies that have hardly moved.
+const TIME_STEP: f64 = 1.0 / 16384.0;
+
+impl<T: Real> Row for Step<T> {
+    fn name(&self) -> String {
+        format!("nbody, {STEP}, {}", T::NAME)
+    }
+
+    fn tile(&self) -> String {
+        "–".to_owned()
+    }
+
+    fn work(&self) -> Work {
+        Work {
+            bytes: Gravity::bytes::<T>(self.n),
+            flops: Gravity::flops::<T>(self.n),
+            items: Gravity::interactions(self.n),
+            unit: Unit::Interactions,
+            metric: Metric::Throughput,
+            // Those of the kernel that takes each pair of bodies once: no kernel of
+            // the library needs fewer.
+            slots: slots::<T>(By::Kernel(Variant::Symmetric), self.n),
+        }
+    }
+
+    fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
+        let cluster = Cluster::<T>::plummer(self.n, SEED)?;
+        let (bodies, velocities) = (&cluster.bodies, &cluster.velocities);
+        Ok(Box::new(Stepping {
+            leapfrog: Leapfrog::new(self.gravity, device, bodies, velocities, TIME_STEP)?,
+            gravity: self.gravity,
+            device: device.clone(),
+            cluster,
+        }))
+    }
+}
+
+struct Stepping<T: Real> {
+    leapfrog: Leapfrog<T>,
+    gravity: Gravity,
+    device: Device,
+    /// The bodies before the first step.
+    cluster: Cluster<T>,
+}
+
+impl<T: Real> Prepared for Stepping<T> {
+    /// One step, against `v' = v + (a + a') dt / 2` and `x' = x + v dt + a dt² / 2` in
+    /// f64, with the accelerations that the device itself gives for the bodies before
+    /// and after: those have rows of their own.
+    fn check(&mut self) -> Result<Check, Error> {
+        let before = self.gravity.accelerations(&self.device, &self.cluster.bodies)?;
+        self.leapfrog.advance(1)?;
+        let bodies = self.leapfrog.bodies()?;
+        let after = self.gravity.accelerations(&self.device, &bodies)?;
+
+        let numbers = |vectors: &[[T; 3]]| -> Vec<f64> {
+            vectors.as_flattened().iter().map(|&x| x.into()).collect()
+        };
+        let places = |bodies: &[Body<T>]| -> Vec<f64> {
+            let places = bodies.iter().flat_map(|body| body.position());
+            places.map(Into::into).collect()
+        };
+        let (a, b) = (numbers(&before), numbers(&after));
+        let (x, v) = (places(&self.cluster.bodies), numbers(&self.cluster.velocities));
+        let mut given = places(&bodies);
+        given.extend(numbers(&self.leapfrog.velocities()?));
+        let expected = |i: usize| match i.checked_sub(x.len()) {
+            None => x[i] + TIME_STEP * (v[i] + 0.5 * TIME_STEP * a[i]),
+            Some(i) => v[i] + 0.5 * TIME_STEP * (a[i] + b[i]),
+        };
+        // Four roundings of coordinates below 8 and speeds below 4.
+        let bound = 4.0 * 8.0 * T::UNIT_ROUNDOFF;
+        let bounds = Errors {
+            rms: bound,
+            max: bound,
+        };
+        Ok(Check::new(Errors::of(&given, expected), bounds))
+    }
+
+    fn launch(&mut self) -> Result<(), halo_gpu::Error> {
+        self.leapfrog.advance(1)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -306,6 +408,9 @@ mod tests {
         ];
         assert_eq!(kernels(), names);
         let rows = plan(&Device::emulator(), None).unwrap().rows;
+        let (steps, rows): (Vec<_>, Vec<_>) =
+            rows.into_iter().partition(|row| row.name().contains(STEP));
+        assert_eq!(steps.len(), 2);
         assert_eq!(rows.iter().map(|row| row.name()).collect::<Vec<_>>(), names);
         for row in &rows {
             assert_eq!(row.work().items, 1 << 28);
@@ -333,9 +438,9 @@ mod tests {
             assert_eq!(
                 rows.len(),
                 if device.kind() == DeviceKind::Cpu {
-                    4
+                    6
                 } else {
-                    18
+                    20
                 }
             );
             for row in rows {
@@ -350,7 +455,8 @@ mod tests {
         let names = |size: &str| {
             let plan = plan(&Device::emulator(), Some(&size.parse().unwrap())).unwrap();
             let left_out: Vec<String> = plan.left_out.into_iter().map(|it| it.name).collect();
-            let rows: Vec<String> = plan.rows.iter().map(|row| row.name()).collect();
+            let rows = plan.rows.iter().map(|row| row.name());
+            let rows: Vec<String> = rows.filter(|row| !row.contains(STEP)).collect();
             assert_eq!(rows.len() + left_out.len(), kernels().len());
             assert!(rows.iter().all(|row| !left_out.contains(row)));
             rows

@@ -1,0 +1,314 @@
+//! Bodies in motion: the leapfrog integrator.
+
+use super::{
+    ACCELERATIONS, Body, Gravity, OPERATION, Real, Solver, check_buffers, check_lengths, cpu,
+};
+use crate::{Buffer, Device, Error};
+
+/// What errors call them.
+pub(super) const VELOCITIES: &str = "velocities";
+
+/// Bodies that move under their own gravity, on a device.
+///
+/// A step is a kick for half its length, a drift for all of it, new accelerations,
+/// and another kick for half (kick-drift-kick). It is of second order, and
+/// symplectic: the energy goes up and down with the square of the step but does not
+/// drift away. Steps all have one length; those shorter than about `ε / v` with the
+/// softening length ε and typical speeds v resolve close encounters.
+///
+/// Bodies, velocities and accelerations stay on the device; nothing is copied until
+/// it is asked for. Ten steps at once give the bits of ten single ones.
+///
+/// ```
+/// use halo_gpu::Device;
+/// use halo_gpu::nbody::{Body, Gravity, Leapfrog};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// // Two bodies of mass 1 at distance 2, on a circle around their centre: without
+/// // softening each would need a speed of 1/2 for it.
+/// let body = |x| Body { x, y: 0.0_f64, z: 0.0, mass: 1.0 };
+/// let velocities = [[0.0, 0.5, 0.0], [0.0, -0.5, 0.0]];
+/// let (gravity, step) = (Gravity::new(1e-3)?, 1e-3);
+/// let mut pair = Leapfrog::new(gravity, &Device::cpu(), &[body(1.0), body(-1.0)], &velocities, step)?;
+///
+/// // Half a turn takes 2 π.
+/// pair.advance(6283)?;
+/// assert_eq!(pair.time(), 6.283);
+/// let bodies = pair.bodies()?;
+/// assert!((bodies[0].x + 1.0).abs() < 1e-3 && bodies[0].y.abs() < 1e-3);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Leapfrog<T: Real> {
+    gravity: Gravity,
+    time_step: f64,
+    steps: u64,
+    bodies: Buffer<Body<T>>,
+    velocities: Buffer<[T; 3]>,
+    /// Those of the bodies where they are now.
+    accelerations: Buffer<[T; 3]>,
+    solver: Solver<T>,
+}
+
+/// The energy of bodies, in f64.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Energy {
+    /// `Σ m v² / 2`.
+    pub kinetic: f64,
+    /// `-Σ_{i<j} m_i m_j / √(|r|² + ε²)`.
+    pub potential: f64,
+}
+
+impl Energy {
+    /// The sum of both, which an exact integration would keep.
+    #[must_use]
+    pub const fn total(self) -> f64 {
+        self.kinetic + self.potential
+    }
+}
+
+impl<T: Real> Leapfrog<T> {
+    /// Puts `bodies` with these velocities on `device`. Steps are `time_step` long,
+    /// backwards in time if it is negative.
+    ///
+    /// # Errors
+    ///
+    /// As [`Gravity::check`]; [`Error::LengthMismatch`] unless there is a velocity
+    /// for each body; [`Error::InvalidElement`] for a velocity that is not finite;
+    /// [`Error::NonFinite`] and [`Error::InvalidParameter`] for a time step that is
+    /// no number, is zero, or is zero or infinite in `T`; and what the device
+    /// reports.
+    pub fn new(
+        gravity: Gravity,
+        device: &Device,
+        bodies: &[Body<T>],
+        velocities: &[[T; 3]],
+        time_step: f64,
+    ) -> Result<Self, Error> {
+        gravity.check(bodies)?;
+        check_velocities(bodies.len(), velocities)?;
+        check_time_step::<T>(time_step)?;
+        let mut this = Self {
+            gravity,
+            time_step,
+            steps: 0,
+            bodies: device.upload(bodies)?,
+            velocities: device.upload(velocities)?,
+            accelerations: device.alloc_filled(bodies.len(), [T::nearest(f64::NAN); 3])?,
+            solver: Solver::new(&gravity, device, bodies.len(), None)?,
+        };
+        this.accelerate()?;
+        Ok(this)
+    }
+
+    fn accelerate(&mut self) -> Result<(), Error> {
+        self.solver.apply(&self.bodies, &mut self.accelerations)
+    }
+
+    fn kick_drift(&mut self, kick: f64, drift: f64) -> Result<(), Error> {
+        kick_drift(
+            &self.accelerations,
+            [kick, drift],
+            &mut self.velocities,
+            &mut self.bodies,
+        )
+    }
+
+    /// Takes `steps` steps. On CUDA devices they are queued, and this returns.
+    ///
+    /// Bodies that fly apart may leave the range that [`Gravity::check`] asks for;
+    /// their accelerations are then as small as they should be, or zero.
+    ///
+    /// # Errors
+    ///
+    /// What the device reports. The bodies are then somewhere within a step.
+    pub fn advance(&mut self, steps: u64) -> Result<(), Error> {
+        for _ in 0..steps {
+            self.kick_drift(0.5 * self.time_step, self.time_step)?;
+            self.accelerate()?;
+            self.kick_drift(0.5 * self.time_step, 0.0)?;
+            self.steps += 1;
+        }
+        Ok(())
+    }
+
+    /// The length of a step.
+    #[must_use]
+    pub const fn time_step(&self) -> f64 {
+        self.time_step
+    }
+
+    /// Steps taken since the start.
+    #[must_use]
+    pub const fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// The time since the start: steps times their length.
+    #[must_use]
+    pub fn time(&self) -> f64 {
+        self.steps as f64 * self.time_step
+    }
+
+    /// How many bodies there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bodies.len()
+    }
+
+    /// False: there is always a body.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bodies.is_empty()
+    }
+
+    /// The bodies where they are now, in their first order.
+    ///
+    /// # Errors
+    ///
+    /// What the device reports.
+    pub fn bodies(&self) -> Result<Vec<Body<T>>, Error> {
+        self.bodies.to_vec()
+    }
+
+    /// The velocities as they are now.
+    ///
+    /// # Errors
+    ///
+    /// What the device reports.
+    pub fn velocities(&self) -> Result<Vec<[T; 3]>, Error> {
+        self.velocities.to_vec()
+    }
+
+    /// The energy now, computed on the host: n²/2 pairs.
+    ///
+    /// # Errors
+    ///
+    /// What the device reports, and as [`Gravity::check`] once bodies have left the
+    /// range that it asks for.
+    pub fn energy(&self) -> Result<Energy, Error> {
+        let bodies = self.bodies()?;
+        Ok(Energy {
+            kinetic: kinetic_energy(&bodies, &self.velocities()?),
+            potential: self.gravity.potential_energy(&bodies)?,
+        })
+    }
+}
+
+/// Kicks velocities for the first of two times, then lets bodies drift for the
+/// second: `v ← v + a · kick`, `x ← x + v · drift`, with one fused multiply-add per
+/// component. The building block of [`Leapfrog`] and of integrators like it.
+///
+/// ```
+/// use halo_gpu::Device;
+/// use halo_gpu::nbody::{Body, kick_drift};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let device = Device::emulator();
+/// let mut bodies = device.upload(&[Body { x: 1.0_f32, y: 0.0, z: 0.0, mass: 1.0 }])?;
+/// let mut velocities = device.upload(&[[0.0_f32, 1.0, 0.0]])?;
+/// let accelerations = device.upload(&[[0.0_f32, 0.0, 4.0]])?;
+/// kick_drift(&accelerations, [0.25, 0.5], &mut velocities, &mut bodies)?;
+/// assert_eq!(velocities.to_vec()?, [[0.0, 1.0, 1.0]]);
+/// assert_eq!(bodies.to_vec()?, [Body { x: 1.0, y: 0.5, z: 0.5, mass: 1.0 }]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// [`Error::EmptyInput`], [`Error::IndexOverflow`], [`Error::LengthMismatch`] or
+/// [`Error::DeviceMismatch`] unless all three are of one length and on one device,
+/// [`Error::NonFinite`] for a time that is not finite, and what the device reports.
+pub fn kick_drift<T: Real>(
+    accelerations: &Buffer<[T; 3]>,
+    times: [f64; 2],
+    velocities: &mut Buffer<[T; 3]>,
+    bodies: &mut Buffer<Body<T>>,
+) -> Result<(), Error> {
+    check_buffers(bodies, ACCELERATIONS, accelerations)?;
+    check_buffers(bodies, VELOCITIES, velocities)?;
+    for (parameter, given) in ["the time of the kick", "the time of the drift"]
+        .into_iter()
+        .zip(times)
+    {
+        if !given.is_finite() {
+            return Err(Error::NonFinite {
+                operation: OPERATION,
+                parameter,
+                given,
+            });
+        }
+    }
+    let times = times.map(T::nearest);
+    match (
+        accelerations.as_host_slice(),
+        velocities.as_host_mut_slice(),
+        bodies.as_host_mut_slice(),
+    ) {
+        (Some(accelerations), Some(velocities), Some(bodies)) => {
+            cpu::kick_drift(accelerations, times, velocities, bodies);
+            Ok(())
+        }
+        _ => T::launch_kick_drift(accelerations, times, velocities, bodies),
+    }
+}
+
+/// `Σ m v² / 2`, in f64.
+pub(super) fn kinetic_energy<T: Real>(bodies: &[Body<T>], velocities: &[[T; 3]]) -> f64 {
+    bodies
+        .iter()
+        .zip(velocities)
+        .map(|(body, velocity)| {
+            let mass: f64 = body.mass.into();
+            let [u, v, w]: [f64; 3] = velocity.map(Into::into);
+            0.5 * mass * (u * u + v * v + w * w)
+        })
+        .sum()
+}
+
+fn check_velocities<T: Real>(bodies: usize, velocities: &[[T; 3]]) -> Result<(), Error> {
+    check_lengths(bodies, VELOCITIES, velocities.len())?;
+    const WHAT: [&str; 3] = [
+        "the velocity along x of body",
+        "the velocity along y of body",
+        "the velocity along z of body",
+    ];
+    for (index, velocity) in velocities.iter().enumerate() {
+        for (what, &component) in WHAT.into_iter().zip(velocity) {
+            let component: f64 = component.into();
+            if !component.is_finite() {
+                return Err(Error::InvalidElement {
+                    operation: OPERATION,
+                    what,
+                    index,
+                    given: component,
+                    required: "a finite number".to_owned(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_time_step<T: Real>(time_step: f64) -> Result<(), Error> {
+    if !time_step.is_finite() {
+        return Err(Error::NonFinite {
+            operation: OPERATION,
+            parameter: "the time step",
+            given: time_step,
+        });
+    }
+    // Half of it is what velocities are kicked for.
+    let half: f64 = T::nearest(0.5 * time_step).into();
+    if half == 0.0 || !half.is_finite() {
+        return Err(Error::InvalidParameter {
+            operation: OPERATION,
+            parameter: "the time step",
+            given: format!("{time_step:?}"),
+            required: format!("a number whose half is finite and not zero in {}", T::NAME),
+        });
+    }
+    Ok(())
+}
