@@ -1,8 +1,12 @@
-//! reduction: the CPU port and the four textbook kernels, for both types, on
-//! every device.
+//! reduction: the CPU port, the four textbook kernels for both types, and the
+//! single-pass kernels, on every device.
+
+#[path = "reduction/single_pass.rs"]
+mod single_pass;
 
 use halo_gpu::reduction::{
-    self, DEFAULT_BLOCK, MAX_BLOCK, MIN_BLOCK, Reduction, Summand, Variant, sum, sum_of, sum_with,
+    self, DEFAULT_BLOCK, MAX_BLOCK, MIN_BLOCK, Operation, Reduction, SinglePass, Summand, Variant,
+    sum, sum_of, sum_with,
 };
 use halo_gpu::{Device, DeviceKind, EmulatorOptions, Error, LaunchAxis};
 use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, ptx, rng, uniform};
@@ -33,6 +37,28 @@ const KERNELS: [(Variant, &str, &str); 4] = [
         Variant::SharedUnroll4Dynamic,
         "reduction_shared_unroll4_dynamic_i32",
         "reduction_shared_unroll4_dynamic_f32",
+    ),
+];
+
+/// The single-pass kernels, by operation and type.
+const SINGLE_PASS: [(Operation, &str, &str, &str); 3] = [
+    (
+        Operation::Sum,
+        "reduction_single_pass_sum_i32",
+        "reduction_single_pass_sum_f32",
+        "reduction_single_pass_sum_f64",
+    ),
+    (
+        Operation::Min,
+        "reduction_single_pass_min_i32",
+        "reduction_single_pass_min_f32",
+        "reduction_single_pass_min_f64",
+    ),
+    (
+        Operation::Max,
+        "reduction_single_pass_max_i32",
+        "reduction_single_pass_max_f32",
+        "reduction_single_pass_max_f64",
     ),
 ];
 
@@ -123,7 +149,7 @@ impl Sample for f32 {
 /// What computes a sum.
 #[derive(Debug, Clone, Copy)]
 enum Implementation {
-    /// `sum`: the CPU port, or the kernel the library picks.
+    /// `sum`: the CPU port or the single-pass kernel.
     Default,
     /// `sum_with`.
     Kernel(Variant, u32),
@@ -156,12 +182,13 @@ impl Implementation {
 
     /// The bound on the error of an f32 sum.
     fn bound(self, values: &[f32]) -> f64 {
-        let reduction = match self {
-            Self::Default => Reduction::default(),
-            Self::Kernel(variant, block) => Reduction::new(variant, block).unwrap(),
-        };
         let magnitudes = values.iter().map(|value| f64::from(value.abs())).sum();
-        reduction.error_bound(values.len(), magnitudes)
+        match self {
+            Self::Default => SinglePass::<f32>::error_bound(values.len(), magnitudes),
+            Self::Kernel(variant, block) => Reduction::new(variant, block)
+                .unwrap()
+                .error_bound(values.len(), magnitudes),
+        }
     }
 }
 
@@ -461,28 +488,21 @@ fn a_nan_stays_in_its_part() {
 
 #[test]
 fn partial_sums_beyond_f32_are_infinite_totals_are_not() {
-    for_each_implementation("beyond f32", |device, implementation| {
-        let part = match implementation {
-            Implementation::Default => Reduction::default().elements_per_block(),
-            Implementation::Kernel(variant, block) => span(variant, block),
-        };
+    for_each_kernel("beyond f32", |device, variant, block| {
+        let part = span(variant, block);
+        let run = |values: &[f32]| Implementation::Kernel(variant, block).run(device, values);
         // Twice the largest float in the first part, its opposite in the second.
         let mut values = vec![0.0; 2 * part];
         values[0] = f32::MAX;
         values[1] = f32::MAX;
         values[part] = f32::MIN;
-        let got = implementation.run(device, &values);
-        if device.kind() == DeviceKind::Cpu {
-            assert_eq!(got, f32::MAX);
-        } else {
-            assert_eq!(got, f32::INFINITY);
-        }
+        assert_eq!(run(&values), f32::INFINITY);
         // Each part in range, both together only in f64, and the third mends it.
         let mut values = vec![0.0; 3 * part];
         values[0] = f32::MAX;
         values[part] = f32::MAX;
         values[2 * part] = f32::MIN;
-        assert_eq!(implementation.run(device, &values), f32::MAX);
+        assert_eq!(run(&values), f32::MAX);
     });
 }
 
@@ -495,45 +515,6 @@ fn the_hosts_part_adds_floats_in_f64_and_wraps_integers() {
     );
     assert_eq!(Reduction::finish(&[i32::MAX, 1]), i32::MIN);
     assert_eq!(Reduction::finish(&[i32::MIN, i32::MIN, -1]), -1);
-}
-
-#[test]
-fn the_port_sums_any_length() {
-    // Around its lanes and its pieces of 2¹⁶ elements.
-    let mut rng = rng();
-    let lengths = [
-        1, 15, 16, 17, 31, 33, 65_535, 65_536, 65_537, 131_071, 131_089, 200_003,
-    ];
-    for_each("port", lengths, |n| {
-        let integers = i32::random(&mut rng, n);
-        assert_eq!(
-            sum_of(&Device::cpu(), &integers).unwrap(),
-            i32::total(&integers)
-        );
-        // Whole numbers, so that the sum in f64 is exact.
-        let floats: Vec<f32> = (0..n)
-            .map(|_| rng.random_range(-1_000_000..1_000_000) as f32)
-            .collect();
-        let expected: f64 = floats.iter().copied().map(f64::from).sum();
-        assert_eq!(sum_of(&Device::cpu(), &floats).unwrap(), expected as f32);
-    });
-}
-
-#[test]
-fn a_sum_of_a_slice_is_that_of_the_buffer() {
-    let mut rng = rng();
-    let named = devices()
-        .into_iter()
-        .map(|device| (device.name().to_owned(), device));
-    for_each("slices", named, |(_, device)| {
-        let values = f32::random(&mut rng, 3001);
-        let buffer = device.upload(&values).unwrap();
-        assert_same_bits(
-            &[sum_of(&device, &values).unwrap()],
-            &[sum(&buffer).unwrap()],
-            |_| "the sum",
-        );
-    });
 }
 
 #[test]
@@ -553,6 +534,9 @@ fn the_default_problem_is_solved() {
         } else {
             (device, &Variant::ALL[..])
         };
+        if device.kind() == DeviceKind::Cuda {
+            cases.push((device.clone(), Implementation::Default));
+        }
         for &variant in variants {
             let kernel = Implementation::Kernel(variant, DEFAULT_BLOCK);
             cases.push((device.clone(), kernel));
@@ -609,15 +593,13 @@ fn the_port_gives_one_result_whatever_the_number_of_threads() {
 }
 
 #[test]
-fn nothing_has_no_sum() {
+fn nothing_has_no_partial_sums() {
     fn check<T: Sample>(device: &Device) {
         let empty = device.upload::<T>(&[]).unwrap();
         let refused = |result: Result<T, Error>| {
             let error = result.unwrap_err();
             assert!(matches!(error, Error::EmptyInput { .. }), "{error}");
         };
-        refused(sum(&empty));
-        refused(sum_of(device, &[]));
         for (variant, ..) in KERNELS {
             refused(sum_with(variant, DEFAULT_BLOCK, &empty));
             let reduction = Reduction::new(variant, DEFAULT_BLOCK).unwrap();
@@ -638,9 +620,10 @@ fn nothing_has_no_sum() {
         check::<i32>(&device);
         check::<f32>(&device);
     });
+    let empty = Device::cpu().upload::<f32>(&[]).unwrap();
     assert_eq!(
-        sum_of::<f32>(&Device::cpu(), &[]).unwrap_err().to_string(),
-        "reduction: the input is empty, but at least one element is needed"
+        Reduction::default().sum(&empty).unwrap_err().to_string(),
+        "reduction_shared_unroll4: the input is empty, but at least one element is needed"
     );
 }
 

@@ -40,9 +40,11 @@ use cuda_std::prelude::*;
 use cuda_std::warp;
 
 pub mod global;
+pub mod operator;
 pub mod shared;
 pub mod shared_unroll4;
 pub mod shared_unroll4_dynamic;
+pub mod single_pass;
 
 /// The fewest threads of a block: one warp.
 pub const MIN_BLOCK: u32 = WARP;

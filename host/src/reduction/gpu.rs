@@ -1,10 +1,10 @@
 //! Launches of the kernels, on a CUDA device or on the emulator.
 
-use super::{Reduction, Variant};
+use super::{Operation, Partition, Reduction, Variant};
 use crate::{Buffer, Device, DeviceKind, Element, Error, LaunchConfig, blocks_for, launch};
 use cuda_std::host::Kernel;
 use gpu_kernels::reduction as kernels;
-use kernels::{global::*, shared::*, shared_unroll4::*, shared_unroll4_dynamic::*};
+use kernels::{global::*, shared::*, shared_unroll4::*, shared_unroll4_dynamic::*, single_pass::*};
 
 /// Types that the kernels sum.
 pub trait Kernels: Element {
@@ -123,4 +123,85 @@ kernels! {
 kernels! {
     f32: reduction_global_f32, reduction_shared_f32, reduction_shared_unroll4_f32,
     reduction_shared_unroll4_dynamic_f32
+}
+
+/// Types that the single-pass kernels reduce.
+pub trait SinglePassKernels: Element {
+    /// The entry point of `operation` for this type, as in the PTX.
+    fn single_pass(operation: Operation) -> &'static str;
+
+    /// Launches that kernel, once.
+    ///
+    /// The caller has checked that all buffers are on one device and `values` is not
+    /// empty, has cut it as `partition` says, into at least `blocks` chunks, and gives
+    /// a workspace of the partition's length, all zero, and a result of one element.
+    fn launch_single_pass(
+        operation: Operation,
+        partition: Partition,
+        blocks: u32,
+        values: &Buffer<Self>,
+        workspace: &mut Buffer<u64>,
+        result: &mut Buffer<Self>,
+    ) -> Result<(), Error>;
+}
+
+macro_rules! single_pass {
+    ($type:ty: $sum:ident, $min:ident, $max:ident) => {
+        impl SinglePassKernels for $type {
+            fn single_pass(operation: Operation) -> &'static str {
+                match operation {
+                    Operation::Sum => $sum::NAME,
+                    Operation::Min => $min::NAME,
+                    Operation::Max => $max::NAME,
+                }
+            }
+
+            fn launch_single_pass(
+                operation: Operation,
+                partition: Partition,
+                blocks: u32,
+                values: &Buffer<Self>,
+                workspace: &mut Buffer<u64>,
+                result: &mut Buffer<Self>,
+            ) -> Result<(), Error> {
+                let device = values.device().clone();
+                let config = LaunchConfig::new(blocks, THREADS);
+                let (n, tiles, chunks) = (values.len(), partition.tiles(), partition.chunks());
+                macro_rules! launch {
+                    ($kernel:ident) => {
+                        // SAFETY: the buffers are on `device`, distinct (two are
+                        // borrowed mutably) and of the lengths that the kernel asks
+                        // for, the workspace is zero, as the caller checked; every
+                        // allocation is aligned to 16 bytes. The partition is one of
+                        // `n >= 1` elements, the geometry at most a block for each of
+                        // its chunks. Blocks that have begun run to their end on
+                        // every device: on a GPU they have their place on a
+                        // multiprocessor, on the emulator their thread.
+                        unsafe {
+                            launch::<$kernel>(
+                                &device,
+                                &config,
+                                $kernel::args(values, n, tiles, chunks, workspace, result),
+                            )
+                        }
+                    };
+                }
+                match operation {
+                    Operation::Sum => launch!($sum),
+                    Operation::Min => launch!($min),
+                    Operation::Max => launch!($max),
+                }
+            }
+        }
+    };
+}
+
+single_pass! {
+    i32: reduction_single_pass_sum_i32, reduction_single_pass_min_i32, reduction_single_pass_max_i32
+}
+single_pass! {
+    f32: reduction_single_pass_sum_f32, reduction_single_pass_min_f32, reduction_single_pass_max_f32
+}
+single_pass! {
+    f64: reduction_single_pass_sum_f64, reduction_single_pass_min_f64, reduction_single_pass_max_f64
 }

@@ -1,10 +1,13 @@
-//! Parallel sum of an array, `i32` or `f32`.
+//! Sum, minimum and maximum of an array: `i32`, `f32`, `f64`.
 //!
-//! [`sum`] adds up a buffer on its device, [`sum_of`] a slice. On a CUDA device
-//! and on the emulator it is a kernel of the textbook's ladder, each of which can
-//! also be asked for by name ([`sum_with`], [`Variant`]); on the CPU it is a
-//! port. A kernel leaves one partial sum per block, which the host adds
-//! ([`Reduction::finish`]); [`Reduction`] gives access to the two halves.
+//! [`sum`], [`min`] and [`max`] reduce a buffer on its device, [`sum_of`], [`min_of`]
+//! and [`max_of`] a slice. On a CUDA device and on the emulator that is one launch of
+//! a kernel that reads memory as fast as memory goes, and on the CPU a port with the
+//! same bits; [`SinglePass`] does it again and again, and without waiting.
+//!
+//! The four sums of the textbook's ladder can be asked for by name ([`sum_with`],
+//! [`Variant`], [`Reduction`]). They leave one partial sum per block, which the host
+//! adds.
 //!
 //! ```
 //! use halo_gpu::reduction::{self, Variant};
@@ -17,47 +20,116 @@
 //! let device = Device::emulator(); // or Device::cuda(0)?, or Device::best()
 //! let buffer = device.upload(&values)?;
 //! assert_eq!(reduction::sum(&buffer)?, 500_500);
+//! assert_eq!(reduction::max(&buffer)?, 1000);
 //! assert_eq!(reduction::sum_with(Variant::Shared, 64, &buffer)?, 500_500);
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! # What a sum is
+//! # What is reproducible
 //!
-//! - **No elements**: an error, [`Error::EmptyInput`], here and in every other
-//!   operation of this module.
-//! - **`i32`** wraps around on overflow (two's complement). The sum is the same
-//!   on every device, with every kernel and every block.
-//! - **`f32`**: kernels add in f32, in an order that depends on the number of
-//!   elements and the block alone, so that a kernel gives the same bits on the
-//!   emulator and on every GPU. Their partial sums, and on the CPU all elements,
-//!   are added in f64 in the order of the array, and the total is rounded once.
-//!   How far two sums can be apart says [`Reduction::error_bound`].
-//! - **NaN** anywhere makes the sum NaN. An infinity makes it that infinity,
-//!   infinities of both signs make it NaN. A kernel's partial sum beyond the range
-//!   of f32 is infinite, also where the total would be in range again; the port
-//!   rounds only the total.
+//! A sum of floats depends on the order of the additions. Here the order is a
+//! function of the **number of elements and of their type**, and of nothing else:
+//!
+//! - [`sum`], [`min`], [`max`] and [`SinglePass`] give the same bits on the CPU, on the
+//!   emulator and on every GPU, with any number of blocks or threads, every time.
+//! - They do not give the bits of another order: a loop from the first element to
+//!   the last, another library, the kernels of the textbook, or the sums of two
+//!   halves added. One more element can change the order of all. A later version of
+//!   this library may choose another order, and will say so.
+//!
+//! The order is a tree, described with [`single_pass`](gpu_kernels::reduction::single_pass);
+//! how far its sum can be from the exact one says [`SinglePass::error_bound`].
+//!
+//! # What the results are
+//!
+//! - **No elements**: the sum is 0 (of floats: +0), minimum and maximum are an error,
+//!   [`Error::EmptyInput`], and so is everything of [`Reduction`].
+//! - **`i32`** sums wrap around on overflow (two's complement).
+//! - **Float** sums are made in the type itself. Where a partial sum leaves its range
+//!   it is infinite, also if the total would be in range again. A sum of zeros alone
+//!   is -0 if all of them are, else +0.
+//! - **NaN** anywhere makes sum, minimum and maximum NaN: the one that
+//!   [`f32::NAN`] or [`f64::NAN`] is. So do infinities of both signs in a sum.
+//! - **Zeros**: -0 is less than +0. So the minimum of both is -0, the maximum +0.
+//!   (These are the operations `minimum` and `maximum` of IEEE 754-2019.)
 
 mod cpu;
 mod gpu;
+mod single_pass;
 
 use crate::{Buffer, Device, DeviceKind, Element, Error};
-use cpu::Port;
-use gpu::{Kernels, ReadOnly};
+use cpu::{Finish, Port};
+use gpu::{Kernels, ReadOnly, SinglePassKernels};
+pub use gpu_kernels::reduction::single_pass::Partition;
 pub use gpu_kernels::reduction::{MAX_BLOCK, MIN_BLOCK};
 use gpu_kernels::reduction::{UNROLL, additions};
+pub use single_pass::SinglePass;
 use std::fmt;
 
 /// Threads per block of the textbook's examples.
 pub const DEFAULT_BLOCK: u32 = 128;
 
-const OPERATION: &str = "reduction";
+/// What [`SinglePass`] reduces: `i32`, `f32` and `f64`.
+pub trait Number: Element + SinglePassKernels + Port {}
 
-/// What can be summed: `i32`, wrapping around on overflow, and `f32`.
-pub trait Summand: Element + Kernels + Port {}
+impl Number for i32 {}
+impl Number for f32 {}
+impl Number for f64 {}
+
+/// What the textbook kernels sum: `i32`, wrapping around on overflow, and `f32`.
+pub trait Summand: Number + Kernels + Finish {}
 
 impl Summand for i32 {}
 impl Summand for f32 {}
+
+/// What [`SinglePass`] computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// The sum.
+    Sum,
+    /// The least element.
+    Min,
+    /// The greatest element.
+    Max,
+}
+
+impl Operation {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Sum, Self::Min, Self::Max];
+
+    /// Its name: `sum`, `min` or `max`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sum => "sum",
+            Self::Min => "min",
+            Self::Max => "max",
+        }
+    }
+
+    /// The name that errors speak of.
+    const fn full_name(self) -> &'static str {
+        match self {
+            Self::Sum => "reduction: sum",
+            Self::Min => "reduction: min",
+            Self::Max => "reduction: max",
+        }
+    }
+
+    /// The entry point that computes it of elements of `T`, as in the PTX:
+    /// `reduction_single_pass_sum_f32` and so on.
+    #[must_use]
+    pub fn kernel<T: Number>(self) -> &'static str {
+        T::single_pass(self)
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
 
 /// One of the textbook kernels. Each exists for `i32` and for `f32`.
 ///
@@ -133,23 +205,34 @@ impl fmt::Display for Variant {
     }
 }
 
-/// The sum of a buffer, computed on its device.
-///
-/// On a CUDA device and on the emulator by [`Reduction::default`].
+/// The sum of a buffer, computed on its device; 0 if it is empty.
 ///
 /// # Errors
 ///
-/// [`Error::EmptyInput`]; [`Error::OutOfMemory`] for the partial sums; and what a
-/// launch can fail with.
-pub fn sum<T: Summand>(values: &Buffer<T>) -> Result<T, Error> {
-    if values.device().kind() != DeviceKind::Cpu {
-        return Reduction::default().sum(values);
-    }
-    require_some(OPERATION, values.len())?;
-    let Some(values) = values.as_host_slice() else {
-        unreachable!("buffers of the CPU device are host memory");
-    };
-    Ok(T::sum(values))
+/// [`Error::OutOfMemory`] for the result and the workspace; and what a launch can
+/// fail with.
+pub fn sum<T: Number>(values: &Buffer<T>) -> Result<T, Error> {
+    SinglePass::new(values.device()).sum(values)
+}
+
+/// The least element of a buffer, found on its device. NaN if there is one; -0 is
+/// less than +0.
+///
+/// # Errors
+///
+/// As [`sum`], and [`Error::EmptyInput`].
+pub fn min<T: Number>(values: &Buffer<T>) -> Result<T, Error> {
+    SinglePass::new(values.device()).min(values)
+}
+
+/// The greatest element of a buffer, found on its device. NaN if there is one; +0 is
+/// greater than -0.
+///
+/// # Errors
+///
+/// As [`min`].
+pub fn max<T: Number>(values: &Buffer<T>) -> Result<T, Error> {
+    SinglePass::new(values.device()).max(values)
 }
 
 /// The sum of a slice, computed on `device`.
@@ -159,12 +242,37 @@ pub fn sum<T: Summand>(values: &Buffer<T>) -> Result<T, Error> {
 /// # Errors
 ///
 /// As [`sum`], and [`Error::OutOfMemory`] for the copy.
-pub fn sum_of<T: Summand>(device: &Device, values: &[T]) -> Result<T, Error> {
-    require_some(OPERATION, values.len())?;
-    if device.kind() == DeviceKind::Cpu {
-        return Ok(T::sum(values));
+pub fn sum_of<T: Number>(device: &Device, values: &[T]) -> Result<T, Error> {
+    reduce_slice(Operation::Sum, device, values)
+}
+
+/// The least element of a slice, found on `device`; see [`sum_of`].
+///
+/// # Errors
+///
+/// As [`min`], and [`Error::OutOfMemory`] for the copy.
+pub fn min_of<T: Number>(device: &Device, values: &[T]) -> Result<T, Error> {
+    reduce_slice(Operation::Min, device, values)
+}
+
+/// The greatest element of a slice, found on `device`; see [`sum_of`].
+///
+/// # Errors
+///
+/// As [`max`], and [`Error::OutOfMemory`] for the copy.
+pub fn max_of<T: Number>(device: &Device, values: &[T]) -> Result<T, Error> {
+    reduce_slice(Operation::Max, device, values)
+}
+
+fn reduce_slice<T: Number>(
+    operation: Operation,
+    device: &Device,
+    values: &[T],
+) -> Result<T, Error> {
+    if device.kind() == DeviceKind::Cpu && !values.is_empty() {
+        return Ok(T::reduce(operation, values));
     }
-    sum(&device.upload(values)?)
+    SinglePass::new(device).reduce(operation, &device.upload(values)?)
 }
 
 /// The sum of a buffer by the given kernel, with blocks of `block` threads.
@@ -176,14 +284,14 @@ pub fn sum_with<T: Summand>(variant: Variant, block: u32, values: &Buffer<T>) ->
     Reduction::new(variant, block)?.sum(values)
 }
 
-/// The bytes that the sum of `n` elements of `T` has to move: each read once.
+/// The bytes that a reduction of `n` elements of `T` has to move: each read once.
 /// Effective bandwidths are this over the time.
 #[must_use]
-pub const fn bytes<T: Summand>(n: usize) -> u64 {
+pub const fn bytes<T: Number>(n: usize) -> u64 {
     size_of::<T>() as u64 * n as u64
 }
 
-/// The additions in the sum of `n` elements.
+/// The additions in the sum of `n` elements, or the comparisons for an extremum.
 #[must_use]
 pub const fn flops(n: usize) -> u64 {
     (n as u64).saturating_sub(1)

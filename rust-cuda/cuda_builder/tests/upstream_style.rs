@@ -549,6 +549,24 @@ fn arithmetic_is_the_instruction_it_names() {
         "floats_rsqrt_f64",
         &[("rsqrt.approx.f64", 1), ("sqrt.rn.f64", 1)],
     );
+    // f32 has an instruction for it from sm_80 on; before, and for f64, the one that
+    // prefers numbers and one comparison with NaN.
+    for (arch, nan, number) in [(TARGETS[0], 0, 1), (TARGETS[1], 1, 0)] {
+        instructions(
+            arch,
+            "floats_extrema",
+            &[
+                ("min.NaN.f32", nan),
+                ("max.NaN.f32", nan),
+                ("min.f32", number),
+                ("max.f32", number),
+            ],
+        );
+    }
+    on_both(
+        "floats_extrema_f64",
+        &[("min.f64", 1), ("max.f64", 1), ("setp.nan", 1)],
+    );
     on_both(
         "libdevice_directions",
         &[

@@ -144,7 +144,8 @@ impl Default for Options {
 /// How the blocks of a launch share the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Blocks {
-    /// On all cores. Each block runs from start to end on one core.
+    /// On all cores. Each block runs from start to end on one core. It may wait for
+    /// blocks that have begun, not for others: there may be a single core.
     #[default]
     Parallel,
     /// One after the other on the calling OS thread: everything that happens is

@@ -1,6 +1,7 @@
 //! The scheduler of one block: gives its threads their turns.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use corosensei::stack::Stack;
 use corosensei::{Coroutine, CoroutineResult};
@@ -33,7 +34,17 @@ pub(crate) struct Runner<'b> {
     stacks: Vec<(usize, usize)>,
     /// The order of this pass, for random orders.
     order: Vec<u32>,
+    /// Passes over the threads, up to now, that ended at no barrier.
+    idle: u32,
 }
+
+/// Passes that a block may take without coming to a barrier before it is taken to
+/// wait for another: a kernel full of atomics takes many, too.
+const PATIENCE: u32 = 1024;
+
+/// How long a block that waits for another leaves its core to others. At least
+/// that: with the default step limit, some seconds in all.
+const PAUSE: Duration = Duration::from_micros(20);
 
 impl<'b> Runner<'b> {
     pub fn new(block: &'b Block<'b>) -> Self {
@@ -43,11 +54,13 @@ impl<'b> Runner<'b> {
             threads: (0..n).map(|_| None).collect(),
             stacks: vec![(0, 0); n as usize],
             order: (0..n).collect(),
+            idle: 0,
         }
     }
 
     /// Starts block number `linear`. The one before must have finished.
     pub fn begin(&mut self, linear: u64) {
+        self.idle = 0;
         self.block.begin(linear);
     }
 
@@ -101,13 +114,27 @@ impl<'b> Runner<'b> {
             }
             let released = self.block.release_barrier();
             let woken = self.block.wake_yielded();
-            if woken && self.block.launch.options.blocks == Blocks::Resident {
-                return Ok(Progress::Spinning);
+            self.idle = if woken && !released { self.idle + 1 } else { 0 };
+            match self.block.launch.options.blocks {
+                Blocks::Resident if woken => return Ok(Progress::Spinning),
+                Blocks::Parallel => self.let_others_run(),
+                _ => {}
             }
             if !released && !woken {
                 self.block.set_failure(self.block.explain_deadlock());
                 return Err(Stop);
             }
+        }
+    }
+
+    /// Lets other OS threads run while the block does nothing but take steps: it
+    /// may be waiting for a block that one of them has begun and, on a busy
+    /// machine, is kept from.
+    fn let_others_run(&self) {
+        if self.idle > PATIENCE {
+            std::thread::sleep(PAUSE);
+        } else if self.idle > 0 {
+            std::thread::yield_now();
         }
     }
 

@@ -156,6 +156,40 @@ fn blocks_that_wait_for_each_other_must_be_resident() {
 }
 
 #[test]
+fn a_block_waits_for_those_that_began_before_it() {
+    // The last of 8 blocks to begin waits for the others, one of which is slow in
+    // a way that no step counts: as if the machine were busy with something else.
+    let memory = DeviceMemory::new();
+    let mut begun = Buffer::new(&memory, "begun", &[0_u32]);
+    let mut done = Buffer::new(&memory, "done", &[0_u32]);
+    let seen = Buffer::new(&memory, "seen", &[0_u32]);
+    let s = seen.ptr();
+    for order in ORDERS {
+        begun.set(&[0]);
+        done.set(&[0]);
+        let (begun, done) = (word(&begun), word(&done));
+        launch(&config(8, 64), &ordered(order), &memory, &|| {
+            if tid() == 0 {
+                cuda::atomic();
+                match begun().fetch_add(1, Ordering::Relaxed) {
+                    6 => std::thread::sleep(Duration::from_millis(300)),
+                    7 => {
+                        while done().load(Ordering::Acquire) < 7 {
+                            cuda::atomic();
+                        }
+                        s.write(0, done().load(Ordering::Relaxed));
+                    }
+                    _ => {}
+                }
+                done().fetch_add(1, Ordering::Release);
+            }
+        })
+        .unwrap();
+        assert_eq!(seen.get(), [7]);
+    }
+}
+
+#[test]
 fn resident_blocks_are_diagnosed_like_others() {
     let memory = DeviceMemory::new();
     let mut options = Options::default();

@@ -10,7 +10,7 @@
 //!
 //! So a kernel that runs in the emulator gets the bits it gets on the GPU,
 //! except from [`GpuFloat::rsqrt`] and [`GpuFloat::rsqrt_ftz`], which are the
-//! hardware's approximations.
+//! hardware's approximations, and except for which NaN a NaN is.
 //!
 //! In a crate that has `std`, `x.sin()` means `std`'s method, whose bits are the
 //! platform's, even with this trait in scope: inherent methods come first. A
@@ -175,6 +175,20 @@ pub trait GpuFloat: Copy + PartialOrd + private::Sealed {
     /// Not in upstream's trait. On the host the halves are cut off likewise.
     #[must_use = "method returns a new number and does not mutate the original value"]
     fn rsqrt_coarse(self) -> Self;
+
+    /// The lesser of two, as IEEE 754-2019 defines `minimum`: NaN if one of them is
+    /// NaN, and -0 is less than +0.
+    ///
+    /// Not in upstream's trait. Which NaN it is depends on the device.
+    #[must_use = "method returns a new number and does not mutate the original value"]
+    fn minimum(self, other: Self) -> Self;
+
+    /// The greater of two, as IEEE 754-2019 defines `maximum`: NaN if one of them is
+    /// NaN, and +0 is greater than -0.
+    ///
+    /// Not in upstream's trait. Which NaN it is depends on the device.
+    #[must_use = "method returns a new number and does not mutate the original value"]
+    fn maximum(self, other: Self) -> Self;
 }
 
 mod private {
@@ -436,8 +450,102 @@ macro_rules! gpu_float {
                 let value = host::$rsqrt_coarse(self);
                 value
             }
+            #[inline]
+            fn minimum(self, other: Self) -> Self {
+                extremum::$float::minimum(self, other)
+            }
+            #[inline]
+            fn maximum(self, other: Self) -> Self {
+                extremum::$float::maximum(self, other)
+            }
         }
     };
+}
+
+/// `minimum` and `maximum` of IEEE 754-2019.
+#[cfg(target_arch = "nvptx64")]
+mod extremum {
+    /// One instruction from compute capability 8.0 on, for `f32`.
+    #[cfg(target_feature = "sm_80")]
+    pub mod f32 {
+        #[inline(always)]
+        pub fn minimum(a: f32, b: f32) -> f32 {
+            // SAFETY: arithmetic on values.
+            unsafe { crate::sys::minimum_f(a, b) }
+        }
+        #[inline(always)]
+        pub fn maximum(a: f32, b: f32) -> f32 {
+            // SAFETY: arithmetic on values.
+            unsafe { crate::sys::maximum_f(a, b) }
+        }
+    }
+
+    /// The instruction there is prefers numbers to NaN, so NaN is looked for.
+    /// LLVM's own expansion of `minimum` does not know that the instruction orders
+    /// zeros, and is three times as long.
+    macro_rules! by_number {
+        ($float:ident, $minimum:ident, $maximum:ident) => {
+            pub mod $float {
+                #[inline(always)]
+                pub fn minimum(a: $float, b: $float) -> $float {
+                    // SAFETY: arithmetic on values.
+                    let least = unsafe { crate::sys::$minimum(a, b) };
+                    if a.is_nan() || b.is_nan() {
+                        $float::NAN
+                    } else {
+                        least
+                    }
+                }
+                #[inline(always)]
+                pub fn maximum(a: $float, b: $float) -> $float {
+                    // SAFETY: arithmetic on values.
+                    let greatest = unsafe { crate::sys::$maximum(a, b) };
+                    if a.is_nan() || b.is_nan() {
+                        $float::NAN
+                    } else {
+                        greatest
+                    }
+                }
+            }
+        };
+    }
+    #[cfg(not(target_feature = "sm_80"))]
+    by_number!(f32, minimum_number_f, maximum_number_f);
+    by_number!(f64, minimum_number_d, maximum_number_d);
+}
+#[cfg(not(target_arch = "nvptx64"))]
+mod extremum {
+    macro_rules! extremum {
+        ($float:ident) => {
+            pub mod $float {
+                pub fn minimum(a: $float, b: $float) -> $float {
+                    if a < b {
+                        a
+                    } else if b < a {
+                        b
+                    } else if a == b {
+                        // The same bits, or zeros of both signs: -0 has the sign.
+                        $float::from_bits(a.to_bits() | b.to_bits())
+                    } else {
+                        $float::NAN
+                    }
+                }
+                pub fn maximum(a: $float, b: $float) -> $float {
+                    if a > b {
+                        a
+                    } else if b > a {
+                        b
+                    } else if a == b {
+                        $float::from_bits(a.to_bits() & b.to_bits())
+                    } else {
+                        $float::NAN
+                    }
+                }
+            }
+        };
+    }
+    extremum!(f32);
+    extremum!(f64);
 }
 
 /// The host's counterpart of flushing to zero.
@@ -490,3 +598,38 @@ gpu_float!(f64, {
     acosh: acosh, atanh: atanh, fmod: fmod, rsqrt: rsqrt_d, rsqrt_ftz: rsqrt_d,
     rsqrt_coarse: rsqrt_ftz_d,
 });
+
+#[cfg(test)]
+mod tests {
+    use super::GpuFloat;
+
+    #[test]
+    fn extrema_order_zeros_and_prefer_nan() {
+        macro_rules! check {
+            ($float:ident) => {
+                let order = [
+                    $float::NEG_INFINITY,
+                    -1.5,
+                    -$float::MIN_POSITIVE,
+                    -0.0,
+                    0.0,
+                    1e-30,
+                    $float::INFINITY,
+                ];
+                for (i, &a) in order.iter().enumerate() {
+                    for (j, &b) in order.iter().enumerate() {
+                        let (least, greatest) = (order[i.min(j)], order[i.max(j)]);
+                        assert_eq!(GpuFloat::minimum(a, b).to_bits(), least.to_bits());
+                        assert_eq!(GpuFloat::maximum(a, b).to_bits(), greatest.to_bits());
+                    }
+                    for (a, b) in [(a, $float::NAN), ($float::NAN, a)] {
+                        assert!(GpuFloat::minimum(a, b).is_nan());
+                        assert!(GpuFloat::maximum(a, b).is_nan());
+                    }
+                }
+            };
+        }
+        check!(f32);
+        check!(f64);
+    }
+}

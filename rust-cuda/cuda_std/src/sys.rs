@@ -106,6 +106,29 @@ unsafe extern "C" {
     pub fn rsqrt_d(x: f64) -> f64;
     #[link_name = "llvm.nvvm.rsqrt.approx.ftz.d"]
     pub fn rsqrt_ftz_d(x: f64) -> f64;
+
+    // IEEE 754-2019 minimumNumber and maximumNumber: `min` and `max`.
+    #[link_name = "llvm.minimumnum.f64"]
+    pub fn minimum_number_d(a: f64, b: f64) -> f64;
+    #[link_name = "llvm.maximumnum.f64"]
+    pub fn maximum_number_d(a: f64, b: f64) -> f64;
+}
+
+#[cfg(not(target_feature = "sm_80"))]
+unsafe extern "C" {
+    #[link_name = "llvm.minimumnum.f32"]
+    pub fn minimum_number_f(a: f32, b: f32) -> f32;
+    #[link_name = "llvm.maximumnum.f32"]
+    pub fn maximum_number_f(a: f32, b: f32) -> f32;
+}
+
+// IEEE 754-2019 minimum and maximum: `min.NaN` and `max.NaN`.
+#[cfg(target_feature = "sm_80")]
+unsafe extern "C" {
+    #[link_name = "llvm.minimum.f32"]
+    pub fn minimum_f(a: f32, b: f32) -> f32;
+    #[link_name = "llvm.maximum.f32"]
+    pub fn maximum_f(a: f32, b: f32) -> f32;
 }
 
 #[cfg(target_feature = "sm_80")]

@@ -1,15 +1,18 @@
-//! Rows of reduction: the sum of an array by each of the eight kernels, or by the
-//! port for either type on the CPU.
+//! Rows of reduction: the sum of an array by each of the eight textbook kernels, its
+//! sum, minimum and maximum by the single-pass kernels or, on the CPU, by their port.
 //!
-//! What is timed is the kernel, which leaves one partial sum per block; their sum
-//! on the host is the same for all and no part of it. `reduction_global` destroys
-//! its input: it gets a fresh copy before each launch, outside the time. CUB, which
-//! the kernels are compared with, leaves one sum.
+//! What is timed of the textbook kernels is the kernel, which leaves one partial sum
+//! per block; their sum on the host is the same for all and no part of it.
+//! `reduction_global` destroys its input: it gets a fresh copy before each launch,
+//! outside the time. The single-pass kernels and CUB, which all are compared with,
+//! leave one result.
 
 use std::cell::{OnceCell, RefCell, RefMut};
 use std::rc::Rc;
 
-use halo_gpu::reduction::{self, DEFAULT_BLOCK, Reduction, Summand, Variant};
+use halo_gpu::reduction::{
+    self, DEFAULT_BLOCK, Number, Operation, Partition, Reduction, SinglePass, Summand, Variant,
+};
 use halo_gpu::{Buffer, Device, DeviceKind, Errors};
 
 use super::cub;
@@ -39,10 +42,17 @@ pub(super) const FAMILY: Family = Family {
 const NAME: &str = "reduction";
 
 fn kernels() -> Vec<&'static str> {
-    Variant::ALL
+    let textbook = Variant::ALL
         .iter()
-        .flat_map(|variant| [variant.kernel::<i32>(), variant.kernel::<f32>()])
-        .collect()
+        .flat_map(|variant| [variant.kernel::<i32>(), variant.kernel::<f32>()]);
+    let single_pass = Operation::ALL.iter().flat_map(|operation| {
+        [
+            operation.kernel::<i32>(),
+            operation.kernel::<f32>(),
+            operation.kernel::<f64>(),
+        ]
+    });
+    textbook.chain(single_pass).collect()
 }
 
 fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
@@ -50,21 +60,24 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         Some(size) => size.length(NAME)?,
         None => 1 << 24,
     };
+    let on_cpu = device.kind() == DeviceKind::Cpu;
     let (integers, floats) = (Shared::<i32>::default(), Shared::<f32>::default());
+    let doubles = Shared::<f64>::default();
     let mut rows: Vec<Box<dyn Row>> = Vec::new();
-    let mut rows_by = |by: By| {
-        rows.push(Box::new(Sum::by(n, by, &integers)));
-        rows.push(Box::new(Sum::by(n, by, &floats)));
-    };
-    if device.kind() == DeviceKind::Cpu {
-        rows_by(By::Port);
-    } else {
+    if !on_cpu {
         for variant in Variant::ALL {
-            rows_by(By::Kernel(Reduction::new(variant, DEFAULT_BLOCK)?));
+            let reduction = Reduction::new(variant, DEFAULT_BLOCK)?;
+            rows.push(Box::new(Textbook::by(n, reduction, &integers)));
+            rows.push(Box::new(Textbook::by(n, reduction, &floats)));
         }
     }
-    let mut problem = format!("sum of {n} elements");
-    if device.kind() != DeviceKind::Cpu {
+    for operation in Operation::ALL {
+        rows.push(Box::new(Whole::by(n, operation, on_cpu, &integers)));
+        rows.push(Box::new(Whole::by(n, operation, on_cpu, &floats)));
+        rows.push(Box::new(Whole::by(n, operation, on_cpu, &doubles)));
+    }
+    let mut problem = format!("sum, minimum and maximum of {n} elements");
+    if !on_cpu {
         problem.push_str(
             "; reduction_global, which destroys them, gets a fresh copy before each launch, untimed",
         );
@@ -81,22 +94,17 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
     })
 }
 
-/// What computes a row.
-#[derive(Clone, Copy)]
-enum By {
-    Kernel(Reduction),
-    Port,
-}
-
-/// A type that is summed, with the input of the benchmark and what its sum may
-/// be off by.
-trait Sample: Summand + Into<f64> {
+/// A type that is reduced, with the input of the benchmark and what its sum may be
+/// off by.
+trait Sample: Number + Into<f64> + PartialOrd {
     const NAME: &'static str;
     const CUB: cub::Element;
-    /// What a partial sum holds before the launch.
+    /// What a result holds before the launch.
     const POISON: Self;
     /// What sums are exact in, or as good as.
     type Exact: Copy + std::iter::Sum + Send;
+    /// Half a unit in the last place of 1, or 0 where sums do not round.
+    const ROUNDOFF: f64;
     /// Element `i` of the input.
     fn element(i: usize) -> Self;
     fn exact(self) -> Self::Exact;
@@ -106,7 +114,18 @@ trait Sample: Summand + Into<f64> {
     /// magnitudes where sums round at all.
     fn bound(relative: f64, sum: Self::Exact) -> f64;
     /// The value that begins these bytes of a result.
-    fn from_bytes(bytes: [u8; 4]) -> Self;
+    fn from_bytes(bytes: &[u8; 16]) -> Self;
+}
+
+/// The value that begins these bytes.
+macro_rules! from_bytes {
+    () => {
+        fn from_bytes(bytes: &[u8; 16]) -> Self {
+            let mut own = [0; size_of::<Self>()];
+            own.copy_from_slice(&bytes[..size_of::<Self>()]);
+            Self::from_ne_bytes(own)
+        }
+    };
 }
 
 /// 32 bits without a visible pattern. Timings must not depend on values, but
@@ -121,6 +140,7 @@ impl Sample for i32 {
     const CUB: cub::Element = cub::Element::I32;
     const POISON: Self = 0x5a5a_5a5a;
     type Exact = i64;
+    const ROUNDOFF: f64 = 0.0;
 
     fn element(i: usize) -> Self {
         scrambled(i) as Self
@@ -139,9 +159,7 @@ impl Sample for i32 {
         0.0
     }
 
-    fn from_bytes(bytes: [u8; 4]) -> Self {
-        Self::from_ne_bytes(bytes)
-    }
+    from_bytes!();
 }
 
 impl Sample for f32 {
@@ -149,6 +167,7 @@ impl Sample for f32 {
     const CUB: cub::Element = cub::Element::F32;
     const POISON: Self = Self::NAN;
     type Exact = f64;
+    const ROUNDOFF: f64 = Self::EPSILON as f64 / 2.0;
 
     fn element(i: usize) -> Self {
         // All of [0, 1) that 24 bits can tell apart.
@@ -168,16 +187,69 @@ impl Sample for f32 {
         relative * sum
     }
 
-    fn from_bytes(bytes: [u8; 4]) -> Self {
-        Self::from_ne_bytes(bytes)
+    from_bytes!();
+}
+
+/// A sum, and what its additions have lost of it.
+#[derive(Clone, Copy, Default)]
+struct Compensated {
+    sum: f64,
+    lost: f64,
+}
+
+impl std::iter::Sum for Compensated {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |total, next| {
+            // An addition's own error is exact (Knuth's TwoSum).
+            let sum = total.sum + next.sum;
+            let second = sum - total.sum;
+            let lost = (total.sum - (sum - second)) + (next.sum - second);
+            Self {
+                sum,
+                lost: total.lost + next.lost + lost,
+            }
+        })
     }
 }
 
-/// The input of all rows that sum `T`, made when the first of them is prepared.
+impl Sample for f64 {
+    const NAME: &'static str = "f64";
+    const CUB: cub::Element = cub::Element::F64;
+    const POISON: Self = Self::NAN;
+    type Exact = Compensated;
+    const ROUNDOFF: f64 = Self::EPSILON / 2.0;
+
+    fn element(i: usize) -> Self {
+        // All of [0, 1) that 32 bits can tell apart, and the index in the bits below.
+        (Self::from(scrambled(i)) + (i & 0xf_ffff) as Self / 1_048_576.0) / 4_294_967_296.0
+    }
+
+    fn exact(self) -> Compensated {
+        Compensated {
+            sum: self,
+            lost: 0.0,
+        }
+    }
+
+    fn rounded(sum: Compensated) -> f64 {
+        sum.sum + sum.lost
+    }
+
+    fn bound(relative: f64, sum: Compensated) -> f64 {
+        // No element is negative, so the sum is that of the magnitudes as well.
+        relative * sum.sum
+    }
+
+    from_bytes!();
+}
+
+/// The input of all rows that reduce `T`, made when the first of them is prepared.
 struct Input<T: Sample> {
     values: RefCell<Buffer<T>>,
     /// Sums of so many elements each.
     sums: Vec<T::Exact>,
+    /// The least and the greatest element.
+    extrema: [T; 2],
 }
 
 /// Divides what a block of any row adds up.
@@ -207,9 +279,17 @@ impl<T: Sample> Input<T> {
                 });
             }
         });
+        // No element is NaN.
+        let extrema = values.iter().fold([values[0]; 2], |[least, greatest], &value| {
+            [
+                if value < least { value } else { least },
+                if value > greatest { value } else { greatest },
+            ]
+        });
         Ok(Self {
             values: RefCell::new(device.upload(&values)?),
             sums,
+            extrema,
         })
     }
 
@@ -222,6 +302,25 @@ impl<T: Sample> Input<T> {
 
     fn sum(&self) -> T::Exact {
         self.sums.iter().copied().sum()
+    }
+
+    /// Judges a result, of whose sum the relative error may be this.
+    fn check(&self, operation: Operation, value: T, relative: f64) -> Check {
+        let (expected, bound) = match operation {
+            Operation::Sum => {
+                let sum = self.sum();
+                (T::rounded(sum), T::bound(relative, sum))
+            }
+            Operation::Min => (self.extrema[0].into(), 0.0),
+            Operation::Max => (self.extrema[1].into(), 0.0),
+        };
+        Check::new(
+            Errors::of(&[value], |_| expected),
+            Errors {
+                rms: bound,
+                max: bound,
+            },
+        )
     }
 }
 
@@ -261,77 +360,94 @@ impl<T: Sample> Shared<T> {
     }
 }
 
-struct Sum<T: Sample> {
+/// The reduction of an input by CUB.
+fn by_cub<T: Sample + 'static>(operation: Operation, input: &Shared<T>) -> cub::Work {
+    let input = input.clone();
+    let n = input.values().len();
+    let address = input.values().device_address();
+    // Of whichever order: CUB has at least 2^16 threads where there is work for
+    // them, each of which adds its share one by one; then halves are added,
+    // more than once.
+    let additions = n as f64 / 65_536.0 + 64.0;
+    cub::Work {
+        operation: match operation {
+            Operation::Sum => cub::Operation::Sum,
+            Operation::Min => cub::Operation::Minimum,
+            Operation::Max => cub::Operation::Maximum,
+        },
+        element: T::CUB,
+        n,
+        input: address,
+        check: Box::new(move |result| {
+            input
+                .get()
+                .check(operation, T::from_bytes(&result), additions * T::ROUNDOFF)
+        }),
+    }
+}
+
+fn work<T: Sample>(n: usize) -> Work {
+    Work {
+        bytes: reduction::bytes::<T>(n),
+        flops: reduction::flops(n),
+        items: n as u64,
+        unit: Unit::Points,
+        metric: Metric::Bandwidth,
+        slots: Slots::default(),
+    }
+}
+
+/// A sum by a textbook kernel.
+struct Textbook<T: Sample> {
     n: usize,
-    by: By,
+    reduction: Reduction,
     input: Shared<T>,
 }
 
-impl<T: Sample> Sum<T> {
-    fn by(n: usize, by: By, input: &Shared<T>) -> Self {
+impl<T: Sample> Textbook<T> {
+    fn by(n: usize, reduction: Reduction, input: &Shared<T>) -> Self {
         Self {
             n,
-            by,
+            reduction,
             input: input.clone(),
         }
     }
 }
 
-impl<T: Sample> Row for Sum<T> {
+impl<T: Sample + Summand> Row for Textbook<T> {
     fn name(&self) -> String {
-        match self.by {
-            By::Kernel(reduction) => reduction.variant().kernel::<T>().to_owned(),
-            By::Port => format!("reduction, CPU port, {}", T::NAME),
-        }
+        self.reduction.variant().kernel::<T>().to_owned()
     }
 
     fn tile(&self) -> String {
-        match self.by {
-            By::Kernel(reduction) => match reduction.variant().elements_per_thread() {
-                1 => reduction.block().to_string(),
-                unroll => format!("{unroll} × {}", reduction.block()),
-            },
-            By::Port => "–".to_owned(),
+        match self.reduction.variant().elements_per_thread() {
+            1 => self.reduction.block().to_string(),
+            unroll => format!("{unroll} × {}", self.reduction.block()),
         }
     }
 
     fn work(&self) -> Work {
-        Work {
-            bytes: reduction::bytes::<T>(self.n),
-            flops: reduction::flops(self.n),
-            items: self.n as u64,
-            unit: Unit::Points,
-            metric: Metric::Bandwidth,
-            slots: Slots::default(),
-        }
+        work::<T>(self.n)
     }
 
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
         self.input.fill(device, self.n)?;
-        let input = self.input.clone();
-        Ok(match self.by {
-            By::Kernel(reduction) => {
-                let partials = device.alloc_filled(reduction.partials_len(self.n)?, T::POISON)?;
-                let copy = match reduction.variant() {
-                    Variant::Global => Some(input.values().try_clone()?),
-                    _ => None,
-                };
-                Box::new(OnDevice {
-                    reduction,
-                    input,
-                    copy,
-                    partials,
-                })
-            }
-            By::Port => Box::new(OnCpu {
-                input,
-                sum: T::POISON,
-            }),
-        })
+        let reduction = self.reduction;
+        let partials = device.alloc_filled(reduction.partials_len(self.n)?, T::POISON)?;
+        let copy = match reduction.variant() {
+            Variant::Global => Some(self.input.values().try_clone()?),
+            _ => None,
+        };
+        Ok(Box::new(Partials {
+            reduction,
+            input: self.input.clone(),
+            copy,
+            partials,
+        }))
     }
 }
 
-struct OnDevice<T: Sample> {
+struct Partials<T: Sample + Summand> {
     reduction: Reduction,
     input: Shared<T>,
     /// What the values were before a launch destroyed them.
@@ -339,14 +455,14 @@ struct OnDevice<T: Sample> {
     partials: Buffer<T>,
 }
 
-impl<T: Sample> Drop for OnDevice<T> {
+impl<T: Sample + Summand> Drop for Partials<T> {
     fn drop(&mut self) {
         // Other rows need the input as it was. Where that fails, so do they.
         let _ = self.restore();
     }
 }
 
-impl<T: Sample> Prepared for OnDevice<T> {
+impl<T: Sample + Summand> Prepared for Partials<T> {
     fn check(&mut self) -> Result<Check, Error> {
         self.restore()?;
         self.partials.fill(T::POISON)?;
@@ -381,59 +497,81 @@ impl<T: Sample> Prepared for OnDevice<T> {
     }
 
     fn cub(&self) -> Option<cub::Work> {
-        let input = self.input.clone();
-        let n = input.values().len();
-        let address = input.values().device_address();
-        // Of whichever order: CUB has at least 2^16 threads where there is work for
-        // them, each of which adds its share one by one; then halves are added,
-        // more than once.
-        let additions = n as f64 / 65_536.0 + 64.0;
-        let relative = additions * f64::from(f32::EPSILON) / 2.0;
-        Some(cub::Work {
-            operation: cub::Operation::Sum,
-            element: T::CUB,
-            n,
-            input: address,
-            check: Box::new(move |result| {
-                let value = T::from_bytes([result[0], result[1], result[2], result[3]]);
-                let exact = input.get().sum();
-                let bound = T::bound(relative, exact);
-                Check::new(
-                    Errors::of(&[value], |_| T::rounded(exact)),
-                    Errors {
-                        rms: bound,
-                        max: bound,
-                    },
-                )
-            }),
-        })
+        Some(by_cub(Operation::Sum, &self.input))
     }
 }
 
-struct OnCpu<T: Sample> {
+/// A reduction in a single pass, by a kernel or by the port.
+struct Whole<T: Sample> {
+    n: usize,
+    operation: Operation,
+    on_cpu: bool,
     input: Shared<T>,
-    sum: T,
 }
 
-impl<T: Sample> Prepared for OnCpu<T> {
+impl<T: Sample> Whole<T> {
+    fn by(n: usize, operation: Operation, on_cpu: bool, input: &Shared<T>) -> Self {
+        Self {
+            n,
+            operation,
+            on_cpu,
+            input: input.clone(),
+        }
+    }
+}
+
+impl<T: Sample> Row for Whole<T> {
+    fn name(&self) -> String {
+        if self.on_cpu {
+            return format!("reduction, CPU port, {} {}", self.operation, T::NAME);
+        }
+        self.operation.kernel::<T>().to_owned()
+    }
+
+    fn tile(&self) -> String {
+        let partition = Partition::of(self.n, size_of::<T>());
+        format!("{} × {}", partition.tiles(), partition.lanes())
+    }
+
+    fn work(&self) -> Work {
+        work::<T>(self.n)
+    }
+
+    fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
+        self.input.fill(device, self.n)?;
+        Ok(Box::new(Total {
+            operation: self.operation,
+            reductions: SinglePass::new(self.input.values().device()),
+            input: self.input.clone(),
+            result: device.alloc_filled(1, T::POISON)?,
+        }))
+    }
+}
+
+struct Total<T: Sample> {
+    operation: Operation,
+    reductions: SinglePass<T>,
+    input: Shared<T>,
+    result: Buffer<T>,
+}
+
+impl<T: Sample> Prepared for Total<T> {
     fn check(&mut self) -> Result<Check, Error> {
-        self.sum = T::POISON;
+        self.result.fill(T::POISON)?;
         self.launch()?;
-        let exact = self.input.get().sum();
         let n = self.input.values().len();
-        let bound = T::bound(Reduction::default().error_bound(n, 1.0), exact);
-        Ok(Check::new(
-            Errors::of(&[self.sum], |_| T::rounded(exact)),
-            Errors {
-                rms: bound,
-                max: bound,
-            },
-        ))
+        let relative = SinglePass::<T>::error_bound(n, 1.0);
+        let value = self.result.to_vec()?[0];
+        Ok(self.input.get().check(self.operation, value, relative))
     }
 
     fn launch(&mut self) -> Result<(), halo_gpu::Error> {
-        self.sum = reduction::sum(&self.input.values())?;
-        Ok(())
+        self.reductions
+            .launch(self.operation, &self.input.values(), &mut self.result)
+    }
+
+    fn cub(&self) -> Option<cub::Work> {
+        Some(by_cub(self.operation, &self.input))
     }
 }
 
@@ -442,7 +580,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rows_are_the_eight_textbook_kernels() {
+    fn there_is_a_row_for_every_kernel() {
         let names = [
             "reduction_global_i32",
             "reduction_global_f32",
@@ -452,6 +590,15 @@ mod tests {
             "reduction_shared_unroll4_f32",
             "reduction_shared_unroll4_dynamic_i32",
             "reduction_shared_unroll4_dynamic_f32",
+            "reduction_single_pass_sum_i32",
+            "reduction_single_pass_sum_f32",
+            "reduction_single_pass_sum_f64",
+            "reduction_single_pass_min_i32",
+            "reduction_single_pass_min_f32",
+            "reduction_single_pass_min_f64",
+            "reduction_single_pass_max_i32",
+            "reduction_single_pass_max_f32",
+            "reduction_single_pass_max_f64",
         ];
         assert_eq!(kernels(), names);
         let rows = plan(&Device::emulator(), None).unwrap().rows;
@@ -474,31 +621,77 @@ mod tests {
 
     #[test]
     fn what_cub_is_asked_for_is_judged() {
+        /// Eight bytes or four, and nothing that matters behind them.
+        fn result(bytes: &[u8]) -> [u8; 16] {
+            let mut result = [0x77; 16];
+            result[..bytes.len()].copy_from_slice(bytes);
+            result
+        }
+        let n = 1000;
+        let integers: Vec<i32> = (0..n).map(i32::element).collect();
+        let floats: Vec<f32> = (0..n).map(f32::element).collect();
+        let doubles: Vec<f64> = (0..n).map(f64::element).collect();
         let device = Device::emulator();
-        for row in plan(&device, Some(&"1000".parse().unwrap())).unwrap().rows {
+        for row in plan(&device, Some(&n.to_string().parse().unwrap())).unwrap().rows {
+            let name = row.name();
             let ready = row.prepare(&device).unwrap();
             let work = ready.cub().unwrap();
-            let (is_float, n) = (row.name().ends_with("f32"), 1000);
-            assert_eq!((work.operation, work.n), (cub::Operation::Sum, n));
-            let mut result = [0x77; 16];
-            let right = if is_float {
-                assert_eq!(work.element, cub::Element::F32);
-                ((0..n).map(|i| f64::from(f32::element(i))).sum::<f64>() as f32).to_ne_bytes()
-            } else {
-                assert_eq!(work.element, cub::Element::I32);
-                (0..n).fold(0_i32, |sum, i| sum.wrapping_add(i32::element(i))).to_ne_bytes()
+            assert_eq!(work.n, n);
+            let operation = match name.split('_').rev().nth(1).unwrap() {
+                "min" => cub::Operation::Minimum,
+                "max" => cub::Operation::Maximum,
+                _ => cub::Operation::Sum,
             };
-            result[..4].copy_from_slice(&right);
-            assert!((work.check)(result).passes(), "{}", row.name());
-            result[2] ^= 1;
-            assert!(!(work.check)(result).passes(), "{}", row.name());
+            assert_eq!(work.operation, operation, "{name}");
+            let (element, size, right) = match name.rsplit('_').next().unwrap() {
+                "i32" => {
+                    let right = match operation {
+                        cub::Operation::Minimum => *integers.iter().min().unwrap(),
+                        cub::Operation::Maximum => *integers.iter().max().unwrap(),
+                        _ => integers.iter().fold(0_i32, |sum, &x| sum.wrapping_add(x)),
+                    };
+                    (cub::Element::I32, 4, result(&right.to_ne_bytes()))
+                }
+                "f32" => {
+                    let right = match operation {
+                        cub::Operation::Minimum => floats.iter().copied().reduce(f32::min).unwrap(),
+                        cub::Operation::Maximum => floats.iter().copied().reduce(f32::max).unwrap(),
+                        _ => floats.iter().copied().map(f64::from).sum::<f64>() as f32,
+                    };
+                    (cub::Element::F32, 4, result(&right.to_ne_bytes()))
+                }
+                _ => {
+                    let right = match operation {
+                        cub::Operation::Minimum => doubles.iter().copied().reduce(f64::min).unwrap(),
+                        cub::Operation::Maximum => doubles.iter().copied().reduce(f64::max).unwrap(),
+                        _ => doubles.iter().sum::<f64>(),
+                    };
+                    (cub::Element::F64, 8, result(&right.to_ne_bytes()))
+                }
+            };
+            assert_eq!(work.element, element, "{name}");
+            assert!((work.check)(right).passes(), "{name}");
+            let mut wrong = right;
+            wrong[size - 2] ^= 1;
+            assert!(!(work.check)(wrong).passes(), "{name}");
         }
+    }
+
+    #[test]
+    fn the_reference_of_doubles_loses_nothing() {
+        // 1 is lost in 2^60, and again in -2^60.
+        let exact = |values: &[f64]| f64::rounded(values.iter().copied().map(f64::exact).sum());
+        let big = 2.0_f64.powi(60);
+        assert_eq!(exact(&[big, 1.0, -big, 1.0]), 2.0);
+        assert_eq!(exact(&[1.0, big, 3.0, -big]), 4.0);
     }
 
     #[test]
     fn only_the_kernel_that_works_in_its_input_needs_it_restored() {
         let device = Device::emulator();
-        for row in plan(&device, Some(&"1000".parse().unwrap())).unwrap().rows {
+        // Enough for several blocks of every kernel.
+        let rows = plan(&device, Some(&"20001".parse().unwrap())).unwrap().rows;
+        for row in rows {
             let mut ready = row.prepare(&device).unwrap();
             assert!(ready.check().unwrap().passes(), "{}", row.name());
             assert_eq!(

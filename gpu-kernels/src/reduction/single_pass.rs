@@ -1,0 +1,574 @@
+//! Sum, minimum and maximum of an array in one launch, at the speed of memory.
+//!
+//! # The tree
+//!
+//! The result depends on the order of combination where the operator is a sum of
+//! floats, so the order is fixed: it is a function of the number of elements and
+//! of their size, and of nothing else. Not of the number of blocks, not of the
+//! GPU, not of timing.
+//!
+//! - A **tile** is [`THREADS`] × 16 bytes of consecutive elements: 2048 of 4 bytes
+//!   or 1024 of 8. Element e of a tile belongs to **lane** e.
+//! - A **chunk** is a number of consecutive tiles, the last chunk what is left.
+//!   [`Partition`] says how many tiles: 8 if that holds all, else 1, 2, 4, … so that
+//!   both the chunks and their tiles grow with the square root of the array.
+//! - Each lane combines its elements of the chunk in the order of the array. Then
+//!   neighbours are combined, lanes 2i and 2i + 1, until one is left:
+//!
+//! ```text
+//! lanes  0   1   2   3   4   5   6   7
+//!        01      23      45      67          in a thread
+//!        0123            4567                between lanes of a warp: shuffles
+//!        01234567                            between warps: shared memory
+//! ```
+//!
+//! - The chunks' results are reduced like one more chunk.
+//!
+//! Lanes without an element hold the operator's identity, which changes nothing.
+//! An element goes through at most [`Partition::depth`] combinations.
+//!
+//! # One launch
+//!
+//! Blocks take chunks: block b those from b on, as many apart as there are blocks.
+//! The result of a chunk goes to its **slot** in the workspace, and the block that
+//! began last collects the slots. Which one that is says a **ticket**, an atomic
+//! counter that every block takes a number from as its first deed, so that the
+//! answer is there long before it is needed. All other blocks have begun by then:
+//! the collector never waits for a block that is itself waiting for a place on a
+//! multiprocessor.
+//!
+//! What is waited for is in the slot itself. It is a 64-bit word, or two: 32 bits of
+//! the value and a flag that says they are there, written and read by one access
+//! each. There is no second location whose order would matter, so there are no
+//! fences: neither the half microsecond that they cost here nor the question
+//! whether the compiler keeps them. Before it ends the collector clears the slots,
+//! and the ticket counts modulo the number of blocks: the workspace is as it was.
+//!
+//! # What limits it
+//!
+//! - Bytes: every element is read once, 16 bytes per load, four loads of a thread
+//!   at a time. 4 blocks of 512 threads on a multiprocessor have 128 KiB in flight;
+//!   about 40 KiB are what hides the latency of an H200's memory. Predicted: the
+//!   speed of reading.
+//! - Instructions per 16 bytes: the load, 4 combinations (2 of 8 bytes), a quarter of
+//!   two additions, a comparison and a branch. At 20 bytes per clock and
+//!   multiprocessor that is 8 instructions of 32 lanes in 26 clocks, of the 104 that
+//!   there is room for.
+//! - Small arrays: the latency of one read, of 9 combinations, 5 shuffles and a
+//!   barrier, of a write and a read of a slot, and of the 9 combinations again.
+//!
+//! Measured, and what else was tried: `docs/tuning/reduction.md`.
+
+// Registers: what 4 blocks of 512 threads leave each thread. LD: the slots, whose
+// address the compiler does not know to be global memory.
+// gate reduction_single_pass_sum_i32: registers <= 32, spills = 0, LDG.E.128 >= 8
+// gate reduction_single_pass_sum_f32: registers <= 32, spills = 0, LDG.E.128 >= 8, FADD >= 16
+// gate reduction_single_pass_sum_f64: registers <= 32, spills = 0, LDG.E.128 >= 8, DADD >= 8
+// gate reduction_single_pass_min_i32: registers <= 32, spills = 0, LDG.E.128 >= 8
+// gate reduction_single_pass_min_f32: registers <= 32, spills = 0, LDG.E.128 >= 8, FMNMX >= 16
+// gate reduction_single_pass_min_f64: registers <= 32, spills = 0, LDG.E.128 >= 8
+// gate reduction_single_pass_max_i32: registers <= 32, spills = 0, LDG.E.128 >= 8
+// gate reduction_single_pass_max_f32: registers <= 32, spills = 0, LDG.E.128 >= 8, FMNMX >= 16
+// gate reduction_single_pass_max_f64: registers <= 32, spills = 0, LDG.E.128 >= 8
+
+use super::operator::{MAX_WORDS, Maximum, Minimum, Operator, Sum, Words};
+use super::{ALL_LANES, WARP};
+use crate::loops::{keep_rolled, unrolled};
+use cuda_std::atomic::intrinsics::{
+    atomic_load_relaxed_64_device as load, atomic_store_relaxed_64_device as store,
+};
+use cuda_std::atomic::mid::atomic_inc_bounded_relaxed_u32_device as take_ticket;
+use cuda_std::cache::load_readonly;
+use cuda_std::prelude::*;
+use cuda_std::{launch_bounds, shared_array, warp};
+
+/// Threads of a block.
+pub const THREADS: u32 = 512;
+
+/// Blocks that a multiprocessor shall hold: as many threads as it has room for.
+const BLOCKS_PER_MULTIPROCESSOR: u32 = 4;
+
+/// Tiles that a single block takes without help.
+pub const ALONE: usize = 8;
+
+/// Warps of a block.
+const WARPS: usize = (THREADS / WARP) as usize;
+
+/// Loads of a thread that do not wait for each other.
+const BATCH: u32 = 4;
+
+/// 32-bit words of a vector: what one load brings.
+const VECTOR_WORDS: usize = 4;
+
+/// The words before the first slot: the ticket, and nothing else in the piece of
+/// memory that caches handle as one.
+const FIRST_SLOT: usize = 16;
+
+/// Set in each 64-bit word of a slot when its lower half holds a part of the value.
+const FULL: u64 = 1 << 32;
+
+/// How an array is cut into chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Partition {
+    /// Elements of a tile.
+    lanes: usize,
+    /// Tiles of a chunk.
+    tiles: u32,
+    /// Chunks.
+    chunks: u32,
+}
+
+impl Partition {
+    /// That of `n` elements of `size` bytes, 4 or 8.
+    #[must_use]
+    pub const fn of(n: usize, size: usize) -> Self {
+        let lanes = THREADS as usize * (VECTOR_WORDS * 4 / size);
+        let all = n.div_ceil(lanes);
+        if all <= ALONE {
+            return Self {
+                lanes,
+                tiles: ALONE as u32,
+                chunks: 1,
+            };
+        }
+        let tiles = 1 << (all.ilog2() / 2).saturating_sub(2);
+        Self::with_tiles(n, size, tiles)
+    }
+
+    /// `n` elements of `size` bytes, cut into chunks of `tiles` tiles.
+    ///
+    /// Another tree than [`of`](Self::of) gives; tests take it to come to sizes that
+    /// would else need gigabytes.
+    #[must_use]
+    pub const fn with_tiles(n: usize, size: usize, tiles: u32) -> Self {
+        let lanes = THREADS as usize * (VECTOR_WORDS * 4 / size);
+        Self {
+            lanes,
+            tiles,
+            // Fewer than 2³², since no object has more than isize::MAX bytes.
+            chunks: n.div_ceil(lanes * tiles as usize) as u32,
+        }
+    }
+
+    /// Elements of a tile: 2048 of 4 bytes, 1024 of 8.
+    #[must_use]
+    pub const fn lanes(self) -> usize {
+        self.lanes
+    }
+
+    /// Tiles of a chunk, the last one perhaps excepted.
+    #[must_use]
+    pub const fn tiles(self) -> u32 {
+        self.tiles
+    }
+
+    /// Elements of a chunk, the last one perhaps excepted.
+    #[must_use]
+    pub const fn span(self) -> usize {
+        self.lanes * self.tiles as usize
+    }
+
+    /// How many chunks there are.
+    #[must_use]
+    pub const fn chunks(self) -> u32 {
+        self.chunks
+    }
+
+    /// The most combinations that change an element's value, or what became of it.
+    #[must_use]
+    pub const fn depth(self) -> u32 {
+        let neighbours = self.lanes.ilog2();
+        let in_chunk = self.tiles - 1 + neighbours;
+        if self.chunks <= 1 {
+            return in_chunk;
+        }
+        in_chunk + self.chunks.div_ceil(self.lanes as u32) - 1 + neighbours
+    }
+
+    /// 64-bit words of the workspace, for results of `size` bytes.
+    #[must_use]
+    pub const fn workspace_len(self, size: usize) -> usize {
+        FIRST_SLOT + self.chunks as usize * (size / 4)
+    }
+}
+
+/// Declares entry points.
+macro_rules! kernels {
+    ($($name:ident = $operator:ident of $type:ident: $what:literal;)*) => {$(
+        #[doc = concat!("The ", $what, " of `n` elements.")]
+        ///
+        /// `tiles` and `chunks` are those of the array's [`Partition`]. `workspace`: 64-bit
+        /// words, [`Partition::workspace_len`] of them, all zero before the launch and
+        /// again when it is over. `result`: one element.
+        ///
+        /// # Safety
+        ///
+        /// - `values` is readable for `n` elements and aligned to 16 bytes; nobody writes
+        ///   it during the launch. `n >= 1`.
+        /// - `tiles >= 1`, and `chunks` chunks of so many tiles are the least that hold
+        ///   `n` elements.
+        /// - `workspace` and `result` are readable and writable, do not overlap each
+        ///   other or `values`, and nothing else accesses them during the launch.
+        /// - `workspace` is zero. A launch that was stopped in the middle leaves it in
+        ///   any state.
+        /// - Blocks of one dimension and [`THREADS`] threads; at most `chunks` of them,
+        ///   along x. Blocks that have begun get on without others having to end.
+        #[kernel]
+        #[launch_bounds(THREADS, BLOCKS_PER_MULTIPROCESSOR)]
+        pub unsafe fn $name(
+            values: *const $type,
+            n: usize,
+            tiles: u32,
+            chunks: u32,
+            workspace: *mut u64,
+            result: *mut $type,
+        ) {
+            let shared = Shared {
+                partials: shared_array![$type; 2 * WARPS],
+                ticket: shared_array![u32; 1],
+            };
+            // SAFETY: forwarded word for word; the arrays are this block's.
+            unsafe { reduce::<$operator<$type>>(values, n, tiles, chunks, workspace, result, shared) }
+        }
+    )*};
+}
+
+kernels! {
+    reduction_single_pass_sum_i32 = Sum of i32: "sum";
+    reduction_single_pass_sum_f32 = Sum of f32: "sum";
+    reduction_single_pass_sum_f64 = Sum of f64: "sum";
+    reduction_single_pass_min_i32 = Minimum of i32: "minimum";
+    reduction_single_pass_min_f32 = Minimum of f32: "minimum";
+    reduction_single_pass_min_f64 = Minimum of f64: "minimum";
+    reduction_single_pass_max_i32 = Maximum of i32: "maximum";
+    reduction_single_pass_max_f32 = Maximum of f32: "maximum";
+    reduction_single_pass_max_f64 = Maximum of f64: "maximum";
+}
+
+/// Shared memory of a block.
+struct Shared<T> {
+    /// One result per warp, twice: while the results of one chunk are read, those
+    /// of the next can be written.
+    partials: *mut T,
+    /// The block's ticket, for all its threads.
+    ticket: *mut u32,
+}
+
+/// What 16 bytes hold.
+#[derive(Clone, Copy)]
+#[repr(C, align(16))]
+struct Vector(u32, u32, u32, u32);
+
+/// Elements of a vector.
+const fn per_vector<T: Words>() -> usize {
+    VECTOR_WORDS / T::COUNT
+}
+
+/// What the lanes of a thread hold; lanes that its vectors have no element for are
+/// not used.
+type Lanes<T> = [T; VECTOR_WORDS];
+
+/// # Safety
+///
+/// As the entry points; `shared` is this block's.
+#[inline(always)]
+unsafe fn reduce<O: Operator>(
+    values: *const O::Element,
+    n: usize,
+    tiles: u32,
+    chunks: u32,
+    workspace: *mut u64,
+    result: *mut O::Element,
+    shared: Shared<O::Element>,
+) {
+    let thread = thread::thread_idx_x();
+    let blocks = thread::grid_dim_x();
+    let mut ticket = 0;
+    if thread == 0 && chunks > 1 {
+        // SAFETY: the ticket is the workspace's first word, which is aligned, and
+        // which only this operation touches. It counts to `blocks - 1` and begins again.
+        ticket = unsafe { take_ticket(workspace.cast(), blocks - 1) };
+    }
+
+    let span = tiles as usize * (THREADS as usize * per_vector::<O::Element>());
+    let mut chunk = thread::block_idx_x();
+    let mut half = 0;
+    loop {
+        let base = chunk as usize * span;
+        // SAFETY: chunk < chunks, so base < n; from there on there are as many
+        // elements. `half` alternates, so that the warps' results of the chunk
+        // before are not overwritten: the barrier in between is behind their being
+        // read. The ticket is written by one thread, with the same value each time,
+        // and read behind the loop.
+        let total = unsafe {
+            let lanes = accumulate::<O>(values.add(base), span.min(n - base));
+            if thread == 0 {
+                *shared.ticket = ticket;
+            }
+            fold::<O>(lanes, shared.partials.add(half))
+        };
+        if thread == 0 {
+            if chunks == 1 {
+                // SAFETY: the only block with a chunk, and one thread of it.
+                unsafe { *result = O::finish(total) };
+            } else {
+                // SAFETY: one block and one thread has this chunk, and nobody else
+                // writes its slot before the value has been collected.
+                unsafe { post(slot::<O::Element>(workspace, chunk), total) };
+            }
+        }
+        half ^= WARPS;
+        chunk += blocks;
+        if chunk >= chunks {
+            break;
+        }
+    }
+
+    // SAFETY: written before the barrier in `fold`.
+    if chunks == 1 || unsafe { *shared.ticket } != blocks - 1 {
+        return;
+    }
+    // Every block has begun and will post its results: this is the last.
+    // SAFETY: the whole block is here; the rest as in the loop.
+    unsafe {
+        let lanes = collect::<O>(workspace, chunks);
+        let total = fold::<O>(lanes, shared.partials.add(half));
+        if thread == 0 {
+            *result = O::finish(total);
+        }
+    }
+}
+
+/// The thread's lanes of a chunk of `len` elements.
+///
+/// # Safety
+///
+/// `chunk` is readable for `len` elements and aligned to 16 bytes.
+#[inline(always)]
+unsafe fn accumulate<O: Operator>(chunk: *const O::Element, len: usize) -> Lanes<O::Element> {
+    let per_vector = per_vector::<O::Element>();
+    let per_tile = THREADS as usize * per_vector;
+    let thread = thread::thread_idx_x() as usize;
+    // Both fit: a chunk has far fewer tiles than 2³².
+    let mut tiles = (len / per_tile) as u32;
+    let rest = len % per_tile;
+
+    let mut lanes = [O::IDENTITY; VECTOR_WORDS];
+    // SAFETY: `vector` is the thread's own vector of the tile that comes next, and
+    // there are as many whole tiles as are read. Of the rest, which is less than a
+    // tile, the thread reads what lies before its end.
+    unsafe {
+        let mut vector = chunk.cast::<Vector>().add(thread);
+        while tiles >= BATCH {
+            keep_rolled();
+            vector = batch::<O, { BATCH as usize }>(vector, &mut lanes);
+            tiles -= BATCH;
+        }
+        if tiles >= 2 {
+            vector = batch::<O, 2>(vector, &mut lanes);
+            tiles -= 2;
+        }
+        if tiles >= 1 {
+            vector = batch::<O, 1>(vector, &mut lanes);
+        }
+        if rest > 0 {
+            let rest = rest.saturating_sub(thread * per_vector);
+            if rest >= per_vector {
+                batch::<O, 1>(vector, &mut lanes);
+            } else {
+                let element = vector.cast::<O::Element>();
+                unrolled::<{ VECTOR_WORDS - 1 }>(|i| {
+                    if i < rest {
+                        lanes[i] = O::combine(lanes[i], *element.add(i));
+                    }
+                });
+            }
+        }
+    }
+    lanes
+}
+
+/// Combines the thread's vectors of `TILES` tiles with its lanes, in their order;
+/// returns where the next is. All loads come before the first combination.
+///
+/// # Safety
+///
+/// There are as many tiles, of which `vector` is the thread's first.
+#[inline(always)]
+unsafe fn batch<O: Operator, const TILES: usize>(
+    vector: *const Vector,
+    lanes: &mut Lanes<O::Element>,
+) -> *const Vector {
+    let mut vectors = [Vector(0, 0, 0, 0); TILES];
+    unrolled::<TILES>(|tile| {
+        // SAFETY: one vector of each tile, as the caller promises, in global memory
+        // that nobody writes.
+        vectors[tile] = unsafe { load_readonly(vector.add(tile * THREADS as usize)) };
+    });
+    unrolled::<TILES>(|tile| {
+        let Vector(a, b, c, d) = vectors[tile];
+        let words = [a, b, c, d];
+        unrolled::<VECTOR_WORDS>(|i| {
+            if i < per_vector::<O::Element>() {
+                lanes[i] = O::combine(lanes[i], element(words, i));
+            }
+        });
+    });
+    // SAFETY: within or just behind the tiles.
+    unsafe { vector.add(TILES * THREADS as usize) }
+}
+
+/// Element `i` of a vector.
+#[inline(always)]
+fn element<T: Words>(words: [u32; VECTOR_WORDS], i: usize) -> T {
+    let mut own = [0; MAX_WORDS];
+    unrolled::<MAX_WORDS>(|j| {
+        if j < T::COUNT {
+            own[j] = words[i * T::COUNT + j];
+        }
+    });
+    T::from_words(own)
+}
+
+/// Combines the lanes of all threads, neighbours first. The first warp returns the
+/// result, the others something else.
+///
+/// # Safety
+///
+/// - All threads of the block call this, and it has [`THREADS`] of them.
+/// - `partials` is shared memory for one element per warp. Nobody else writes it
+///   before the first warp is at the barrier after the one in here.
+#[inline(always)]
+unsafe fn fold<O: Operator>(lanes: Lanes<O::Element>, partials: *mut O::Element) -> O::Element {
+    let thread = thread::thread_idx_x();
+    let mut total = if per_vector::<O::Element>() == 4 {
+        O::combine(
+            O::combine(lanes[0], lanes[1]),
+            O::combine(lanes[2], lanes[3]),
+        )
+    } else {
+        O::combine(lanes[0], lanes[1])
+    };
+    unrolled::<5>(|step| {
+        // SAFETY: all lanes of the warp are here.
+        let other = unsafe { from_lane_xor(total, 1 << step) };
+        total = O::combine(total, other);
+    });
+    // SAFETY: one element per warp, written by its first thread and read behind the
+    // barrier.
+    unsafe {
+        if thread.is_multiple_of(WARP) {
+            *partials.add((thread / WARP) as usize) = total;
+        }
+        thread::sync_threads();
+        if thread < WARP {
+            // By every lane for itself, from shared memory that they read together:
+            // faster than four more shuffles.
+            let mut warps = [O::IDENTITY; WARPS];
+            unrolled::<WARPS>(|warp| warps[warp] = *partials.add(warp));
+            unrolled::<8>(|i| warps[i] = O::combine(warps[2 * i], warps[2 * i + 1]));
+            unrolled::<4>(|i| warps[i] = O::combine(warps[2 * i], warps[2 * i + 1]));
+            unrolled::<2>(|i| warps[i] = O::combine(warps[2 * i], warps[2 * i + 1]));
+            total = O::combine(warps[0], warps[1]);
+        }
+    }
+    total
+}
+
+const _: () = assert!(WARPS == 16, "fold combines the results of 16 warps");
+
+/// The value of the lane whose number differs from the caller's in the bit `mask`.
+///
+/// # Safety
+///
+/// All lanes of the warp call this together.
+#[inline(always)]
+unsafe fn from_lane_xor<T: Words>(value: T, mask: u32) -> T {
+    let mut words = value.to_words();
+    unrolled::<MAX_WORDS>(|i| {
+        if i < T::COUNT {
+            // SAFETY: as the caller promises.
+            (words[i], _) = unsafe { warp::warp_shuffle_xor(ALL_LANES, words[i], mask, WARP) };
+        }
+    });
+    T::from_words(words)
+}
+
+/// The slot of a chunk: as many 64-bit words as a value has 32-bit ones.
+#[inline(always)]
+fn slot<T: Words>(workspace: *mut u64, chunk: u32) -> *mut u64 {
+    workspace.wrapping_add(FIRST_SLOT + chunk as usize * T::COUNT)
+}
+
+/// Puts a value into a slot.
+///
+/// # Safety
+///
+/// The slot is valid, and whoever accesses it at the same time does so atomically.
+#[inline(always)]
+unsafe fn post<T: Words>(slot: *mut u64, value: T) {
+    let words = value.to_words();
+    unrolled::<MAX_WORDS>(|i| {
+        if i < T::COUNT {
+            // SAFETY: as the caller promises.
+            unsafe { store(slot.add(i), FULL | u64::from(words[i])) };
+        }
+    });
+}
+
+/// The thread's lanes of the chunks' results, waiting for those that are not there
+/// yet. Clears their slots.
+///
+/// # Safety
+///
+/// - All threads of one block call this, of no other, and it has [`THREADS`] of them.
+/// - The workspace has `chunks` slots, each of which is or will be posted to once, and
+///   nobody else accesses them otherwise.
+#[inline(always)]
+unsafe fn collect<O: Operator>(workspace: *mut u64, chunks: u32) -> Lanes<O::Element> {
+    /// 64-bit words of the slots that a thread waits for together.
+    const WORDS: usize = VECTOR_WORDS;
+    let count = O::Element::COUNT;
+    let per_vector = per_vector::<O::Element>() as u32;
+
+    let mut lanes = [O::IDENTITY; VECTOR_WORDS];
+    // Warps stay together, also those that have less to do: lanes that left a loop
+    // one by one would shuffle one by one.
+    let mut tile = 0;
+    while tile < chunks {
+        keep_rolled();
+        let first = tile + thread::thread_idx_x() * per_vector;
+        let words = chunks.saturating_sub(first).min(per_vector) as usize * count;
+        let slots = slot::<O::Element>(workspace, first);
+        let mut values = [0; WORDS];
+        // SAFETY: the slots of at most `per_vector` chunks from `first` on, which no
+        // other thread collects; all lanes of the warp are here.
+        unsafe {
+            loop {
+                let mut all = FULL;
+                unrolled::<WORDS>(|i| {
+                    if i < words {
+                        values[i] = load(slots.add(i));
+                        all &= values[i];
+                    }
+                });
+                if warp::warp_vote_all(ALL_LANES, all != 0) {
+                    break;
+                }
+            }
+            unrolled::<WORDS>(|i| {
+                if i < words {
+                    store(slots.add(i), 0);
+                }
+            });
+        }
+        let values = values.map(|value| value as u32);
+        unrolled::<VECTOR_WORDS>(|i| {
+            if i * count < words {
+                lanes[i] = O::combine(lanes[i], element(values, i));
+            }
+        });
+        tile += THREADS * per_vector;
+    }
+    lanes
+}

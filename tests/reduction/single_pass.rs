@@ -1,0 +1,836 @@
+//! The single-pass reductions: port and kernels, for every type and operation, against
+//! the tree as it is described, bit for bit.
+
+use super::SINGLE_PASS;
+use halo_gpu::device::{Blocks, ThreadOrder};
+use halo_gpu::reduction::{
+    self, Number, Operation, Partition, SinglePass, max, max_of, min, min_of, sum, sum_of,
+};
+use halo_gpu::{Buffer, Device, EmulatorOptions, Error, LaunchAxis};
+use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, ptx, rng};
+use rand::{Rng, RngExt};
+
+/// A type under test.
+trait Sample: Number + Bits {
+    const NAME: &'static str;
+
+    /// What a result holds before anything is written to it.
+    const POISON: Self;
+
+    /// Values of any size, among which every order of addition gives another sum.
+    fn random(rng: &mut impl Rng, len: usize) -> Vec<Self>;
+
+    /// One of two, by definition.
+    fn combine(operation: Operation, a: Self, b: Self) -> Self;
+
+    /// The kernel's name.
+    fn kernel(operation: Operation) -> &'static str;
+}
+
+impl Sample for i32 {
+    const NAME: &'static str = "i32";
+    const POISON: Self = 0x5a5a_5a5a;
+
+    fn random(rng: &mut impl Rng, len: usize) -> Vec<Self> {
+        // All of one sign half of the time: else the ends of the range hide what
+        // an extremum makes of elements that are not there.
+        let shift = if rng.random() { 0 } else { 1 };
+        let sign = if rng.random() { 1 } else { -1 };
+        (0..len)
+            .map(|_| {
+                let value: u32 = rng.random();
+                if shift == 0 {
+                    value as Self
+                } else {
+                    sign * (value >> 1) as Self
+                }
+            })
+            .collect()
+    }
+
+    fn combine(operation: Operation, a: Self, b: Self) -> Self {
+        match operation {
+            Operation::Sum => (i64::from(a) + i64::from(b)) as Self,
+            Operation::Min => {
+                if a < b {
+                    a
+                } else {
+                    b
+                }
+            }
+            Operation::Max => {
+                if a > b {
+                    a
+                } else {
+                    b
+                }
+            }
+        }
+    }
+
+    fn kernel(operation: Operation) -> &'static str {
+        SINGLE_PASS[operation as usize].1
+    }
+}
+
+macro_rules! float {
+    ($float:ident, $column:tt) => {
+        impl Sample for $float {
+            const NAME: &'static str = stringify!($float);
+            const POISON: Self = 1234.5;
+
+            fn random(rng: &mut impl Rng, len: usize) -> Vec<Self> {
+                let sign = [-1.0, 1.0, 0.0][rng.random_range(0..3)];
+                (0..len)
+                    .map(|_| {
+                        let size = $float::exp2(rng.random_range(-12.0..12.0));
+                        match sign {
+                            0.0 => size * rng.random_range(-1.0..1.0),
+                            sign => size * sign,
+                        }
+                    })
+                    .collect()
+            }
+
+            fn combine(operation: Operation, a: Self, b: Self) -> Self {
+                if operation == Operation::Sum {
+                    return a + b;
+                }
+                if a.is_nan() || b.is_nan() {
+                    return $float::NAN;
+                }
+                // The total order of IEEE 754 has -0 before +0.
+                let a_first = a.total_cmp(&b).is_le();
+                if a_first == (operation == Operation::Min) {
+                    a
+                } else {
+                    b
+                }
+            }
+
+            fn kernel(operation: Operation) -> &'static str {
+                SINGLE_PASS[operation as usize].$column
+            }
+        }
+    };
+}
+
+float!(f32, 2);
+float!(f64, 3);
+
+/// Elements of a tile: 512 threads with 16 bytes each.
+fn lanes<T>() -> usize {
+    512 * 16 / size_of::<T>()
+}
+
+/// How many tiles make a chunk of `n` elements, by the description: 8 where that is
+/// all, else 1, and twice as many whenever the tiles have become four times as many,
+/// from 64 tiles on.
+fn tiles_of_a_chunk<T>(n: usize) -> usize {
+    let tiles = n.div_ceil(lanes::<T>());
+    if tiles <= 8 {
+        return 8;
+    }
+    let (mut chunk, mut from) = (1, 64);
+    while tiles >= from {
+        chunk *= 2;
+        from *= 4;
+    }
+    chunk
+}
+
+/// One chunk by definition. `None`: no element.
+fn chunk<T: Sample>(operation: Operation, values: &[T]) -> Option<T> {
+    fn neighbours<T: Sample>(operation: Operation, lanes: &[Option<T>]) -> Option<T> {
+        if let [one] = lanes {
+            return *one;
+        }
+        let (left, right) = lanes.split_at(lanes.len() / 2);
+        both(
+            operation,
+            neighbours(operation, left),
+            neighbours(operation, right),
+        )
+    }
+    fn both<T: Sample>(operation: Operation, a: Option<T>, b: Option<T>) -> Option<T> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(T::combine(operation, a, b)),
+            (a, b) => a.or(b),
+        }
+    }
+    let lanes = lanes::<T>();
+    let mut totals = vec![None; lanes];
+    for (e, &value) in values.iter().enumerate() {
+        totals[e % lanes] = both(operation, totals[e % lanes], Some(value));
+    }
+    neighbours(operation, &totals)
+}
+
+/// The result by definition, with chunks of so many tiles.
+fn by_definition<T: Sample>(operation: Operation, values: &[T], tiles: usize) -> T {
+    let totals: Vec<T> = values
+        .chunks(tiles * lanes::<T>())
+        .map(|values| chunk(operation, values).unwrap())
+        .collect();
+    let total = match *totals {
+        [total] => total,
+        _ => chunk(operation, &totals).unwrap(),
+    };
+    // Which NaN an addition gives is the processor's choice, the result's is not.
+    if total != total {
+        T::combine(Operation::Min, total, total)
+    } else {
+        total
+    }
+}
+
+fn expected<T: Sample>(operation: Operation, values: &[T]) -> T {
+    by_definition(operation, values, tiles_of_a_chunk::<T>(values.len()))
+}
+
+/// Launches and returns what is in the result, checking that no input was written.
+fn run<T: Sample>(
+    reductions: &mut SinglePass<T>,
+    operation: Operation,
+    values: &[T],
+) -> Result<T, Error> {
+    let input = reductions.device().upload(values)?;
+    let mut result = reductions.device().alloc_filled(1, T::POISON)?;
+    reductions.launch(operation, &input, &mut result)?;
+    assert_same_bits(&input.to_vec()?, values, |i| {
+        format!("input {i}, which was written")
+    });
+    Ok(result.to_vec()?[0])
+}
+
+fn check<T: Sample>(reductions: &mut SinglePass<T>, values: &[T], what: &str) {
+    for operation in Operation::ALL {
+        let got = run(reductions, operation, values)
+            .unwrap_or_else(|error| panic!("{operation} of {}: {error}", values.len()));
+        assert_same_bits(&[got], &[expected(operation, values)], |_| {
+            format!("{operation} of {} {}, {what}", values.len(), T::NAME)
+        });
+    }
+}
+
+/// Lengths about everything that could matter to one block: a vector, a warp, a
+/// tile, a batch of 4 tiles, the most that a block takes alone.
+fn short<T>() -> Vec<usize> {
+    let tile = lanes::<T>();
+    let mut lengths = vec![1, 2, 3, 4, 5, 7, 31, 32, 33, 61, 127, 128, 129, 1009];
+    for tiles in [1, 2, 3, 4, 5, 6, 7, 8] {
+        lengths.extend([tiles * tile - 1, tiles * tile]);
+    }
+    lengths.extend([
+        tile + 1,
+        2 * tile + 3,
+        5 * tile + 33,
+        7 * tile + tile / 2 + 1,
+    ]);
+    lengths
+}
+
+/// Lengths of several chunks: the least, primes, and where a chunk becomes two tiles.
+fn long<T>() -> Vec<usize> {
+    let tile = lanes::<T>();
+    vec![
+        8 * tile + 1,
+        9 * tile,
+        9 * tile + 1,
+        11 * tile - 1,
+        33_013,
+        64 * tile - 5,
+        64 * tile,
+        65 * tile + 2,
+    ]
+}
+
+/// Runs `case` with the CPU, the emulator without and with verification, and CUDA.
+fn for_each_device(what: &str, mut case: impl FnMut(&Device)) {
+    let mut all = vec![Device::emulator()];
+    all.extend(devices());
+    let named = all
+        .into_iter()
+        .enumerate()
+        .map(|(i, device)| (i, device.name().to_owned(), device));
+    for_each(what, named, |(_, _, device)| case(&device));
+}
+
+#[test]
+fn one_block_gives_the_bits_of_the_promised_tree() {
+    fn all<T: Sample>(device: &Device, rng: &mut impl Rng) {
+        let mut reductions = SinglePass::<T>::new(device);
+        for n in short::<T>() {
+            check(&mut reductions, &T::random(rng, n), device.name());
+        }
+    }
+    let mut rng = rng();
+    for_each_device("one block", |device| {
+        all::<i32>(device, &mut rng);
+        all::<f32>(device, &mut rng);
+        all::<f64>(device, &mut rng);
+    });
+}
+
+#[test]
+fn many_blocks_give_the_bits_of_the_promised_tree() {
+    fn all<T: Sample>(device: &Device, rng: &mut impl Rng) {
+        let mut reductions = SinglePass::<T>::new(device);
+        for n in long::<T>() {
+            check(&mut reductions, &T::random(rng, n), device.name());
+        }
+    }
+    let mut rng = rng();
+    for_each(
+        "many blocks",
+        [Device::cpu(), Device::emulator()],
+        |device| {
+            all::<i32>(&device, &mut rng);
+            all::<f32>(&device, &mut rng);
+            all::<f64>(&device, &mut rng);
+        },
+    );
+}
+
+#[test]
+fn no_result_depends_on_the_number_of_blocks() {
+    fn all<T: Sample>(device: &Device, rng: &mut impl Rng) {
+        let chunks = 9;
+        let values = T::random(rng, 8 * lanes::<T>() + 1);
+        for blocks in (1..=chunks + 1).chain([u32::MAX]) {
+            let mut reductions = SinglePass::new(device).with_blocks(blocks);
+            check(&mut reductions, &values, &format!("{blocks} blocks"));
+        }
+    }
+    let mut rng = rng();
+    for_each_device("blocks", |device| {
+        all::<f32>(device, &mut rng);
+        all::<f64>(device, &mut rng);
+    });
+}
+
+#[test]
+fn chunks_of_any_number_of_tiles_are_read_whole() {
+    // Only their number of tiles distinguishes huge arrays from these.
+    let mut rng = rng();
+    for_each("tiles", kernel_devices(), |device| {
+        for tiles in [1, 3, 4, 5, 6, 11, 16] {
+            let n = 2 * tiles as usize * lanes::<f32>() + 77;
+            let values = f32::random(&mut rng, n);
+            let mut reductions = SinglePass::new(&device).with_tiles(tiles);
+            let got = run(&mut reductions, Operation::Sum, &values).unwrap();
+            let expected = by_definition(Operation::Sum, &values, tiles as usize);
+            assert_same_bits(&[got], &[expected], |_| format!("chunks of {tiles} tiles"));
+        }
+    });
+}
+
+#[test]
+fn more_chunks_than_lanes_are_collected() {
+    fn all<T: Sample>(device: &Device, rng: &mut impl Rng) {
+        let lanes = lanes::<T>();
+        for chunks in [lanes + 1, 2 * lanes + 3] {
+            let values = T::random(rng, (chunks - 1) * lanes + 5);
+            // Few blocks: they take fewer threads to emulate.
+            let mut reductions = SinglePass::new(device).with_tiles(1).with_blocks(2);
+            let got = run(&mut reductions, Operation::Sum, &values).unwrap();
+            let expected = by_definition(Operation::Sum, &values, 1);
+            assert_same_bits(&[got], &[expected], |_| format!("{chunks} chunks"));
+        }
+    }
+    let mut rng = rng();
+    let devices = [Device::emulator()].into_iter().chain(cuda());
+    for_each("chunks", devices, |device| all::<f64>(&device, &mut rng));
+}
+
+/// Emulated devices on which blocks wait for each other in many ways: all of a grid
+/// are resident, and change places at random.
+fn restless() -> impl Iterator<Item = Device> {
+    (0..6).map(|seed| {
+        Device::emulator_with(EmulatorOptions {
+            blocks: Blocks::Resident,
+            order: ThreadOrder::Random(seed),
+            ..EmulatorOptions::default()
+        })
+    })
+}
+
+#[test]
+fn the_last_block_waits_for_the_others() {
+    // Again and again, on one workspace and with other values each time: what a
+    // launch left behind would be taken for the next one's.
+    let mut rng = rng();
+    for_each("launches", restless(), |device| {
+        let mut floats = SinglePass::<f32>::new(&device);
+        let mut doubles = SinglePass::<f64>::new(&device);
+        for chunks in [9, 20, 9, 12, 9] {
+            let values = f32::random(&mut rng, chunks * lanes::<f32>());
+            check(&mut floats, &values, "restless");
+            let values = f64::random(&mut rng, chunks * lanes::<f64>());
+            check(&mut doubles, &values, "restless");
+        }
+    });
+}
+
+#[test]
+fn one_workspace_serves_all_sizes() {
+    let mut rng = rng();
+    for_each("sizes", kernel_devices(), |device| {
+        let mut reductions = SinglePass::<i32>::new(&device);
+        for n in [100_000, 1, 20_000, 300_000, 3, 99_999] {
+            check(
+                &mut reductions,
+                &i32::random(&mut rng, n),
+                "one after the other",
+            );
+        }
+    });
+}
+
+#[test]
+fn a_launch_that_was_stopped_does_not_spoil_the_next() {
+    // More steps than the limit allows where few blocks have many chunks.
+    let device = Device::emulator_with(EmulatorOptions {
+        step_limit: 150,
+        blocks: Blocks::OneAtATime,
+        ..EmulatorOptions::default()
+    });
+    let mut rng = rng();
+    let mut reductions = SinglePass::<f32>::new(&device).with_blocks(2);
+    let long = f32::random(&mut rng, 63 * lanes::<f32>());
+    let short = f32::random(&mut rng, 9 * lanes::<f32>());
+    for _ in 0..3 {
+        let stopped = run(&mut reductions, Operation::Sum, &long).unwrap_err();
+        assert!(matches!(stopped, Error::Emulator(_)), "{stopped}");
+        check(&mut reductions, &short, "after a stopped launch");
+    }
+}
+
+#[test]
+fn nan_wins_and_is_always_the_same() {
+    fn all<T: Sample>(device: &Device, nans: &[T], nan: T, others: &[T]) {
+        let mut reductions = SinglePass::new(device);
+        let n = 9 * lanes::<T>() + 3;
+        for (i, place) in [0, 1, 2, 3, 63, 5000, n - 2, n - 1].into_iter().enumerate() {
+            let mut values: Vec<T> = (0..n).map(|e| others[e % others.len()]).collect();
+            values[place] = nans[i % nans.len()];
+            for operation in Operation::ALL {
+                let got = run(&mut reductions, operation, &values).unwrap();
+                assert_same_bits(&[got], &[nan], |_| format!("{operation}, NaN at {place}"));
+            }
+        }
+    }
+    for_each(
+        "NaN",
+        [Device::cpu(), Device::emulator()]
+            .into_iter()
+            .chain(cuda()),
+        |device| {
+            // Signs and payloads; a signalling one. Numbers on either side of zero, so
+            // that NaN has to win against all of them.
+            let nans = [0x7fc0_0000, 0xffc0_0000, 0x7fa0_0001, 0xffff_ffff].map(f32::from_bits);
+            all(&device, &nans, f32::NAN, &[1.0, -1.0, f32::INFINITY, 0.0]);
+            all(&device, &nans, f32::NAN, &[f32::NEG_INFINITY, -0.0, 2.0]);
+            let nans = [
+                0x7ff8_0000_0000_0000,
+                0xfff8_0000_0000_0000,
+                0x7ff0_0000_0000_0001,
+                u64::MAX,
+            ]
+            .map(f64::from_bits);
+            all(&device, &nans, f64::NAN, &[1.0, -1.0, f64::INFINITY, 0.0]);
+            all(&device, &nans, f64::NAN, &[f64::NEG_INFINITY, -0.0, 2.0]);
+        },
+    );
+}
+
+/// CUDA device 0, with the feature `gpu`.
+fn cuda() -> Option<Device> {
+    #[cfg(feature = "gpu")]
+    return Some(halo_tests::cuda());
+    #[cfg(not(feature = "gpu"))]
+    None
+}
+
+#[test]
+fn zeros_have_an_order_and_infinities_a_place() {
+    for_each_device("zeros", |device| {
+        let f = |operation, values: &[f32]| {
+            run(&mut SinglePass::new(device), operation, values)
+                .unwrap()
+                .to_bits()
+        };
+        let d = |operation, values: &[f64]| {
+            run(&mut SinglePass::new(device), operation, values)
+                .unwrap()
+                .to_bits()
+        };
+        // Every pair of places that neighbours, lanes, warps or tiles could make of
+        // them, with the one that must win first and last.
+        for n in [2, 3, 4, 5, 33, 100, 700, 5000] {
+            for place in [0, n / 2, n - 1] {
+                let (mut plus, mut minus) = (vec![0.0_f32; n], vec![-0.0_f32; n]);
+                plus[place] = -0.0;
+                minus[place] = 0.0;
+                assert_eq!(f(Operation::Min, &plus), (-0.0_f32).to_bits());
+                assert_eq!(f(Operation::Max, &minus), 0.0_f32.to_bits());
+                assert_eq!(f(Operation::Max, &plus), 0.0_f32.to_bits());
+                assert_eq!(f(Operation::Min, &minus), (-0.0_f32).to_bits());
+                // A sum of zeros is -0 only if all of them are.
+                assert_eq!(f(Operation::Sum, &minus), 0.0_f32.to_bits());
+                minus[place] = -0.0;
+                assert_eq!(f(Operation::Sum, &minus), (-0.0_f32).to_bits());
+
+                let (mut plus, mut minus) = (vec![0.0_f64; n], vec![-0.0_f64; n]);
+                plus[place] = -0.0;
+                minus[place] = 0.0;
+                assert_eq!(d(Operation::Min, &plus), (-0.0_f64).to_bits());
+                assert_eq!(d(Operation::Max, &minus), 0.0_f64.to_bits());
+                assert_eq!(d(Operation::Sum, &minus), 0.0_f64.to_bits());
+                minus[place] = -0.0;
+                assert_eq!(d(Operation::Sum, &minus), (-0.0_f64).to_bits());
+            }
+        }
+        // Nothing but infinities: no finite identity may show.
+        let (high, low) = (f32::INFINITY, f32::NEG_INFINITY);
+        for n in [1, 3, 1000] {
+            assert_eq!(f(Operation::Min, &vec![high; n]), high.to_bits());
+            assert_eq!(f(Operation::Max, &vec![low; n]), low.to_bits());
+            assert_eq!(f(Operation::Sum, &vec![low; n]), low.to_bits());
+        }
+        assert_eq!(f(Operation::Sum, &[high, low]), f32::NAN.to_bits());
+        // The ends of the range of integers.
+        let i = |operation, values: &[i32]| {
+            run(&mut SinglePass::new(device), operation, values).unwrap()
+        };
+        assert_eq!(i(Operation::Min, &[i32::MAX; 5]), i32::MAX);
+        assert_eq!(i(Operation::Max, &[i32::MIN; 5]), i32::MIN);
+        assert_eq!(i(Operation::Sum, &[i32::MAX, 1]), i32::MIN);
+        assert_eq!(i(Operation::Sum, &[i32::MIN, -1]), i32::MAX);
+    });
+}
+
+#[test]
+fn nothing_has_a_sum_but_no_extremum() {
+    fn all<T: Sample>(device: &Device) {
+        let zero = Buffer::to_vec(&device.alloc_filled(1, T::zeroed()).unwrap()).unwrap();
+        let empty = device.upload::<T>(&[]).unwrap();
+        assert_same_bits(&[sum(&empty).unwrap()], &zero, |_| "the sum of nothing");
+        assert_same_bits(&[sum_of(device, &[]).unwrap()], &zero, |_| "of a slice");
+        let mut reductions = SinglePass::new(device);
+        assert_same_bits(
+            &[run(&mut reductions, Operation::Sum, &[]).unwrap()],
+            &zero,
+            |_| "the sum of nothing, launched",
+        );
+        let refused = |result: Result<T, Error>, name: &str| {
+            let error = result.unwrap_err();
+            assert!(
+                matches!(error, Error::EmptyInput { operation } if operation == name),
+                "{error}"
+            );
+        };
+        refused(min(&empty), "reduction: min");
+        refused(max(&empty), "reduction: max");
+        refused(min_of(device, &[]), "reduction: min");
+        refused(max_of(device, &[]), "reduction: max");
+        let mut result = device.alloc_filled(1, T::POISON).unwrap();
+        for operation in [Operation::Min, Operation::Max] {
+            assert!(reductions.launch(operation, &empty, &mut result).is_err());
+        }
+        assert_same_bits(
+            &result.to_vec().unwrap(),
+            &[T::POISON],
+            |_| "a refused result",
+        );
+    }
+    for_each_device("nothing", |device| {
+        all::<i32>(device);
+        all::<f32>(device);
+        all::<f64>(device);
+    });
+}
+
+#[test]
+fn the_functions_do_what_their_names_say() {
+    fn all<T: Sample>(device: &Device, rng: &mut impl Rng) {
+        let values = T::random(rng, 3001);
+        let buffer = device.upload(&values).unwrap();
+        let mut reductions = SinglePass::new(device);
+        for (operation, got) in [
+            (
+                Operation::Sum,
+                [
+                    sum(&buffer),
+                    sum_of(device, &values),
+                    reductions.sum(&buffer),
+                ],
+            ),
+            (
+                Operation::Min,
+                [
+                    min(&buffer),
+                    min_of(device, &values),
+                    reductions.min(&buffer),
+                ],
+            ),
+            (
+                Operation::Max,
+                [
+                    max(&buffer),
+                    max_of(device, &values),
+                    reductions.max(&buffer),
+                ],
+            ),
+        ] {
+            let expected = expected(operation, &values);
+            assert_same_bits(&got.map(Result::unwrap), &[expected; 3], |_| operation);
+            let reduced = reductions.reduce(operation, &buffer).unwrap();
+            assert_same_bits(&[reduced], &[expected], |_| operation);
+        }
+    }
+    let mut rng = rng();
+    for_each_device("functions", |device| {
+        all::<i32>(device, &mut rng);
+        all::<f32>(device, &mut rng);
+        all::<f64>(device, &mut rng);
+    });
+}
+
+#[test]
+fn buffers_that_do_not_fit_are_refused() {
+    let device = Device::emulator();
+    let mut reductions = SinglePass::<f32>::new(&device);
+    let values = device.upload(&[1.0_f32, 2.0]).unwrap();
+    for given in [0, 2, 3] {
+        let mut result = device.alloc_filled(given, 7.0_f32).unwrap();
+        let error = reductions
+            .launch(Operation::Sum, &values, &mut result)
+            .unwrap_err();
+        assert!(
+            matches!(&error, Error::LengthMismatch { required: 1, given: len, .. } if *len == given),
+            "{error}"
+        );
+        assert_eq!(result.to_vec().unwrap(), vec![7.0; given]);
+    }
+    let elsewhere = Device::emulator();
+    let mut result = elsewhere.alloc_filled(1, 7.0_f32).unwrap();
+    let error = reductions
+        .launch(Operation::Sum, &values, &mut result)
+        .unwrap_err();
+    assert!(matches!(error, Error::DeviceMismatch { .. }), "{error}");
+    let error = reductions
+        .sum(&elsewhere.upload(&[1.0_f32]).unwrap())
+        .unwrap_err();
+    assert!(matches!(error, Error::DeviceMismatch { .. }), "{error}");
+    assert_eq!(result.to_vec().unwrap(), [7.0]);
+    assert_eq!(reductions.sum(&values).unwrap(), 3.0);
+}
+
+#[test]
+fn a_device_with_smaller_limits_says_so_or_gets_fewer_blocks() {
+    let mut options = EmulatorOptions::default();
+    options.limits.grid.x = 4;
+    let device = Device::emulator_with(options.clone());
+    let values: Vec<f32> = f32::random(&mut rng(), 11 * lanes::<f32>());
+    check(&mut SinglePass::new(&device), &values, "grids of 4");
+
+    options.limits.threads_per_block = 256;
+    let device = Device::emulator_with(options);
+    for operation in Operation::ALL {
+        let error = run(&mut SinglePass::new(&device), operation, &values).unwrap_err();
+        assert!(
+            matches!(&error, Error::LaunchLimit { kernel, axis: LaunchAxis::ThreadsPerBlock, given: 512, .. } if *kernel == f32::kernel(operation)),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn partitions_are_as_described() {
+    let tile = 2048;
+    for (n, tiles, chunks) in [
+        (1, 8, 1),
+        (8 * tile, 8, 1),
+        (8 * tile + 1, 1, 9),
+        (63 * tile, 1, 63),
+        (63 * tile + 1, 2, 32),
+        (255 * tile, 2, 128),
+        (255 * tile + 1, 4, 64),
+        (1 << 20, 4, 128),
+        (1 << 24, 16, 512),
+        (1 << 30, 128, 4096),
+        (1 << 40, 4096, 131_072),
+    ] {
+        let partition = Partition::of(n, 4);
+        assert_eq!(
+            (partition.tiles(), partition.chunks(), partition.lanes()),
+            (tiles, chunks, tile),
+            "{n}"
+        );
+        assert_eq!(partition.span(), tiles as usize * tile);
+        assert_eq!(partition.tiles() as usize, tiles_of_a_chunk::<f32>(n));
+        // Elements of 8 bytes: half as many in a tile.
+        let half = Partition::of(n.div_ceil(2), 8);
+        assert_eq!(
+            (half.tiles(), half.chunks(), half.lanes()),
+            (tiles, chunks, tile / 2)
+        );
+        assert_eq!(
+            half.tiles() as usize,
+            tiles_of_a_chunk::<f64>(n.div_ceil(2))
+        );
+    }
+    // Additions: those of a lane, then 11 of neighbours; the chunks' the same.
+    assert_eq!(Partition::of(1, 4).depth(), 7 + 11);
+    assert_eq!(Partition::of(1 << 20, 4).depth(), 3 + 11 + 11);
+    assert_eq!(Partition::of(1 << 30, 4).depth(), 127 + 11 + 1 + 11);
+    assert_eq!(Partition::of(1 << 30, 8).depth(), 255 + 10 + 3 + 10);
+    // No chunk, and no index of one, is out of range for the largest array.
+    let largest = Partition::of(isize::MAX as usize / 4, 4);
+    assert!(largest.span() * largest.chunks() as usize >= isize::MAX as usize / 4);
+}
+
+#[test]
+fn the_bound_is_what_its_derivation_says() {
+    let depth = 25.0;
+    let bound = SinglePass::<f32>::error_bound(1 << 20, 3.0);
+    assert!((bound / (3.0 * depth / 2_f64.powi(24)) - 1.0).abs() < 1e-5);
+    let bound = SinglePass::<f64>::error_bound(1 << 19, 1.0);
+    assert!((bound / ((depth - 2.0) / 2_f64.powi(53)) - 1.0).abs() < 1e-5);
+    assert_eq!(SinglePass::<i32>::error_bound(1 << 20, 1.0), 0.0);
+}
+
+#[test]
+fn the_port_follows_the_tree_at_any_size() {
+    // Sizes that the emulator would take long for; on CUDA devices too.
+    fn all<T: Sample>(device: &Device, rng: &mut impl Rng) {
+        let mut reductions = SinglePass::new(device);
+        for n in [262_143, 1_000_003, 4 * 1024 * lanes::<T>() + 17] {
+            check(&mut reductions, &T::random(rng, n), device.name());
+        }
+    }
+    let mut rng = rng();
+    for_each(
+        "large",
+        [Device::cpu()].into_iter().chain(cuda()),
+        |device| {
+            all::<i32>(&device, &mut rng);
+            all::<f32>(&device, &mut rng);
+            all::<f64>(&device, &mut rng);
+        },
+    );
+}
+
+#[cfg(feature = "gpu")]
+#[test]
+fn kernels_and_port_agree_at_random_sizes_and_grids() {
+    fn all<T: Sample>(device: &Device, rng: &mut impl Rng) {
+        for _ in 0..40 {
+            let n = rng.random_range(1.0..25.0_f64).exp2() as usize;
+            let values = T::random(rng, n);
+            let on_device = device.upload(&values).unwrap();
+            for operation in Operation::ALL {
+                let expected = match operation {
+                    Operation::Sum => sum_of(&Device::cpu(), &values),
+                    Operation::Min => min_of(&Device::cpu(), &values),
+                    Operation::Max => max_of(&Device::cpu(), &values),
+                }
+                .unwrap();
+                for _ in 0..3 {
+                    let blocks = rng.random_range(0.0..13.0_f64).exp2() as u32;
+                    let mut reductions = SinglePass::new(device).with_blocks(blocks);
+                    let got = [
+                        reductions.reduce(operation, &on_device).unwrap(),
+                        reductions.reduce(operation, &on_device).unwrap(),
+                    ];
+                    assert_same_bits(&got, &[expected; 2], |_| {
+                        format!("{operation} of {n} {}, {blocks} blocks", T::NAME)
+                    });
+                }
+            }
+        }
+    }
+    let mut rng = rng();
+    let device = halo_tests::cuda();
+    all::<i32>(&device, &mut rng);
+    all::<f32>(&device, &mut rng);
+    all::<f64>(&device, &mut rng);
+}
+
+#[cfg(feature = "gpu")]
+#[test]
+#[ignore = "takes 18 GB of memory, on the host and on the device"]
+fn more_elements_than_31_bits_count_are_reduced() {
+    let device = halo_tests::cuda();
+    let n = (1_usize << 32) + 1009;
+    let mut values = vec![0_i32; n];
+    // At both ends of what 32 bits count, and where an index that lost its upper bits
+    // would end up instead: every sum of some of these is another number.
+    let places = [
+        0,
+        1008,
+        1009,
+        (1 << 31) - 1,
+        1 << 31,
+        (1 << 32) - 1,
+        1 << 32,
+        n - 1,
+    ];
+    for (bit, place) in places.into_iter().enumerate() {
+        values[place] = 1 << bit;
+    }
+    values[(1 << 32) + 17] = -1000;
+    let buffer = device.upload(&values).unwrap();
+    assert_eq!(sum(&buffer).unwrap(), (1 << places.len()) - 1 - 1000);
+    assert_eq!(min(&buffer).unwrap(), -1000);
+    assert_eq!(max(&buffer).unwrap(), 1 << (places.len() - 1));
+    let mut few = SinglePass::new(&device).with_blocks(1000);
+    assert_eq!(
+        few.sum(&buffer).unwrap(),
+        sum_of(&Device::cpu(), &values).unwrap()
+    );
+}
+
+#[test]
+fn every_kernel_has_its_name() {
+    assert_eq!(SINGLE_PASS.map(|(operation, ..)| operation), Operation::ALL);
+    for_each("names", SINGLE_PASS, |(operation, i, f, d)| {
+        assert_eq!(operation.kernel::<i32>(), i);
+        assert_eq!(operation.kernel::<f32>(), f);
+        assert_eq!(operation.kernel::<f64>(), d);
+        for (name, ty) in [(i, "i32"), (f, "f32"), (d, "f64")] {
+            assert_eq!(name, format!("reduction_single_pass_{operation}_{ty}"));
+        }
+    });
+    assert_eq!(reduction::bytes::<f64>(1 << 20), 1 << 23);
+}
+
+#[test]
+fn ptx_facts() {
+    let kernels = ptx::TARGETS.into_iter().flat_map(|target| {
+        SINGLE_PASS
+            .into_iter()
+            .flat_map(move |(_, i, f, d)| [(target, i), (target, f), (target, d)])
+    });
+    for_each("ptx", kernels, |(target, name)| {
+        let body = ptx::entry(ptx::text(target), name);
+        let count = |opcode| ptx::count(&body, opcode);
+        // Batches of 4, 2 and 1 tiles, and one for what is left of one.
+        assert_eq!(count("ld.global.nc.v4"), 8, "loads of 16 bytes");
+        assert_eq!(count("bar.sync") + count("barrier.sync"), 2, "barriers");
+        assert_eq!(count("atom"), 1, "atomics");
+        // What is waited for says itself that it is there.
+        assert_eq!(count("membar") + count("fence"), 0, "fences");
+        assert_eq!(
+            count("st.relaxed.gpu"),
+            count("ld.relaxed.gpu") + words(name)
+        );
+        assert_eq!(count("ld.local") + count("st.local"), 0, "local memory");
+    });
+}
+
+/// 32-bit words of an element.
+fn words(kernel: &str) -> usize {
+    if kernel.ends_with("f64") { 2 } else { 1 }
+}
