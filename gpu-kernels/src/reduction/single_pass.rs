@@ -495,9 +495,14 @@ unsafe fn from_lane_xor<T: Words>(value: T, mask: u32) -> T {
 }
 
 /// The slot of a chunk: as many 64-bit words as a value has 32-bit ones.
+///
+/// # Safety
+///
+/// The workspace has a slot for this chunk.
 #[inline(always)]
-fn slot<T: Words>(workspace: *mut u64, chunk: u32) -> *mut u64 {
-    workspace.wrapping_add(FIRST_SLOT + chunk as usize * T::COUNT)
+unsafe fn slot<T: Words>(workspace: *mut u64, chunk: u32) -> *mut u64 {
+    // SAFETY: as the caller promises.
+    unsafe { workspace.add(FIRST_SLOT + chunk as usize * T::COUNT) }
 }
 
 /// Puts a value into a slot.
@@ -522,8 +527,7 @@ unsafe fn post<T: Words>(slot: *mut u64, value: T) {
 /// # Safety
 ///
 /// - All threads of one block call this, of no other, and it has [`THREADS`] of them.
-/// - The workspace has `chunks` slots, each of which is or will be posted to once, and
-///   nobody else accesses them otherwise.
+/// - The workspace has `chunks` slots, each of which is or will be posted to once.
 #[inline(always)]
 unsafe fn collect<O: Operator>(workspace: *mut u64, chunks: u32) -> Lanes<O::Element> {
     /// 64-bit words of the slots that a thread waits for together.
@@ -532,18 +536,15 @@ unsafe fn collect<O: Operator>(workspace: *mut u64, chunks: u32) -> Lanes<O::Ele
     let per_vector = per_vector::<O::Element>() as u32;
 
     let mut lanes = [O::IDENTITY; VECTOR_WORDS];
-    // Warps stay together, also those that have less to do: lanes that left a loop
-    // one by one would shuffle one by one.
-    let mut tile = 0;
-    while tile < chunks {
+    let mut first = thread::thread_idx_x() * per_vector;
+    while first < chunks {
         keep_rolled();
-        let first = tile + thread::thread_idx_x() * per_vector;
-        let words = chunks.saturating_sub(first).min(per_vector) as usize * count;
-        let slots = slot::<O::Element>(workspace, first);
-        let mut values = [0; WORDS];
+        let words = (chunks - first).min(per_vector) as usize * count;
         // SAFETY: the slots of at most `per_vector` chunks from `first` on, which no
-        // other thread collects; all lanes of the warp are here.
+        // other thread collects.
         unsafe {
+            let slots = slot::<O::Element>(workspace, first);
+            let mut values = [0; WORDS];
             loop {
                 let mut all = FULL;
                 unrolled::<WORDS>(|i| {
@@ -552,7 +553,7 @@ unsafe fn collect<O: Operator>(workspace: *mut u64, chunks: u32) -> Lanes<O::Ele
                         all &= values[i];
                     }
                 });
-                if warp::warp_vote_all(ALL_LANES, all != 0) {
+                if all != 0 {
                     break;
                 }
             }
@@ -561,14 +562,14 @@ unsafe fn collect<O: Operator>(workspace: *mut u64, chunks: u32) -> Lanes<O::Ele
                     store(slots.add(i), 0);
                 }
             });
+            let values = values.map(|value| value as u32);
+            unrolled::<VECTOR_WORDS>(|i| {
+                if i * count < words {
+                    lanes[i] = O::combine(lanes[i], element(values, i));
+                }
+            });
         }
-        let values = values.map(|value| value as u32);
-        unrolled::<VECTOR_WORDS>(|i| {
-            if i * count < words {
-                lanes[i] = O::combine(lanes[i], element(values, i));
-            }
-        });
-        tile += THREADS * per_vector;
+        first += THREADS * per_vector;
     }
     lanes
 }

@@ -104,7 +104,7 @@ trait Sample: Number + Into<f64> + PartialOrd {
     /// What sums are exact in, or as good as.
     type Exact: Copy + std::iter::Sum + Send;
     /// Half a unit in the last place of 1, or 0 where sums do not round.
-    const ROUNDOFF: f64;
+    const HALF_ULP: f64;
     /// Element `i` of the input.
     fn element(i: usize) -> Self;
     fn exact(self) -> Self::Exact;
@@ -140,7 +140,7 @@ impl Sample for i32 {
     const CUB: cub::Element = cub::Element::I32;
     const POISON: Self = 0x5a5a_5a5a;
     type Exact = i64;
-    const ROUNDOFF: f64 = 0.0;
+    const HALF_ULP: f64 = 0.0;
 
     fn element(i: usize) -> Self {
         scrambled(i) as Self
@@ -167,7 +167,7 @@ impl Sample for f32 {
     const CUB: cub::Element = cub::Element::F32;
     const POISON: Self = Self::NAN;
     type Exact = f64;
-    const ROUNDOFF: f64 = Self::EPSILON as f64 / 2.0;
+    const HALF_ULP: f64 = Self::EPSILON as f64 / 2.0;
 
     fn element(i: usize) -> Self {
         // All of [0, 1) that 24 bits can tell apart.
@@ -217,7 +217,7 @@ impl Sample for f64 {
     const CUB: cub::Element = cub::Element::F64;
     const POISON: Self = Self::NAN;
     type Exact = Compensated;
-    const ROUNDOFF: f64 = Self::EPSILON / 2.0;
+    const HALF_ULP: f64 = Self::EPSILON / 2.0;
 
     fn element(i: usize) -> Self {
         // All of [0, 1) that 32 bits can tell apart, and the index in the bits below.
@@ -381,7 +381,7 @@ fn by_cub<T: Sample + 'static>(operation: Operation, input: &Shared<T>) -> cub::
         check: Box::new(move |result| {
             input
                 .get()
-                .check(operation, T::from_bytes(&result), additions * T::ROUNDOFF)
+                .check(operation, T::from_bytes(&result), additions * T::HALF_ULP)
         }),
     }
 }
