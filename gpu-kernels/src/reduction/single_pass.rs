@@ -284,6 +284,7 @@ unsafe fn reduce<O: Operator>(
     let thread = thread::thread_idx_x();
     let blocks = thread::grid_dim_x();
     let mut ticket = 0;
+    // equivalent mutant (comparison: `>=`): the one block's ticket begins again at once
     if thread == 0 && chunks > 1 {
         // SAFETY: the ticket is the workspace's first word, which is aligned, and
         // which only this operation touches. It counts to `blocks - 1` and begins again.
