@@ -86,7 +86,8 @@ use cuda_std::{launch_bounds, shared_array, warp};
 pub const THREADS: u32 = 512;
 
 /// Blocks that a multiprocessor shall hold: as many threads as it has room for.
-const BLOCKS_PER_MULTIPROCESSOR: u32 = 4;
+// A multiprocessor of compute capability 7.5 holds 1024 threads, one of 9.0 2048.
+const BLOCKS_PER_MULTIPROCESSOR: u32 = if cfg!(target_feature = "sm_90") { 4 } else { 2 };
 
 /// Tiles that a single block takes without help.
 pub const ALONE: usize = 8;
