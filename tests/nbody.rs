@@ -1,4 +1,8 @@
-//! nbody: both CPU ports and all kernels, in f32 and f64, on every device.
+//! nbody: both CPU ports and all kernels, in f32 and f64, on every device; of energies
+//! `nbody_potential_f32`, `nbody_potential_f64` and `nbody_mixed_f32`.
+
+#[path = "nbody/energy.rs"]
+mod energy;
 
 use halo_gpu::nbody::problem::{Cluster, Reference, error_bound};
 use halo_gpu::nbody::{

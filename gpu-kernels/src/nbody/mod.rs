@@ -42,6 +42,8 @@ use cuda_std::{GpuFloat, warp};
 
 pub mod aos;
 pub mod kick_drift;
+pub mod mixed;
+pub mod potential;
 pub mod register_tile;
 pub mod shared;
 pub mod sum;
@@ -110,6 +112,10 @@ pub trait Real:
     #[must_use]
     fn inverse_cube(self) -> [Self; 2];
 
+    /// The same value in f64.
+    #[must_use]
+    fn widened(self) -> f64;
+
     /// The value that the lane `lane` of the warp has. All lanes take part.
     #[must_use]
     fn at_lane(self, lane: u32) -> Self;
@@ -122,6 +128,11 @@ impl Real for f32 {
     fn inverse_cube(self) -> [Self; 2] {
         let inverse = self.rsqrt_ftz();
         [inverse, inverse * inverse]
+    }
+
+    #[inline(always)]
+    fn widened(self) -> f64 {
+        self.into()
     }
 
     #[inline(always)]
@@ -141,6 +152,11 @@ impl Real for f64 {
         let shifted = (-self).mul_add(square, 1.4);
         let refined = (shifted * shifted).mul_add(1.875, 0.7);
         [refined * inverse, square]
+    }
+
+    #[inline(always)]
+    fn widened(self) -> f64 {
+        self
     }
 
     #[inline(always)]

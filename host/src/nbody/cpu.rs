@@ -119,6 +119,57 @@ pub(super) fn kick_drift<T: Real>(
     }
 }
 
+/// Accelerations by interactions in f32, whose sums over [`MIXED_TILE`] bodies are added
+/// in f64.
+pub(super) fn mixed(bodies: &[Body<f32>], softening_squared: f32, accelerations: &mut [[f64; 3]]) {
+    accelerations
+        .par_iter_mut()
+        .zip(bodies)
+        .with_min_len(INTERACTIONS_PER_TASK.div_ceil(bodies.len().max(1)))
+        .for_each(|(acceleration, body)| {
+            let position = body.position();
+            let mut total = [0.0; 3];
+            for tile in bodies.chunks(MIXED_TILE) {
+                let mut sum = [0.0_f32; 3];
+                for other in tile {
+                    sum = body_body(sum, position, *other, softening_squared);
+                }
+                for (total, sum) in total.iter_mut().zip(sum) {
+                    *total += f64::from(sum);
+                }
+            }
+            *acceleration = total;
+        });
+}
+
+/// Bodies that are summed in f32: as many as a tile of the kernel has by default.
+const MIXED_TILE: usize = super::DEFAULT_BLOCK as usize;
+
+/// The potential of each body in f64, without its own: `-Σ_{j≠i} m_j / √(|r|² + ε²)`.
+pub(super) fn potentials<T: Real>(
+    bodies: &[Body<T>],
+    softening_squared: f64,
+    potentials: &mut [f64],
+) {
+    let term = |position: [f64; 3], other: &Body<T>| {
+        let [x, y, z]: [f64; 3] = other.position().map(Into::into);
+        let r = [x - position[0], y - position[1], z - position[2]];
+        let square = r[0] * r[0] + r[1] * r[1] + r[2] * r[2];
+        other.mass.into() / (square + softening_squared).sqrt()
+    };
+    potentials
+        .par_iter_mut()
+        .enumerate()
+        .with_min_len(INTERACTIONS_PER_TASK.div_ceil(bodies.len().max(1)))
+        .for_each(|(i, potential)| {
+            let position = bodies[i].position().map(Into::into);
+            let sum = |others: &[Body<T>]| -> f64 {
+                others.iter().map(|other| term(position, other)).sum()
+            };
+            *potential = -(sum(&bodies[..i]) + sum(&bodies[i + 1..]));
+        });
+}
+
 /// `-Σ_{i<j} m_i m_j / √(|r|² + ε²)`.
 pub(super) fn potential_energy<T: Real>(bodies: &[Body<T>], softening_squared: f64) -> f64 {
     // Collected and then added in order, so that the bits do not depend on how

@@ -1,12 +1,13 @@
 //! Launches of the kernels, on a CUDA device or on the emulator.
 
+use super::energy::POTENTIALS;
 use super::leapfrog::VELOCITIES;
-use super::{ACCELERATIONS, Body, Gravity, Real, Solver, Variant, check_buffers};
+use super::{ACCELERATIONS, Body, Gravity, Real, Solver, Variant, check_buffers, check_values};
 use crate::{Buffer, Device, DeviceKind, Error, LaunchConfig, blocks_for, launch};
 use cuda_std::host::Kernel;
 use gpu_kernels::nbody::{
     REGISTER_BLOCK, REGISTER_BODIES, SYMMETRIC_BLOCK, SYMMETRIC_GROUP, SYMMETRIC_TILES, aos::*,
-    kick_drift::*, register_tile::*, shared::*, sum::*, symmetric::*,
+    kick_drift::*, mixed::*, potential::*, register_tile::*, shared::*, sum::*, symmetric::*,
 };
 
 /// From how many bodies on taking each pair once is faster: measured on an H200.
@@ -144,6 +145,20 @@ pub trait Entries: Sized {
     where
         Self: Real;
 
+    /// The entry point of potentials.
+    const POTENTIAL: &'static str;
+
+    /// The potential of each body or, `weighted`, its share of the energy; not on the
+    /// CPU. Checks what the launch relies on.
+    fn launch_potential(
+        gravity: &Gravity,
+        weighted: bool,
+        bodies: &Buffer<Body<Self>>,
+        potentials: &mut Buffer<f64>,
+    ) -> Result<(), Error>
+    where
+        Self: Real;
+
     /// Kicks for the first time and lets drift for the second; not on the CPU.
     /// Checks what the launch relies on.
     fn launch_kick_drift(
@@ -154,6 +169,37 @@ pub trait Entries: Sized {
     ) -> Result<(), Error>
     where
         Self: Real;
+}
+
+/// Launches `nbody_mixed_f32`; not on the CPU. Checks what the launch relies on.
+pub(super) fn launch_mixed(
+    gravity: &Gravity,
+    bodies: &Buffer<Body<f32>>,
+    accelerations: &mut Buffer<[f64; 3]>,
+) -> Result<(), Error> {
+    check_values(bodies, ACCELERATIONS, accelerations)?;
+    let softening_squared = gravity.softening_squared::<f32>()?;
+    let (device, n) = (bodies.device().clone(), bodies.len());
+    let config = tiled::<f32>(nbody_mixed_f32::NAME, n, gravity.block())?;
+    // At most MAX_BODIES.
+    let args = nbody_mixed_f32::args(bodies, n as u32, softening_squared, accelerations);
+    // SAFETY: `check_values` found n elements in both, from 1 to MAX_BODIES, and both on
+    // `device`; they are distinct, since accelerations is borrowed mutably. The grid
+    // extends along x and has n threads and less than a block more, below 2^32; the block
+    // of a Gravity is a multiple of 32 and with it of SHARED_UNROLL, and the tile has a
+    // body for each thread.
+    unsafe { launch::<nbody_mixed_f32>(&device, &config, args) }
+}
+
+/// Its entry point, as in the PTX.
+pub(super) const MIXED: &str = nbody_mixed_f32::NAME;
+
+/// Grid, block and a tile in shared memory for `n` bodies of `T`.
+fn tiled<T: Real>(kernel: &'static str, n: usize, block: u32) -> Result<LaunchConfig, Error> {
+    let grid = blocks_for(kernel, n, block as usize)?;
+    // At most 1024 bodies of 32 bytes.
+    let bytes = block * size_of::<Body<T>>() as u32;
+    Ok(LaunchConfig::new(grid, block).with_dynamic_shared_bytes(bytes))
 }
 
 /// One launch of [`Variant::Symmetric`]: the distances from `first` to `end - 1`.
@@ -180,9 +226,29 @@ fn launch_config<T: Real>(variant: Variant, n: usize, block: u32) -> Result<Laun
 }
 
 macro_rules! entries {
-    ($real:ty, $kick_drift:ident: $($variant:ident => $kernel:ident,)+
+    ($real:ty, $kick_drift:ident, $potential:ident: $($variant:ident => $kernel:ident,)+
      ; $register_tile:ident, $symmetric:ident, $sum:ident) => {
         impl Entries for $real {
+            const POTENTIAL: &'static str = $potential::NAME;
+
+            fn launch_potential(
+                gravity: &Gravity,
+                weighted: bool,
+                bodies: &Buffer<Body<Self>>,
+                potentials: &mut Buffer<f64>,
+            ) -> Result<(), Error> {
+                check_values(bodies, POTENTIALS, potentials)?;
+                let softening_squared = gravity.softening_squared::<Self>()?;
+                let (device, n) = (bodies.device().clone(), bodies.len());
+                let config = tiled::<Self>($potential::NAME, n, gravity.block())?;
+                // At most MAX_BODIES.
+                let args = $potential::args(
+                    bodies, n as u32, softening_squared, u32::from(weighted), potentials,
+                );
+                // SAFETY: as for `launch_mixed`, with potentials for accelerations.
+                unsafe { launch::<$potential>(&device, &config, args) }
+            }
+
             fn launch_kick_drift(
                 accelerations: &Buffer<[Self; 3]>,
                 [kick, drift]: [Self; 2],
@@ -343,7 +409,7 @@ macro_rules! entries {
 }
 
 entries! {
-    f32, nbody_kick_drift_f32:
+    f32, nbody_kick_drift_f32, nbody_potential_f32:
     AosUnroll1 => nbody_aos_unroll1_f32,
     AosUnroll2 => nbody_aos_unroll2_f32,
     AosUnroll4 => nbody_aos_unroll4_f32,
@@ -355,7 +421,7 @@ entries! {
 }
 
 entries! {
-    f64, nbody_kick_drift_f64:
+    f64, nbody_kick_drift_f64, nbody_potential_f64:
     AosUnroll1 => nbody_aos_unroll1_f64,
     AosUnroll2 => nbody_aos_unroll2_f64,
     AosUnroll4 => nbody_aos_unroll4_f64,

@@ -181,7 +181,7 @@ impl<T: Real> Leapfrog<T> {
         self.velocities.to_vec()
     }
 
-    /// The energy now, computed on the host: n²/2 pairs.
+    /// The energy now; the potential one is computed on the device, in n² interactions.
     ///
     /// # Errors
     ///
@@ -189,9 +189,10 @@ impl<T: Real> Leapfrog<T> {
     /// range that it asks for.
     pub fn energy(&self) -> Result<Energy, Error> {
         let bodies = self.bodies()?;
+        self.gravity.check(&bodies)?;
         Ok(Energy {
             kinetic: kinetic_energy(&bodies, &self.velocities()?),
-            potential: self.gravity.potential_energy(&bodies)?,
+            potential: self.gravity.potential_energy_on(&self.bodies)?,
         })
     }
 }

@@ -33,6 +33,11 @@
 //! # }
 //! ```
 //!
+//! Beyond accelerations there are potentials ([`Gravity::potentials`]) and their energy
+//! ([`Gravity::potential_energy_on`]), accelerations in mixed precision
+//! ([`Gravity::apply_mixed`]), an integrator ([`Leapfrog`]) and, in [`problem`], systems to
+//! start from.
+//!
 //! # Softening, and why there is no NaN
 //!
 //! The sum runs over all j: for j = i, and for bodies at one place, r is zero, and
@@ -54,11 +59,13 @@
 //! within 2^-22.9 in f32, and the bits differ within the bound.
 
 mod cpu;
+mod energy;
 mod gpu;
 mod leapfrog;
 pub mod problem;
 
 use crate::{Buffer, Device, DeviceKind, Element, Error};
+pub use energy::{MIXED_KERNEL, potential_kernel};
 pub use gpu_kernels::nbody::{Body, FLOPS_PER_INTERACTION_F32, FLOPS_PER_INTERACTION_F64};
 pub use leapfrog::{Energy, Leapfrog, kick_drift};
 use std::fmt;
@@ -764,9 +771,18 @@ fn check_buffers<T: Real>(
     what: &str,
     vectors: &Buffer<[T; 3]>,
 ) -> Result<(), Error> {
-    check_lengths(bodies.len(), what, vectors.len())?;
+    check_values(bodies, what, vectors)
+}
+
+/// Whether there is a value for each body, on the device of the bodies.
+fn check_values<T: Real, V: Element>(
+    bodies: &Buffer<Body<T>>,
+    what: &str,
+    values: &Buffer<V>,
+) -> Result<(), Error> {
+    check_lengths(bodies.len(), what, values.len())?;
     let what = format!("{OPERATION}: {what}");
-    bodies.device().require(&what, vectors)
+    bodies.device().require(&what, values)
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! A cluster to start from, and the accelerations that a result is checked against.
+//! Systems to start from, and the accelerations that a result is checked against.
 //!
 //! [`Cluster::plummer`] is the usual test problem of stellar dynamics: a sphere
 //! whose density falls off as `(1 + r²)^(-5/2)`, with the velocities that keep it
-//! as it is. [`Reference`] has the accelerations of given bodies in f64, straight
+//! as it is. [`Cluster::cold_disc`] is a disc of bodies on circles. [`Reference`] has the accelerations of given bodies in f64, straight
 //! from the formula, and the bounds within which an implementation must be.
 
 use super::leapfrog::kinetic_energy;
-use super::{Body, Gravity, INTERACTION_ROUNDOFFS, OPERATION, Real, check_count};
+use super::{Body, Gravity, INTERACTION_ROUNDOFFS, OPERATION, Port, Real, check_count};
 use crate::{Error, Errors};
 use rayon::prelude::*;
 use std::f64::consts::{PI, TAU};
@@ -80,12 +80,181 @@ impl<T: Real> Cluster<T> {
         })
     }
 
+    /// A disc of bodies on circles around a heavy one, in the plane z = 0, all moving
+    /// counterclockwise: the thin rotating disc that galaxies are modelled with.
+    ///
+    /// Body 0 rests at the origin. The others have the distances and directions of
+    /// H. Vogel's spiral ("A better way to construct the sunflower head", Math. Biosci. 44
+    /// (1979)), which spreads them evenly over the ring: no two are close, and nothing is
+    /// random. Each has the speed of **centrifugal balance**, v² = r a, with the inward
+    /// part a of its acceleration by all the others and with the softening of `gravity`; 0
+    /// where that points outwards, as it can near the inner edge of a heavy disc. The disc
+    /// is cold: there is no other motion. With more than a small part of the mass in the
+    /// disc it does not stay smooth for long (A. Toomre, "On the gravitational stability of
+    /// a disk of stars", ApJ 139 (1964)).
+    ///
+    /// ```
+    /// use halo_gpu::nbody::Gravity;
+    /// use halo_gpu::nbody::problem::{Cluster, Disc};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let disc = Disc { bodies: 100, center: 1.0, mass: 0.01, inner: 1.0, outer: 2.0 };
+    /// let galaxy = Cluster::<f64>::cold_disc(&Gravity::new(0.01)?, &disc)?;
+    /// assert_eq!(galaxy.bodies.len(), 101);
+    /// // About Kepler's speed.
+    /// let ([x, y, _], [u, v, _]) = (galaxy.bodies[100].position(), galaxy.velocities[100]);
+    /// assert!((u.hypot(v) - x.hypot(y).powf(-0.5)).abs() < 0.02);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for radii, or for masses, that are negative, not finite
+    /// or, with `inner` ≥ `outer` or a centre without mass, no disc; and as
+    /// [`Gravity::check`] for the bodies.
+    pub fn cold_disc(gravity: &Gravity, disc: &Disc) -> Result<Self, Error> {
+        disc.check()?;
+        check_count(disc.bodies.saturating_add(1))?;
+        let mass = disc.mass / disc.bodies.max(1) as f64;
+        let center = Body {
+            mass: T::nearest(disc.center),
+            ..Body::NOTHING
+        };
+        let stars = (0..disc.bodies).map(|k| {
+            let share = (k as f64 + 0.5) / disc.bodies as f64;
+            let (inner, outer) = (disc.inner * disc.inner, disc.outer * disc.outer);
+            let radius = (inner + share * (outer - inner)).sqrt();
+            let (sin, cos) = (GOLDEN_ANGLE * k as f64).sin_cos();
+            Body {
+                x: T::nearest(radius * cos),
+                y: T::nearest(radius * sin),
+                z: T::ZERO,
+                mass: T::nearest(mass),
+            }
+        });
+        let bodies: Vec<Body<T>> = std::iter::once(center).chain(stars).collect();
+        gravity.check(&bodies)?;
+        let mut accelerations = vec![[T::ZERO; 3]; bodies.len()];
+        gravity.apply_port(Port::Soa, &bodies, &mut accelerations)?;
+        let balanced = |(body, [a, b, _]): (&Body<T>, &[T; 3])| {
+            let [x, y, a, b]: [f64; 4] = [body.x, body.y, *a, *b].map(Into::into);
+            let radius = x.hypot(y);
+            // v² over r²; the direction is that of the position, turned by a right angle.
+            let turns = (-(a * x + b * y) / (radius * radius)).max(0.0).sqrt();
+            [-y * turns, x * turns, 0.0].map(T::nearest)
+        };
+        let mut velocities: Vec<[T; 3]> = bodies.iter().zip(&accelerations).map(balanced).collect();
+        // It is at no distance from itself, which has no direction.
+        velocities[0] = [T::ZERO; 3];
+        Ok(Self { bodies, velocities })
+    }
+
+    /// The same, turned by `angle` (radians) about the y axis, from z to x.
+    #[must_use]
+    pub fn turned(mut self, angle: f64) -> Self {
+        let (sin, cos) = angle.sin_cos();
+        let turn = |x: T, z: T| -> [T; 2] {
+            let (x, z): (f64, f64) = (x.into(), z.into());
+            [x * cos + z * sin, z * cos - x * sin].map(T::nearest)
+        };
+        for (body, velocity) in self.bodies.iter_mut().zip(&mut self.velocities) {
+            [body.x, body.z] = turn(body.x, body.z);
+            [velocity[0], velocity[2]] = turn(velocity[0], velocity[2]);
+        }
+        self
+    }
+
+    /// The same at another place, and with another velocity in addition.
+    #[must_use]
+    pub fn moved(mut self, by: [f64; 3], velocity: [f64; 3]) -> Self {
+        for (body, own) in self.bodies.iter_mut().zip(&mut self.velocities) {
+            let [x, y, z] = by.map(T::nearest);
+            (body.x, body.y, body.z) = (body.x + x, body.y + y, body.z + z);
+            for (own, more) in own.iter_mut().zip(velocity) {
+                *own = *own + T::nearest(more);
+            }
+        }
+        self
+    }
+
+    /// The two together, first these bodies and then the others.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.bodies.extend(other.bodies);
+        self.velocities.extend(other.velocities);
+        self
+    }
+
     /// The kinetic energy `Σ m v² / 2`, computed in f64.
     #[must_use]
     pub fn kinetic_energy(&self) -> f64 {
         kinetic_energy(&self.bodies, &self.velocities)
     }
 }
+
+/// What [`Cluster::cold_disc`] makes, in any units in which the gravitational constant is 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Disc {
+    /// How many bodies there are besides the one at the centre.
+    pub bodies: usize,
+    /// The mass at the centre, above 0.
+    pub center: f64,
+    /// The mass of all the others together, at least 0.
+    pub mass: f64,
+    /// The inner radius, above 0.
+    pub inner: f64,
+    /// The outer radius, above the inner one.
+    pub outer: f64,
+}
+
+impl Disc {
+    fn check(&self) -> Result<(), Error> {
+        let rules = [
+            (
+                "the mass at the centre",
+                self.center,
+                self.center > 0.0 && self.center.is_finite(),
+                "positive and finite".to_owned(),
+            ),
+            (
+                "the mass of the disc",
+                self.mass,
+                self.mass >= 0.0 && self.mass.is_finite(),
+                "finite, and not negative".to_owned(),
+            ),
+            (
+                "the inner radius",
+                self.inner,
+                self.inner > 0.0 && self.inner.is_finite(),
+                "positive and finite".to_owned(),
+            ),
+            (
+                "the outer radius",
+                self.outer,
+                self.outer > self.inner && self.outer.is_finite(),
+                format!("finite, and larger than the inner one, {:?}", self.inner),
+            ),
+        ];
+        for (parameter, given, right, required) in rules {
+            if !right {
+                return Err(Error::InvalidParameter {
+                    operation: OPERATION,
+                    parameter,
+                    given: format!("{given:?}"),
+                    required,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A full turn, divided as a line is by the golden section: 137.5°.
+const GOLDEN_ANGLE: f64 = PI * (3.0 - SQRT_5);
+
+/// √5.
+const SQRT_5: f64 = 2.236_067_977_499_79;
 
 /// Position and velocity of one body, in N-body units.
 fn plummer_state(random: &mut SplitMix64) -> [f64; 6] {

@@ -5,13 +5,16 @@
 //! The rows of `nbody_register_tile_*` and `nbody_symmetric_*` time two kernels each:
 //! what they leave in parts is added up by `nbody_sum_f32` or `nbody_sum_f64`. The rows
 //! of the leapfrog time a whole step: accelerations by the kernel that the library
-//! takes, and `nbody_kick_drift_f32` or `nbody_kick_drift_f64` before and after.
+//! takes, and `nbody_kick_drift_f32` or `nbody_kick_drift_f64` before and after. Then
+//! there are potentials and accelerations in mixed precision, by kernel or port.
 
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
 use halo_gpu::nbody::problem::{Cluster, Reference};
-use halo_gpu::nbody::{Body, Gravity, Leapfrog, Port, Real, Solver, Variant};
+use halo_gpu::nbody::{
+    Body, Gravity, Leapfrog, MIXED_KERNEL, Port, Real, Solver, Variant, potential_kernel,
+};
 use halo_gpu::{Buffer, Device, DeviceKind, Errors};
 
 use super::harness::{Check, Entry, Family, LeftOut, Metric, Plan, Prepared, Row, Slots, Unit, Work};
@@ -39,7 +42,8 @@ const SEED: u64 = 1974;
 fn kernels() -> Vec<&'static str> {
     let single = Variant::ALL.map(|variant| variant.name::<f32>());
     let double = Variant::ALL.map(|variant| variant.name::<f64>());
-    [single, double].concat()
+    let more = [potential_kernel::<f32>(), potential_kernel::<f64>(), MIXED_KERNEL];
+    [&single[..], &double, &more].concat()
 }
 
 fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
@@ -51,6 +55,19 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
     let (mut rows, mut left_out) = rows_in::<f32>(device, gravity, n);
     let (rows_f64, left_out_f64) = rows_in::<f64>(device, gravity, n);
     rows.extend(rows_f64);
+    let on_cpu = device.kind() == DeviceKind::Cpu;
+    if n <= MOST_FOR_ALL {
+        rows.push(Box::new(Potentials::<f32> { gravity, n, on_cpu, real: PhantomData }));
+        rows.push(Box::new(Potentials::<f64> { gravity, n, on_cpu, real: PhantomData }));
+        rows.push(Box::new(Mixed { gravity, n, on_cpu }));
+    } else {
+        for kernel in [potential_kernel::<f32>(), potential_kernel::<f64>(), MIXED_KERNEL] {
+            left_out.push(LeftOut::new(
+                kernel,
+                format!("its speed hardly changes beyond {MOST_FOR_ALL} bodies"),
+            ));
+        }
+    }
     left_out.extend(left_out_f64);
     Ok(Plan {
         size: n.to_string(),
@@ -380,6 +397,165 @@ impl<T: Real> Prepared for Stepping<T> {
     }
 }
 
+/// The potentials of all bodies.
+struct Potentials<T> {
+    gravity: Gravity,
+    n: usize,
+    on_cpu: bool,
+    real: PhantomData<T>,
+}
+
+/// Operations of one term of a potential: those of an interaction less three products
+/// and four operations of the sum.
+const FLOPS_LESS: u64 = 7;
+
+impl<T: Real> Row for Potentials<T> {
+    fn name(&self) -> String {
+        if self.on_cpu {
+            return format!("nbody, CPU port, potentials, {}", T::NAME);
+        }
+        potential_kernel::<T>().to_owned()
+    }
+
+    fn tile(&self) -> String {
+        format!("{} bodies", self.gravity.block())
+    }
+
+    fn work(&self) -> Work {
+        let interactions = Gravity::interactions(self.n);
+        let (single, double) = match T::NAME {
+            "f64" => (0, 12 * interactions),
+            _ => (8 * interactions, 0),
+        };
+        Work {
+            bytes: (size_of::<Body<T>>() + size_of::<f64>()) as u64 * self.n as u64,
+            flops: (T::FLOPS_PER_INTERACTION - FLOPS_LESS) * interactions,
+            items: interactions,
+            unit: Unit::Interactions,
+            metric: Metric::Throughput,
+            slots: Slots {
+                fp32: single,
+                fp64: double,
+            },
+        }
+    }
+
+    fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
+        let cluster = Cluster::<T>::plummer(self.n, SEED)?;
+        Ok(Box::new(PotentialsReady {
+            gravity: self.gravity,
+            on_bodies: device.upload(&cluster.bodies)?,
+            potentials: device.alloc_filled(self.n, f64::NAN)?,
+            bodies: cluster.bodies,
+        }))
+    }
+}
+
+struct PotentialsReady<T: Real> {
+    gravity: Gravity,
+    bodies: Vec<Body<T>>,
+    on_bodies: Buffer<Body<T>>,
+    potentials: Buffer<f64>,
+}
+
+impl<T: Real> Prepared for PotentialsReady<T> {
+    fn check(&mut self) -> Result<Check, Error> {
+        self.potentials.fill(f64::NAN)?;
+        self.launch()?;
+        let softening_squared = self.gravity.softening() * self.gravity.softening();
+        // All masses are positive: relative errors are bounded as such.
+        let given = self.potentials.to_vec()?;
+        let stride = (given.len() / CHECKED).max(1);
+        let errors: Vec<f64> = (0..given.len())
+            .step_by(stride)
+            .map(|i| {
+                let here: [f64; 3] = self.bodies[i].position().map(Into::into);
+                let others = self.bodies.iter().enumerate().filter(|(j, _)| *j != i);
+                let terms = others.map(|(_, other)| {
+                    let there: [f64; 3] = other.position().map(Into::into);
+                    let square: f64 = (0..3).map(|axis| (there[axis] - here[axis]).powi(2)).sum();
+                    Into::<f64>::into(other.mass) / (square + softening_squared).sqrt()
+                });
+                let expected = -terms.sum::<f64>();
+                if expected == given[i] { 0.0 } else { given[i] / expected - 1.0 }
+            })
+            .collect();
+        let roundoffs = 14.0 + f64::from(self.gravity.block());
+        // The reference's own error is that of a sum of n terms in f64.
+        let bound = roundoffs * T::UNIT_ROUNDOFF + given.len() as f64 * f64::UNIT_ROUNDOFF;
+        let bounds = Errors {
+            rms: bound,
+            max: bound,
+        };
+        Ok(Check::new(Errors::of(&errors, |_| 0.0), bounds))
+    }
+
+    fn launch(&mut self) -> Result<(), halo_gpu::Error> {
+        self.gravity.potentials_into(&self.on_bodies, &mut self.potentials)
+    }
+}
+
+/// Accelerations in mixed precision.
+struct Mixed {
+    gravity: Gravity,
+    n: usize,
+    on_cpu: bool,
+}
+
+impl Row for Mixed {
+    fn name(&self) -> String {
+        if self.on_cpu {
+            return "nbody, CPU port, mixed precision".to_owned();
+        }
+        MIXED_KERNEL.to_owned()
+    }
+
+    fn tile(&self) -> String {
+        format!("{} bodies", self.gravity.block())
+    }
+
+    fn work(&self) -> Work {
+        Work {
+            bytes: (size_of::<Body<f32>>() + size_of::<[f64; 3]>()) as u64 * self.n as u64,
+            flops: Gravity::flops::<f32>(self.n),
+            items: Gravity::interactions(self.n),
+            unit: Unit::Interactions,
+            metric: Metric::Throughput,
+            slots: slots::<f32>(By::Kernel(Variant::Shared), self.n),
+        }
+    }
+
+    fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
+        let bodies = Cluster::<f32>::plummer(self.n, SEED)?.bodies;
+        Ok(Box::new(MixedReady {
+            gravity: self.gravity,
+            reference: Reference::sampled(&self.gravity, &bodies, CHECKED)?,
+            bodies: device.upload(&bodies)?,
+            accelerations: device.alloc_filled(self.n, [f64::NAN; 3])?,
+        }))
+    }
+}
+
+struct MixedReady {
+    gravity: Gravity,
+    reference: Reference,
+    bodies: Buffer<Body<f32>>,
+    accelerations: Buffer<[f64; 3]>,
+}
+
+impl Prepared for MixedReady {
+    fn check(&mut self) -> Result<Check, Error> {
+        self.accelerations.fill([f64::NAN; 3])?;
+        self.launch()?;
+        let errors = self.reference.errors(&self.accelerations.to_vec()?)?;
+        Ok(Check::new(errors, self.reference.bounds::<f32>()))
+    }
+
+    fn launch(&mut self) -> Result<(), halo_gpu::Error> {
+        self.gravity.apply_mixed(&self.bodies, &mut self.accelerations)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -405,6 +581,9 @@ mod tests {
             "nbody_shared_f64",
             "nbody_register_tile_f64",
             "nbody_symmetric_f64",
+            "nbody_potential_f32",
+            "nbody_potential_f64",
+            "nbody_mixed_f32",
         ];
         assert_eq!(kernels(), names);
         let rows = plan(&Device::emulator(), None).unwrap().rows;
@@ -414,6 +593,9 @@ mod tests {
         assert_eq!(rows.iter().map(|row| row.name()).collect::<Vec<_>>(), names);
         for row in &rows {
             assert_eq!(row.work().items, 1 << 28);
+            if row.name().contains("potential") {
+                continue;
+            }
             let per_interaction = if row.name().ends_with("f32") { 20 } else { 30 };
             assert_eq!(row.work().flops, per_interaction << 28);
             let slots = row.work().slots;
@@ -438,9 +620,9 @@ mod tests {
             assert_eq!(
                 rows.len(),
                 if device.kind() == DeviceKind::Cpu {
-                    6
+                    9
                 } else {
-                    20
+                    23
                 }
             );
             for row in rows {

@@ -1,0 +1,162 @@
+//! Potentials and the energy that is in them; accelerations in mixed precision.
+
+use super::{ACCELERATIONS, Body, Gravity, Real, check_values, cpu, gpu};
+use crate::{Buffer, Device, DeviceKind, Error, reduction};
+
+/// What errors call them.
+pub(super) const POTENTIALS: &str = "potentials";
+
+impl Gravity {
+    /// The potential of each of `bodies`, `φ_i = -Σ_{j≠i} m_j / √(|r|² + ε²)`, in f64,
+    /// computed on `device`.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::nbody::{Body, Gravity};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let bodies = [
+    ///     Body { x: 0.0_f32, y: 0.0, z: 0.0, mass: 16.0 },
+    ///     Body { x: 1.0, y: 1.0, z: 1.0, mass: 8.0 },
+    /// ];
+    /// for device in [Device::cpu(), Device::emulator()] {
+    ///     let potentials = Gravity::new(1.0)?.potentials(&device, &bodies)?;
+    ///     assert_eq!(potentials, [-4.0, -8.0]);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check) and [`potentials_into`](Self::potentials_into), and
+    /// [`Error::OutOfMemory`].
+    pub fn potentials<T: Real>(
+        &self,
+        device: &Device,
+        bodies: &[Body<T>],
+    ) -> Result<Vec<f64>, Error> {
+        self.check(bodies)?;
+        let bodies = device.upload(bodies)?;
+        let mut potentials = device.alloc_filled(bodies.len(), f64::NAN)?;
+        self.potentials_into(&bodies, &mut potentials)?;
+        potentials.to_vec()
+    }
+
+    /// The potential of each of `bodies` into `potentials`, on the device of the buffers.
+    ///
+    /// A body is left out of its own potential; one at the same place is not, and adds
+    /// m / ε. On the CPU all is f64. Kernels compute terms and the sums over a tile of
+    /// [`block`](Self::block) bodies in `T` and add tiles in f64: a potential is off by at
+    /// most `(14 + block) u Σ |m_j| / √(|r|² + ε²)` with the unit roundoff u of `T`, for
+    /// any number of bodies.
+    ///
+    /// What the bodies are is not looked at, as by [`apply`](Self::apply).
+    ///
+    /// # Errors
+    ///
+    /// As [`apply`](Self::apply).
+    pub fn potentials_into<T: Real>(
+        &self,
+        bodies: &Buffer<Body<T>>,
+        potentials: &mut Buffer<f64>,
+    ) -> Result<(), Error> {
+        check_values(bodies, POTENTIALS, potentials)?;
+        self.softening_squared::<T>()?;
+        if bodies.device().kind() != DeviceKind::Cpu {
+            return T::launch_potential(self, false, bodies, potentials);
+        }
+        let (Some(bodies), Some(potentials)) =
+            (bodies.as_host_slice(), potentials.as_host_mut_slice())
+        else {
+            unreachable!("buffers of the CPU device are host memory");
+        };
+        cpu::potentials(bodies, self.softening * self.softening, potentials);
+        Ok(())
+    }
+
+    /// The potential energy `Σ m_i φ_i / 2` of bodies that are on a device, computed
+    /// there: n² interactions and the sum of n numbers, in an order that depends on n
+    /// alone. [`potential_energy`](Self::potential_energy) is the same of a slice, in f64
+    /// and on the host.
+    ///
+    /// # Errors
+    ///
+    /// As [`potentials_into`](Self::potentials_into), and [`Error::OutOfMemory`].
+    pub fn potential_energy_on<T: Real>(&self, bodies: &Buffer<Body<T>>) -> Result<f64, Error> {
+        let mut shares = bodies.device().alloc_filled(bodies.len(), f64::NAN)?;
+        if bodies.device().kind() != DeviceKind::Cpu {
+            T::launch_potential(self, true, bodies, &mut shares)?;
+            return reduction::sum(&shares);
+        }
+        self.potentials_into(bodies, &mut shares)?;
+        if let (Some(bodies), Some(shares)) = (bodies.as_host_slice(), shares.as_host_mut_slice()) {
+            for (share, body) in shares.iter_mut().zip(bodies) {
+                *share *= 0.5 * body.mass.into();
+            }
+        }
+        reduction::sum(&shares)
+    }
+
+    /// The acceleration of each of `bodies` in mixed precision: interactions in f32, their
+    /// sums in f64.
+    ///
+    /// The sum over [`block`](Self::block) bodies (128 on the CPU) is made in f32 and added
+    /// to one in f64. An acceleration in f32 takes n roundings of its growing sum; this one
+    /// takes as many as a tile has bodies. It costs next to nothing, and pays where n is
+    /// large: the error of single interactions, some 10⁻⁷ of the largest of them, is left.
+    /// It is off by at most `(21 + block) u Σ |r s|` with u = 2⁻²⁴, for any number of
+    /// bodies.
+    ///
+    /// Positions are f32, and so are their differences; what is lost when bodies far from
+    /// the origin are close to each other is lost.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::nbody::{Body, Gravity};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::emulator();
+    /// let bodies = device.upload(&[
+    ///     Body { x: 0.0_f32, y: 0.0, z: 0.0, mass: 16.0 },
+    ///     Body { x: 1.0, y: 1.0, z: 1.0, mass: 8.0 },
+    /// ])?;
+    /// let mut accelerations = device.alloc_filled(2, [0.0_f64; 3])?;
+    /// Gravity::new(1.0)?.apply_mixed(&bodies, &mut accelerations)?;
+    /// assert_eq!(accelerations.to_vec()?, [[1.0, 1.0, 1.0], [-2.0, -2.0, -2.0]]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`apply`](Self::apply).
+    pub fn apply_mixed(
+        &self,
+        bodies: &Buffer<Body<f32>>,
+        accelerations: &mut Buffer<[f64; 3]>,
+    ) -> Result<(), Error> {
+        if bodies.device().kind() != DeviceKind::Cpu {
+            return gpu::launch_mixed(self, bodies, accelerations);
+        }
+        check_values(bodies, ACCELERATIONS, accelerations)?;
+        let softening_squared = self.softening_squared::<f32>()?;
+        let (Some(bodies), Some(accelerations)) =
+            (bodies.as_host_slice(), accelerations.as_host_mut_slice())
+        else {
+            unreachable!("buffers of the CPU device are host memory");
+        };
+        cpu::mixed(bodies, softening_squared, accelerations);
+        Ok(())
+    }
+}
+
+/// The entry point of potentials of bodies of `T`, as in the PTX: `nbody_potential_f32` or
+/// `_f64`.
+#[must_use]
+pub fn potential_kernel<T: Real>() -> &'static str {
+    T::POTENTIAL
+}
+
+/// The entry point of accelerations in mixed precision, as in the PTX.
+pub const MIXED_KERNEL: &str = gpu::MIXED;
