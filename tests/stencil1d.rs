@@ -1,4 +1,8 @@
-//! stencil1d: the CPU port and the two textbook kernels on every device.
+//! stencil1d: the CPU port and the two textbook kernels on every device, and the kernels
+//! of any coefficients, `stencil1d_custom_f32` and `stencil1d_custom_f64`.
+
+#[path = "stencil1d/custom.rs"]
+mod custom;
 
 use halo_gpu::stencil1d::{
     BLOCK_DEFAULT, RADIUS, Stencil1d, TEXTBOOK_COEFFICIENTS, Variant, problem,

@@ -23,11 +23,14 @@
 //! fused multiply-adds per element, and give the same bits as the CPU port.
 //!
 //! Moves 4 bytes in and 4 bytes out per element; 11 flops.
+//!
+//! [`custom`] is the general case: any coefficients, up to eight neighbours.
 
 use cuda_std::prelude::*;
 use cuda_std::{GpuFloat, shared};
 
 pub mod constant;
+pub mod custom;
 pub mod readonly;
 
 /// How far the stencil reaches to either side, in elements: the width of the halo.

@@ -6,8 +6,10 @@
 #![forbid(unsafe_code)]
 
 use super::RADIUS;
-use crate::simd::antisymmetric;
+use super::custom::{Form, MAX_POINTS, MAX_RADIUS};
+use crate::simd::{antisymmetric, vectorised};
 use rayon::prelude::*;
+use std::ops::{Add, Mul, Sub};
 
 /// Elements that are worth handing to another thread.
 const ELEMENTS_PER_TASK: usize = 1 << 13;
@@ -26,4 +28,127 @@ pub(super) fn stencil(coefficients: [f32; RADIUS], input: &[f32], output: &mut [
             let behind = std::array::from_fn(|m| &input[RADIUS - (m + 1)..]);
             antisymmetric(output, coefficients, ahead, behind);
         });
+}
+
+/// f32 and f64, as the port computes with them.
+pub trait Line:
+    Copy + Send + Sync + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
+{
+    /// `self * factor + sum`, rounded once.
+    fn fused(self, factor: Self, sum: Self) -> Self;
+}
+
+impl Line for f32 {
+    #[inline(always)]
+    fn fused(self, factor: Self, sum: Self) -> Self {
+        self.mul_add(factor, sum)
+    }
+}
+
+impl Line for f64 {
+    #[inline(always)]
+    fn fused(self, factor: Self, sum: Self) -> Self {
+        self.mul_add(factor, sum)
+    }
+}
+
+/// The stencil with `coefficients[8 + m]` for the neighbour m, on `input` into the
+/// inner elements of `output`, both of one length, at least `2 * radius + 1`.
+pub(super) fn custom<T: Line>(
+    form: Form,
+    radius: usize,
+    coefficients: &[T; MAX_POINTS],
+    input: &[T],
+    output: &mut [T],
+) {
+    match radius {
+        1 => by_radius::<T, 1>(form, coefficients, input, output),
+        2 => by_radius::<T, 2>(form, coefficients, input, output),
+        3 => by_radius::<T, 3>(form, coefficients, input, output),
+        4 => by_radius::<T, 4>(form, coefficients, input, output),
+        5 => by_radius::<T, 5>(form, coefficients, input, output),
+        6 => by_radius::<T, 6>(form, coefficients, input, output),
+        7 => by_radius::<T, 7>(form, coefficients, input, output),
+        _ => by_radius::<T, 8>(form, coefficients, input, output),
+    }
+}
+
+fn by_radius<T: Line, const R: usize>(
+    form: Form,
+    coefficients: &[T; MAX_POINTS],
+    input: &[T],
+    output: &mut [T],
+) {
+    let center = coefficients[MAX_RADIUS];
+    let next: [T; R] = std::array::from_fn(|m| coefficients[MAX_RADIUS + 1 + m]);
+    let last: [T; R] = std::array::from_fn(|m| coefficients[MAX_RADIUS - 1 - m]);
+    let inner = R..output.len() - R;
+    output[inner]
+        .par_chunks_mut(ELEMENTS_PER_TASK)
+        .enumerate()
+        .for_each(|(task, output)| {
+            // Element i of this task's output is centred on element i + R here.
+            let input = &input[task * ELEMENTS_PER_TASK..];
+            let here = &input[R..];
+            let ahead: [&[T]; R] = std::array::from_fn(|m| &input[R + (m + 1)..]);
+            let behind: [&[T]; R] = std::array::from_fn(|m| &input[R - (m + 1)..]);
+            match form {
+                Form::Antisymmetric => vectorised(
+                    #[inline(always)]
+                    || {
+                        each(output, here, ahead, behind, |_, ahead, behind| {
+                            let mut sum = next[0] * (ahead[0] - behind[0]);
+                            for m in 1..R {
+                                sum = (ahead[m] - behind[m]).fused(next[m], sum);
+                            }
+                            sum
+                        });
+                    },
+                ),
+                Form::Symmetric => vectorised(
+                    #[inline(always)]
+                    || {
+                        each(output, here, ahead, behind, |here, ahead, behind| {
+                            let mut sum = center * here;
+                            for m in 0..R {
+                                sum = (ahead[m] + behind[m]).fused(next[m], sum);
+                            }
+                            sum
+                        });
+                    },
+                ),
+                Form::Any => vectorised(
+                    #[inline(always)]
+                    || {
+                        each(output, here, ahead, behind, |here, ahead, behind| {
+                            let mut sum = center * here;
+                            for m in 0..R {
+                                sum = ahead[m].fused(next[m], sum);
+                                sum = behind[m].fused(last[m], sum);
+                            }
+                            sum
+                        });
+                    },
+                ),
+            }
+        });
+}
+
+// A function, not a loop in the closures: that its arguments are different memory is
+// known from their types, and without that nothing is vectorised.
+#[inline(always)]
+fn each<T: Line, const R: usize>(
+    out: &mut [T],
+    here: &[T],
+    ahead: [&[T]; R],
+    behind: [&[T]; R],
+    value: impl Fn(T, [T; R], [T; R]) -> T,
+) {
+    let n = out.len();
+    // Of one length for all to see: no bound is checked in the loop.
+    let here = &here[..n];
+    let (ahead, behind) = (ahead.map(|row| &row[..n]), behind.map(|row| &row[..n]));
+    for i in 0..n {
+        out[i] = value(here[i], ahead.map(|row| row[i]), behind.map(|row| row[i]));
+    }
 }

@@ -1,9 +1,16 @@
 //! Launches of the kernels, on a CUDA device or on the emulator.
 
+use super::custom::{Form, MAX_POINTS};
 use super::{RADIUS, Stencil1d, Variant};
-use crate::{Buffer, Constants, Error, LaunchConfig, blocks_for, launch, launch_with_constants};
+use crate::{
+    Buffer, Constants, Element, Error, LaunchConfig, blocks_for, launch, launch_with_constants,
+};
 use cuda_std::host::Kernel;
 use gpu_kernels::stencil1d::constant::{STENCIL1D_COEFFICIENTS, stencil1d_constant};
+use gpu_kernels::stencil1d::custom::{
+    ANTISYMMETRIC, ANY, CUSTOM_BLOCK, STENCIL1D_CUSTOM_F32, STENCIL1D_CUSTOM_F64, SYMMETRIC,
+    VECTOR_BYTES, stencil1d_custom_f32, stencil1d_custom_f64,
+};
 use gpu_kernels::stencil1d::readonly::stencil1d_readonly;
 
 /// Threads of a warp: what the threads of a block are a multiple of.
@@ -68,4 +75,60 @@ pub(super) fn launch_readonly(
     // SAFETY: as above; the coefficients are RADIUS elements on `device`, and
     // are borrowed, so that nothing launched before this call's end writes them.
     unsafe { launch::<stencil1d_readonly>(&device, &config, args) }
+}
+
+/// Types that there is a kernel for custom stencils of.
+pub trait Entry: Element {
+    /// Its entry point, as in the PTX.
+    const KERNEL: &'static str;
+
+    /// Launches it on the device of the buffers.
+    ///
+    /// The caller has checked the buffers' lengths and devices, and that the radius is 1
+    /// to 8.
+    fn launch(
+        form: Form,
+        radius: usize,
+        coefficients: &[Self; MAX_POINTS],
+        input: &Buffer<Self>,
+        output: &mut Buffer<Self>,
+    ) -> Result<(), Error>;
+}
+
+macro_rules! entries {
+    ($($type:ty: $kernel:ident, $coefficients:ident;)*) => {$(
+        impl Entry for $type {
+            const KERNEL: &'static str = $kernel::NAME;
+
+            fn launch(
+                form: Form,
+                radius: usize,
+                coefficients: &[Self; MAX_POINTS],
+                input: &Buffer<Self>,
+                output: &mut Buffer<Self>,
+            ) -> Result<(), Error> {
+                let (device, n) = (input.device().clone(), input.len());
+                let per_block = CUSTOM_BLOCK as usize * (VECTOR_BYTES / size_of::<Self>());
+                let grid = blocks_for($kernel::NAME, n, per_block)?;
+                let config = LaunchConfig::new(grid, CUSTOM_BLOCK);
+                let form = match form {
+                    Form::Antisymmetric => ANTISYMMETRIC,
+                    Form::Symmetric => SYMMETRIC,
+                    Form::Any => ANY,
+                };
+                let constants = Constants::new().with::<$coefficients>(coefficients);
+                let args = $kernel::args(input, output, n, radius as u32, form);
+                // SAFETY: input and output have n elements each, are both on `device`
+                // and are distinct, since output is borrowed mutably; every allocation
+                // is aligned to 16 bytes. The grid has a thread for each 16 bytes of a
+                // line. The coefficients are set by this very call.
+                unsafe { launch_with_constants::<$kernel>(&device, &config, &constants, args) }
+            }
+        }
+    )*};
+}
+
+entries! {
+    f32: stencil1d_custom_f32, STENCIL1D_CUSTOM_F32;
+    f64: stencil1d_custom_f64, STENCIL1D_CUSTOM_F64;
 }

@@ -15,6 +15,9 @@
 //! of which can also be asked for by name ([`Variant`]); on the CPU it is a port.
 //! All of them give the same bits.
 //!
+//! For any other stencil with up to eight neighbours on either side, and for f64, there is
+//! [`Custom`].
+//!
 //! ```
 //! use halo_gpu::Device;
 //! use halo_gpu::stencil1d::{Stencil1d, TEXTBOOK_COEFFICIENTS};
@@ -30,11 +33,13 @@
 //! ```
 
 mod cpu;
+mod custom;
 mod gpu;
 pub mod problem;
 
 use crate::derivative3d::WEIGHTS;
 use crate::{Buffer, Device, DeviceKind, Error};
+pub use custom::{Custom, Form, MAX_POINTS, MAX_RADIUS, Real};
 pub use gpu_kernels::stencil1d::{BLOCK_DEFAULT, RADIUS};
 use std::fmt;
 

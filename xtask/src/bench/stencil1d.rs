@@ -1,8 +1,12 @@
 //! Rows of stencil1d: either kernel, or the port on the CPU, with the textbook's
 //! coefficients, where the result is known exactly, and with those of the
-//! derivative, where it is known analytically.
+//! derivative, where it is known analytically; and the widest stencils of any
+//! coefficients, in both types, which are known exactly too.
 
-use halo_gpu::stencil1d::{OnDevice, Stencil1d, TEXTBOOK_COEFFICIENTS, Variant, problem};
+use halo_gpu::stencil1d::{
+    Custom, MAX_POINTS, MAX_RADIUS, OnDevice, Real, Stencil1d, TEXTBOOK_COEFFICIENTS, Variant,
+    problem,
+};
 use halo_gpu::{Buffer, Device, DeviceKind, Errors};
 
 use super::harness::{Check, Family, LeftOut, Metric, Plan, Prepared, Row, Slots, Unit, Work};
@@ -22,7 +26,9 @@ const NAME: &str = "stencil1d";
 const LARGEST_SINE: usize = 1 << 24;
 
 fn kernels() -> Vec<&'static str> {
-    Variant::ALL.iter().map(|variant| variant.name()).collect()
+    let textbook = Variant::ALL.iter().map(|variant| variant.name());
+    let custom = [Custom::<f32>::kernel(), Custom::<f64>::kernel()];
+    textbook.chain(custom).collect()
 }
 
 fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
@@ -52,6 +58,16 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
                 continue;
             }
             rows.push(Box::new(row));
+        }
+    }
+    if n >= MAX_POINTS {
+        let on_cpu = device.kind() == DeviceKind::Cpu;
+        rows.push(Widest::<f32>::row(n, on_cpu)?);
+        rows.push(Widest::<f64>::row(n, on_cpu)?);
+    } else {
+        for kernel in [Custom::<f32>::kernel(), Custom::<f64>::kernel()] {
+            let why = format!("its stencil has {MAX_POINTS} points");
+            left_out.push(LeftOut::new(kernel, why));
         }
     }
     Ok(Plan {
@@ -173,13 +189,122 @@ impl Prepared for Ready {
     }
 }
 
+/// A type of the widest stencils.
+trait Sample: Real {
+    const NAN: Self;
+    fn of(number: f32) -> Self;
+}
+
+impl Sample for f32 {
+    const NAN: Self = Self::NAN;
+    fn of(number: f32) -> Self {
+        number
+    }
+}
+
+impl Sample for f64 {
+    const NAN: Self = Self::NAN;
+    fn of(number: f32) -> Self {
+        number.into()
+    }
+}
+
+/// The coefficient of the neighbour `place - 8`: whole, no two alike.
+fn coefficient(place: usize) -> f32 {
+    [3.0, -7.0, 1.0, 12.0, -5.0, 8.0, -2.0, 9.0, -16.0, 4.0, -11.0, 6.0, 13.0, -1.0, 10.0, -3.0, 5.0]
+        [place]
+}
+
+/// A stencil of 17 points, of whole numbers.
+struct Widest<T: Real> {
+    stencil: Custom<T>,
+    on_cpu: bool,
+}
+
+impl<T: Sample> Widest<T> {
+    fn row(n: usize, on_cpu: bool) -> Result<Box<dyn Row>, Error> {
+        let coefficients: Vec<T> = (0..MAX_POINTS).map(|place| T::of(coefficient(place))).collect();
+        let stencil = Custom::any(n, &coefficients)?;
+        Ok(Box::new(Self { stencil, on_cpu }))
+    }
+}
+
+impl<T: Sample> Row for Widest<T> {
+    fn name(&self) -> String {
+        if self.on_cpu {
+            return format!("stencil1d, CPU port, {MAX_POINTS} points, {}", T::NAME);
+        }
+        Custom::<T>::kernel().to_owned()
+    }
+
+    fn tile(&self) -> String {
+        "–".to_owned()
+    }
+
+    fn work(&self) -> Work {
+        Work {
+            bytes: self.stencil.bytes(),
+            flops: self.stencil.flops(),
+            items: self.stencil.inner_len() as u64,
+            unit: Unit::Points,
+            metric: Metric::Bandwidth,
+            slots: Slots::default(),
+        }
+    }
+
+    fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
+        let line = problem::whole_numbers(self.stencil.n());
+        let numbers: Vec<T> = line.iter().map(|&number| T::of(number)).collect();
+        Ok(Box::new(WidestReady {
+            stencil: self.stencil,
+            line,
+            input: device.upload(&numbers)?,
+            output: device.alloc_filled(self.stencil.n(), T::NAN)?,
+        }))
+    }
+}
+
+struct WidestReady<T: Real> {
+    stencil: Custom<T>,
+    line: Vec<f32>,
+    input: Buffer<T>,
+    output: Buffer<T>,
+}
+
+impl<T: Sample> Prepared for WidestReady<T> {
+    fn check(&mut self) -> Result<Check, Error> {
+        self.output.fill(T::NAN)?;
+        self.launch()?;
+        let output = self.output.to_vec()?;
+        let inner = &output[MAX_RADIUS..output.len() - MAX_RADIUS];
+        // Of whole numbers below 251 × 116, every sum is exact.
+        let exact = |i: usize| {
+            let terms = (0..MAX_POINTS).map(|place| coefficient(place) * self.line[i + place]);
+            f64::from(terms.sum::<f32>())
+        };
+        Ok(Check::new(
+            Errors::of(inner, exact),
+            Errors { rms: 0.0, max: 0.0 },
+        ))
+    }
+
+    fn launch(&mut self) -> Result<(), halo_gpu::Error> {
+        self.stencil.apply(&self.input, &mut self.output)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn each_of_the_two_textbook_kernels_has_its_rows() {
-        let names = ["stencil1d_constant", "stencil1d_readonly"];
+        let names = [
+            "stencil1d_constant",
+            "stencil1d_readonly",
+            "stencil1d_custom_f32",
+            "stencil1d_custom_f64",
+        ];
         assert_eq!(kernels(), names);
         let rows = plan(&Device::emulator(), None).unwrap().rows;
         assert_eq!(
@@ -189,6 +314,8 @@ mod tests {
                 "stencil1d_readonly",
                 "stencil1d_constant, derivative",
                 "stencil1d_readonly, derivative",
+                "stencil1d_custom_f32",
+                "stencil1d_custom_f64",
             ]
         );
     }

@@ -1,0 +1,294 @@
+//! A stencil on a line with any coefficients, up to eight neighbours on either side.
+//!
+//! ```text
+//! antisymmetric  out[i] = Σ_m c_m (in[i+m] - in[i-m])                 1 <= m <= R
+//! symmetric      out[i] = c_0 in[i] + Σ_m c_m (in[i+m] + in[i-m])
+//! any            out[i] = c_0 in[i] + Σ_m (c_m in[i+m] + c_-m in[i-m])
+//! ```
+//!
+//! for R <= i < n - R; the first and the last R elements of `out` are not written.
+//!
+//! - Shapes: `input` and `output` have n elements, f32 or f64; the coefficients are 17
+//!   in constant memory, that of the neighbour m at place 8 + m.
+//! - Arithmetic: the first term is a product, each other one is taken by a fused
+//!   multiply-add, nearest neighbours first, ahead before behind. The CPU port does the
+//!   same and gives the same bits.
+//! - Threads: one for 16 bytes of output, 4 elements or 2, without shared memory and
+//!   without a barrier. A thread reads the vectors that its window touches: with R = 8
+//!   these are 5 of f32 or 9 of f64, most of them from the first-level cache, where its
+//!   neighbours have them too.
+//! - Near the ends, where a window leaves the array, elements are read and written one
+//!   by one.
+//!
+//! Moves 4 or 8 bytes in and as many out per element; (3 R - 1) to (4 R + 1) flops.
+//!
+//! # What limits it
+//!
+//! - Bytes: an H200 moves 20 bytes per clock and multiprocessor, which is 2.5 elements
+//!   of f32 or 1.25 of f64. The first-level cache has to give 20 or 72 bytes for each at
+//!   R = 8, so 50 or 90 of its 128 per clock.
+//! - Instructions: R = 8, any form, f32: 4 × 17 multiply-adds, 5 loads, a store, 8
+//!   branches that all threads take alike and the coefficients as operands; about 100
+//!   of 32 lanes for 512 bytes, which take 51 clocks, with room for 204. f64: 34
+//!   multiply-adds at half the rate. Predicted: the speed of memory.
+
+// gate stencil1d_custom_f32: registers <= 64, spills = 0, LDG.E.128 >= 5, STG.E.128 = 1, LDS = 0, LD = 0
+// gate stencil1d_custom_f64: registers <= 96, spills = 0, LDG.E.128 >= 9, STG.E.128 = 1, LDS = 0, LD = 0
+
+use crate::loops::unrolled;
+use cuda_std::cache::load_readonly;
+use cuda_std::prelude::*;
+use cuda_std::{GpuFloat, address_space, externally_visible, launch_bounds};
+
+/// The most neighbours on either side.
+pub const MAX_RADIUS: usize = 8;
+
+/// Coefficients of the widest stencil.
+pub const MAX_POINTS: usize = 2 * MAX_RADIUS + 1;
+
+/// Threads of a block.
+pub const CUSTOM_BLOCK: u32 = 256;
+
+/// Bytes that a thread writes.
+pub const VECTOR_BYTES: usize = 16;
+
+/// `form`: c_-m = -c_m, and there is no c_0.
+pub const ANTISYMMETRIC: u32 = 0;
+
+/// `form`: c_-m = c_m.
+pub const SYMMETRIC: u32 = 1;
+
+/// `form`: every coefficient for itself.
+pub const ANY: u32 = 2;
+
+/// The coefficients for f32. Set by the host before a launch.
+#[externally_visible]
+#[address_space(constant)]
+pub static mut STENCIL1D_CUSTOM_F32: [f32; MAX_POINTS] = [0.0; MAX_POINTS];
+
+/// The coefficients for f64. Set by the host before a launch.
+#[externally_visible]
+#[address_space(constant)]
+pub static mut STENCIL1D_CUSTOM_F64: [f64; MAX_POINTS] = [0.0; MAX_POINTS];
+
+/// Elements of a thread's window with the most neighbours: at most 4 and 16.
+const WINDOW: usize = 4 + 2 * MAX_RADIUS;
+
+/// f32 or f64, 16 bytes at a time.
+pub trait Line:
+    GpuFloat
+    + core::ops::Add<Output = Self>
+    + core::ops::Sub<Output = Self>
+    + core::ops::Mul<Output = Self>
+{
+    /// 16 bytes of them.
+    type Vector: Copy;
+
+    /// How many those are.
+    const PER_VECTOR: usize;
+
+    /// What stands for an element that is not there.
+    const ZERO: Self;
+
+    /// Element `i` of a vector.
+    #[must_use]
+    fn element(vector: Self::Vector, i: usize) -> Self;
+
+    /// The vector of the first elements.
+    #[must_use]
+    fn vector(elements: [Self; 4]) -> Self::Vector;
+}
+
+/// Four f32.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(16))]
+pub struct Four(f32, f32, f32, f32);
+
+/// Two f64.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(16))]
+pub struct Two(f64, f64);
+
+impl Line for f32 {
+    type Vector = Four;
+    const PER_VECTOR: usize = 4;
+    const ZERO: Self = 0.0;
+
+    #[inline(always)]
+    fn element(vector: Four, i: usize) -> Self {
+        [vector.0, vector.1, vector.2, vector.3][i]
+    }
+
+    #[inline(always)]
+    fn vector([a, b, c, d]: [Self; 4]) -> Four {
+        Four(a, b, c, d)
+    }
+}
+
+impl Line for f64 {
+    type Vector = Two;
+    const PER_VECTOR: usize = 2;
+    const ZERO: Self = 0.0;
+
+    #[inline(always)]
+    fn element(vector: Two, i: usize) -> Self {
+        [vector.0, vector.1][i]
+    }
+
+    #[inline(always)]
+    fn vector([a, b, ..]: [Self; 4]) -> Two {
+        Two(a, b)
+    }
+}
+
+/// Declares entry points.
+macro_rules! kernels {
+    ($($name:ident of $type:ident, $coefficients:ident;)*) => {$(
+        /// The stencil with the coefficients of the constant, on a line of `n` elements.
+        ///
+        /// `radius`: 1 to [`MAX_RADIUS`]; `form`: [`ANTISYMMETRIC`], [`SYMMETRIC`] or
+        /// [`ANY`].
+        ///
+        /// # Safety
+        ///
+        /// - `input` is readable and `output` writable for `n` elements, both are aligned
+        ///   to 16 bytes and do not overlap. During the launch nobody writes `input`, and
+        ///   nothing else accesses `output`.
+        /// - A one-dimensional grid of one-dimensional blocks, of at least one thread for
+        ///   each 16 bytes, or part of them, of `output`; no block has more than
+        ///   [`CUSTOM_BLOCK`] threads.
+        /// - The constant is set.
+        #[kernel]
+        #[launch_bounds(CUSTOM_BLOCK)]
+        pub unsafe fn $name(
+            input: *const $type,
+            output: *mut $type,
+            n: usize,
+            radius: u32,
+            form: u32,
+        ) {
+            // SAFETY: the host writes the coefficients only between launches, and there
+            // are 17 of them. The rest is forwarded word for word.
+            unsafe {
+                stencil(input, output, n, radius, form, |place| $coefficients[place])
+            }
+        }
+    )*};
+}
+
+kernels! {
+    stencil1d_custom_f32 of f32, STENCIL1D_CUSTOM_F32;
+    stencil1d_custom_f64 of f64, STENCIL1D_CUSTOM_F64;
+}
+
+/// # Safety
+///
+/// As the entry points.
+#[inline(always)]
+unsafe fn stencil<T: Line>(
+    input: *const T,
+    output: *mut T,
+    n: usize,
+    radius: u32,
+    form: u32,
+    coefficient: impl Fn(usize) -> T,
+) {
+    let block = thread::block_idx_x() as usize * thread::block_dim_x() as usize;
+    let first = (block + thread::thread_idx_x() as usize) * T::PER_VECTOR;
+    if first >= n {
+        return;
+    }
+    let reach = radius as usize;
+    // Cell c of the window is the element first + c - 8.
+    let mut window = [T::ZERO; WINDOW];
+    let cells = T::PER_VECTOR + 2 * MAX_RADIUS;
+    let whole = first >= MAX_RADIUS && first + T::PER_VECTOR + MAX_RADIUS <= n;
+    // equivalent mutant (guard): without vectors the elements are read one by one
+    if whole {
+        // SAFETY: all cells are elements of the line; `first` and 8 are multiples of a
+        // vector's elements, so the vectors are aligned.
+        unsafe {
+            let vectors = input.add(first - MAX_RADIUS).cast::<T::Vector>();
+            unrolled::<9>(|v| {
+                let cell = v * T::PER_VECTOR;
+                // What no coefficient asks for is not read.
+                let wanted = cell + T::PER_VECTOR + reach > MAX_RADIUS
+                    && cell < MAX_RADIUS + T::PER_VECTOR + reach;
+                if cell < cells && wanted {
+                    let vector = load_readonly(vectors.add(v));
+                    unrolled::<4>(|i| {
+                        if i < T::PER_VECTOR {
+                            window[cell + i] = T::element(vector, i);
+                        }
+                    });
+                }
+            });
+        }
+    } else {
+        unrolled::<WINDOW>(|cell| {
+            let element = first + cell;
+            if cell < cells && element >= MAX_RADIUS && element - MAX_RADIUS < n {
+                // SAFETY: an element of the line.
+                window[cell] = unsafe { load_readonly(input.add(element - MAX_RADIUS)) };
+            }
+        });
+    }
+
+    let mut sums = [T::ZERO; 4];
+    let here = |i: usize, offset: usize| window[i + offset];
+    if form == ANTISYMMETRIC {
+        unrolled::<MAX_RADIUS>(|k| {
+            let m = k + 1;
+            if m <= reach {
+                let weight = coefficient(MAX_RADIUS + m);
+                unrolled::<4>(|i| {
+                    if i < T::PER_VECTOR {
+                        let difference = here(i, MAX_RADIUS + m) - here(i, MAX_RADIUS - m);
+                        sums[i] = if k == 0 {
+                            weight * difference
+                        } else {
+                            difference.mul_add(weight, sums[i])
+                        };
+                    }
+                });
+            }
+        });
+    } else {
+        unrolled::<4>(|i| {
+            if i < T::PER_VECTOR {
+                sums[i] = coefficient(MAX_RADIUS) * here(i, MAX_RADIUS);
+            }
+        });
+        unrolled::<MAX_RADIUS>(|k| {
+            let m = k + 1;
+            if m <= reach {
+                let (ahead, behind) = (coefficient(MAX_RADIUS + m), coefficient(MAX_RADIUS - m));
+                unrolled::<4>(|i| {
+                    if i < T::PER_VECTOR {
+                        let (next, before) = (here(i, MAX_RADIUS + m), here(i, MAX_RADIUS - m));
+                        sums[i] = if form == SYMMETRIC {
+                            (next + before).mul_add(ahead, sums[i])
+                        } else {
+                            before.mul_add(behind, next.mul_add(ahead, sums[i]))
+                        };
+                    }
+                });
+            }
+        });
+    }
+
+    // SAFETY: what is written are elements of the line, by this thread alone; the vector
+    // is aligned as above.
+    unsafe {
+        if first >= reach && first + T::PER_VECTOR + reach <= n {
+            *output.add(first).cast::<T::Vector>() = T::vector(sums);
+        } else {
+            unrolled::<4>(|i| {
+                let element = first + i;
+                if i < T::PER_VECTOR && element >= reach && element + reach < n {
+                    *output.add(element) = sums[i];
+                }
+            });
+        }
+    }
+}
