@@ -1,8 +1,12 @@
-//! reduction: the CPU port, the four textbook kernels for both types, and the
-//! single-pass kernels, on every device.
+//! reduction: the CPU port, the four textbook kernels for both types, the single-pass
+//! kernels and those of terms, on every device.
 
+#[path = "reduction/properties.rs"]
+mod properties;
 #[path = "reduction/single_pass.rs"]
 mod single_pass;
+#[path = "reduction/terms.rs"]
+mod terms;
 
 use halo_gpu::reduction::{
     self, DEFAULT_BLOCK, MAX_BLOCK, MIN_BLOCK, Operation, Reduction, SinglePass, Summand, Variant,
@@ -40,26 +44,69 @@ const KERNELS: [(Variant, &str, &str); 4] = [
     ),
 ];
 
-/// The single-pass kernels, by operation and type.
-const SINGLE_PASS: [(Operation, &str, &str, &str); 3] = [
+/// The single-pass kernels, by operation and type: i32, u32, i64, u64, f32, f64.
+/// Unsigned integers are summed by the kernels of signed ones.
+const SINGLE_PASS: [(Operation, [&str; 6]); 3] = [
     (
         Operation::Sum,
-        "reduction_single_pass_sum_i32",
-        "reduction_single_pass_sum_f32",
-        "reduction_single_pass_sum_f64",
+        [
+            "reduction_single_pass_sum_i32",
+            "reduction_single_pass_sum_i32",
+            "reduction_single_pass_sum_i64",
+            "reduction_single_pass_sum_i64",
+            "reduction_single_pass_sum_f32",
+            "reduction_single_pass_sum_f64",
+        ],
     ),
     (
         Operation::Min,
-        "reduction_single_pass_min_i32",
-        "reduction_single_pass_min_f32",
-        "reduction_single_pass_min_f64",
+        [
+            "reduction_single_pass_min_i32",
+            "reduction_single_pass_min_u32",
+            "reduction_single_pass_min_i64",
+            "reduction_single_pass_min_u64",
+            "reduction_single_pass_min_f32",
+            "reduction_single_pass_min_f64",
+        ],
     ),
     (
         Operation::Max,
-        "reduction_single_pass_max_i32",
-        "reduction_single_pass_max_f32",
-        "reduction_single_pass_max_f64",
+        [
+            "reduction_single_pass_max_i32",
+            "reduction_single_pass_max_u32",
+            "reduction_single_pass_max_i64",
+            "reduction_single_pass_max_u64",
+            "reduction_single_pass_max_f32",
+            "reduction_single_pass_max_f64",
+        ],
     ),
+];
+
+/// The kernels of terms, by type: i32, u32, i64, u64, f32, f64. Those of integers that have the
+/// same bits are one.
+const MOMENTS: [&str; 6] = [
+    "reduction_moment_i32",
+    "reduction_moment_u32",
+    "reduction_moment_i64",
+    "reduction_moment_u64",
+    "reduction_moment_f32",
+    "reduction_moment_f64",
+];
+const DOTS: [&str; 6] = [
+    "reduction_dot_i32",
+    "reduction_dot_u32",
+    "reduction_dot_i64",
+    "reduction_dot_i64",
+    "reduction_dot_f32",
+    "reduction_dot_f64",
+];
+const POSITIONS: [&str; 6] = [
+    "reduction_arg_extremum_u32",
+    "reduction_arg_extremum_u32",
+    "reduction_arg_extremum_u64",
+    "reduction_arg_extremum_u64",
+    "reduction_arg_extremum_f32",
+    "reduction_arg_extremum_f64",
 ];
 
 /// Elements that a block sums.

@@ -11,7 +11,7 @@ use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, ptx,
 use rand::{Rng, RngExt};
 
 /// A type under test.
-trait Sample: Number + Bits {
+pub trait Sample: Number + Bits {
     const NAME: &'static str;
 
     /// What a result holds before anything is written to it.
@@ -27,54 +27,60 @@ trait Sample: Number + Bits {
     fn kernel(operation: Operation) -> &'static str;
 }
 
-impl Sample for i32 {
-    const NAME: &'static str = "i32";
-    const POISON: Self = 0x5a5a_5a5a;
+macro_rules! integer {
+    ($($integer:ident, $column:literal;)*) => {$(
+        impl Sample for $integer {
+            const NAME: &'static str = stringify!($integer);
+            const POISON: Self = 0x5a5a_5a5a;
 
-    fn random(rng: &mut impl Rng, len: usize) -> Vec<Self> {
-        // All of one sign half of the time: else the ends of the range hide what
-        // an extremum makes of elements that are not there.
-        let shift = if rng.random() { 0 } else { 1 };
-        let sign = if rng.random() { 1 } else { -1 };
-        (0..len)
-            .map(|_| {
-                let value: u32 = rng.random();
-                if shift == 0 {
-                    value as Self
-                } else {
-                    sign * (value >> 1) as Self
-                }
-            })
-            .collect()
-    }
+            fn random(rng: &mut impl Rng, len: usize) -> Vec<Self> {
+                // All of one half of the range half of the time: else the ends of the
+                // range hide what an extremum makes of elements that are not there.
+                let middle = Self::MIN.midpoint(Self::MAX);
+                let range = match rng.random_range(0..4) {
+                    0 => Self::MIN..=middle,
+                    1 => middle..=Self::MAX,
+                    _ => Self::MIN..=Self::MAX,
+                };
+                (0..len).map(|_| rng.random_range(range.clone())).collect()
+            }
 
-    fn combine(operation: Operation, a: Self, b: Self) -> Self {
-        match operation {
-            Operation::Sum => (i64::from(a) + i64::from(b)) as Self,
-            Operation::Min => {
-                if a < b {
-                    a
-                } else {
-                    b
+            fn combine(operation: Operation, a: Self, b: Self) -> Self {
+                match operation {
+                    Operation::Sum => (i128::from(a) + i128::from(b)) as Self,
+                    Operation::Min => {
+                        if a < b {
+                            a
+                        } else {
+                            b
+                        }
+                    }
+                    Operation::Max => {
+                        if a > b {
+                            a
+                        } else {
+                            b
+                        }
+                    }
                 }
             }
-            Operation::Max => {
-                if a > b {
-                    a
-                } else {
-                    b
-                }
+
+            fn kernel(operation: Operation) -> &'static str {
+                SINGLE_PASS[operation as usize].1[$column]
             }
         }
-    }
+    )*};
+}
 
-    fn kernel(operation: Operation) -> &'static str {
-        SINGLE_PASS[operation as usize].1
-    }
+integer! {
+    i32, 0;
+    u32, 1;
+    i64, 2;
+    u64, 3;
 }
 
 macro_rules! float {
-    ($float:ident, $column:tt) => {
+    ($float:ident, $column:literal) => {
         impl Sample for $float {
             const NAME: &'static str = stringify!($float);
             const POISON: Self = 1234.5;
@@ -109,24 +115,24 @@ macro_rules! float {
             }
 
             fn kernel(operation: Operation) -> &'static str {
-                SINGLE_PASS[operation as usize].$column
+                SINGLE_PASS[operation as usize].1[$column]
             }
         }
     };
 }
 
-float!(f32, 2);
-float!(f64, 3);
+float!(f32, 4);
+float!(f64, 5);
 
 /// Elements of a tile: 512 threads with 16 bytes each.
-fn lanes<T>() -> usize {
+pub fn lanes<T>() -> usize {
     512 * 16 / size_of::<T>()
 }
 
 /// How many tiles make a chunk of `n` elements, by the description: 8 where that is
 /// all, else 1, and twice as many whenever the tiles have become four times as many,
 /// from 64 tiles on.
-fn tiles_of_a_chunk<T>(n: usize) -> usize {
+pub fn tiles_of_a_chunk<T>(n: usize) -> usize {
     let tiles = n.div_ceil(lanes::<T>());
     if tiles <= 8 {
         return 8;
@@ -264,6 +270,9 @@ fn one_block_gives_the_bits_of_the_promised_tree() {
     let mut rng = rng();
     for_each_device("one block", |device| {
         all::<i32>(device, &mut rng);
+        all::<u32>(device, &mut rng);
+        all::<i64>(device, &mut rng);
+        all::<u64>(device, &mut rng);
         all::<f32>(device, &mut rng);
         all::<f64>(device, &mut rng);
     });
@@ -283,6 +292,9 @@ fn many_blocks_give_the_bits_of_the_promised_tree() {
         [Device::cpu(), Device::emulator()],
         |device| {
             all::<i32>(&device, &mut rng);
+            all::<u32>(&device, &mut rng);
+            all::<i64>(&device, &mut rng);
+            all::<u64>(&device, &mut rng);
             all::<f32>(&device, &mut rng);
             all::<f64>(&device, &mut rng);
         },
@@ -442,7 +454,7 @@ fn nan_wins_and_is_always_the_same() {
 }
 
 /// CUDA device 0, with the feature `gpu`.
-fn cuda() -> Option<Device> {
+pub fn cuda() -> Option<Device> {
     #[cfg(feature = "gpu")]
     return Some(halo_tests::cuda());
     #[cfg(not(feature = "gpu"))]
@@ -543,6 +555,9 @@ fn nothing_has_a_sum_but_no_extremum() {
     }
     for_each_device("nothing", |device| {
         all::<i32>(device);
+        all::<u32>(device);
+        all::<i64>(device);
+        all::<u64>(device);
         all::<f32>(device);
         all::<f64>(device);
     });
@@ -589,6 +604,9 @@ fn the_functions_do_what_their_names_say() {
     let mut rng = rng();
     for_each_device("functions", |device| {
         all::<i32>(device, &mut rng);
+        all::<u32>(device, &mut rng);
+        all::<i64>(device, &mut rng);
+        all::<u64>(device, &mut rng);
         all::<f32>(device, &mut rng);
         all::<f64>(device, &mut rng);
     });
@@ -713,6 +731,9 @@ fn the_port_follows_the_tree_at_any_size() {
         [Device::cpu()].into_iter().chain(cuda()),
         |device| {
             all::<i32>(&device, &mut rng);
+            all::<u32>(&device, &mut rng);
+            all::<i64>(&device, &mut rng);
+            all::<u64>(&device, &mut rng);
             all::<f32>(&device, &mut rng);
             all::<f64>(&device, &mut rng);
         },
@@ -751,6 +772,9 @@ fn kernels_and_port_agree_at_random_sizes_and_grids() {
     let mut rng = rng();
     let device = halo_tests::cuda();
     all::<i32>(&device, &mut rng);
+    all::<u32>(&device, &mut rng);
+    all::<i64>(&device, &mut rng);
+    all::<u64>(&device, &mut rng);
     all::<f32>(&device, &mut rng);
     all::<f64>(&device, &mut rng);
 }
@@ -783,6 +807,14 @@ fn more_elements_than_31_bits_count_are_reduced() {
     assert_eq!(min(&buffer).unwrap(), -1000);
     assert_eq!(max(&buffer).unwrap(), 1 << (places.len() - 1));
     let mut few = SinglePass::new(&device).with_blocks(1000);
+    assert_eq!(few.argmin(&buffer).unwrap(), (1 << 32) + 17);
+    assert_eq!(few.argmax(&buffer).unwrap(), n as u64 - 1);
+    let sum = f64::from((1 << places.len()) - 1 - 1000);
+    assert_eq!(few.mean(&buffer).unwrap(), sum / n as f64);
+    assert_eq!(
+        few.dot(&buffer, &buffer).unwrap(),
+        1_000_000 + (4_i64.pow(8) - 1) / 3
+    );
     assert_eq!(
         few.sum(&buffer).unwrap(),
         sum_of(&Device::cpu(), &values).unwrap()
@@ -791,12 +823,25 @@ fn more_elements_than_31_bits_count_are_reduced() {
 
 #[test]
 fn every_kernel_has_its_name() {
-    assert_eq!(SINGLE_PASS.map(|(operation, ..)| operation), Operation::ALL);
-    for_each("names", SINGLE_PASS, |(operation, i, f, d)| {
-        assert_eq!(operation.kernel::<i32>(), i);
-        assert_eq!(operation.kernel::<f32>(), f);
-        assert_eq!(operation.kernel::<f64>(), d);
-        for (name, ty) in [(i, "i32"), (f, "f32"), (d, "f64")] {
+    assert_eq!(SINGLE_PASS.map(|(operation, _)| operation), Operation::ALL);
+    for_each("names", SINGLE_PASS, |(operation, kernels)| {
+        let named = [
+            operation.kernel::<i32>(),
+            operation.kernel::<u32>(),
+            operation.kernel::<i64>(),
+            operation.kernel::<u64>(),
+            operation.kernel::<f32>(),
+            operation.kernel::<f64>(),
+        ];
+        assert_eq!(named, kernels);
+        for (name, ty) in kernels
+            .into_iter()
+            .zip(["i32", "u32", "i64", "u64", "f32", "f64"])
+        {
+            let ty = match operation {
+                Operation::Sum => ty.replace('u', "i"),
+                _ => ty.to_owned(),
+            };
             assert_eq!(name, format!("reduction_single_pass_{operation}_{ty}"));
         }
     });
@@ -808,7 +853,7 @@ fn ptx_facts() {
     let kernels = ptx::TARGETS.into_iter().flat_map(|target| {
         SINGLE_PASS
             .into_iter()
-            .flat_map(move |(_, i, f, d)| [(target, i), (target, f), (target, d)])
+            .flat_map(move |(_, kernels)| kernels.map(|name| (target, name)))
     });
     for_each("ptx", kernels, |(target, name)| {
         let body = ptx::entry(ptx::text(target), name);
@@ -829,5 +874,5 @@ fn ptx_facts() {
 
 /// 32-bit words of an element.
 fn words(kernel: &str) -> usize {
-    if kernel.ends_with("f64") { 2 } else { 1 }
+    if kernel.ends_with("64") { 2 } else { 1 }
 }

@@ -39,7 +39,10 @@
 use cuda_std::prelude::*;
 use cuda_std::warp;
 
+pub mod arg_extremum;
+pub mod dot;
 pub mod global;
+pub mod moment;
 pub mod operator;
 pub mod shared;
 pub mod shared_unroll4;

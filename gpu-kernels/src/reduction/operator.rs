@@ -1,14 +1,15 @@
-//! What a reduction combines, and how: the operators of [`single_pass`](super::single_pass).
+//! What a reduction combines, and how: the terms and the operators of
+//! [`single_pass`](super::single_pass) and of the kernels that share its tree.
 
 use core::marker::PhantomData;
 use cuda_std::GpuFloat;
 
 /// The most 32-bit words that a value has which a reduction works with.
-pub const MAX_WORDS: usize = 2;
+pub const MAX_WORDS: usize = 4;
 
 /// A value as 32-bit words: what registers, shuffles and memory transport.
 pub trait Words: Copy {
-    /// How many words it has: 1 or 2.
+    /// How many words it has: 1 to 4.
     const COUNT: usize;
 
     /// The words, the least significant first; behind them zeros.
@@ -20,30 +21,56 @@ pub trait Words: Copy {
     fn from_words(words: [u32; MAX_WORDS]) -> Self;
 }
 
-impl Words for i32 {
-    const COUNT: usize = 1;
+macro_rules! one_word {
+    ($($type:ident),*) => {$(
+        impl Words for $type {
+            const COUNT: usize = 1;
 
-    #[inline(always)]
-    fn to_words(self) -> [u32; MAX_WORDS] {
-        [self as u32, 0]
-    }
+            #[inline(always)]
+            fn to_words(self) -> [u32; MAX_WORDS] {
+                [self as u32, 0, 0, 0]
+            }
 
-    #[inline(always)]
-    fn from_words([word, _]: [u32; MAX_WORDS]) -> Self {
-        word as Self
-    }
+            #[inline(always)]
+            fn from_words([word, ..]: [u32; MAX_WORDS]) -> Self {
+                word as Self
+            }
+        }
+    )*};
 }
+
+one_word!(i32, u32);
+
+macro_rules! two_words {
+    ($($type:ident),*) => {$(
+        impl Words for $type {
+            const COUNT: usize = 2;
+
+            #[inline(always)]
+            fn to_words(self) -> [u32; MAX_WORDS] {
+                [self as u32, (self >> 32) as u32, 0, 0]
+            }
+
+            #[inline(always)]
+            fn from_words([low, high, ..]: [u32; MAX_WORDS]) -> Self {
+                (u64::from(high) << 32 | u64::from(low)) as Self
+            }
+        }
+    )*};
+}
+
+two_words!(i64, u64);
 
 impl Words for f32 {
     const COUNT: usize = 1;
 
     #[inline(always)]
     fn to_words(self) -> [u32; MAX_WORDS] {
-        [self.to_bits(), 0]
+        [self.to_bits(), 0, 0, 0]
     }
 
     #[inline(always)]
-    fn from_words([word, _]: [u32; MAX_WORDS]) -> Self {
+    fn from_words([word, ..]: [u32; MAX_WORDS]) -> Self {
         Self::from_bits(word)
     }
 }
@@ -53,13 +80,12 @@ impl Words for f64 {
 
     #[inline(always)]
     fn to_words(self) -> [u32; MAX_WORDS] {
-        let bits = self.to_bits();
-        [bits as u32, (bits >> 32) as u32]
+        self.to_bits().to_words()
     }
 
     #[inline(always)]
-    fn from_words([low, high]: [u32; MAX_WORDS]) -> Self {
-        Self::from_bits(u64::from(high) << 32 | u64::from(low))
+    fn from_words(words: [u32; MAX_WORDS]) -> Self {
+        Self::from_bits(u64::from_words(words))
     }
 }
 
@@ -70,22 +96,25 @@ impl Words for f64 {
 /// the same bits (for floats: or both are NaN), and combining with
 /// [`IDENTITY`](Self::IDENTITY) changes none.
 pub trait Operator {
-    /// What is reduced.
-    type Element: Words;
+    /// What is combined.
+    type Value: Words;
+
+    /// What it becomes in the end.
+    type Output;
 
     /// What stands for an element that is not there.
-    const IDENTITY: Self::Element;
+    const IDENTITY: Self::Value;
 
     /// One of two.
     #[must_use]
-    fn combine(a: Self::Element, b: Self::Element) -> Self::Element;
+    fn combine(a: Self::Value, b: Self::Value) -> Self::Value;
 
     /// The result, of what all elements were combined to.
     ///
     /// Of the many NaN it makes one, since processors disagree about which NaN
     /// an operation gives.
     #[must_use]
-    fn finish(total: Self::Element) -> Self::Element;
+    fn finish(total: Self::Value) -> Self::Output;
 }
 
 /// The sum. Integers wrap around; floats round to nearest, ties to even.
@@ -105,7 +134,8 @@ pub struct Maximum<T>(PhantomData<T>);
 macro_rules! integer {
     ($($type:ident),*) => {$(
         impl Operator for Sum<$type> {
-            type Element = $type;
+            type Value = $type;
+            type Output = $type;
             const IDENTITY: $type = 0;
 
             #[inline(always)]
@@ -120,7 +150,8 @@ macro_rules! integer {
         }
 
         impl Operator for Minimum<$type> {
-            type Element = $type;
+            type Value = $type;
+            type Output = $type;
             const IDENTITY: $type = $type::MAX;
 
             #[inline(always)]
@@ -135,7 +166,8 @@ macro_rules! integer {
         }
 
         impl Operator for Maximum<$type> {
-            type Element = $type;
+            type Value = $type;
+            type Output = $type;
             const IDENTITY: $type = $type::MIN;
 
             #[inline(always)]
@@ -151,7 +183,7 @@ macro_rules! integer {
     )*};
 }
 
-integer!(i32);
+integer!(i32, u32, i64, u64);
 
 macro_rules! float {
     ($($type:ident, $one_nan:ident);*) => {$(
@@ -161,7 +193,8 @@ macro_rules! float {
         }
 
         impl Operator for Sum<$type> {
-            type Element = $type;
+            type Value = $type;
+            type Output = $type;
             const IDENTITY: $type = -0.0;
 
             #[inline(always)]
@@ -176,7 +209,8 @@ macro_rules! float {
         }
 
         impl Operator for Minimum<$type> {
-            type Element = $type;
+            type Value = $type;
+            type Output = $type;
             const IDENTITY: $type = $type::INFINITY;
 
             #[inline(always)]
@@ -191,7 +225,8 @@ macro_rules! float {
         }
 
         impl Operator for Maximum<$type> {
-            type Element = $type;
+            type Value = $type;
+            type Output = $type;
             const IDENTITY: $type = $type::NEG_INFINITY;
 
             #[inline(always)]
@@ -208,3 +243,69 @@ macro_rules! float {
 }
 
 float!(f32, one_nan_f32; f64, one_nan_f64);
+
+/// What the elements of `ARRAYS` arrays become on their way into the tree.
+///
+/// A lane of the tree begins [`EMPTY`](Self::EMPTY) and [takes](Self::take) the
+/// elements of its chunk one after the other; what came of it is the
+/// [`value`](Self::value) that the operator combines with other lanes'.
+pub trait Terms<const ARRAYS: usize>: Copy {
+    /// Of the arrays.
+    type Element: Words;
+
+    /// Combines lanes.
+    type Operator: Operator;
+
+    /// What a lane holds.
+    type Lane: Copy;
+
+    /// A lane that has taken no element.
+    const EMPTY: Self::Lane;
+
+    /// The lane, and the elements of tile number `tile` of its chunk.
+    #[must_use]
+    fn take(self, lane: Self::Lane, elements: [Self::Element; ARRAYS], tile: u32) -> Self::Lane;
+
+    /// What the lane gives to the tree. `index` is that of the lane's element of a
+    /// given tile, in the whole array.
+    #[must_use]
+    fn value(
+        lane: Self::Lane,
+        index: impl FnOnce(u32) -> u64,
+    ) -> <Self::Operator as Operator>::Value;
+}
+
+/// The elements themselves.
+#[derive(Debug)]
+pub struct Themselves<O>(PhantomData<O>);
+
+impl<O> Themselves<O> {
+    /// There is but one.
+    pub const NEW: Self = Self(PhantomData);
+}
+
+impl<O> Clone for Themselves<O> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<O> Copy for Themselves<O> {}
+
+impl<O: Operator> Terms<1> for Themselves<O> {
+    type Element = O::Value;
+    type Operator = O;
+    type Lane = O::Value;
+    const EMPTY: O::Value = O::IDENTITY;
+
+    #[inline(always)]
+    fn take(self, lane: O::Value, [element]: [O::Value; 1], _: u32) -> O::Value {
+        O::combine(lane, element)
+    }
+
+    #[inline(always)]
+    fn value(lane: O::Value, _: impl FnOnce(u32) -> u64) -> O::Value {
+        lane
+    }
+}

@@ -24,6 +24,9 @@
 //!
 //! - The chunks' results are reduced like one more chunk.
 //!
+//! Sums of integers wrap around, which makes the bits of a signed and of an unsigned
+//! sum the same: one kernel serves both.
+//!
 //! Lanes without an element hold the operator's identity, which changes nothing.
 //! An element goes through at most [`Partition::depth`] combinations.
 //!
@@ -62,16 +65,23 @@
 // Registers: what 4 blocks of 512 threads leave each thread. LD: the slots, whose
 // address the compiler does not know to be global memory.
 // gate reduction_single_pass_sum_i32: registers <= 32, spills = 0, LDG.E.128 >= 8
+// gate reduction_single_pass_sum_i64: registers <= 32, spills = 0, LDG.E.128 >= 8
 // gate reduction_single_pass_sum_f32: registers <= 32, spills = 0, LDG.E.128 >= 8, FADD >= 16
 // gate reduction_single_pass_sum_f64: registers <= 32, spills = 0, LDG.E.128 >= 8, DADD >= 8
 // gate reduction_single_pass_min_i32: registers <= 32, spills = 0, LDG.E.128 >= 8
+// gate reduction_single_pass_min_u32: registers <= 32, spills = 0, LDG.E.128 >= 8
+// gate reduction_single_pass_min_i64: registers <= 32, spills = 0, LDG.E.128 >= 8
+// gate reduction_single_pass_min_u64: registers <= 32, spills = 0, LDG.E.128 >= 8
 // gate reduction_single_pass_min_f32: registers <= 32, spills = 0, LDG.E.128 >= 8, FMNMX >= 16
 // gate reduction_single_pass_min_f64: registers <= 32, spills = 0, LDG.E.128 >= 8
 // gate reduction_single_pass_max_i32: registers <= 32, spills = 0, LDG.E.128 >= 8
+// gate reduction_single_pass_max_u32: registers <= 32, spills = 0, LDG.E.128 >= 8
+// gate reduction_single_pass_max_i64: registers <= 32, spills = 0, LDG.E.128 >= 8
+// gate reduction_single_pass_max_u64: registers <= 32, spills = 0, LDG.E.128 >= 8
 // gate reduction_single_pass_max_f32: registers <= 32, spills = 0, LDG.E.128 >= 8, FMNMX >= 16
 // gate reduction_single_pass_max_f64: registers <= 32, spills = 0, LDG.E.128 >= 8
 
-use super::operator::{MAX_WORDS, Maximum, Minimum, Operator, Sum, Words};
+use super::operator::{MAX_WORDS, Maximum, Minimum, Operator, Sum, Terms, Themselves, Words};
 use super::{ALL_LANES, WARP};
 use crate::loops::{keep_rolled, unrolled};
 use cuda_std::atomic::intrinsics::{
@@ -87,13 +97,14 @@ pub const THREADS: u32 = 512;
 
 /// Blocks that a multiprocessor shall hold: as many threads as it has room for.
 // A multiprocessor of compute capability 7.5 holds 1024 threads, one of 9.0 2048.
-const BLOCKS_PER_MULTIPROCESSOR: u32 = if cfg!(target_feature = "sm_90") { 4 } else { 2 };
+pub(super) const BLOCKS_PER_MULTIPROCESSOR: u32 =
+    if cfg!(target_feature = "sm_90") { 4 } else { 2 };
 
 /// Tiles that a single block takes without help.
 pub const ALONE: usize = 8;
 
 /// Warps of a block.
-const WARPS: usize = (THREADS / WARP) as usize;
+pub(super) const WARPS: usize = (THREADS / WARP) as usize;
 
 /// Loads of a thread that do not wait for each other.
 const BATCH: u32 = 4;
@@ -228,39 +239,54 @@ macro_rules! kernels {
                 partials: shared_array![$type; 2 * WARPS],
                 ticket: shared_array![u32; 1],
             };
+            let terms = Themselves::<$operator<$type>>::NEW;
             // SAFETY: forwarded word for word; the arrays are this block's.
-            unsafe { reduce::<$operator<$type>>(values, n, tiles, chunks, workspace, result, shared) }
+            unsafe { reduce(terms, [values], n, tiles, chunks, workspace, result, shared) }
         }
     )*};
 }
 
 kernels! {
     reduction_single_pass_sum_i32 = Sum of i32: "sum";
+    reduction_single_pass_sum_i64 = Sum of i64: "sum";
     reduction_single_pass_sum_f32 = Sum of f32: "sum";
     reduction_single_pass_sum_f64 = Sum of f64: "sum";
     reduction_single_pass_min_i32 = Minimum of i32: "minimum";
+    reduction_single_pass_min_u32 = Minimum of u32: "minimum";
+    reduction_single_pass_min_i64 = Minimum of i64: "minimum";
+    reduction_single_pass_min_u64 = Minimum of u64: "minimum";
     reduction_single_pass_min_f32 = Minimum of f32: "minimum";
     reduction_single_pass_min_f64 = Minimum of f64: "minimum";
     reduction_single_pass_max_i32 = Maximum of i32: "maximum";
+    reduction_single_pass_max_u32 = Maximum of u32: "maximum";
+    reduction_single_pass_max_i64 = Maximum of i64: "maximum";
+    reduction_single_pass_max_u64 = Maximum of u64: "maximum";
     reduction_single_pass_max_f32 = Maximum of f32: "maximum";
     reduction_single_pass_max_f64 = Maximum of f64: "maximum";
 }
 
 /// Shared memory of a block.
-struct Shared<T> {
+pub(super) struct Shared<T> {
     /// One result per warp, twice: while the results of one chunk are read, those
     /// of the next can be written.
-    partials: *mut T,
+    pub(super) partials: *mut T,
     /// The block's ticket, for all its threads.
-    ticket: *mut u32,
+    pub(super) ticket: *mut u32,
 }
+
+/// The values of some terms.
+pub(super) type Value<S, const ARRAYS: usize> = <<S as Terms<ARRAYS>>::Operator as Operator>::Value;
+
+/// What becomes of them.
+pub(super) type Output<S, const ARRAYS: usize> =
+    <<S as Terms<ARRAYS>>::Operator as Operator>::Output;
 
 /// What 16 bytes hold.
 #[derive(Clone, Copy)]
 #[repr(C, align(16))]
 struct Vector(u32, u32, u32, u32);
 
-/// Elements of a vector.
+/// Elements of a vector, or values that a thread collects at a time.
 const fn per_vector<T: Words>() -> usize {
     VECTOR_WORDS / T::COUNT
 }
@@ -269,18 +295,22 @@ const fn per_vector<T: Words>() -> usize {
 /// not used.
 type Lanes<T> = [T; VECTOR_WORDS];
 
+/// What the terms of the arrays, of `n` elements each, combine to.
+///
 /// # Safety
 ///
-/// As the entry points; `shared` is this block's.
+/// As the entry points, for each of the arrays; `shared` is this block's.
 #[inline(always)]
-unsafe fn reduce<O: Operator>(
-    values: *const O::Element,
+#[allow(clippy::too_many_arguments, reason = "the parameters of the kernels")]
+pub(super) unsafe fn reduce<S: Terms<ARRAYS>, const ARRAYS: usize>(
+    terms: S,
+    arrays: [*const S::Element; ARRAYS],
     n: usize,
     tiles: u32,
     chunks: u32,
     workspace: *mut u64,
-    result: *mut O::Element,
-    shared: Shared<O::Element>,
+    result: *mut Output<S, ARRAYS>,
+    shared: Shared<Value<S, ARRAYS>>,
 ) {
     let thread = thread::thread_idx_x();
     let blocks = thread::grid_dim_x();
@@ -292,7 +322,7 @@ unsafe fn reduce<O: Operator>(
         ticket = unsafe { take_ticket(workspace.cast(), blocks - 1) };
     }
 
-    let span = tiles as usize * (THREADS as usize * per_vector::<O::Element>());
+    let span = tiles as usize * (THREADS as usize * per_vector::<S::Element>());
     let mut chunk = thread::block_idx_x();
     let mut half = 0;
     loop {
@@ -303,20 +333,21 @@ unsafe fn reduce<O: Operator>(
         // read. The ticket is written by one thread, with the same value each time,
         // and read behind the loop.
         let total = unsafe {
-            let lanes = accumulate::<O>(values.add(base), span.min(n - base));
+            let values = accumulate(terms, arrays, base, span.min(n - base));
             if thread == 0 {
                 *shared.ticket = ticket;
             }
-            fold::<O>(lanes, shared.partials.add(half))
+            let lanes = per_vector::<S::Element>();
+            fold::<S::Operator>(values, lanes, shared.partials.add(half))
         };
         if thread == 0 {
             if chunks == 1 {
                 // SAFETY: the only block with a chunk, and one thread of it.
-                unsafe { *result = O::finish(total) };
+                unsafe { *result = S::Operator::finish(total) };
             } else {
                 // SAFETY: one block and one thread has this chunk, and nobody else
                 // writes its slot before the value has been collected.
-                unsafe { post(slot::<O::Element>(workspace, chunk), total) };
+                unsafe { post(slot::<Value<S, ARRAYS>>(workspace, chunk), total) };
             }
         }
         half ^= WARPS;
@@ -333,91 +364,134 @@ unsafe fn reduce<O: Operator>(
     // Every block has begun and will post its results: this is the last.
     // SAFETY: the whole block is here; the rest as in the loop.
     unsafe {
-        let lanes = collect::<O>(workspace, chunks);
-        let total = fold::<O>(lanes, shared.partials.add(half));
+        let values = collect::<S::Operator>(workspace, chunks);
+        let lanes = per_vector::<Value<S, ARRAYS>>();
+        let total = fold::<S::Operator>(values, lanes, shared.partials.add(half));
         if thread == 0 {
-            *result = O::finish(total);
+            *result = S::Operator::finish(total);
         }
     }
 }
 
-/// The thread's lanes of a chunk of `len` elements.
+/// The values of the thread's lanes of a chunk, the `len` elements from `base` on.
 ///
 /// # Safety
 ///
-/// `chunk` is readable for `len` elements and aligned to 16 bytes.
+/// The arrays are readable for so many elements from `base` on, and aligned to 16
+/// bytes there.
 #[inline(always)]
-unsafe fn accumulate<O: Operator>(chunk: *const O::Element, len: usize) -> Lanes<O::Element> {
-    let per_vector = per_vector::<O::Element>();
+unsafe fn accumulate<S: Terms<ARRAYS>, const ARRAYS: usize>(
+    terms: S,
+    arrays: [*const S::Element; ARRAYS],
+    base: usize,
+    len: usize,
+) -> Lanes<Value<S, ARRAYS>> {
+    let per_vector = per_vector::<S::Element>();
     let per_tile = THREADS as usize * per_vector;
     let thread = thread::thread_idx_x() as usize;
     // Both fit: a chunk has far fewer tiles than 2³².
     let mut tiles = (len / per_tile) as u32;
     let rest = len % per_tile;
 
-    let mut lanes = [O::IDENTITY; VECTOR_WORDS];
-    // SAFETY: `vector` is the thread's own vector of the tile that comes next, and
-    // there are as many whole tiles as are read. Of the rest, which is less than a
-    // tile, the thread reads what lies before its end.
+    let mut lanes = [S::EMPTY; VECTOR_WORDS];
+    let mut tile = 0;
+    // SAFETY: `vectors` are the thread's own of the tile that comes next, and there
+    // are as many whole tiles as are read. Of the rest, which is less than a tile, the
+    // thread reads what lies before its end.
     unsafe {
-        let mut vector = chunk.cast::<Vector>().add(thread);
-        while tiles >= BATCH {
-            keep_rolled();
-            vector = batch::<O, { BATCH as usize }>(vector, &mut lanes);
-            tiles -= BATCH;
-        }
-        if tiles >= 2 {
-            vector = batch::<O, 2>(vector, &mut lanes);
-            tiles -= 2;
+        let mut vectors = [core::ptr::null::<Vector>(); ARRAYS];
+        unrolled::<ARRAYS>(|a| vectors[a] = arrays[a].add(base).cast::<Vector>().add(thread));
+        if ARRAYS == 1 {
+            while tiles >= BATCH {
+                keep_rolled();
+                batch::<S, ARRAYS, { BATCH as usize }>(terms, &mut vectors, &mut tile, &mut lanes);
+                tiles -= BATCH;
+            }
+            if tiles >= 2 {
+                batch::<S, ARRAYS, 2>(terms, &mut vectors, &mut tile, &mut lanes);
+                tiles -= 2;
+            }
+        } else {
+            // As many loads at a time, of half as many tiles.
+            while tiles >= BATCH / 2 {
+                keep_rolled();
+                batch::<S, ARRAYS, { BATCH as usize / 2 }>(
+                    terms,
+                    &mut vectors,
+                    &mut tile,
+                    &mut lanes,
+                );
+                tiles -= BATCH / 2;
+            }
         }
         if tiles >= 1 {
-            vector = batch::<O, 1>(vector, &mut lanes);
+            batch::<S, ARRAYS, 1>(terms, &mut vectors, &mut tile, &mut lanes);
         }
         if rest > 0 {
             let rest = rest.saturating_sub(thread * per_vector);
             if rest >= per_vector {
-                batch::<O, 1>(vector, &mut lanes);
+                batch::<S, ARRAYS, 1>(terms, &mut vectors, &mut tile, &mut lanes);
             } else {
-                let element = vector.cast::<O::Element>();
                 unrolled::<{ VECTOR_WORDS - 1 }>(|i| {
                     if i < rest {
-                        lanes[i] = O::combine(lanes[i], *element.add(i));
+                        let mut elements = [element::<S::Element>([0; VECTOR_WORDS], 0); ARRAYS];
+                        unrolled::<ARRAYS>(|a| {
+                            elements[a] = *vectors[a].cast::<S::Element>().add(i);
+                        });
+                        lanes[i] = terms.take(lanes[i], elements, tile);
                     }
                 });
             }
         }
     }
-    lanes
+    let mut values = [S::Operator::IDENTITY; VECTOR_WORDS];
+    unrolled::<VECTOR_WORDS>(|i| {
+        if i < per_vector {
+            let first = (base + thread * per_vector + i) as u64;
+            values[i] = S::value(lanes[i], |tile| first + u64::from(tile) * per_tile as u64);
+        }
+    });
+    values
 }
 
-/// Combines the thread's vectors of `TILES` tiles with its lanes, in their order;
-/// returns where the next is. All loads come before the first combination.
+/// The thread's lanes take its vectors of `TILES` tiles, in their order; `vectors`
+/// and `tile` go on to the next. All loads come before the first element is taken.
 ///
 /// # Safety
 ///
-/// There are as many tiles, of which `vector` is the thread's first.
+/// There are as many tiles, of which `vectors` are the thread's first.
 #[inline(always)]
-unsafe fn batch<O: Operator, const TILES: usize>(
-    vector: *const Vector,
-    lanes: &mut Lanes<O::Element>,
-) -> *const Vector {
-    let mut vectors = [Vector(0, 0, 0, 0); TILES];
-    unrolled::<TILES>(|tile| {
-        // SAFETY: one vector of each tile, as the caller promises, in global memory
-        // that nobody writes.
-        vectors[tile] = unsafe { load_readonly(vector.add(tile * THREADS as usize)) };
+unsafe fn batch<S: Terms<ARRAYS>, const ARRAYS: usize, const TILES: usize>(
+    terms: S,
+    vectors: &mut [*const Vector; ARRAYS],
+    tile: &mut u32,
+    lanes: &mut Lanes<S::Lane>,
+) {
+    let mut loaded = [[Vector(0, 0, 0, 0); TILES]; ARRAYS];
+    unrolled::<TILES>(|t| {
+        unrolled::<ARRAYS>(|a| {
+            // SAFETY: one vector of each tile, as the caller promises, in global memory
+            // that nobody writes.
+            loaded[a][t] = unsafe { load_readonly(vectors[a].add(t * THREADS as usize)) };
+        });
     });
-    unrolled::<TILES>(|tile| {
-        let Vector(a, b, c, d) = vectors[tile];
-        let words = [a, b, c, d];
+    unrolled::<TILES>(|t| {
         unrolled::<VECTOR_WORDS>(|i| {
-            if i < per_vector::<O::Element>() {
-                lanes[i] = O::combine(lanes[i], element(words, i));
+            if i < per_vector::<S::Element>() {
+                let mut elements = [element::<S::Element>([0; VECTOR_WORDS], 0); ARRAYS];
+                unrolled::<ARRAYS>(|a| {
+                    let Vector(x, y, z, w) = loaded[a][t];
+                    elements[a] = element([x, y, z, w], i);
+                });
+                lanes[i] = terms.take(lanes[i], elements, *tile + t as u32);
             }
         });
     });
-    // SAFETY: within or just behind the tiles.
-    unsafe { vector.add(TILES * THREADS as usize) }
+    *tile += TILES as u32;
+    unrolled::<ARRAYS>(|a| {
+        // SAFETY: within or just behind the tiles.
+        vectors[a] = unsafe { vectors[a].add(TILES * THREADS as usize) };
+    });
 }
 
 /// Element `i` of a vector.
@@ -432,8 +506,8 @@ fn element<T: Words>(words: [u32; VECTOR_WORDS], i: usize) -> T {
     T::from_words(own)
 }
 
-/// Combines the lanes of all threads, neighbours first. The first warp returns the
-/// result, the others something else.
+/// Combines the lanes of all threads, neighbours first; each thread has `lanes` of
+/// them, 1, 2 or 4. The first warp returns the result, the others something else.
 ///
 /// # Safety
 ///
@@ -441,15 +515,19 @@ fn element<T: Words>(words: [u32; VECTOR_WORDS], i: usize) -> T {
 /// - `partials` is shared memory for one element per warp. Nobody else writes it
 ///   before the first warp is at the barrier after the one in here.
 #[inline(always)]
-unsafe fn fold<O: Operator>(lanes: Lanes<O::Element>, partials: *mut O::Element) -> O::Element {
+unsafe fn fold<O: Operator>(
+    values: Lanes<O::Value>,
+    lanes: usize,
+    partials: *mut O::Value,
+) -> O::Value {
     let thread = thread::thread_idx_x();
-    let mut total = if per_vector::<O::Element>() == 4 {
-        O::combine(
-            O::combine(lanes[0], lanes[1]),
-            O::combine(lanes[2], lanes[3]),
-        )
-    } else {
-        O::combine(lanes[0], lanes[1])
+    let mut total = match lanes {
+        1 => values[0],
+        2 => O::combine(values[0], values[1]),
+        _ => O::combine(
+            O::combine(values[0], values[1]),
+            O::combine(values[2], values[3]),
+        ),
     };
     unrolled::<5>(|step| {
         // SAFETY: all lanes of the warp are here.
@@ -464,14 +542,24 @@ unsafe fn fold<O: Operator>(lanes: Lanes<O::Element>, partials: *mut O::Element)
         }
         thread::sync_threads();
         if thread < WARP {
-            // By every lane for itself, from shared memory that they read together:
-            // faster than four more shuffles.
-            let mut warps = [O::IDENTITY; WARPS];
-            unrolled::<WARPS>(|warp| warps[warp] = *partials.add(warp));
-            unrolled::<8>(|i| warps[i] = O::combine(warps[2 * i], warps[2 * i + 1]));
-            unrolled::<4>(|i| warps[i] = O::combine(warps[2 * i], warps[2 * i + 1]));
-            unrolled::<2>(|i| warps[i] = O::combine(warps[2 * i], warps[2 * i + 1]));
-            total = O::combine(warps[0], warps[1]);
+            if O::Value::COUNT <= 2 {
+                // By every lane for itself, from shared memory that they read together:
+                // faster than four more shuffles.
+                let mut warps = [O::IDENTITY; WARPS];
+                unrolled::<WARPS>(|warp| warps[warp] = *partials.add(warp));
+                unrolled::<8>(|i| warps[i] = O::combine(warps[2 * i], warps[2 * i + 1]));
+                unrolled::<4>(|i| warps[i] = O::combine(warps[2 * i], warps[2 * i + 1]));
+                unrolled::<2>(|i| warps[i] = O::combine(warps[2 * i], warps[2 * i + 1]));
+                total = O::combine(warps[0], warps[1]);
+            } else {
+                // Sixteen of them would not fit the registers.
+                total = *partials.add(thread as usize % WARPS);
+                unrolled::<4>(|step| {
+                    // All lanes of the warp are here.
+                    let other = from_lane_xor(total, 1 << step);
+                    total = O::combine(total, other);
+                });
+            }
         }
     }
     total
@@ -531,11 +619,11 @@ unsafe fn post<T: Words>(slot: *mut u64, value: T) {
 /// - All threads of one block call this, of no other, and it has [`THREADS`] of them.
 /// - The workspace has `chunks` slots, each of which is or will be posted to once.
 #[inline(always)]
-unsafe fn collect<O: Operator>(workspace: *mut u64, chunks: u32) -> Lanes<O::Element> {
+unsafe fn collect<O: Operator>(workspace: *mut u64, chunks: u32) -> Lanes<O::Value> {
     /// 64-bit words of the slots that a thread waits for together.
     const WORDS: usize = VECTOR_WORDS;
-    let count = O::Element::COUNT;
-    let per_vector = per_vector::<O::Element>() as u32;
+    let count = O::Value::COUNT;
+    let per_vector = per_vector::<O::Value>() as u32;
 
     let mut lanes = [O::IDENTITY; VECTOR_WORDS];
     let mut first = thread::thread_idx_x() * per_vector;
@@ -545,7 +633,7 @@ unsafe fn collect<O: Operator>(workspace: *mut u64, chunks: u32) -> Lanes<O::Ele
         // SAFETY: the slots of at most `per_vector` chunks from `first` on, which no
         // other thread collects.
         unsafe {
-            let slots = slot::<O::Element>(workspace, first);
+            let slots = slot::<O::Value>(workspace, first);
             let mut values = [0; WORDS];
             loop {
                 let mut all = FULL;

@@ -1,7 +1,8 @@
-//! Sum, minimum and maximum of an array: `i32`, `f32`, `f64`.
+//! Sum, extrema and where they are, mean, L2 norm and dot product of arrays: `i32`,
+//! `u32`, `i64`, `u64`, `f32`, `f64`.
 //!
-//! [`sum`], [`min`] and [`max`] reduce a buffer on its device, [`sum_of`], [`min_of`]
-//! and [`max_of`] a slice. On a CUDA device and on the emulator that is one launch of
+//! [`sum`], [`min`], [`max`], [`argmin`], [`argmax`], [`mean`], [`norm`] and [`dot`]
+//! reduce a buffer on its device, [`sum_of`] and so on a slice. On a CUDA device and on the emulator that is one launch of
 //! a kernel that reads memory as fast as memory goes, and on the CPU a port with the
 //! same bits; [`SinglePass`] does it again and again, and without waiting.
 //!
@@ -21,6 +22,8 @@
 //! let buffer = device.upload(&values)?;
 //! assert_eq!(reduction::sum(&buffer)?, 500_500);
 //! assert_eq!(reduction::max(&buffer)?, 1000);
+//! assert_eq!(reduction::argmax(&buffer)?, 999);
+//! assert_eq!(reduction::mean(&buffer)?, 500.5);
 //! assert_eq!(reduction::sum_with(Variant::Shared, 64, &buffer)?, 500_500);
 //! # Ok(())
 //! # }
@@ -31,8 +34,9 @@
 //! A sum of floats depends on the order of the additions. Here the order is a
 //! function of the **number of elements and of their type**, and of nothing else:
 //!
-//! - [`sum`], [`min`], [`max`] and [`SinglePass`] give the same bits on the CPU, on the
-//!   emulator and on every GPU, with any number of blocks or threads, every time.
+//! - [`sum`], [`mean`], [`norm`], [`dot`], the extrema and [`SinglePass`] give the same
+//!   bits on the CPU, on the emulator and on every GPU, with any number of blocks or
+//!   threads, every time.
 //! - They do not give the bits of another order: a loop from the first element to
 //!   the last, another library, the kernels of the textbook, or the sums of two
 //!   halves added. One more element can change the order of all. A later version of
@@ -43,14 +47,22 @@
 //!
 //! # What the results are
 //!
-//! - **No elements**: the sum is 0 (of floats: +0), minimum and maximum are an error,
-//!   [`Error::EmptyInput`], and so is everything of [`Reduction`].
-//! - **`i32`** sums wrap around on overflow (two's complement).
+//! - **No elements**: sum, norm and dot product are 0 (of floats: +0); extrema, where
+//!   they are, and the mean are an error, [`Error::EmptyInput`], and so is everything of
+//!   [`Reduction`].
+//! - **Extrema**: [`argmin`] and [`argmax`] give the index of the first element that is
+//!   the minimum or the maximum, as below.
+//! - **Means and norms** are f64, summed in f64. They do not overflow where the result
+//!   itself does not, and underflow costs a norm nothing.
+//! - **Dot products** are [`Product`](Number): f64 for floats, where those of `f32` do
+//!   not overflow; `i64` or `u64` for integers, right modulo 2⁶⁴.
+//! - Sums of **integers** wrap around on overflow: they are right modulo 2³² or 2⁶⁴.
 //! - **Float** sums are made in the type itself. Where a partial sum leaves its range
 //!   it is infinite, also if the total would be in range again. A sum of zeros alone
 //!   is -0 if all of them are, else +0.
-//! - **NaN** anywhere makes sum, minimum and maximum NaN: the one that
-//!   [`f32::NAN`] or [`f64::NAN`] is. So do infinities of both signs in a sum.
+//! - **NaN** anywhere makes sum, minimum, maximum, mean, norm and dot product NaN: the
+//!   one that [`f32::NAN`] or [`f64::NAN`] is. So do infinities of both signs in a sum.
+//!   [`argmin`] and [`argmax`] find the first NaN.
 //! - **Zeros**: -0 is less than +0. So the minimum of both is -0, the maximum +0.
 //!   (These are the operations `minimum` and `maximum` of IEEE 754-2019.)
 
@@ -70,10 +82,16 @@ use std::fmt;
 /// Threads per block of the textbook's examples.
 pub const DEFAULT_BLOCK: u32 = 128;
 
-/// What [`SinglePass`] reduces: `i32`, `f32` and `f64`.
+/// What [`SinglePass`] reduces: `i32`, `u32`, `i64`, `u64`, `f32` and `f64`.
+///
+/// `Product`, which dot products are, is f64 for `f32` and `f64`, i64 for `i32` and `i64`,
+/// u64 for `u32` and `u64`.
 pub trait Number: Element + SinglePassKernels + Port {}
 
 impl Number for i32 {}
+impl Number for u32 {}
+impl Number for i64 {}
+impl Number for u64 {}
 impl Number for f32 {}
 impl Number for f64 {}
 
@@ -118,7 +136,8 @@ impl Operation {
     }
 
     /// The entry point that computes it of elements of `T`, as in the PTX:
-    /// `reduction_single_pass_sum_f32` and so on.
+    /// `reduction_single_pass_sum_f32` and so on. Sums of unsigned integers are those
+    /// of signed ones.
     #[must_use]
     pub fn kernel<T: Number>(self) -> &'static str {
         T::single_pass(self)
@@ -129,6 +148,70 @@ impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
+}
+
+/// Which extreme element is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Extremum {
+    /// The least.
+    Min,
+    /// The greatest.
+    Max,
+}
+
+impl Extremum {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Min, Self::Max];
+
+    /// The entry point that finds it among elements of `T`, as in the PTX:
+    /// `reduction_arg_extremum_f32` and so on. Signed integers are looked for by the
+    /// kernels of unsigned ones.
+    #[must_use]
+    pub const fn kernel<T: Number>(self) -> &'static str {
+        T::ARG_EXTREMUM
+    }
+
+    const fn full_name(self) -> &'static str {
+        match self {
+            Self::Min => "reduction: argmin",
+            Self::Max => "reduction: argmax",
+        }
+    }
+}
+
+/// What is summed in f64: the elements or their squares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Moment {
+    /// The elements, for a mean.
+    First,
+    /// Their squares, for a norm.
+    Second,
+}
+
+impl Moment {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::First, Self::Second];
+
+    /// The entry point that sums elements of `T`, as in the PTX: `reduction_moment_f32`
+    /// and so on.
+    #[must_use]
+    pub const fn kernel<T: Number>(self) -> &'static str {
+        T::MOMENT
+    }
+
+    const fn full_name(self) -> &'static str {
+        match self {
+            Self::First => "reduction: first moment",
+            Self::Second => "reduction: second moment",
+        }
+    }
+}
+
+/// The entry point of dot products of elements of `T`, as in the PTX:
+/// `reduction_dot_f32` and so on. Those of `u64` are those of `i64`.
+#[must_use]
+pub const fn dot_kernel<T: Number>() -> &'static str {
+    T::DOT
 }
 
 /// One of the textbook kernels. Each exists for `i32` and for `f32`.
@@ -233,6 +316,153 @@ pub fn min<T: Number>(values: &Buffer<T>) -> Result<T, Error> {
 /// As [`min`].
 pub fn max<T: Number>(values: &Buffer<T>) -> Result<T, Error> {
     SinglePass::new(values.device()).max(values)
+}
+
+/// The index of the first least element of a buffer, or of the first NaN.
+///
+/// ```
+/// use halo_gpu::{Device, reduction};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let values = Device::emulator().upload(&[2.5_f32, -1.0, 4.0, -1.0])?;
+/// assert_eq!(reduction::argmin(&values)?, 1);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// As [`min`].
+pub fn argmin<T: Number>(values: &Buffer<T>) -> Result<u64, Error> {
+    SinglePass::new(values.device()).argmin(values)
+}
+
+/// The index of the first greatest element of a buffer, or of the first NaN.
+///
+/// ```
+/// use halo_gpu::{Device, reduction};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let values = Device::cpu().upload(&[1.0, f64::NAN, 4.0, f64::NAN])?;
+/// assert_eq!(reduction::argmax(&values)?, 1);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// As [`min`].
+pub fn argmax<T: Number>(values: &Buffer<T>) -> Result<u64, Error> {
+    SinglePass::new(values.device()).argmax(values)
+}
+
+/// The mean of a buffer, Σ x / n, summed in f64 ([`SinglePass::mean`]).
+///
+/// ```
+/// use halo_gpu::{Device, reduction};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let values = Device::cpu().upload(&[f64::MAX, f64::MAX])?;
+/// assert_eq!(reduction::mean(&values)?, f64::MAX);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// As [`min`].
+pub fn mean<T: Number>(values: &Buffer<T>) -> Result<f64, Error> {
+    SinglePass::new(values.device()).mean(values)
+}
+
+/// The L2 norm of a buffer, √(Σ x²), summed in f64 and safe from overflow
+/// ([`SinglePass::norm`]); 0 if it is empty.
+///
+/// ```
+/// use halo_gpu::{Device, reduction};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let values = Device::emulator().upload(&[3e200, -4e200])?;
+/// assert!((reduction::norm(&values)? / 5e200 - 1.0).abs() < 1e-15);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// As [`sum`].
+pub fn norm<T: Number>(values: &Buffer<T>) -> Result<f64, Error> {
+    SinglePass::new(values.device()).norm(values)
+}
+
+/// The dot product Σ x y of two buffers of one device and one length, in 64 bits
+/// ([`SinglePass::dot`]); 0 if they are empty.
+///
+/// ```
+/// use halo_gpu::{Device, reduction};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let device = Device::emulator();
+/// let (x, y) = (device.upload(&[1_i32, 2, 3])?, device.upload(&[4, -5, 6])?);
+/// assert_eq!(reduction::dot(&x, &y)?, 12_i64);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// As [`sum`]; [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for a `y` that
+/// does not fit `x`.
+pub fn dot<T: Number>(x: &Buffer<T>, y: &Buffer<T>) -> Result<T::Product, Error> {
+    SinglePass::new(x.device()).dot(x, y)
+}
+
+/// The index of the first least element of a slice, found on `device`, which gets a
+/// copy; see [`argmin`].
+///
+/// # Errors
+///
+/// As [`min_of`].
+pub fn argmin_of<T: Number>(device: &Device, values: &[T]) -> Result<u64, Error> {
+    argmin(&device.upload(values)?)
+}
+
+/// The index of the first greatest element of a slice, found on `device`, which gets a
+/// copy; see [`argmax`].
+///
+/// # Errors
+///
+/// As [`max_of`].
+pub fn argmax_of<T: Number>(device: &Device, values: &[T]) -> Result<u64, Error> {
+    argmax(&device.upload(values)?)
+}
+
+/// The mean of a slice, computed on `device`, which gets a copy; see [`mean`].
+///
+/// # Errors
+///
+/// As [`min_of`].
+pub fn mean_of<T: Number>(device: &Device, values: &[T]) -> Result<f64, Error> {
+    mean(&device.upload(values)?)
+}
+
+/// The L2 norm of a slice, computed on `device`, which gets a copy; see [`norm`].
+///
+/// # Errors
+///
+/// As [`sum_of`].
+pub fn norm_of<T: Number>(device: &Device, values: &[T]) -> Result<f64, Error> {
+    norm(&device.upload(values)?)
+}
+
+/// The dot product of two slices of one length, computed on `device`, which gets copies;
+/// see [`dot`].
+///
+/// # Errors
+///
+/// As [`sum_of`], and [`Error::LengthMismatch`].
+pub fn dot_of<T: Number>(device: &Device, x: &[T], y: &[T]) -> Result<T::Product, Error> {
+    dot(&device.upload(x)?, &device.upload(y)?)
 }
 
 /// The sum of a slice, computed on `device`.

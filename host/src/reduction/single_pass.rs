@@ -1,12 +1,17 @@
 //! Reductions by one launch each: [`SinglePass`].
+//!
+//! Which launch it is, what it is checked for and where its workspace comes from is the
+//! same for all of them: `launch_into`.
 
-use super::{Number, Operation, Partition, require_some};
-use crate::{Buffer, Device, Error};
+use super::gpu::Cut;
+use super::{Extremum, Moment, Number, Operation, Partition, require_some};
+use crate::{Buffer, Device, Element, Error};
+use bytemuck::Zeroable;
 
-/// Sums, minima and maxima of buffers of one device, each by a single launch of a
-/// kernel `reduction_single_pass_*`, or by a port on the CPU.
+/// Reductions of buffers of one device, each by a single launch of a kernel, or by a port
+/// on the CPU.
 ///
-/// [`sum`](super::sum), [`min`](super::min) and [`max`](super::max) make one of these
+/// [`sum`](super::sum), [`dot`](super::dot) and the other functions make one of these
 /// for every call. Keep one where there are many: it holds the workspace of the
 /// kernels, a few kilobytes, and [`launch`](Self::launch) does not wait.
 ///
@@ -20,6 +25,8 @@ use crate::{Buffer, Device, Error};
 /// let values = device.upload(&[3.5_f32, -1.0, 0.25])?;
 /// assert_eq!(reductions.sum(&values)?, 2.75);
 /// assert_eq!(reductions.min(&values)?, -1.0);
+/// assert_eq!(reductions.argmin(&values)?, 1);
+/// assert_eq!(reductions.dot(&values, &values)?, 13.3125);
 ///
 /// // Queued, the result staying on the device:
 /// let mut greatest = device.alloc_filled(1, 0.0)?;
@@ -139,15 +146,7 @@ impl<T: Number> SinglePass<T> {
         values: &Buffer<T>,
         result: &mut Buffer<T>,
     ) -> Result<(), Error> {
-        self.device.require("reduction: values", values)?;
-        self.device.require("reduction: result", result)?;
-        if result.len() != 1 {
-            return Err(Error::LengthMismatch {
-                what: "reduction: result".to_owned(),
-                required: 1,
-                given: result.len(),
-            });
-        }
+        self.check(operation.full_name(), &[values], result)?;
         if values.is_empty() && operation == Operation::Sum {
             return result.fill(T::zeroed());
         }
@@ -156,16 +155,259 @@ impl<T: Number> SinglePass<T> {
             result[0] = T::reduce(operation, values);
             return Ok(());
         }
+        self.launch_into(values.len(), size_of::<T>(), |cut, workspace| {
+            T::launch_single_pass(operation, cut, values, workspace, result)
+        })
+    }
 
+    /// The mean, Σ x / n, in f64.
+    ///
+    /// The elements are summed in f64, in the order of the tree, and the sum divided by
+    /// n: off by at most [`f64_error_bound`](Self::f64_error_bound) over n. Where the sum
+    /// leaves the range of f64 the elements are summed once more, 2⁶⁴ times smaller; so
+    /// the mean of finite numbers is finite. NaN where there is one, or infinities of
+    /// both signs.
+    ///
+    /// # Errors
+    ///
+    /// As [`min`](Self::min).
+    pub fn mean(&mut self, values: &Buffer<T>) -> Result<f64, Error> {
+        const OPERATION: &str = "reduction: mean";
+        // Less than 2⁶⁴ elements, none of which is 2¹⁰²⁴ or more.
+        const SMALLER: f64 = 1.0 / 18_446_744_073_709_551_616.0;
+        self.device.require("reduction: values", values)?;
+        require_some(OPERATION, values.len())?;
+        let n = values.len() as f64;
+        let sum = self.moment(Moment::First, 1.0, values)?;
+        if sum.is_finite() {
+            return Ok(sum / n);
+        }
+        let sum = self.moment(Moment::First, SMALLER, values)?;
+        let mean = sum / n / SMALLER;
+        // Of finite numbers only rounding can lead beyond the largest.
+        Ok(if sum.is_finite() {
+            mean.clamp(f64::MIN, f64::MAX)
+        } else {
+            mean
+        })
+    }
+
+    /// The L2 norm, √(Σ x²), in f64; 0 if there are no elements.
+    ///
+    /// The squares are summed in f64, in the order of the tree. Where their sum is out of
+    /// range, or so small that squares may have been lost, they are summed once more with
+    /// all elements scaled by 2⁶⁰⁰ or its inverse; so the norm overflows only if it is
+    /// itself beyond f64, and underflow costs nothing. It is off by half the relative
+    /// error of the sum of squares ([`f64_error_bound`](Self::f64_error_bound)), and a
+    /// rounding. Infinite where an element is and none is NaN; NaN where one is.
+    ///
+    /// # Errors
+    ///
+    /// As [`sum`](Self::sum).
+    pub fn norm(&mut self, values: &Buffer<T>) -> Result<f64, Error> {
+        /// 2⁶⁰⁰: a number 1.0 × 2^e has the bits of e + 1023 above 52 zeros.
+        const LARGER: f64 = f64::from_bits((1023 + 600) << 52);
+        /// 2⁻⁹⁰⁰. What squares lose to underflow is less than 2⁻¹⁰⁷⁴ each.
+        const SMALL: f64 = f64::from_bits((1023 - 900) << 52);
+        self.device.require("reduction: values", values)?;
+        if values.is_empty() {
+            return Ok(0.0);
+        }
+        let squares = self.moment(Moment::Second, 1.0, values)?;
+        let scale = if squares == f64::INFINITY {
+            1.0 / LARGER
+        } else if squares < SMALL {
+            LARGER
+        } else {
+            return Ok(squares.sqrt());
+        };
+        Ok(self.moment(Moment::Second, scale, values)?.sqrt() / scale)
+    }
+
+    /// The index of the first element that is least. That is the first NaN where there is
+    /// one; -0 is less than +0.
+    ///
+    /// # Errors
+    ///
+    /// As [`min`](Self::min).
+    pub fn argmin(&mut self, values: &Buffer<T>) -> Result<u64, Error> {
+        self.position(Extremum::Min, values)
+    }
+
+    /// The index of the first element that is greatest. That is the first NaN where there
+    /// is one; +0 is greater than -0.
+    ///
+    /// # Errors
+    ///
+    /// As [`min`](Self::min).
+    pub fn argmax(&mut self, values: &Buffer<T>) -> Result<u64, Error> {
+        self.position(Extremum::Max, values)
+    }
+
+    /// The dot product Σ x y of two buffers of one length; 0 if they are empty.
+    ///
+    /// Of floats in f64: each product is rounded once, with the sum that takes it, so
+    /// that the result is off by at most [`f64_error_bound`](Self::f64_error_bound) of
+    /// Σ |x y|; products of f32 are exact. It is infinite, or NaN, where a partial sum of
+    /// products leaves the range of f64, which those of f32 cannot. Of integers in 64
+    /// bits, of the same sign, wrapping around.
+    ///
+    /// # Errors
+    ///
+    /// As [`sum`](Self::sum), and [`Error::LengthMismatch`].
+    pub fn dot(&mut self, x: &Buffer<T>, y: &Buffer<T>) -> Result<T::Product, Error> {
+        let mut result = self.device.alloc_filled(1, T::Product::zeroed())?;
+        self.launch_dot(x, y, &mut result)?;
+        first_of(&result)
+    }
+
+    /// The dot product into `result`, a buffer of one element.
+    ///
+    /// On a CUDA device this queues one launch and does not wait for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`dot`](Self::dot), and those of [`launch`](Self::launch) about `result`.
+    pub fn launch_dot(
+        &mut self,
+        x: &Buffer<T>,
+        y: &Buffer<T>,
+        result: &mut Buffer<T::Product>,
+    ) -> Result<(), Error> {
+        self.check("reduction: dot", &[x, y], result)?;
+        if y.len() != x.len() {
+            return Err(Error::LengthMismatch {
+                what: "reduction: dot: y".to_owned(),
+                required: x.len(),
+                given: y.len(),
+            });
+        }
+        if x.is_empty() {
+            return result.fill(T::Product::zeroed());
+        }
+        if let (Some(x), Some(y), Some(result)) = (
+            x.as_host_slice(),
+            y.as_host_slice(),
+            result.as_host_mut_slice(),
+        ) {
+            result[0] = T::dot(x, y);
+            return Ok(());
+        }
+        self.launch_into(x.len(), size_of::<T::Product>(), |cut, workspace| {
+            T::launch_dot(cut, x, y, workspace, result)
+        })
+    }
+
+    /// The sum of the elements, or of their squares, in f64 and times a scale, into
+    /// `result`, a buffer of one element: what [`mean`](Self::mean) and
+    /// [`norm`](Self::norm) begin with.
+    ///
+    /// On a CUDA device this queues one launch and does not wait for it. `scale`
+    /// multiplies every element first; it should be a power of two.
+    ///
+    /// # Errors
+    ///
+    /// As [`launch`](Self::launch) of a minimum; [`Error::NonFinite`] for a scale that
+    /// is no finite number.
+    pub fn launch_moment(
+        &mut self,
+        moment: Moment,
+        scale: f64,
+        values: &Buffer<T>,
+        result: &mut Buffer<f64>,
+    ) -> Result<(), Error> {
+        let operation = moment.full_name();
+        self.check(operation, &[values], result)?;
+        if !scale.is_finite() {
+            return Err(Error::NonFinite {
+                operation,
+                parameter: "the scale",
+                given: scale,
+            });
+        }
+        require_some(operation, values.len())?;
+        if let (Some(values), Some(result)) = (values.as_host_slice(), result.as_host_mut_slice()) {
+            result[0] = T::moment(moment, scale, values);
+            return Ok(());
+        }
+        self.launch_into(values.len(), size_of::<f64>(), |cut, workspace| {
+            T::launch_moment(moment, scale, cut, values, workspace, result)
+        })
+    }
+
+    /// The index of the first extreme element into `result`, a buffer of one element.
+    ///
+    /// On a CUDA device this queues one launch and does not wait for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`launch`](Self::launch) of a minimum.
+    pub fn launch_position(
+        &mut self,
+        extremum: Extremum,
+        values: &Buffer<T>,
+        result: &mut Buffer<u64>,
+    ) -> Result<(), Error> {
+        self.check(extremum.full_name(), &[values], result)?;
+        require_some(extremum.full_name(), values.len())?;
+        if let (Some(values), Some(result)) = (values.as_host_slice(), result.as_host_mut_slice()) {
+            // An extreme element is one of them.
+            result[0] = T::position(extremum, values).map_or(0, |index| index as u64);
+            return Ok(());
+        }
+        self.launch_into(values.len(), T::CANDIDATE_BYTES, |cut, workspace| {
+            T::launch_arg_extremum(extremum, cut, values, workspace, result)
+        })
+    }
+
+    fn moment(&mut self, moment: Moment, scale: f64, values: &Buffer<T>) -> Result<f64, Error> {
+        let mut result = self.device.alloc_filled(1, 0.0)?;
+        self.launch_moment(moment, scale, values, &mut result)?;
+        first_of(&result)
+    }
+
+    fn position(&mut self, extremum: Extremum, values: &Buffer<T>) -> Result<u64, Error> {
+        let mut result = self.device.alloc_filled(1, 0)?;
+        self.launch_position(extremum, values, &mut result)?;
+        first_of(&result)
+    }
+
+    /// Everything on this device, and one element for the result.
+    fn check<R: Element>(
+        &self,
+        operation: &str,
+        inputs: &[&Buffer<T>],
+        result: &Buffer<R>,
+    ) -> Result<(), Error> {
+        for values in inputs {
+            self.device.require("reduction: values", values)?;
+        }
+        self.device.require("reduction: result", result)?;
+        if result.len() != 1 {
+            return Err(Error::LengthMismatch {
+                what: format!("{operation}: result"),
+                required: 1,
+                given: result.len(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Launches on `n` elements with a workspace for values of so many bytes.
+    fn launch_into(
+        &mut self,
+        n: usize,
+        value_bytes: usize,
+        launch: impl FnOnce(Cut, &mut Buffer<u64>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let partition = match self.tiles {
-            None => Partition::of(values.len(), size_of::<T>()),
-            Some(tiles) => Partition::with_tiles(values.len(), size_of::<T>(), tiles),
+            None => Partition::of(n, size_of::<T>()),
+            Some(tiles) => Partition::with_tiles(n, size_of::<T>(), tiles),
         };
         let blocks = partition.chunks().min(self.blocks);
-        let mut workspace = self.take_workspace(partition.workspace_len(size_of::<T>()))?;
+        let mut workspace = self.take_workspace(partition.workspace_len(value_bytes))?;
         self.dirty = true;
-        let launched =
-            T::launch_single_pass(operation, partition, blocks, values, &mut workspace, result);
+        let launched = launch(Cut { partition, blocks }, &mut workspace);
         self.dirty = launched.is_err();
         self.workspace = Some(workspace);
         launched
@@ -208,4 +450,28 @@ impl<T: Number> SinglePass<T> {
         let s = f64::from(additions) * T::ROUNDOFF;
         s / (1.0 - s) * magnitudes
     }
+
+    /// The most that a [`dot`](Self::dot) product of `n` floats, or a sum that
+    /// [`launch_moment`](Self::launch_moment) makes, can differ from the exact one,
+    /// where `magnitudes` is the sum of the absolute values of the terms.
+    ///
+    /// As [`error_bound`](Self::error_bound), with f64 for the type of the sums: a term
+    /// is rounded at most twice more (integers of 64 bits on their way to f64, products
+    /// in f64), and u is 2⁻⁵³.
+    #[must_use]
+    pub fn f64_error_bound(n: usize, magnitudes: f64) -> f64 {
+        // The chunks' results are f64: fewer lanes for 4-byte elements than `depth` has.
+        let partition = Partition::of(n, size_of::<T>());
+        let lanes = Partition::of(1, size_of::<f64>()).lanes() as u32;
+        let additions = partition.depth() + partition.chunks().div_ceil(lanes) + 2;
+        let s = f64::from(additions) * f64::EPSILON / 2.0;
+        s / (1.0 - s) * magnitudes
+    }
+}
+
+/// What a result of one element holds.
+fn first_of<R: Element>(result: &Buffer<R>) -> Result<R, Error> {
+    let mut value = [R::zeroed()];
+    result.copy_to_slice(&mut value)?;
+    Ok(value[0])
 }

@@ -1,0 +1,252 @@
+//! Where the least or the greatest element of an array is, in one launch: the index of
+//! the first one.
+//!
+//! An element becomes a **key**, an unsigned integer of its size, so that the element
+//! that is wanted has the least key:
+//!
+//! ```text
+//! integers   key = bits ^ mask
+//! floats     key = 0 for NaN, else (bits ^ (sign ? all ones : sign bit)) ^ mask
+//! ```
+//!
+//! The middle of the second line is the order of IEEE 754 (-0 before +0) as unsigned
+//! integers. The mask is the host's: it turns the order round for a maximum, and puts
+//! negative integers before positive ones. No number has the key 0, so the first NaN,
+//! if there is one, is what is found.
+//!
+//! Of equal keys the one with the lesser index wins, so the order of combination does
+//! not matter to the result.
+//!
+//! - Shapes: `values` has n elements; the result is one index, a u64.
+//! - Tree, launch and workspace are those of [`single_pass`](super::single_pass). A
+//!   lane remembers the tile of its element, 32 bits; the index is put together at the
+//!   end of a chunk. Values between lanes are a key and an index, 3 or 4 words.
+//!
+//! # What limits it
+//!
+//! - Bytes: every element is read once.
+//! - Instructions per element: 1 (integers) to about 6 (floats) for the key, a
+//!   comparison and two selections, twice as many for 8 bytes. At 20 bytes per clock
+//!   and multiprocessor that is 36 instructions of 32 lanes for a vector of 4 floats in
+//!   26 clocks, of the 52 that there is room for (integer instructions issue at half
+//!   the rate). Predicted: the speed of reading.
+
+// gate reduction_arg_extremum_*: registers <= 40, spills = 0, LDG.E.128 >= 8
+
+use super::operator::MAX_WORDS;
+use super::operator::{Operator, Terms, Words};
+use super::single_pass::{Shared, THREADS, WARPS, reduce};
+use core::marker::PhantomData;
+use cuda_std::prelude::*;
+use cuda_std::{launch_bounds, shared_array};
+
+/// Blocks that a multiprocessor shall hold: those that leave a thread 40 registers.
+const BLOCKS_PER_MULTIPROCESSOR: u32 = if cfg!(target_feature = "sm_90") { 3 } else { 2 };
+
+/// Unsigned integers that elements are compared as.
+pub trait Key: Words + Ord {
+    /// That of an element which is not there.
+    const LAST: Self;
+}
+
+impl Key for u32 {
+    const LAST: Self = Self::MAX;
+}
+
+impl Key for u64 {
+    const LAST: Self = Self::MAX;
+}
+
+/// Elements that have a key.
+pub trait Keyed: Words {
+    /// As many bits.
+    type Key: Key;
+
+    /// The key; the wanted element has the least.
+    #[must_use]
+    fn key(self, mask: Self::Key) -> Self::Key;
+}
+
+macro_rules! keyed {
+    ($($integer:ident, $float:ident, $signed:ident;)*) => {$(
+        impl Keyed for $integer {
+            type Key = $integer;
+
+            #[inline(always)]
+            fn key(self, mask: $integer) -> $integer {
+                self ^ mask
+            }
+        }
+
+        impl Keyed for $float {
+            type Key = $integer;
+
+            #[inline(always)]
+            fn key(self, mask: $integer) -> $integer {
+                let bits = self.to_bits();
+                // All ones for a negative number.
+                let negative = (bits as $signed >> ($signed::BITS - 1)) as $integer;
+                let key = bits ^ (negative | 1 << ($integer::BITS - 1)) ^ mask;
+                if self.is_nan() { 0 } else { key }
+            }
+        }
+    )*};
+}
+
+keyed! {
+    u32, f32, i32;
+    u64, f64, i64;
+}
+
+/// A key and the index of the element that has it.
+#[derive(Debug, Clone, Copy)]
+pub struct Candidate<K> {
+    key: K,
+    index: u64,
+}
+
+impl Words for Candidate<u32> {
+    const COUNT: usize = 3;
+
+    #[inline(always)]
+    fn to_words(self) -> [u32; MAX_WORDS] {
+        let [low, high, ..] = self.index.to_words();
+        [low, high, self.key, 0]
+    }
+
+    #[inline(always)]
+    fn from_words(words: [u32; MAX_WORDS]) -> Self {
+        Self {
+            key: words[2],
+            index: u64::from_words(words),
+        }
+    }
+}
+
+impl Words for Candidate<u64> {
+    const COUNT: usize = 4;
+
+    #[inline(always)]
+    fn to_words(self) -> [u32; MAX_WORDS] {
+        let [low, high, ..] = self.index.to_words();
+        let [key_low, key_high, ..] = self.key.to_words();
+        [low, high, key_low, key_high]
+    }
+
+    #[inline(always)]
+    fn from_words(words: [u32; MAX_WORDS]) -> Self {
+        let [.., key_low, key_high] = words;
+        Self {
+            key: u64::from_words([key_low, key_high, 0, 0]),
+            index: u64::from_words(words),
+        }
+    }
+}
+
+/// The candidate with the least key, of several the one with the least index.
+#[derive(Debug)]
+pub struct First<K>(PhantomData<K>);
+
+impl<K: Key> Operator for First<K>
+where
+    Candidate<K>: Words,
+{
+    type Value = Candidate<K>;
+    type Output = u64;
+    const IDENTITY: Candidate<K> = Candidate {
+        key: K::LAST,
+        index: u64::MAX,
+    };
+
+    #[inline(always)]
+    fn combine(a: Candidate<K>, b: Candidate<K>) -> Candidate<K> {
+        let before = b.key < a.key || (b.key == a.key && b.index < a.index);
+        Candidate {
+            key: if before { b.key } else { a.key },
+            index: if before { b.index } else { a.index },
+        }
+    }
+
+    #[inline(always)]
+    fn finish(total: Candidate<K>) -> u64 {
+        total.index
+    }
+}
+
+/// The terms: elements with their indices.
+#[derive(Debug, Clone, Copy)]
+struct Indexed<T: Keyed> {
+    mask: T::Key,
+}
+
+impl<T: Keyed> Terms<1> for Indexed<T>
+where
+    Candidate<T::Key>: Words,
+{
+    type Element = T;
+    type Operator = First<T::Key>;
+    /// The least key of the lane, and the tile that it was first seen in.
+    type Lane = (T::Key, u32);
+    // Where every key is the last one, the first tile has it, as it should. A lane
+    // without an element is behind those that have one, and loses against them.
+    const EMPTY: (T::Key, u32) = (T::Key::LAST, 0);
+
+    #[inline(always)]
+    fn take(self, (least, at): (T::Key, u32), [element]: [T; 1], tile: u32) -> (T::Key, u32) {
+        let key = element.key(self.mask);
+        let before = key < least;
+        (
+            if before { key } else { least },
+            if before { tile } else { at },
+        )
+    }
+
+    #[inline(always)]
+    fn value((key, tile): (T::Key, u32), index: impl FnOnce(u32) -> u64) -> Candidate<T::Key> {
+        Candidate {
+            key,
+            index: index(tile),
+        }
+    }
+}
+
+/// Declares entry points.
+macro_rules! kernels {
+    ($($name:ident of $type:ident, mask of $key:ident;)*) => {$(
+        /// The index of the first element with the least key.
+        ///
+        /// `n`, `tiles`, `chunks` and `workspace`: as for the kernels of
+        /// [`single_pass`](super::single_pass), with results of 12 bytes, or of 16 where
+        /// elements have 8. `result`: one element. `mask`: see the [module](self).
+        ///
+        /// # Safety
+        ///
+        /// As for the kernels of [`single_pass`](super::single_pass).
+        #[kernel]
+        #[launch_bounds(THREADS, BLOCKS_PER_MULTIPROCESSOR)]
+        pub unsafe fn $name(
+            values: *const $type,
+            n: usize,
+            tiles: u32,
+            chunks: u32,
+            mask: $key,
+            workspace: *mut u64,
+            result: *mut u64,
+        ) {
+            let shared = Shared {
+                partials: shared_array![Candidate<$key>; 2 * WARPS],
+                ticket: shared_array![u32; 1],
+            };
+            let terms = Indexed::<$type> { mask };
+            // SAFETY: forwarded word for word; the arrays are this block's.
+            unsafe { reduce(terms, [values], n, tiles, chunks, workspace, result, shared) }
+        }
+    )*};
+}
+
+kernels! {
+    reduction_arg_extremum_u32 of u32, mask of u32;
+    reduction_arg_extremum_u64 of u64, mask of u64;
+    reduction_arg_extremum_f32 of f32, mask of u32;
+    reduction_arg_extremum_f64 of f64, mask of u64;
+}

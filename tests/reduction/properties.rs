@@ -1,0 +1,233 @@
+//! Properties that reductions have of any input, and what they say to any bad one.
+
+use super::single_pass::Sample;
+use halo_gpu::reduction::{
+    self, Extremum, Moment, Operation, Reduction, SinglePass, Variant, argmax_of, argmin_of,
+    dot_of, max_of, mean_of, min_of, norm_of, sum_of,
+};
+use halo_gpu::{Device, Error};
+use halo_tests::Bits;
+use proptest::collection::vec;
+use proptest::num;
+use proptest::prelude::*;
+
+/// Both that give results here; the suites compare them with the others.
+fn device() -> impl Strategy<Value = Device> {
+    prop_oneof![
+        3 => Just(()).prop_map(|()| Device::cpu()),
+        1 => Just(()).prop_map(|()| Device::emulator()),
+    ]
+}
+
+/// Any float that is a number and whose square is one too.
+const MODERATE: num::f64::Any = num::f64::NORMAL;
+
+fn moderate() -> impl Strategy<Value = f64> {
+    (-1.0..1.0_f64, -80..80_i32).prop_map(|(mantissa, exponent)| mantissa * 2.0_f64.powi(exponent))
+}
+
+fn magnitudes(values: &[f64]) -> f64 {
+    values.iter().map(|value| value.abs()).sum()
+}
+
+/// The same elements in another order.
+fn shuffled<T: Clone + std::fmt::Debug + 'static>(
+    element: impl Strategy<Value = T> + 'static,
+) -> impl Strategy<Value = (Vec<T>, Vec<T>)> {
+    vec(element, 1..3000)
+        .prop_flat_map(|values| (Just(values.clone()), Just(values).prop_shuffle()))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn integers_do_not_mind_their_order((a, b) in shuffled(any::<i64>()), device in device()) {
+        prop_assert_eq!(sum_of(&device, &a)?, sum_of(&device, &b)?);
+        prop_assert_eq!(min_of(&device, &a)?, min_of(&device, &b)?);
+        prop_assert_eq!(max_of(&device, &a)?, max_of(&device, &b)?);
+        prop_assert_eq!(a[argmin_of(&device, &a)? as usize], b[argmin_of(&device, &b)? as usize]);
+        prop_assert_eq!(dot_of(&device, &a, &a)?, dot_of(&device, &b, &b)?);
+        let unsigned: Vec<u64> = a.iter().map(|&x| x as u64).collect();
+        prop_assert_eq!(sum_of(&device, &unsigned)?, sum_of(&device, &a)? as u64);
+    }
+
+    #[test]
+    fn floats_mind_their_order_within_the_bound((a, b) in shuffled(moderate()), device in device()) {
+        let bound = 2.0 * SinglePass::<f64>::error_bound(a.len(), magnitudes(&a));
+        let off = (sum_of(&device, &a)? - sum_of(&device, &b)?).abs();
+        prop_assert!(off <= bound, "{} > {}", off, bound);
+        let squares: f64 = a.iter().map(|x| x * x).sum();
+        let bound = 2.0 * SinglePass::<f64>::f64_error_bound(a.len(), squares);
+        let off = (dot_of(&device, &a, &a)? - dot_of(&device, &b, &b)?).abs();
+        prop_assert!(off <= bound, "{} > {}", off, bound);
+        prop_assert_eq!(min_of(&device, &a)?.to_bits(), min_of(&device, &b)?.to_bits());
+        prop_assert_eq!(max_of(&device, &a)?.to_bits(), max_of(&device, &b)?.to_bits());
+    }
+
+    #[test]
+    fn powers_of_two_go_through(x in vec(moderate(), 1..2000), power in -60..60_i32, device in device()) {
+        // Exactly: no rounding changes where nothing leaves the range.
+        let scale = 2.0_f64.powi(power);
+        let scaled: Vec<f64> = x.iter().map(|x| x * scale).collect();
+        prop_assert_eq!(sum_of(&device, &scaled)?, sum_of(&device, &x)? * scale);
+        prop_assert_eq!(mean_of(&device, &scaled)?, mean_of(&device, &x)? * scale);
+        prop_assert_eq!(norm_of(&device, &scaled)?, norm_of(&device, &x)? * scale);
+        prop_assert_eq!(dot_of(&device, &scaled, &x)?, dot_of(&device, &x, &x)? * scale);
+        let turned: Vec<f64> = x.iter().map(|x| -x).collect();
+        prop_assert_eq!(sum_of(&device, &turned)?, -sum_of(&device, &x)?);
+        prop_assert_eq!(min_of(&device, &turned)?, -max_of(&device, &x)?);
+        prop_assert_eq!(argmin_of(&device, &turned)?, argmax_of(&device, &x)?);
+    }
+
+    #[test]
+    fn dot_products_are_linear_within_the_bound(
+        pairs in vec((moderate(), moderate(), moderate()), 1..2000),
+        device in device(),
+    ) {
+        let x: Vec<f64> = pairs.iter().map(|p| p.0).collect();
+        let y: Vec<f64> = pairs.iter().map(|p| p.1).collect();
+        let z: Vec<f64> = pairs.iter().map(|p| p.2).collect();
+        let together: Vec<f64> = y.iter().zip(&z).map(|(y, z)| y + z).collect();
+        let terms: f64 = pairs.iter().map(|p| p.0.abs() * (p.1.abs() + p.2.abs())).sum();
+        // Each of the three, and one rounding of each y + z and of the last sum.
+        let bound = 3.0 * SinglePass::<f64>::f64_error_bound(x.len(), terms)
+            + 4.0 * f64::EPSILON * terms;
+        let apart = dot_of(&device, &x, &y)? + dot_of(&device, &x, &z)?;
+        let off = (dot_of(&device, &x, &together)? - apart).abs();
+        prop_assert!(off <= bound, "{} > {}", off, bound);
+        // Cauchy and Schwarz.
+        let limit = norm_of(&device, &x)? * norm_of(&device, &y)?;
+        prop_assert!(dot_of(&device, &x, &y)?.abs() <= limit * (1.0 + 1e-12));
+    }
+
+    #[test]
+    fn any_float_has_its_place(values in vec(num::f32::ANY, 1..2000), device in device()) {
+        let nan = values.iter().position(|value| value.is_nan());
+        let (least, greatest) = (min_of(&device, &values)?, max_of(&device, &values)?);
+        let (first, last) = (argmin_of(&device, &values)? as usize, argmax_of(&device, &values)? as usize);
+        if let Some(nan) = nan {
+            prop_assert_eq!(least.to_bits(), f32::NAN.to_bits());
+            prop_assert_eq!(greatest.to_bits(), f32::NAN.to_bits());
+            prop_assert_eq!((first, last), (nan, nan));
+            prop_assert_eq!(sum_of(&device, &values)?.to_bits(), f32::NAN.to_bits());
+            for result in [mean_of(&device, &values)?, norm_of(&device, &values)?, dot_of(&device, &values, &values)?] {
+                prop_assert_eq!(result.to_bits(), f64::NAN.to_bits());
+            }
+        } else {
+            prop_assert_eq!(values[first].to_bits(), least.to_bits());
+            prop_assert_eq!(values[last].to_bits(), greatest.to_bits());
+            prop_assert!(values[..first].iter().all(|value| value.to_bits() != least.to_bits()));
+            prop_assert!(values.iter().all(|value| least <= *value && *value <= greatest));
+            let infinite = values.iter().any(|value| value.is_infinite());
+            prop_assert_eq!(norm_of(&device, &values)?.is_finite(), !infinite);
+        }
+    }
+
+    #[test]
+    fn a_norm_is_one_of_any_numbers(values in vec(MODERATE | num::f64::SUBNORMAL | num::f64::ZERO, 1..500), device in device()) {
+        let norm = norm_of(&device, &values)?;
+        let greatest = values.iter().fold(0.0, |greatest: f64, value| greatest.max(value.abs()));
+        // At least the largest element and, where that is a number, at most √n of it.
+        prop_assert!(norm >= greatest * (1.0 - 1e-14), "{} < {}", norm, greatest);
+        prop_assert!(norm <= greatest * (values.len() as f64).sqrt() * (1.0 + 1e-14));
+        let mean = mean_of(&device, &values)?;
+        prop_assert!(mean.abs() <= greatest * (1.0 + 1e-14), "{} of {}", mean, greatest);
+    }
+
+    #[test]
+    fn bad_input_gets_the_error_it_deserves(
+        lengths in (0..4_usize, 0..4_usize),
+        results in 0..3_usize,
+        away in any::<[bool; 3]>(),
+        scale in num::f64::ANY,
+        operation in 0..6_usize,
+        device in device(),
+    ) {
+        check_bad::<f32>(&device, lengths, results, away, scale, operation)?;
+        check_bad::<u64>(&device, lengths, results, away, scale, operation)?;
+    }
+
+    #[test]
+    fn blocks_of_the_textbook_kernels_are_taken_or_refused(
+        block in any::<u32>().prop_map(|bits| bits >> (bits % 32)),
+        values in vec(any::<i32>(), 0..600),
+    ) {
+        let valid = block.is_power_of_two() && (32..=1024).contains(&block);
+        let values = Device::emulator().upload(&values)?;
+        for variant in Variant::ALL {
+            match Reduction::new(variant, block).and_then(|reduction| reduction.sum(&values)) {
+                Ok(sum) => {
+                    prop_assert!(valid && !values.is_empty());
+                    prop_assert_eq!(sum, reduction::sum(&values)?);
+                }
+                Err(Error::InvalidSize { axis: "block", .. }) => prop_assert!(!valid),
+                Err(Error::EmptyInput { .. }) => prop_assert!(valid && values.is_empty()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// Calls one operation with what may be wrong in several ways, and compares the error
+/// with what is wrong.
+fn check_bad<T: Sample<Product: Bits>>(
+    device: &Device,
+    (len_x, len_y): (usize, usize),
+    results: usize,
+    away: [bool; 3],
+    scale: f64,
+    operation: usize,
+) -> Result<(), TestCaseError> {
+    let elsewhere = Device::emulator();
+    let place = |away: bool| if away { &elsewhere } else { device };
+    let x = place(away[0]).upload(&vec![T::POISON; len_x])?;
+    let y = place(away[1]).upload(&vec![T::POISON; len_y])?;
+    let to = place(away[2]);
+    let mut reductions = SinglePass::<T>::new(device);
+    let empty_is_wrong = ![0, 3].contains(&operation);
+    let outcome = match operation {
+        0 => reductions.launch(
+            Operation::Sum,
+            &x,
+            &mut to.alloc_filled(results, T::POISON)?,
+        ),
+        1 => reductions.launch(
+            Operation::Min,
+            &x,
+            &mut to.alloc_filled(results, T::POISON)?,
+        ),
+        2 => reductions.launch(
+            Operation::Max,
+            &x,
+            &mut to.alloc_filled(results, T::POISON)?,
+        ),
+        3 => reductions.launch_dot(
+            &x,
+            &y,
+            &mut to.alloc_filled(results, bytemuck::Zeroable::zeroed())?,
+        ),
+        4 => reductions.launch_moment(
+            Moment::Second,
+            scale,
+            &x,
+            &mut to.alloc_filled(results, 0.0)?,
+        ),
+        _ => reductions.launch_position(Extremum::Min, &x, &mut to.alloc_filled(results, 0)?),
+    };
+    let two = operation == 3;
+    let on_one_device = !(away[0] || (two && away[1]) || away[2]);
+    let fitting = results == 1 && !(two && len_x != len_y);
+    let finite = operation != 4 || scale.is_finite();
+    let enough = len_x > 0 || !empty_is_wrong;
+    let right = match &outcome {
+        Ok(()) => on_one_device && fitting && finite && enough,
+        Err(Error::DeviceMismatch { .. }) => !on_one_device,
+        Err(Error::LengthMismatch { .. }) => on_one_device && !fitting,
+        Err(Error::NonFinite { .. }) => on_one_device && fitting && !finite,
+        Err(Error::EmptyInput { .. }) => on_one_device && fitting && finite && !enough,
+        Err(_) => false,
+    };
+    prop_assert!(right, "operation {}: {:?}", operation, outcome);
+    Ok(())
+}
