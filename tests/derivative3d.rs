@@ -1,4 +1,8 @@
-//! derivative3d: the CPU port and the six textbook kernels on every device.
+//! derivative3d: the CPU port and the six textbook kernels on every device, and
+//! derivatives of other orders and with other boundaries.
+
+#[path = "derivative3d/general.rs"]
+mod general;
 
 use approx::assert_relative_eq;
 use halo_gpu::derivative3d::{Axis, Boundary, Derivative3d, RADIUS, Variant, WEIGHTS, problem};
@@ -6,6 +10,16 @@ use halo_gpu::{Buffer, Device, DeviceKind, Error, LaunchAxis, Shape3};
 use halo_tests::{assert_same_bits, devices, for_each, kernel_devices, ptx, rng, uniform};
 
 const BOUNDARIES: [Boundary; 2] = [Boundary::Periodic, Boundary::PeriodicWithEndpoint];
+
+/// The kernels of `general`.
+const GENERAL_KERNELS: [&str; 6] = [
+    "derivative3d_general_x_f32",
+    "derivative3d_general_x_f64",
+    "derivative3d_general_y_f32",
+    "derivative3d_general_y_f64",
+    "derivative3d_general_z_f32",
+    "derivative3d_general_z_f64",
+];
 
 /// What computes a derivative along an axis.
 #[derive(Debug, Clone, Copy)]

@@ -27,10 +27,17 @@
 //!
 //! All six do the same arithmetic in the same order, four fused multiply-adds
 //! per point, and give the same bits as the CPU port.
+//!
+//! # The general kernels
+//!
+//! [`general`] has other orders of accuracy, second derivatives, f64, and ends of
+//! an axis that are not periodic.
 
 use cuda_std::prelude::*;
 use cuda_std::{GpuFloat, address_space, externally_visible, shared};
 
+pub mod general;
+pub mod general_real;
 pub mod x_pencil;
 pub mod y_pencil;
 pub mod z_pencil;

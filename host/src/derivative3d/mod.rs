@@ -15,6 +15,9 @@
 //! also be asked for by name ([`Variant`]); on the CPU it is a port that takes
 //! any size. All of them give the same bits.
 //!
+//! [`FiniteDifferences3d`] is for everything else: f64, second derivatives, the orders
+//! of accuracy 2, 4, 6 and 8, and axes that are not periodic.
+//!
 //! ```
 //! use halo_gpu::derivative3d::{Axis, Boundary, Derivative3d};
 //! use halo_gpu::{Device, Field3, Shape3};
@@ -31,10 +34,12 @@
 //! ```
 
 mod cpu;
+mod general;
 mod gpu;
 pub mod problem;
 
 use crate::{Buffer, Device, DeviceKind, Error, Field3, Shape3};
+pub use general::{AxisBoundary, FiniteDifferences3d, Real};
 pub use gpu_kernels::derivative3d::RADIUS;
 use gpu_kernels::derivative3d::{PENCILS_LARGE, PENCILS_SMALL};
 use std::fmt;

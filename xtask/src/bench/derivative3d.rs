@@ -4,6 +4,8 @@
 use halo_gpu::derivative3d::{Axis, Boundary, Derivative3d, Variant, problem};
 use halo_gpu::{Buffer, Device, DeviceKind, Shape3};
 
+mod general;
+
 use super::harness::{Check, Family, LeftOut, Metric, Plan, Prepared, Row, Slots, Unit, Work};
 use super::size::Size;
 use crate::error::Error;
@@ -21,8 +23,19 @@ const NAME: &str = "derivative3d";
 /// The convention of the textbook problem.
 const BOUNDARY: Boundary = Boundary::PeriodicWithEndpoint;
 
+/// The kernels whose rows are in [`general`].
+const GENERAL_KERNELS: [&str; 6] = [
+    "derivative3d_general_x_f32",
+    "derivative3d_general_x_f64",
+    "derivative3d_general_y_f32",
+    "derivative3d_general_y_f64",
+    "derivative3d_general_z_f32",
+    "derivative3d_general_z_f64",
+];
+
 fn kernels() -> Vec<&'static str> {
-    Variant::ALL.iter().map(|variant| variant.name()).collect()
+    let variants = Variant::ALL.iter().map(|variant| variant.name());
+    variants.chain(GENERAL_KERNELS).collect()
 }
 
 fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
@@ -56,10 +69,11 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
             }));
         }
     }
+    rows.extend(general::rows(device, shape)?);
     Ok(Plan {
         size: format!("{nx}x{ny}x{nz}"),
         elements: (nx * ny * nz) as u64,
-        problem: format!("first derivative of cos(2π i / (n-1)) along one axis, f32, {shape} points"),
+        problem: format!("first derivative of cos(2π i / (n-1)) along one axis, {shape} points, f32 where the row says nothing else"),
         boundary: Some(format!("{BOUNDARY}, spacing 1/(n-1)")),
         working_set_bytes: derivative.bytes(),
         rows,
@@ -161,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rows_are_the_six_textbook_kernels() {
+    fn the_rows_are_the_textbook_kernels_and_the_general_ones() {
         let names = [
             "derivative3d_x_pencil4",
             "derivative3d_x_pencil32",
@@ -170,6 +184,7 @@ mod tests {
             "derivative3d_z_pencil4",
             "derivative3d_z_pencil32",
         ];
+        let names: Vec<_> = names.into_iter().chain(GENERAL_KERNELS).collect();
         assert_eq!(kernels(), names);
         let rows = plan(&Device::emulator(), None).unwrap().rows;
         assert_eq!(rows.iter().map(|row| row.name()).collect::<Vec<_>>(), names);

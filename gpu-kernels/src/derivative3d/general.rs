@@ -1,0 +1,483 @@
+//! First and second derivatives along one axis: any size, f32 and f64, orders of
+//! accuracy 2, 4, 6 and 8, and what lies beyond the ends of the axis by rule.
+//!
+//! ```text
+//! first:   df[p] = Σ w[m] (f[p+m] - f[p-m])                    m = 1 … r
+//! second:  df[p] = Σ w[m] ((f[p+m] + f[p-m]) - 2 f[p])
+//! near a one-sided end:
+//!          df[p] = Σ w[p][q] (f[q] - f[p])                     q = 0 … 2r+order-1, q ≠ p
+//! ```
+//!
+//! with the radius r half the order of accuracy, the nearest point first (of an end's
+//! row, the first point of the axis), one product and then fused multiply-adds. The
+//! weights of a derivative add up to 0, so that the differences to the point itself
+//! lose nothing, and a constant has the derivative 0 to the last bit.
+//!
+//! # The table
+//!
+//! The host generates the weights and leaves them, divided by the spacing, in constant
+//! memory: a [`table`](TABLE_LEN) for each axis, of the r weights of the middle, the
+//! rows of the r points at the beginning of a one-sided axis, and the value beyond a
+//! fixed end. An end of the axis is the beginning seen in a mirror, which changes the
+//! sign of a first derivative.
+//!
+//! # Threads
+//!
+//! - A block has [`BLOCK_X`] threads along x and [`BLOCK_Y`] *units*. Along x a unit is
+//!   one point. Along y and z it is [`POINTS`] points in a row, whose window of
+//!   `POINTS + 2r` values the thread loads at once and keeps in registers.
+//! - Lanes are side by side in x along every axis, so that loads are coalesced.
+//! - A unit whose window does not lie inside the axis, and along x a point near an end,
+//!   takes a path of little code, one neighbour after the other.
+//! - Grid: one-dimensional, so that no extent of the field meets the limit of a grid's.
+//!
+//! # What limits it
+//!
+//! - Bytes: each point is read once from memory and written once. Along y and z a
+//!   thread asks for `(8 + 2r) / 8` values per point, at most 2, along x for at most 9,
+//!   all but one of which other lanes of the warp have asked for: the caches serve
+//!   them.
+//! - Instructions of the 8th order per point: 2 or 9 loads, 4 (first derivative) or 8
+//!   (second) to form the terms, 4 multiply-adds, a store: far below what memory
+//!   allows in f32 and half of it in f64.
+
+use super::general_real::{Real, window_of};
+use crate::loops::{keep_rolled, unrolled};
+use cuda_std::prelude::*;
+
+/// The largest radius: half the order of accuracy 8.
+pub const MAX_RADIUS: usize = 4;
+
+/// The most points of a row for the end of a one-sided axis: order 8, second derivative.
+pub const MAX_END_POINTS: usize = 2 * MAX_RADIUS + 2;
+
+/// Where in an axis' table the rows for the ends begin; the one of point p, of
+/// [`MAX_END_POINTS`], is p rows further on. Before them are the weights of the middle.
+pub const TABLE_ENDS: usize = MAX_RADIUS;
+
+/// Where in an axis' table the value beyond a fixed end is.
+pub const TABLE_FIXED: usize = TABLE_ENDS + MAX_RADIUS * MAX_END_POINTS;
+
+/// Elements of an axis' table.
+pub const TABLE_LEN: usize = TABLE_FIXED + 1;
+
+/// What lies beyond the ends of an axis, as kernels are told it.
+pub mod rule {
+    /// The period is n spacings.
+    pub const PERIODIC: u32 = 0;
+    /// The period is n - 1 spacings: both ends are stored.
+    pub const PERIODIC_WITH_ENDPOINT: u32 = 1;
+    /// A mirror image, the mirror being at the last point.
+    pub const MIRROR_ON_POINT: u32 = 2;
+    /// A mirror image, the mirror being half a spacing beyond the last point.
+    pub const MIRROR_HALFWAY: u32 = 3;
+    /// One value everywhere.
+    pub const FIXED: u32 = 4;
+    /// Nothing: the stencils near the ends are one-sided.
+    pub const ONE_SIDED: u32 = 5;
+}
+
+/// Threads of a block along x.
+pub const BLOCK_X: u32 = 32;
+
+/// Units of a block.
+pub const BLOCK_Y: u32 = 8;
+
+/// Points of a unit along y and z.
+pub const POINTS: usize = 8;
+
+// gate derivative3d_general_*_f32: spills = 0, stack = 0, LD = 0, ST = 0
+// gate derivative3d_general_*_f64: spills = 0, stack = 0, LD = 0, ST = 0
+
+/// Entry points: a name, the type, the axis, the points of a unit.
+macro_rules! axis_kernels {
+    ($($name:ident: $real:ty, $axis:literal, $points:expr;)+) => {$(
+        #[doc = concat!(
+            "The derivative of order `order` along axis ", stringify!($axis), " in `",
+            stringify!($real), "`, with stencils of radius `radius`.",
+        )]
+        ///
+        /// `f` and `df`: `nx * ny * nz` elements, x fastest. `rule`: one of [`rule`].
+        ///
+        /// # Safety
+        ///
+        /// - `f` is readable and `df` writable for `nx * ny * nz` elements; they do not
+        ///   overlap, and nothing else accesses `df` during the launch.
+        /// - `order` is 1 or 2 and `radius` 1 to 4; the axis has the fewest points
+        ///   that [`min_len`] says, or more.
+        /// - Blocks of ([`BLOCK_X`], [`BLOCK_Y`]) threads, as many along x as
+        ///   [`blocks`] says.
+        /// - The axis' part of the table of this type is set.
+        #[kernel]
+        #[allow(clippy::too_many_arguments)]
+        pub unsafe fn $name(
+            f: *const $real,
+            df: *mut $real,
+            nx: u32,
+            ny: u32,
+            nz: u32,
+            radius: u32,
+            order: u32,
+            rule: u32,
+        ) {
+            // SAFETY: forwarded word for word.
+            unsafe { along::<$real, $axis, { $points }>(f, df, [nx, ny, nz], radius, order, rule) }
+        }
+    )+};
+}
+
+axis_kernels! {
+    derivative3d_general_x_f32: f32, 0, 1;
+    derivative3d_general_x_f64: f64, 0, 1;
+    derivative3d_general_y_f32: f32, 1, POINTS;
+    derivative3d_general_y_f64: f64, 1, POINTS;
+    derivative3d_general_z_f32: f32, 2, POINTS;
+    derivative3d_general_z_f64: f64, 2, POINTS;
+}
+
+/// The fewest points of an axis for this radius, order and rule.
+#[must_use]
+pub const fn min_len(radius: usize, order: usize, rule: u32) -> usize {
+    match rule {
+        rule::PERIODIC | rule::MIRROR_HALFWAY => radius,
+        rule::PERIODIC_WITH_ENDPOINT | rule::MIRROR_ON_POINT => radius + 1,
+        rule::FIXED => 1,
+        _ => 2 * radius + order,
+    }
+}
+
+/// Units that a field of these extents has along `axis`, or `None` if they do not fit
+/// `u32`.
+#[must_use]
+pub const fn units(extents: [usize; 3], axis: usize) -> Option<usize> {
+    let [_, ny, nz] = extents;
+    let units = match axis {
+        0 => ny.checked_mul(nz),
+        1 => ny.div_ceil(POINTS).checked_mul(nz),
+        _ => nz.div_ceil(POINTS).checked_mul(ny),
+    };
+    match units {
+        Some(units) if units <= u32::MAX as usize => Some(units),
+        _ => None,
+    }
+}
+
+/// Blocks along x for so many points along x and so many units, or `None` if they do
+/// not fit `u32`.
+#[must_use]
+pub const fn blocks(nx: usize, units: usize) -> Option<u32> {
+    match nx
+        .div_ceil(BLOCK_X as usize)
+        .checked_mul(units.div_ceil(BLOCK_Y as usize))
+    {
+        Some(blocks) if blocks <= u32::MAX as usize => Some(blocks as u32),
+        _ => None,
+    }
+}
+
+/// The thread's place: its x and its unit, which may both be beyond the field.
+#[inline(always)]
+pub(super) fn place(nx: u32) -> (u32, u32) {
+    let blocks_x = nx.div_ceil(BLOCK_X);
+    let (block, unit) = (
+        thread::block_idx_x() % blocks_x,
+        thread::block_idx_x() / blocks_x,
+    );
+    (
+        block * BLOCK_X + thread::thread_idx_x(),
+        unit * BLOCK_Y + thread::thread_idx_y(),
+    )
+}
+
+/// The thread's unit.
+///
+/// # Safety
+///
+/// As the entry points.
+#[inline(always)]
+unsafe fn along<T: Real, const AXIS: usize, const UNIT: usize>(
+    f: *const T,
+    df: *mut T,
+    extents: [u32; 3],
+    radius: u32,
+    order: u32,
+    rule: u32,
+) {
+    let [nx, ny, nz] = extents;
+    let (i, unit) = place(nx);
+    let len = extents[AXIS];
+    let per_line = len.div_ceil(UNIT as u32);
+    let units = match AXIS {
+        0 => u64::from(ny) * u64::from(nz),
+        1 => u64::from(per_line) * u64::from(nz),
+        _ => u64::from(per_line) * u64::from(ny),
+    };
+    if i >= nx || u64::from(unit) >= units {
+        return;
+    }
+    // The element at which the line of the unit begins, and the unit's first point.
+    let (begin, point) = match AXIS {
+        0 => (unit as usize * nx as usize, i),
+        1 => (
+            (unit / per_line) as usize * ny as usize * nx as usize + i as usize,
+            unit % per_line * UNIT as u32,
+        ),
+        _ => (
+            (unit / per_line) as usize * nx as usize + i as usize,
+            unit % per_line * UNIT as u32,
+        ),
+    };
+    // SAFETY: the unit exists, so its line is inside the field, and so are the points
+    // that are below `len`; no other thread has them.
+    unsafe {
+        let line = Line::<T, AXIS> {
+            first: f.add(begin),
+            stride: stride::<AXIS>(nx, ny),
+            len,
+            rule,
+        };
+        let df = df.add(begin + point as usize * line.stride);
+        if UNIT == 1 {
+            *df = match order {
+                1 => line.derivative::<1>(radius, point),
+                _ => line.derivative::<2>(radius, point),
+            };
+        } else if point >= radius && len - point >= UNIT as u32 + radius {
+            match (radius, order) {
+                (1, 1) => line.window::<UNIT, 1, 1>(point, df),
+                (2, 1) => line.window::<UNIT, 2, 1>(point, df),
+                (3, 1) => line.window::<UNIT, 3, 1>(point, df),
+                (4, 1) => line.window::<UNIT, 4, 1>(point, df),
+                (1, _) => line.window::<UNIT, 1, 2>(point, df),
+                (2, _) => line.window::<UNIT, 2, 2>(point, df),
+                (3, _) => line.window::<UNIT, 3, 2>(point, df),
+                _ => line.window::<UNIT, 4, 2>(point, df),
+            }
+        } else {
+            let mut k = 0;
+            while k < UNIT as u32 && k < len - point {
+                keep_rolled();
+                *df.add(k as usize * line.stride) = match order {
+                    1 => line.anywhere::<1>(radius, point + k),
+                    _ => line.anywhere::<2>(radius, point + k),
+                };
+                k += 1;
+            }
+        }
+    }
+}
+
+/// Elements between neighbours along an axis.
+#[inline(always)]
+pub(super) const fn stride<const AXIS: usize>(nx: u32, ny: u32) -> usize {
+    match AXIS {
+        0 => 1,
+        1 => nx as usize,
+        _ => nx as usize * ny as usize,
+    }
+}
+
+/// The points of the field along an axis, through one of its points.
+#[derive(Clone, Copy)]
+pub(super) struct Line<T, const AXIS: usize> {
+    /// Point 0.
+    pub(super) first: *const T,
+    /// Elements from one to the next.
+    pub(super) stride: usize,
+    /// How many there are.
+    pub(super) len: u32,
+    /// What lies beyond, one of [`rule`].
+    pub(super) rule: u32,
+}
+
+/// # Safety
+///
+/// Of all methods: the points are readable, there are [`min_len`] of them or more, `p`
+/// is one of them, the radius is 1 to 4, and the axis' part of the table is set.
+impl<T: Real, const AXIS: usize> Line<T, AXIS> {
+    /// Whether the points up to the radius away are all there.
+    #[inline(always)]
+    fn inside(self, radius: u32, p: u32) -> bool {
+        p >= radius && self.len - p > radius
+    }
+
+    /// The derivative at point `p`, with code for each radius where no end is near.
+    ///
+    /// # Safety
+    ///
+    /// As all.
+    #[inline(always)]
+    pub(super) unsafe fn derivative<const ORDER: usize>(self, radius: u32, p: u32) -> T {
+        // SAFETY: as all; `inside` has found the points to be there.
+        unsafe {
+            if !self.inside(radius, p) {
+                return self.anywhere::<ORDER>(radius, p);
+            }
+            let centre = self.first.add(p as usize * self.stride);
+            let at = |m: isize| *centre.offset(m * self.stride as isize);
+            match radius {
+                1 => central::<T, AXIS, 1, ORDER>(at),
+                2 => central::<T, AXIS, 2, ORDER>(at),
+                3 => central::<T, AXIS, 3, ORDER>(at),
+                _ => central::<T, AXIS, 4, ORDER>(at),
+            }
+        }
+    }
+
+    /// The derivatives at the `UNIT` points from `p` on, from values that are loaded
+    /// once, to `df` and every `stride`-th element after it.
+    ///
+    /// # Safety
+    ///
+    /// As all; the points up to `RADIUS` away from those are there too, and the elements
+    /// of `df` are writable, by no other thread.
+    #[inline(always)]
+    unsafe fn window<const UNIT: usize, const RADIUS: usize, const ORDER: usize>(
+        self,
+        p: u32,
+        df: *mut T,
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let begin = self.first.add((p as usize - RADIUS) * self.stride);
+            let window = window_of(UNIT + 2 * RADIUS, |k| *begin.add(k * self.stride));
+            unrolled::<UNIT>(|k| {
+                let at = |m: isize| window[(k + RADIUS).wrapping_add_signed(m)];
+                *df.add(k * self.stride) = central::<T, AXIS, RADIUS, ORDER>(at);
+            });
+        }
+    }
+
+    /// The derivative at point `p`, in little code.
+    ///
+    /// # Safety
+    ///
+    /// As all.
+    #[inline(always)]
+    unsafe fn anywhere<const ORDER: usize>(self, radius: u32, p: u32) -> T {
+        // SAFETY: as all.
+        unsafe {
+            if self.rule == rule::ONE_SIDED && !self.inside(radius, p) {
+                return self.end::<ORDER>(radius, p);
+            }
+            let here = *self.first.add(p as usize * self.stride);
+            let mut sum = T::ZERO;
+            let mut m = 1;
+            while m <= radius {
+                keep_rolled();
+                let (ahead, behind) = (
+                    self.value(i64::from(p) + i64::from(m)),
+                    self.value(i64::from(p) - i64::from(m)),
+                );
+                let term = term::<T, ORDER>(ahead, behind, here);
+                let weight = T::table(AXIS * TABLE_LEN + m as usize - 1);
+                // The first is a product: added to 0 a -0 would become 0.
+                sum = if m == 1 {
+                    weight * term
+                } else {
+                    term.mul_add(weight, sum)
+                };
+                m += 1;
+            }
+            sum
+        }
+    }
+
+    /// The value at point `p`, which may be beyond either end by as much as the radius.
+    ///
+    /// # Safety
+    ///
+    /// As all, but for `p`.
+    #[inline(always)]
+    unsafe fn value(self, p: i64) -> T {
+        let len = i64::from(self.len);
+        let mut p = p;
+        if p < 0 || p >= len {
+            let beyond_left = p < 0;
+            p = match self.rule {
+                rule::PERIODIC if beyond_left => p + len,
+                rule::PERIODIC => p - len,
+                rule::PERIODIC_WITH_ENDPOINT if beyond_left => p + (len - 1),
+                rule::PERIODIC_WITH_ENDPOINT => p - (len - 1),
+                rule::MIRROR_ON_POINT if beyond_left => -p,
+                rule::MIRROR_ON_POINT => 2 * (len - 1) - p,
+                rule::MIRROR_HALFWAY if beyond_left => -1 - p,
+                rule::MIRROR_HALFWAY => 2 * len - 1 - p,
+                // SAFETY: the caller has seen to the table.
+                _ => return unsafe { T::table(AXIS * TABLE_LEN + TABLE_FIXED) },
+            };
+        }
+        // SAFETY: it is one of the points, as its image is where there are `min_len`
+        // points or more.
+        unsafe { *self.first.add(p as usize * self.stride) }
+    }
+
+    /// The derivative at a point less than the radius from an end, from the points at
+    /// that end.
+    ///
+    /// # Safety
+    ///
+    /// As all.
+    #[inline(always)]
+    unsafe fn end<const ORDER: usize>(self, radius: u32, p: u32) -> T {
+        let at_first = p < radius;
+        let last = self.len - 1;
+        let from_end = if at_first { p } else { last - p };
+        let row = AXIS * TABLE_LEN + TABLE_ENDS + MAX_END_POINTS * from_end as usize;
+        // SAFETY: with `min_len` points or more all of the row's are there, and
+        // `from_end` is below the radius.
+        unsafe {
+            let here = *self.first.add(p as usize * self.stride);
+            let mut sum = T::ZERO;
+            // Not point 0 where that is the point itself.
+            let begin = if from_end == 0 { 1 } else { 0 };
+            let mut q = begin;
+            while q < 2 * radius + ORDER as u32 {
+                keep_rolled();
+                let point = if at_first { q } else { last - q };
+                let term = *self.first.add(point as usize * self.stride) - here;
+                let weight = T::table(row + q as usize);
+                if q == begin {
+                    sum = weight * term;
+                } else if q != from_end {
+                    sum = term.mul_add(weight, sum);
+                }
+                q += 1;
+            }
+            if ORDER == 1 && !at_first { -sum } else { sum }
+        }
+    }
+}
+
+/// The m-th term of a central stencil, without its weight, from the points m ahead and m
+/// behind and the point itself.
+#[inline(always)]
+fn term<T: Real, const ORDER: usize>(ahead: T, behind: T, here: T) -> T {
+    if ORDER == 1 {
+        ahead - behind
+    } else {
+        here.mul_add(T::MINUS_TWO, ahead + behind)
+    }
+}
+
+/// The central stencil on the points that `at` gives.
+///
+/// # Safety
+///
+/// The axis' part of the table is set.
+#[inline(always)]
+unsafe fn central<T: Real, const AXIS: usize, const RADIUS: usize, const ORDER: usize>(
+    at: impl Fn(isize) -> T,
+) -> T {
+    let term = |m: isize| term::<T, ORDER>(at(m), at(-m), at(0));
+    // SAFETY: `m` is at most `MAX_RADIUS`, and the caller has seen to the table.
+    let weight = |m: isize| unsafe { T::table(AXIS * TABLE_LEN + m as usize - 1) };
+    let mut sum = weight(1) * term(1);
+    unrolled::<RADIUS>(|k| {
+        let m = k as isize + 1;
+        if m > 1 {
+            sum = term(m).mul_add(weight(m), sum);
+        }
+    });
+    sum
+}

@@ -1,0 +1,115 @@
+//! Rows of the general kernels: the first derivative of the 8th order of the textbook
+//! problem, in f32 and f64; by the port on the CPU.
+
+use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d, Real};
+use halo_gpu::{Buffer, Device, DeviceKind, Errors, Field3, Shape3};
+use std::f64::consts::TAU;
+
+use crate::bench::harness::{Check, Metric, Prepared, Row, Slots, Unit, Work};
+use crate::error::Error;
+
+/// The rows for fields of `shape`.
+pub(super) fn rows(device: &Device, shape: Shape3) -> Result<Vec<Box<dyn Row>>, Error> {
+    let mut rows: Vec<Box<dyn Row>> = Vec::new();
+    for axis in Axis::ALL {
+        rows.push(Box::new(row::<f32>(device, shape, axis)?));
+        rows.push(Box::new(row::<f64>(device, shape, axis)?));
+    }
+    Ok(rows)
+}
+
+/// One derivative of a cosine along its axis, whose period is 1.
+struct Along<T> {
+    plan: FiniteDifferences3d<T>,
+    axis: Axis,
+    port: bool,
+}
+
+fn row<T: Real>(device: &Device, shape: Shape3, axis: Axis) -> Result<Along<T>, Error> {
+    let spacing = Axis::ALL.map(|axis| 1.0 / (axis.extent(shape) as f64 - 1.0));
+    let plan = FiniteDifferences3d::new(shape, spacing)?
+        .with_boundary(axis, AxisBoundary::PeriodicWithEndpoint)?;
+    Ok(Along {
+        plan,
+        axis,
+        port: device.kind() == DeviceKind::Cpu,
+    })
+}
+
+impl<T: Real> Row for Along<T> {
+    fn name(&self) -> String {
+        match self.port {
+            false => FiniteDifferences3d::<T>::kernel_name(self.axis).to_owned(),
+            true => format!("derivative3d general, CPU port, {} {}", self.axis, T::NAME),
+        }
+    }
+
+    fn tile(&self) -> String {
+        "–".to_owned()
+    }
+
+    fn work(&self) -> Work {
+        let shape = self.plan.shape();
+        let points = (shape.nx * shape.ny * shape.nz) as u64;
+        Work {
+            bytes: 2 * size_of::<T>() as u64 * points,
+            flops: halo_gpu::derivative3d::FLOPS_PER_POINT * points,
+            items: points,
+            unit: Unit::Points,
+            metric: Metric::Bandwidth,
+            slots: Slots::default(),
+        }
+    }
+
+    fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
+        let (axis, h) = (self.axis, self.plan.spacing()[self.axis.index()]);
+        let field = Field3::from_fn(self.plan.shape(), |i, j, k| {
+            T::nearest((TAU * h * [i, j, k][axis.index()] as f64).cos())
+        })?;
+        let f = device.upload(field.as_slice())?;
+        let df = device.alloc_filled(f.len(), T::nearest(f64::NAN))?;
+        Ok(Box::new(Ready {
+            plan: self.plan.clone(),
+            axis,
+            f,
+            df,
+        }))
+    }
+}
+
+struct Ready<T: Real> {
+    plan: FiniteDifferences3d<T>,
+    axis: Axis,
+    f: Buffer<T>,
+    df: Buffer<T>,
+}
+
+impl<T: Real> Prepared for Ready<T> {
+    fn check(&mut self) -> Result<Check, Error> {
+        self.df.fill(T::nearest(f64::NAN))?;
+        self.launch()?;
+        let (axis, shape) = (self.axis, self.plan.shape());
+        let h = self.plan.spacing()[axis.index()];
+        let errors = Errors::of(&self.df.to_vec()?, |index| {
+            let point = index / axis.stride(shape) % axis.extent(shape);
+            -TAU * (TAU * h * point as f64).sin()
+        });
+        // Truncation; the rounding of values up to 1, times the weights' 2.08 / h; that
+        // of eight operations on results up to 2π.
+        let roundoff = T::UNIT_ROUNDOFF;
+        let bound =
+            h.powi(8) / 630.0 * TAU.powi(9) + 2.08 / h * 2.0 * roundoff + 8.0 * TAU * roundoff;
+        Ok(Check::new(
+            errors,
+            Errors {
+                rms: bound,
+                max: bound,
+            },
+        ))
+    }
+
+    fn launch(&mut self) -> Result<(), halo_gpu::Error> {
+        self.plan
+            .derivative_by_general_kernel(self.axis, &self.f, &mut self.df)
+    }
+}
