@@ -3,6 +3,8 @@
 
 #[path = "derivative3d/general.rs"]
 mod general;
+#[path = "derivative3d/vector_calculus.rs"]
+mod vector_calculus;
 
 use approx::assert_relative_eq;
 use halo_gpu::derivative3d::{Axis, Boundary, Derivative3d, RADIUS, Variant, WEIGHTS, problem};
@@ -11,14 +13,22 @@ use halo_tests::{assert_same_bits, devices, for_each, kernel_devices, ptx, rng, 
 
 const BOUNDARIES: [Boundary; 2] = [Boundary::Periodic, Boundary::PeriodicWithEndpoint];
 
-/// The kernels of `general`.
-const GENERAL_KERNELS: [&str; 6] = [
+/// The kernels of `general` and of `vector_calculus`.
+const GENERAL_KERNELS: [&str; 14] = [
     "derivative3d_general_x_f32",
     "derivative3d_general_x_f64",
     "derivative3d_general_y_f32",
     "derivative3d_general_y_f64",
     "derivative3d_general_z_f32",
     "derivative3d_general_z_f64",
+    "derivative3d_general_gradient_f32",
+    "derivative3d_general_gradient_f64",
+    "derivative3d_general_divergence_f32",
+    "derivative3d_general_divergence_f64",
+    "derivative3d_general_curl_f32",
+    "derivative3d_general_curl_f64",
+    "derivative3d_general_laplacian_f32",
+    "derivative3d_general_laplacian_f64",
 ];
 
 /// What computes a derivative along an axis.

@@ -77,6 +77,12 @@ pub mod rule {
     pub const ONE_SIDED: u32 = 5;
 }
 
+/// The rule of an axis among those of all three, that of x in the lowest byte.
+#[inline(always)]
+pub(super) const fn rule_of<const AXIS: usize>(rules: u32) -> u32 {
+    rules >> (8 * AXIS) & 0xff
+}
+
 /// Threads of a block along x.
 pub const BLOCK_X: u32 = 32;
 
@@ -86,8 +92,9 @@ pub const BLOCK_Y: u32 = 8;
 /// Points of a unit along y and z.
 pub const POINTS: usize = 8;
 
-// gate derivative3d_general_*_f32: spills = 0, stack = 0, LD = 0, ST = 0
-// gate derivative3d_general_*_f64: spills = 0, stack = 0, LD = 0, ST = 0
+// gate derivative3d_general_x_f*: registers <= 64, spills = 0, stack = 0, LD = 0, ST = 0
+// gate derivative3d_general_y_f*: registers <= 64, spills = 0, stack = 0, LD = 0, ST = 0
+// gate derivative3d_general_z_f*: registers <= 64, spills = 0, stack = 0, LD = 0, ST = 0
 
 /// Entry points: a name, the type, the axis, the points of a unit.
 macro_rules! axis_kernels {

@@ -31,13 +31,15 @@
 //! # The general kernels
 //!
 //! [`general`] has other orders of accuracy, second derivatives, f64, and ends of
-//! an axis that are not periodic.
+//! an axis that are not periodic; [`vector_calculus`] makes gradients, divergences,
+//! curls and Laplacians of those, each in one launch.
 
 use cuda_std::prelude::*;
 use cuda_std::{GpuFloat, address_space, externally_visible, shared};
 
 pub mod general;
 pub mod general_real;
+pub mod vector_calculus;
 pub mod x_pencil;
 pub mod y_pencil;
 pub mod z_pencil;

@@ -39,7 +39,7 @@ mod gpu;
 pub mod problem;
 
 use crate::{Buffer, Device, DeviceKind, Error, Field3, Shape3};
-pub use general::{AxisBoundary, FiniteDifferences3d, Real};
+pub use general::{AxisBoundary, FiniteDifferences3d, Operator, Real};
 pub use gpu_kernels::derivative3d::RADIUS;
 use gpu_kernels::derivative3d::{PENCILS_LARGE, PENCILS_SMALL};
 use std::fmt;

@@ -5,6 +5,7 @@ use halo_gpu::derivative3d::{Axis, Boundary, Derivative3d, Variant, problem};
 use halo_gpu::{Buffer, Device, DeviceKind, Shape3};
 
 mod general;
+mod vector_calculus;
 
 use super::harness::{Check, Family, LeftOut, Metric, Plan, Prepared, Row, Slots, Unit, Work};
 use super::size::Size;
@@ -23,14 +24,22 @@ const NAME: &str = "derivative3d";
 /// The convention of the textbook problem.
 const BOUNDARY: Boundary = Boundary::PeriodicWithEndpoint;
 
-/// The kernels whose rows are in [`general`].
-const GENERAL_KERNELS: [&str; 6] = [
+/// The kernels whose rows are in [`general`] and [`vector_calculus`].
+const GENERAL_KERNELS: [&str; 14] = [
     "derivative3d_general_x_f32",
     "derivative3d_general_x_f64",
     "derivative3d_general_y_f32",
     "derivative3d_general_y_f64",
     "derivative3d_general_z_f32",
     "derivative3d_general_z_f64",
+    "derivative3d_general_gradient_f32",
+    "derivative3d_general_gradient_f64",
+    "derivative3d_general_divergence_f32",
+    "derivative3d_general_divergence_f64",
+    "derivative3d_general_curl_f32",
+    "derivative3d_general_curl_f64",
+    "derivative3d_general_laplacian_f32",
+    "derivative3d_general_laplacian_f64",
 ];
 
 fn kernels() -> Vec<&'static str> {
@@ -70,6 +79,7 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         }
     }
     rows.extend(general::rows(device, shape)?);
+    rows.extend(vector_calculus::rows(device, shape)?);
     Ok(Plan {
         size: format!("{nx}x{ny}x{nz}"),
         elements: (nx * ny * nz) as u64,

@@ -1,6 +1,6 @@
 //! Launches of the general kernels, on a CUDA device or on the emulator.
 
-use super::{Axis, FiniteDifferences3d, Order, Real};
+use super::{Axis, FiniteDifferences3d, Operator, Order, Real};
 use crate::{Buffer, Constants, Device, Element, Error, LaunchConfig, launch_with_constants};
 use cuda_std::host::Kernel;
 use gpu_kernels::derivative3d::general::{
@@ -9,6 +9,7 @@ use gpu_kernels::derivative3d::general::{
     derivative3d_general_z_f64,
 };
 use gpu_kernels::derivative3d::general_real::{DERIVATIVE3D_GENERAL_F32, DERIVATIVE3D_GENERAL_F64};
+use gpu_kernels::derivative3d::vector_calculus::*;
 
 /// The entry points for a type.
 pub trait Entries: Element {
@@ -25,6 +26,34 @@ pub trait Entries: Element {
         config: &LaunchConfig,
         arguments: Along<'_, Self>,
     ) -> Result<(), Error>;
+
+    /// The kernel for an operator, as in the PTX.
+    fn operator_name(operator: Operator) -> &'static str;
+
+    /// Launches it.
+    ///
+    /// The caller has checked the lengths and devices of the buffers and the shape,
+    /// and gives as many fields as the operator has, and as many blocks as the kernel
+    /// wants.
+    #[doc(hidden)]
+    fn launch_operator(
+        device: &Device,
+        config: &LaunchConfig,
+        arguments: Fields<'_, '_, '_, Self>,
+    ) -> Result<(), Error>;
+}
+
+/// The arguments of a launch of an operator.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Fields<'a, 'r, 'w, T: Element> {
+    operator: Operator,
+    inputs: &'a [&'r Buffer<T>],
+    outputs: &'a mut [&'w mut Buffer<T>],
+    extents: [u32; 3],
+    radius: u32,
+    rules: u32,
+    tables: &'a super::Tables<T>,
 }
 
 /// The arguments of a launch.
@@ -42,7 +71,10 @@ pub struct Along<'a, T: Element> {
 }
 
 macro_rules! entries {
-    ($real:ty, $table:ident, $x:ident, $y:ident, $z:ident) => {
+    (
+        $real:ty, $table:ident, $x:ident, $y:ident, $z:ident,
+        $gradient:ident, $divergence:ident, $curl:ident, $laplacian:ident
+    ) => {
         impl Entries for $real {
             fn along_name(axis: Axis) -> &'static str {
                 [$x::NAME, $y::NAME, $z::NAME][axis.index()]
@@ -84,6 +116,77 @@ macro_rules! entries {
                     Axis::Z => launch!($z),
                 }
             }
+
+            fn operator_name(operator: Operator) -> &'static str {
+                match operator {
+                    Operator::Gradient => $gradient::NAME,
+                    Operator::Divergence => $divergence::NAME,
+                    Operator::Curl => $curl::NAME,
+                    Operator::Laplacian => $laplacian::NAME,
+                }
+            }
+
+            fn launch_operator(
+                device: &Device,
+                config: &LaunchConfig,
+                arguments: Fields<'_, '_, '_, Self>,
+            ) -> Result<(), Error> {
+                let Fields {
+                    operator,
+                    inputs,
+                    outputs,
+                    extents,
+                    radius,
+                    rules,
+                    tables,
+                } = arguments;
+                let [nx, ny, nz] = extents;
+                let flat = bytemuck::cast(*tables);
+                let constants = Constants::new().with::<$table>(&flat);
+                macro_rules! launch {
+                    ($kernel:ident, $args:expr) => {
+                        // SAFETY: all fields have nx * ny * nz elements and are on
+                        // `device`; those written are borrowed mutably, so they are
+                        // distinct. The geometry is the one the kernel documents. The
+                        // plan has seen to the radius, `check_axis` to the points of
+                        // each axis. The table is set by this very call.
+                        unsafe {
+                            launch_with_constants::<$kernel>(device, config, &constants, $args)
+                        }
+                    };
+                }
+                match (operator, inputs, outputs) {
+                    (Operator::Gradient, [f], [x, y, z]) => {
+                        let (x, y, z) = (&mut **x, &mut **y, &mut **z);
+                        launch!(
+                            $gradient,
+                            $gradient::args(*f, x, y, z, nx, ny, nz, radius, rules)
+                        )
+                    }
+                    (Operator::Divergence, [u, v, w], [out]) => {
+                        let out = &mut **out;
+                        launch!(
+                            $divergence,
+                            $divergence::args(*u, *v, *w, out, nx, ny, nz, radius, rules)
+                        )
+                    }
+                    (Operator::Curl, [u, v, w], [x, y, z]) => {
+                        let (x, y, z) = (&mut **x, &mut **y, &mut **z);
+                        launch!(
+                            $curl,
+                            $curl::args(*u, *v, *w, x, y, z, nx, ny, nz, radius, rules)
+                        )
+                    }
+                    (Operator::Laplacian, [f], [out]) => {
+                        let out = &mut **out;
+                        launch!(
+                            $laplacian,
+                            $laplacian::args(*f, out, nx, ny, nz, radius, rules)
+                        )
+                    }
+                    _ => unreachable!("as many fields as the operator has"),
+                }
+            }
         }
     };
 }
@@ -93,14 +196,22 @@ entries!(
     DERIVATIVE3D_GENERAL_F32,
     derivative3d_general_x_f32,
     derivative3d_general_y_f32,
-    derivative3d_general_z_f32
+    derivative3d_general_z_f32,
+    derivative3d_general_gradient_f32,
+    derivative3d_general_divergence_f32,
+    derivative3d_general_curl_f32,
+    derivative3d_general_laplacian_f32
 );
 entries!(
     f64,
     DERIVATIVE3D_GENERAL_F64,
     derivative3d_general_x_f64,
     derivative3d_general_y_f64,
-    derivative3d_general_z_f64
+    derivative3d_general_z_f64,
+    derivative3d_general_gradient_f64,
+    derivative3d_general_divergence_f64,
+    derivative3d_general_curl_f64,
+    derivative3d_general_laplacian_f64
 );
 
 /// Launches the derivative along `axis` on the device of the buffers.
@@ -131,6 +242,39 @@ pub(super) fn along<T: Real>(
             order: order as u32,
             rule: plan.boundary(axis).rule(),
             tables: &plan.tables[order as usize - 1],
+        },
+    )
+}
+
+/// Launches `operator` on the device of the buffers.
+///
+/// The caller has checked the buffers and all axes.
+pub(super) fn operator<T: Real>(
+    plan: &FiniteDifferences3d<T>,
+    operator: Operator,
+    inputs: &[&Buffer<T>],
+    outputs: &mut [&mut Buffer<T>],
+) -> Result<(), Error> {
+    let name = T::operator_name(operator);
+    let shape = plan.shape();
+    let extents = [shape.nx, shape.ny, shape.nz];
+    let config = launch_config(name, shape.nx, units(extents))?;
+    let device = inputs[0].device().clone();
+    let rules = Axis::ALL
+        .map(|axis| plan.boundary(axis).rule() << (8 * axis.index()))
+        .into_iter()
+        .sum();
+    T::launch_operator(
+        &device,
+        &config,
+        Fields {
+            operator,
+            inputs,
+            outputs,
+            extents: extents_u32(name, extents)?,
+            radius: plan.radius() as u32,
+            rules,
+            tables: &plan.tables[operator.order() as usize - 1],
         },
     )
 }

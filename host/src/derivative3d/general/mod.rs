@@ -17,6 +17,7 @@
 mod boundary;
 mod cpu;
 mod gpu;
+mod vector_calculus;
 
 use super::{Axis, Derivative3d, Variant};
 use crate::finite_difference::Weights;
@@ -26,6 +27,7 @@ use gpu_kernels::derivative3d::general::{
     MAX_END_POINTS, TABLE_ENDS, TABLE_FIXED, TABLE_LEN, min_len,
 };
 use std::fmt;
+pub use vector_calculus::Operator;
 
 /// What errors call the operations.
 const OPERATION: &str = "finite differences";

@@ -1,0 +1,260 @@
+//! Gradient, divergence, curl and Laplacian.
+
+use super::{FiniteDifferences3d, OPERATION, Order, Real, cpu, gpu};
+use crate::derivative3d::Axis;
+use crate::{Buffer, Device, DeviceKind, Error, Field3};
+
+/// One of the four.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operator {
+    /// (∂f/∂x, ∂f/∂y, ∂f/∂z) of one field.
+    Gradient,
+    /// (∂u/∂x + ∂v/∂y) + ∂w/∂z of three.
+    Divergence,
+    /// (∂w/∂y - ∂v/∂z, ∂u/∂z - ∂w/∂x, ∂v/∂x - ∂u/∂y) of three.
+    Curl,
+    /// (∂²f/∂x² + ∂²f/∂y²) + ∂²f/∂z² of one.
+    Laplacian,
+}
+
+impl Operator {
+    /// All four.
+    pub const ALL: [Self; 4] = [
+        Self::Gradient,
+        Self::Divergence,
+        Self::Curl,
+        Self::Laplacian,
+    ];
+
+    /// The kernel for fields of `T`, as in the PTX.
+    #[must_use]
+    pub fn kernel_name<T: Real>(self) -> &'static str {
+        T::operator_name(self)
+    }
+
+    /// How many fields it reads and how many it writes.
+    #[must_use]
+    pub const fn fields(self) -> (usize, usize) {
+        match self {
+            Self::Gradient => (1, 3),
+            Self::Divergence => (3, 1),
+            Self::Curl => (3, 3),
+            Self::Laplacian => (1, 1),
+        }
+    }
+
+    /// The order of its derivatives.
+    pub(super) const fn order(self) -> Order {
+        match self {
+            Self::Laplacian => Order::Second,
+            _ => Order::First,
+        }
+    }
+}
+
+/// Each is one launch, which reads each field from memory once. All buffers hold
+/// `nx * ny * nz` elements, x fastest, and are on one device.
+///
+/// ```
+/// use halo_gpu::derivative3d::FiniteDifferences3d;
+/// use halo_gpu::{Device, Field3, Shape3};
+/// use std::f64::consts::TAU;
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// // sin(2π x) cos(2π y) on the unit cube, periodic.
+/// let (device, shape) = (Device::cpu(), Shape3::cube(24));
+/// let grid = FiniteDifferences3d::<f64>::new(shape, [1.0 / 24.0; 3])?;
+/// let at = |i: usize| TAU * i as f64 / 24.0;
+/// let f = Field3::from_fn(shape, |i, j, _| at(i).sin() * at(j).cos())?;
+///
+/// let [fx, fy, fz] = grid.gradient_of(&device, &f)?;
+/// assert!((fx[(0, 0, 5)] - TAU).abs() < 1e-5);
+/// assert_eq!(fz[(3, 2, 1)], 0.0);
+///
+/// // A gradient does not curl, and its divergence is the Laplacian.
+/// let [_, _, cz] = grid.curl_of(&device, [&fx, &fy, &fz])?;
+/// assert!(cz[(3, 2, 1)].abs() < 1e-10);
+/// let divergence = grid.divergence_of(&device, [&fx, &fy, &fz])?;
+/// let laplacian = grid.laplacian_of(&device, &f)?;
+/// assert!((laplacian[(3, 2, 1)] + 2.0 * TAU * TAU * f[(3, 2, 1)]).abs() < 1e-4);
+/// assert!((laplacian[(3, 2, 1)] - divergence[(3, 2, 1)]).abs() < 1e-3);
+/// # Ok(())
+/// # }
+/// ```
+impl<T: Real> FiniteDifferences3d<T> {
+    /// The gradient of `f`, into the three buffers for its components along x, y, z.
+    ///
+    /// ```
+    /// # use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d};
+    /// # use halo_gpu::{Device, Shape3};
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::cpu();
+    /// // Fields of one plane: nothing is known along z, so beyond it is the same.
+    /// let grid = FiniteDifferences3d::new(Shape3::new(4, 3, 1), [1.0; 3])?
+    ///     .with_accuracy(2)?
+    ///     .with_boundary(Axis::X, AxisBoundary::OneSided)?
+    ///     .with_boundary(Axis::Y, AxisBoundary::OneSided)?;
+    /// let f: Vec<f32> = (0..12).map(|p| (p % 4 + 10 * (p / 4)) as f32).collect();
+    /// let f = device.upload(&f)?;
+    /// let mut x = device.alloc_filled(12, 0.0)?;
+    /// let mut y = device.alloc_filled(12, 0.0)?;
+    /// let mut z = device.alloc_filled(12, 0.0)?;
+    /// grid.gradient(&f, [&mut x, &mut y, &mut z])?;
+    /// assert_eq!(x.to_vec()?, [1.0; 12]);
+    /// assert_eq!(y.to_vec()?, [10.0; 12]);
+    /// assert_eq!(z.to_vec()?, [0.0; 12]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`derivative`](Self::derivative), for any of the axes.
+    pub fn gradient(&self, f: &Buffer<T>, gradient: [&mut Buffer<T>; 3]) -> Result<(), Error> {
+        let [x, y, z] = gradient;
+        self.apply(Operator::Gradient, &[f], &mut [x, y, z])
+    }
+
+    /// The divergence of the vector field whose components along x, y and z are given.
+    ///
+    /// # Errors
+    ///
+    /// As [`derivative`](Self::derivative), for any of the axes.
+    pub fn divergence(
+        &self,
+        components: [&Buffer<T>; 3],
+        divergence: &mut Buffer<T>,
+    ) -> Result<(), Error> {
+        self.apply(Operator::Divergence, &components, &mut [divergence])
+    }
+
+    /// The curl of the vector field whose components along x, y and z are given, into
+    /// the three buffers for its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`derivative`](Self::derivative), for any of the axes.
+    pub fn curl(
+        &self,
+        components: [&Buffer<T>; 3],
+        curl: [&mut Buffer<T>; 3],
+    ) -> Result<(), Error> {
+        let [x, y, z] = curl;
+        self.apply(Operator::Curl, &components, &mut [x, y, z])
+    }
+
+    /// The Laplacian of `f`.
+    ///
+    /// # Errors
+    ///
+    /// As [`second_derivative`](Self::second_derivative), for any of the axes.
+    pub fn laplacian(&self, f: &Buffer<T>, laplacian: &mut Buffer<T>) -> Result<(), Error> {
+        self.apply(Operator::Laplacian, &[f], &mut [laplacian])
+    }
+
+    /// The gradient of a field on the host, computed on `device`.
+    ///
+    /// # Errors
+    ///
+    /// As [`gradient`](Self::gradient), and [`Error::OutOfMemory`].
+    pub fn gradient_of(&self, device: &Device, f: &Field3<T>) -> Result<[Field3<T>; 3], Error> {
+        self.fields_of(device, Operator::Gradient, [f])
+    }
+
+    /// The divergence of a vector field on the host, computed on `device`.
+    ///
+    /// # Errors
+    ///
+    /// As [`divergence`](Self::divergence), and [`Error::OutOfMemory`].
+    pub fn divergence_of(
+        &self,
+        device: &Device,
+        components: [&Field3<T>; 3],
+    ) -> Result<Field3<T>, Error> {
+        let [divergence] = self.fields_of(device, Operator::Divergence, components)?;
+        Ok(divergence)
+    }
+
+    /// The curl of a vector field on the host, computed on `device`.
+    ///
+    /// # Errors
+    ///
+    /// As [`curl`](Self::curl), and [`Error::OutOfMemory`].
+    pub fn curl_of(
+        &self,
+        device: &Device,
+        components: [&Field3<T>; 3],
+    ) -> Result<[Field3<T>; 3], Error> {
+        self.fields_of(device, Operator::Curl, components)
+    }
+
+    /// The Laplacian of a field on the host, computed on `device`.
+    ///
+    /// # Errors
+    ///
+    /// As [`laplacian`](Self::laplacian), and [`Error::OutOfMemory`].
+    pub fn laplacian_of(&self, device: &Device, f: &Field3<T>) -> Result<Field3<T>, Error> {
+        let [laplacian] = self.fields_of(device, Operator::Laplacian, [f])?;
+        Ok(laplacian)
+    }
+
+    /// `operator` on the device of the buffers, of which there are as many as it wants.
+    fn apply(
+        &self,
+        operator: Operator,
+        inputs: &[&Buffer<T>],
+        outputs: &mut [&mut Buffer<T>],
+    ) -> Result<(), Error> {
+        let device = inputs[0].device();
+        let buffers = inputs
+            .iter()
+            .copied()
+            .chain(outputs.iter().map(|buffer| &**buffer));
+        for buffer in buffers {
+            self.check_len("a field", buffer.len())?;
+            device.require(&format!("{OPERATION}: a field"), buffer)?;
+        }
+        for axis in Axis::ALL {
+            self.check_axis(axis, operator.order())?;
+        }
+        if device.kind() != DeviceKind::Cpu {
+            return gpu::operator(self, operator, inputs, outputs);
+        }
+        let inputs: Vec<&[T]> = inputs.iter().filter_map(|f| f.as_host_slice()).collect();
+        let mut outputs: Vec<&mut [T]> = outputs
+            .iter_mut()
+            .filter_map(|out| out.as_host_mut_slice())
+            .collect();
+        cpu::operator(self, operator, &inputs, &mut outputs);
+        Ok(())
+    }
+
+    /// `operator` of fields on the host.
+    fn fields_of<const IN: usize, const OUT: usize>(
+        &self,
+        device: &Device,
+        operator: Operator,
+        fields: [&Field3<T>; IN],
+    ) -> Result<[Field3<T>; OUT], Error> {
+        let mut inputs = Vec::with_capacity(IN);
+        for field in fields {
+            self.check_len("a field", field.as_slice().len())?;
+            inputs.push(device.upload(field.as_slice())?);
+        }
+        let mut outputs = Vec::with_capacity(OUT);
+        for _ in 0..OUT {
+            outputs.push(device.alloc_filled(inputs[0].len(), T::nearest(f64::NAN))?);
+        }
+        let read: Vec<&Buffer<T>> = inputs.iter().collect();
+        let mut written: Vec<&mut Buffer<T>> = outputs.iter_mut().collect();
+        self.apply(operator, &read, &mut written)?;
+        let mut fields = Vec::with_capacity(OUT);
+        for output in &outputs {
+            fields.push(Field3::from_vec(self.shape, output.to_vec()?)?);
+        }
+        match fields.try_into() {
+            Ok(fields) => Ok(fields),
+            Err(_) => unreachable!("as many fields as outputs"),
+        }
+    }
+}

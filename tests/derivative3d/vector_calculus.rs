@@ -1,0 +1,272 @@
+//! Gradient, divergence, curl and Laplacian: each the sum of its derivatives, to the
+//! bit, on every device; and what vector calculus says of them.
+
+use super::GENERAL_KERNELS;
+use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d, Operator, Real};
+use halo_gpu::{Device, Error, Field3, Shape3};
+use halo_tests::{Bits, assert_same_bits, devices, for_each, rng};
+use rand::RngExt;
+use rand::rngs::StdRng;
+use std::f64::consts::TAU;
+
+const BOUNDARIES: [AxisBoundary; 6] = [
+    AxisBoundary::Periodic,
+    AxisBoundary::PeriodicWithEndpoint,
+    AxisBoundary::MirrorOnPoint,
+    AxisBoundary::MirrorHalfway,
+    AxisBoundary::Fixed(0.25),
+    AxisBoundary::OneSided,
+];
+
+/// A field of numbers in [-1, 1).
+fn random<T: Real>(rng: &mut StdRng, shape: Shape3) -> Field3<T> {
+    Field3::from_fn(shape, |_, _, _| T::nearest(rng.random_range(-1.0..1.0))).unwrap()
+}
+
+/// A grid with another boundary on each axis.
+fn grid_of<T: Real>(shape: Shape3, accuracy: u32, first: usize) -> FiniteDifferences3d<T> {
+    let mut grid = FiniteDifferences3d::new(shape, [0.3, 0.01, 7.0])
+        .and_then(|grid| grid.with_accuracy(accuracy))
+        .unwrap();
+    for axis in Axis::ALL {
+        let boundary = BOUNDARIES[(first + axis.index()) % BOUNDARIES.len()];
+        grid = grid.with_boundary(axis, boundary).unwrap();
+    }
+    grid
+}
+
+/// What an operator is, put together from the port's derivatives along one axis.
+fn by_definition<T: Real>(
+    grid: &FiniteDifferences3d<T>,
+    operator: Operator,
+    fields: &[Field3<T>],
+) -> Vec<Vec<T>> {
+    let cpu = Device::cpu();
+    let first = |field: usize, axis| grid.derivative_of(&cpu, axis, &fields[field]).unwrap();
+    let second = |axis| grid.second_derivative_of(&cpu, axis, &fields[0]).unwrap();
+    let combine = |a: Vec<T>, b: Field3<T>, operation: fn(T, T) -> T| -> Vec<T> {
+        a.into_iter()
+            .zip(b.as_slice())
+            .map(|(a, b)| operation(a, *b))
+            .collect()
+    };
+    let plus = |a, b| combine(a, b, |a, b| a + b);
+    let minus = |a: Field3<T>, b| combine(a.into_vec(), b, |a, b| a - b);
+    let (u, v, w) = (0, 1, 2);
+    let [x, y, z] = Axis::ALL;
+    match operator {
+        Operator::Gradient => Axis::ALL
+            .map(|axis| first(0, axis).into_vec())
+            .into_iter()
+            .collect(),
+        Operator::Divergence => {
+            vec![plus(plus(first(u, x).into_vec(), first(v, y)), first(w, z))]
+        }
+        Operator::Laplacian => vec![plus(plus(second(x).into_vec(), second(y)), second(z))],
+        Operator::Curl => vec![
+            minus(first(w, y), first(v, z)),
+            minus(first(u, z), first(w, x)),
+            minus(first(v, x), first(u, y)),
+        ],
+    }
+}
+
+/// The operator on a device.
+fn run<T: Real>(
+    device: &Device,
+    grid: &FiniteDifferences3d<T>,
+    operator: Operator,
+    fields: &[Field3<T>],
+) -> Vec<Vec<T>> {
+    let all = |fields: [Field3<T>; 3]| fields.map(Field3::into_vec).into_iter().collect();
+    match (operator, fields) {
+        (Operator::Gradient, [f]) => all(grid.gradient_of(device, f).unwrap()),
+        (Operator::Divergence, [u, v, w]) => {
+            vec![grid.divergence_of(device, [u, v, w]).unwrap().into_vec()]
+        }
+        (Operator::Curl, [u, v, w]) => all(grid.curl_of(device, [u, v, w]).unwrap()),
+        (Operator::Laplacian, [f]) => vec![grid.laplacian_of(device, f).unwrap().into_vec()],
+        _ => panic!("{operator:?} of {} fields", fields.len()),
+    }
+}
+
+fn operators_are_made_of_derivatives_in<T: Real + Bits>() {
+    let mut rng = rng();
+    let mut cases = Vec::new();
+    for device in devices() {
+        for operator in Operator::ALL {
+            for (nth, accuracy) in [2, 4, 6, 8, 8, 6].into_iter().enumerate() {
+                // Not a multiple of anything, long enough for all, across blocks in turn.
+                let mut long = [10 + nth, 11, 13 - nth % 3];
+                long[nth % 3] += [25, 9, 9][nth % 3];
+                cases.push((device.clone(), operator, accuracy, nth, long));
+            }
+        }
+    }
+    for_each(
+        "operators",
+        cases,
+        |(device, operator, accuracy, nth, extents)| {
+            let [nx, ny, nz] = extents;
+            let shape = Shape3::new(nx, ny, nz);
+            let grid = grid_of::<T>(shape, accuracy, nth);
+            let fields: Vec<Field3<T>> = (0..operator.fields().0)
+                .map(|_| random(&mut rng, shape))
+                .collect();
+            let expected = by_definition(&grid, operator, &fields);
+            let got = run(&device, &grid, operator, &fields);
+            assert_eq!(got.len(), operator.fields().1);
+            for (nth, (got, expected)) in got.iter().zip(&expected).enumerate() {
+                assert_same_bits(got, expected, |i| format!("output {nth}, element {i}"));
+            }
+        },
+    );
+}
+
+#[test]
+fn operators_are_made_of_derivatives() {
+    operators_are_made_of_derivatives_in::<f32>();
+    operators_are_made_of_derivatives_in::<f64>();
+}
+
+#[test]
+fn the_shortest_axes_work() {
+    let mut rng = rng();
+    for_each("short axes", devices(), |device| {
+        for operator in Operator::ALL {
+            // One point along z and as few as the stencil allows along the others.
+            let shape = Shape3::new(5, 4, 1);
+            let grid = FiniteDifferences3d::<f64>::new(shape, [0.5; 3])
+                .and_then(|grid| grid.with_boundary(Axis::X, AxisBoundary::MirrorOnPoint))
+                .and_then(|grid| grid.with_boundary(Axis::Z, AxisBoundary::Fixed(-2.0)))
+                .unwrap();
+            let fields: Vec<_> = (0..operator.fields().0)
+                .map(|_| random(&mut rng, shape))
+                .collect();
+            let expected = by_definition(&grid, operator, &fields);
+            for (got, expected) in run(&device, &grid, operator, &fields).iter().zip(&expected) {
+                assert_same_bits(got, expected, |i| format!("element {i}"));
+            }
+        }
+    });
+}
+
+#[test]
+fn gradients_do_not_curl_and_curls_do_not_diverge() {
+    // Derivatives along different axes commute, periodic or not.
+    let mut rng = rng();
+    let cpu = Device::cpu();
+    let shape = Shape3::new(19, 14, 12);
+    let cases = (0..6).flat_map(|first| [2, 4, 6, 8].map(|accuracy| (first, accuracy)));
+    for_each("identities", cases, |(first, accuracy)| {
+        let mut grid = FiniteDifferences3d::<f64>::new(shape, [0.3, 0.2, 0.7])
+            .and_then(|grid| grid.with_accuracy(accuracy))
+            .unwrap();
+        for axis in Axis::ALL {
+            let boundary = match BOUNDARIES[(first + axis.index()) % 6] {
+                // A value is fixed, its derivative is another: 0 it is for both.
+                AxisBoundary::Fixed(_) => AxisBoundary::Fixed(0.0),
+                boundary => boundary,
+            };
+            grid = grid.with_boundary(axis, boundary).unwrap();
+        }
+        let largest = |field: &Field3<f64>| {
+            let values = field.as_slice().iter();
+            values.fold(0.0, |max, value| f64::max(max, value.abs()))
+        };
+        let f = random(&mut rng, shape);
+        let [x, y, z] = grid.gradient_of(&cpu, &f).unwrap();
+        for curl in grid.curl_of(&cpu, [&x, &y, &z]).unwrap() {
+            assert!(largest(&curl) < 1e-9, "{}", largest(&curl));
+        }
+        let [u, v, w] = [(); 3].map(|()| random(&mut rng, shape));
+        let [x, y, z] = grid.curl_of(&cpu, [&u, &v, &w]).unwrap();
+        let divergence = grid.divergence_of(&cpu, [&x, &y, &z]).unwrap();
+        assert!(largest(&divergence) < 1e-9, "{}", largest(&divergence));
+    });
+}
+
+#[test]
+fn the_measured_order_of_the_laplacian_is_the_one_asked_for() {
+    for_each("orders", [2, 4, 6, 8], |accuracy| {
+        let error = |n: usize| {
+            let h = 1.0 / n as f64;
+            let shape = Shape3::new(n, n + 1, 1);
+            let grid = FiniteDifferences3d::<f64>::new(shape, [h; 3])
+                .and_then(|grid| grid.with_accuracy(accuracy))
+                .and_then(|grid| grid.with_boundary(Axis::Y, AxisBoundary::MirrorOnPoint))
+                // One plane stands for all: what is beyond it is the same.
+                .and_then(|grid| grid.with_boundary(Axis::Z, AxisBoundary::Fixed(0.0)))
+                .unwrap();
+            let at = |i: usize, j: usize| (TAU * h * i as f64).sin() * (TAU * h * j as f64).cos();
+            let f = Field3::from_fn(shape, |i, j, _| at(i, j)).unwrap();
+            let z = grid
+                .second_derivative_of(&Device::cpu(), Axis::Z, &f)
+                .unwrap();
+            let laplacian = grid.laplacian_of(&Device::cpu(), &f).unwrap();
+            let mut worst = 0.0;
+            for j in 0..=n {
+                for i in 0..n {
+                    let exact = -2.0 * TAU * TAU * at(i, j);
+                    let got = laplacian[(i, j, 0)] - z[(i, j, 0)];
+                    worst = f64::max(worst, (got - exact).abs());
+                }
+            }
+            worst
+        };
+        let measured = (error(10) / error(20)).log2();
+        assert!((measured - f64::from(accuracy)).abs() < 0.6, "{measured}");
+    });
+}
+
+#[test]
+fn every_axis_and_every_buffer_is_checked() {
+    for_each("checks", devices(), |device| {
+        let grid = FiniteDifferences3d::<f32>::new(Shape3::new(4, 4, 3), [1.0; 3]).unwrap();
+        let f = Field3::filled(grid.shape(), 1.0).unwrap();
+        for error in [
+            grid.gradient_of(&device, &f).unwrap_err(),
+            grid.divergence_of(&device, [&f; 3]).unwrap_err(),
+            grid.curl_of(&device, [&f; 3]).unwrap_err(),
+            grid.laplacian_of(&device, &f).unwrap_err(),
+        ] {
+            assert!(
+                matches!(
+                    error,
+                    Error::InvalidSize {
+                        axis: "nz",
+                        given: 3,
+                        ..
+                    }
+                ),
+                "{error}"
+            );
+        }
+        let grid = FiniteDifferences3d::<f32>::new(Shape3::cube(4), [1.0; 3]).unwrap();
+        for wrong in 0..4 {
+            let buffer = |nth: usize| {
+                let len = if nth == wrong { 63 } else { 64 };
+                device.alloc_filled(len, 1.0_f32).unwrap()
+            };
+            let (a, b, c) = (buffer(0), buffer(1), buffer(2));
+            let mut out = buffer(3);
+            let error = grid.divergence([&a, &b, &c], &mut out).unwrap_err();
+            assert!(
+                matches!(error, Error::LengthMismatch { given: 63, .. }),
+                "{error}"
+            );
+        }
+        let here = device.alloc_filled(64, 1.0_f32).unwrap();
+        let mut elsewhere = Device::emulator().alloc_filled(64, 1.0_f32).unwrap();
+        let error = grid.laplacian(&here, &mut elsewhere).unwrap_err();
+        assert!(matches!(error, Error::DeviceMismatch { .. }), "{error}");
+    });
+}
+
+#[test]
+fn the_kernels_have_the_names_of_their_operators_and_types() {
+    let names = Operator::ALL
+        .into_iter()
+        .flat_map(|operator| [operator.kernel_name::<f32>(), operator.kernel_name::<f64>()]);
+    assert!(names.eq(GENERAL_KERNELS[6..].iter().copied()));
+}

@@ -1,0 +1,178 @@
+//! Rows of the general operators: gradient, divergence, curl and Laplacian of the 8th
+//! order, in f32 and f64; by the port on the CPU.
+
+use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d, Operator, Real};
+use halo_gpu::{Buffer, Device, DeviceKind, Errors, Field3, Shape3};
+use std::f64::consts::TAU;
+
+use crate::bench::harness::{Check, Metric, Prepared, Row, Slots, Unit, Work};
+use crate::error::Error;
+
+/// The rows for fields of `shape`.
+pub(super) fn rows(device: &Device, shape: Shape3) -> Result<Vec<Box<dyn Row>>, Error> {
+    let mut rows: Vec<Box<dyn Row>> = Vec::new();
+    for operator in Operator::ALL {
+        rows.push(Box::new(row::<f32>(device, shape, operator)?));
+        rows.push(Box::new(row::<f64>(device, shape, operator)?));
+    }
+    Ok(rows)
+}
+
+/// An operator on sums and vectors of cosines along the axes, whose periods are 1.
+struct Apply<T> {
+    plan: FiniteDifferences3d<T>,
+    operator: Operator,
+    port: bool,
+}
+
+fn row<T: Real>(device: &Device, shape: Shape3, operator: Operator) -> Result<Apply<T>, Error> {
+    let spacing = Axis::ALL.map(|axis| 1.0 / (axis.extent(shape) as f64 - 1.0));
+    let mut plan = FiniteDifferences3d::new(shape, spacing)?;
+    for axis in Axis::ALL {
+        plan = plan.with_boundary(axis, AxisBoundary::PeriodicWithEndpoint)?;
+    }
+    Ok(Apply {
+        plan,
+        operator,
+        port: device.kind() == DeviceKind::Cpu,
+    })
+}
+
+impl<T: Real> Row for Apply<T> {
+    fn name(&self) -> String {
+        match self.port {
+            false => self.operator.kernel_name::<T>().to_owned(),
+            true => format!("derivative3d {:?}, CPU port, {}", self.operator, T::NAME),
+        }
+    }
+
+    fn tile(&self) -> String {
+        "–".to_owned()
+    }
+
+    fn work(&self) -> Work {
+        let shape = self.plan.shape();
+        let points = (shape.nx * shape.ny * shape.nz) as u64;
+        let (read, written) = self.operator.fields();
+        // A first derivative of the 8th order is 11 operations, a second one 19 (three
+        // for each term, a product, three multiply-adds); sums of derivatives besides.
+        let flops = match self.operator {
+            Operator::Gradient => 3 * 11,
+            Operator::Divergence => 3 * 11 + 2,
+            Operator::Curl => 6 * 11 + 3,
+            Operator::Laplacian => 3 * 19 + 2,
+        };
+        Work {
+            bytes: (read + written) as u64 * size_of::<T>() as u64 * points,
+            flops: flops * points,
+            items: points,
+            unit: Unit::Points,
+            metric: Metric::Bandwidth,
+            slots: Slots::default(),
+        }
+    }
+
+    fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
+        let (plan, operator) = (&self.plan, self.operator);
+        let [hx, hy, hz] = plan.spacing();
+        let mut inputs = Vec::new();
+        for nth in 0..operator.fields().0 {
+            let field = Field3::from_fn(plan.shape(), |i, j, k| {
+                let cosines = [(hx, i), (hy, j), (hz, k)].map(|(h, p)| (TAU * h * p as f64).cos());
+                T::nearest(match operator {
+                    Operator::Gradient | Operator::Laplacian => cosines.into_iter().sum(),
+                    Operator::Divergence => cosines[nth],
+                    Operator::Curl => cosines[(nth + 1) % 3],
+                })
+            })?;
+            inputs.push(device.upload(field.as_slice())?);
+        }
+        let mut outputs = Vec::new();
+        for _ in 0..operator.fields().1 {
+            outputs.push(device.alloc_filled(inputs[0].len(), T::nearest(f64::NAN))?);
+        }
+        Ok(Box::new(Ready {
+            plan: plan.clone(),
+            operator,
+            inputs,
+            outputs,
+        }))
+    }
+}
+
+struct Ready<T: Real> {
+    plan: FiniteDifferences3d<T>,
+    operator: Operator,
+    inputs: Vec<Buffer<T>>,
+    outputs: Vec<Buffer<T>>,
+}
+
+impl<T: Real> Prepared for Ready<T> {
+    fn check(&mut self) -> Result<Check, Error> {
+        for output in &mut self.outputs {
+            output.fill(T::nearest(f64::NAN))?;
+        }
+        self.launch()?;
+        let (shape, spacing, operator) = (self.plan.shape(), self.plan.spacing(), self.operator);
+        let mut worst = Errors { rms: 0.0, max: 0.0 };
+        for (nth, output) in self.outputs.iter().enumerate() {
+            let errors = Errors::of(&output.to_vec()?, |index| {
+                let angle = |axis: Axis| {
+                    let point = index / axis.stride(shape) % axis.extent(shape);
+                    TAU * spacing[axis.index()] * point as f64
+                };
+                match operator {
+                    Operator::Gradient => -TAU * angle(Axis::ALL[nth]).sin(),
+                    Operator::Divergence => {
+                        Axis::ALL.map(|axis| -TAU * angle(axis).sin()).iter().sum()
+                    }
+                    Operator::Curl => TAU * angle(Axis::ALL[(nth + 2) % 3]).sin(),
+                    Operator::Laplacian => Axis::ALL
+                        .map(|axis| -TAU * TAU * angle(axis).cos())
+                        .iter()
+                        .sum(),
+                }
+            });
+            // So that a NaN stays.
+            if !(errors.max <= worst.max) {
+                worst = errors;
+            }
+        }
+        // Of three derivatives, each: truncation; the rounding of values up to 3, times
+        // the sum of the weights' sizes; that of the operations on the results.
+        let roundoff = T::UNIT_ROUNDOFF;
+        let h = spacing.into_iter().fold(0.0, f64::max);
+        let finest = spacing.into_iter().fold(1.0, f64::min);
+        let bound = match operator {
+            Operator::Laplacian => {
+                h.powi(8) / 3150.0 * TAU.powi(10)
+                    + 4.0 * 3.66 / finest.powi(2) * 6.0 * roundoff
+                    + 20.0 * TAU * TAU * roundoff
+            }
+            _ => {
+                h.powi(8) / 630.0 * TAU.powi(9)
+                    + 2.08 / finest * 6.0 * roundoff
+                    + 20.0 * TAU * roundoff
+            }
+        };
+        let bound = 3.0 * bound;
+        Ok(Check::new(
+            worst,
+            Errors {
+                rms: bound,
+                max: bound,
+            },
+        ))
+    }
+
+    fn launch(&mut self) -> Result<(), halo_gpu::Error> {
+        let plan = &self.plan;
+        match (&self.inputs[..], &mut self.outputs[..]) {
+            ([f], [x, y, z]) => plan.gradient(f, [x, y, z]),
+            ([u, v, w], [out]) => plan.divergence([u, v, w], out),
+            ([u, v, w], [x, y, z]) => plan.curl([u, v, w], [x, y, z]),
+            ([f], [out]) => plan.laplacian(f, out),
+            _ => unreachable!("as many fields as the operator has"),
+        }
+    }
+}
