@@ -151,23 +151,57 @@ pub(super) fn potentials<T: Real>(
     softening_squared: f64,
     potentials: &mut [f64],
 ) {
-    let term = |position: [f64; 3], other: &Body<T>| {
-        let [x, y, z]: [f64; 3] = other.position().map(Into::into);
-        let r = [x - position[0], y - position[1], z - position[2]];
-        let square = r[0] * r[0] + r[1] * r[1] + r[2] * r[2];
-        other.mass.into() / (square + softening_squared).sqrt()
-    };
+    let wide: Vec<Body<f64>> = bodies
+        .iter()
+        .map(|body| Body {
+            x: body.x.into(),
+            y: body.y.into(),
+            z: body.z.into(),
+            mass: body.mass.into(),
+        })
+        .collect();
+    let arrays = Arrays::of(&wide);
     potentials
         .par_iter_mut()
         .enumerate()
         .with_min_len(INTERACTIONS_PER_TASK.div_ceil(bodies.len().max(1)))
         .for_each(|(i, potential)| {
-            let position = bodies[i].position().map(Into::into);
-            let sum = |others: &[Body<T>]| -> f64 {
-                others.iter().map(|other| term(position, other)).sum()
-            };
-            *potential = -(sum(&bodies[..i]) + sum(&bodies[i + 1..]));
+            *potential = vectorised(
+                #[inline(always)]
+                || arrays.potential(i, softening_squared),
+            );
         });
+}
+
+impl Arrays<f64> {
+    #[inline(always)]
+    fn potential(&self, i: usize, softening_squared: f64) -> f64 {
+        let (own, lane) = (i / LANES, i % LANES);
+        let position = [self.x[own][lane], self.y[own][lane], self.z[own][lane]];
+        let term = |eight: usize, lane: usize| {
+            let r = [
+                self.x[eight][lane] - position[0],
+                self.y[eight][lane] - position[1],
+                self.z[eight][lane] - position[2],
+            ];
+            let square = r[0] * r[0] + r[1] * r[1] + r[2] * r[2];
+            self.mass[eight][lane] / (square + softening_squared).sqrt()
+        };
+        let mut sums = [0.0; LANES];
+        for part in [0..own, own + 1..self.x.len()] {
+            for eight in part {
+                for (lane, sum) in sums.iter_mut().enumerate() {
+                    *sum += term(eight, lane);
+                }
+            }
+        }
+        for (other, sum) in sums.iter_mut().enumerate() {
+            if other != lane {
+                *sum += term(own, other);
+            }
+        }
+        -sums.iter().sum::<f64>()
+    }
 }
 
 /// `-Σ_{i<j} m_i m_j / √(|r|² + ε²)`.
