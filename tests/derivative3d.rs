@@ -1,5 +1,5 @@
-//! derivative3d: the CPU port and the six textbook kernels on every device, and
-//! derivatives of other orders and with other boundaries.
+//! derivative3d: the CPU port, the six textbook kernels and the tuned ones on every
+//! device, and derivatives of other orders and with other boundaries.
 
 #[path = "derivative3d/general.rs"]
 mod general;
@@ -42,8 +42,7 @@ enum Implementation {
 impl Implementation {
     /// All there are for `axis` on `device` and `shape`.
     fn all(device: &Device, axis: Axis, shape: Shape3, boundary: Boundary) -> Vec<Self> {
-        let mut all: Vec<Self> = Variant::ALL
-            .into_iter()
+        let mut all: Vec<Self> = Variant::all()
             .filter(|variant| {
                 device.kind() != DeviceKind::Cpu
                     && variant.axis() == axis
@@ -88,11 +87,11 @@ fn for_each_implementation(
             }
         }
     }
-    // The CPU port and, on each device with kernels, two of them and the default.
+    // The CPU port and, on each device with kernels, four of them and the default.
     let kernels = kernel_devices().len();
     assert_eq!(
         cases.len(),
-        BOUNDARIES.len() * 3 * (1 + 3 * kernels),
+        BOUNDARIES.len() * 3 * (1 + 5 * kernels),
         "{shape} suits all kernels"
     );
     for_each(what, cases, |(device, boundary, axis, implementation)| {
@@ -288,7 +287,7 @@ fn the_cpu_port_matches_the_definition_at_any_size() {
 }
 
 #[test]
-fn every_kernel_gives_the_bits_of_the_cpu_port() {
+fn every_textbook_kernel_gives_the_bits_of_the_cpu_port() {
     let mut rng = rng();
     // Lengths of pencils around the radius, the tile and the block, and primes;
     // across them as many pencils as one, two and three tiles.
@@ -298,9 +297,10 @@ fn every_kernel_gives_the_bits_of_the_cpu_port() {
     let mut cases = Vec::new();
     for device in kernel_devices() {
         for boundary in BOUNDARIES {
-            for variant in Variant::ALL {
+            for variant in Variant::TEXTBOOK {
+                let pencils = variant.pencils().unwrap();
                 for (nth, len) in lengths.into_iter().enumerate() {
-                    let side = variant.pencils() * (1 + nth % 3);
+                    let side = pencils * (1 + nth % 3);
                     let other = 1 + nth % 2;
                     let shape = match variant.axis() {
                         Axis::X => Shape3::new(len, side, other),
@@ -329,24 +329,124 @@ fn every_kernel_gives_the_bits_of_the_cpu_port() {
 }
 
 #[test]
+fn the_tuned_kernels_have_their_names() {
+    assert_eq!(
+        Variant::TUNED.map(Variant::name),
+        [
+            "derivative3d_x_vector4",
+            "derivative3d_x_unaligned4",
+            "derivative3d_y_column2",
+            "derivative3d_y_column1",
+            "derivative3d_z_column2",
+            "derivative3d_z_column1",
+        ]
+    );
+}
+
+#[test]
+fn the_kernel_that_suits_the_shape_is_picked() {
+    // Vectors of 4 points along x, 2 along y and z, where each row, or for z each
+    // plane, is a whole number of them.
+    for_each(
+        "shapes",
+        [
+            ((8, 5, 5), [true, true, true]),
+            ((6, 5, 5), [false, true, true]),
+            ((5, 8, 5), [false, false, true]),
+            ((7, 5, 8), [false, false, false]),
+        ],
+        |((nx, ny, nz), vectors)| {
+            for (axis, vectors) in Axis::ALL.into_iter().zip(vectors) {
+                let picked = Variant::tuned(axis, Shape3::new(nx, ny, nz));
+                let nth = 2 * axis.index() + usize::from(!vectors);
+                assert_eq!(picked, Variant::TUNED[nth], "{axis}");
+            }
+        },
+    );
+}
+
+#[test]
+fn every_tuned_kernel_gives_the_bits_of_the_cpu_port() {
+    let mut rng = rng();
+    // Extents around the radius, the vector, the warp, the step and the segment of
+    // the march and the block, across and along; multiples of 4 and not.
+    let shapes = [
+        (5, 5, 5),
+        (8, 5, 6),
+        (9, 6, 5),
+        (10, 12, 7),
+        (12, 17, 9),
+        (13, 8, 5),
+        (20, 63, 5),
+        (6, 65, 5),
+        (16, 5, 64),
+        (3, 6, 67),
+        (2, 129, 6),
+        (60, 9, 131),
+        (127, 9, 5),
+        (128, 7, 5),
+        (129, 5, 6),
+        (132, 6, 5),
+        (516, 9, 5),
+        (515, 5, 9),
+        (1030, 5, 5),
+        (4100, 5, 1),
+        (4097, 1, 5),
+        (5, 1, 1030),
+        (4, 1100, 5),
+    ];
+    let mut cases = Vec::new();
+    for device in kernel_devices() {
+        for boundary in BOUNDARIES {
+            for variant in Variant::TUNED {
+                for (nx, ny, nz) in shapes {
+                    let shape = Shape3::new(nx, ny, nz);
+                    if variant.check(shape, boundary).is_ok() {
+                        cases.push((device.clone(), boundary, variant, shape));
+                    }
+                }
+            }
+        }
+    }
+    let cpu = Device::cpu();
+    for_each(
+        "tuned kernels against the cpu port",
+        cases,
+        |(device, boundary, variant, shape)| {
+            let plan = Derivative3d::new(shape, boundary, [0.3, 0.01, 7.0]).unwrap();
+            let f = uniform(&mut rng, shape.points().unwrap());
+            let axis = variant.axis();
+            let expected = Implementation::Default.run(&cpu, &plan, axis, &f);
+            let got = Implementation::Kernel(variant).run(&device, &plan, axis, &f);
+            assert_same_bits(&got, &expected, |index| point(shape, index));
+            if variant == Variant::tuned(axis, shape) {
+                let got = Implementation::Default.run(&device, &plan, axis, &f);
+                assert_same_bits(&got, &expected, |index| point(shape, index));
+            }
+        },
+    );
+}
+
+#[test]
 fn every_length_a_kernel_accepts_works_and_no_other_is_launched() {
     // The rule of the documentation, stated once more.
     let accepts = |variant: Variant, len: usize, side: usize, boundary: Boundary| {
         let min = RADIUS + usize::from(boundary == Boundary::PeriodicWithEndpoint);
+        let pencils = variant.pencils().unwrap();
         let points = if variant.axis() == Axis::X {
             1
         } else {
-            variant.pencils() / 4
+            pencils / 4
         };
         len >= min
             && len <= 256
             && len.is_multiple_of(points)
             && side > 0
-            && side.is_multiple_of(variant.pencils())
+            && side.is_multiple_of(pencils)
     };
     let mut cases = Vec::new();
     for boundary in BOUNDARIES {
-        for variant in Variant::ALL {
+        for variant in Variant::TEXTBOOK {
             for len in (0..=40).chain(250..=260) {
                 for side in [0, 1, 3, 4, 5, 31, 32, 33, 36, 64] {
                     cases.push((variant, len, side, boundary));
@@ -372,7 +472,9 @@ fn every_length_a_kernel_accepts_works_and_no_other_is_launched() {
 fn sizes_that_do_not_fit_are_refused_by_name() {
     fn refusal(variant: usize, shape: Shape3) -> String {
         let boundary = Boundary::PeriodicWithEndpoint;
-        Variant::ALL[variant]
+        Variant::all()
+            .nth(variant)
+            .unwrap()
             .check(shape, boundary)
             .unwrap_err()
             .to_string()
@@ -393,6 +495,26 @@ fn sizes_that_do_not_fit_are_refused_by_name() {
         (
             refusal(1, Shape3::new(257, 32, 1)),
             "derivative3d_x_pencil32: nx is 257, but must be between 5 and 256 (one block owns whole pencils)",
+        ),
+        (
+            refusal(6, Shape3::new(62, 32, 1)),
+            "derivative3d_x_vector4: nx is 62, but must be a multiple of 4, for accesses of 16 bytes",
+        ),
+        (
+            refusal(7, Shape3::new(4, 32, 1)),
+            "derivative3d_x_unaligned4: nx is 4, but must be at least 5",
+        ),
+        (
+            refusal(8, Shape3::new(65, 32, 1)),
+            "derivative3d_y_column2: nx is 65, but must be even, for accesses of 8 bytes",
+        ),
+        (
+            refusal(10, Shape3::new(7, 5, 8)),
+            "derivative3d_z_column2: nx is 7, but must be even, or ny, for accesses of 8 bytes",
+        ),
+        (
+            refusal(11, Shape3::new(6, 5, 1 << 31)),
+            "derivative3d_z_column1: nz is 2147483648, but at most 2147479551 can be indexed here",
         ),
     ];
     for_each("refusals", cases, |(got, expected)| {
@@ -449,7 +571,7 @@ fn bad_input_is_refused_before_anything_runs() {
 #[test]
 fn the_kernels_have_the_names_of_the_textbook_ladder() {
     assert_eq!(
-        Variant::ALL.map(Variant::name),
+        Variant::TEXTBOOK.map(Variant::name),
         [
             "derivative3d_x_pencil4",
             "derivative3d_x_pencil32",
@@ -467,7 +589,7 @@ fn the_cpu_launches_no_kernel() {
     let plan = Derivative3d::unit_period(Shape3::cube(32), Boundary::Periodic).unwrap();
     let f = device.upload(&vec![1.0_f32; 32 * 32 * 32]).unwrap();
     let mut df = f.try_clone().unwrap();
-    for_each("kernels on the cpu", Variant::ALL, |variant| {
+    for_each("kernels on the cpu", Variant::all(), |variant| {
         let error = plan.apply_with(variant, &f, &mut df).unwrap_err();
         assert!(
             matches!(error, Error::NotLaunchable { kernel } if kernel == variant.name()),
@@ -485,7 +607,9 @@ fn more_planes_than_a_grid_has_rows_are_refused() {
             .upload(&vec![1.0_f32; shape.points().unwrap()])
             .unwrap();
         let mut df = f.try_clone().unwrap();
-        let error = plan.apply(Axis::X, &f, &mut df).unwrap_err();
+        let error = plan
+            .apply_with(Variant::TEXTBOOK[0], &f, &mut df)
+            .unwrap_err();
         assert!(
             matches!(
                 error,
@@ -601,10 +725,10 @@ fn two_grids_do_not_see_each_others_weights() {
 }
 
 #[test]
-fn ptx_facts() {
+fn ptx_facts_of_the_textbook_kernels() {
     let kernels = ptx::TARGETS
         .into_iter()
-        .flat_map(|target| Variant::ALL.map(|variant| (target, variant)));
+        .flat_map(|target| Variant::TEXTBOOK.map(|variant| (target, variant)));
     for_each("ptx", kernels, |(target, variant)| {
         let text = ptx::text(target);
         let body = ptx::entry(text, variant.name());
@@ -626,7 +750,7 @@ fn ptx_facts() {
             0,
             "generic stores"
         );
-        let points = variant.pencils() / 4;
+        let points = variant.pencils().unwrap() / 4;
         assert_eq!(
             ptx::count(&body, "ld.global"),
             points,
@@ -653,5 +777,26 @@ fn ptx_facts() {
             0,
             "local memory"
         );
+    });
+}
+
+#[test]
+fn ptx_facts_of_the_tuned_kernels() {
+    let kernels = ptx::TARGETS
+        .into_iter()
+        .flat_map(|target| Variant::TUNED.map(|variant| (target, variant)));
+    for_each("ptx", kernels, |(target, variant)| {
+        let text = ptx::text(target);
+        let body = ptx::entry(text, variant.name());
+        let count = |opcode: &str| ptx::count(&body, opcode);
+        // No shared memory, and the compiler knows every address space.
+        assert_eq!(count("bar.sync") + count("barrier.sync"), 0, "barriers");
+        assert_eq!(count("ld.shared") + count("st.shared"), 0, "shared memory");
+        assert_eq!(count("ld.f32") + count("ld.b32"), 0, "generic loads");
+        assert_eq!(count("st.f32") + count("st.b32"), 0, "generic stores");
+        assert_eq!(count("ld.local") + count("st.local"), 0, "local memory");
+        // The field is read only, and what is written is not read again.
+        assert_eq!(count("ld.global"), count("ld.global.nc"));
+        assert_eq!(count("st.global"), count("st.global.cs"));
     });
 }

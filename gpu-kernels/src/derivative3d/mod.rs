@@ -25,8 +25,15 @@
 //! 32 of them a whole 128-byte line ([`y_pencil`], [`z_pencil`]). Comparing the
 //! two is what these kernels are for.
 //!
-//! All six do the same arithmetic in the same order, four fused multiply-adds
-//! per point, and give the same bits as the CPU port.
+//! # The tuned kernels
+//!
+//! They load a point once, or nearly so, several points at a time, have no shared
+//! memory and no barrier, and take any extents: along x the neighbours come from other
+//! lanes ([`x_vector`], [`x_unaligned`]), along y and z they are in the registers of a
+//! thread that goes along the axis ([`y_column`], [`z_column`]).
+//!
+//! Both kinds do the same arithmetic in the same order, a product and three fused
+//! multiply-adds per point, and give the same bits as the CPU port.
 //!
 //! # The general kernels
 //!
@@ -34,14 +41,20 @@
 //! an axis that are not periodic; [`vector_calculus`] makes gradients, divergences,
 //! curls and Laplacians of those, each in one launch.
 
+use crate::loops::{keep_rolled, unrolled};
+use cuda_std::cache::{load_readonly, store_streaming};
 use cuda_std::prelude::*;
-use cuda_std::{GpuFloat, address_space, externally_visible, shared};
+use cuda_std::{GpuFloat, address_space, externally_visible, shared, warp};
 
 pub mod general;
 pub mod general_real;
 pub mod vector_calculus;
 pub mod x_pencil;
+pub mod x_unaligned;
+pub mod x_vector;
+pub mod y_column;
 pub mod y_pencil;
+pub mod z_column;
 pub mod z_pencil;
 
 /// How far the stencil reaches to either side, in points: the width of the halo.
@@ -58,6 +71,21 @@ pub const PENCILS_LARGE: usize = 32;
 /// A block of either tile has four threads for each point along the pencil, so
 /// a thread of the large tile computes `PENCILS_LARGE / 4` points.
 pub const PENCILS_IN_FLIGHT: usize = 4;
+
+/// Threads of a block of the tuned kernels along x.
+pub const X_BLOCK: u32 = 128;
+
+/// Vectors of 4 points that each of them computes.
+pub const X_VECTORS: usize = 2;
+
+/// Threads of a block of the kernels that march along y or z.
+pub const COLUMN_BLOCK: u32 = 64;
+
+/// The most points that a marching thread loads at a time.
+const MAX_STEP: usize = 16;
+
+/// Lanes of a warp.
+const WARP: u32 = 32;
 
 /// Weights over grid spacing: `[4 * axis + m - 1]` belongs to the neighbours
 /// `m` points away along `axis` (x = 0, y = 1, z = 2).
@@ -82,11 +110,19 @@ pub static mut DERIVATIVE3D_WEIGHTS: [f32; 3 * RADIUS] = [0.0; 3 * RADIUS];
 /// no thread may write there at the same time. `AXIS` must be below 3.
 #[inline(always)]
 unsafe fn stencil<const AXIS: usize>(center: *const f32, stride: usize) -> f32 {
-    let difference = |m: usize| {
+    weighted_sum::<AXIS>(|m| {
         // SAFETY: m is at most RADIUS, so both neighbours are in the range that
         // the caller vouches for.
         unsafe { *center.add(m * stride) - *center.sub(m * stride) }
-    };
+    })
+}
+
+/// The sum over m of weight times `difference(m)`, the neighbours' m points ahead
+/// less those m points behind: the order of operations of every kernel.
+///
+/// `AXIS` is below 3.
+#[inline(always)]
+fn weighted_sum<const AXIS: usize>(difference: impl Fn(usize) -> f32) -> f32 {
     // SAFETY: the host writes the weights only between launches; the index is
     // below 12 because AXIS is below 3 and m at most 4.
     let weight = |m: usize| unsafe { DERIVATIVE3D_WEIGHTS[RADIUS * AXIS + m - 1] };
@@ -174,4 +210,195 @@ unsafe fn column_pencils<const AXIS: usize, const PENCILS: usize>(
             *df.add(global + n * global_step) = value;
         }
     }
+}
+
+/// Consecutive points along x that one access moves.
+trait Points: Copy {
+    /// How many.
+    const COUNT: usize;
+    /// Zeros.
+    const ZERO: Self;
+    /// Element by element: `weighted_sum` of the differences `ahead(m) - behind(m)`.
+    fn derivative<const AXIS: usize>(
+        ahead: impl Fn(usize) -> Self,
+        behind: impl Fn(usize) -> Self,
+    ) -> Self;
+}
+
+impl Points for f32 {
+    const COUNT: usize = 1;
+    const ZERO: Self = 0.0;
+    #[inline(always)]
+    fn derivative<const AXIS: usize>(
+        ahead: impl Fn(usize) -> Self,
+        behind: impl Fn(usize) -> Self,
+    ) -> Self {
+        weighted_sum::<AXIS>(|m| ahead(m) - behind(m))
+    }
+}
+
+/// Two points, aligned for one access of 8 bytes.
+#[derive(Clone, Copy)]
+#[repr(C, align(8))]
+struct Vector2(f32, f32);
+
+impl Points for Vector2 {
+    const COUNT: usize = 2;
+    const ZERO: Self = Self(0.0, 0.0);
+    #[inline(always)]
+    fn derivative<const AXIS: usize>(
+        ahead: impl Fn(usize) -> Self,
+        behind: impl Fn(usize) -> Self,
+    ) -> Self {
+        Self(
+            weighted_sum::<AXIS>(|m| ahead(m).0 - behind(m).0),
+            weighted_sum::<AXIS>(|m| ahead(m).1 - behind(m).1),
+        )
+    }
+}
+
+/// Four points, aligned for one access of 16 bytes.
+#[derive(Clone, Copy)]
+#[repr(C, align(16))]
+struct Vector4(f32, f32, f32, f32);
+
+impl Vector4 {
+    const COUNT: usize = 4;
+    const ZERO: Self = Self(0.0, 0.0, 0.0, 0.0);
+}
+
+/// The stored point at place `q` of an axis of `len` points, for `q` up to
+/// [`RADIUS`] beyond either end.
+///
+/// `overlap` is the number of points of the period stored twice, 0 or 1, and
+/// `len >= RADIUS + overlap`.
+#[inline(always)]
+fn image(q: i32, len: i32, overlap: i32) -> usize {
+    let period = len - overlap;
+    let stored = if q < 0 {
+        q + period
+    } else if q >= len {
+        q - period
+    } else {
+        q
+    };
+    stored as usize
+}
+
+/// The derivative at the places `first .. end` of a line of `len` places that lie
+/// `stride` elements of `P` apart.
+///
+/// A window of `STEP + 2 * RADIUS` places lives in registers. Each turn loads the next
+/// `STEP` of them, all at once, computes as many points, and hands the last
+/// `2 * RADIUS` on.
+///
+/// # Safety
+///
+/// - `f` is readable and `df` writable at `q * stride` for every place q below
+///   `len`; nobody writes `f` during the launch, nothing else accesses
+///   `df[q * stride]` for `first <= q < end`.
+/// - `end <= len < 2³¹ - 64`, `overlap <= 1`, `len >= RADIUS + overlap`.
+/// - `AXIS < 3`, `STEP <= MAX_STEP`.
+#[inline(always)]
+unsafe fn march<P: Points, const AXIS: usize, const STEP: usize>(
+    f: *const P,
+    df: *mut P,
+    stride: usize,
+    len: i32,
+    overlap: i32,
+    first: i32,
+    end: i32,
+) {
+    let radius = RADIUS as i32;
+    let load = |q: i32| {
+        // SAFETY: a stored place, by `image`, since q is at most RADIUS beyond
+        // either end.
+        unsafe { load_readonly(f.add(image(q, len, overlap) * stride)) }
+    };
+    let mut window = [P::ZERO; MAX_STEP + 2 * RADIUS];
+    unrolled::<{ 2 * RADIUS }>(|w| window[w] = load(first + w as i32 - radius));
+    let mut p = first;
+    while p < end {
+        keep_rolled();
+        unrolled::<STEP>(|u| {
+            // A last turn may have fewer points: it loads its last place again.
+            let ahead = (p + u as i32).min(end - 1) + radius;
+            window[2 * RADIUS + u] = load(ahead);
+        });
+        unrolled::<STEP>(|u| {
+            if p + (u as i32) < end {
+                let center = RADIUS + u;
+                let value = P::derivative::<AXIS>(|m| window[center + m], |m| window[center - m]);
+                // SAFETY: first <= p + u < end.
+                unsafe { store_streaming(df.add((p as usize + u) * stride), value) };
+            }
+        });
+        unrolled::<{ 2 * RADIUS }>(|w| window[w] = window[w + STEP]);
+        p += STEP as i32;
+    }
+}
+
+/// The first vector of this thread, and for each of its [`X_VECTORS`] the place in
+/// its row of its first point. `points` in rows of `nx`, each multiple of 4 begins a
+/// vector; block b has the vectors from `b * X_BLOCK * X_VECTORS` on.
+#[inline(always)]
+fn x_places(points: usize, nx: u32) -> (usize, [u32; X_VECTORS]) {
+    let count = Vector4::COUNT as u32;
+    let first = thread::block_idx_x() as usize * (X_BLOCK as usize * X_VECTORS)
+        + thread::thread_idx_x() as usize;
+    let mut places = [0; X_VECTORS];
+    places[0] = if points <= u32::MAX as usize {
+        // Wraps only where the vector is behind the last.
+        (first as u32).wrapping_mul(count) % nx
+    } else {
+        (first * Vector4::COUNT % nx as usize) as u32
+    };
+    // To the next vector of the thread, in whole rows and points.
+    let step = X_BLOCK * count % nx;
+    unrolled::<X_VECTORS>(|r| {
+        if r > 0 {
+            let place = places[r - 1] + step;
+            places[r] = if place >= nx { place - nx } else { place };
+        }
+    });
+    (first, places)
+}
+
+/// ∂f/∂x of the four points `own`, between the four before and the four behind them.
+#[inline(always)]
+fn x_derivative(before: Vector4, own: Vector4, behind: Vector4) -> Vector4 {
+    let (a, b, c) = (before, own, behind);
+    let row = [a.0, a.1, a.2, a.3, b.0, b.1, b.2, b.3, c.0, c.1, c.2, c.3];
+    let at = |e: usize| weighted_sum::<0>(|m| row[RADIUS + e + m] - row[RADIUS + e - m]);
+    Vector4(at(0), at(1), at(2), at(3))
+}
+
+/// The vectors of the lane before and of the lane behind; anything in the first lane
+/// and the last, which have none.
+///
+/// # Safety
+///
+/// All lanes of the warp call this.
+#[inline(always)]
+unsafe fn from_lanes(own: Vector4) -> (Vector4, Vector4) {
+    // SAFETY: as the caller promises.
+    let up = |value: f32| unsafe { warp::warp_shuffle_up(u32::MAX, value, 1, WARP).0 };
+    let down = |value: f32| unsafe { warp::warp_shuffle_down(u32::MAX, value, 1, WARP).0 };
+    let Vector4(a, b, c, d) = own;
+    (
+        Vector4(up(a), up(b), up(c), up(d)),
+        Vector4(down(a), down(b), down(c), down(d)),
+    )
+}
+
+/// Four consecutive points from anywhere.
+///
+/// # Safety
+///
+/// They are readable, and nobody writes them during the launch.
+#[inline(always)]
+unsafe fn gather(first: *const f32) -> Vector4 {
+    // SAFETY: as the caller promises.
+    let at = |e: usize| unsafe { load_readonly(first.add(e)) };
+    Vector4(at(0), at(1), at(2), at(3))
 }

@@ -1,38 +1,123 @@
 //! Launches of the kernels, on a CUDA device or on the emulator.
 
-use super::{Axis, Derivative3d, Variant};
+use super::{Axis, Derivative3d, Method, Variant};
 use crate::{Buffer, Constants, Error, LaunchConfig, Shape3, blocks_for, launch_with_constants};
 use cuda_std::host::Kernel;
 use gpu_kernels::derivative3d as kernels;
-use kernels::{DERIVATIVE3D_WEIGHTS, PENCILS_IN_FLIGHT, PENCILS_SMALL};
+use kernels::{
+    COLUMN_BLOCK, DERIVATIVE3D_WEIGHTS, PENCILS_IN_FLIGHT, PENCILS_SMALL, X_BLOCK, X_VECTORS,
+};
 
-/// The most points along the axis of the derivative: a block has
-/// `PENCILS_IN_FLIGHT` threads for each, and at most 1024 threads.
+/// The most points along the axis of the derivative for the textbook kernels: a
+/// block has `PENCILS_IN_FLIGHT` threads for each, and at most 1024 threads.
 pub(super) const MAX_PENCIL_LEN: usize = 1024 / PENCILS_IN_FLIGHT;
 
-/// Points that each thread computes: 1 or 8.
-pub(super) const fn points_per_thread(variant: Variant) -> usize {
-    variant.pencils() / PENCILS_IN_FLIGHT
+/// The longest axis that the tuned kernels count along: in i32, some steps beyond
+/// the end.
+const MAX_LEN: usize = i32::MAX as usize - 4096;
+
+/// Points of a vector along x, and of a column along y or z.
+const VECTOR: usize = 4;
+const COLUMN: usize = 2;
+
+/// Points that each thread of a textbook kernel computes: 1 or 8.
+pub(super) const fn points_per_thread(pencils: usize) -> usize {
+    pencils / PENCILS_IN_FLIGHT
+}
+
+/// Refuses extents that a tuned kernel cannot count.
+pub(super) fn check_extents(variant: Variant, shape: Shape3) -> Result<(), Error> {
+    for axis in Axis::ALL {
+        // A plane is one run of points to the z kernels.
+        let counted = axis == variant.axis || variant.axis == Axis::Y;
+        if counted && axis.extent(shape) > MAX_LEN {
+            return Err(Error::IndexOverflow {
+                what: format!("{}: {}", variant.name(), axis.extent_name()),
+                given: axis.extent(shape).to_string(),
+                limit: MAX_LEN as u64,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// How the kernels that march along an axis are launched.
+struct March {
+    config: LaunchConfig,
+    /// Points that a thread goes along.
+    segment: u32,
+    /// Blocks side by side: what holds the columns of a row, or of a plane.
+    chunks: u32,
+}
+
+impl March {
+    /// Points of a segment. Longer ones load fewer points twice, and were slower.
+    const SEGMENT: u32 = 16;
+
+    /// The most columns of a row that a block has side by side: a warp's.
+    const ACROSS: usize = 32;
+
+    /// For a field that [`Variant::check`] accepts; `width` is the points of a column
+    /// along x.
+    fn of(variant: Variant, shape: Shape3, width: usize) -> Result<Self, Error> {
+        let name = variant.name();
+        let len = variant.axis.extent(shape);
+        let segments = len.div_ceil(Self::SEGMENT as usize);
+        let block = COLUMN_BLOCK as usize;
+        let (block, chunks, groups) = if variant.axis == Axis::Y {
+            // Rows that are shorter than a block share it with others.
+            let columns = shape.nx / width;
+            let across = columns.next_power_of_two().min(Self::ACROSS);
+            let down = block / across;
+            // The kernel counts the segments of all planes, a block's too many included.
+            blocks_for(
+                name,
+                segments.saturating_mul(shape.nz).saturating_add(down),
+                1,
+            )?;
+            (
+                (across as u32, down as u32),
+                columns.div_ceil(across),
+                segments.saturating_mul(shape.nz).div_ceil(down),
+            )
+        } else {
+            let columns = shape.nx * shape.ny / width;
+            ((COLUMN_BLOCK, 1), columns.div_ceil(block), segments)
+        };
+        Ok(Self {
+            config: LaunchConfig::new(blocks_for(name, groups.saturating_mul(chunks), 1)?, block),
+            segment: Self::SEGMENT,
+            // At most as many as the blocks.
+            chunks: chunks as u32,
+        })
+    }
 }
 
 impl Variant {
     /// The kernel's entry point, as in the PTX.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        use kernels::{x_pencil::*, y_pencil::*, z_pencil::*};
-        let small = self.pencils == PENCILS_SMALL;
-        match (self.axis, small) {
-            (Axis::X, true) => derivative3d_x_pencil4::NAME,
-            (Axis::X, false) => derivative3d_x_pencil32::NAME,
-            (Axis::Y, true) => derivative3d_y_pencil4::NAME,
-            (Axis::Y, false) => derivative3d_y_pencil32::NAME,
-            (Axis::Z, true) => derivative3d_z_pencil4::NAME,
-            (Axis::Z, false) => derivative3d_z_pencil32::NAME,
+        use kernels::{x_pencil::*, x_unaligned::*, x_vector::*, y_column::*};
+        use kernels::{y_pencil::*, z_column::*, z_pencil::*};
+        match (self.axis, self.method) {
+            (Axis::X, Method::Pencils(PENCILS_SMALL)) => derivative3d_x_pencil4::NAME,
+            (Axis::X, Method::Pencils(_)) => derivative3d_x_pencil32::NAME,
+            (Axis::Y, Method::Pencils(PENCILS_SMALL)) => derivative3d_y_pencil4::NAME,
+            (Axis::Y, Method::Pencils(_)) => derivative3d_y_pencil32::NAME,
+            (Axis::Z, Method::Pencils(PENCILS_SMALL)) => derivative3d_z_pencil4::NAME,
+            (Axis::Z, Method::Pencils(_)) => derivative3d_z_pencil32::NAME,
+            (Axis::X, Method::Vectors) => derivative3d_x_vector4::NAME,
+            (Axis::X, Method::Any) => derivative3d_x_unaligned4::NAME,
+            (Axis::Y, Method::Vectors) => derivative3d_y_column2::NAME,
+            (Axis::Y, Method::Any) => derivative3d_y_column1::NAME,
+            (Axis::Z, Method::Vectors) => derivative3d_z_column2::NAME,
+            (Axis::Z, Method::Any) => derivative3d_z_column1::NAME,
         }
     }
 
-    /// Grid, block and shared memory for a field that [`Variant::check`] accepts.
-    fn launch_config(self, shape: Shape3) -> Result<LaunchConfig, Error> {
+    /// Grid, block and shared memory of a textbook kernel with tiles of `pencils`, for
+    /// a field that [`Variant::check`] accepts.
+    fn pencil_config(self, shape: Shape3, pencils: usize) -> Result<LaunchConfig, Error> {
         let name = self.name();
         let len = self.axis.extent(shape);
         // The extent that the second grid dimension runs over.
@@ -42,19 +127,19 @@ impl Variant {
         };
         let block = match self.axis {
             Axis::X => (len, PENCILS_IN_FLIGHT),
-            Axis::Y | Axis::Z => (self.pencils, len / points_per_thread(self)),
+            Axis::Y | Axis::Z => (pencils, len / points_per_thread(pencils)),
         };
-        let [rows, columns] = self.tile(shape);
+        let tile = (len + 2 * super::RADIUS) * pencils;
         Ok(LaunchConfig::new(
             (
-                blocks_for(name, self.side().extent(shape), self.pencils)?,
+                blocks_for(name, self.side().extent(shape), pencils)?,
                 blocks_for(name, other, 1)?,
             ),
             // Both at most MAX_PENCIL_LEN.
             (block.0 as u32, block.1 as u32),
         )
         // At most 32 * (MAX_PENCIL_LEN + 8) elements.
-        .with_dynamic_shared_bytes((rows * columns * size_of::<f32>()) as u32))
+        .with_dynamic_shared_bytes((tile * size_of::<f32>()) as u32))
     }
 }
 
@@ -67,34 +152,60 @@ pub(super) fn launch(
     f: &Buffer<f32>,
     df: &mut Buffer<f32>,
 ) -> Result<(), Error> {
-    use kernels::{x_pencil::*, y_pencil::*, z_pencil::*};
+    use kernels::{x_pencil::*, x_unaligned::*, x_vector::*, y_column::*};
+    use kernels::{y_pencil::*, z_column::*, z_pencil::*};
 
     let shape = plan.shape();
-    let config = variant.launch_config(shape)?;
-    // `blocks_for` has found the extents across pencils to fit u32; the one
-    // along them is at most MAX_PENCIL_LEN.
+    // For the kernels that take an extent as u32, `check` or `blocks_for` has found it
+    // to fit.
     let (nx, ny, nz) = (shape.nx as u32, shape.ny as u32, shape.nz as u32);
     let overlap = plan.boundary().overlap() as u32;
     let constants = Constants::new().with::<DERIVATIVE3D_WEIGHTS>(&plan.weights);
 
     macro_rules! launch {
-        ($kernel:ident, $($extent:expr),+) => {{
+        ($kernel:ident, $config:expr, $($arg:expr),+) => {{
+            let config = $config;
             let device = f.device().clone();
-            let args = $kernel::args(f, df, $($extent),+);
+            let args = $kernel::args(f, df, $($arg),+);
             // SAFETY: f and df have nx * ny * nz elements each, are both on
-            // `device` and are distinct, since df is borrowed mutably. The
-            // geometry is the one the kernel documents; `check` found that it
-            // covers the shape exactly and that the axis has at least
-            // RADIUS + overlap points. The weights are set by this very call.
+            // `device`, where buffers are aligned to 16 bytes, and are distinct, since
+            // df is borrowed mutably. The geometry is the one the kernel documents;
+            // `check` found that the kernel takes the shape and that the axis has at
+            // least RADIUS + overlap points. The weights are set by this very call.
             unsafe { launch_with_constants::<$kernel>(&device, &config, &constants, args) }
         }};
     }
-    match (variant.axis, variant.pencils == PENCILS_SMALL) {
-        (Axis::X, true) => launch!(derivative3d_x_pencil4, nx, ny, overlap),
-        (Axis::X, false) => launch!(derivative3d_x_pencil32, nx, ny, overlap),
-        (Axis::Y, true) => launch!(derivative3d_y_pencil4, nx, ny, overlap),
-        (Axis::Y, false) => launch!(derivative3d_y_pencil32, nx, ny, overlap),
-        (Axis::Z, true) => launch!(derivative3d_z_pencil4, nx, ny, nz, overlap),
-        (Axis::Z, false) => launch!(derivative3d_z_pencil32, nx, ny, nz, overlap),
+    macro_rules! march {
+        ($kernel:ident, $width:expr, $($extent:expr),+) => {{
+            let March { config, segment, chunks } = March::of(variant, shape, $width)?;
+            launch!($kernel, config, $($extent),+, overlap, segment, chunks)
+        }};
+    }
+    let (axis, points, plane) = (variant.axis, f.len(), shape.nx * shape.ny);
+    match variant.method {
+        Method::Pencils(pencils) => {
+            let config = variant.pencil_config(shape, pencils)?;
+            match (axis, pencils == PENCILS_SMALL) {
+                (Axis::X, true) => launch!(derivative3d_x_pencil4, config, nx, ny, overlap),
+                (Axis::X, false) => launch!(derivative3d_x_pencil32, config, nx, ny, overlap),
+                (Axis::Y, true) => launch!(derivative3d_y_pencil4, config, nx, ny, overlap),
+                (Axis::Y, false) => launch!(derivative3d_y_pencil32, config, nx, ny, overlap),
+                (Axis::Z, true) => launch!(derivative3d_z_pencil4, config, nx, ny, nz, overlap),
+                (Axis::Z, false) => launch!(derivative3d_z_pencil32, config, nx, ny, nz, overlap),
+            }
+        }
+        Method::Vectors | Method::Any if axis == Axis::X => {
+            let per_block = VECTOR * X_BLOCK as usize * X_VECTORS;
+            let config = LaunchConfig::new(blocks_for(variant.name(), points, per_block)?, X_BLOCK);
+            if variant.method == Method::Vectors {
+                launch!(derivative3d_x_vector4, config, points, nx, overlap)
+            } else {
+                launch!(derivative3d_x_unaligned4, config, points, nx, overlap)
+            }
+        }
+        Method::Vectors if axis == Axis::Y => march!(derivative3d_y_column2, COLUMN, nx, ny, nz),
+        Method::Any if axis == Axis::Y => march!(derivative3d_y_column1, 1, nx, ny, nz),
+        Method::Vectors => march!(derivative3d_z_column2, COLUMN, plane, nz),
+        Method::Any => march!(derivative3d_z_column1, 1, plane, nz),
     }
 }

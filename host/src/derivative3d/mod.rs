@@ -11,9 +11,9 @@
 //!
 //! [`Derivative3d`] says what is computed: the shape, the spacing and the
 //! [`Boundary`]. Where it runs is the device of the buffers. On a CUDA device
-//! and on the emulator it is one of the six textbook kernels, each of which can
-//! also be asked for by name ([`Variant`]); on the CPU it is a port that takes
-//! any size. All of them give the same bits.
+//! and on the emulator it is a tuned kernel that suits the shape; each of those, and
+//! the six textbook kernels, can also be asked for by name ([`Variant`]). On the CPU
+//! it is a port. Any size will do, and all of them give the same bits.
 //!
 //! [`FiniteDifferences3d`] is for everything else: f64, second derivatives, the orders
 //! of accuracy 2, 4, 6 and 8, and axes that are not periodic.
@@ -153,7 +153,9 @@ impl fmt::Display for Boundary {
     }
 }
 
-/// One of the textbook kernels.
+/// One of the kernels.
+///
+/// The textbook's, which one block runs for whole pencils:
 ///
 /// | kernel | shared tile | threads per block | points per thread |
 /// |---|---|---|---|
@@ -163,27 +165,78 @@ impl fmt::Display for Boundary {
 /// | `derivative3d_y_pencil32` | (ny + 8) × 32 | (32, ny / 8) | 8 |
 /// | `derivative3d_z_pencil4` | (nz + 8) × 4 | (4, nz) | 1 |
 /// | `derivative3d_z_pencil32` | (nz + 8) × 32 | (32, nz / 8) | 8 |
+///
+/// And the tuned ones, which need no shared memory:
+///
+/// | kernel | shapes | how |
+/// |---|---|---|
+/// | `derivative3d_x_vector4` | nx a multiple of 4 | 16-byte accesses, neighbours from other lanes |
+/// | `derivative3d_x_unaligned4` | any | the same for rows that begin anywhere |
+/// | `derivative3d_y_column2` | nx even | goes along y, 8-byte accesses, neighbours in registers |
+/// | `derivative3d_y_column1` | any | the same with 4-byte accesses |
+/// | `derivative3d_z_column2` | nx · ny even | the same along z, 8-byte accesses |
+/// | `derivative3d_z_column1` | any | the same with 4-byte accesses |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Variant {
     axis: Axis,
-    pencils: usize,
+    method: Method,
+}
+
+/// How a kernel goes about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Method {
+    /// Tiles of so many whole pencils in shared memory.
+    Pencils(usize),
+    /// No tile; aligned vectors of 4 points along x, 2 along y and z.
+    Vectors,
+    /// No tile; any shape.
+    Any,
 }
 
 impl Variant {
-    /// The six kernels, by axis and then by tile.
-    pub const ALL: [Self; 6] = {
-        const fn of(axis: Axis, pencils: usize) -> Variant {
-            Variant { axis, pencils }
-        }
+    /// The six textbook kernels, by axis and then by tile.
+    pub const TEXTBOOK: [Self; 6] = {
+        const SMALL: Method = Method::Pencils(PENCILS_SMALL);
+        const LARGE: Method = Method::Pencils(PENCILS_LARGE);
         [
-            of(Axis::X, PENCILS_SMALL),
-            of(Axis::X, PENCILS_LARGE),
-            of(Axis::Y, PENCILS_SMALL),
-            of(Axis::Y, PENCILS_LARGE),
-            of(Axis::Z, PENCILS_SMALL),
-            of(Axis::Z, PENCILS_LARGE),
+            Self::of(Axis::X, SMALL),
+            Self::of(Axis::X, LARGE),
+            Self::of(Axis::Y, SMALL),
+            Self::of(Axis::Y, LARGE),
+            Self::of(Axis::Z, SMALL),
+            Self::of(Axis::Z, LARGE),
         ]
     };
+
+    /// The six tuned kernels, by axis, that for vectors first.
+    pub const TUNED: [Self; 6] = [
+        Self::of(Axis::X, Method::Vectors),
+        Self::of(Axis::X, Method::Any),
+        Self::of(Axis::Y, Method::Vectors),
+        Self::of(Axis::Y, Method::Any),
+        Self::of(Axis::Z, Method::Vectors),
+        Self::of(Axis::Z, Method::Any),
+    ];
+
+    const fn of(axis: Axis, method: Method) -> Self {
+        Self { axis, method }
+    }
+
+    /// All kernels, the textbook's first.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::TEXTBOOK.into_iter().chain(Self::TUNED)
+    }
+
+    /// The kernel that the library picks along `axis` for fields of `shape`.
+    #[must_use]
+    pub fn tuned(axis: Axis, shape: Shape3) -> Self {
+        let vectors = Self::of(axis, Method::Vectors);
+        if vectors.vectors_fit(shape) {
+            vectors
+        } else {
+            Self::of(axis, Method::Any)
+        }
+    }
 
     /// The axis it differentiates along.
     #[must_use]
@@ -191,20 +244,27 @@ impl Variant {
         self.axis
     }
 
-    /// Pencils per tile: 4 or 32.
+    /// Pencils per tile, 4 or 32, of a textbook kernel.
     #[must_use]
-    pub const fn pencils(self) -> usize {
-        self.pencils
+    pub const fn pencils(self) -> Option<usize> {
+        match self.method {
+            Method::Pencils(pencils) => Some(pencils),
+            Method::Vectors | Method::Any => None,
+        }
     }
 
-    /// The shared tile for a field of `shape`: its extents, slowest first.
+    /// The shared tile of a textbook kernel for a field of `shape`: its extents,
+    /// slowest first.
     #[must_use]
-    pub const fn tile(self, shape: Shape3) -> [usize; 2] {
+    pub const fn tile(self, shape: Shape3) -> Option<[usize; 2]> {
+        let Some(pencils) = self.pencils() else {
+            return None;
+        };
         let len = self.axis.extent(shape) + 2 * RADIUS;
-        match self.axis {
-            Axis::X => [self.pencils, len],
-            Axis::Y | Axis::Z => [len, self.pencils],
-        }
+        Some(match self.axis {
+            Axis::X => [pencils, len],
+            Axis::Y | Axis::Z => [len, pencils],
+        })
     }
 
     /// The axis along which its pencils stand side by side.
@@ -215,12 +275,21 @@ impl Variant {
         }
     }
 
-    /// Checks that the tile of this kernel covers a field of `shape` exactly.
+    /// Whether every row, or for z every plane, is a whole number of vectors.
+    const fn vectors_fit(self, shape: Shape3) -> bool {
+        match self.axis {
+            Axis::X => shape.nx.is_multiple_of(4),
+            Axis::Y => shape.nx.is_multiple_of(2),
+            Axis::Z => shape.nx.is_multiple_of(2) || shape.ny.is_multiple_of(2),
+        }
+    }
+
+    /// Checks that this kernel can compute on a field of `shape`.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidSize`] with the extent and the multiple or the range that
-    /// the kernel needs.
+    /// the kernel needs, [`Error::IndexOverflow`] for more points than it can count.
     pub fn check(self, shape: Shape3, boundary: Boundary) -> Result<(), Error> {
         let refuse = |axis: Axis, required: String| {
             Err(Error::InvalidSize {
@@ -231,27 +300,39 @@ impl Variant {
             })
         };
         let (len, side) = (self.axis.extent(shape), self.side().extent(shape));
-        let (min, max) = (boundary.min_extent(), gpu::MAX_PENCIL_LEN);
+        let min = boundary.min_extent();
+        let Method::Pencils(pencils) = self.method else {
+            if len < min {
+                return refuse(self.axis, format!("at least {min}"));
+            }
+            if self.method == Method::Vectors && !self.vectors_fit(shape) {
+                let what = match self.axis {
+                    Axis::X => "a multiple of 4, for accesses of 16 bytes",
+                    Axis::Y => "even, for accesses of 8 bytes",
+                    Axis::Z => "even, or ny, for accesses of 8 bytes",
+                };
+                return refuse(Axis::X, what.to_owned());
+            }
+            return gpu::check_extents(self, shape);
+        };
+        let max = gpu::MAX_PENCIL_LEN;
         if !(min..=max).contains(&len) {
             return refuse(
                 self.axis,
                 format!("between {min} and {max} (one block owns whole pencils)"),
             );
         }
-        let points = gpu::points_per_thread(self);
+        let points = gpu::points_per_thread(pencils);
         if self.axis != Axis::X && !len.is_multiple_of(points) {
             return refuse(
                 self.axis,
                 format!("a multiple of {points} (the points of a thread)"),
             );
         }
-        if side == 0 || !side.is_multiple_of(self.pencils) {
+        if side == 0 || !side.is_multiple_of(pencils) {
             return refuse(
                 self.side(),
-                format!(
-                    "a positive multiple of {} (the pencils of a tile)",
-                    self.pencils
-                ),
+                format!("a positive multiple of {pencils} (the pencils of a tile)"),
             );
         }
         // The x kernels count the rows of the field in u32.
@@ -409,39 +490,28 @@ impl Derivative3d {
     /// ∂f/∂axis, into `df`, on the device of the buffers.
     ///
     /// `f` and `df` hold `nx * ny * nz` elements, x fastest. On a CUDA device and
-    /// on the emulator this picks the kernel with the larger tile that suits the
-    /// shape.
+    /// on the emulator this is the kernel that [`Variant::tuned`] names.
     ///
     /// # Errors
     ///
     /// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for buffers that
     /// do not fit; [`Error::InvalidSize`] if the axis has too few points for the
-    /// stencil, or if no kernel's tile suits the shape; and what a launch can
-    /// fail with.
+    /// stencil; and what a launch can fail with.
     pub fn apply(&self, axis: Axis, f: &Buffer<f32>, df: &mut Buffer<f32>) -> Result<(), Error> {
         self.check_buffers(f, df)?;
         if f.device().kind() == DeviceKind::Cpu {
             return self.apply_port(axis, f, df);
         }
-        let mut outcome = Ok(());
-        for variant in Variant::ALL.into_iter().rev() {
-            if variant.axis() == axis {
-                // The last refusal to stay is the small tile's, which asks the least.
-                outcome = variant.check(self.shape, self.boundary);
-                if outcome.is_ok() {
-                    return gpu::launch(self, variant, f, df);
-                }
-            }
-        }
-        outcome
+        self.apply_with(Variant::tuned(axis, self.shape), f, df)
     }
 
     /// ∂f/∂axis by the given kernel, into `df`.
     ///
     /// # Errors
     ///
-    /// As [`apply`](Self::apply); [`Error::NotLaunchable`] if the buffers are on
-    /// the CPU device, which runs no kernels.
+    /// As [`apply`](Self::apply), and as [`Variant::check`];
+    /// [`Error::NotLaunchable`] if the buffers are on the CPU device, which runs no
+    /// kernels.
     pub fn apply_with(
         &self,
         variant: Variant,

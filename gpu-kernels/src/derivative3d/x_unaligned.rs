@@ -1,0 +1,153 @@
+//! ∂f/∂x with 16 bytes per load, for rows that begin anywhere.
+//!
+//! As [`x_vector`](super::x_vector), but where `nx` is no multiple of 4 a vector may
+//! hold the end of one row and the beginning of the next, and its place in its row
+//! is different in each row.
+//!
+//! - Points with all their neighbours in their own row are computed as there: in
+//!   memory the row is all around them. A vector of four such is one store, of fewer
+//!   one store for each.
+//! - The 4 points at either end of each row that lie in the block's part of the field
+//!   are then dealt out to its threads, one by one, with neighbours loaded one by one,
+//!   from the first-level cache. In rows of 500 points a block of 1024 has some 16 of
+//!   them: one warp computes them at once.
+//! - The last vector may have fewer than 4 points. They are at the end of a row, too.
+//!
+//! Predicted: near the speed of [`x_vector`](super::x_vector) in long rows, less where
+//! rows are short: in rows of 8 points all are computed one by one.
+
+use super::{
+    RADIUS, Vector4, WARP, X_BLOCK, X_VECTORS, from_lanes, image, weighted_sum, x_derivative,
+    x_places,
+};
+use crate::loops::{keep_rolled, unrolled};
+use cuda_std::cache::{load_readonly, store_streaming};
+use cuda_std::launch_bounds;
+use cuda_std::prelude::*;
+
+// gate derivative3d_x_unaligned4: registers <= 64, spills = 0, stack = 0, LD = 0, ST = 0
+// gate derivative3d_x_unaligned4: STG.E.EF.128 = 2, SHFL = 16
+
+/// ∂f/∂x, 4 points per access, for rows of any number of points.
+///
+/// `f` and `df`: `points` elements, rows of `nx`. `overlap` is 1 where both end
+/// points of the period are stored, else 0.
+///
+/// # Safety
+///
+/// - `f` is readable and `df` writable for `points` elements, both aligned to 16
+///   bytes; they do not overlap, nobody writes `f` and nothing else accesses `df`
+///   during the launch.
+/// - `points` is a multiple of `nx`.
+/// - A one-dimensional grid of `ceil(points / (4 * X_BLOCK * X_VECTORS))` blocks of
+///   `X_BLOCK` threads.
+/// - `overlap <= 1`, `nx >= 4 + overlap`, `nx < 2³¹ - 64`.
+/// - The x weights of [`DERIVATIVE3D_WEIGHTS`](value@super::DERIVATIVE3D_WEIGHTS) are set.
+#[kernel]
+#[launch_bounds(X_BLOCK)]
+pub unsafe fn derivative3d_x_unaligned4(
+    f: *const f32,
+    df: *mut f32,
+    points: usize,
+    nx: u32,
+    overlap: u32,
+) {
+    const COUNT: usize = Vector4::COUNT;
+    let radius = RADIUS as u32;
+    let lane = thread::thread_idx_x() % WARP;
+    let (first, places) = x_places(points, nx);
+    let point = |r: usize| COUNT * (first + r * X_BLOCK as usize);
+    let source = |point: usize| {
+        if point + COUNT <= points {
+            // SAFETY: four points of the field, a multiple of four from its start.
+            return unsafe { load_readonly(f.add(point).cast::<Vector4>()) };
+        }
+        let at = |point: usize| {
+            if point < points {
+                // SAFETY: a point of the field.
+                unsafe { load_readonly(f.add(point)) }
+            } else {
+                0.0
+            }
+        };
+        Vector4(at(point), at(point + 1), at(point + 2), 0.0)
+    };
+
+    let mut own = [Vector4::ZERO; X_VECTORS];
+    let mut before = own;
+    let mut behind = own;
+    unrolled::<X_VECTORS>(|r| own[r] = source(point(r)));
+    unrolled::<X_VECTORS>(|r| {
+        if lane == 0 && point(r) > 0 {
+            before[r] = source(point(r) - COUNT);
+        }
+        if lane == WARP - 1 {
+            behind[r] = source(point(r) + COUNT);
+        }
+    });
+    unrolled::<X_VECTORS>(|r| {
+        // SAFETY: all lanes of the warp are here.
+        let (mut left, mut right) = unsafe { from_lanes(own[r]) };
+        if lane == 0 {
+            left = before[r];
+        }
+        if lane == WARP - 1 {
+            right = behind[r];
+        }
+        let value = x_derivative(left, own[r], right);
+        let place = places[r];
+        if point(r) < points {
+            if place >= radius && place + COUNT as u32 + radius <= nx {
+                // SAFETY: four points of one row, which no other thread writes.
+                unsafe { store_streaming(df.add(point(r)).cast::<Vector4>(), value) };
+            } else {
+                let values = [value.0, value.1, value.2, value.3];
+                unrolled::<COUNT>(|e| {
+                    let i = place + e as u32;
+                    let i = if i >= nx { i - nx } else { i };
+                    if i >= radius && i + radius < nx {
+                        // SAFETY: a point inside a row, and so one of the field; the
+                        // threads below write others.
+                        unsafe { store_streaming(df.add(point(r) + e), values[e]) };
+                    }
+                });
+            }
+        }
+    });
+
+    // The ends of the rows, as far as they are in the block's part of the field.
+    let per_block = COUNT * X_BLOCK as usize * X_VECTORS;
+    let begin = thread::block_idx_x() as usize * per_block;
+    let len = per_block.min(points - begin) as u32;
+    // The place of the block's first point: that of its first thread.
+    let offset = if points <= u32::MAX as usize {
+        begin as u32 % nx
+    } else {
+        (begin % nx as usize) as u32
+    };
+    // The rows with points here, and the points near the ends of each: those before
+    // `radius` and those behind, unless the row is shorter than both.
+    let rows = (offset + len).div_ceil(nx);
+    let ends = nx.min(2 * radius);
+    let mut nth = thread::thread_idx_x();
+    while nth < rows * ends {
+        keep_rolled();
+        let (row, end) = (nth / ends, nth % ends);
+        let i = if end < radius { end } else { nx - ends + end };
+        // From the first point of the first row.
+        let from_row = row * nx + i;
+        if from_row >= offset && from_row < offset + len {
+            let row = begin + (row * nx) as usize - offset as usize;
+            let at = |i: i32| {
+                // SAFETY: a point of the row, by `image`.
+                unsafe { load_readonly(f.add(row + image(i, nx as i32, overlap as i32))) }
+            };
+            let place = i as i32;
+            let value = weighted_sum::<0>(|m| at(place + m as i32) - at(place - m as i32));
+            // SAFETY: a point of the row, near its end: no thread writes it above, and
+            // no other here.
+            unsafe { store_streaming(df.add(row + i as usize), value) };
+        }
+        nth += X_BLOCK;
+    }
+}

@@ -1,0 +1,147 @@
+//! ∂f/∂y by marching along y, with the neighbours in registers.
+//!
+//! - A column is one access wide in x, 2 points or 1. A thread goes along
+//!   `segment` points of it and keeps the points that the stencil needs in registers
+//!   ([`march`](super::march)): no shared memory, no barrier. With segments of
+//!   [`STEP`] points that is a single turn: 24 loads, all of them under way at once,
+//!   and 16 stores.
+//! - Where a segment begins and ends, 8 points are loaded a second time. The threads
+//!   that load them first run at about the same time, so that they are in the caches:
+//!   half as many reads again from the second level, none from memory. Longer segments
+//!   have less of that and were slower all the same: fewer threads, which do not all
+//!   load at the same time, hide less of the latency.
+//! - A warp's access is one run of 256 bytes (2 points per lane) or 128 (1 point), of
+//!   one row if rows are long enough.
+//! - Threads: `threadIdx.x` is the column of a chunk of `blockDim.x` of them,
+//!   `threadIdx.y` the segment; segments are counted through all planes, so that no
+//!   thread idles because `ny` is small. Blocks run through the chunks first, then
+//!   the segments.
+//!
+//! # What limits it
+//!
+//! - Bytes: 4 in and 4 out per point.
+//! - Instructions per 2 points of a lane: 16 of arithmetic, a load and a half, a store,
+//!   about 25 for the place, its image and the end of the segment: 45 of the 114 that
+//!   there is time for at 4.3 TB/s. Predicted: the speed of a copy.
+//! - In flight: 24 loads of 8 bytes in each of 896 threads of a multiprocessor, 168 KiB,
+//!   where 40 KiB hide the latency of an H200's memory.
+//!
+//! Measured, and what else was tried: `docs/tuning/derivative3d.md`.
+
+use super::{COLUMN_BLOCK, Points, Vector2, march};
+use cuda_std::launch_bounds;
+use cuda_std::prelude::*;
+
+/// Points that a thread loads at a time.
+const STEP: usize = 16;
+
+// gate derivative3d_y_column2: registers <= 80, spills = 0, stack = 0, LD = 0, ST = 0
+// gate derivative3d_y_column2: LDG.E.64 = 24, STG.E.EF.64 = 16, FMUL = 32, FFMA = 96
+// gate derivative3d_y_column1: registers <= 64, spills = 0, stack = 0, LD = 0, ST = 0
+// gate derivative3d_y_column1: LDG = 24, STG = 16, FMUL = 16, FFMA = 48
+
+/// ∂f/∂y, columns of 2 points in x.
+///
+/// `f` and `df`: `nx * ny * nz` elements, x fastest. `overlap` is 1 where both
+/// end points of the period are stored, else 0. `segment`: the points that a thread
+/// goes along; `chunks`: how many chunks of `blockDim.x` columns a row has.
+///
+/// # Safety
+///
+/// - `f` is readable and `df` writable for `nx * ny * nz` elements, both aligned to
+///   16 bytes; they do not overlap, nobody writes `f` and nothing else accesses `df`
+///   during the launch.
+/// - `nx` is even; `chunks` is `ceil(nx / 2 / blockDim.x)`.
+/// - `segment >= 1`. With `segments` for `ceil(ny / segment)`, a one-dimensional grid
+///   of `chunks * ceil(segments * nz / blockDim.y)` blocks, and
+///   `segments * nz + blockDim.y` fits `u32`. Blocks have [`COLUMN_BLOCK`] threads.
+/// - `overlap <= 1`, `ny >= 4 + overlap`, `ny + segment < 2³¹ - 64`.
+/// - The y weights of [`DERIVATIVE3D_WEIGHTS`](value@super::DERIVATIVE3D_WEIGHTS) are set.
+#[kernel]
+#[launch_bounds(COLUMN_BLOCK)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn derivative3d_y_column2(
+    f: *const f32,
+    df: *mut f32,
+    nx: u32,
+    ny: u32,
+    nz: u32,
+    overlap: u32,
+    segment: u32,
+    chunks: u32,
+) {
+    // SAFETY: forwarded word for word; there is a vector in each row at every
+    // even point.
+    unsafe { y_columns::<Vector2>(f.cast(), df.cast(), nx, ny, nz, overlap, segment, chunks) }
+}
+
+/// ∂f/∂y, columns of 1 point in x: for rows of any number of points.
+///
+/// Arguments as for [`derivative3d_y_column2()`].
+///
+/// # Safety
+///
+/// As [`derivative3d_y_column2()`], for any `nx`, with 1 in place of 2 and without
+/// the alignment.
+#[kernel]
+#[launch_bounds(COLUMN_BLOCK)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn derivative3d_y_column1(
+    f: *const f32,
+    df: *mut f32,
+    nx: u32,
+    ny: u32,
+    nz: u32,
+    overlap: u32,
+    segment: u32,
+    chunks: u32,
+) {
+    // SAFETY: forwarded word for word.
+    unsafe { y_columns::<f32>(f, df, nx, ny, nz, overlap, segment, chunks) }
+}
+
+/// The segment of this thread.
+///
+/// # Safety
+///
+/// As the entry points, with `P::COUNT` for the 2 or 1.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+unsafe fn y_columns<P: Points>(
+    f: *const P,
+    df: *mut P,
+    nx: u32,
+    ny: u32,
+    nz: u32,
+    overlap: u32,
+    segment: u32,
+    chunks: u32,
+) {
+    let block = thread::block_idx_x();
+    let (group, chunk) = (block / chunks, block % chunks);
+    let segments = ny.div_ceil(segment);
+    let line = group * thread::block_dim_y() + thread::thread_idx_y();
+    let (k, part) = (line / segments, line % segments);
+    let row = nx as usize / P::COUNT;
+    let column = chunk as usize * thread::block_dim_x() as usize + thread::thread_idx_x() as usize;
+    if column >= row || k >= nz {
+        return;
+    }
+    let first = part * segment;
+    let end = (first + segment).min(ny);
+    // 64 bits: a field may have more than 2³² points.
+    let origin = k as usize * (ny as usize * row) + column;
+    // SAFETY: k < nz and column < row, so place p < ny of the line is a vector of the
+    // field; lines and their segments are disjoint.
+    unsafe {
+        march::<P, 1, STEP>(
+            f.add(origin),
+            df.add(origin),
+            row,
+            ny as i32,
+            overlap as i32,
+            first as i32,
+            end as i32,
+        );
+    }
+}

@@ -1,0 +1,120 @@
+//! ∂f/∂z by marching along z, with the neighbours in registers.
+//!
+//! As [`y_column`](super::y_column), but for what lies side by side: a plane is one
+//! sequence of points, whatever its rows, and columns are 2 points of it if the plane
+//! has an even number of them, else 1.
+//!
+//! - Blocks run through the plane first and then through the segments, so that the
+//!   blocks at work at any time are near the same z: the planes at the seam of two
+//!   segments are still in the second-level cache when they are read again.
+//! - A segment of 16 points is two turns of [`STEP`]: loads of 24 planes at a time were
+//!   slower in large fields.
+//! - Bytes and instructions: as for y. Predicted: the speed of a copy.
+//!
+//! Measured, and what else was tried: `docs/tuning/derivative3d.md`.
+
+use super::{COLUMN_BLOCK, Points, Vector2, march};
+use cuda_std::launch_bounds;
+use cuda_std::prelude::*;
+
+/// Points that a thread loads at a time.
+const STEP: usize = 8;
+
+// gate derivative3d_z_column2: registers <= 80, spills = 0, stack = 0, LD = 0, ST = 0
+// gate derivative3d_z_column2: LDG.E.64 = 16, STG.E.EF.64 = 8, FMUL = 16, FFMA = 48
+// gate derivative3d_z_column1: registers <= 64, spills = 0, stack = 0, LD = 0, ST = 0
+// gate derivative3d_z_column1: LDG = 16, STG = 8, FMUL = 8, FFMA = 24
+
+/// ∂f/∂z, columns of 2 points in the plane.
+///
+/// `f` and `df`: `plane * nz` elements. `overlap` is 1 where both end points of the
+/// period are stored, else 0. `segment`: the points that a thread goes along;
+/// `chunks`: how many blocks have the columns of the plane.
+///
+/// # Safety
+///
+/// - `f` is readable and `df` writable for `plane * nz` elements, both aligned to 8
+///   bytes; they do not overlap, nobody writes `f` and nothing else accesses `df`
+///   during the launch.
+/// - `plane` is even; `chunks` is `ceil(plane / 2 / COLUMN_BLOCK)`.
+/// - `segment >= 1`; a one-dimensional grid of `chunks * ceil(nz / segment)` blocks of
+///   [`COLUMN_BLOCK`] threads along x.
+/// - `overlap <= 1`, `nz >= 4 + overlap`, `nz + segment < 2³¹ - 64`.
+/// - The z weights of [`DERIVATIVE3D_WEIGHTS`](value@super::DERIVATIVE3D_WEIGHTS) are set.
+#[kernel]
+#[launch_bounds(COLUMN_BLOCK)]
+pub unsafe fn derivative3d_z_column2(
+    f: *const f32,
+    df: *mut f32,
+    plane: usize,
+    nz: u32,
+    overlap: u32,
+    segment: u32,
+    chunks: u32,
+) {
+    // SAFETY: forwarded word for word; there is a vector in each plane at every
+    // even point.
+    unsafe { z_columns::<Vector2>(f.cast(), df.cast(), plane, nz, overlap, segment, chunks) }
+}
+
+/// ∂f/∂z, columns of 1 point: for planes of any number of points.
+///
+/// Arguments as for [`derivative3d_z_column2()`].
+///
+/// # Safety
+///
+/// As [`derivative3d_z_column2()`], for any `plane`, with 1 in place of 2 and without
+/// the alignment.
+#[kernel]
+#[launch_bounds(COLUMN_BLOCK)]
+pub unsafe fn derivative3d_z_column1(
+    f: *const f32,
+    df: *mut f32,
+    plane: usize,
+    nz: u32,
+    overlap: u32,
+    segment: u32,
+    chunks: u32,
+) {
+    // SAFETY: forwarded word for word.
+    unsafe { z_columns::<f32>(f, df, plane, nz, overlap, segment, chunks) }
+}
+
+/// The segment of this thread.
+///
+/// # Safety
+///
+/// As the entry points, with `P::COUNT` for the 2 or 1.
+#[inline(always)]
+unsafe fn z_columns<P: Points>(
+    f: *const P,
+    df: *mut P,
+    plane: usize,
+    nz: u32,
+    overlap: u32,
+    segment: u32,
+    chunks: u32,
+) {
+    let block = thread::block_idx_x();
+    let (part, chunk) = (block / chunks, block % chunks);
+    let plane = plane / P::COUNT;
+    let column = chunk as usize * COLUMN_BLOCK as usize + thread::thread_idx_x() as usize;
+    if column >= plane {
+        return;
+    }
+    let first = part * segment;
+    let end = (first + segment).min(nz);
+    // SAFETY: column < plane, so place p < nz of the line is a vector of the field;
+    // columns and their segments are disjoint.
+    unsafe {
+        march::<P, 2, STEP>(
+            f.add(column),
+            df.add(column),
+            plane,
+            nz as i32,
+            overlap as i32,
+            first as i32,
+            end as i32,
+        );
+    }
+}
