@@ -383,6 +383,7 @@ fn x_derivative(before: Vector4, own: Vector4, behind: Vector4) -> Vector4 {
 unsafe fn from_lanes(own: Vector4) -> (Vector4, Vector4) {
     // SAFETY: as the caller promises.
     let up = |value: f32| unsafe { warp::warp_shuffle_up(u32::MAX, value, 1, WARP).0 };
+    // SAFETY: as above.
     let down = |value: f32| unsafe { warp::warp_shuffle_down(u32::MAX, value, 1, WARP).0 };
     let Vector4(a, b, c, d) = own;
     (
