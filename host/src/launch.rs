@@ -288,6 +288,26 @@ pub fn blocks_per_multiprocessor<K: Kernel>(
     }
 }
 
+/// How many blocks of the kernel `K`, launched as `config` says, `device` holds at the
+/// same time: the largest grid of a kernel whose blocks wait for each other. The grid's
+/// extents do not matter.
+///
+/// On a CUDA device that nobody else uses this is
+/// [`blocks_per_multiprocessor`] on every multiprocessor. On the emulator it is 1,
+/// unless its blocks are [`Blocks::Resident`](crate::device::Blocks::Resident).
+///
+/// # Errors
+///
+/// As [`blocks_per_multiprocessor`].
+pub fn resident_blocks<K: Kernel>(device: &Device, config: &LaunchConfig) -> Result<u32, Error> {
+    let per_multiprocessor = blocks_per_multiprocessor::<K>(device, config)?;
+    Ok(match device.backend() {
+        // A block has at most 1024 threads.
+        Backend::Emulator(emulator) => emulator.resident_blocks(config.block.volume() as u64),
+        _ => per_multiprocessor * device.properties().multiprocessors,
+    })
+}
+
 /// Launches the kernel `K` on `device`.
 ///
 /// On the emulator the launch is over when this returns. On CUDA devices it is

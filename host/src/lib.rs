@@ -55,5 +55,5 @@ pub use error::{Error, LaunchAxis};
 pub use field::{Field2, Field3, Shape2, Shape3};
 pub use launch::{
     Constants, Dim3, LaunchConfig, blocks_for, blocks_per_multiprocessor, launch,
-    launch_with_constants,
+    launch_with_constants, resident_blocks,
 };

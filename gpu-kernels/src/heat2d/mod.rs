@@ -28,13 +28,31 @@
 //! multiplication per point, and give the same bits as the CPU port. Swapping
 //! north and south, or east and west, changes no bit either: addition commutes.
 //!
-//! Least traffic per sweep: 4 bytes in per point and 4 bytes out per interior
-//! point; 4 flops per interior point.
+//! # The kernels that the library takes by itself
+//!
+//! | kernel | in `f32` and `f64` |
+//! |---|---|
+//! | [`march`] | one sweep at the speed of memory: rows in registers, 16 bytes per access |
+//! | [`temporal`] | 16 sweeps in one pass over memory |
+//! | [`resident`] | all sweeps in one launch, for plates that fit on the chip |
+//!
+//! They compute the same formula in the same order, and so the same bits.
+//!
+//! Least traffic per sweep: 4 bytes (8 in `f64`) in per point and as many out per
+//! interior point; 4 flops per interior point.
+
+use crate::reduction::operator::Words;
+use core::ops::{Add, Mul};
+use cuda_std::{GpuFloat, warp};
 
 pub mod global;
+mod lanes;
+pub mod march;
+pub mod resident;
 pub mod shared_core;
 pub mod shared_halo;
 pub mod shared_overlap;
+pub mod temporal;
 pub mod texture;
 
 /// Threads of a block along x, and along y.
@@ -50,13 +68,76 @@ pub const OVERLAP_STEP: u32 = BLOCK - 2 * HALO;
 /// Points per axis of the tile with halo.
 pub const HALO_TILE: u32 = BLOCK + 2 * HALO;
 
+/// Threads of a block of [`march`], along x.
+pub const MARCH_BLOCK: u32 = 256;
+
+/// Rows that a block of [`march`] computes, unless there are more than a grid has
+/// blocks for.
+pub const MARCH_ROWS: u32 = 6;
+
+/// Rows that a thread of [`march`] has on their way.
+pub const MARCH_AHEAD: usize = 2;
+
+/// Lanes of a warp.
+const WARP: u32 = 32;
+
+/// f32 or f64: a temperature.
+///
+/// No other type can implement it, since none implements [`GpuFloat`].
+pub trait Real: GpuFloat + Words + Add<Output = Self> + Mul<Output = Self> {
+    /// 0.
+    const ZERO: Self;
+
+    /// 1/4.
+    const QUARTER: Self;
+
+    /// The value of the lane below; the lowest lane's own.
+    ///
+    /// # Safety
+    ///
+    /// All lanes of the warp call this together.
+    #[must_use]
+    unsafe fn lane_below(self) -> Self;
+
+    /// The value of the lane above; the highest lane's own.
+    ///
+    /// # Safety
+    ///
+    /// All lanes of the warp call this together.
+    #[must_use]
+    unsafe fn lane_above(self) -> Self;
+}
+
+macro_rules! real {
+    ($($real:ty),+) => {$(
+        impl Real for $real {
+            const ZERO: Self = 0.0;
+            const QUARTER: Self = 0.25;
+
+            #[inline(always)]
+            unsafe fn lane_below(self) -> Self {
+                // SAFETY: as the caller promises; 32 is the width of a warp.
+                unsafe { warp::warp_shuffle_up(u32::MAX, self, 1, WARP).0 }
+            }
+
+            #[inline(always)]
+            unsafe fn lane_above(self) -> Self {
+                // SAFETY: as the caller promises; 32 is the width of a warp.
+                unsafe { warp::warp_shuffle_down(u32::MAX, self, 1, WARP).0 }
+            }
+        }
+    )+};
+}
+
+real!(f32, f64);
+
 /// The new value of a point from its neighbours' old ones.
 ///
 /// 3 additions and 1 multiplication: 4 flops. The order is part of the
 /// definition.
 #[inline(always)]
-fn average(east: f32, west: f32, north: f32, south: f32) -> f32 {
-    ((east + west) + (north + south)) * 0.25
+fn average<T: Real>(east: T, west: T, north: T, south: T) -> T {
+    ((east + west) + (north + south)) * T::QUARTER
 }
 
 /// [`average`] of the neighbours of `center` in an array whose rows lie `pitch`

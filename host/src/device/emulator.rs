@@ -6,7 +6,7 @@ use crate::launch::Constants;
 use crate::{Error, LaunchConfig};
 use cuda_emulator::{
     Addressing, Allocation, Blocks, DeviceMemory, LaunchLock, MemoryError, Options, Placement,
-    Poison, TextureDescriptor, TextureShape, ThreadOrder, Verify,
+    Poison, RESIDENT_THREADS_MAX, TextureDescriptor, TextureShape, ThreadOrder, Verify,
 };
 use cuda_std::host::Kernel;
 use std::collections::HashMap;
@@ -134,6 +134,16 @@ impl EmulatorDevice {
             gate: Arc::default(),
             constants: Mutex::default(),
             allocations: AtomicU64::new(0),
+        }
+    }
+
+    /// How many blocks of so many threads may wait for each other.
+    pub(crate) fn resident_blocks(&self, threads: u64) -> u32 {
+        match self.options.blocks {
+            Blocks::Resident => {
+                u32::try_from(RESIDENT_THREADS_MAX / threads.max(1)).unwrap_or(u32::MAX)
+            }
+            Blocks::Parallel | Blocks::OneAtATime => 1,
         }
     }
 

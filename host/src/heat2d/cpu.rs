@@ -8,13 +8,22 @@
 use crate::Shape2;
 use crate::simd::vectorised;
 use rayon::prelude::*;
+use std::ops::{Add, Mul};
+
+/// What the formula asks of a temperature: `f32` or `f64`.
+pub(super) trait Temperature:
+    Copy + Send + Sync + Add<Output = Self> + Mul<Output = Self> + From<f32>
+{
+}
+
+impl<T: Copy + Send + Sync + Add<Output = T> + Mul<Output = T> + From<f32>> Temperature for T {}
 
 /// Points that are worth handing to another thread.
 const POINTS_PER_TASK: usize = 1 << 13;
 
 /// One sweep from `old` into the interior points of `new`, both of `shape`, at
 /// least 3 × 3.
-pub(super) fn sweep(shape: Shape2, old: &[f32], new: &mut [f32]) {
+pub(super) fn sweep<T: Temperature>(shape: Shape2, old: &[T], new: &mut [T]) {
     let Shape2 { nx, ny } = shape;
     let row = |j: usize| &old[j * nx..][..nx];
 
@@ -37,11 +46,13 @@ pub(super) fn sweep(shape: Shape2, old: &[f32], new: &mut [f32]) {
 // A function, not a loop in the closure: that its arguments are different memory
 // is known from their types, and without that nothing is vectorised.
 #[inline(always)]
-fn sweep_row(new: &mut [f32], south: &[f32], middle: &[f32], north: &[f32]) {
+fn sweep_row<T: Temperature>(new: &mut [T], south: &[T], middle: &[T], north: &[T]) {
+    let quarter = T::from(0.25);
     let vertical = north[1..].iter().zip(&south[1..]);
-    for ((new, middle), (north, south)) in new[1..].iter_mut().zip(middle.windows(3)).zip(vertical)
+    for ((new, middle), (&north, &south)) in
+        new[1..].iter_mut().zip(middle.windows(3)).zip(vertical)
     {
         let (west, east) = (middle[0], middle[2]);
-        *new = ((east + west) + (north + south)) * 0.25;
+        *new = ((east + west) + (north + south)) * quarter;
     }
 }

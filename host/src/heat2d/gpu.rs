@@ -1,29 +1,69 @@
 //! Launches of the kernels, on a CUDA device or on the emulator.
 
-use super::Variant;
-use crate::{Buffer, Error, LaunchConfig, Shape2, Texture2d, blocks_for, launch as launch_kernel};
+use super::{Real, Variant};
+use crate::{
+    Buffer, Device, Error, LaunchConfig, Shape2, Texture2d, blocks_for, blocks_per_multiprocessor,
+    launch as launch_kernel, resident_blocks,
+};
 use cuda_std::host::Kernel;
 use gpu_kernels::heat2d as kernels;
-use kernels::{BLOCK, HALO, OVERLAP_STEP};
+use kernels::{
+    BLOCK, HALO, MARCH_BLOCK, MARCH_ROWS, OVERLAP_STEP, global::*, march::*, resident::*,
+    shared_core::*, shared_halo::*, shared_overlap::*, temporal::*, texture::*,
+};
 
-/// What the library sweeps with where it is not told.
-pub(super) const DEFAULT: Variant = Variant::Global;
+/// What the library takes for a single sweep where it is not told.
+pub(super) const SINGLE_SWEEP: Variant = Variant::March;
+
+/// What the library takes for many sweeps where it is not told: the first of these
+/// that is there for the plate and the device.
+pub(super) const MANY_SWEEPS: Variant = Variant::Resident;
+
+/// The most points along an axis that a pass of many sweeps takes: the kernel counts
+/// beyond both ends of a row in 32 bits.
+const TEMPORAL_MAX_EXTENT: usize = 1 << 30;
+
+/// Blocks of a pass of many sweeps for each that the device holds at a time.
+const TEMPORAL_WAVES: usize = 6;
+
+/// Sweeps between two exchanges of resident blocks.
+const RESIDENT_HALO: u32 = 8;
+
+/// The most sweeps of a launch of resident blocks: a fraction of a second.
+pub(super) const RESIDENT_SWEEPS: usize = 1 << 20;
+
+/// What resident blocks exchange their rims in, for one plate and one kernel; there
+/// from the first launch on.
+pub type Workspace = Option<Buffer<u64>>;
+
+/// The kernels for one type.
+pub trait Entries: Sized {
+    /// How a pass of many sweeps is cut up.
+    const TILING: Tiling;
+
+    /// The entry point of `variant`, if there is one.
+    fn entry_name(variant: Variant) -> Option<&'static str>;
+
+    /// One launch of `variant`, which is not the one with textures and is there for
+    /// this type, on the device of the buffers: at least one sweep and at most `sweeps`
+    /// (of which there is one). Returns how many.
+    ///
+    /// The caller has checked the buffers' lengths and devices; the shape is that of
+    /// a [`Heat2d`](super::Heat2d).
+    fn launch(
+        shape: Shape2,
+        variant: Variant,
+        old: &Buffer<Self>,
+        new: &mut Buffer<Self>,
+        sweeps: usize,
+        workspace: &mut Workspace,
+    ) -> Result<usize, Error>
+    where
+        Self: Real;
+}
 
 impl Variant {
-    /// The kernel's entry point, as in the PTX.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        use kernels::{global::*, shared_core::*, shared_halo::*, shared_overlap::*, texture::*};
-        match self {
-            Self::Global => heat2d_global::NAME,
-            Self::SharedCore => heat2d_shared_core::NAME,
-            Self::SharedOverlap => heat2d_shared_overlap::NAME,
-            Self::SharedHalo => heat2d_shared_halo::NAME,
-            Self::Texture => heat2d_texture::NAME,
-        }
-    }
-
-    /// Grid and block for a plate of `shape`, at least 3 × 3.
+    /// Grid and block of a textbook kernel for a plate of `shape`, at least 3 × 3.
     fn launch_config(self, shape: Shape2) -> Result<LaunchConfig, Error> {
         let walls = 2 * HALO as usize;
         let blocks = |extent: usize| match self {
@@ -34,6 +74,9 @@ impl Variant {
             // A block for every so many interior points.
             Self::SharedOverlap => blocks_for(self.name(), extent - walls, OVERLAP_STEP as usize),
             Self::SharedHalo => blocks_for(self.name(), extent - walls, BLOCK as usize),
+            Self::March | Self::Temporal | Self::Resident => {
+                unreachable!("{self} has a geometry of its own")
+            }
         };
         Ok(LaunchConfig::new(
             (blocks(shape.nx)?, blocks(shape.ny)?),
@@ -48,39 +91,273 @@ fn extents(shape: Shape2) -> (u32, u32) {
     (shape.nx as u32, shape.ny as u32)
 }
 
-/// One sweep by `variant`, which is not the one with textures, on the device of
-/// the buffers.
-///
-/// The caller has checked the buffers' lengths and devices; the shape is that of
-/// a [`Heat2d`](super::Heat2d).
-pub(super) fn launch(
+/// Rows that a block of the marching kernel computes.
+fn march_rows(shape: Shape2) -> u32 {
+    let rows = shape.ny as u32 - 2;
+    // A grid has at most 65535 blocks along y.
+    MARCH_ROWS.max(rows.div_ceil(65_535))
+}
+
+/// Grid and block of the marching kernel.
+fn march_config<T: Real>(shape: Shape2, rows: u32) -> Result<LaunchConfig, Error> {
+    let kernel = Variant::March.name();
+    let per_block = MARCH_BLOCK as usize * march_points::<T>(shape.nx);
+    let strips = blocks_for(kernel, shape.nx, per_block)?;
+    let chunks = blocks_for(kernel, shape.ny - 2, rows as usize)?;
+    Ok(LaunchConfig::new((strips, chunks), MARCH_BLOCK))
+}
+
+/// One sweep by a marching kernel.
+macro_rules! march {
+    ($kernel:ident, $shape:expr, $old:expr, $new:expr) => {{
+        let (shape, old, new) = ($shape, $old, $new);
+        let (nx, ny) = extents(shape);
+        let rows = march_rows(shape);
+        let config = march_config::<Self>(shape, rows)?;
+        let device = old.device().clone();
+        let args = $kernel::args(old, new, nx, ny, rows);
+        // SAFETY: old and new have nx * ny elements each, are both on `device`, where
+        // every allocation is aligned to 16 bytes, and are distinct, since new is
+        // borrowed mutably. Both extents are at least 3 and at most i32::MAX; the
+        // blocks have fewer than `rows` rows more than the plate, and the geometry is
+        // the one the kernel documents.
+        unsafe { launch_kernel::<$kernel>(&device, &config, args) }.map(|()| 1)
+    }};
+}
+
+/// Rows that a block of a pass of many sweeps computes, and the geometry, on a device
+/// that holds so many blocks.
+fn temporal_config(
     shape: Shape2,
-    variant: Variant,
-    old: &Buffer<f32>,
-    new: &mut Buffer<f32>,
-) -> Result<(), Error> {
-    use kernels::{global::*, shared_core::*, shared_halo::*, shared_overlap::*};
+    tiling: Tiling,
+    resident: usize,
+) -> Result<(u32, LaunchConfig), Error> {
+    let kernel = Variant::Temporal.name();
+    let strips = blocks_for(kernel, shape.nx, tiling.useful())?;
+    let rows = shape.ny - 2;
+    // A grid has at most 65535 blocks along y.
+    let chunks = (TEMPORAL_WAVES * resident / strips as usize).clamp(1, rows.min(65_535));
+    // At most 2^30.
+    let rows = rows.div_ceil(chunks) as u32;
+    let chunks = blocks_for(kernel, shape.ny - 2, rows as usize)?;
+    let block = temporal_block(tiling);
+    Ok((rows, LaunchConfig::new((strips, chunks), block)))
+}
 
-    let config = variant.launch_config(shape)?;
-    let (nx, ny) = extents(shape);
+/// Threads of a block of a pass of many sweeps.
+const fn temporal_block(tiling: Tiling) -> (u32, u32) {
+    (32, tiling.warps as u32)
+}
 
-    macro_rules! launch {
-        ($kernel:ident) => {{
+/// How many blocks of the kernel `device` holds at a time.
+fn blocks_at_a_time<K: Kernel>(device: &Device, config: &LaunchConfig) -> Result<usize, Error> {
+    let blocks = blocks_per_multiprocessor::<K>(device, config)?;
+    Ok(blocks as usize * device.properties().multiprocessors as usize)
+}
+
+/// A pass of many sweeps, if there are as many left and the plate is not too large for
+/// it, or one sweep.
+macro_rules! temporal {
+    ($kernel:ident, $tiling:ident, $march:ident, $shape:expr, $old:expr, $new:expr, $sweeps:expr) => {{
+        let (shape, old, new) = ($shape, $old, $new);
+        if $sweeps < $tiling.sweeps() || shape.nx.max(shape.ny) > TEMPORAL_MAX_EXTENT {
+            march!($march, shape, old, new)
+        } else {
             let device = old.device().clone();
-            let args = $kernel::args(old, new, nx, ny);
-            // SAFETY: old and new have nx * ny elements each, are both on
-            // `device` and are distinct, since new is borrowed mutably. Both
-            // extents are at least 3 and at most i32::MAX, and the geometry is
-            // the one the kernel documents.
-            unsafe { launch_kernel::<$kernel>(&device, &config, args) }
-        }};
+            let one = LaunchConfig::new(1, temporal_block($tiling));
+            let resident = blocks_at_a_time::<$kernel>(&device, &one)?;
+            let (rows, config) = temporal_config(shape, $tiling, resident)?;
+            let (nx, ny) = extents(shape);
+            let args = $kernel::args(old, new, nx, ny, rows);
+            // SAFETY: old and new have nx * ny elements each, are both on `device`,
+            // where every allocation is aligned to 16 bytes, and are distinct, since
+            // new is borrowed mutably. Both extents are at least 3 and at most 2³⁰; the
+            // blocks have fewer than `rows`, at most as many as ny, rows more than the
+            // plate, and the geometry is the one the kernel documents.
+            unsafe { launch_kernel::<$kernel>(&device, &config, args) }.map(|()| $tiling.sweeps())
+        }
+    }};
+}
+
+/// How a plate is dealt out to the blocks that hold it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Residence {
+    /// Rows that a block owns, and that each of its warps has.
+    own_rows: u32,
+    warp_rows: u32,
+    config: LaunchConfig,
+}
+
+impl Residence {
+    /// Of a plate, with at most so many blocks; `None` if it does not fit.
+    fn new(shape: Shape2, blocks: usize) -> Option<Self> {
+        let halo = RESIDENT_HALO as usize;
+        let own_columns = 32 * RESIDENT_POINTS - 2 * halo;
+        let across = (shape.nx - 2).div_ceil(own_columns);
+        // Of what fits, the fewest rows per warp: their arithmetic takes the time.
+        RESIDENT_ROWS.into_iter().find_map(|warp_rows| {
+            // Fewer rows than a halo has would be little work for much exchange.
+            let own_rows = (shape.ny - 2).div_ceil((blocks / across).max(1)).max(halo);
+            let up = (shape.ny - 2).div_ceil(own_rows);
+            let warps = (own_rows + 2 * halo).div_ceil(warp_rows);
+            // All below 2^10 where they fit.
+            (across * up <= blocks && warps <= RESIDENT_WARPS).then(|| Self {
+                own_rows: own_rows as u32,
+                warp_rows: warp_rows as u32,
+                config: LaunchConfig::new((across as u32, up as u32), (32, warps as u32)),
+            })
+        })
     }
-    match variant {
-        Variant::Global => launch!(heat2d_global),
-        Variant::SharedCore => launch!(heat2d_shared_core),
-        Variant::SharedOverlap => launch!(heat2d_shared_overlap),
-        Variant::SharedHalo => launch!(heat2d_shared_halo),
-        Variant::Texture => unreachable!("heat2d_texture reads a texture, not a buffer"),
+}
+
+/// As many sweeps as are asked for, if the plate fits on the device; else a pass of
+/// many sweeps.
+macro_rules! resident {
+    ($kernel:ident, $shape:expr, $old:expr, $new:expr, $sweeps:expr, $workspace:expr) => {{
+        let (shape, old, new) = ($shape, $old, $new);
+        let device = old.device().clone();
+        let largest = LaunchConfig::new(1, (32, RESIDENT_WARPS as u32));
+        let blocks = resident_blocks::<$kernel>(&device, &largest)?;
+        match Residence::new(shape, blocks as usize) {
+            None => Self::launch(shape, Variant::Temporal, old, new, $sweeps, $workspace),
+            Some(residence) => {
+                let len = resident_workspace::<Self>(shape.points()?);
+                let mut words = match $workspace.take() {
+                    Some(words) => words,
+                    None => device.alloc_filled(len, 0)?,
+                };
+                let (nx, ny) = extents(shape);
+                let sweeps = $sweeps.min(RESIDENT_SWEEPS);
+                let args = $kernel::args(
+                    old,
+                    new,
+                    nx,
+                    ny,
+                    sweeps as u32,
+                    RESIDENT_HALO,
+                    residence.own_rows,
+                    residence.warp_rows,
+                    &mut words,
+                );
+                // SAFETY: old and new have nx * ny elements each, the workspace as many
+                // as they need; all are on `device` and distinct, since two are borrowed
+                // mutably. Both extents are at least 3 and, as the plate fits, far below
+                // 2³⁰. The workspace was made for this plate, device and kernel, from
+                // which its geometry follows, and is given up when a launch fails. The
+                // geometry is the one the kernel documents, and the device holds all
+                // blocks at the same time.
+                unsafe { launch_kernel::<$kernel>(&device, &residence.config, args) }?;
+                *$workspace = Some(words);
+                Ok(sweeps)
+            }
+        }
+    }};
+}
+
+impl Entries for f32 {
+    const TILING: Tiling = TILING_F32;
+
+    fn entry_name(variant: Variant) -> Option<&'static str> {
+        Some(match variant {
+            Variant::Global => heat2d_global::NAME,
+            Variant::SharedCore => heat2d_shared_core::NAME,
+            Variant::SharedOverlap => heat2d_shared_overlap::NAME,
+            Variant::SharedHalo => heat2d_shared_halo::NAME,
+            Variant::Texture => heat2d_texture::NAME,
+            Variant::March => heat2d_march_f32::NAME,
+            Variant::Temporal => heat2d_temporal_f32::NAME,
+            Variant::Resident => heat2d_resident_f32::NAME,
+        })
+    }
+
+    fn launch(
+        shape: Shape2,
+        variant: Variant,
+        old: &Buffer<Self>,
+        new: &mut Buffer<Self>,
+        sweeps: usize,
+        workspace: &mut Workspace,
+    ) -> Result<usize, Error> {
+        macro_rules! launch {
+            ($kernel:ident) => {{
+                let config = variant.launch_config(shape)?;
+                let (nx, ny) = extents(shape);
+                let device = old.device().clone();
+                let args = $kernel::args(old, new, nx, ny);
+                // SAFETY: old and new have nx * ny elements each, are both on
+                // `device` and are distinct, since new is borrowed mutably. Both
+                // extents are at least 3 and at most i32::MAX, and the geometry is
+                // the one the kernel documents.
+                unsafe { launch_kernel::<$kernel>(&device, &config, args) }.map(|()| 1)
+            }};
+        }
+        match variant {
+            Variant::Global => launch!(heat2d_global),
+            Variant::SharedCore => launch!(heat2d_shared_core),
+            Variant::SharedOverlap => launch!(heat2d_shared_overlap),
+            Variant::SharedHalo => launch!(heat2d_shared_halo),
+            Variant::Texture => unreachable!("heat2d_texture reads a texture, not a buffer"),
+            Variant::March => march!(heat2d_march_f32, shape, old, new),
+            Variant::Temporal => temporal!(
+                heat2d_temporal_f32,
+                TILING_F32,
+                heat2d_march_f32,
+                shape,
+                old,
+                new,
+                sweeps
+            ),
+            Variant::Resident => {
+                resident!(heat2d_resident_f32, shape, old, new, sweeps, workspace)
+            }
+        }
+    }
+}
+
+impl Entries for f64 {
+    const TILING: Tiling = TILING_F64;
+
+    fn entry_name(variant: Variant) -> Option<&'static str> {
+        match variant {
+            Variant::March => Some(heat2d_march_f64::NAME),
+            Variant::Temporal => Some(heat2d_temporal_f64::NAME),
+            Variant::Resident => Some(heat2d_resident_f64::NAME),
+            Variant::Global
+            | Variant::SharedCore
+            | Variant::SharedOverlap
+            | Variant::SharedHalo
+            | Variant::Texture => None,
+        }
+    }
+
+    fn launch(
+        shape: Shape2,
+        variant: Variant,
+        old: &Buffer<Self>,
+        new: &mut Buffer<Self>,
+        sweeps: usize,
+        workspace: &mut Workspace,
+    ) -> Result<usize, Error> {
+        match variant {
+            Variant::March => march!(heat2d_march_f64, shape, old, new),
+            Variant::Temporal => temporal!(
+                heat2d_temporal_f64,
+                TILING_F64,
+                heat2d_march_f64,
+                shape,
+                old,
+                new,
+                sweeps
+            ),
+            Variant::Resident => {
+                resident!(heat2d_resident_f64, shape, old, new, sweeps, workspace)
+            }
+            Variant::Global
+            | Variant::SharedCore
+            | Variant::SharedOverlap
+            | Variant::SharedHalo
+            | Variant::Texture => unreachable!("there is no {variant} in f64"),
+        }
     }
 }
 
@@ -93,8 +370,6 @@ pub(super) fn launch_texture(
     old: &Texture2d,
     new: &mut Texture2d,
 ) -> Result<(), Error> {
-    use kernels::texture::heat2d_texture;
-
     let config = Variant::Texture.launch_config(shape)?;
     let (nx, ny) = extents(shape);
     // A texture's pitch in bytes fits u32, says the device's limit on it.

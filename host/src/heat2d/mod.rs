@@ -11,10 +11,11 @@
 //! and Partial Differential Equations", SIAM 2007, sections 3.2 and 4.1).
 //!
 //! [`Heat2d`] says what is computed: the shape, any from 3 × 3 points on. Where
-//! it runs is the device of the data. On a CUDA device and on the emulator it is
-//! one of the five textbook kernels, each of which can also be asked for by name
-//! ([`Variant`]); on the CPU it is a port. All of them give the same bits.
-//! Temperatures may be any `f32`; a NaN or an infinity spreads by one point per
+//! it runs is the device of the data, and whether in `f32` or in `f64` is their type.
+//! On a CUDA device and on the emulator it is the kernel that is fastest for the size;
+//! each kernel, the five of the textbook among them, can also be asked for by name
+//! ([`Variant`]). On the CPU it is a port. All of them give the same bits.
+//! Temperatures may be any number; a NaN or an infinity spreads by one point per
 //! sweep, as the formula says.
 //!
 //! ```
@@ -24,7 +25,7 @@
 //! # fn main() -> Result<(), halo_gpu::Error> {
 //! // The left wall at 1, all other walls and the plate at 0.
 //! let shape = Shape2::new(17, 33);
-//! let initial = problem::hot_left_wall(shape)?;
+//! let initial = problem::hot_left_wall::<f32>(shape)?;
 //! let plate = Heat2d::new(shape)?.solve(&Device::cpu(), &initial, 100)?;
 //!
 //! // It is warmer near the hot wall, and above and below alike.
@@ -42,7 +43,7 @@
 //!
 //! # fn main() -> Result<(), halo_gpu::Error> {
 //! let shape = Shape2::new(17, 33);
-//! let initial = problem::hot_left_wall(shape)?;
+//! let initial = problem::hot_left_wall::<f32>(shape)?;
 //! let mut plate =
 //!     Heat2d::new(shape)?.start_with(Variant::Texture, &Device::emulator(), &initial)?;
 //! plate.sweep(3)?;
@@ -56,7 +57,7 @@ mod cpu;
 mod gpu;
 pub mod problem;
 
-use crate::{AddressMode, Buffer, Device, DeviceKind, Error, Field2, Shape2, Texture2d};
+use crate::{AddressMode, Buffer, Device, DeviceKind, Element, Error, Field2, Shape2, Texture2d};
 use gpu_kernels::heat2d::{BLOCK, HALO_TILE};
 use std::fmt;
 
@@ -66,10 +67,11 @@ pub const MIN_EXTENT: usize = 3;
 /// Floating-point operations per interior point: 3 additions, 1 multiplication.
 pub const FLOPS_PER_POINT: u64 = 4;
 
-/// One of the textbook kernels.
+/// One of the kernels.
 ///
-/// All have blocks of 16 × 16 threads. They differ in where a thread finds the
-/// four neighbours of its point.
+/// Those of the textbook have blocks of 16 × 16 threads and are in `f32` alone. They
+/// differ in where a thread finds the four neighbours of its point. The others are in
+/// `f32` and `f64`.
 ///
 /// | kernel | neighbours from | a block writes |
 /// |---|---|---|
@@ -78,6 +80,15 @@ pub const FLOPS_PER_POINT: u64 = 4;
 /// | `heat2d_shared_overlap` | a 16 × 16 tile; tiles overlap by 2 | 14 × 14 |
 /// | `heat2d_shared_halo` | an 18 × 18 tile | 16 × 16 |
 /// | `heat2d_texture` | a texture | 16 × 16 |
+/// | `heat2d_march_*` | registers, marching along y | 1024 × 6 in `f32` |
+/// | `heat2d_temporal_*` | registers, 16 sweeps in one pass over memory | strips along y |
+/// | `heat2d_resident_*` | registers, all sweeps in one launch | what it holds |
+///
+/// With [`Variant::Temporal`] the sweeps that are left over, fewer than a pass has,
+/// are [`Variant::March`]'s. A plate that does not fit on the device at once is not
+/// swept by [`Variant::Resident`] but by [`Variant::Temporal`]; on the emulator, whose
+/// blocks need not run at the same time, that is one of more than a block holds, unless
+/// they are [`Blocks::Resident`](crate::device::Blocks::Resident).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Variant {
     /// `heat2d_global`
@@ -90,11 +101,29 @@ pub enum Variant {
     SharedHalo,
     /// `heat2d_texture`
     Texture,
+    /// `heat2d_march_f32`, `heat2d_march_f64`
+    March,
+    /// `heat2d_temporal_f32`, `heat2d_temporal_f64`
+    Temporal,
+    /// `heat2d_resident_f32`, `heat2d_resident_f64`
+    Resident,
 }
 
 impl Variant {
-    /// The five kernels, in the order of the textbook.
-    pub const ALL: [Self; 5] = [
+    /// All of them, in the order of the table.
+    pub const ALL: [Self; 8] = [
+        Self::Global,
+        Self::SharedCore,
+        Self::SharedOverlap,
+        Self::SharedHalo,
+        Self::Texture,
+        Self::March,
+        Self::Temporal,
+        Self::Resident,
+    ];
+
+    /// The five kernels of the textbook, in its order.
+    pub const TEXTBOOK: [Self; 5] = [
         Self::Global,
         Self::SharedCore,
         Self::SharedOverlap,
@@ -102,12 +131,56 @@ impl Variant {
         Self::Texture,
     ];
 
+    /// The kernel's entry point for `T`, as in the PTX; `None` for the textbook's
+    /// kernels in `f64`, which there are none of.
+    #[must_use]
+    pub fn kernel<T: Real>(self) -> Option<&'static str> {
+        T::entry_name(self)
+    }
+
+    /// The most sweeps of a launch in `T`.
+    ///
+    /// ```
+    /// use halo_gpu::heat2d::Variant;
+    ///
+    /// assert_eq!(Variant::March.sweeps_per_launch::<f32>(), 1);
+    /// assert_eq!(Variant::Temporal.sweeps_per_launch::<f32>(), 16);
+    /// ```
+    #[must_use]
+    pub fn sweeps_per_launch<T: Real>(self) -> usize {
+        match self {
+            Self::Temporal => T::TILING.sweeps(),
+            Self::Resident => gpu::RESIDENT_SWEEPS,
+            Self::Global
+            | Self::SharedCore
+            | Self::SharedOverlap
+            | Self::SharedHalo
+            | Self::Texture
+            | Self::March => 1,
+        }
+    }
+
+    /// The kernel's name without the type of its temperatures.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Global => "heat2d_global",
+            Self::SharedCore => "heat2d_shared_core",
+            Self::SharedOverlap => "heat2d_shared_overlap",
+            Self::SharedHalo => "heat2d_shared_halo",
+            Self::Texture => "heat2d_texture",
+            Self::March => "heat2d_march",
+            Self::Temporal => "heat2d_temporal",
+            Self::Resident => "heat2d_resident",
+        }
+    }
+
     /// The tile in shared memory, rows and columns; `None` for the kernels that
     /// have none.
     #[must_use]
     pub const fn tile(self) -> Option<[usize; 2]> {
         match self {
-            Self::Global | Self::Texture => None,
+            Self::Global | Self::Texture | Self::March | Self::Temporal | Self::Resident => None,
             Self::SharedCore | Self::SharedOverlap => Some([BLOCK as usize; 2]),
             Self::SharedHalo => Some([HALO_TILE as usize; 2]),
         }
@@ -118,6 +191,30 @@ impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
+}
+
+/// What temperatures are given in: `f32` or `f64`.
+///
+/// No other type can implement it.
+pub trait Real:
+    gpu_kernels::heat2d::Real
+    + Element
+    + From<f32>
+    + Into<f64>
+    + gpu::Entries
+    + fmt::Debug
+    + fmt::Display
+{
+    /// `f32` or `f64`.
+    const NAME: &'static str;
+}
+
+impl Real for f32 {
+    const NAME: &'static str = "f32";
+}
+
+impl Real for f64 {
+    const NAME: &'static str = "f64";
 }
 
 /// Sweeps over plates of a given shape.
@@ -173,14 +270,14 @@ impl Heat2d {
         ((self.shape.nx - 2) * (self.shape.ny - 2)) as u64
     }
 
-    /// The bytes a sweep has to move at the least: each point read once, each
+    /// The bytes a sweep in `T` has to move at the least: each point read once, each
     /// interior point written once.
     #[must_use]
-    pub const fn bytes(&self) -> u64 {
+    pub const fn bytes<T: Real>(&self) -> u64 {
         // The corners have no interior neighbour, but share sectors with points
         // that have.
         let points = (self.shape.nx * self.shape.ny) as u64;
-        size_of::<f32>() as u64 * (points + self.interior_points())
+        size_of::<T>() as u64 * (points + self.interior_points())
     }
 
     /// The floating-point operations of a sweep.
@@ -194,12 +291,12 @@ impl Heat2d {
     /// # Errors
     ///
     /// As [`start`](Self::start), and what a launch can fail with.
-    pub fn solve(
+    pub fn solve<T: Real>(
         &self,
         device: &Device,
-        initial: &Field2<f32>,
+        initial: &Field2<T>,
         sweeps: usize,
-    ) -> Result<Field2<f32>, Error> {
+    ) -> Result<Field2<T>, Error> {
         let mut plate = self.start(device, initial)?;
         plate.sweep(sweeps)?;
         plate.field()
@@ -212,12 +309,8 @@ impl Heat2d {
     ///
     /// [`Error::InvalidParameter`] if `initial` has another shape,
     /// [`Error::OutOfMemory`], [`Error::Driver`].
-    pub fn start(&self, device: &Device, initial: &Field2<f32>) -> Result<Plate, Error> {
-        let by = match device.kind() {
-            DeviceKind::Cpu => By::Port,
-            DeviceKind::Emulator | DeviceKind::Cuda => By::Kernel(gpu::DEFAULT),
-        };
-        self.place(by, device, initial)
+    pub fn start<T: Real>(&self, device: &Device, initial: &Field2<T>) -> Result<Plate<T>, Error> {
+        self.place(By::of(device), device, initial)
     }
 
     /// The plate `initial` on `device`, to be swept by the given kernel.
@@ -228,16 +321,21 @@ impl Heat2d {
     /// which runs no kernels; [`Error::InvalidSize`] if `variant` is
     /// [`Variant::Texture`] and the plate exceeds what the device can bind to a
     /// texture.
-    pub fn start_with(
+    pub fn start_with<T: Real>(
         &self,
         variant: Variant,
         device: &Device,
-        initial: &Field2<f32>,
-    ) -> Result<Plate, Error> {
+        initial: &Field2<T>,
+    ) -> Result<Plate<T>, Error> {
         self.place(By::Kernel(variant), device, initial)
     }
 
-    fn place(&self, by: By, device: &Device, initial: &Field2<f32>) -> Result<Plate, Error> {
+    fn place<T: Real>(
+        &self,
+        by: By,
+        device: &Device,
+        initial: &Field2<T>,
+    ) -> Result<Plate<T>, Error> {
         if initial.shape() != self.shape {
             return Err(Error::InvalidParameter {
                 operation: "heat2d",
@@ -249,7 +347,7 @@ impl Heat2d {
         let state = match by {
             By::Port => State::buffers(by, device, initial.as_slice())?,
             By::Kernel(variant) => {
-                Self::check_launchable(variant, device)?;
+                Self::check_launchable::<T>(variant, device)?;
                 if variant == Variant::Texture {
                     State::textures(self.shape, device, initial.as_slice())?
                 } else {
@@ -274,12 +372,12 @@ impl Heat2d {
     ///
     /// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for buffers that
     /// do not fit, and what a launch can fail with.
-    pub fn sweep(&self, old: &Buffer<f32>, new: &mut Buffer<f32>) -> Result<(), Error> {
+    pub fn sweep<T: Real>(&self, old: &Buffer<T>, new: &mut Buffer<T>) -> Result<(), Error> {
         self.check_buffers("old", old, "new", new)?;
         match old.device().kind() {
             DeviceKind::Cpu => self.sweep_port(old, new),
             DeviceKind::Emulator | DeviceKind::Cuda => {
-                gpu::launch(self.shape, gpu::DEFAULT, old, new)
+                T::launch(self.shape, gpu::SINGLE_SWEEP, old, new, 1, &mut None).map(drop)
             }
         }
     }
@@ -293,21 +391,21 @@ impl Heat2d {
     /// # Errors
     ///
     /// As [`sweep`](Self::sweep) and [`start_with`](Self::start_with).
-    pub fn sweep_with(
+    pub fn sweep_with<T: Real>(
         &self,
         variant: Variant,
-        old: &Buffer<f32>,
-        new: &mut Buffer<f32>,
+        old: &Buffer<T>,
+        new: &mut Buffer<T>,
     ) -> Result<(), Error> {
         self.check_buffers("old", old, "new", new)?;
-        Self::check_launchable(variant, old.device())?;
+        Self::check_launchable::<T>(variant, old.device())?;
         if variant != Variant::Texture {
-            return gpu::launch(self.shape, variant, old, new);
+            return T::launch(self.shape, variant, old, new, 1, &mut None).map(drop);
         }
         let from = texture(self.shape, old.device(), &old.to_vec()?)?;
         let mut to = texture(self.shape, old.device(), &new.to_vec()?)?;
         gpu::launch_texture(self.shape, &from, &mut to)?;
-        new.copy_from_slice(&to.to_vec()?)
+        new.copy_from_slice(&values_of(&to)?)
     }
 
     /// So many sweeps of the plate in `current`; the result is in `current`.
@@ -320,19 +418,49 @@ impl Heat2d {
     ///
     /// As [`sweep`](Self::sweep). After an error of a launch, what the buffers
     /// hold is unspecified.
-    pub fn sweeps(
+    pub fn sweeps<T: Real>(
         &self,
-        current: &mut Buffer<f32>,
-        scratch: &mut Buffer<f32>,
+        current: &mut Buffer<T>,
+        scratch: &mut Buffer<T>,
         sweeps: usize,
     ) -> Result<(), Error> {
         self.check_buffers("current", current, "scratch", scratch)?;
+        self.sweeps_by(By::of(current.device()), current, scratch, sweeps)
+    }
+
+    /// The sweeps of two buffers that have been checked, by anything but the kernel
+    /// with textures.
+    fn sweeps_by<T: Real>(
+        &self,
+        by: By,
+        current: &mut Buffer<T>,
+        scratch: &mut Buffer<T>,
+        sweeps: usize,
+    ) -> Result<(), Error> {
         scratch.copy_from(current)?;
-        for _ in 0..sweeps {
-            self.sweep(current, scratch)?;
+        let mut workspace = None;
+        let mut left = sweeps;
+        while left > 0 {
+            left -= self.launch(by, current, scratch, left, &mut workspace)?;
             std::mem::swap(current, scratch);
         }
         Ok(())
+    }
+
+    /// At least one sweep and at most so many, from `old` into the interior points of
+    /// `new`, which have been checked. Returns how many.
+    fn launch<T: Real>(
+        &self,
+        by: By,
+        old: &Buffer<T>,
+        new: &mut Buffer<T>,
+        sweeps: usize,
+        workspace: &mut gpu::Workspace,
+    ) -> Result<usize, Error> {
+        match by {
+            By::Port => self.sweep_port(old, new).map(|()| 1),
+            By::Kernel(variant) => T::launch(self.shape, variant, old, new, sweeps, workspace),
+        }
     }
 
     /// As [`sweeps`](Self::sweeps), by the given kernel.
@@ -343,31 +471,26 @@ impl Heat2d {
     /// # Errors
     ///
     /// As [`sweeps`](Self::sweeps) and [`start_with`](Self::start_with).
-    pub fn sweeps_with(
+    pub fn sweeps_with<T: Real>(
         &self,
         variant: Variant,
-        current: &mut Buffer<f32>,
-        scratch: &mut Buffer<f32>,
+        current: &mut Buffer<T>,
+        scratch: &mut Buffer<T>,
         sweeps: usize,
     ) -> Result<(), Error> {
         self.check_buffers("current", current, "scratch", scratch)?;
-        Self::check_launchable(variant, current.device())?;
+        Self::check_launchable::<T>(variant, current.device())?;
         if variant == Variant::Texture {
             let mut state = State::textures(self.shape, current.device(), &current.to_vec()?)?;
             for _ in 0..sweeps {
-                state.sweep(self)?;
+                state.sweep(self, 1)?;
             }
             return current.copy_from_slice(&state.to_vec()?);
         }
-        scratch.copy_from(current)?;
-        for _ in 0..sweeps {
-            gpu::launch(self.shape, variant, current, scratch)?;
-            std::mem::swap(current, scratch);
-        }
-        Ok(())
+        self.sweeps_by(By::Kernel(variant), current, scratch, sweeps)
     }
 
-    fn sweep_port(&self, old: &Buffer<f32>, new: &mut Buffer<f32>) -> Result<(), Error> {
+    fn sweep_port<T: Real>(&self, old: &Buffer<T>, new: &mut Buffer<T>) -> Result<(), Error> {
         let (Some(old), Some(new)) = (old.as_host_slice(), new.as_host_mut_slice()) else {
             unreachable!("buffers of the CPU device are host memory");
         };
@@ -375,21 +498,27 @@ impl Heat2d {
         Ok(())
     }
 
-    fn check_launchable(variant: Variant, device: &Device) -> Result<(), Error> {
+    fn check_launchable<T: Real>(variant: Variant, device: &Device) -> Result<(), Error> {
+        let Some(kernel) = variant.kernel::<T>() else {
+            return Err(Error::InvalidParameter {
+                operation: "heat2d",
+                parameter: "the kernel",
+                given: format!("{variant} for {}", T::NAME),
+                required: "one that is not the textbook's, which are in f32".to_owned(),
+            });
+        };
         match device.kind() {
-            DeviceKind::Cpu => Err(Error::NotLaunchable {
-                kernel: variant.name(),
-            }),
+            DeviceKind::Cpu => Err(Error::NotLaunchable { kernel }),
             DeviceKind::Emulator | DeviceKind::Cuda => Ok(()),
         }
     }
 
-    fn check_buffers(
+    fn check_buffers<T: Real>(
         &self,
         a_name: &str,
-        a: &Buffer<f32>,
+        a: &Buffer<T>,
         b_name: &str,
-        b: &Buffer<f32>,
+        b: &Buffer<T>,
     ) -> Result<(), Error> {
         let required = self.shape.points()?;
         for (name, buffer) in [(a_name, a), (b_name, b)] {
@@ -407,13 +536,13 @@ impl Heat2d {
 
 /// A plate on a device, between sweeps.
 #[derive(Debug)]
-pub struct Plate {
+pub struct Plate<T: Real = f32> {
     heat: Heat2d,
-    state: State,
+    state: State<T>,
     sweeps: u64,
 }
 
-impl Plate {
+impl<T: Real> Plate<T> {
     /// Sweeps so many times.
     ///
     /// On a CUDA device this queues the launches and does not wait for them.
@@ -422,9 +551,11 @@ impl Plate {
     ///
     /// What a launch can fail with. What the plate holds is then unspecified.
     pub fn sweep(&mut self, sweeps: usize) -> Result<(), Error> {
-        for _ in 0..sweeps {
-            self.state.sweep(&self.heat)?;
-            self.sweeps += 1;
+        let mut left = sweeps;
+        while left > 0 {
+            let done = self.state.sweep(&self.heat, left)?;
+            left -= done;
+            self.sweeps += done as u64;
         }
         Ok(())
     }
@@ -440,7 +571,7 @@ impl Plate {
     /// # Errors
     ///
     /// [`Error::HostOutOfMemory`]; [`Error::Driver`], also when a sweep failed.
-    pub fn field(&self) -> Result<Field2<f32>, Error> {
+    pub fn field(&self) -> Result<Field2<T>, Error> {
         Field2::from_vec(self.heat.shape, self.state.to_vec()?)
     }
 }
@@ -452,13 +583,24 @@ enum By {
     Kernel(Variant),
 }
 
+impl By {
+    /// What the library takes for many sweeps on `device`.
+    fn of(device: &Device) -> Self {
+        match device.kind() {
+            DeviceKind::Cpu => Self::Port,
+            DeviceKind::Emulator | DeviceKind::Cuda => Self::Kernel(gpu::MANY_SWEEPS),
+        }
+    }
+}
+
 /// A plate and the one it is swept into, with the same walls.
 #[derive(Debug)]
-enum State {
+enum State<T: Real> {
     Buffers {
         by: By,
-        current: Buffer<f32>,
-        next: Buffer<f32>,
+        current: Buffer<T>,
+        next: Buffer<T>,
+        workspace: gpu::Workspace,
     },
     Textures {
         current: Texture2d,
@@ -466,46 +608,63 @@ enum State {
     },
 }
 
-impl State {
-    fn buffers(by: By, device: &Device, initial: &[f32]) -> Result<Self, Error> {
+impl<T: Real> State<T> {
+    fn buffers(by: By, device: &Device, initial: &[T]) -> Result<Self, Error> {
         let current = device.upload(initial)?;
         let next = current.try_clone()?;
-        Ok(Self::Buffers { by, current, next })
+        Ok(Self::Buffers {
+            by,
+            current,
+            next,
+            workspace: None,
+        })
     }
 
-    fn textures(shape: Shape2, device: &Device, initial: &[f32]) -> Result<Self, Error> {
+    fn textures(shape: Shape2, device: &Device, initial: &[T]) -> Result<Self, Error> {
         Ok(Self::Textures {
             current: texture(shape, device, initial)?,
             next: texture(shape, device, initial)?,
         })
     }
 
-    fn sweep(&mut self, heat: &Heat2d) -> Result<(), Error> {
+    /// At least one sweep and at most so many; returns how many.
+    fn sweep(&mut self, heat: &Heat2d, sweeps: usize) -> Result<usize, Error> {
         match self {
-            Self::Buffers { by, current, next } => {
-                match *by {
-                    By::Port => heat.sweep_port(current, next)?,
-                    By::Kernel(variant) => gpu::launch(heat.shape, variant, current, next)?,
-                }
+            Self::Buffers {
+                by,
+                current,
+                next,
+                workspace,
+            } => {
+                let done = heat.launch(*by, current, next, sweeps, workspace)?;
                 std::mem::swap(current, next);
+                Ok(done)
             }
             Self::Textures { current, next } => {
                 gpu::launch_texture(heat.shape, current, next)?;
                 std::mem::swap(current, next);
+                Ok(1)
             }
         }
-        Ok(())
     }
 
-    fn to_vec(&self) -> Result<Vec<f32>, Error> {
+    fn to_vec(&self) -> Result<Vec<T>, Error> {
         match self {
             Self::Buffers { current, .. } => current.to_vec(),
-            Self::Textures { current, .. } => current.to_vec(),
+            Self::Textures { current, .. } => values_of(current),
         }
     }
 }
 
 /// `values` behind a texture. No fetch lies outside, so how that is read is moot.
-fn texture(shape: Shape2, device: &Device, values: &[f32]) -> Result<Texture2d, Error> {
+///
+/// They are `f32`: no other type has a kernel that reads textures.
+fn texture<T: Real>(shape: Shape2, device: &Device, values: &[T]) -> Result<Texture2d, Error> {
+    let values = bytemuck::cast_slice(values);
     Texture2d::from_slice(device, shape.nx, shape.ny, AddressMode::Clamp, values)
+}
+
+/// The values behind a texture, which are `f32` as in [`texture`].
+fn values_of<T: Real>(texture: &Texture2d) -> Result<Vec<T>, Error> {
+    Ok(bytemuck::cast_slice(&texture.to_vec()?).to_vec())
 }

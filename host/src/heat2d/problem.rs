@@ -6,6 +6,7 @@
 //! ([`percentage_rms_error`]); that is far from the steady state, to which the
 //! other functions compare plates that have been swept long enough.
 
+use super::Real;
 use crate::{Error, Field2, Shape2};
 use std::f64::consts::PI;
 
@@ -20,8 +21,8 @@ pub const SWEEPS: usize = 100;
 /// # Errors
 ///
 /// [`Error::IndexOverflow`], [`Error::HostOutOfMemory`] for a shape too large.
-pub fn hot_left_wall(shape: Shape2) -> Result<Field2<f32>, Error> {
-    Field2::from_fn(shape, |i, _| if i == 0 { 1.0 } else { 0.0 })
+pub fn hot_left_wall<T: Real>(shape: Shape2) -> Result<Field2<T>, Error> {
+    Field2::from_fn(shape, |i, _| T::from(if i == 0 { 1.0 } else { 0.0 }))
 }
 
 /// The root mean square of the differences, as a percentage of the root mean
@@ -33,18 +34,18 @@ pub fn hot_left_wall(shape: Shape2) -> Result<Field2<f32>, Error> {
 /// ```
 /// use halo_gpu::heat2d::problem::percentage_rms_error;
 ///
-/// assert_eq!(percentage_rms_error(&[3.0, 4.0], &[3.0, 4.0]), 0.0);
-/// assert_eq!(percentage_rms_error(&[3.0, 4.5], &[3.0, 4.0]), 10.0);
-/// assert!(percentage_rms_error(&[3.0], &[3.0, 4.0]).is_nan());
+/// assert_eq!(percentage_rms_error(&[3.0_f32, 4.0], &[3.0, 4.0]), 0.0);
+/// assert_eq!(percentage_rms_error(&[3.0_f64, 4.5], &[3.0, 4.0]), 10.0);
+/// assert!(percentage_rms_error(&[3.0_f32], &[3.0, 4.0]).is_nan());
 /// ```
 #[must_use]
-pub fn percentage_rms_error(values: &[f32], reference: &[f32]) -> f64 {
+pub fn percentage_rms_error<T: Real>(values: &[T], reference: &[T]) -> f64 {
     if values.len() != reference.len() {
         return f64::NAN;
     }
     let (mut errors, mut norm) = (0.0, 0.0);
     for (&value, &reference) in values.iter().zip(reference) {
-        let (value, reference) = (f64::from(value), f64::from(reference));
+        let (value, reference): (f64, f64) = (value.into(), reference.into());
         errors += (value - reference) * (value - reference);
         norm += reference * reference;
     }

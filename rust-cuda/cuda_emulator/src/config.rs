@@ -141,6 +141,9 @@ impl Default for Options {
     }
 }
 
+/// Threads that [`Blocks::Resident`] takes at most: each holds a stack.
+pub const RESIDENT_THREADS_MAX: u64 = 64 * 1024;
+
 /// How the blocks of a launch share the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Blocks {

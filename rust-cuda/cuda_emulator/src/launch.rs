@@ -9,7 +9,8 @@ use std::time::Instant;
 
 use crate::block::{Block, Counts, Launch};
 use crate::config::{
-    Blocks, LaunchConfig, MAX_THREADS_PER_BLOCK, Options, Report, SHARED_LIMIT_OPT_IN, ThreadOrder,
+    Blocks, LaunchConfig, MAX_THREADS_PER_BLOCK, Options, RESIDENT_THREADS_MAX, Report,
+    SHARED_LIMIT_OPT_IN, ThreadOrder,
 };
 use crate::diagnosis::{Diagnosis, Place};
 use crate::here::HERE;
@@ -22,9 +23,6 @@ use crate::{panics, sys, watchdog};
 
 /// Smallest stack a thread may have, bytes: what a panic needs to unwind.
 const STACK_MIN: usize = 16 * 1024;
-
-/// Threads that [`Blocks::Resident`] takes at most: each holds a stack.
-const RESIDENT_THREADS_MAX: u64 = 64 * 1024;
 
 /// Threads of a grid it takes to make another OS thread worth its waking.
 const THREADS_PER_WORKER: u64 = 512;

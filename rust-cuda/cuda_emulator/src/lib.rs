@@ -166,8 +166,8 @@ mod watchdog;
 mod workspace;
 
 pub use config::{
-    Blocks, LaunchConfig, MAX_THREADS_PER_BLOCK, Options, Poison, Report, SHARED_LIMIT_DEFAULT,
-    SHARED_LIMIT_OPT_IN, ThreadOrder, WARP_SIZE,
+    Blocks, LaunchConfig, MAX_THREADS_PER_BLOCK, Options, Poison, RESIDENT_THREADS_MAX, Report,
+    SHARED_LIMIT_DEFAULT, SHARED_LIMIT_OPT_IN, ThreadOrder, WARP_SIZE,
 };
 pub use diagnosis::{
     Access, Diagnosis, Difference, Doing, Limit, MemoryKind, MemoryName, Place, SourceLine,

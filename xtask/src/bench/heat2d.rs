@@ -1,4 +1,8 @@
-//! Rows of heat2d: a sweep by each of the five kernels, or by the port on the CPU.
+//! Rows of heat2d: a sweep by each of the five textbook kernels in f32 and by
+//! `heat2d_march_f32` and `heat2d_march_f64`, or by the port on the CPU; and passes of
+//! many sweeps by `heat2d_temporal_f32` and `heat2d_temporal_f64`, and launches of as
+//! many as the textbook makes by `heat2d_resident_f32` and `heat2d_resident_f64`, where
+//! the plate fits on the device.
 //!
 //! What is timed is one sweep after another on a plate that stays on the device.
 //! What is checked is the textbook's number of sweeps from its initial plate (fewer
@@ -8,7 +12,7 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-use halo_gpu::heat2d::{Heat2d, Plate, Variant, problem};
+use halo_gpu::heat2d::{Heat2d, Plate, Real, Variant, problem};
 use halo_gpu::{Device, DeviceKind, Errors, Field2, Shape2};
 
 use super::harness::{Check, Family, Metric, Plan, Prepared, Row, Slots, Unit, Work};
@@ -25,7 +29,9 @@ pub(super) const FAMILY: Family = Family {
 const NAME: &str = "heat2d";
 
 fn kernels() -> Vec<&'static str> {
-    Variant::ALL.iter().map(|variant| variant.name()).collect()
+    let single = Variant::ALL.into_iter().filter_map(Variant::kernel::<f32>);
+    let double = Variant::ALL.into_iter().filter_map(Variant::kernel::<f64>);
+    single.chain(double).collect()
 }
 
 fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
@@ -37,27 +43,13 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         None => problem::SHAPE,
     };
     let heat = Heat2d::new(shape)?;
-    let reference = Reference::default();
-    let by = match device.kind() {
-        DeviceKind::Cpu => vec![By::Port],
-        DeviceKind::Emulator | DeviceKind::Cuda => Variant::ALL.map(By::Kernel).to_vec(),
-    };
-    let rows = by
-        .into_iter()
-        .map(|by| {
-            let reference = reference.clone();
-            Box::new(Sweep {
-                heat,
-                by,
-                reference,
-            }) as Box<dyn Row>
-        })
-        .collect();
+    let mut rows = rows_in::<f32>(device, heat);
+    rows.extend(rows_in::<f64>(device, heat));
     Ok(Plan {
         size: format!("{}x{}", shape.nx, shape.ny),
         elements: shape.points()? as u64,
         problem: format!(
-            "one Jacobi sweep over {shape} points, f32, left wall at 1; errors after {} sweeps \
+            "one Jacobi sweep over {shape} points, left wall at 1; errors after {} sweeps \
              against {}, the root mean square in %",
             sweeps_to_check(&heat),
             match device.kind() {
@@ -67,24 +59,48 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         ),
         boundary: Some("walls keep their temperature".to_owned()),
         // A plate and the one it is swept into.
-        working_set_bytes: 2 * size_of::<f32>() as u64 * shape.points()? as u64,
+        working_set_bytes: 2 * size_of::<f64>() as u64 * shape.points()? as u64,
         rows,
         left_out: Vec::new(),
         refused: None,
     })
 }
 
+/// The rows in `T`, which share the plate that each is checked against.
+fn rows_in<T: Real>(device: &Device, heat: Heat2d) -> Vec<Box<dyn Row>> {
+    let reference = Reference::<T>::default();
+    let by: Vec<By> = match device.kind() {
+        DeviceKind::Cpu => vec![By::Port],
+        DeviceKind::Emulator | DeviceKind::Cuda => Variant::ALL
+            .into_iter()
+            .filter(|variant| variant.kernel::<T>().is_some())
+            .map(By::Kernel)
+            .collect(),
+    };
+    by.into_iter()
+        .map(|by| -> Box<dyn Row> {
+            let reference = reference.clone();
+            Box::new(Sweep {
+                heat,
+                by,
+                reference,
+            })
+        })
+        .collect()
+}
+
 /// Sweeps before a plate is compared: the textbook's number, or fewer where it
-/// would take the port seconds.
+/// would take the port seconds, but more than a pass of many sweeps has.
 fn sweeps_to_check(heat: &Heat2d) -> usize {
     const MOST_POINTS: u64 = 1 << 31;
+    const FEWEST: usize = 20;
     let affordable = MOST_POINTS / heat.interior_points();
-    usize::try_from(affordable).map_or(problem::SWEEPS, |most| most.clamp(2, problem::SWEEPS))
+    usize::try_from(affordable).map_or(problem::SWEEPS, |most| most.clamp(FEWEST, problem::SWEEPS))
 }
 
 /// What the plates of all rows are after all sweeps, computed when the first of
 /// them is checked.
-type Reference = Rc<OnceCell<Field2<f32>>>;
+type Reference<T> = Rc<OnceCell<Field2<T>>>;
 
 /// What computes a row.
 #[derive(Clone, Copy)]
@@ -94,7 +110,17 @@ enum By {
 }
 
 impl By {
-    fn start(self, heat: &Heat2d, device: &Device) -> Result<Plate, Error> {
+    /// The sweeps of a launch.
+    fn sweeps<T: Real>(self) -> u64 {
+        match self {
+            Self::Kernel(variant) => {
+                variant.sweeps_per_launch::<T>().min(problem::SWEEPS) as u64
+            }
+            Self::Port => 1,
+        }
+    }
+
+    fn start<T: Real>(self, heat: &Heat2d, device: &Device) -> Result<Plate<T>, Error> {
         let initial = problem::hot_left_wall(heat.shape())?;
         Ok(match self {
             Self::Kernel(variant) => heat.start_with(variant, device, &initial)?,
@@ -103,17 +129,29 @@ impl By {
     }
 }
 
-struct Sweep {
-    heat: Heat2d,
-    by: By,
-    reference: Reference,
+/// Instructions that a launch of many sweeps cannot do without: four of a point. Single
+/// sweeps wait for memory.
+fn slots<T: Real>(by: By, heat: &Heat2d) -> Slots {
+    let sweeps = by.sweeps::<T>();
+    let all = 4 * sweeps * heat.interior_points();
+    match (sweeps, T::NAME) {
+        (1, _) => Slots::default(),
+        (_, "f64") => Slots { fp32: 0, fp64: all },
+        (_, _) => Slots { fp32: all, fp64: 0 },
+    }
 }
 
-impl Row for Sweep {
+struct Sweep<T> {
+    heat: Heat2d,
+    by: By,
+    reference: Reference<T>,
+}
+
+impl<T: Real> Row for Sweep<T> {
     fn name(&self) -> String {
         match self.by {
-            By::Kernel(variant) => variant.name().to_owned(),
-            By::Port => "heat2d, CPU port".to_owned(),
+            By::Kernel(variant) => variant.kernel::<T>().unwrap_or("none").to_owned(),
+            By::Port => format!("heat2d, CPU port, {}", T::NAME),
         }
     }
 
@@ -130,12 +168,17 @@ impl Row for Sweep {
 
     fn work(&self) -> Work {
         Work {
-            bytes: self.heat.bytes(),
-            flops: self.heat.flops(),
-            items: self.heat.interior_points(),
+            // Many sweeps of a launch have to move what one has to.
+            bytes: self.heat.bytes::<T>(),
+            flops: self.by.sweeps::<T>() * self.heat.flops(),
+            items: self.by.sweeps::<T>() * self.heat.interior_points(),
             unit: Unit::Points,
-            metric: Metric::Bandwidth,
-            slots: Slots::default(),
+            metric: if self.by.sweeps::<T>() == 1 {
+                Metric::Bandwidth
+            } else {
+                Metric::Throughput
+            },
+            slots: slots::<T>(self.by, &self.heat),
         }
     }
 
@@ -150,16 +193,16 @@ impl Row for Sweep {
     }
 }
 
-struct Ready {
+struct Ready<T: Real> {
     heat: Heat2d,
     by: By,
-    plate: Plate,
+    plate: Plate<T>,
     device: Device,
-    reference: Reference,
+    reference: Reference<T>,
 }
 
-impl Ready {
-    fn reference(&self) -> Result<&Field2<f32>, Error> {
+impl<T: Real> Ready<T> {
+    fn reference(&self) -> Result<&Field2<T>, Error> {
         if let Some(reference) = self.reference.get() {
             return Ok(reference);
         }
@@ -179,7 +222,7 @@ impl Ready {
 }
 
 /// The plate after all sweeps, straight from the definition.
-fn plain_loop(mut old: Field2<f32>, sweeps: usize) -> Field2<f32> {
+fn plain_loop<T: Real>(mut old: Field2<T>, sweeps: usize) -> Field2<T> {
     let shape = old.shape();
     let mut new = old.clone();
     for _ in 0..sweeps {
@@ -187,7 +230,7 @@ fn plain_loop(mut old: Field2<f32>, sweeps: usize) -> Field2<f32> {
             for i in 1..shape.nx - 1 {
                 let (east, west) = (old[(i + 1, j)], old[(i - 1, j)]);
                 let (north, south) = (old[(i, j + 1)], old[(i, j - 1)]);
-                new[(i, j)] = ((east + west) + (north + south)) * 0.25;
+                new[(i, j)] = ((east + west) + (north + south)) * T::from(0.25);
             }
         }
         std::mem::swap(&mut old, &mut new);
@@ -195,7 +238,7 @@ fn plain_loop(mut old: Field2<f32>, sweeps: usize) -> Field2<f32> {
     old
 }
 
-impl Prepared for Ready {
+impl<T: Real> Prepared for Ready<T> {
     fn check(&mut self) -> Result<Check, Error> {
         // From the beginning, whatever was swept before.
         self.plate = self.by.start(&self.heat, &self.device)?;
@@ -207,7 +250,7 @@ impl Prepared for Ready {
         } else {
             Errors {
                 rms: problem::percentage_rms_error(plate, reference),
-                ..Errors::of(plate, |index| f64::from(reference[index]))
+                ..Errors::of(plate, |index| reference[index].into())
             }
         };
         // The order of the operations is the same, and so is every bit.
@@ -215,7 +258,7 @@ impl Prepared for Ready {
     }
 
     fn launch(&mut self) -> Result<(), halo_gpu::Error> {
-        self.plate.sweep(1)
+        self.plate.sweep(self.by.sweeps::<T>() as usize)
     }
 }
 
@@ -224,13 +267,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rows_are_the_five_textbook_kernels() {
+    fn the_rows_are_the_five_textbook_kernels_and_the_tuned_ones() {
         let names = [
             "heat2d_global",
             "heat2d_shared_core",
             "heat2d_shared_overlap",
             "heat2d_shared_halo",
             "heat2d_texture",
+            "heat2d_march_f32",
+            "heat2d_temporal_f32",
+            "heat2d_resident_f32",
+            "heat2d_march_f64",
+            "heat2d_temporal_f64",
+            "heat2d_resident_f64",
         ];
         assert_eq!(kernels(), names);
         let rows = plan(&Device::emulator(), None).unwrap().rows;
@@ -258,8 +307,8 @@ mod tests {
     fn a_large_plate_is_checked_after_fewer_sweeps() {
         let sweeps = |n| sweeps_to_check(&Heat2d::new(Shape2::new(n, n)).unwrap());
         assert_eq!([sweeps(3), sweeps(256), sweeps(4096)], [100; 3]);
-        assert_eq!(sweeps(16_384), 8);
-        assert_eq!(sweeps(65_536), 2);
+        assert_eq!(sweeps(8192), 32);
+        assert_eq!(sweeps(65_536), 20);
     }
 
     #[test]

@@ -147,13 +147,16 @@ impl Report {
 
     /// The kernels of a problem, their errors and their speed.
     fn kernels(&self, problem: &ProblemReport) -> Table {
-        let metric = problem.rows.first().map(|row| row.work.metric);
+        let has = |metric| problem.rows.iter().any(|row| row.work.metric == metric);
         let mut header = vec!["kernel", "tile", "RMS error", "max error"];
         if self.timing.is_some() {
             header.push("median time");
-            match metric {
-                Some(Metric::Bandwidth) | None => header.extend(["bandwidth", "of copy"]),
-                Some(Metric::Throughput) => header.extend(["rate", "arithmetic", "of roof"]),
+            match (has(Metric::Bandwidth), has(Metric::Throughput)) {
+                (_, false) => header.extend(["bandwidth", "of copy"]),
+                (false, true) => header.extend(["rate", "arithmetic", "of roof"]),
+                (true, true) => {
+                    header.extend(["bandwidth, or rate", "of copy, or arithmetic", "of roof"]);
+                }
             }
         }
         let mut table = table(&header, 2);

@@ -1,0 +1,226 @@
+//! One sweep at the speed of memory: every point is read once and stays in registers
+//! while it is needed.
+//!
+//! - A lane has 16 bytes along x, 4 points in f32 and 2 in f64; a warp 512 bytes, and
+//!   a block [`MARCH_BLOCK`] lanes side by side. If the rows of the plate are no
+//!   multiple of 16 bytes, they are not all aligned, and a lane has one point.
+//! - The block marches up `rows` rows. A lane holds three of them: the one it computes
+//!   and those below and above; the step to the next row costs one load of 16 bytes
+//!   and one store.
+//! - East and west are the lane's own points, or come from the lanes beside it by two
+//!   shuffles. The outermost lanes of a warp load one more point each.
+//! - [`MARCH_AHEAD`] rows are on their way while one is computed, so that the latency
+//!   of memory is hidden with few warps. The stores are streaming: what is written is
+//!   not read in this sweep.
+//! - Grid: `(ceil(nx / (MARCH_BLOCK · points)), ceil((ny - 2) / rows))`, where points
+//!   is [`march_points`].
+//!
+//! Bytes: `rows + 2` rows in for `rows` out, of which the two extra ones are mostly in
+//! the second-level cache; with 6 rows 17 % more than the least if they were not. Instructions
+//! per vector of 4 points: 16 of arithmetic, 2 shuffles, 2 loads, a store and about 12
+//! of addresses and predicates, 33. At copy bandwidth a multiprocessor of an H200 moves
+//! 16 bytes in and out per clock, half a warp's vector per 16 clocks: 1.0 of the 4
+//! instructions per clock that there is room for. Predicted: copy bandwidth, less the
+//! extra rows. Measured, and what else was tried: `docs/tuning/heat2d.md`.
+
+use super::lanes::{load, store, vector_points};
+use super::{MARCH_AHEAD, MARCH_BLOCK, Real, WARP, average, element};
+use crate::loops::unrolled;
+use cuda_std::launch_bounds;
+use cuda_std::prelude::*;
+
+// gate heat2d_march_f32: registers <= 64, spills = 0, LDG.E.128 >= 3, STG.E.EF.128 >= 1, FFMA = 0
+// gate heat2d_march_f64: registers <= 64, spills = 0, LDG.E.128 >= 3, STG.E.EF.128 >= 1, DFMA = 0
+
+/// Points along x that a lane has, in rows of `nx`.
+#[must_use]
+pub const fn march_points<T: Real>(nx: usize) -> usize {
+    if nx.is_multiple_of(vector_points::<T>()) {
+        vector_points::<T>()
+    } else {
+        1
+    }
+}
+
+/// Declares entry points: a name, its type, the points of a vector.
+macro_rules! kernels {
+    ($($name:ident: $real:ty, $points:literal;)+) => {$(
+        #[doc = concat!("One sweep in `", stringify!($real), "`, three rows in registers.")]
+        ///
+        /// `old` and `new`: `nx * ny` elements, x fastest. Writes the interior points
+        /// of `new`. `rows`: how many rows a block computes.
+        ///
+        /// # Safety
+        ///
+        /// - `old` is readable and `new` writable for `nx * ny` elements; both are
+        ///   aligned to 16 bytes, and they do not overlap. During the launch nobody
+        ///   writes `old`, and nothing else accesses `new`.
+        /// - `nx` and `ny` are at least 3 and at most `i32::MAX`, `rows` is at least 1,
+        ///   and `rows` times the grid's extent along y is less than 2³¹ more than `ny`.
+        /// - Blocks of [`MARCH_BLOCK`] threads; grid at most
+        ///   `(ceil(nx / (MARCH_BLOCK · points)), ceil((ny - 2) / rows))`, and no less
+        ///   if every point is to be written.
+        #[kernel]
+        #[launch_bounds(MARCH_BLOCK)]
+        pub unsafe fn $name(old: *const $real, new: *mut $real, nx: u32, ny: u32, rows: u32) {
+            // SAFETY: forwarded word for word.
+            unsafe {
+                if march_points::<$real>(nx as usize) == $points {
+                    march::<$real, $points>(old, new, nx, ny, rows);
+                } else {
+                    march::<$real, 1>(old, new, nx, ny, rows);
+                }
+            }
+        }
+    )+};
+}
+
+kernels! {
+    heat2d_march_f32: f32, 4;
+    heat2d_march_f64: f64, 2;
+}
+
+/// What a lane reads of each row.
+struct Column<T> {
+    /// The lane's first point in the first row of the plate.
+    own: *const T,
+    /// Whether that is in the plate.
+    inside: bool,
+    /// The point beside the warp, for its outermost lanes.
+    edge: *const T,
+    /// Whether there is one, and this is such a lane.
+    has_edge: bool,
+    /// Elements from one row to the next.
+    pitch: usize,
+}
+
+/// A lane's points of a row, and the point beside the warp.
+#[derive(Clone, Copy)]
+struct Row<T, const P: usize> {
+    own: [T; P],
+    edge: T,
+}
+
+impl<T: Real> Column<T> {
+    /// # Safety
+    ///
+    /// The plate has a row `j`, and the launch keeps to the kernel's contract.
+    #[inline(always)]
+    unsafe fn row<const P: usize>(&self, j: u32) -> Row<T, P> {
+        let at = j as usize * self.pitch;
+        let mut row = Row {
+            own: [T::ZERO; P],
+            edge: T::ZERO,
+        };
+        // SAFETY: what is inside is in every row of the plate. P points are in it, or
+        // none, as nx is a multiple of P, and so is their place.
+        unsafe {
+            if self.inside {
+                row.own = load(self.own.add(at));
+            }
+            if self.has_edge {
+                row.edge = *self.edge.add(at);
+            }
+        }
+        row
+    }
+}
+
+/// # Safety
+///
+/// As the entry points; `nx` is a multiple of `P`.
+#[inline(always)]
+unsafe fn march<T: Real, const P: usize>(old: *const T, new: *mut T, nx: u32, ny: u32, rows: u32) {
+    let thread = thread::thread_idx_x();
+    let lane = thread % WARP;
+    let i = (thread::block_idx_x() * MARCH_BLOCK + thread) * P as u32;
+    if i - lane * P as u32 >= nx {
+        // The whole warp is beyond the plate.
+        return;
+    }
+    let (first, last) = (lane == 0, lane == WARP - 1);
+    // Wraps around for the first lane of the plate, which has nothing to the west.
+    let edge = if first {
+        i.wrapping_sub(1)
+    } else {
+        i + P as u32
+    };
+    let column = Column {
+        own: old.wrapping_add(i as usize),
+        inside: i < nx,
+        edge: old.wrapping_add(edge as usize),
+        has_edge: (first || last) && edge < nx,
+        pitch: nx as usize,
+    };
+    let begin = 1 + thread::block_idx_y() * rows;
+    let end = (begin + rows).min(ny - 1);
+    let walled = i == 0 || i + P as u32 >= nx;
+
+    // Rows from `begin - 1` on; those beyond the plate are its last again.
+    // SAFETY: begin is at least 1 and at most ny - 2.
+    let (mut south, mut middle) =
+        unsafe { (column.row::<P>(begin - 1).own, column.row::<P>(begin)) };
+    let mut ahead = [middle; MARCH_AHEAD];
+    unrolled::<MARCH_AHEAD>(
+        #[inline(always)]
+        |k| {
+            // SAFETY: a row of the plate.
+            ahead[k] = unsafe { column.row((begin + 1 + k as u32).min(ny - 1)) };
+        },
+    );
+    let mut out = new.wrapping_add(element(i, begin, nx));
+    let mut j = begin;
+    while j < end {
+        unrolled::<MARCH_AHEAD>(
+            #[inline(always)]
+            |k| {
+                let j = j + k as u32;
+                if j < end {
+                    let north = ahead[k];
+                    // SAFETY: a row of the plate.
+                    ahead[k] = unsafe { column.row((j + 1 + MARCH_AHEAD as u32).min(ny - 1)) };
+                    // SAFETY: all lanes of the warp are here, as j and end are the
+                    // same for all.
+                    let (mut west, mut east) =
+                        unsafe { (middle.own[P - 1].lane_below(), middle.own[0].lane_above()) };
+                    if first {
+                        west = middle.edge;
+                    }
+                    if last {
+                        east = middle.edge;
+                    }
+                    let mut row = [T::ZERO; P];
+                    unrolled::<P>(
+                        #[inline(always)]
+                        |p| {
+                            let west = if p == 0 { west } else { middle.own[p - 1] };
+                            let east = if p + 1 == P { east } else { middle.own[p + 1] };
+                            row[p] = average(east, west, north.own[p], south[p]);
+                        },
+                    );
+                    // SAFETY: points in the plate and off its walls, which no other
+                    // thread has; P of them, unless the lane has a wall.
+                    unsafe {
+                        if !walled {
+                            store(out, &row);
+                        } else if column.inside {
+                            unrolled::<P>(
+                                #[inline(always)]
+                                |p| {
+                                    let i = i + p as u32;
+                                    if i > 0 && i < nx - 1 {
+                                        *out.add(p) = row[p];
+                                    }
+                                },
+                            );
+                        }
+                    }
+                    south = middle.own;
+                    middle = north;
+                    out = out.wrapping_add(column.pitch);
+                }
+            },
+        );
+        j += MARCH_AHEAD as u32;
+    }
+}

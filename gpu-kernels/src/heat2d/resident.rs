@@ -1,0 +1,483 @@
+//! All sweeps in one launch: the plate stays in registers, and blocks exchange the
+//! rims of their tiles.
+//!
+//! - A lane has [`RESIDENT_POINTS`] neighbouring columns, and 2 or 4 rows of them, in
+//!   registers; a block has warps one above the other. East and west are the lane's own or come by shuffles, north and south are
+//!   the lane's own, except at the seams of warps: there a warp's outermost rows go
+//!   through shared memory, twice the room, so that one barrier per sweep is enough.
+//! - A block's tile is larger than what it owns, by `halo` points on each side. With
+//!   every sweep the outermost points that are still right become one row and column
+//!   fewer; after `halo` sweeps what is owned is all that is right. Then the blocks
+//!   **exchange**: each posts the points that others have in their halos, and collects
+//!   its own.
+//! - What is posted says of which exchange it is. A **word** of the workspace is 64 bits
+//!   wide: 32 of the value and the number of the exchange, written and read by one
+//!   access each. So there are no fences, nor flags beside the values. There are two
+//!   sets of words, used in turns: who posts the second exchange after this one has
+//!   collected the one in between, which its reader posted after reading this one.
+//! - The number of exchanges goes on from launch to launch; the block that ends last
+//!   (a **ticket** says which) leaves it in the workspace. So the words need no clearing,
+//!   and a launch can be replayed.
+//! - Blocks wait for each other: all of them must have a place on a multiprocessor at
+//!   the same time, which the host sees to.
+//!
+//! Bytes: the plate is read once and written once, however many sweeps there are. A
+//! sweep costs a barrier, the latency of shared memory and of the arithmetic of `rows`
+//! rows; an exchange two latencies of the second-level cache, over a microsecond, which
+//! `halo` sweeps share. Measured, and what else was tried: `docs/tuning/heat2d.md`.
+
+use super::{Real, WARP, average, element};
+use crate::loops::{keep_rolled, unrolled};
+use crate::reduction::operator::MAX_WORDS;
+use cuda_std::atomic::intrinsics::{
+    atomic_load_relaxed_64_device as load_word, atomic_store_relaxed_64_device as store_word,
+};
+use cuda_std::atomic::mid::atomic_inc_bounded_relaxed_u32_device as take_ticket;
+use cuda_std::prelude::*;
+use cuda_std::{launch_bounds, shared_array};
+
+// gate heat2d_resident_f32: registers <= 128, spills = 0, FFMA = 0, SHFL >= 2
+// gate heat2d_resident_f64: registers <= 128, spills = 0, DFMA = 0, SHFL >= 2
+
+/// The most warps of a block.
+pub const RESIDENT_WARPS: usize = 16;
+
+/// The rows that a warp can have.
+pub const RESIDENT_ROWS: [usize; 2] = [2, 4];
+
+/// Words of the workspace before those of points: the number of exchanges so far, and
+/// the ticket.
+const HEAD: usize = 16;
+
+/// Where the ticket is.
+const TICKET: usize = 8;
+
+/// Neighbouring columns that a lane has.
+pub const RESIDENT_POINTS: usize = 2;
+
+/// Words of the workspace for a plate of so many points.
+#[must_use]
+pub const fn resident_workspace<T: Real>(points: usize) -> usize {
+    HEAD + 2 * points * T::COUNT
+}
+
+/// Points of the seams of a block's warps: the outermost two rows of each, for this
+/// sweep and the next.
+const SEAMS: usize = 2 * RESIDENT_WARPS * 2 * WARP as usize * RESIDENT_POINTS;
+
+/// Declares entry points: a name, its type.
+macro_rules! kernels {
+    ($($name:ident: $real:ty;)+) => {$(
+        #[doc = concat!("So many sweeps in `", stringify!($real), "`, the plate in registers.")]
+        ///
+        /// `old` and `new`: `nx * ny` elements, x fastest. Writes the interior points
+        /// of `new`. A block owns `64 - 2 halo` columns and `own_rows` rows, and
+        /// each of its warps has `warp_rows` rows. `workspace`: [`resident_workspace`]
+        /// words, all zero before the first launch.
+        ///
+        /// # Safety
+        ///
+        /// - `old` is readable and `new` writable for `nx * ny` elements; they do not
+        ///   overlap. During the launch nobody writes `old`, and nothing else accesses
+        ///   `new` or `workspace`.
+        /// - `nx` and `ny` are at least 3 and at most 2³⁰; `sweeps`, `halo` and `own_rows`
+        ///   are at least 1, and `halo` is less than 32.
+        /// - `workspace` is zero, or as a launch with the same plate, grid, halo and
+        ///   `own_rows` has left it that came to its end.
+        /// - Blocks of `(32, warps)` threads, at most [`RESIDENT_WARPS`] warps;
+        ///   `warp_rows` is one of [`RESIDENT_ROWS`], and `warps` times as many rows are
+        ///   at least `own_rows + 2 halo`.
+        /// - The grid has as many blocks along each axis as are needed for every
+        ///   interior point to be owned, and no more. All of them are on the device at
+        ///   the same time.
+        #[kernel]
+        #[launch_bounds(32 * RESIDENT_WARPS as u32, 1)]
+        pub unsafe fn $name(
+            old: *const $real,
+            new: *mut $real,
+            nx: u32,
+            ny: u32,
+            sweeps: u32,
+            halo: u32,
+            own_rows: u32,
+            warp_rows: u32,
+            workspace: *mut u64,
+        ) {
+            let seams = shared_array![$real; SEAMS];
+            // SAFETY: forwarded word for word; the seams are this block's.
+            unsafe {
+                if warp_rows as usize == RESIDENT_ROWS[0] {
+                    resident::<$real, { RESIDENT_ROWS[0] }>(
+                        old, new, [nx, ny], sweeps, halo, own_rows, workspace, seams,
+                    );
+                } else {
+                    resident::<$real, { RESIDENT_ROWS[1] }>(
+                        old, new, [nx, ny], sweeps, halo, own_rows, workspace, seams,
+                    );
+                }
+            }
+        }
+    )+};
+}
+
+kernels! {
+    heat2d_resident_f32: f32;
+    heat2d_resident_f64: f64;
+}
+
+/// Where a lane's points are, and which of them are what: a bit for each column.
+struct Place {
+    nx: i32,
+    ny: i32,
+    /// The lane's first column and row, which may lie outside the plate.
+    x: i32,
+    y: i32,
+    /// The rows that the block owns, of which the last is `end - 1`.
+    begin: i32,
+    end: i32,
+    halo: i32,
+    /// Columns on a wall or outside.
+    fixed: u32,
+    /// Columns that the block owns.
+    owned: u32,
+    /// Columns that it owns and no other block has in its halo, unless by their rows.
+    inner: u32,
+}
+
+impl Place {
+    /// Columns of row `j` that the block posts.
+    #[inline(always)]
+    const fn posted(&self, j: i32) -> u32 {
+        if j < self.begin || j >= self.end {
+            0
+        } else if j < self.begin + self.halo || j >= self.end - self.halo {
+            self.owned
+        } else {
+            self.owned & !self.inner
+        }
+    }
+
+    /// Columns of row `j` that the block collects.
+    #[inline(always)]
+    const fn collected(&self, j: i32) -> u32 {
+        if j <= 0 || j >= self.ny - 1 || j >= self.end + self.halo {
+            0
+        } else if j >= self.begin && j < self.end {
+            !self.owned & !self.fixed
+        } else {
+            !self.fixed
+        }
+    }
+}
+
+/// # Safety
+///
+/// As the entry points; `seams` is shared memory of [`SEAMS`] elements.
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "those of the entry points")]
+unsafe fn resident<T: Real, const R: usize>(
+    old: *const T,
+    new: *mut T,
+    [nx, ny]: [u32; 2],
+    sweeps: u32,
+    halo: u32,
+    own_rows: u32,
+    workspace: *mut u64,
+    seams: *mut T,
+) {
+    const P: usize = RESIDENT_POINTS;
+    let (lane, warp) = (thread::thread_idx_x(), thread::thread_idx_y());
+    let highest = thread::block_dim_y() - 1;
+    let own_columns = WARP * P as u32 - 2 * halo;
+    let left = (1 + thread::block_idx_x() * own_columns) as i32;
+    let right = (left + own_columns as i32).min(nx as i32 - 1);
+    let begin = (1 + thread::block_idx_y() * own_rows) as i32;
+    let mut place = Place {
+        nx: nx as i32,
+        ny: ny as i32,
+        x: left + (lane * P as u32) as i32 - halo as i32,
+        y: begin + (warp * R as u32) as i32 - halo as i32,
+        begin,
+        end: (begin + own_rows as i32).min(ny as i32 - 1),
+        halo: halo as i32,
+        fixed: 0,
+        owned: 0,
+        inner: 0,
+    };
+    unrolled::<P>(
+        #[inline(always)]
+        |p| {
+            let i = place.x + p as i32;
+            place.fixed |= u32::from(i <= 0 || i >= place.nx - 1) << p;
+            place.owned |= u32::from(i >= left && i < right) << p;
+            place.inner |= u32::from(i >= left + place.halo && i < right - place.halo) << p;
+        },
+    );
+
+    let mut plate = [[T::ZERO; P]; R];
+    unrolled::<R>(
+        #[inline(always)]
+        |r| {
+            let j = place.y + r as i32;
+            unrolled::<P>(
+                #[inline(always)]
+                |p| {
+                    let i = place.x + p as i32;
+                    if i >= 0 && i < place.nx && j >= 0 && j < place.ny {
+                        // SAFETY: a point of the plate.
+                        plate[r][p] = unsafe { *old.add(element(i as u32, j as u32, nx)) };
+                    }
+                },
+            );
+        },
+    );
+
+    // SAFETY: the workspace has a head; only the block that ends last writes it.
+    let mut exchange = unsafe { load_word(workspace) } as u32;
+    // A lane's points of a seam are 32 apart, so that no two lanes meet in a bank.
+    let seam = |half: u32, warp: u32, upper: u32| {
+        let row = (half * RESIDENT_WARPS as u32 + warp) * 2 + upper;
+        seams.wrapping_add((row * P as u32 * WARP + lane) as usize)
+    };
+    let mut remaining = sweeps;
+    let mut half = 0;
+    loop {
+        keep_rolled();
+        let mut together = remaining.min(halo);
+        remaining -= together;
+        while together > 0 {
+            keep_rolled();
+            let mut south = [T::ZERO; P];
+            let mut beyond = [T::ZERO; P];
+            // SAFETY: every lane writes its own places, and reads those of the warps
+            // below and above behind the barrier. The next sweep has the other half,
+            // and the one after it comes behind another barrier. The outermost warps,
+            // which have none beyond, read their own: what they compute from that is
+            // beyond the halo.
+            unsafe {
+                write_seam(seam(half, warp, 0), &plate[0]);
+                write_seam(seam(half, warp, 1), &plate[R - 1]);
+                thread::sync_threads();
+                read_seam(seam(half, warp.saturating_sub(1), 1), &mut south);
+                read_seam(seam(half, (warp + 1).min(highest), 0), &mut beyond);
+            }
+            unrolled::<R>(
+                #[inline(always)]
+                |r| {
+                    let middle = plate[r];
+                    // SAFETY: all lanes of the warp are here.
+                    let (outer_west, outer_east) =
+                        unsafe { (middle[P - 1].lane_below(), middle[0].lane_above()) };
+                    let j = place.y + r as i32;
+                    if j > 0 && j < place.ny - 1 {
+                        unrolled::<P>(
+                            #[inline(always)]
+                            |p| {
+                                let west = if p == 0 { outer_west } else { middle[p - 1] };
+                                let east = if p + 1 == P {
+                                    outer_east
+                                } else {
+                                    middle[p + 1]
+                                };
+                                let north = if r + 1 == R {
+                                    beyond[p]
+                                } else {
+                                    plate[r + 1][p]
+                                };
+                                let swept = average(east, west, north, south[p]);
+                                if place.fixed & (1 << p) == 0 {
+                                    plate[r][p] = swept;
+                                }
+                            },
+                        );
+                    }
+                    south = middle;
+                },
+            );
+            half ^= 1;
+            together -= 1;
+        }
+        if remaining == 0 {
+            break;
+        }
+        exchange = exchange.wrapping_add(1);
+        let set = (exchange & 1) as usize * nx as usize * ny as usize;
+        let words = workspace.wrapping_add(HEAD + set * T::COUNT);
+        // SAFETY: this set of words was collected by all that read it: they have posted
+        // the exchange before this one since, which this block has collected.
+        unsafe {
+            post::<T, P, R>(&place, &plate, exchange, words);
+            collect::<T, P, R>(&place, &mut plate, exchange, words);
+        }
+    }
+
+    unrolled::<R>(
+        #[inline(always)]
+        |r| {
+            let j = place.y + r as i32;
+            if j >= place.begin && j < place.end {
+                unrolled::<P>(
+                    #[inline(always)]
+                    |p| {
+                        if place.owned & (1 << p) != 0 {
+                            let i = (place.x + p as i32) as u32;
+                            // SAFETY: a point that the block owns and no other.
+                            unsafe { *new.add(element(i, j as u32, nx)) = plate[r][p] };
+                        }
+                    },
+                );
+            }
+        },
+    );
+    if lane == 0 && warp == 0 {
+        let blocks = thread::grid_dim_x() * thread::grid_dim_y();
+        // SAFETY: only this operation touches the ticket, which begins again with the
+        // last block; by then all blocks have read the number of exchanges, which is
+        // the same for all.
+        unsafe {
+            if take_ticket(workspace.add(TICKET).cast(), blocks - 1) == blocks - 1 {
+                store_word(workspace, u64::from(exchange));
+            }
+        }
+    }
+}
+
+/// Writes a lane's points to its places in a seam.
+///
+/// # Safety
+///
+/// They are this lane's, and nobody else accesses them.
+#[inline(always)]
+unsafe fn write_seam<T: Real, const P: usize>(seam: *mut T, points: &[T; P]) {
+    unrolled::<P>(
+        #[inline(always)]
+        |p| {
+            // SAFETY: as the caller promises.
+            unsafe { *seam.add(p * WARP as usize) = points[p] };
+        },
+    );
+}
+
+/// Reads a lane's points of a seam.
+///
+/// # Safety
+///
+/// They have been written, and nobody writes them.
+#[inline(always)]
+unsafe fn read_seam<T: Real, const P: usize>(seam: *const T, points: &mut [T; P]) {
+    unrolled::<P>(
+        #[inline(always)]
+        |p| {
+            // SAFETY: as the caller promises.
+            points[p] = unsafe { *seam.add(p * WARP as usize) };
+        },
+    );
+}
+
+/// The words of point (i, j) of a set.
+#[inline(always)]
+fn words_of<T: Real>(words: *mut u64, i: i32, j: i32, nx: i32) -> *mut u64 {
+    let point = j as isize * nx as isize + i as isize;
+    words.wrapping_offset(point * T::COUNT as isize)
+}
+
+/// Posts the points that other blocks have in their halos.
+///
+/// # Safety
+///
+/// `words` is a set that nobody will read any more.
+#[inline(always)]
+unsafe fn post<T: Real, const P: usize, const R: usize>(
+    place: &Place,
+    plate: &[[T; P]; R],
+    exchange: u32,
+    words: *mut u64,
+) {
+    let tag = u64::from(exchange) << 32;
+    unrolled::<R>(
+        #[inline(always)]
+        |r| {
+            let j = place.y + r as i32;
+            let posted = place.posted(j);
+            unrolled::<P>(
+                #[inline(always)]
+                |p| {
+                    if posted & (1 << p) != 0 {
+                        let own = words_of::<T>(words, place.x + p as i32, j, place.nx);
+                        let value = plate[r][p].to_words();
+                        unrolled::<MAX_WORDS>(
+                            #[inline(always)]
+                            |k| {
+                                if k < T::COUNT {
+                                    // SAFETY: a point that this block owns, and the lane.
+                                    unsafe { store_word(own.add(k), tag | u64::from(value[k])) };
+                                }
+                            },
+                        );
+                    }
+                },
+            );
+        },
+    );
+}
+
+/// Collects the points of the halo, waiting for those that are not there yet.
+///
+/// # Safety
+///
+/// `words` is the set that all blocks post this exchange to.
+#[inline(always)]
+unsafe fn collect<T: Real, const P: usize, const R: usize>(
+    place: &Place,
+    plate: &mut [[T; P]; R],
+    exchange: u32,
+    words: *mut u64,
+) {
+    /// Rows that are waited for together, so that their latencies are one.
+    const TOGETHER: usize = 2;
+    unrolled::<R>(
+        #[inline(always)]
+        |first| {
+            if first % TOGETHER != 0 {
+                return;
+            }
+            let mut collected = [0; TOGETHER];
+            unrolled::<TOGETHER>(
+                #[inline(always)]
+                |k| collected[k] = place.collected(place.y + (first + k) as i32),
+            );
+            let mut waiting = (collected[0] | collected[1]) & ((1 << P) - 1) != 0;
+            while waiting {
+                waiting = false;
+                unrolled::<TOGETHER>(
+                    #[inline(always)]
+                    |k| {
+                        let j = place.y + (first + k) as i32;
+                        unrolled::<P>(
+                            #[inline(always)]
+                            |p| {
+                                if collected[k] & (1 << p) != 0 {
+                                    let other =
+                                        words_of::<T>(words, place.x + p as i32, j, place.nx);
+                                    let mut value = [0; MAX_WORDS];
+                                    unrolled::<MAX_WORDS>(
+                                        #[inline(always)]
+                                        |k| {
+                                            if k < T::COUNT {
+                                                // SAFETY: a point off the walls.
+                                                let word = unsafe { load_word(other.add(k)) };
+                                                waiting |= (word >> 32) as u32 != exchange;
+                                                value[k] = word as u32;
+                                            }
+                                        },
+                                    );
+                                    plate[first + k][p] = T::from_words(value);
+                                }
+                            },
+                        );
+                    },
+                );
+            }
+        },
+    );
+}

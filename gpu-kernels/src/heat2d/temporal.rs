@@ -1,0 +1,501 @@
+//! Many sweeps in one pass over memory (temporal blocking).
+//!
+//! A block owns a strip of the plate along y and marches up it once. While a row of
+//! the old plate comes in at the bottom, rows that have been swept once, twice, … leave
+//! behind it, each one row later than the one before:
+//!
+//! ```text
+//! level 0 (old)     row y        from memory
+//! level 1           row y - 1    from rows y, y - 1, y - 2 of level 0
+//! level 2           row y - 2    from rows y - 1, y - 2, y - 3 of level 1
+//! …
+//! level n (new)     row y - n    to memory
+//! ```
+//!
+//! - **In a warp:** a lane has [`Tiling::points`] neighbouring points of
+//!   [`Tiling::levels`] levels, two rows of each, all in registers. East and west are
+//!   its own, or come from the lanes beside it by two shuffles per level and row.
+//! - **In a block:** [`Tiling::warps`] warps have the same strip and consecutive levels.
+//!   A warp hands its last level to the next through a ring in shared memory,
+//!   [`Tiling::rows`] rows and a barrier at a time. Each lane writes and reads its own points there, 16 bytes at a
+//!   time, so that no two lanes of a warp meet in a bank.
+//! - **Rows from memory** come through the same ring by asynchronous copies, [`AHEAD`]
+//!   times as many rows ahead: they take no registers.
+//! - **Halo:** at its sides a strip has no neighbours to look at, and loses a point per
+//!   level. So strips overlap: of its 32 · points columns a block writes all but `n` on
+//!   each side, and reads `n` more rows above and below than it writes, n being the
+//!   sweeps of a pass.
+//! - **Walls** keep their temperature at every level. Rows and strips that have some
+//!   take a second copy of the loop that asks at every point; all others ask nothing.
+//! - Grid: `(ceil(nx / useful), ceil((ny - 2) / rows))`, where useful is
+//!   [`Tiling::useful`].
+//!
+//! Bytes per point and sweep in f32: `4 (32 points / useful + 1) / n`, 0.53 with the
+//! tiling below, where a single sweep has 8. Instructions per lane and level: 4 for
+//! each point, 2 shuffles, and about 1 per point to move the rows on, 42 for 8 points;
+//! with the halo 5.6 per point. At 4 warp instructions per clock a multiprocessor would
+//! do 23 points per clock, an H200 (132 multiprocessors, 1.98 GHz) 6000 G points/s;
+//! memory, at 4.27 TB/s, 8000. In f64 four instructions take eight slots of the unit
+//! that does them, half as fast: at most 3600 G points/s. Measured, and what else was
+//! tried: `docs/tuning/heat2d.md`.
+
+use super::lanes::{Vector, vector_points};
+use super::{Real, WARP, average};
+use crate::loops::{keep_rolled, unrolled};
+use cuda_std::async_copy::{cp_async_ca, cp_async_cg, cp_async_commit_group, cp_async_wait_group};
+use cuda_std::cache::store_streaming;
+use cuda_std::prelude::*;
+use cuda_std::{launch_bounds, shared_array};
+
+// gate heat2d_temporal_f32: registers <= 255, spills = 0, FFMA = 0, LDGSTS.E.BYPASS.128 >= 1, STG.E.EF.128 >= 1, SHFL >= 16
+// gate heat2d_temporal_f64: registers <= 255, spills = 0, DFMA = 0, LDGSTS.E.BYPASS.128 >= 1, STG.E.EF.128 >= 1, SHFL >= 16
+
+/// How a pass is cut up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tiling {
+    /// Neighbouring points of a lane, a multiple of a vector's.
+    pub points: usize,
+    /// Levels of a warp.
+    pub levels: usize,
+    /// Warps of a block, each with levels of its own.
+    pub warps: usize,
+    /// Rows that a warp takes between two barriers. What they compute is independent
+    /// but for one level, so that more of them hide more latency.
+    pub rows: usize,
+}
+
+impl Tiling {
+    /// Sweeps of a pass.
+    #[must_use]
+    pub const fn sweeps(self) -> usize {
+        self.levels * self.warps
+    }
+
+    /// Columns of a strip, halo and all.
+    #[must_use]
+    pub const fn width(self) -> usize {
+        WARP as usize * self.points
+    }
+
+    /// Columns of a strip that are written.
+    #[must_use]
+    pub const fn useful(self) -> usize {
+        self.width() - 2 * self.sweeps()
+    }
+}
+
+/// The tiling of [`heat2d_temporal_f32`].
+pub const TILING_F32: Tiling = Tiling {
+    points: 8,
+    levels: 4,
+    warps: 4,
+    rows: 3,
+};
+
+/// The tiling of [`heat2d_temporal_f64`].
+pub const TILING_F64: Tiling = Tiling {
+    points: 4,
+    levels: 4,
+    warps: 4,
+    rows: 4,
+};
+
+/// Slots, each of [`Tiling::rows`] rows, that are on their way from memory.
+pub const AHEAD: usize = 2;
+
+/// Slots of each stage of the ring.
+const SLOTS: usize = AHEAD + 1;
+
+/// Vectors of a block's ring.
+const fn ring_len(tiling: Tiling, points_per_vector: usize) -> usize {
+    tiling.warps * SLOTS * tiling.rows * tiling.width() / points_per_vector
+}
+
+/// Vectors of a row of a strip.
+const fn row_len<T: Real, const P: usize>() -> usize {
+    WARP as usize * P / vector_points::<T>()
+}
+
+/// Declares entry points: a name, its type, the points of a vector, its tiling.
+macro_rules! kernels {
+    ($($name:ident: $real:ty, $points:literal, $tiling:ident;)+) => {$(
+        #[doc = concat!("So many sweeps in `", stringify!($real), "` as [`", stringify!($tiling),
+            "`] says.")]
+        ///
+        /// `old` and `new`: `nx * ny` elements, x fastest. Writes the interior points
+        /// of `new`. `rows`: how many rows a block computes.
+        ///
+        /// # Safety
+        ///
+        /// - `old` is readable and `new` writable for `nx * ny` elements; both are
+        ///   aligned to 16 bytes, and they do not overlap. During the launch nobody
+        ///   writes `old`, and nothing else accesses `new`.
+        /// - `nx` and `ny` are at least 3 and at most 2³⁰; `rows` is at least 1, and
+        ///   `rows` times the grid's extent along y less than 2³⁰ more than `ny`.
+        /// - Blocks of `(32, warps)` threads; grid at most
+        ///   `(ceil(nx / useful), ceil((ny - 2) / rows))`, and no less if every point is
+        ///   to be written.
+        #[kernel]
+        #[launch_bounds(32 * $tiling.warps as u32)]
+        pub unsafe fn $name(old: *const $real, new: *mut $real, nx: u32, ny: u32, rows: u32) {
+            let ring = shared_array![Vector; ring_len($tiling, $points)];
+            // SAFETY: forwarded word for word; the ring is this block's.
+            unsafe {
+                temporal::<
+                    $real,
+                    { $tiling.points },
+                    { $tiling.levels },
+                    { $tiling.warps },
+                    { $tiling.rows },
+                >(old, new, nx, ny, rows, ring);
+            }
+        }
+    )+};
+}
+
+kernels! {
+    heat2d_temporal_f32: f32, 4, TILING_F32;
+    heat2d_temporal_f64: f64, 2, TILING_F64;
+}
+
+/// What a lane has of its strip.
+struct Lane<T> {
+    old: *const T,
+    new: *mut T,
+    nx: u32,
+    /// The last row.
+    top: i32,
+    /// Its first column, which may lie outside.
+    x: i32,
+    /// Its points on a wall or outside, a bit each.
+    fixed: u32,
+    /// Its points that the block writes.
+    written: u32,
+    /// The rows that the block writes.
+    begin: i32,
+    end: i32,
+    /// Whether all rows are aligned to 16 bytes.
+    aligned: bool,
+}
+
+/// # Safety
+///
+/// As the entry points; `ring` is shared memory of [`ring_len`] vectors.
+#[inline(always)]
+unsafe fn temporal<T: Real, const P: usize, const L: usize, const W: usize, const R: usize>(
+    old: *const T,
+    new: *mut T,
+    nx: u32,
+    ny: u32,
+    rows: u32,
+    ring: *mut Vector,
+) {
+    let tiling = Tiling {
+        points: P,
+        levels: L,
+        warps: W,
+        rows: R,
+    };
+    let (lane, warp) = (thread::thread_idx_x(), thread::thread_idx_y());
+    let sweeps = tiling.sweeps() as i32;
+    // The strip's first column that is written, and the lane's first.
+    let first = (thread::block_idx_x() * tiling.useful() as u32) as i32;
+    let left = first - sweeps;
+    let x = left + (lane * P as u32) as i32;
+    let begin = 1 + (thread::block_idx_y() * rows) as i32;
+    let top = ny as i32 - 1;
+    let (mut fixed, mut written) = (0_u32, 0_u32);
+    unrolled::<P>(
+        #[inline(always)]
+        |p| {
+            let i = x + p as i32;
+            if i <= 0 || i >= nx as i32 - 1 {
+                fixed |= 1 << p;
+            } else if i >= first && i < first + tiling.useful() as i32 {
+                written |= 1 << p;
+            }
+        },
+    );
+    let strip = Lane {
+        old,
+        new,
+        nx,
+        top,
+        x,
+        fixed,
+        written,
+        begin,
+        end: (begin + rows as i32).min(top),
+        aligned: (nx as usize).is_multiple_of(vector_points::<T>()),
+    };
+    let walled = left <= 0 || left + tiling.width() as i32 >= nx as i32;
+    // The first row read, and how many slots they fill.
+    let bottom = begin - sweeps;
+    let steps = ((strip.end - begin + 2 * sweeps) as u32).div_ceil(R as u32);
+
+    // The rings that the warp reads and writes, at the lane's place.
+    let per_slot = R * row_len::<T, P>();
+    let source = ring.wrapping_add(warp as usize * SLOTS * per_slot + lane as usize);
+    let sink = source.wrapping_add(SLOTS * per_slot);
+    let slot = |step: u32| step as usize % SLOTS * per_slot;
+
+    let mut below = [[T::ZERO; P]; L];
+    let mut middle = [[T::ZERO; P]; L];
+    if warp == 0 {
+        unrolled::<AHEAD>(
+            #[inline(always)]
+            |step| {
+                // SAFETY: nothing has been copied there, and nobody else does.
+                unsafe {
+                    strip.fetch::<P, R>(
+                        step as u32,
+                        steps,
+                        bottom,
+                        source.wrapping_add(slot(step as u32)),
+                    )
+                };
+            },
+        );
+    }
+    let mut round = 0;
+    while round < steps + W as u32 - 1 {
+        keep_rolled();
+        if warp == 0 {
+            // The slot of this round is there; the lane itself copied what it reads.
+            cp_async_wait_group::<{ AHEAD as u32 - 1 }>();
+            let next = round + AHEAD as u32;
+            // SAFETY: what was there was read in the round before.
+            unsafe { strip.fetch::<P, R>(next, steps, bottom, source.wrapping_add(slot(next))) };
+        }
+        // Each warp is a round behind the one before it, and its levels as many rows.
+        let step = round.wrapping_sub(warp);
+        if step < steps {
+            let y = bottom + (step * R as u32) as i32 - (warp * L as u32) as i32;
+            let (from, to) = (
+                source.wrapping_add(slot(step)),
+                sink.wrapping_add(slot(step)),
+            );
+            // The rows that its levels come to.
+            let (lowest, highest) = (y - L as i32, y + R as i32 - 2);
+            let above_bottom = lowest > 0 || highest < 0;
+            let below_top = highest < top || lowest > top;
+            // SAFETY: `from` was written in the round before, or copied and waited for;
+            // `to` was read at least a barrier ago, and exists unless the warp is the
+            // last. All lanes of the warp are here.
+            unsafe {
+                if !walled && above_bottom && below_top {
+                    strip.steps::<P, L, W, R, false>(y, from, to, warp, &mut below, &mut middle);
+                } else {
+                    strip.steps::<P, L, W, R, true>(y, from, to, warp, &mut below, &mut middle);
+                }
+            }
+        }
+        if W > 1 {
+            thread::sync_threads();
+        }
+        round += 1;
+    }
+}
+
+impl<T: Real> Lane<T> {
+    /// Starts copying the lane's points of `R` rows from `bottom + R · step` on to `to`,
+    /// if the block reads so many. Rows outside the plate are its outermost ones again.
+    ///
+    /// # Safety
+    ///
+    /// `to` is the lane's place in a slot of the ring, which nobody accesses before the
+    /// copy has been waited for.
+    #[inline(always)]
+    unsafe fn fetch<const P: usize, const R: usize>(
+        &self,
+        step: u32,
+        steps: u32,
+        bottom: i32,
+        to: *mut Vector,
+    ) {
+        if step < steps {
+            unrolled::<R>(
+                #[inline(always)]
+                |k| {
+                    let y = (bottom + (step * R as u32) as i32 + k as i32).clamp(0, self.top);
+                    let row = self.old.wrapping_add(y as usize * self.nx as usize);
+                    let to = to.wrapping_add(k * row_len::<T, P>());
+                    // SAFETY: a row of the plate; as the caller promises.
+                    unsafe { self.fetch_row::<P>(row, to) };
+                },
+            );
+        }
+        cp_async_commit_group();
+    }
+
+    /// Starts copying the lane's points of `row` to `to`.
+    ///
+    /// # Safety
+    ///
+    /// `row` is one of the plate; `to` as for [`fetch`](Self::fetch).
+    #[inline(always)]
+    unsafe fn fetch_row<const P: usize>(&self, row: *const T, to: *mut Vector) {
+        unrolled::<P>(
+            #[inline(always)]
+            |p| {
+                let (vector, within) = (p / vector_points::<T>(), p % vector_points::<T>());
+                let i = self.x + p as i32;
+                if i < 0 || i >= self.nx as i32 {
+                    return;
+                }
+                let from = row.wrapping_add(i as usize);
+                let to = to.wrapping_add(vector * WARP as usize);
+                // SAFETY: point i of the row is in the plate. In aligned rows so are
+                // all points of its vector: the lane's first column and nx are
+                // multiples of as many.
+                unsafe {
+                    if !self.aligned {
+                        cp_async_ca(to.cast::<T>().wrapping_add(within), from);
+                    } else if within == 0 {
+                        cp_async_cg(to, from.cast::<Vector>());
+                    }
+                }
+            },
+        );
+    }
+
+    /// [`step`](Self::step) for `R` rows from `y` on.
+    ///
+    /// # Safety
+    ///
+    /// As [`temporal`], where this is called.
+    #[inline(always)]
+    unsafe fn steps<
+        const P: usize,
+        const L: usize,
+        const W: usize,
+        const R: usize,
+        const CHECKED: bool,
+    >(
+        &self,
+        y: i32,
+        from: *const Vector,
+        to: *mut Vector,
+        warp: u32,
+        below: &mut [[T; P]; L],
+        middle: &mut [[T; P]; L],
+    ) {
+        unrolled::<R>(
+            #[inline(always)]
+            |k| {
+                let at = k * row_len::<T, P>();
+                let (from, to) = (from.wrapping_add(at), to.wrapping_add(at));
+                // SAFETY: as the caller promises.
+                unsafe {
+                    self.step::<P, L, W, CHECKED>(y + k as i32, from, to, warp, below, middle);
+                }
+            },
+        );
+    }
+
+    /// Takes row `y` of the warp's lowest level from `from` and all levels one row on;
+    /// the row that leaves the highest goes to `to`, or from the last warp to memory.
+    ///
+    /// `below` and `middle` are rows `y - t - 2` and `y - t - 1` of level t. If `CHECKED`,
+    /// walls keep their temperature.
+    ///
+    /// # Safety
+    ///
+    /// As [`temporal`], where this is called.
+    #[inline(always)]
+    unsafe fn step<const P: usize, const L: usize, const W: usize, const CHECKED: bool>(
+        &self,
+        y: i32,
+        from: *const Vector,
+        to: *mut Vector,
+        warp: u32,
+        below: &mut [[T; P]; L],
+        middle: &mut [[T; P]; L],
+    ) {
+        let points = vector_points::<T>();
+        let mut above = [T::ZERO; P];
+        unrolled::<P>(
+            #[inline(always)]
+            |p| {
+                if p % points == 0 {
+                    // SAFETY: as the caller promises.
+                    let vector = unsafe { Vector::read(from.add(p / points * WARP as usize)) };
+                    vector.put(&mut above, p);
+                }
+            },
+        );
+        unrolled::<L>(
+            #[inline(always)]
+            |t| {
+                // SAFETY: all lanes of the warp are here.
+                let (outer_west, outer_east) =
+                    unsafe { (middle[t][P - 1].lane_below(), middle[t][0].lane_above()) };
+                let row = y - t as i32 - 1;
+                let in_wall = CHECKED && (row == 0 || row == self.top);
+                let mut new = [T::ZERO; P];
+                unrolled::<P>(
+                    #[inline(always)]
+                    |p| {
+                        let west = if p == 0 { outer_west } else { middle[t][p - 1] };
+                        let east = if p + 1 == P {
+                            outer_east
+                        } else {
+                            middle[t][p + 1]
+                        };
+                        new[p] = average(east, west, above[p], below[t][p]);
+                        if CHECKED && (in_wall || self.fixed & (1 << p) != 0) {
+                            new[p] = middle[t][p];
+                        }
+                    },
+                );
+                // Point by point: copies of whole arrays would stay in memory.
+                unrolled::<P>(
+                    #[inline(always)]
+                    |p| {
+                        below[t][p] = middle[t][p];
+                        middle[t][p] = above[p];
+                        above[p] = new[p];
+                    },
+                );
+            },
+        );
+        if (warp as usize) < W - 1 {
+            unrolled::<P>(
+                #[inline(always)]
+                |p| {
+                    if p % points == 0 {
+                        // SAFETY: as the caller promises.
+                        unsafe {
+                            Vector::of(&above, p).write(to.add(p / points * WARP as usize));
+                        }
+                    }
+                },
+            );
+            return;
+        }
+        let row = y - L as i32;
+        if row < self.begin || row >= self.end {
+            return;
+        }
+        let at = row as isize * self.nx as isize + self.x as isize;
+        let out = self.new.wrapping_offset(at);
+        unrolled::<P>(
+            #[inline(always)]
+            |p| {
+                let whole = ((1 << points) - 1) << (p / points * points);
+                // SAFETY: points that are written are in the plate and off its walls,
+                // and no other block has them. In aligned rows vectors are aligned.
+                unsafe {
+                    if self.aligned && self.written & whole == whole {
+                        if p % points == 0 {
+                            let vector = Vector::of(&above, p);
+                            store_streaming(out.add(p).cast::<Vector>(), vector);
+                        }
+                    } else if self.written & (1 << p) != 0 {
+                        *out.add(p) = above[p];
+                    }
+                }
+            },
+        );
+    }
+}
