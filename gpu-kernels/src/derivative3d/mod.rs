@@ -198,8 +198,10 @@ unsafe fn column_pencils<const AXIS: usize, const PENCILS: usize>(
         let mut h = first;
         while h < radius {
             let image = left.add(from_left_to_image);
-            *left = *left.add(period);
-            *image.add(period) = *image;
+            // Both are read before either is written: one wait instead of two.
+            let (before, after) = (*left.add(period), *image);
+            *left = before;
+            *image.add(period) = after;
             left = left.add(tile_step);
             h += step;
         }

@@ -46,6 +46,9 @@ pub unsafe fn derivative3d_x_pencil32(f: *const f32, df: *mut f32, nx: u32, ny: 
     unsafe { x_pencils::<PENCILS_LARGE>(f, df, nx, ny, overlap) }
 }
 
+// Two blocks of 1024 threads, which 256 points along x make, have this many:
+// gate derivative3d_x_pencil32: registers <= 32
+
 /// One tile of `PENCILS` rows.
 ///
 /// # Safety
@@ -92,11 +95,15 @@ unsafe fn x_pencils<const PENCILS: usize>(
         // The tile holds whole pencils, so their periodic images are in it too,
         // a period further on or back.
         if i < radius {
-            let period = (nx - overlap) as usize;
-            let (left, image) = (tile.add(row(i)), own.add(overlap as usize));
+            // Row after row, and read and written in turns: the images of several rows
+            // read before any is written are 4 % faster at 64 points along x and 8 %
+            // slower at 256, where the two blocks of a multiprocessor then load at the
+            // same time and compute at the same time (H200).
+            let (left, last) = (tile.add(row(i)), tile.add(row(nx - overlap + i)));
+            let (right, next) = (tile.add(row(nx + radius + i)), own.add(overlap as usize));
             for n in 0..points {
-                *left.add(n * row_step) = *left.add(n * row_step + period);
-                *image.add(n * row_step + period) = *image.add(n * row_step);
+                *left.add(n * row_step) = *last.add(n * row_step);
+                *right.add(n * row_step) = *next.add(n * row_step);
             }
         }
         thread::sync_threads();

@@ -9,6 +9,7 @@
 //! - Moves 4 · (18/16)² = 5.1 bytes in per point and 4 out; 4 flops.
 
 use super::{BLOCK, HALO, HALO_TILE, element, stencil};
+use cuda_std::cache::load_readonly;
 use cuda_std::prelude::*;
 use cuda_std::shared_array;
 
@@ -44,15 +45,23 @@ pub unsafe fn heat2d_shared_halo(old: *const f32, new: *mut f32, nx: u32, ny: u3
     let x0 = thread::block_idx_x() * BLOCK;
     let y0 = thread::block_idx_y() * BLOCK;
 
+    let mut cell = ty * BLOCK + tx;
+    let (mut column, mut row) = (cell % HALO_TILE, cell / HALO_TILE);
     // equivalent mutant (range-end): one more round finds no cell left
-    for round in 0..ROUNDS {
-        let cell = round * THREADS + ty * BLOCK + tx;
-        let i = x0 + cell % HALO_TILE;
-        let j = y0 + cell / HALO_TILE;
+    for _ in 0..ROUNDS {
+        let (i, j) = (x0 + column, y0 + row);
         if cell < CELLS && i < nx && j < ny {
-            // SAFETY: the cell is inside the tile, the point inside the field;
-            // no two threads, or rounds, have the same cell.
-            unsafe { *tile.add(cell as usize) = *old.add(element(i, j, nx)) };
+            // SAFETY: the cell is inside the tile, the point inside the field, which
+            // nobody writes; no two threads, or rounds, have the same cell.
+            unsafe { *tile.add(cell as usize) = load_readonly(old.add(element(i, j, nx))) };
+        }
+        // One division is enough: the next cell is so many rows and columns further.
+        cell += THREADS;
+        row += THREADS / HALO_TILE;
+        column += THREADS % HALO_TILE;
+        if column >= HALO_TILE {
+            column -= HALO_TILE;
+            row += 1;
         }
     }
     // Every thread comes here, also those beyond the field.

@@ -2,22 +2,24 @@
 //! turns, as single launches or as replayed graphs.
 //!
 //! In turns (A B A B …) whatever drifts during the measurement, a clock or a
-//! temperature, drifts for all of them.
+//! temperature, drifts for all of them. Single launches on a GPU are all handed over
+//! before the first of them begins, so that what is timed is the GPU and not the host.
 
 use std::cell::RefCell;
 use std::time::Duration;
 
-use halo_gpu::{Device, DeviceKind};
+use halo_gpu::roofline::MultiplyAdds;
+use halo_gpu::{Buffer, Device, DeviceKind, Error};
 
 use crate::flags::Bench;
 
 /// Something that can be launched and timed.
 pub(super) trait Timed {
     /// Launches once, without waiting for the end.
-    fn launch(&mut self) -> Result<(), halo_gpu::Error>;
+    fn launch(&mut self) -> Result<(), Error>;
     /// Puts back what a launch destroys, without waiting for the end; returns
     /// whether launches destroy anything. Never timed.
-    fn restore(&mut self) -> Result<bool, halo_gpu::Error>;
+    fn restore(&mut self) -> Result<bool, Error>;
 }
 
 /// How long each of the timed launches took, after the warm-up, for each of `all`
@@ -26,17 +28,24 @@ pub(super) fn single(
     device: &Device,
     flags: &Bench,
     all: &mut [&mut dyn Timed],
-) -> Result<Vec<Vec<Duration>>, halo_gpu::Error> {
+) -> Result<Vec<Vec<Duration>>, Error> {
     let mut restores = false;
     for one in all.iter_mut() {
         restores |= one.restore()?;
     }
     if device.kind() == DeviceKind::Cuda && !restores {
         let (warmup, launches) = (flags.warmup as usize, flags.launches() as usize);
-        let mut turn = (0..all.len()).cycle();
-        let timings = device.time_each(warmup * all.len(), launches * all.len(), || {
-            turn.next().map_or(Ok(()), |at| all[at].launch())
-        })?;
+        let mut hold = Hold::new(device, (warmup + launches) * all.len())?;
+        // One more at the start of the warm-up: what holds the device.
+        let mut turn = std::iter::once(None).chain((0..all.len()).map(Some).cycle());
+        let timings =
+            device.time_each(1 + warmup * all.len(), launches * all.len(), || match turn
+                .next()
+                .flatten()
+            {
+                None => hold.run(),
+                Some(at) => all[at].launch(),
+            })?;
         return Ok(dealt(&timings, all.len()));
     }
     // Each launch between marks of its own, since something may stand between
@@ -53,6 +62,40 @@ pub(super) fn single(
     Ok((0..all.len())
         .map(|at| turns.iter().map(|turn| turn[at]).collect())
         .collect())
+}
+
+/// Work that keeps a GPU busy while the host hands over what is to be timed.
+///
+/// A short launch ends before the host has handed over the next. What is then
+/// timed is the host, and, where contenders take turns, whoever comes after the
+/// one that costs the host most is charged for it.
+struct Hold {
+    work: MultiplyAdds,
+    sums: Buffer<f32>,
+}
+
+impl Hold {
+    /// More than a host needs to hand over a launch and a mark behind it, or the
+    /// two launches that some contenders are.
+    const PER_LAUNCH: Duration = Duration::from_micros(20);
+
+    /// What lasts until the host has handed over so many `launches`.
+    fn new(device: &Device, launches: usize) -> Result<Self, Error> {
+        // Long enough to be timed, and so short that it does not matter.
+        const ROUNDS: u32 = 64;
+        let mut work = MultiplyAdds::new(device, ROUNDS)?;
+        let mut sums = device.alloc_filled(work.threads(), 0.0)?;
+        work.run(&mut sums)?;
+        let took = device.time(|| work.run(&mut sums))?;
+        let times = Self::PER_LAUNCH.as_secs_f64() * launches as f64 / took.as_secs_f64();
+        // A cast from f64 ends at the largest u32.
+        work = MultiplyAdds::new(device, (f64::from(ROUNDS) * times).max(1.0) as u32)?;
+        Ok(Self { work, sums })
+    }
+
+    fn run(&mut self) -> Result<(), Error> {
+        self.work.run(&mut self.sums)
+    }
 }
 
 /// Timings that were taken in turns by `count`, for each of them.
@@ -87,7 +130,7 @@ pub(super) fn replayed(
     flags: &Bench,
     launches: u32,
     all: &mut [&mut dyn Timed],
-) -> Result<Vec<Vec<Duration>>, halo_gpu::Error> {
+) -> Result<Vec<Vec<Duration>>, Error> {
     let count = all.len();
     // Contenders may share what they launch on, but not at the same time.
     let all = &RefCell::new(all);
@@ -180,12 +223,12 @@ mod tests {
     }
 
     impl Timed for Letter {
-        fn launch(&mut self) -> Result<(), halo_gpu::Error> {
+        fn launch(&mut self) -> Result<(), Error> {
             self.log.borrow_mut().push(self.letter);
             Ok(())
         }
 
-        fn restore(&mut self) -> Result<bool, halo_gpu::Error> {
+        fn restore(&mut self) -> Result<bool, Error> {
             if self.restores {
                 self.log.borrow_mut().push('-');
             }
@@ -271,7 +314,7 @@ mod tests {
             let mut calls = 0;
             let timings = repeat(&flags, budget, || {
                 calls += 1;
-                Ok::<_, halo_gpu::Error>(Duration::from_millis(milliseconds))
+                Ok::<_, Error>(Duration::from_millis(milliseconds))
             })
             .unwrap();
             (calls, timings.len())
