@@ -97,8 +97,8 @@ unsafe fn x_pencils<const PENCILS: usize>(
         if i < radius {
             // Row after row, and read and written in turns: the images of several rows
             // read before any is written are 4 % faster at 64 points along x and 8 %
-            // slower at 256, where the two blocks of a multiprocessor then load at the
-            // same time and compute at the same time (H200).
+            // slower at 256 (measured on an H200; presumably the two blocks of a
+            // multiprocessor then load at the same time and compute at the same time).
             let (left, last) = (tile.add(row(i)), tile.add(row(nx - overlap + i)));
             let (right, next) = (tile.add(row(nx + radius + i)), own.add(overlap as usize));
             for n in 0..points {

@@ -179,8 +179,8 @@ impl Report {
         const HOW: [(&str, &str); 5] = [
             (
                 "one by one",
-                "each launch is handed over by the host and timed alone; below some 10 µs that is \
-                 the host's speed more than the kernel's",
+                "each launch is handed over by the host, all of them before the first begins, and \
+                 timed alone; below some 10 µs that is what a launch costs more than the kernel",
             ),
             (
                 "graph",
