@@ -7,8 +7,10 @@ mod general;
 mod vector_calculus;
 
 use approx::assert_relative_eq;
-use halo_gpu::derivative3d::{Axis, Boundary, Derivative3d, RADIUS, Variant, WEIGHTS, problem};
-use halo_gpu::{Buffer, Device, DeviceKind, Error, LaunchAxis, Shape3};
+use halo_gpu::derivative3d::{
+    Axis, Boundary, Derivative3d, GRADIENT_KERNELS, RADIUS, Variant, WEIGHTS, problem,
+};
+use halo_gpu::{Buffer, Device, DeviceKind, Error, Field3, LaunchAxis, Shape3};
 use halo_tests::{assert_same_bits, devices, for_each, kernel_devices, ptx, rng, uniform};
 
 const BOUNDARIES: [Boundary; 2] = [Boundary::Periodic, Boundary::PeriodicWithEndpoint];
@@ -428,6 +430,96 @@ fn every_tuned_kernel_gives_the_bits_of_the_cpu_port() {
 }
 
 #[test]
+fn the_gradient_is_the_three_derivatives_bit_for_bit() {
+    let mut rng = rng();
+    // Extents around the radius, the vector, the tile of 32 lanes by some rows and the
+    // segment, multiples of 4 and not.
+    let shapes = [
+        (5, 5, 5),
+        (8, 6, 5),
+        (9, 17, 6),
+        (12, 9, 19),
+        (6, 33, 7),
+        (64, 16, 5),
+        (127, 5, 8),
+        (128, 8, 6),
+        (129, 7, 5),
+        (132, 15, 7),
+        (260, 6, 5),
+        (33, 5, 65),
+        (16, 5, 131),
+    ];
+    let mut cases = Vec::new();
+    for device in devices() {
+        for boundary in BOUNDARIES {
+            for (nx, ny, nz) in shapes {
+                cases.push((device.clone(), boundary, Shape3::new(nx, ny, nz)));
+            }
+        }
+    }
+    let cpu = Device::cpu();
+    for_each("gradient", cases, |(device, boundary, shape)| {
+        let plan = Derivative3d::new(shape, boundary, [0.3, 0.01, 7.0]).unwrap();
+        let f = uniform(&mut rng, shape.points().unwrap());
+        let input = device.upload(&f).unwrap();
+        let poisoned = || device.alloc_filled(f.len(), f32::NAN).unwrap();
+        let mut df = [poisoned(), poisoned(), poisoned()];
+        let [x, y, z] = &mut df;
+        plan.gradient(&input, [x, y, z]).unwrap();
+        assert_same_bits(&input.to_vec().unwrap(), &f, |i| {
+            format!("input {i}, which was written")
+        });
+        let field = Field3::from_vec(shape, f.clone()).unwrap();
+        let fields = plan.gradient_of(&device, &field).unwrap();
+        for ((axis, df), field) in Axis::ALL.into_iter().zip(&df).zip(&fields) {
+            let expected = Implementation::Default.run(&cpu, &plan, axis, &f);
+            let at = |index| format!("∂f/∂{axis} at {}", point(shape, index));
+            assert_same_bits(&df.to_vec().unwrap(), &expected, at);
+            assert_same_bits(field.as_slice(), &expected, at);
+        }
+    });
+}
+
+#[test]
+fn a_gradient_of_bad_input_is_refused_before_anything_runs() {
+    for_each("bad input", devices(), |device| {
+        let shape = Shape3::new(8, 4, 8);
+        let points = shape.points().unwrap();
+        let f = device.upload(&vec![1.0_f32; points]).unwrap();
+        let poisoned = |len: usize| device.alloc_filled(len, f32::NAN).unwrap();
+        let untouched = |df: &[Buffer<f32>; 3]| {
+            df.iter()
+                .all(|df| df.to_vec().unwrap().iter().all(|value| value.is_nan()))
+        };
+        let plan = Derivative3d::unit_period(shape, Boundary::Periodic).unwrap();
+        for short in 0..3 {
+            let mut df = [0, 1, 2].map(|axis| poisoned(points - usize::from(axis == short)));
+            let [x, y, z] = &mut df;
+            let error = plan.gradient(&f, [x, y, z]).unwrap_err();
+            assert!(matches!(error, Error::LengthMismatch { .. }), "{error}");
+            assert!(untouched(&df));
+        }
+        let plan = Derivative3d::unit_period(shape, Boundary::PeriodicWithEndpoint).unwrap();
+        let mut df = [0; 3].map(|_| poisoned(points));
+        let [x, y, z] = &mut df;
+        let error = plan.gradient(&f, [x, y, z]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "derivative3d: ny is 4, but must be at least 5"
+        );
+        assert!(untouched(&df));
+    });
+}
+
+#[test]
+fn the_gradient_kernels_have_their_names() {
+    assert_eq!(
+        GRADIENT_KERNELS,
+        ["derivative3d_gradient4", "derivative3d_gradient1"]
+    );
+}
+
+#[test]
 fn every_length_a_kernel_accepts_works_and_no_other_is_launched() {
     // The rule of the documentation, stated once more.
     let accepts = |variant: Variant, len: usize, side: usize, boundary: Boundary| {
@@ -798,5 +890,23 @@ fn ptx_facts_of_the_tuned_kernels() {
         // The field is read only, and what is written is not read again.
         assert_eq!(count("ld.global"), count("ld.global.nc"));
         assert_eq!(count("st.global"), count("st.global.cs"));
+    });
+}
+
+#[test]
+fn ptx_facts_of_the_gradient_kernels() {
+    let kernels = ptx::TARGETS
+        .into_iter()
+        .flat_map(|target| GRADIENT_KERNELS.map(|kernel| (target, kernel)));
+    for_each("ptx", kernels, |(target, kernel)| {
+        let body = ptx::entry(ptx::text(target), kernel);
+        let count = |opcode: &str| ptx::count(&body, opcode);
+        // One barrier per plane: the tile has two halves.
+        assert_eq!(count("bar.sync") + count("barrier.sync"), 1, "barriers");
+        assert_eq!(count("ld.f32") + count("ld.b32"), 0, "generic loads");
+        assert_eq!(count("st.f32") + count("st.b32"), 0, "generic stores");
+        assert_eq!(count("ld.local") + count("st.local"), 0, "local memory");
+        assert_eq!(count("ld.global"), count("ld.global.nc"));
+        assert_eq!(count("st.global"), 3, "one store for each component");
     });
 }

@@ -1,5 +1,6 @@
-//! stencil1d: the CPU port and the two textbook kernels on every device, and the kernels
-//! of any coefficients, `stencil1d_custom_f32` and `stencil1d_custom_f64`.
+//! stencil1d: the CPU port, the two textbook kernels and the tuned one on every device,
+//! and the kernels of any coefficients, `stencil1d_custom_f32` and
+//! `stencil1d_custom_f64`.
 
 #[path = "stencil1d/custom.rs"]
 mod custom;
@@ -64,8 +65,8 @@ fn for_each_implementation(what: &str, mut check: impl FnMut(&Device, Implementa
                 })
         })
         .collect();
-    // The CPU port and, on each device with kernels, two of them and the default.
-    assert_eq!(cases.len(), 1 + 3 * kernel_devices().len());
+    // The CPU port and, on each device with kernels, three of them and the default.
+    assert_eq!(cases.len(), 1 + 4 * kernel_devices().len());
     for_each(what, cases, |(_, device, implementation)| {
         check(&device, implementation);
     });
@@ -106,10 +107,40 @@ fn lengths(block: usize) -> Vec<usize> {
 }
 
 #[test]
-fn the_variants_are_the_textbooks_two_kernels() {
+fn the_variants_are_the_textbooks_two_kernels_and_the_tuned_one() {
     let names = Variant::ALL.map(Variant::name);
-    assert_eq!(names, ["stencil1d_constant", "stencil1d_readonly"]);
+    assert_eq!(
+        names,
+        [
+            "stencil1d_constant",
+            "stencil1d_readonly",
+            "stencil1d_vector4"
+        ]
+    );
     assert_eq!(Variant::ALL.map(|variant| variant.to_string()), names);
+    assert_eq!(names[..2], Variant::TEXTBOOK.map(Variant::name));
+}
+
+#[test]
+fn the_tuned_kernel_gives_the_bits_of_the_definition_around_its_blocks() {
+    let mut rng = rng();
+    // A block has 1024 elements, a warp's access 128, a vector 4.
+    let lengths = [128, 256, 512, 1024, 2048, 3072]
+        .into_iter()
+        .flat_map(|end| (end - 9..=end + 9).step_by(if end > 1024 { 3 } else { 1 }));
+    let cases: Vec<_> = kernel_devices()
+        .into_iter()
+        .flat_map(|device| lengths.clone().map(move |n| (device.clone(), n)))
+        .collect();
+    for_each("lengths", cases, |(device, n)| {
+        let coefficients = uniform(&mut rng, RADIUS).try_into().unwrap();
+        let stencil = Stencil1d::new(n, coefficients).unwrap();
+        let input = uniform(&mut rng, n);
+        let kernel = Implementation::Kernel(Variant::Vector4);
+        let got = kernel.run(&device, &stencil, &input, &poison(n));
+        let expected = by_definition(coefficients, &input, &poison(n));
+        assert_same_bits(&got, &expected, |i| format!("element {i}"));
+    });
 }
 
 #[test]
@@ -493,7 +524,7 @@ fn more_blocks_than_a_grid_has_are_refused() {
         limits,
         ..EmulatorOptions::default()
     });
-    for_each("variant", Variant::ALL, |variant| {
+    for_each("variant", Variant::TEXTBOOK, |variant| {
         let run = |n: usize, block: u32| {
             let stencil = Stencil1d::new(n, TEXTBOOK_COEFFICIENTS)
                 .and_then(|stencil| stencil.with_block(block))
@@ -536,10 +567,10 @@ fn more_elements_than_32_bits_count_are_computed() {
 }
 
 #[test]
-fn ptx_facts() {
+fn ptx_facts_of_the_textbook_kernels() {
     let kernels = ptx::TARGETS
         .into_iter()
-        .flat_map(|target| Variant::ALL.map(|variant| (target, variant)));
+        .flat_map(|target| Variant::TEXTBOOK.map(|variant| (target, variant)));
     for_each("ptx", kernels, |(target, variant)| {
         let text = ptx::text(target);
         let body = ptx::entry(text, variant.name());
@@ -567,10 +598,27 @@ fn ptx_facts() {
                 assert_eq!(count("ld.const"), 0);
                 assert_eq!(readonly, 4);
             }
+            Variant::Vector4 => unreachable!("no textbook kernel"),
         }
         // 4 differences, 1 product, 3 fused multiply-adds.
         assert_eq!(count("sub.rn.f32") + count("sub.f32"), 4);
         assert_eq!(count("mul.rn.f32") + count("mul.f32"), 1);
         assert_eq!(count("fma.rn.f32"), 3);
+    });
+}
+
+#[test]
+fn ptx_facts_of_the_tuned_kernel() {
+    for_each("ptx", ptx::TARGETS, |target| {
+        let body = ptx::entry(ptx::text(target), Variant::Vector4.name());
+        let count = |opcode: &str| ptx::count(&body, opcode);
+        assert_eq!(count("bar.sync") + count("barrier.sync"), 0, "barriers");
+        assert_eq!(count("ld.shared") + count("st.shared"), 0, "shared memory");
+        assert_eq!(count("ld.f32") + count("ld.b32"), 0, "generic loads");
+        assert_eq!(count("st.f32") + count("st.b32"), 0, "generic stores");
+        assert_eq!(count("ld.local") + count("st.local"), 0, "local memory");
+        assert_eq!(count("ld.global"), count("ld.global.nc"));
+        assert_eq!(count("st.global"), count("st.global.cs"));
+        assert!(count("ld.const") >= 1, "coefficients");
     });
 }

@@ -23,3 +23,4 @@ pub mod nbody;
 pub mod reduction;
 pub mod roofline;
 pub mod stencil1d;
+mod vector;

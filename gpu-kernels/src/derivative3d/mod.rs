@@ -30,7 +30,8 @@
 //! They load a point once, or nearly so, several points at a time, have no shared
 //! memory and no barrier, and take any extents: along x the neighbours come from other
 //! lanes ([`x_vector`], [`x_unaligned`]), along y and z they are in the registers of a
-//! thread that goes along the axis ([`y_column`], [`z_column`]).
+//! thread that goes along the axis ([`y_column`], [`z_column`]). [`gradient`] computes
+//! all three derivatives and reads the field once; it has a tile in shared memory.
 //!
 //! Both kinds do the same arithmetic in the same order, a product and three fused
 //! multiply-adds per point, and give the same bits as the CPU port.
@@ -42,13 +43,15 @@
 //! curls and Laplacians of those, each in one launch.
 
 use crate::loops::{keep_rolled, unrolled};
+use crate::vector::{Points, Vector4, joined};
 use cuda_std::cache::{load_readonly, store_streaming};
 use cuda_std::prelude::*;
-use cuda_std::{GpuFloat, address_space, externally_visible, shared, warp};
+use cuda_std::{GpuFloat, address_space, externally_visible, shared};
 
 pub mod general;
 pub mod general_real;
 pub mod vector_calculus;
+pub mod gradient;
 pub mod x_pencil;
 pub mod x_unaligned;
 pub mod x_vector;
@@ -83,9 +86,6 @@ pub const COLUMN_BLOCK: u32 = 64;
 
 /// The most points that a marching thread loads at a time.
 const MAX_STEP: usize = 16;
-
-/// Lanes of a warp.
-const WARP: u32 = 32;
 
 /// Weights over grid spacing: `[4 * axis + m - 1]` belongs to the neighbours
 /// `m` points away along `axis` (x = 0, y = 1, z = 2).
@@ -214,59 +214,14 @@ unsafe fn column_pencils<const AXIS: usize, const PENCILS: usize>(
     }
 }
 
-/// Consecutive points along x that one access moves.
-trait Points: Copy {
-    /// How many.
-    const COUNT: usize;
-    /// Zeros.
-    const ZERO: Self;
-    /// Element by element: `weighted_sum` of the differences `ahead(m) - behind(m)`.
-    fn derivative<const AXIS: usize>(
-        ahead: impl Fn(usize) -> Self,
-        behind: impl Fn(usize) -> Self,
-    ) -> Self;
-}
-
-impl Points for f32 {
-    const COUNT: usize = 1;
-    const ZERO: Self = 0.0;
-    #[inline(always)]
-    fn derivative<const AXIS: usize>(
-        ahead: impl Fn(usize) -> Self,
-        behind: impl Fn(usize) -> Self,
-    ) -> Self {
-        weighted_sum::<AXIS>(|m| ahead(m) - behind(m))
-    }
-}
-
-/// Two points, aligned for one access of 8 bytes.
-#[derive(Clone, Copy)]
-#[repr(C, align(8))]
-struct Vector2(f32, f32);
-
-impl Points for Vector2 {
-    const COUNT: usize = 2;
-    const ZERO: Self = Self(0.0, 0.0);
-    #[inline(always)]
-    fn derivative<const AXIS: usize>(
-        ahead: impl Fn(usize) -> Self,
-        behind: impl Fn(usize) -> Self,
-    ) -> Self {
-        Self(
-            weighted_sum::<AXIS>(|m| ahead(m).0 - behind(m).0),
-            weighted_sum::<AXIS>(|m| ahead(m).1 - behind(m).1),
-        )
-    }
-}
-
-/// Four points, aligned for one access of 16 bytes.
-#[derive(Clone, Copy)]
-#[repr(C, align(16))]
-struct Vector4(f32, f32, f32, f32);
-
-impl Vector4 {
-    const COUNT: usize = 4;
-    const ZERO: Self = Self(0.0, 0.0, 0.0, 0.0);
+/// The derivative at the points of one access, whose neighbours m points along the axis
+/// are `ahead(m)` and `behind(m)`.
+#[inline(always)]
+fn derivative<P: Points, const AXIS: usize>(
+    ahead: impl Fn(usize) -> P,
+    behind: impl Fn(usize) -> P,
+) -> P {
+    P::of(|e| weighted_sum::<AXIS>(|m| ahead(m).point(e) - behind(m).point(e)))
 }
 
 /// The stored point at place `q` of an axis of `len` points, for `q` up to
@@ -330,7 +285,7 @@ unsafe fn march<P: Points, const AXIS: usize, const STEP: usize>(
         unrolled::<STEP>(|u| {
             if p + (u as i32) < end {
                 let center = RADIUS + u;
-                let value = P::derivative::<AXIS>(|m| window[center + m], |m| window[center - m]);
+                let value = derivative::<P, AXIS>(|m| window[center + m], |m| window[center - m]);
                 // SAFETY: first <= p + u < end.
                 unsafe { store_streaming(df.add((p as usize + u) * stride), value) };
             }
@@ -369,29 +324,8 @@ fn x_places(points: usize, nx: u32) -> (usize, [u32; X_VECTORS]) {
 /// ∂f/∂x of the four points `own`, between the four before and the four behind them.
 #[inline(always)]
 fn x_derivative(before: Vector4, own: Vector4, behind: Vector4) -> Vector4 {
-    let (a, b, c) = (before, own, behind);
-    let row = [a.0, a.1, a.2, a.3, b.0, b.1, b.2, b.3, c.0, c.1, c.2, c.3];
-    let at = |e: usize| weighted_sum::<0>(|m| row[RADIUS + e + m] - row[RADIUS + e - m]);
-    Vector4(at(0), at(1), at(2), at(3))
-}
-
-/// The vectors of the lane before and of the lane behind; anything in the first lane
-/// and the last, which have none.
-///
-/// # Safety
-///
-/// All lanes of the warp call this.
-#[inline(always)]
-unsafe fn from_lanes(own: Vector4) -> (Vector4, Vector4) {
-    // SAFETY: as the caller promises.
-    let up = |value: f32| unsafe { warp::warp_shuffle_up(u32::MAX, value, 1, WARP).0 };
-    // SAFETY: as above.
-    let down = |value: f32| unsafe { warp::warp_shuffle_down(u32::MAX, value, 1, WARP).0 };
-    let Vector4(a, b, c, d) = own;
-    (
-        Vector4(up(a), up(b), up(c), up(d)),
-        Vector4(down(a), down(b), down(c), down(d)),
-    )
+    let row = joined(before, own, behind);
+    Vector4::of(|e| weighted_sum::<0>(|m| row[RADIUS + e + m] - row[RADIUS + e - m]))
 }
 
 /// Four consecutive points from anywhere.
@@ -402,6 +336,5 @@ unsafe fn from_lanes(own: Vector4) -> (Vector4, Vector4) {
 #[inline(always)]
 unsafe fn gather(first: *const f32) -> Vector4 {
     // SAFETY: as the caller promises.
-    let at = |e: usize| unsafe { load_readonly(first.add(e)) };
-    Vector4(at(0), at(1), at(2), at(3))
+    Vector4::of(|e| unsafe { load_readonly(first.add(e)) })
 }

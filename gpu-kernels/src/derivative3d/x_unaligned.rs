@@ -16,11 +16,9 @@
 //! Predicted: near the speed of [`x_vector`](super::x_vector) in long rows, less where
 //! rows are short: in rows of 8 points all are computed one by one.
 
-use super::{
-    RADIUS, Vector4, WARP, X_BLOCK, X_VECTORS, from_lanes, image, weighted_sum, x_derivative,
-    x_places,
-};
+use super::{RADIUS, X_BLOCK, X_VECTORS, image, weighted_sum, x_derivative, x_places};
 use crate::loops::{keep_rolled, unrolled};
+use crate::vector::{Points, Vector4, WARP, from_lanes};
 use cuda_std::cache::{load_readonly, store_streaming};
 use cuda_std::launch_bounds;
 use cuda_std::prelude::*;
@@ -70,7 +68,7 @@ pub unsafe fn derivative3d_x_unaligned4(
                 0.0
             }
         };
-        Vector4(at(point), at(point + 1), at(point + 2), 0.0)
+        Vector4::of(|e| at(point + e))
     };
 
     let mut own = [Vector4::ZERO; X_VECTORS];
@@ -101,14 +99,13 @@ pub unsafe fn derivative3d_x_unaligned4(
                 // SAFETY: four points of one row, which no other thread writes.
                 unsafe { store_streaming(df.add(point(r)).cast::<Vector4>(), value) };
             } else {
-                let values = [value.0, value.1, value.2, value.3];
                 unrolled::<COUNT>(|e| {
                     let i = place + e as u32;
                     let i = if i >= nx { i - nx } else { i };
                     if i >= radius && i + radius < nx {
                         // SAFETY: a point inside a row, and so one of the field; the
                         // threads below write others.
-                        unsafe { store_streaming(df.add(point(r) + e), values[e]) };
+                        unsafe { store_streaming(df.add(point(r) + e), value.point(e)) };
                     }
                 });
             }

@@ -27,8 +27,9 @@
 //! [`derivative3d_x_vector4()`] is for rows of a multiple of 4 points, which begin
 //! with a vector. In [`x_unaligned`](super::x_unaligned) they need not.
 
-use super::{Vector4, WARP, X_BLOCK, X_VECTORS, from_lanes, gather, x_derivative, x_places};
+use super::{X_BLOCK, X_VECTORS, gather, x_derivative, x_places};
 use crate::loops::unrolled;
+use crate::vector::{Points, Vector4, WARP, from_lanes};
 use cuda_std::cache::{load_readonly, store_streaming};
 use cuda_std::launch_bounds;
 use cuda_std::prelude::*;

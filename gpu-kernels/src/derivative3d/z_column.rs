@@ -13,7 +13,8 @@
 //!
 //! Measured, and what else was tried: `docs/tuning/derivative3d.md`.
 
-use super::{COLUMN_BLOCK, Points, Vector2, march};
+use super::{COLUMN_BLOCK, march};
+use crate::vector::{Points, Vector2};
 use cuda_std::launch_bounds;
 use cuda_std::prelude::*;
 

@@ -4,6 +4,7 @@ use super::{Axis, Derivative3d, Method, Variant};
 use crate::{Buffer, Constants, Error, LaunchConfig, Shape3, blocks_for, launch_with_constants};
 use cuda_std::host::Kernel;
 use gpu_kernels::derivative3d as kernels;
+use kernels::gradient::{self, derivative3d_gradient1, derivative3d_gradient4};
 use kernels::{
     COLUMN_BLOCK, DERIVATIVE3D_WEIGHTS, PENCILS_IN_FLIGHT, PENCILS_SMALL, X_BLOCK, X_VECTORS,
 };
@@ -29,16 +30,23 @@ pub(super) const fn points_per_thread(pencils: usize) -> usize {
 pub(super) fn check_extents(variant: Variant, shape: Shape3) -> Result<(), Error> {
     for axis in Axis::ALL {
         // A plane is one run of points to the z kernels.
-        let counted = axis == variant.axis || variant.axis == Axis::Y;
-        if counted && axis.extent(shape) > MAX_LEN {
-            return Err(Error::IndexOverflow {
-                what: format!("{}: {}", variant.name(), axis.extent_name()),
-                given: axis.extent(shape).to_string(),
-                limit: MAX_LEN as u64,
-            });
+        if axis == variant.axis || variant.axis == Axis::Y {
+            check_extent(variant.name(), axis, shape)?;
         }
     }
     Ok(())
+}
+
+/// Refuses an extent that `kernel` cannot count.
+fn check_extent(kernel: &str, axis: Axis, shape: Shape3) -> Result<(), Error> {
+    if axis.extent(shape) <= MAX_LEN {
+        return Ok(());
+    }
+    Err(Error::IndexOverflow {
+        what: format!("{kernel}: {}", axis.extent_name()),
+        given: axis.extent(shape).to_string(),
+        limit: MAX_LEN as u64,
+    })
 }
 
 /// How the kernels that march along an axis are launched.
@@ -207,5 +215,76 @@ pub(super) fn launch(
         Method::Any if axis == Axis::Y => march!(derivative3d_y_column1, 1, nx, ny, nz),
         Method::Vectors => march!(derivative3d_z_column2, COLUMN, plane, nz),
         Method::Any => march!(derivative3d_z_column1, 1, plane, nz),
+    }
+}
+
+/// The kernels of [`Derivative3d::gradient`]: that for rows of a multiple of 4 points,
+/// and that for any.
+pub const GRADIENT_KERNELS: [&str; 2] =
+    [derivative3d_gradient4::NAME, derivative3d_gradient1::NAME];
+
+/// Points of an access of the first of them.
+const GRADIENT_VECTOR: usize = 4;
+
+/// Planes that a block goes through.
+const GRADIENT_SEGMENT: usize = 32;
+
+/// The kernel that suits the shape.
+pub(super) const fn gradient_kernel(shape: Shape3) -> &'static str {
+    GRADIENT_KERNELS[!shape.nx.is_multiple_of(GRADIENT_VECTOR) as usize]
+}
+
+/// Launches the gradient on the device of the buffers.
+///
+/// The caller has checked the buffers' lengths and devices, and that each axis has
+/// enough points.
+pub(super) fn launch_gradient(
+    plan: &Derivative3d,
+    f: &Buffer<f32>,
+    df: [&mut Buffer<f32>; 3],
+) -> Result<(), Error> {
+    let shape = plan.shape();
+    let name = gradient_kernel(shape);
+    for axis in Axis::ALL {
+        check_extent(name, axis, shape)?;
+    }
+    let vectors = name == derivative3d_gradient4::NAME;
+    let width = 32 * if vectors { GRADIENT_VECTOR } else { 1 };
+    let columns = shape.nx.div_ceil(width);
+    let rows = shape.ny.div_ceil(gradient::ROWS);
+    let blocks = (columns * rows).saturating_mul(shape.nz.div_ceil(GRADIENT_SEGMENT));
+    let config = LaunchConfig::new(blocks_for(name, blocks, 1)?, (32, gradient::ROWS as u32));
+    let constants = Constants::new().with::<DERIVATIVE3D_WEIGHTS>(&plan.weights);
+    let device = f.device().clone();
+    let [dx, dy, dz] = df;
+
+    macro_rules! launch {
+        ($kernel:ident) => {{
+            // `check_extent` found them to fit; there are as many blocks as tiles.
+            let args = $kernel::args(
+                f,
+                dx,
+                dy,
+                dz,
+                shape.nx as u32,
+                shape.ny as u32,
+                shape.nz as u32,
+                plan.boundary().overlap() as u32,
+                GRADIENT_SEGMENT as u32,
+                columns as u32,
+                rows as u32,
+            );
+            // SAFETY: the four buffers have nx * ny * nz elements each, are on `device`,
+            // where buffers are aligned to 16 bytes, and are distinct, since three are
+            // borrowed mutably. The geometry is the one the kernel documents; each axis
+            // has at least RADIUS + overlap points, and rows are whole accesses. The
+            // weights are set by this very call.
+            unsafe { launch_with_constants::<$kernel>(&device, &config, &constants, args) }
+        }};
+    }
+    if vectors {
+        launch!(derivative3d_gradient4)
+    } else {
+        launch!(derivative3d_gradient1)
     }
 }

@@ -14,6 +14,7 @@
 //! and on the emulator it is a tuned kernel that suits the shape; each of those, and
 //! the six textbook kernels, can also be asked for by name ([`Variant`]). On the CPU
 //! it is a port. Any size will do, and all of them give the same bits.
+//! [`Derivative3d::gradient`] computes all three derivatives and reads the field once.
 //!
 //! [`FiniteDifferences3d`] is for everything else: f64, second derivatives, the orders
 //! of accuracy 2, 4, 6 and 8, and axes that are not periodic.
@@ -40,6 +41,7 @@ pub mod problem;
 
 use crate::{Buffer, Device, DeviceKind, Error, Field3, Shape3};
 pub use general::{AxisBoundary, FiniteDifferences3d, Operator, Real};
+pub use gpu::GRADIENT_KERNELS;
 pub use gpu_kernels::derivative3d::RADIUS;
 use gpu_kernels::derivative3d::{PENCILS_LARGE, PENCILS_SMALL};
 use std::fmt;
@@ -524,15 +526,7 @@ impl Derivative3d {
     }
 
     fn apply_port(&self, axis: Axis, f: &Buffer<f32>, df: &mut Buffer<f32>) -> Result<(), Error> {
-        let (len, min) = (axis.extent(self.shape), self.boundary.min_extent());
-        if len < min {
-            return Err(Error::InvalidSize {
-                operation: "derivative3d",
-                axis: axis.extent_name(),
-                given: len,
-                required: format!("at least {min}"),
-            });
-        }
+        self.check_extent(axis)?;
         let (Some(f), Some(df)) = (f.as_host_slice(), df.as_host_mut_slice()) else {
             unreachable!("buffers of the CPU device are host memory");
         };
@@ -540,9 +534,83 @@ impl Derivative3d {
         Ok(())
     }
 
+    /// The bytes a gradient has to move at the least: each point read once, and one of
+    /// each component written.
+    #[must_use]
+    pub const fn gradient_bytes(&self) -> u64 {
+        2 * self.bytes()
+    }
+
+    /// The floating-point operations of a gradient.
+    #[must_use]
+    pub const fn gradient_flops(&self) -> u64 {
+        3 * self.flops()
+    }
+
+    /// ∂f/∂x, ∂f/∂y and ∂f/∂z of a field on the host, computed on `device`.
+    ///
+    /// # Errors
+    ///
+    /// As [`gradient`](Self::gradient), and [`Error::OutOfMemory`].
+    pub fn gradient_of(&self, device: &Device, f: &Field3<f32>) -> Result<[Field3<f32>; 3], Error> {
+        self.check_len("f", f.as_slice().len())?;
+        let f = device.upload(f.as_slice())?;
+        let component = || device.alloc_filled(f.len(), f32::NAN);
+        let (mut x, mut y, mut z) = (component()?, component()?, component()?);
+        self.gradient(&f, [&mut x, &mut y, &mut z])?;
+        let field = |df: Buffer<f32>| Field3::from_vec(self.shape, df.to_vec()?);
+        Ok([field(x)?, field(y)?, field(z)?])
+    }
+
+    /// The kernel that [`gradient`](Self::gradient) launches, one of
+    /// [`GRADIENT_KERNELS`].
+    #[must_use]
+    pub const fn gradient_kernel(&self) -> &'static str {
+        gpu::gradient_kernel(self.shape)
+    }
+
+    /// ∂f/∂x, ∂f/∂y and ∂f/∂z, into the three buffers of `df`, on the device of the
+    /// buffers.
+    ///
+    /// All hold `nx * ny * nz` elements, x fastest. On a CUDA device and on the
+    /// emulator this is one launch of a kernel that reads the field once,
+    /// [`GRADIENT_KERNELS`]. The results are the bits that three calls of
+    /// [`apply`](Self::apply) give.
+    ///
+    /// # Errors
+    ///
+    /// As [`apply`](Self::apply), for any of the axes.
+    pub fn gradient(&self, f: &Buffer<f32>, df: [&mut Buffer<f32>; 3]) -> Result<(), Error> {
+        for (axis, df) in Axis::ALL.into_iter().zip(&df) {
+            self.check_buffers(f, df)?;
+            self.check_extent(axis)?;
+        }
+        if f.device().kind() == DeviceKind::Cpu {
+            for (axis, df) in Axis::ALL.into_iter().zip(df) {
+                self.apply_port(axis, f, df)?;
+            }
+            return Ok(());
+        }
+        gpu::launch_gradient(self, f, df)
+    }
+
     /// The four weights over spacing along `axis`.
     fn weights(&self, axis: Axis) -> [f32; RADIUS] {
         std::array::from_fn(|m| self.weights[RADIUS * axis.index() + m])
+    }
+
+    /// Whether the axis has enough points for the stencil.
+    fn check_extent(&self, axis: Axis) -> Result<(), Error> {
+        let (len, min) = (axis.extent(self.shape), self.boundary.min_extent());
+        if len >= min {
+            return Ok(());
+        }
+        Err(Error::InvalidSize {
+            operation: "derivative3d",
+            axis: axis.extent_name(),
+            given: len,
+            required: format!("at least {min}"),
+        })
     }
 
     fn check_buffers(&self, f: &Buffer<f32>, df: &Buffer<f32>) -> Result<(), Error> {

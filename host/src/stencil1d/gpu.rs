@@ -12,6 +12,8 @@ use gpu_kernels::stencil1d::custom::{
     VECTOR_BYTES, stencil1d_custom_f32, stencil1d_custom_f64,
 };
 use gpu_kernels::stencil1d::readonly::stencil1d_readonly;
+use gpu_kernels::stencil1d::vector4::stencil1d_vector4;
+use gpu_kernels::stencil1d::{VECTOR_BLOCK, VECTORS};
 
 /// Threads of a warp: what the threads of a block are a multiple of.
 pub(super) const WARP: u32 = 32;
@@ -26,11 +28,17 @@ impl Variant {
         match self {
             Self::Constant => stencil1d_constant::NAME,
             Self::ReadOnly => stencil1d_readonly::NAME,
+            Self::Vector4 => stencil1d_vector4::NAME,
         }
     }
 
     /// Grid, block and shared memory.
     fn launch_config(self, stencil: &Stencil1d) -> Result<LaunchConfig, Error> {
+        if self == Self::Vector4 {
+            let per_block = 4 * VECTOR_BLOCK as usize * VECTORS;
+            let blocks = blocks_for(self.name(), stencil.n, per_block)?;
+            return Ok(LaunchConfig::new(blocks, VECTOR_BLOCK));
+        }
         let block = stencil.block;
         let tile = block + 2 * RADIUS as u32;
         Ok(
@@ -75,6 +83,22 @@ pub(super) fn launch_readonly(
     // SAFETY: as above; the coefficients are RADIUS elements on `device`, and
     // are borrowed, so that nothing launched before this call's end writes them.
     unsafe { launch::<stencil1d_readonly>(&device, &config, args) }
+}
+
+/// Launches `stencil1d_vector4` on the device of the buffers.
+///
+/// The caller has checked the buffers' lengths and devices.
+pub(super) fn launch_vector4(
+    stencil: &Stencil1d,
+    input: &Buffer<f32>,
+    output: &mut Buffer<f32>,
+) -> Result<(), Error> {
+    let device = input.device().clone();
+    let config = Variant::Vector4.launch_config(stencil)?;
+    let constants = Constants::new().with::<STENCIL1D_COEFFICIENTS>(&stencil.coefficients);
+    let args = stencil1d_vector4::args(input, output, stencil.n);
+    // SAFETY: as for `launch_constant`; buffers are aligned to 16 bytes on every device.
+    unsafe { launch_with_constants::<stencil1d_vector4>(&device, &config, &constants, args) }
 }
 
 /// Types that there is a kernel for custom stencils of.

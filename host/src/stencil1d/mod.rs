@@ -10,10 +10,10 @@
 //! ([`Stencil1d::derivative`]); the textbook's are [`TEXTBOOK_COEFFICIENTS`].
 //!
 //! [`Stencil1d`] says what is computed: the length, the coefficients, and for the
-//! kernels the threads of a block. Where it runs is the device of the buffers. On
-//! a CUDA device and on the emulator it is one of the two textbook kernels, each
-//! of which can also be asked for by name ([`Variant`]); on the CPU it is a port.
-//! All of them give the same bits.
+//! textbook kernels the threads of a block. Where it runs is the device of the
+//! buffers. On a CUDA device and on the emulator it is the tuned kernel; it and the two
+//! textbook kernels can also be asked for by name ([`Variant`]). On the CPU it is a
+//! port. All of them give the same bits.
 //!
 //! For any other stencil with up to eight neighbours on either side, and for f64, there is
 //! [`Custom`].
@@ -53,10 +53,10 @@ pub const TEXTBOOK_COEFFICIENTS: [f32; RADIUS] = [-1.0, -2.0, 2.0, 1.0];
 /// 3 fused multiply-adds of two operations each.
 pub const FLOPS_PER_ELEMENT: u64 = 11;
 
-/// One of the textbook kernels.
+/// One of the kernels.
 ///
-/// Both have a tile of `block + 8` elements in shared memory, one element per
-/// thread, and the first four threads load both halos.
+/// The textbook's two have a tile of `block + 8` elements in shared memory, one
+/// element per thread, and the first four threads load both halos.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Variant {
     /// `stencil1d_constant`: the coefficients are in constant memory.
@@ -64,11 +64,17 @@ pub enum Variant {
     /// `stencil1d_readonly`: the coefficients are in global memory, read through
     /// the read-only data cache.
     ReadOnly,
+    /// `stencil1d_vector4`: no tile; 16 bytes per access, neighbours from other lanes.
+    /// What the library picks.
+    Vector4,
 }
 
 impl Variant {
-    /// The two kernels.
-    pub const ALL: [Self; 2] = [Self::Constant, Self::ReadOnly];
+    /// The textbook's two kernels.
+    pub const TEXTBOOK: [Self; 2] = [Self::Constant, Self::ReadOnly];
+
+    /// All kernels, the textbook's first.
+    pub const ALL: [Self; 3] = [Self::Constant, Self::ReadOnly, Self::Vector4];
 }
 
 impl fmt::Display for Variant {
@@ -158,7 +164,8 @@ impl Stencil1d {
         Self::new(n, coefficients)
     }
 
-    /// The same with so many threads per block. Any number gives the same bits.
+    /// The same with so many threads per block of the textbook kernels. Any number gives
+    /// the same bits.
     ///
     /// # Errors
     ///
@@ -194,7 +201,7 @@ impl Stencil1d {
         self.coefficients
     }
 
-    /// Threads per block: [`BLOCK_DEFAULT`] unless
+    /// Threads per block of the textbook kernels: [`BLOCK_DEFAULT`] unless
     /// [`with_block`](Self::with_block) said otherwise.
     #[must_use]
     pub const fn block(&self) -> u32 {
@@ -259,7 +266,7 @@ impl Stencil1d {
                 cpu::stencil(self.coefficients, input, output);
                 Ok(())
             }
-            DeviceKind::Emulator | DeviceKind::Cuda => gpu::launch_constant(self, input, output),
+            DeviceKind::Emulator | DeviceKind::Cuda => gpu::launch_vector4(self, input, output),
         }
     }
 
@@ -281,6 +288,7 @@ impl Stencil1d {
         self.check_buffers(input, output)?;
         match variant {
             Variant::Constant => gpu::launch_constant(self, input, output),
+            Variant::Vector4 => gpu::launch_vector4(self, input, output),
             Variant::ReadOnly => self.on(input.device())?.apply_with(variant, input, output),
         }
     }
@@ -315,7 +323,7 @@ impl Stencil1d {
     }
 }
 
-/// A stencil whose coefficients are in a device's memory, ready for either kernel.
+/// A stencil whose coefficients are in a device's memory, ready for any kernel.
 #[derive(Debug)]
 pub struct OnDevice {
     stencil: Stencil1d,
@@ -346,6 +354,7 @@ impl OnDevice {
         device.require("stencil1d: input", input)?;
         match variant {
             Variant::Constant => gpu::launch_constant(&self.stencil, input, output),
+            Variant::Vector4 => gpu::launch_vector4(&self.stencil, input, output),
             Variant::ReadOnly => {
                 gpu::launch_readonly(&self.stencil, &self.coefficients, input, output)
             }

@@ -1,8 +1,8 @@
 //! Rows of derivative3d: the textbook problem on each kernel, or by the port along
 //! each axis on the CPU.
 
-use halo_gpu::derivative3d::{Axis, Boundary, Derivative3d, Variant, problem};
-use halo_gpu::{Buffer, Device, DeviceKind, Shape3};
+use halo_gpu::derivative3d::{Axis, Boundary, Derivative3d, GRADIENT_KERNELS, Variant, problem};
+use halo_gpu::{Buffer, Device, DeviceKind, Errors, Shape3};
 
 mod general;
 mod vector_calculus;
@@ -44,7 +44,10 @@ const GENERAL_KERNELS: [&str; 14] = [
 
 fn kernels() -> Vec<&'static str> {
     let variants = Variant::all().map(Variant::name);
-    variants.chain(GENERAL_KERNELS).collect()
+    variants
+        .chain(GRADIENT_KERNELS)
+        .chain(GENERAL_KERNELS)
+        .collect()
 }
 
 fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
@@ -78,6 +81,15 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
             }));
         }
     }
+    if !rows.is_empty() && Axis::ALL.iter().all(|axis| axis.extent(shape) >= BOUNDARY.min_extent()) {
+        let name = if device.kind() == DeviceKind::Cpu {
+            "derivative3d, CPU port, gradient"
+        } else {
+            derivative.gradient_kernel()
+        };
+        let plan = derivative.clone();
+        rows.push(Box::new(Gradient { plan, name }));
+    }
     let refused = if rows.is_empty() {
         first_refusal.map(Error::from)
     } else {
@@ -95,6 +107,90 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         left_out,
         refused,
     })
+}
+
+/// A row of the gradient: all three derivatives at once.
+struct Gradient {
+    plan: Derivative3d,
+    /// The kernel, or the port.
+    name: &'static str,
+}
+
+impl Row for Gradient {
+    fn name(&self) -> String {
+        self.name.to_owned()
+    }
+
+    fn tile(&self) -> String {
+        "–".to_owned()
+    }
+
+    fn work(&self) -> Work {
+        let shape = self.plan.shape();
+        Work {
+            bytes: self.plan.gradient_bytes(),
+            flops: self.plan.gradient_flops(),
+            items: (shape.nx * shape.ny * shape.nz) as u64,
+            unit: Unit::Points,
+            metric: Metric::Bandwidth,
+            slots: Slots::default(),
+        }
+    }
+
+    fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
+        let points = self.plan.shape().points()?;
+        let component = || device.alloc_filled(points, f32::NAN);
+        Ok(Box::new(ReadyGradient {
+            plan: self.plan.clone(),
+            f: component()?,
+            df: [component()?, component()?, component()?],
+        }))
+    }
+}
+
+struct ReadyGradient {
+    plan: Derivative3d,
+    f: Buffer<f32>,
+    df: [Buffer<f32>; 3],
+}
+
+impl Prepared for ReadyGradient {
+    /// The cosine along each axis in turn: its derivative along that axis is known, and
+    /// those along the others are zero.
+    fn check(&mut self) -> Result<Check, Error> {
+        let (mut rms, mut max) = (0.0_f64, 0.0_f64);
+        let mut bounds = problem::error_bounds(&self.plan, Axis::X);
+        for along in Axis::ALL {
+            let field = problem::cosine(self.plan.shape(), along, BOUNDARY)?;
+            self.f.copy_from_slice(field.as_slice())?;
+            for df in &mut self.df {
+                df.fill(f32::NAN)?;
+            }
+            self.launch()?;
+            for (axis, df) in Axis::ALL.into_iter().zip(&self.df) {
+                let df = df.to_vec()?;
+                let errors = if axis == along {
+                    problem::errors(&self.plan, axis, &df)
+                } else {
+                    Errors::of(&df, |_| 0.0)
+                };
+                // Written so that NaN is kept.
+                rms = if errors.rms <= rms { rms } else { errors.rms };
+                max = if errors.max <= max { max } else { errors.max };
+            }
+            let own = problem::error_bounds(&self.plan, along);
+            bounds = Errors {
+                rms: bounds.rms.max(own.rms),
+                max: bounds.max.max(own.max),
+            };
+        }
+        Ok(Check::new(Errors { rms, max }, bounds))
+    }
+
+    fn launch(&mut self) -> Result<(), halo_gpu::Error> {
+        let [x, y, z] = &mut self.df;
+        self.plan.gradient(&self.f, [x, y, z])
+    }
 }
 
 /// What computes a row.
@@ -205,10 +301,17 @@ mod tests {
             "derivative3d_z_column2",
             "derivative3d_z_column1",
         ];
-        let names: Vec<_> = names.into_iter().chain(GENERAL_KERNELS).collect();
-        assert_eq!(kernels(), names);
+        let gradients = ["derivative3d_gradient4", "derivative3d_gradient1"];
+        assert_eq!(
+            kernels(),
+            [&names[..], &gradients, &GENERAL_KERNELS].concat()
+        );
         let rows = plan(&Device::emulator(), None).unwrap().rows;
-        assert_eq!(rows.iter().map(|row| row.name()).collect::<Vec<_>>(), names);
+        // At 64³ one of the two kernels for the gradient.
+        assert_eq!(
+            rows.iter().map(|row| row.name()).collect::<Vec<_>>(),
+            [&names[..], &gradients[..1], &GENERAL_KERNELS].concat()
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Rows of stencil1d: either kernel, or the port on the CPU, with the textbook's
+//! Rows of stencil1d: each kernel, or the port on the CPU, with the textbook's
 //! coefficients, where the result is known exactly, and with those of the
 //! derivative, where it is known analytically; and the widest stencils of any
 //! coefficients, in both types, which are known exactly too.
@@ -122,8 +122,10 @@ impl Row for Stencil {
 
     fn tile(&self) -> String {
         match self.by {
-            By::Kernel(_) => format!("{} + 8", self.stencil.block()),
-            By::Port => "–".to_owned(),
+            By::Kernel(Variant::Constant | Variant::ReadOnly) => {
+                format!("{} + 8", self.stencil.block())
+            }
+            By::Kernel(Variant::Vector4) | By::Port => "–".to_owned(),
         }
     }
 
@@ -298,10 +300,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_of_the_two_textbook_kernels_has_its_rows() {
+    fn each_kernel_has_its_rows() {
         let names = [
             "stencil1d_constant",
             "stencil1d_readonly",
+            "stencil1d_vector4",
             "stencil1d_custom_f32",
             "stencil1d_custom_f64",
         ];
@@ -312,8 +315,10 @@ mod tests {
             [
                 "stencil1d_constant",
                 "stencil1d_readonly",
+                "stencil1d_vector4",
                 "stencil1d_constant, derivative",
                 "stencil1d_readonly, derivative",
+                "stencil1d_vector4, derivative",
                 "stencil1d_custom_f32",
                 "stencil1d_custom_f64",
             ]

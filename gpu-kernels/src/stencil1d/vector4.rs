@@ -1,0 +1,115 @@
+//! The stencil with 16 bytes per access and the neighbours by shuffle.
+//!
+//! - The line is a sequence of vectors of 4 elements: thread t of block b has the
+//!   vectors `b * VECTOR_BLOCK * VECTORS + t` and every [`VECTOR_BLOCK`]-th after it,
+//!   [`VECTORS`] in all.
+//! - The stencil reaches one vector to either side: those of the lanes before and
+//!   behind, by 8 shuffles. The first and the last lane of a warp load the one that no
+//!   lane has. No shared memory, no barrier; all loads come before the first store.
+//! - The first vector has no element to compute. Vectors with all four of their
+//!   elements to compute are one store; in the one near the end that has fewer, each is
+//!   a store of its own.
+//! - The coefficients are in constant memory ([`constant`](super::constant)).
+//!
+//! # What limits it
+//!
+//! - Bytes: 4 in and 4 out per element, and 2 vectors of 32 twice, nearly always from
+//!   a cache.
+//! - Instructions per vector: 32 of arithmetic, 8 shuffles, a load and a store, about
+//!   20 for the ends: 60 of the 228 that there is time for while memory moves 32 lanes'
+//!   vectors at 4.3 TB/s on 132 multiprocessors. Predicted: the speed of a copy.
+//!
+//! Measured, and what else was tried: `docs/tuning/stencil1d.md`.
+
+use super::constant::STENCIL1D_COEFFICIENTS;
+use super::{RADIUS, VECTOR_BLOCK, VECTORS, weighted_sum};
+use crate::loops::unrolled;
+use crate::vector::{Points, Vector4, WARP, from_lanes, joined};
+use cuda_std::cache::{load_readonly, store_streaming};
+use cuda_std::launch_bounds;
+use cuda_std::prelude::*;
+
+// gate stencil1d_vector4: registers <= 48, spills = 0, stack = 0, LD = 0, ST = 0
+// gate stencil1d_vector4: STG.E.EF.128 = 2, SHFL = 16, FMUL = 8, FFMA = 24
+
+/// The stencil, 4 elements per access.
+///
+/// `input` and `output`: `n` elements. Writes `output[4..n - 4]`.
+///
+/// # Safety
+///
+/// - `input` is readable and `output` writable for `n` elements, both aligned to 16
+///   bytes; they do not overlap. During the launch nobody writes `input`, and nothing
+///   else accesses `output`.
+/// - A one-dimensional grid of `ceil(n / (4 * VECTOR_BLOCK * VECTORS))` blocks of
+///   `VECTOR_BLOCK` threads.
+/// - [`STENCIL1D_COEFFICIENTS`](value@STENCIL1D_COEFFICIENTS) is set.
+#[kernel]
+#[launch_bounds(VECTOR_BLOCK)]
+pub unsafe fn stencil1d_vector4(input: *const f32, output: *mut f32, n: usize) {
+    const COUNT: usize = Vector4::COUNT;
+    let lane = thread::thread_idx_x() % WARP;
+    let first = thread::block_idx_x() as usize * (VECTOR_BLOCK as usize * VECTORS)
+        + thread::thread_idx_x() as usize;
+    // The first element of the thread's nth vector.
+    let start = |nth: usize| COUNT * (first + nth * VECTOR_BLOCK as usize);
+    let source = |i: usize| {
+        if i + COUNT <= n {
+            // SAFETY: four elements of the line, a multiple of four from its start.
+            return unsafe { load_readonly(input.add(i).cast::<Vector4>()) };
+        }
+        Vector4::of(|e| {
+            // equivalent mutant (comparison: `<=`): the element is in no one's reach
+            if i + e < n {
+                // SAFETY: an element of the line.
+                unsafe { load_readonly(input.add(i + e)) }
+            } else {
+                0.0
+            }
+        })
+    };
+
+    let mut own = [Vector4::ZERO; VECTORS];
+    let mut before = own;
+    let mut behind = own;
+    unrolled::<VECTORS>(|nth| own[nth] = source(start(nth)));
+    unrolled::<VECTORS>(|nth| {
+        if lane == 0 && start(nth) > 0 {
+            before[nth] = source(start(nth) - COUNT);
+        }
+        if lane == WARP - 1 {
+            behind[nth] = source(start(nth) + COUNT);
+        }
+    });
+    unrolled::<VECTORS>(|nth| {
+        // SAFETY: all lanes of the warp are here.
+        let (mut left, mut right) = unsafe { from_lanes(own[nth]) };
+        if lane == 0 {
+            left = before[nth];
+        }
+        if lane == WARP - 1 {
+            right = behind[nth];
+        }
+        let cells = joined(left, own[nth], right);
+        let value = Vector4::of(|e| {
+            weighted_sum(
+                // SAFETY: the host writes the coefficients only between launches; m is
+                // 1 to RADIUS.
+                |m| unsafe { STENCIL1D_COEFFICIENTS[m - 1] },
+                |m| cells[RADIUS + e + m] - cells[RADIUS + e - m],
+            )
+        });
+        let i = start(nth);
+        if i >= RADIUS && i + COUNT + RADIUS <= n {
+            // SAFETY: four inner elements, which no other thread writes.
+            unsafe { store_streaming(output.add(i).cast::<Vector4>(), value) };
+        } else if i >= RADIUS {
+            unrolled::<COUNT>(|e| {
+                if i + e + RADIUS < n {
+                    // SAFETY: an inner element, which no other thread writes.
+                    unsafe { store_streaming(output.add(i + e), value.point(e)) };
+                }
+            });
+        }
+    });
+}

@@ -1,0 +1,102 @@
+//! Vectors of points, what one access moves, and their neighbours.
+//!
+//! A stencil that reaches 4 points to either side reaches one vector to either side.
+//! Where neighbouring lanes of a warp have neighbouring vectors, a lane gets both by
+//! shuffles; the first and the last lane, which have one neighbour only, load the other.
+
+use crate::loops::unrolled;
+use cuda_std::warp;
+
+/// Lanes of a warp.
+pub(crate) const WARP: u32 = 32;
+
+/// Consecutive points that one access moves.
+pub(crate) trait Points: Copy {
+    /// How many: 1, 2 or 4.
+    const COUNT: usize;
+    /// Zeros.
+    const ZERO: Self;
+    /// `point(0)`, `point(1)`, …
+    fn of(point: impl Fn(usize) -> f32) -> Self;
+    /// Point number `e`, a constant once loops are unrolled.
+    fn point(self, e: usize) -> f32;
+}
+
+impl Points for f32 {
+    const COUNT: usize = 1;
+    const ZERO: Self = 0.0;
+    #[inline(always)]
+    fn of(point: impl Fn(usize) -> f32) -> Self {
+        point(0)
+    }
+    #[inline(always)]
+    fn point(self, _: usize) -> f32 {
+        self
+    }
+}
+
+/// Two points, aligned for one access of 8 bytes.
+#[derive(Clone, Copy)]
+#[repr(C, align(8))]
+pub(crate) struct Vector2(f32, f32);
+
+impl Points for Vector2 {
+    const COUNT: usize = 2;
+    const ZERO: Self = Self(0.0, 0.0);
+    #[inline(always)]
+    fn of(point: impl Fn(usize) -> f32) -> Self {
+        Self(point(0), point(1))
+    }
+    #[inline(always)]
+    fn point(self, e: usize) -> f32 {
+        [self.0, self.1][e]
+    }
+}
+
+/// Four points, aligned for one access of 16 bytes.
+#[derive(Clone, Copy)]
+#[repr(C, align(16))]
+pub(crate) struct Vector4(f32, f32, f32, f32);
+
+impl Points for Vector4 {
+    const COUNT: usize = 4;
+    const ZERO: Self = Self(0.0, 0.0, 0.0, 0.0);
+    #[inline(always)]
+    fn of(point: impl Fn(usize) -> f32) -> Self {
+        Self(point(0), point(1), point(2), point(3))
+    }
+    #[inline(always)]
+    fn point(self, e: usize) -> f32 {
+        [self.0, self.1, self.2, self.3][e]
+    }
+}
+
+/// The points of three vectors in a row.
+#[inline(always)]
+pub(crate) fn joined(before: Vector4, own: Vector4, behind: Vector4) -> [f32; 12] {
+    let mut points = [0.0; 12];
+    unrolled::<4>(|e| {
+        points[e] = before.point(e);
+        points[4 + e] = own.point(e);
+        points[8 + e] = behind.point(e);
+    });
+    points
+}
+
+/// The vectors of the lane before and of the lane behind; anything in the first lane
+/// and the last, which have none.
+///
+/// # Safety
+///
+/// All lanes of the warp call this.
+#[inline(always)]
+pub(crate) unsafe fn from_lanes(own: Vector4) -> (Vector4, Vector4) {
+    // SAFETY: as the caller promises.
+    let up = |value: f32| unsafe { warp::warp_shuffle_up(u32::MAX, value, 1, WARP).0 };
+    // SAFETY: as above.
+    let down = |value: f32| unsafe { warp::warp_shuffle_down(u32::MAX, value, 1, WARP).0 };
+    (
+        Vector4::of(|e| up(own.point(e))),
+        Vector4::of(|e| down(own.point(e))),
+    )
+}
