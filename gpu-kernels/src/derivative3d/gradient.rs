@@ -55,6 +55,10 @@ const fn vectors(count: usize) -> usize {
 
 const _: () = assert!(ROWS >= HALO, "each row of the halo has its row of threads");
 
+// Three stores per turn; LDS: 8 along y, 2 along x (or 8 of one point).
+// gate derivative3d_gradient4: registers <= 128, spills = 0, stack = 0, LD = 0, ST = 0, STG.E.EF.128 = 3
+// gate derivative3d_gradient1: registers <= 64, spills = 0, stack = 0, LD = 0, ST = 0, STG.E.EF = 3
+
 /// The gradient, accesses of 4 points.
 ///
 /// `f`, `dx`, `dy`, `dz`: `nx * ny * nz` elements, x fastest. `overlap` is 1 where both
@@ -207,9 +211,13 @@ unsafe fn gradient<P: Points>(tiles: *mut f32, f: *const f32, df: [*mut f32; 3],
     // Its point of the halo along x: columns before the tile, then those behind. The
     // last threads of the block have one each.
     let nth = (line * WARP as usize + lane) as i32 - (ROWS * (WARP as usize - HALO)) as i32;
-    let (point_line, nth) = (nth / HALO as i32, nth % HALO as i32);
+    let (point_line, point_of_line) = (nth / HALO as i32, nth % HALO as i32);
     let has_point = nth >= 0 && point_line < valid_y;
-    let point_column = if nth < radius { nth } else { nth + valid_x };
+    let point_column = if point_of_line < radius {
+        point_of_line
+    } else {
+        point_of_line + valid_x
+    };
     let point_place = if has_point {
         row(point_line) + column(point_column - radius)
     } else {

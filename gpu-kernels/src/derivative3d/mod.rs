@@ -50,8 +50,8 @@ use cuda_std::{GpuFloat, address_space, externally_visible, shared};
 
 pub mod general;
 pub mod general_real;
-pub mod vector_calculus;
 pub mod gradient;
+pub mod vector_calculus;
 pub mod x_pencil;
 pub mod x_unaligned;
 pub mod x_vector;
