@@ -24,7 +24,7 @@
 //! # Threads
 //!
 //! - A block has [`BLOCK_X`] threads along x and [`BLOCK_Y`] *units*. Along x a unit is
-//!   one point. Along y and z it is [`POINTS`] points in a row, whose window of
+//!   a point of each of [`ROWS`] rows. Along y and z it is [`POINTS`] points in a row, whose window of
 //!   `POINTS + 2r` values the thread loads at once and keeps in registers.
 //! - Lanes are side by side in x along every axis, so that loads are coalesced.
 //! - A unit whose window does not lie inside the axis, and along x a point near an end,
@@ -41,7 +41,7 @@
 //!   (second) to form the terms, 4 multiply-adds, a store: far below what memory
 //!   allows in f32 and half of it in f64.
 
-use super::general_real::{Real, window_of};
+use super::general_real::{MAX_WINDOW, Real, window_of};
 use crate::loops::{keep_rolled, unrolled};
 use cuda_std::prelude::*;
 
@@ -92,6 +92,9 @@ pub const BLOCK_Y: u32 = 8;
 /// Points of a unit along y and z.
 pub const POINTS: usize = 8;
 
+/// Rows of a unit along x, one point of each.
+pub const ROWS: usize = 4;
+
 // gate derivative3d_general_x_f*: registers <= 64, spills = 0, stack = 0, LD = 0, ST = 0
 // gate derivative3d_general_y_f*: registers <= 64, spills = 0, stack = 0, LD = 0, ST = 0
 // gate derivative3d_general_z_f*: registers <= 64, spills = 0, stack = 0, LD = 0, ST = 0
@@ -134,8 +137,8 @@ macro_rules! axis_kernels {
 }
 
 axis_kernels! {
-    derivative3d_general_x_f32: f32, 0, 1;
-    derivative3d_general_x_f64: f64, 0, 1;
+    derivative3d_general_x_f32: f32, 0, ROWS;
+    derivative3d_general_x_f64: f64, 0, ROWS;
     derivative3d_general_y_f32: f32, 1, POINTS;
     derivative3d_general_y_f64: f64, 1, POINTS;
     derivative3d_general_z_f32: f32, 2, POINTS;
@@ -159,7 +162,10 @@ pub const fn min_len(radius: usize, order: usize, rule: u32) -> usize {
 pub const fn units(extents: [usize; 3], axis: usize) -> Option<usize> {
     let [_, ny, nz] = extents;
     let units = match axis {
-        0 => ny.checked_mul(nz),
+        0 => match ny.checked_mul(nz) {
+            Some(rows) => Some(rows.div_ceil(ROWS)),
+            None => None,
+        },
         1 => ny.div_ceil(POINTS).checked_mul(nz),
         _ => nz.div_ceil(POINTS).checked_mul(ny),
     };
@@ -212,64 +218,80 @@ unsafe fn along<T: Real, const AXIS: usize, const UNIT: usize>(
 ) {
     let [nx, ny, nz] = extents;
     let (i, unit) = place(nx);
-    let len = extents[AXIS];
-    let per_line = len.div_ceil(UNIT as u32);
-    let units = match AXIS {
-        0 => u64::from(ny) * u64::from(nz),
-        1 => u64::from(per_line) * u64::from(nz),
-        _ => u64::from(per_line) * u64::from(ny),
-    };
-    if i >= nx || u64::from(unit) >= units {
+    if i >= nx {
         return;
     }
-    // The element at which the line of the unit begins, and the unit's first point.
-    let (begin, point) = match AXIS {
-        0 => (unit as usize * nx as usize, i),
-        1 => (
-            (unit / per_line) as usize * ny as usize * nx as usize + i as usize,
-            unit % per_line * UNIT as u32,
-        ),
-        _ => (
-            (unit / per_line) as usize * nx as usize + i as usize,
-            unit % per_line * UNIT as u32,
-        ),
+    let stride = stride::<AXIS>(nx, ny);
+    // Of the unit: the element at which its (first) line begins, its first point on that,
+    // how many points there are from it on, and how far apart they are.
+    let (begin, point, left, step) = if AXIS == 0 {
+        let (row, rows) = (u64::from(unit) * UNIT as u64, u64::from(ny) * u64::from(nz));
+        (
+            row as usize * nx as usize,
+            i,
+            rows.saturating_sub(row),
+            nx as usize,
+        )
+    } else {
+        let len = extents[AXIS];
+        let per_line = len.div_ceil(UNIT as u32);
+        let (line, point) = (unit / per_line, unit % per_line * UNIT as u32);
+        let (lines, line_step) = match AXIS {
+            1 => (nz, ny as usize * nx as usize),
+            _ => (ny, nx as usize),
+        };
+        let left = if line < lines { len - point } else { 0 };
+        (
+            line as usize * line_step + i as usize,
+            point,
+            u64::from(left),
+            stride,
+        )
     };
-    // SAFETY: the unit exists, so its line is inside the field, and so are the points
-    // that are below `len`; no other thread has them.
+    if left == 0 {
+        return;
+    }
+    // SAFETY: the unit has a point, so its line is inside the field, and so are as many
+    // points as are `left`; no other thread has them.
     unsafe {
         let line = Line::<T, AXIS> {
             first: f.add(begin),
-            stride: stride::<AXIS>(nx, ny),
-            len,
+            stride,
+            len: extents[AXIS],
             rule,
         };
-        let df = df.add(begin + point as usize * line.stride);
-        if UNIT == 1 {
-            *df = match order {
-                1 => line.derivative::<1>(radius, point),
-                _ => line.derivative::<2>(radius, point),
-            };
-        } else if point >= radius && len - point >= UNIT as u32 + radius {
+        let df = df.add(begin + point as usize * stride);
+        let reach = if AXIS == 0 { 1 } else { UNIT as u32 };
+        if left >= UNIT as u64 && point >= radius && line.len - point >= reach + radius {
             match (radius, order) {
-                (1, 1) => line.window::<UNIT, 1, 1>(point, df),
-                (2, 1) => line.window::<UNIT, 2, 1>(point, df),
-                (3, 1) => line.window::<UNIT, 3, 1>(point, df),
-                (4, 1) => line.window::<UNIT, 4, 1>(point, df),
-                (1, _) => line.window::<UNIT, 1, 2>(point, df),
-                (2, _) => line.window::<UNIT, 2, 2>(point, df),
-                (3, _) => line.window::<UNIT, 3, 2>(point, df),
-                _ => line.window::<UNIT, 4, 2>(point, df),
+                (1, 1) => line.unit::<UNIT, 1, 1>(point, step, df),
+                (2, 1) => line.unit::<UNIT, 2, 1>(point, step, df),
+                (3, 1) => line.unit::<UNIT, 3, 1>(point, step, df),
+                (4, 1) => line.unit::<UNIT, 4, 1>(point, step, df),
+                (1, _) => line.unit::<UNIT, 1, 2>(point, step, df),
+                (2, _) => line.unit::<UNIT, 2, 2>(point, step, df),
+                (3, _) => line.unit::<UNIT, 3, 2>(point, step, df),
+                _ => line.unit::<UNIT, 4, 2>(point, step, df),
             }
-        } else {
-            let mut k = 0;
-            while k < UNIT as u32 && k < len - point {
-                keep_rolled();
-                *df.add(k as usize * line.stride) = match order {
+            return;
+        }
+        let mut k = 0;
+        while k < UNIT as u32 && u64::from(k) < left {
+            keep_rolled();
+            *df.add(k as usize * step) = if AXIS == 0 {
+                // The same point of the next row.
+                let line = line.moved(k as usize * step);
+                match order {
+                    1 => line.derivative::<1>(radius, point),
+                    _ => line.derivative::<2>(radius, point),
+                }
+            } else {
+                match order {
                     1 => line.anywhere::<1>(radius, point + k),
                     _ => line.anywhere::<2>(radius, point + k),
-                };
-                k += 1;
-            }
+                }
+            };
+            k += 1;
         }
     }
 }
@@ -331,27 +353,53 @@ impl<T: Real, const AXIS: usize> Line<T, AXIS> {
         }
     }
 
-    /// The derivatives at the `UNIT` points from `p` on, from values that are loaded
-    /// once, to `df` and every `stride`-th element after it.
+    /// The same line, so many elements further on.
     ///
     /// # Safety
     ///
-    /// As all; the points up to `RADIUS` away from those are there too, and the elements
-    /// of `df` are writable, by no other thread.
+    /// It is one of the field's.
     #[inline(always)]
-    unsafe fn window<const UNIT: usize, const RADIUS: usize, const ORDER: usize>(
+    unsafe fn moved(self, elements: usize) -> Self {
+        Self {
+            // SAFETY: the caller's promise.
+            first: unsafe { self.first.add(elements) },
+            ..self
+        }
+    }
+
+    /// The derivatives at `UNIT` points, to `df` and every `step`-th element after it:
+    /// along x at point `p` of as many lines, else at the points from `p` on, from values
+    /// that are loaded once.
+    ///
+    /// # Safety
+    ///
+    /// As all, of each of the lines; the points up to `RADIUS` away from those are there
+    /// too, and the elements of `df` are writable, by no other thread.
+    #[inline(always)]
+    unsafe fn unit<const UNIT: usize, const RADIUS: usize, const ORDER: usize>(
         self,
         p: u32,
+        step: usize,
         df: *mut T,
     ) {
         // SAFETY: the caller's promise.
         unsafe {
             let begin = self.first.add((p as usize - RADIUS) * self.stride);
-            let window = window_of(UNIT + 2 * RADIUS, |k| *begin.add(k * self.stride));
-            unrolled::<UNIT>(|k| {
-                let at = |m: isize| window[(k + RADIUS).wrapping_add_signed(m)];
-                *df.add(k * self.stride) = central::<T, AXIS, RADIUS, ORDER>(at);
-            });
+            let mut values = [T::ZERO; MAX_WINDOW];
+            if AXIS == 0 {
+                // All loads before the first store.
+                unrolled::<UNIT>(|k| {
+                    let centre = begin.add(RADIUS + k * step);
+                    values[k] = central::<T, AXIS, RADIUS, ORDER>(|m| *centre.offset(m));
+                });
+            } else {
+                let window = window_of(UNIT + 2 * RADIUS, |k| *begin.add(k * self.stride));
+                unrolled::<UNIT>(|k| {
+                    let at = |m: isize| window[(k + RADIUS).wrapping_add_signed(m)];
+                    values[k] = central::<T, AXIS, RADIUS, ORDER>(at);
+                });
+            }
+            unrolled::<UNIT>(|k| *df.add(k * step) = values[k]);
         }
     }
 
@@ -473,7 +521,12 @@ fn term<T: Real, const ORDER: usize>(ahead: T, behind: T, here: T) -> T {
 ///
 /// The axis' part of the table is set.
 #[inline(always)]
-unsafe fn central<T: Real, const AXIS: usize, const RADIUS: usize, const ORDER: usize>(
+pub(super) unsafe fn central<
+    T: Real,
+    const AXIS: usize,
+    const RADIUS: usize,
+    const ORDER: usize,
+>(
     at: impl Fn(isize) -> T,
 ) -> T {
     let term = |m: isize| term::<T, ORDER>(at(m), at(-m), at(0));
