@@ -1,13 +1,13 @@
-//! The CPU port: any size, one task per plane.
+//! The CPU port: any size, row by row.
 //!
 //! Written from the formula and not from the kernels, which are checked against
 //! it. The order of the operations is part of the definition: one product, then
 //! three fused multiply-adds, nearest neighbours first.
 #![forbid(unsafe_code)]
 
+use super::rows::{Sweep, for_each_row};
 use super::{Axis, Derivative3d, RADIUS};
 use crate::simd::{antisymmetric, antisymmetric_at};
-use rayon::prelude::*;
 
 /// ∂f/∂axis of `f` into `df`, both of the plan's shape.
 ///
@@ -33,18 +33,22 @@ pub(super) fn derivative(plan: &Derivative3d, axis: Axis, f: &[f32], df: &mut [f
     };
     let plane = shape.nx * shape.ny;
 
-    df.par_chunks_mut(plane.max(1))
-        .enumerate()
-        .for_each(|(k, df)| {
-            for (j, df) in df.chunks_mut(shape.nx).enumerate() {
-                let row = |j: usize, k: usize| &f[k * plane + j * shape.nx..][..shape.nx];
-                match axis {
-                    Axis::X => along_row(df, weights, row(j, k), image),
-                    Axis::Y => across_rows(df, weights, |m| row(image(j, m), k)),
-                    Axis::Z => across_rows(df, weights, |m| row(j, image(k, m))),
-                }
-            }
-        });
+    let row = |j: usize, k: usize| &f[k * plane + j * shape.nx..][..shape.nx];
+    let sweep = match axis {
+        Axis::X | Axis::Y => Sweep::Planes,
+        Axis::Z => Sweep::AlongZ,
+    };
+    for_each_row(
+        shape,
+        sweep,
+        [df],
+        || (),
+        |(), j, k, [df]| match axis {
+            Axis::X => along_row(df, weights, row(j, k), image),
+            Axis::Y => across_rows(df, weights, |m| row(image(j, m), k)),
+            Axis::Z => across_rows(df, weights, |m| row(j, image(k, m))),
+        },
+    );
 }
 
 /// The derivative of one row along itself; `image(i, m)` is the point `m` points

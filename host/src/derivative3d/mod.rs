@@ -38,6 +38,7 @@ mod cpu;
 mod general;
 mod gpu;
 pub mod problem;
+mod rows;
 
 use crate::{Buffer, Device, DeviceKind, Error, Field3, Shape3};
 pub use general::{AxisBoundary, FiniteDifferences3d, Operator, Real};

@@ -1,4 +1,4 @@
-//! The CPU port: row by row, one task per plane.
+//! The CPU port: row by row.
 //!
 //! Written from the formulas and not from the kernels, which are checked against it.
 //! The order of the operations is part of the definition; it is the same whether a
@@ -9,8 +9,8 @@ use super::{
     Axis, AxisBoundary, FiniteDifferences3d, MAX_END_POINTS, Operator, Order, Real, TABLE_ENDS,
     TABLE_FIXED,
 };
+use crate::derivative3d::rows::{Sweep, for_each_row};
 use crate::simd::vectorised;
-use rayon::prelude::*;
 
 /// ∂f/∂axis or ∂²f/∂axis² of `f` into `df`, both of the plan's shape.
 ///
@@ -23,7 +23,19 @@ pub(super) fn along<T: Real>(
     df: &mut [T],
 ) {
     let stencil = Stencil::new(plan, axis, order);
-    for_each_row(plan, df, |j, k, row, _| stencil.row(f, j, k, row));
+    let sweep = match axis {
+        Axis::X | Axis::Y => Sweep::Planes,
+        Axis::Z => Sweep::AlongZ,
+    };
+    for_each_row(
+        plan.shape(),
+        sweep,
+        [df],
+        || (),
+        |(), j, k, [row]| {
+            stencil.row(f, j, k, row);
+        },
+    );
 }
 
 /// `operator` of fields of the plan's shape: as many as it reads, and writes.
@@ -36,18 +48,26 @@ pub(super) fn operator<T: Real>(
     outputs: &mut [&mut [T]],
 ) {
     let [x, y, z] = Axis::ALL.map(|axis| Stencil::new(plan, axis, operator.order()));
+    let shape = plan.shape();
+    let spare = || vec![T::ZERO; shape.nx];
     let plus = |a: T, b: T| a + b;
     let minus = |a: T, b: T| a - b;
     match (operator, inputs, outputs) {
         (Operator::Gradient, [f], [gx, gy, gz]) => {
-            for_each_row_of_three(plan, [gx, gy, gz], |j, k, [gx, gy, gz], _| {
-                x.row(f, j, k, gx);
-                y.row(f, j, k, gy);
-                z.row(f, j, k, gz);
-            });
+            for_each_row(
+                shape,
+                Sweep::Planes,
+                [gx, gy, gz],
+                || (),
+                |(), j, k, [gx, gy, gz]| {
+                    x.row(f, j, k, gx);
+                    y.row(f, j, k, gy);
+                    z.row(f, j, k, gz);
+                },
+            );
         }
         (Operator::Divergence, [u, v, w], [out]) => {
-            for_each_row(plan, out, |j, k, out, more| {
+            for_each_row(shape, Sweep::Planes, [out], spare, |more, j, k, [out]| {
                 x.row(u, j, k, out);
                 y.row(v, j, k, more);
                 combine(out, more, plus);
@@ -56,7 +76,7 @@ pub(super) fn operator<T: Real>(
             });
         }
         (Operator::Laplacian, [f], [out]) => {
-            for_each_row(plan, out, |j, k, out, more| {
+            for_each_row(shape, Sweep::Planes, [out], spare, |more, j, k, [out]| {
                 x.row(f, j, k, out);
                 y.row(f, j, k, more);
                 combine(out, more, plus);
@@ -65,17 +85,23 @@ pub(super) fn operator<T: Real>(
             });
         }
         (Operator::Curl, [u, v, w], [cx, cy, cz]) => {
-            for_each_row_of_three(plan, [cx, cy, cz], |j, k, [cx, cy, cz], more| {
-                y.row(w, j, k, cx);
-                z.row(v, j, k, more);
-                combine(cx, more, minus);
-                z.row(u, j, k, cy);
-                x.row(w, j, k, more);
-                combine(cy, more, minus);
-                x.row(v, j, k, cz);
-                y.row(u, j, k, more);
-                combine(cz, more, minus);
-            });
+            for_each_row(
+                shape,
+                Sweep::Planes,
+                [cx, cy, cz],
+                spare,
+                |more, j, k, [cx, cy, cz]| {
+                    y.row(w, j, k, cx);
+                    z.row(v, j, k, more);
+                    combine(cx, more, minus);
+                    z.row(u, j, k, cy);
+                    x.row(w, j, k, more);
+                    combine(cy, more, minus);
+                    x.row(v, j, k, cz);
+                    y.row(u, j, k, more);
+                    combine(cz, more, minus);
+                },
+            );
         }
         _ => unreachable!("as many fields as the operator has"),
     }
@@ -86,45 +112,6 @@ fn combine<T: Real>(out: &mut [T], more: &[T], operation: impl Fn(T, T) -> T) {
     for (out, more) in out.iter_mut().zip(more) {
         *out = operation(*out, *more);
     }
-}
-
-/// Calls `work` with j, k, the row of each of the fields, and a row to spare.
-fn for_each_row_of_three<T: Real>(
-    plan: &FiniteDifferences3d<T>,
-    outputs: [&mut [T]; 3],
-    work: impl Fn(usize, usize, [&mut [T]; 3], &mut [T]) + Sync,
-) {
-    let shape = plan.shape();
-    let planes = outputs.map(|out| out.par_chunks_mut(shape.nx * shape.ny));
-    let [a, b, c] = planes;
-    (a, b, c).into_par_iter().enumerate().for_each_init(
-        || vec![T::ZERO; shape.nx],
-        |spare, (k, (a, b, c))| {
-            let rows = a.chunks_mut(shape.nx).zip(b.chunks_mut(shape.nx));
-            for (j, ((a, b), c)) in rows.zip(c.chunks_mut(shape.nx)).enumerate() {
-                work(j, k, [a, b, c], spare);
-            }
-        },
-    );
-}
-
-/// Calls `work` with j, k, the row of `out` and a row to spare, for each row.
-fn for_each_row<T: Real>(
-    plan: &FiniteDifferences3d<T>,
-    out: &mut [T],
-    work: impl Fn(usize, usize, &mut [T], &mut [T]) + Sync,
-) {
-    let shape = plan.shape();
-    out.par_chunks_mut(shape.nx * shape.ny)
-        .enumerate()
-        .for_each_init(
-            || vec![T::ZERO; shape.nx],
-            |spare, (k, plane)| {
-                for (j, row) in plane.chunks_mut(shape.nx).enumerate() {
-                    work(j, k, row, spare);
-                }
-            },
-        );
 }
 
 /// One derivative along one axis.
