@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     for (accuracy, colour) in [(2, RED), (4, BLUE), (6, GREEN), (8, MAGENTA)] {
         let errors = (4..=10_u32)
-            .map(|power| Ok((f64::from(1_u32 << power), error(&device, 1 << power, accuracy)?)))
+            .map(|power| error(&device, 1 << power, accuracy))
             .collect::<Result<Vec<(f64, f64)>, Error>>()?;
         let orders = errors.windows(2).map(|pair| (pair[0].1 / pair[1].1).log2());
         let orders: Vec<String> = orders.map(|order| format!("{order:5.2}")).collect();
@@ -48,12 +48,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(canvas.present()?)
 }
 
-/// The largest error of the derivative on `n` points.
-fn error(device: &Device, n: usize, accuracy: u32) -> Result<f64, Error> {
+/// `n`, and the largest error of the derivative on so many points.
+fn error(device: &Device, n: usize, accuracy: u32) -> Result<(f64, f64), Error> {
     let (shape, h) = (Shape3::new(n, 1, 1), 1.0 / n as f64);
     let line = FiniteDifferences3d::<f64>::new(shape, [h; 3])?.with_accuracy(accuracy)?;
     let f = Field3::from_fn(shape, |i, _, _| (TAU * h * i as f64).sin().exp())?;
     let df = line.derivative_of(device, Axis::X, &f)?;
     let exact = |i: usize| TAU * (TAU * h * i as f64).cos() * f.as_slice()[i];
-    Ok(Errors::of(df.as_slice(), exact).max)
+    Ok((n as f64, Errors::of(df.as_slice(), exact).max))
 }
