@@ -521,7 +521,7 @@ fn term<T: Real, const ORDER: usize>(ahead: T, behind: T, here: T) -> T {
 ///
 /// The axis' part of the table is set.
 #[inline(always)]
-pub(super) unsafe fn central<
+unsafe fn central<
     T: Real,
     const AXIS: usize,
     const RADIUS: usize,

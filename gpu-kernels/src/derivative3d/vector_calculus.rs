@@ -15,8 +15,6 @@
 //! [`BLOCK_Y`](super::general::BLOCK_Y) in y and go along z together. What they need of
 //! a plane is `(32 + 2r) × (8 + 2r)` values, and of those they need again, a few planes
 //! further on, the middle 32 × 8: the first-level cache holds them all meanwhile.
-//! A point all of whose neighbours are in the field has code for its radius; any other
-//! goes axis by axis.
 //!
 //! # What limits it
 //!
@@ -25,7 +23,7 @@
 //! - Loads of the 8th order per point and field: 8 for each axis, most of which the
 //!   first-level cache answers, a warp's 32 in one clock in f32 and in two in f64.
 
-use super::general::{Line, central, place, rule_of, stride};
+use super::general::{Line, place, rule_of, stride};
 use super::general_real::Real;
 use crate::loops::{keep_rolled, unrolled};
 use cuda_std::prelude::*;
@@ -75,15 +73,7 @@ macro_rules! kernels {
             let grid = Grid { extents: [nx, ny, nz], radius, rules };
             let (inputs, outputs) = ([$($input),+], [$($output),+]);
             // SAFETY: forwarded word for word.
-            unsafe {
-                each_point(grid, outputs, |at| match grid.inside(at) {
-                    1 => $value::<$real, 1>(grid, inputs, at),
-                    2 => $value::<$real, 2>(grid, inputs, at),
-                    3 => $value::<$real, 3>(grid, inputs, at),
-                    4 => $value::<$real, 4>(grid, inputs, at),
-                    _ => $value::<$real, 0>(grid, inputs, at),
-                });
-            }
+            unsafe { each_point(grid, outputs, |at| $value(grid, inputs, at)) }
         }
     )+};
 }
@@ -133,43 +123,21 @@ struct Point {
 }
 
 impl Grid {
-    /// The radius if all stencils around a point are inside the field, else 0.
-    #[inline(always)]
-    fn inside(self, at: Point) -> u32 {
-        let radius = self.radius;
-        let inside = |axis: usize| {
-            let p = at.place[axis];
-            p >= radius && self.extents[axis] - p > radius
-        };
-        if inside(0) && inside(1) && inside(2) {
-            radius
-        } else {
-            0
-        }
-    }
-
-    /// The derivative of `f` at a point: with a stencil of this radius, or, if that is 0,
-    /// of the grid's, which may then reach beyond the field.
+    /// The derivative of `f` at a point.
     ///
     /// # Safety
     ///
-    /// As the entry points; the point is one of the grid, and a stencil of `RADIUS` is
-    /// inside.
+    /// As the entry points; the point is one of the grid.
     #[inline(always)]
-    unsafe fn derivative<T: Real, const RADIUS: usize, const AXIS: usize, const ORDER: usize>(
+    unsafe fn derivative<T: Real, const AXIS: usize, const ORDER: usize>(
         self,
         f: *const T,
         at: Point,
     ) -> T {
         let [nx, ny, _] = self.extents;
         let (stride, p) = (stride::<AXIS>(nx, ny), at.place[AXIS]);
-        // SAFETY: the line through the point is inside the field; so is the stencil
-        // where the caller says so.
+        // SAFETY: the line through the point is inside the field.
         unsafe {
-            if RADIUS > 0 {
-                let centre = f.add(at.element);
-                return central::<T, AXIS, RADIUS, ORDER>(|m| *centre.offset(m * stride as isize));
-            }
             let line = Line::<T, AXIS> {
                 first: f.add(at.element - p as usize * stride),
                 stride,
@@ -217,72 +185,54 @@ unsafe fn each_point<T: Real, const OUTPUTS: usize>(
 
 /// # Safety
 ///
-/// As the entry points; the point is one of the grid, and a stencil of `RADIUS` is inside.
+/// As the entry points; the point is one of the grid.
 #[inline(always)]
-unsafe fn gradient<T: Real, const RADIUS: usize>(
-    grid: Grid,
-    [f]: [*const T; 1],
-    at: Point,
-) -> [T; 3] {
+unsafe fn gradient<T: Real>(grid: Grid, [f]: [*const T; 1], at: Point) -> [T; 3] {
     // SAFETY: forwarded word for word.
     unsafe {
         [
-            grid.derivative::<T, RADIUS, 0, 1>(f, at),
-            grid.derivative::<T, RADIUS, 1, 1>(f, at),
-            grid.derivative::<T, RADIUS, 2, 1>(f, at),
+            grid.derivative::<T, 0, 1>(f, at),
+            grid.derivative::<T, 1, 1>(f, at),
+            grid.derivative::<T, 2, 1>(f, at),
         ]
     }
 }
 
 /// # Safety
 ///
-/// As the entry points; the point is one of the grid, and a stencil of `RADIUS` is inside.
+/// As the entry points; the point is one of the grid.
 #[inline(always)]
-unsafe fn divergence<T: Real, const RADIUS: usize>(
-    grid: Grid,
-    [u, v, w]: [*const T; 3],
-    at: Point,
-) -> [T; 1] {
+unsafe fn divergence<T: Real>(grid: Grid, [u, v, w]: [*const T; 3], at: Point) -> [T; 1] {
     // SAFETY: forwarded word for word.
     unsafe {
-        let across =
-            grid.derivative::<T, RADIUS, 0, 1>(u, at) + grid.derivative::<T, RADIUS, 1, 1>(v, at);
-        [across + grid.derivative::<T, RADIUS, 2, 1>(w, at)]
+        let across = grid.derivative::<T, 0, 1>(u, at) + grid.derivative::<T, 1, 1>(v, at);
+        [across + grid.derivative::<T, 2, 1>(w, at)]
     }
 }
 
 /// # Safety
 ///
-/// As the entry points; the point is one of the grid, and a stencil of `RADIUS` is inside.
+/// As the entry points; the point is one of the grid.
 #[inline(always)]
-unsafe fn curl<T: Real, const RADIUS: usize>(
-    grid: Grid,
-    [u, v, w]: [*const T; 3],
-    at: Point,
-) -> [T; 3] {
+unsafe fn curl<T: Real>(grid: Grid, [u, v, w]: [*const T; 3], at: Point) -> [T; 3] {
     // SAFETY: forwarded word for word.
     unsafe {
         [
-            grid.derivative::<T, RADIUS, 1, 1>(w, at) - grid.derivative::<T, RADIUS, 2, 1>(v, at),
-            grid.derivative::<T, RADIUS, 2, 1>(u, at) - grid.derivative::<T, RADIUS, 0, 1>(w, at),
-            grid.derivative::<T, RADIUS, 0, 1>(v, at) - grid.derivative::<T, RADIUS, 1, 1>(u, at),
+            grid.derivative::<T, 1, 1>(w, at) - grid.derivative::<T, 2, 1>(v, at),
+            grid.derivative::<T, 2, 1>(u, at) - grid.derivative::<T, 0, 1>(w, at),
+            grid.derivative::<T, 0, 1>(v, at) - grid.derivative::<T, 1, 1>(u, at),
         ]
     }
 }
 
 /// # Safety
 ///
-/// As the entry points; the point is one of the grid, and a stencil of `RADIUS` is inside.
+/// As the entry points; the point is one of the grid.
 #[inline(always)]
-unsafe fn laplacian<T: Real, const RADIUS: usize>(
-    grid: Grid,
-    [f]: [*const T; 1],
-    at: Point,
-) -> [T; 1] {
+unsafe fn laplacian<T: Real>(grid: Grid, [f]: [*const T; 1], at: Point) -> [T; 1] {
     // SAFETY: forwarded word for word.
     unsafe {
-        let across =
-            grid.derivative::<T, RADIUS, 0, 2>(f, at) + grid.derivative::<T, RADIUS, 1, 2>(f, at);
-        [across + grid.derivative::<T, RADIUS, 2, 2>(f, at)]
+        let across = grid.derivative::<T, 0, 2>(f, at) + grid.derivative::<T, 1, 2>(f, at);
+        [across + grid.derivative::<T, 2, 2>(f, at)]
     }
 }
