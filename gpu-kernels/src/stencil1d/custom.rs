@@ -13,9 +13,9 @@
 //! - Arithmetic: the first term is a product, each other one is taken by a fused
 //!   multiply-add, nearest neighbours first, ahead before behind. The CPU port does the
 //!   same and gives the same bits.
-//! - Threads: one for 16 bytes of output, 4 elements or 2, without shared memory and
+//! - Threads: one for 32 bytes of output, 8 elements or 4, without shared memory and
 //!   without a barrier. A thread reads the vectors that its window touches: with R = 8
-//!   these are 5 of f32 or 9 of f64, most of them from the first-level cache, where its
+//!   these are 6 of f32 or 10 of f64, most of them from the first-level cache, where its
 //!   neighbours have them too.
 //! - Near the ends, where a window leaves the array, elements are read and written one
 //!   by one.
@@ -25,15 +25,19 @@
 //! # What limits it
 //!
 //! - Bytes: an H200 moves 20 bytes per clock and multiprocessor, which is 2.5 elements
-//!   of f32 or 1.25 of f64. The first-level cache has to give 20 or 72 bytes for each at
-//!   R = 8, so 50 or 90 of its 128 per clock.
-//! - Instructions: R = 8, any form, f32: 4 × 17 multiply-adds, 5 loads, a store, 8
-//!   branches that all threads take alike and the coefficients as operands; about 100
-//!   of 32 lanes for 512 bytes, which take 51 clocks, with room for 204. f64: 34
-//!   multiply-adds at half the rate. Predicted: the speed of memory.
+//!   of f32 or 1.25 of f64. The first-level cache has to give 12 or 40 bytes for each at
+//!   R = 8, of its 128 per clock, but in vectors 32 bytes apart, of which it serves half
+//!   as many at a time.
+//! - Latency: each coefficient is loaded from constant memory where a branch that all
+//!   threads take alike has found it to be within the radius, up to 16 times in turn. Two
+//!   vectors per thread halve what that costs an element, and double the bytes that a
+//!   warp has in flight.
+//! - Instructions: R = 8, f32: 8 × 17 multiply-adds, 6 loads, 2 stores and some 80 others
+//!   of 32 lanes for 1024 bytes, which take 102 clocks, with room for 408. f64: 68
+//!   multiply-adds at half the rate.
 
-// gate stencil1d_custom_f32: registers <= 64, spills = 0, LDG.E.128 >= 5, STG.E.128 = 1, LDS = 0, LD = 0
-// gate stencil1d_custom_f64: registers <= 96, spills = 0, LDG.E.128 >= 9, STG.E.128 = 1, LDS = 0, LD = 0
+// gate stencil1d_custom_f32: registers <= 64, spills = 0, LDG.E.128 >= 6, STG.E.128 = 2, LDS = 0, LD = 0
+// gate stencil1d_custom_f64: registers <= 96, spills = 0, LDG.E.128 >= 10, STG.E.128 = 2, LDS = 0, LD = 0
 
 use crate::loops::unrolled;
 use cuda_std::cache::load_readonly;
@@ -47,10 +51,13 @@ pub const MAX_RADIUS: usize = 8;
 pub const MAX_POINTS: usize = 2 * MAX_RADIUS + 1;
 
 /// Threads of a block.
-pub const CUSTOM_BLOCK: u32 = 256;
+pub const CUSTOM_BLOCK: u32 = 64;
+
+/// Vectors of 16 bytes that a thread writes.
+const VECTORS: usize = 2;
 
 /// Bytes that a thread writes.
-pub const VECTOR_BYTES: usize = 16;
+pub const THREAD_BYTES: usize = 16 * VECTORS;
 
 /// `form`: c_-m = -c_m, and there is no c_0.
 pub const ANTISYMMETRIC: u32 = 0;
@@ -71,8 +78,11 @@ pub static mut STENCIL1D_CUSTOM_F32: [f32; MAX_POINTS] = [0.0; MAX_POINTS];
 #[address_space(constant)]
 pub static mut STENCIL1D_CUSTOM_F64: [f64; MAX_POINTS] = [0.0; MAX_POINTS];
 
-/// Elements of a thread's window with the most neighbours: at most 4 and 16.
-const WINDOW: usize = 4 + 2 * MAX_RADIUS;
+/// The most elements that a thread writes.
+const MAX_OWN: usize = THREAD_BYTES / 4;
+
+/// Elements of a thread's window with the most neighbours: at most 8 and 16.
+const WINDOW: usize = MAX_OWN + 2 * MAX_RADIUS;
 
 /// f32 or f64, 16 bytes at a time.
 pub trait Line:
@@ -155,7 +165,7 @@ macro_rules! kernels {
         ///   to 16 bytes and do not overlap. During the launch nobody writes `input`, and
         ///   nothing else accesses `output`.
         /// - A one-dimensional grid of one-dimensional blocks, of at least one thread for
-        ///   each 16 bytes, or part of them, of `output`; no block has more than
+        ///   each [`THREAD_BYTES`], or part of them, of `output`; no block has more than
         ///   [`CUSTOM_BLOCK`] threads.
         /// - The constant is set.
         #[kernel]
@@ -194,26 +204,28 @@ unsafe fn stencil<T: Line>(
     coefficient: impl Fn(usize) -> T,
 ) {
     let block = thread::block_idx_x() as usize * thread::block_dim_x() as usize;
-    let first = (block + thread::thread_idx_x() as usize) * T::PER_VECTOR;
+    // Elements that a thread writes.
+    let own = VECTORS * T::PER_VECTOR;
+    let first = (block + thread::thread_idx_x() as usize) * own;
     if first >= n {
         return;
     }
     let reach = radius as usize;
     // Cell c of the window is the element first + c - 8.
     let mut window = [T::ZERO; WINDOW];
-    let cells = T::PER_VECTOR + 2 * MAX_RADIUS;
-    let whole = first >= MAX_RADIUS && first + T::PER_VECTOR + MAX_RADIUS <= n;
+    let cells = own + 2 * MAX_RADIUS;
+    let whole = first >= MAX_RADIUS && first + own + MAX_RADIUS <= n;
     // equivalent mutant (guard): without vectors the elements are read one by one
     if whole {
         // SAFETY: all cells are elements of the line; `first` and 8 are multiples of a
         // vector's elements, so the vectors are aligned.
         unsafe {
             let vectors = input.add(first - MAX_RADIUS).cast::<T::Vector>();
-            unrolled::<9>(|v| {
+            unrolled::<10>(|v| {
                 let cell = v * T::PER_VECTOR;
                 // What no coefficient asks for is not read.
-                let wanted = cell + T::PER_VECTOR + reach > MAX_RADIUS
-                    && cell < MAX_RADIUS + T::PER_VECTOR + reach;
+                let wanted =
+                    cell + T::PER_VECTOR + reach > MAX_RADIUS && cell < MAX_RADIUS + own + reach;
                 if cell < cells && wanted {
                     let vector = load_readonly(vectors.add(v));
                     unrolled::<4>(|i| {
@@ -234,15 +246,15 @@ unsafe fn stencil<T: Line>(
         });
     }
 
-    let mut sums = [T::ZERO; 4];
+    let mut sums = [T::ZERO; MAX_OWN];
     let here = |i: usize, offset: usize| window[i + offset];
     if form == ANTISYMMETRIC {
         unrolled::<MAX_RADIUS>(|k| {
             let m = k + 1;
             if m <= reach {
                 let weight = coefficient(MAX_RADIUS + m);
-                unrolled::<4>(|i| {
-                    if i < T::PER_VECTOR {
+                unrolled::<MAX_OWN>(|i| {
+                    if i < own {
                         let difference = here(i, MAX_RADIUS + m) - here(i, MAX_RADIUS - m);
                         sums[i] = if k == 0 {
                             weight * difference
@@ -254,8 +266,8 @@ unsafe fn stencil<T: Line>(
             }
         });
     } else {
-        unrolled::<4>(|i| {
-            if i < T::PER_VECTOR {
+        unrolled::<MAX_OWN>(|i| {
+            if i < own {
                 sums[i] = coefficient(MAX_RADIUS) * here(i, MAX_RADIUS);
             }
         });
@@ -263,8 +275,8 @@ unsafe fn stencil<T: Line>(
             let m = k + 1;
             if m <= reach {
                 let (ahead, behind) = (coefficient(MAX_RADIUS + m), coefficient(MAX_RADIUS - m));
-                unrolled::<4>(|i| {
-                    if i < T::PER_VECTOR {
+                unrolled::<MAX_OWN>(|i| {
+                    if i < own {
                         let (next, before) = (here(i, MAX_RADIUS + m), here(i, MAX_RADIUS - m));
                         sums[i] = if form == SYMMETRIC {
                             (next + before).mul_add(ahead, sums[i])
@@ -280,12 +292,20 @@ unsafe fn stencil<T: Line>(
     // SAFETY: what is written are elements of the line, by this thread alone; the vector
     // is aligned as above.
     unsafe {
-        if first >= reach && first + T::PER_VECTOR + reach <= n {
-            *output.add(first).cast::<T::Vector>() = T::vector(sums);
+        if first >= reach && first + own + reach <= n {
+            unrolled::<VECTORS>(|v| {
+                let mut elements = [T::ZERO; 4];
+                unrolled::<4>(|i| {
+                    if i < T::PER_VECTOR {
+                        elements[i] = sums[v * T::PER_VECTOR + i];
+                    }
+                });
+                *output.add(first).cast::<T::Vector>().add(v) = T::vector(elements);
+            });
         } else {
-            unrolled::<4>(|i| {
+            unrolled::<MAX_OWN>(|i| {
                 let element = first + i;
-                if i < T::PER_VECTOR && element >= reach && element + reach < n {
+                if i < own && element >= reach && element + reach < n {
                     *output.add(element) = sums[i];
                 }
             });

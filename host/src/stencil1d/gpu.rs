@@ -9,7 +9,7 @@ use cuda_std::host::Kernel;
 use gpu_kernels::stencil1d::constant::{STENCIL1D_COEFFICIENTS, stencil1d_constant};
 use gpu_kernels::stencil1d::custom::{
     ANTISYMMETRIC, ANY, CUSTOM_BLOCK, STENCIL1D_CUSTOM_F32, STENCIL1D_CUSTOM_F64, SYMMETRIC,
-    VECTOR_BYTES, stencil1d_custom_f32, stencil1d_custom_f64,
+    THREAD_BYTES, stencil1d_custom_f32, stencil1d_custom_f64,
 };
 use gpu_kernels::stencil1d::readonly::stencil1d_readonly;
 use gpu_kernels::stencil1d::vector4::stencil1d_vector4;
@@ -132,7 +132,7 @@ macro_rules! entries {
                 output: &mut Buffer<Self>,
             ) -> Result<(), Error> {
                 let (device, n) = (input.device().clone(), input.len());
-                let per_block = CUSTOM_BLOCK as usize * (VECTOR_BYTES / size_of::<Self>());
+                let per_block = CUSTOM_BLOCK as usize * (THREAD_BYTES / size_of::<Self>());
                 let grid = blocks_for($kernel::NAME, n, per_block)?;
                 let config = LaunchConfig::new(grid, CUSTOM_BLOCK);
                 let form = match form {
@@ -144,7 +144,7 @@ macro_rules! entries {
                 let args = $kernel::args(input, output, n, radius as u32, form);
                 // SAFETY: input and output have n elements each, are both on `device`
                 // and are distinct, since output is borrowed mutably; every allocation
-                // is aligned to 16 bytes. The grid has a thread for each 16 bytes of a
+                // is aligned to 16 bytes. The grid has a thread for each THREAD_BYTES of a
                 // line. The coefficients are set by this very call.
                 unsafe { launch_with_constants::<$kernel>(&device, &config, &constants, args) }
             }
