@@ -549,6 +549,66 @@ fn a_plate_swept_to_the_end_is_in_the_steady_state() {
 }
 
 #[test]
+fn sweeping_ends_when_a_sweep_changes_little() {
+    // By heat2d_change_f32 and heat2d_change_f64, where there are kernels.
+    fn check<T: Real + Bits>(device: &Device, implementation: Implementation) {
+        let shape = Shape2::new(19, 17);
+        let heat = Heat2d::new(shape).unwrap();
+        let initial = problem::hot_left_wall::<T>(shape).unwrap();
+        let tolerance = T::from(0.004);
+        // Every 7 sweeps, by definition.
+        let mut plate = initial.as_slice().to_vec();
+        let (mut sweeps, mut change) = (0, f64::INFINITY);
+        while !(change <= tolerance.into()) {
+            let before = sweeps_by_definition(shape, &plate, 6);
+            plate = sweep_by_definition(shape, &before, &before);
+            sweeps += 7;
+            let changes = before.iter().zip(&plate).map(|(&a, &b)| {
+                let (a, b): (f64, f64) = (a.into(), b.into());
+                (a - b).abs()
+            });
+            change = changes.fold(0.0, f64::max);
+        }
+        assert!((14..700).contains(&sweeps), "{sweeps} sweeps show little");
+
+        let mut swept = implementation.start(device, &heat, &initial);
+        let outcome = swept.sweep_until(tolerance, 7, 10_000).unwrap();
+        assert!(outcome.converged);
+        assert_eq!((outcome.sweeps, swept.sweeps()), (sweeps, sweeps));
+        // The difference of two floats that are this close is exact.
+        let found: f64 = outcome.change.into();
+        assert_eq!(found, change);
+        assert_same_bits(swept.field().unwrap().as_slice(), &plate, |index| {
+            point(shape, index)
+        });
+
+        // Too few sweeps, the last round being shorter; and none.
+        let mut swept = implementation.start(device, &heat, &initial);
+        let outcome = swept.sweep_until(tolerance, 7, 10).unwrap();
+        assert!(!outcome.converged && outcome.change > tolerance);
+        assert_eq!((outcome.sweeps, swept.sweeps()), (10, 10));
+        let outcome = swept.sweep_until(tolerance, 7, 0).unwrap();
+        assert!(!outcome.converged && outcome.sweeps == 0);
+        // A NaN is no steady state.
+        let mut broken = initial.clone();
+        broken[(9, 9)] = T::from(f32::NAN);
+        let mut swept = implementation.start(device, &heat, &broken);
+        let outcome = swept.sweep_until(tolerance, 2, 2).unwrap();
+        let found: f64 = outcome.change.into();
+        assert!(!outcome.converged && found.is_nan());
+
+        for (tolerance, every) in [(T::from(-1.0), 1), (T::from(f32::NAN), 1), (tolerance, 0)] {
+            let error = swept.sweep_until(tolerance, every, 5).unwrap_err();
+            assert!(matches!(error, Error::InvalidParameter { .. }), "{error}");
+        }
+        assert_eq!(swept.sweeps(), 2);
+    }
+    for_each_implementation("until", devices_for_many_sweeps(), check::<f32>);
+    let tuned = Variant::ALL.len() - Variant::TEXTBOOK.len();
+    for_each_implementation_of::<f64>("until", devices_for_many_sweeps(), tuned, check::<f64>);
+}
+
+#[test]
 fn temperatures_keep_their_order() {
     // Rounding never exchanges two numbers, so these hold to the last bit: a
     // plate that starts cold warms from sweep to sweep, it is never warmer away

@@ -36,15 +36,17 @@
 //! | [`temporal`] | 16 sweeps in one pass over memory |
 //! | [`resident`] | all sweeps in one launch, for plates that fit on the chip |
 //!
-//! They compute the same formula in the same order, and so the same bits.
+//! They compute the same formula in the same order, and so the same bits. [`change`]
+//! finds how much a sweep has changed.
 //!
 //! Least traffic per sweep: 4 bytes (8 in `f64`) in per point and as many out per
 //! interior point; 4 flops per interior point.
 
 use crate::reduction::operator::Words;
-use core::ops::{Add, Mul};
+use core::ops::{Add, Mul, Sub};
 use cuda_std::{GpuFloat, warp};
 
+pub mod change;
 pub mod global;
 mod lanes;
 pub mod march;
@@ -78,18 +80,27 @@ pub const MARCH_ROWS: u32 = 6;
 /// Rows that a thread of [`march`] has on their way.
 pub const MARCH_AHEAD: usize = 2;
 
+/// Threads of a block of [`change`].
+pub const CHANGE_BLOCK: u32 = 256;
+
 /// Lanes of a warp.
 const WARP: u32 = 32;
 
 /// f32 or f64: a temperature.
 ///
 /// No other type can implement it, since none implements [`GpuFloat`].
-pub trait Real: GpuFloat + Words + Add<Output = Self> + Mul<Output = Self> {
+pub trait Real:
+    GpuFloat + Words + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
+{
     /// 0.
     const ZERO: Self;
 
     /// 1/4.
     const QUARTER: Self;
+
+    /// The bits of the magnitude, widened.
+    #[must_use]
+    fn magnitude_bits(self) -> u64;
 
     /// The value of the lane below; the lowest lane's own.
     ///
@@ -109,10 +120,15 @@ pub trait Real: GpuFloat + Words + Add<Output = Self> + Mul<Output = Self> {
 }
 
 macro_rules! real {
-    ($($real:ty),+) => {$(
+    ($($real:ty: $sign:expr),+) => {$(
         impl Real for $real {
             const ZERO: Self = 0.0;
             const QUARTER: Self = 0.25;
+
+            #[inline(always)]
+            fn magnitude_bits(self) -> u64 {
+                u64::from(self.to_bits() & !$sign)
+            }
 
             #[inline(always)]
             unsafe fn lane_below(self) -> Self {
@@ -129,7 +145,7 @@ macro_rules! real {
     )+};
 }
 
-real!(f32, f64);
+real!(f32: 1_u32 << 31, f64: 1_u64 << 63);
 
 /// The new value of a point from its neighbours' old ones.
 ///

@@ -97,11 +97,11 @@ pub const TILING_F64: Tiling = Tiling {
     points: 4,
     levels: 4,
     warps: 4,
-    rows: 4,
+    rows: 5,
 };
 
 /// Slots, each of [`Tiling::rows`] rows, that are on their way from memory.
-pub const AHEAD: usize = 2;
+pub const AHEAD: usize = 1;
 
 /// Slots of each stage of the ring.
 const SLOTS: usize = AHEAD + 1;
@@ -136,7 +136,7 @@ macro_rules! kernels {
         ///   `(ceil(nx / useful), ceil((ny - 2) / rows))`, and no less if every point is
         ///   to be written.
         #[kernel]
-        #[launch_bounds(32 * $tiling.warps as u32)]
+        #[launch_bounds(32 * $tiling.warps as u32, 3)]
         pub unsafe fn $name(old: *const $real, new: *mut $real, nx: u32, ny: u32, rows: u32) {
             let ring = shared_array![Vector; ring_len($tiling, $points)];
             // SAFETY: forwarded word for word; the ring is this block's.

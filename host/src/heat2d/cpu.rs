@@ -8,15 +8,32 @@
 use crate::Shape2;
 use crate::simd::vectorised;
 use rayon::prelude::*;
-use std::ops::{Add, Mul};
+use std::ops::{Add, Mul, Sub};
 
 /// What the formula asks of a temperature: `f32` or `f64`.
 pub(super) trait Temperature:
-    Copy + Send + Sync + Add<Output = Self> + Mul<Output = Self> + From<f32>
+    Copy
+    + Send
+    + Sync
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + From<f32>
+    + PartialOrd
 {
 }
 
-impl<T: Copy + Send + Sync + Add<Output = T> + Mul<Output = T> + From<f32>> Temperature for T {}
+impl<T> Temperature for T where
+    T: Copy
+        + Send
+        + Sync
+        + Add<Output = T>
+        + Sub<Output = T>
+        + Mul<Output = T>
+        + From<f32>
+        + PartialOrd
+{
+}
 
 /// Points that are worth handing to another thread.
 const POINTS_PER_TASK: usize = 1 << 13;
@@ -55,4 +72,21 @@ fn sweep_row<T: Temperature>(new: &mut [T], south: &[T], middle: &[T], north: &[
         let (west, east) = (middle[0], middle[2]);
         *new = ((east + west) + (north + south)) * quarter;
     }
+}
+
+/// The largest magnitude of a difference; NaN if there is one.
+pub(super) fn largest_change<T: Temperature>(old: &[T], new: &[T]) -> T {
+    // Of two NaN, or of one and a number, a NaN.
+    let larger = |a: T, b: T| {
+        if a >= b || a.partial_cmp(&a).is_none() {
+            a
+        } else {
+            b
+        }
+    };
+    old.par_iter()
+        .zip(new)
+        .with_min_len(POINTS_PER_TASK)
+        .map(|(&old, &new)| if new >= old { new - old } else { old - new })
+        .reduce(|| T::from(0.0), larger)
 }

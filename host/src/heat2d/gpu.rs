@@ -8,8 +8,9 @@ use crate::{
 use cuda_std::host::Kernel;
 use gpu_kernels::heat2d as kernels;
 use kernels::{
-    BLOCK, HALO, MARCH_BLOCK, MARCH_ROWS, OVERLAP_STEP, global::*, march::*, resident::*,
-    shared_core::*, shared_halo::*, shared_overlap::*, temporal::*, texture::*,
+    BLOCK, CHANGE_BLOCK, HALO, MARCH_BLOCK, MARCH_ROWS, OVERLAP_STEP, change::*, global::*,
+    march::*, resident::*, shared_core::*, shared_halo::*, shared_overlap::*, temporal::*,
+    texture::*,
 };
 
 /// What the library takes for a single sweep where it is not told.
@@ -58,6 +59,12 @@ pub trait Entries: Sized {
         sweeps: usize,
         workspace: &mut Workspace,
     ) -> Result<usize, Error>
+    where
+        Self: Real;
+
+    /// The largest magnitude of a difference of two buffers of one length on one device,
+    /// which is not the CPU; NaN if there is one.
+    fn largest_change(old: &Buffer<Self>, new: &Buffer<Self>) -> Result<Self, Error>
     where
         Self: Real;
 }
@@ -179,6 +186,31 @@ macro_rules! temporal {
     }};
 }
 
+/// Blocks of the kernel that finds the largest change for each multiprocessor.
+const CHANGE_BLOCKS: usize = 8;
+
+/// The largest change by a kernel.
+macro_rules! largest_change {
+    ($kernel:ident) => {
+        fn largest_change(old: &Buffer<Self>, new: &Buffer<Self>) -> Result<Self, Error> {
+            let device = old.device().clone();
+            let n = old.len();
+            let most = CHANGE_BLOCKS * device.properties().multiprocessors as usize;
+            let blocks = n.div_ceil(CHANGE_BLOCK as usize).clamp(1, most.max(1));
+            let config = LaunchConfig::new(blocks as u32, CHANGE_BLOCK);
+            let mut largest = device.alloc_filled(1, 0_u64)?;
+            let args = $kernel::args(old, new, n, &mut largest);
+            // SAFETY: old and new have n elements each, as the caller checked, and all
+            // three are on `device`; the geometry is the one the kernel documents.
+            unsafe { launch_kernel::<$kernel>(&device, &config, args) }?;
+            let mut bits = [0];
+            largest.copy_to_slice(&mut bits)?;
+            // Those of an f32 are the lower half.
+            Ok(Self::from_bits(bits[0] as _))
+        }
+    };
+}
+
 /// How a plate is dealt out to the blocks that hold it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Residence {
@@ -257,6 +289,8 @@ macro_rules! resident {
 impl Entries for f32 {
     const TILING: Tiling = TILING_F32;
 
+    largest_change!(heat2d_change_f32);
+
     fn entry_name(variant: Variant) -> Option<&'static str> {
         Some(match variant {
             Variant::Global => heat2d_global::NAME,
@@ -316,6 +350,8 @@ impl Entries for f32 {
 
 impl Entries for f64 {
     const TILING: Tiling = TILING_F64;
+
+    largest_change!(heat2d_change_f64);
 
     fn entry_name(variant: Variant) -> Option<&'static str> {
         match variant {

@@ -560,6 +560,75 @@ impl<T: Real> Plate<T> {
         Ok(())
     }
 
+    /// Sweeps until a sweep changes no temperature by more than `tolerance`, looking
+    /// after every so many sweeps, and at most `most` times.
+    ///
+    /// What is compared are the plates before and after the last sweep of each round, on
+    /// their device; looking costs about as much as a sweep. The distance from the steady
+    /// state is larger than the change of a sweep, by a factor of the order of the number
+    /// of points along the shorter axis, squared.
+    ///
+    /// ```
+    /// use halo_gpu::heat2d::{Heat2d, problem};
+    /// use halo_gpu::{Device, Shape2};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let shape = Shape2::new(20, 30);
+    /// let initial = problem::hot_left_wall::<f64>(shape)?;
+    /// let mut plate = Heat2d::new(shape)?.start(&Device::cpu(), &initial)?;
+    /// let outcome = plate.sweep_until(1e-9, 50, 100_000)?;
+    /// assert!(outcome.converged && outcome.change <= 1e-9);
+    /// assert_eq!(outcome.sweeps, plate.sweeps());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] if `tolerance` is negative or not a number, or `every`
+    /// is 0; and as [`sweep`](Self::sweep).
+    pub fn sweep_until(
+        &mut self,
+        tolerance: T,
+        every: usize,
+        most: usize,
+    ) -> Result<Outcome<T>, Error> {
+        let invalid = |parameter, given: String, required: &str| Error::InvalidParameter {
+            operation: "heat2d",
+            parameter,
+            given,
+            required: required.to_owned(),
+        };
+        if !(tolerance >= T::from(0.0)) {
+            let required = "at least 0";
+            return Err(invalid("the tolerance", tolerance.to_string(), required));
+        }
+        if every == 0 {
+            let required = "at least 1";
+            return Err(invalid(
+                "sweeps between two looks",
+                "0".to_owned(),
+                required,
+            ));
+        }
+        let mut outcome = Outcome {
+            sweeps: 0,
+            change: T::from(f32::INFINITY),
+            converged: false,
+        };
+        let mut left = most;
+        while left > 0 && !outcome.converged {
+            let round = every.min(left);
+            self.sweep(round - 1)?;
+            self.sweep(1)?;
+            left -= round;
+            outcome.sweeps += round as u64;
+            outcome.change = self.state.largest_change()?;
+            outcome.converged = outcome.change <= tolerance;
+        }
+        Ok(outcome)
+    }
+
     /// How many sweeps there have been.
     #[must_use]
     pub const fn sweeps(&self) -> u64 {
@@ -574,6 +643,18 @@ impl<T: Real> Plate<T> {
     pub fn field(&self) -> Result<Field2<T>, Error> {
         Field2::from_vec(self.heat.shape, self.state.to_vec()?)
     }
+}
+
+/// How [`Plate::sweep_until`] ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Outcome<T> {
+    /// Sweeps that were made.
+    pub sweeps: u64,
+    /// The largest change of a temperature by the last of them; infinite if there was
+    /// none, NaN if there is a NaN on the plate.
+    pub change: T,
+    /// Whether that is within the tolerance.
+    pub converged: bool,
 }
 
 /// What sweeps a plate.
@@ -646,6 +727,20 @@ impl<T: Real> State<T> {
                 Ok(1)
             }
         }
+    }
+
+    /// The largest change by the last sweep, which was one of a launch of its own.
+    fn largest_change(&self) -> Result<T, Error> {
+        let (new, old) = match self {
+            Self::Buffers { current, next, .. } => {
+                if current.device().kind() != DeviceKind::Cpu {
+                    return T::largest_change(next, current);
+                }
+                (current.to_vec()?, next.to_vec()?)
+            }
+            Self::Textures { current, next } => (values_of(current)?, values_of(next)?),
+        };
+        Ok(cpu::largest_change(&old, &new))
     }
 
     fn to_vec(&self) -> Result<Vec<T>, Error> {

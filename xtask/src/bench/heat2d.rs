@@ -4,6 +4,9 @@
 //! many as the textbook makes by `heat2d_resident_f32` and `heat2d_resident_f64`, where
 //! the plate fits on the device.
 //!
+//! `heat2d_change_f32` and `heat2d_change_f64`, which look for the end, have no rows: they
+//! read what a sweep reads and writes, and nothing else.
+//!
 //! What is timed is one sweep after another on a plate that stays on the device.
 //! What is checked is the textbook's number of sweeps from its initial plate (fewer
 //! of a large one): the kernels' against the port's and the port's against a plain

@@ -1,0 +1,54 @@
+//! A cold plate with one hot wall warms up: heated-plate.gif, heated-plate.png.
+//!
+//! ```sh
+//! cargo run --release -p halo-examples --example heated_plate                  # on the CPU
+//! cargo run --release -p halo-examples --example heated_plate --features gpu   # on a GPU
+//! ```
+//!
+//! The film has a frame every so many Jacobi sweeps, more and more of them, as the heat
+//! gets on ever more slowly; the picture is the plate when a sweep hardly changes it.
+
+use halo_gpu::heat2d::{Heat2d, problem};
+use halo_gpu::{Device, Field2, Shape2};
+use image::codecs::gif::{GifEncoder, Repeat};
+use image::{Delay, Frame, Rgba, RgbaImage};
+use indicatif::ProgressIterator;
+
+const SHAPE: Shape2 = Shape2::new(240, 160);
+const FRAMES: usize = 60;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let device = Device::best();
+    println!("{SHAPE} points on {}", device.name());
+    let initial = problem::hot_left_wall::<f32>(SHAPE)?;
+    let mut plate = Heat2d::new(SHAPE)?.start(&device, &initial)?;
+
+    let mut film = GifEncoder::new_with_speed(std::fs::File::create("heated-plate.gif")?, 10);
+    film.set_repeat(Repeat::Infinite)?;
+    for frame in (0..FRAMES).progress() {
+        let delay = Delay::from_numer_denom_ms(50, 1);
+        film.encode_frame(Frame::from_parts(draw(&plate.field()?), 0, 0, delay))?;
+        plate.sweep(1 + frame * frame / 8)?;
+    }
+    let outcome = plate.sweep_until(1e-6, 500, 100_000)?;
+    draw(&plate.field()?).save("heated-plate.png")?;
+    println!(
+        "see heated-plate.gif and heated-plate.png: {} sweeps, the last changed {:.1e}",
+        plate.sweeps(),
+        outcome.change
+    );
+    Ok(())
+}
+
+/// Black, red, yellow, white from 0 to 1; a contour at every tenth.
+fn draw(plate: &Field2<f32>) -> RgbaImage {
+    RgbaImage::from_fn(SHAPE.nx as u32, SHAPE.ny as u32, |x, y| {
+        let at = plate[(x as usize, SHAPE.ny - 1 - y as usize)];
+        let on_contour = at > 0.02 && (at * 10.0).fract() < 0.06;
+        let shade = |from: f32| {
+            let light = ((at - from) * 3.0).clamp(0.0, 1.0);
+            (light * if on_contour { 150.0 } else { 255.0 }) as u8
+        };
+        Rgba([shade(0.0), shade(0.33), shade(0.66), 255])
+    })
+}
