@@ -56,7 +56,7 @@ const fn vectors(count: usize) -> usize {
 const _: () = assert!(ROWS >= HALO, "each row of the halo has its row of threads");
 
 // Three stores per turn; LDS: 8 along y, 2 along x (or 8 of one point).
-// gate derivative3d_gradient4: registers <= 128, spills = 0, stack = 0, LD = 0, ST = 0, STG.E.EF.128 = 3
+// gate derivative3d_gradient4: registers <= 80, spills = 0, stack = 0, LD = 0, ST = 0, STG.E.EF.128 = 3
 // gate derivative3d_gradient1: registers <= 64, spills = 0, stack = 0, LD = 0, ST = 0, STG.E.EF = 3
 
 /// The gradient, accesses of 4 points.
@@ -78,7 +78,7 @@ const _: () = assert!(ROWS >= HALO, "each row of the halo has its row of threads
 ///   `nz + segment` fits `i32`.
 /// - The weights of [`DERIVATIVE3D_WEIGHTS`](value@super::DERIVATIVE3D_WEIGHTS) are set.
 #[kernel]
-#[launch_bounds(BLOCK, 2)]
+#[launch_bounds(BLOCK, 3)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn derivative3d_gradient4(
     f: *const f32,

@@ -227,7 +227,7 @@ pub const GRADIENT_KERNELS: [&str; 2] =
 const GRADIENT_VECTOR: usize = 4;
 
 /// Planes that a block goes through.
-const GRADIENT_SEGMENT: usize = 16;
+const GRADIENT_SEGMENT: usize = 8;
 
 /// The kernel that suits the shape.
 pub(super) const fn gradient_kernel(shape: Shape3) -> &'static str {
