@@ -521,12 +521,7 @@ fn term<T: Real, const ORDER: usize>(ahead: T, behind: T, here: T) -> T {
 ///
 /// The axis' part of the table is set.
 #[inline(always)]
-unsafe fn central<
-    T: Real,
-    const AXIS: usize,
-    const RADIUS: usize,
-    const ORDER: usize,
->(
+unsafe fn central<T: Real, const AXIS: usize, const RADIUS: usize, const ORDER: usize>(
     at: impl Fn(isize) -> T,
 ) -> T {
     let term = |m: isize| term::<T, ORDER>(at(m), at(-m), at(0));
