@@ -2,8 +2,8 @@
 //!
 //! - A column is one access wide in x, 2 points or 1. A thread goes along
 //!   `segment` points of it and keeps the points that the stencil needs in registers
-//!   ([`march`](super::march)): no shared memory, no barrier. With segments of
-//!   [`STEP`] points that is a single turn: 24 loads, all of them under way at once,
+//!   (`march`): no shared memory, no barrier. With segments of
+//!   `STEP` points that is a single turn: 24 loads, all of them under way at once,
 //!   and 16 stores.
 //! - Where a segment begins and ends, 8 points are loaded a second time. The threads
 //!   that load them first run at about the same time, so that they are in the caches:

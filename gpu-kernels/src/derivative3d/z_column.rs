@@ -7,7 +7,7 @@
 //! - Blocks run through the plane first and then through the segments, so that the
 //!   blocks at work at any time are near the same z: the planes at the seam of two
 //!   segments are still in the second-level cache when they are read again.
-//! - A segment of 16 points is two turns of [`STEP`]: loads of 24 planes at a time were
+//! - A segment of 16 points is two turns of `STEP`: loads of 24 planes at a time were
 //!   slower in large fields.
 //! - Bytes and instructions: as for y. Predicted: the speed of a copy.
 //!

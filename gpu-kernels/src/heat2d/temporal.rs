@@ -84,7 +84,7 @@ impl Tiling {
     }
 }
 
-/// The tiling of [`heat2d_temporal_f32`].
+/// The tiling of [`heat2d_temporal_f32()`].
 pub const TILING_F32: Tiling = Tiling {
     points: 8,
     levels: 4,
@@ -92,7 +92,7 @@ pub const TILING_F32: Tiling = Tiling {
     rows: 3,
 };
 
-/// The tiling of [`heat2d_temporal_f64`].
+/// The tiling of [`heat2d_temporal_f64()`].
 pub const TILING_F64: Tiling = Tiling {
     points: 4,
     levels: 4,
