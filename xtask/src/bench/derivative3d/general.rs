@@ -94,11 +94,16 @@ impl<T: Real> Prepared for Ready<T> {
             let point = index / axis.stride(shape) % axis.extent(shape);
             -TAU * (TAU * h * point as f64).sin()
         });
-        // Truncation; the rounding of values up to 1, times the weights' 2.08 / h; that
-        // of eight operations on results up to 2π.
+        // Truncation; the error of the field times the weights' 2.08 / h; the rounding
+        // of eight operations on results up to 2π. The field's values, up to 1, are
+        // rounded by the cosine and to T, and its arguments, up to 2π and in f64, each
+        // by half an ulp of that; what 2π and h are off by is the same for all points
+        // and in the exact derivative as well.
         let roundoff = T::UNIT_ROUNDOFF;
-        let bound =
-            h.powi(8) / 630.0 * TAU.powi(9) + 2.08 / h * 2.0 * roundoff + 8.0 * TAU * roundoff;
+        let half_ulp_of_tau = 2.0_f64.powi(-51);
+        let bound = h.powi(8) / 630.0 * TAU.powi(9)
+            + 2.08 / h * (2.0 * roundoff + half_ulp_of_tau)
+            + 8.0 * TAU * roundoff;
         Ok(Check::new(
             errors,
             Errors {
