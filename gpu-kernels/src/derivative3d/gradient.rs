@@ -31,6 +31,10 @@ use cuda_std::cache::{load_readonly, store_streaming};
 use cuda_std::prelude::*;
 use cuda_std::{launch_bounds, shared_array};
 
+/// Blocks of [`derivative3d_gradient4()`] that a multiprocessor holds at least: with
+/// three, what `ptxas` makes of the code for older GPUs keeps some registers in memory.
+const BLOCKS_PER_MULTIPROCESSOR: u32 = if cfg!(target_feature = "sm_90") { 3 } else { 2 };
+
 /// Rows of a tile, without its halo: rows of threads of a block.
 pub const ROWS: usize = 8;
 
@@ -78,7 +82,7 @@ const _: () = assert!(ROWS >= HALO, "each row of the halo has its row of threads
 ///   `nz + segment` fits `i32`.
 /// - The weights of [`DERIVATIVE3D_WEIGHTS`](value@super::DERIVATIVE3D_WEIGHTS) are set.
 #[kernel]
-#[launch_bounds(BLOCK, 3)]
+#[launch_bounds(BLOCK, BLOCKS_PER_MULTIPROCESSOR)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn derivative3d_gradient4(
     f: *const f32,
