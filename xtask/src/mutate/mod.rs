@@ -19,7 +19,7 @@ mod waiver;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ use crate::output;
 use crate::workspace;
 use build::{Copy, Source};
 use operators::Site;
-use suite::{Suite, Verdict};
+use suite::{Suite, Verdict, stages};
 
 /// A mutation among all of them.
 struct Mutation {
@@ -184,8 +184,8 @@ fn execute(
     let (suites, rejected) = copy.build(&mut sources, &families)?;
     to_run.retain(|mutation| !rejected.contains(&mutation.number));
 
-    let timeouts = unmutated(&suites, flags)?;
-    let verdicts = try_all(&to_run, &suites, &timeouts, flags)?;
+    let plans = unmutated(suites, flags)?;
+    let verdicts = try_all(&to_run, &plans, flags)?;
     let survived = verdicts
         .iter()
         .filter(|verdict| matches!(verdict, Verdict::Passed(_)))
@@ -290,49 +290,88 @@ fn spread<T: Clone>(all: &[T], count: usize) -> Vec<T> {
         .collect()
 }
 
-/// Runs every suite with no mutation on: it must pass. Returns the longest that
-/// a mutation may take, by family.
+/// How a family's mutations are tried.
+struct Plan {
+    suite: Suite,
+    /// Its tests, the shortest first.
+    stages: Vec<Vec<String>>,
+    /// The longest that a mutation may take.
+    timeout: Duration,
+}
+
+/// Runs every suite with no mutation on: it must pass. Returns how to go about the
+/// mutations, by family.
 fn unmutated(
-    suites: &BTreeMap<String, Suite>,
+    suites: BTreeMap<String, Suite>,
     flags: &Mutate,
-) -> Result<BTreeMap<String, Duration>, Error> {
-    let mut timeouts = BTreeMap::new();
-    for (family, suite) in suites {
+) -> Result<BTreeMap<String, Plan>, Error> {
+    let plan = |family: &str, suite: Suite| {
         let start = Instant::now();
-        match suite.run(None, &[], Duration::from_secs(3600))? {
-            Verdict::Passed(0) => {
+        let tests = match suite.run(None, &[], Duration::from_secs(3600))? {
+            Verdict::Passed(tests) if tests.is_empty() => {
                 return Err(Error::Mutation(format!("tests/{family}.rs ran no test")));
             }
-            Verdict::Passed(_) => {}
+            Verdict::Passed(tests) => tests,
             verdict => {
                 return Err(Error::Mutation(format!(
                     "tests/{family}.rs fails with no mutation on ({}): mend that first",
                     verdict.test().unwrap_or_default()
                 )));
             }
-        }
+        };
         // Generous: other work may share the machine by then.
         let timeout = flags.timeout.map_or_else(
             || Duration::from_secs(20) + 5 * start.elapsed(),
             Duration::from_secs,
         );
-        timeouts.insert(family.clone(), timeout);
-    }
-    Ok(timeouts)
+        Ok(Plan {
+            suite,
+            stages: stages(tests),
+            timeout,
+        })
+    };
+    let waiting = Mutex::new(suites);
+    let plans = Mutex::new(BTreeMap::new());
+    std::thread::scope(|scope| {
+        for _ in 0..jobs(flags) {
+            scope.spawn(|| {
+                loop {
+                    let Some((family, suite)) = lock(&waiting).pop_first() else {
+                        return;
+                    };
+                    let plan = plan(&family, suite);
+                    lock(&plans).insert(family, plan);
+                }
+            });
+        }
+    });
+    let plans = std::mem::take(&mut *lock(&plans));
+    plans
+        .into_iter()
+        .map(|(family, plan)| Ok((family, plan?)))
+        .collect()
+}
+
+/// How many suites run at once.
+fn jobs(flags: &Mutate) -> usize {
+    flags.jobs.map_or_else(
+        || std::thread::available_parallelism().map_or(1, usize::from),
+        |jobs| jobs as usize,
+    )
+}
+
+/// Whoever panicked with it has said so.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Tries every mutation, prints what became of each, in the order of the
 /// sources, and returns it.
 fn try_all(
     mutations: &[&Mutation],
-    suites: &BTreeMap<String, Suite>,
-    timeouts: &BTreeMap<String, Duration>,
+    plans: &BTreeMap<String, Plan>,
     flags: &Mutate,
 ) -> Result<Vec<Verdict>, Error> {
-    let jobs = flags.jobs.map_or_else(
-        || std::thread::available_parallelism().map_or(1, usize::from),
-        |jobs| jobs as usize,
-    );
     let bar = ProgressBar::new(mutations.len() as u64);
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len}  {elapsed} of about {duration}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
@@ -344,22 +383,17 @@ fn try_all(
         noticed: HashMap::new(),
         failure: None,
     });
-    let lock = || {
-        results
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-    };
     std::thread::scope(|scope| {
-        for _ in 0..jobs.min(mutations.len()) {
+        for _ in 0..jobs(flags).min(mutations.len()) {
             scope.spawn(|| {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(mutation) = mutations.get(index) else {
                         return;
                     };
-                    let likely = lock().likely(mutation);
-                    let verdict = try_one(mutation, suites, timeouts, &likely);
-                    let mut results = lock();
+                    let likely = lock(&results).likely(mutation);
+                    let verdict = try_one(mutation, plans, &likely);
+                    let mut results = lock(&results);
                     if results.failure.is_some() {
                         return;
                     }
@@ -441,32 +475,37 @@ fn outcome(verdict: &Verdict) -> String {
     }
 }
 
-/// Runs the tests that are likely to notice, then all of them.
+/// Runs the tests that are likely to notice, then the others, the shortest first.
 fn try_one(
     mutation: &Mutation,
-    suites: &BTreeMap<String, Suite>,
-    timeouts: &BTreeMap<String, Duration>,
+    plans: &BTreeMap<String, Plan>,
     likely: &[String],
 ) -> Result<Verdict, Error> {
-    let suites = || {
-        suites
-            .iter()
-            .filter(|(family, _)| mutation.family.as_ref().is_none_or(|of| of == *family))
-    };
+    let plans: Vec<&Plan> = plans
+        .iter()
+        .filter(|(family, _)| mutation.family.as_ref().is_none_or(|of| of == *family))
+        .map(|(_, plan)| plan)
+        .collect();
     let number = Some(mutation.number);
+    let mut passed = Vec::new();
+    let stages = plans.iter().map(|plan| plan.stages.len()).max();
     if !likely.is_empty() {
-        for (family, suite) in suites() {
-            let verdict = suite.run(number, likely, timeouts[family])?;
+        for plan in &plans {
+            let verdict = plan.suite.run(number, likely, plan.timeout)?;
             if verdict.test().is_some() {
                 return Ok(verdict);
             }
         }
     }
-    let mut passed = 0;
-    for (family, suite) in suites() {
-        match suite.run(number, &[], timeouts[family])? {
-            Verdict::Passed(tests) => passed += tests,
-            verdict => return Ok(verdict),
+    for stage in 0..stages.unwrap_or(0) {
+        for plan in &plans {
+            let Some(tests) = plan.stages.get(stage) else {
+                continue;
+            };
+            match plan.suite.run(number, tests, plan.timeout)? {
+                Verdict::Passed(tests) => passed.extend(tests),
+                verdict => return Ok(verdict),
+            }
         }
     }
     Ok(Verdict::Passed(passed))

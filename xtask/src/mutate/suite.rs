@@ -18,11 +18,18 @@ pub(crate) struct Suite {
     pub(crate) folder: PathBuf,
 }
 
+/// A test that passed.
+#[derive(Clone, Debug)]
+pub(crate) struct Timed {
+    pub(crate) test: String,
+    pub(crate) took: Duration,
+}
+
 /// What a run of a suite came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Verdict {
-    /// Every test passed; how many there were.
-    Passed(usize),
+    /// Every test passed; how long each took.
+    Passed(Vec<Timed>),
     /// This test failed.
     Failed(String),
     /// The process ended during this test.
@@ -76,6 +83,28 @@ impl Suite {
     }
 }
 
+/// The tests in the order in which to try them, in stages: the shortest first, since
+/// most mutations are noticed by most tests, and every stage about four times as long
+/// as all before it.
+pub(crate) fn stages(mut tests: Vec<Timed>) -> Vec<Vec<String>> {
+    tests.sort_by_key(|timed| timed.took);
+    let all: Duration = tests.iter().map(|timed| timed.took).sum();
+    let mut stages = Vec::new();
+    let (mut stage, mut so_far, mut limit) = (Vec::new(), Duration::ZERO, all / 16);
+    for timed in tests {
+        so_far += timed.took;
+        if so_far > limit && !stage.is_empty() {
+            stages.push(std::mem::take(&mut stage));
+            while so_far > limit {
+                limit *= 4;
+            }
+        }
+        stage.push(timed.test);
+    }
+    stages.push(stage);
+    stages
+}
+
 /// A child that does not outlive this value.
 struct Running(Child);
 
@@ -97,7 +126,7 @@ impl Running {
             }
         });
 
-        let mut output = Output::default();
+        let mut output = Output::new();
         let verdict = loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match chunks.recv_timeout(left) {
@@ -134,15 +163,25 @@ impl Drop for Running {
 }
 
 /// What libtest has printed so far.
-#[derive(Default)]
 struct Output {
     /// The line being printed.
     line: Vec<u8>,
-    passed: usize,
+    passed: Vec<Timed>,
     failed: Option<String>,
+    /// When the last test ended.
+    last: Instant,
 }
 
 impl Output {
+    fn new() -> Self {
+        Self {
+            line: Vec::new(),
+            passed: Vec::new(),
+            failed: None,
+            last: Instant::now(),
+        }
+    }
+
     fn push(&mut self, chunk: &[u8]) {
         for &byte in chunk {
             if byte != b'\n' {
@@ -153,7 +192,12 @@ impl Output {
             self.line.clear();
             if let Some((test, result)) = test_line(&line) {
                 if result.starts_with("ok") {
-                    self.passed += 1;
+                    let now = Instant::now();
+                    self.passed.push(Timed {
+                        test: test.to_owned(),
+                        took: now - self.last,
+                    });
+                    self.last = now;
                 } else if result.starts_with("FAILED") && self.failed.is_none() {
                     self.failed = Some(test.to_owned());
                 }
@@ -218,51 +262,72 @@ mod tests {
             "echo 'test one ... ok'; echo 'test a::two ... FAILED'; exec sleep 60",
             LONG,
         );
-        assert_eq!(verdict, Verdict::Failed("a::two".to_owned()));
+        assert!(matches!(verdict, Verdict::Failed(test) if test == "a::two"));
         assert!(start.elapsed() < Duration::from_secs(30));
     }
 
     #[test]
-    fn tests_that_pass_are_counted() {
-        assert_eq!(
-            verdict(
-                "echo 'test one ... ok'; echo 'test two - should panic ... ok'",
-                LONG
-            ),
-            Verdict::Passed(2)
+    fn tests_that_pass_are_timed() {
+        let verdict = verdict(
+            "echo 'test one ... ok'; sleep 0.2; echo 'test two - should panic ... ok'",
+            LONG,
         );
+        let Verdict::Passed(tests) = verdict else {
+            panic!("{verdict:?}");
+        };
+        let names: Vec<_> = tests.iter().map(|timed| timed.test.as_str()).collect();
+        assert_eq!(names, ["one", "two"]);
+        assert!(tests[1].took > Duration::from_millis(100), "{tests:?}");
+    }
+
+    #[test]
+    fn short_tests_come_first() {
+        let timed = |test: &str, millis| Timed {
+            test: test.to_owned(),
+            took: Duration::from_millis(millis),
+        };
+        let tests = vec![
+            timed("long", 10_000),
+            timed("brief", 1),
+            timed("medium", 2_000),
+            timed("short", 90),
+            timed("longer", 20_000),
+        ];
+        assert_eq!(
+            stages(tests),
+            [
+                vec!["brief".to_owned(), "short".to_owned()],
+                vec!["medium".to_owned()],
+                vec!["long".to_owned(), "longer".to_owned()],
+            ][..]
+        );
+        assert_eq!(stages(vec![timed("only", 0)]), [["only".to_owned()]]);
     }
 
     #[test]
     fn a_crash_is_put_down_to_the_test_that_ran() {
-        assert_eq!(
-            verdict(
-                "echo 'test one ... ok'; printf 'test two ... '; kill -SEGV $$",
-                LONG
-            ),
-            Verdict::Crashed("two".to_owned())
+        let verdict = verdict(
+            "echo 'test one ... ok'; printf 'test two ... '; kill -SEGV $$",
+            LONG,
         );
+        assert!(matches!(verdict, Verdict::Crashed(test) if test == "two"));
     }
 
     #[test]
     fn a_test_that_does_not_end_is_ended() {
-        assert_eq!(
-            verdict(
-                "printf 'test one ... '; exec sleep 60",
-                Duration::from_millis(300)
-            ),
-            Verdict::TimedOut("one".to_owned())
+        let verdict = verdict(
+            "printf 'test one ... '; exec sleep 60",
+            Duration::from_millis(300),
         );
+        assert!(matches!(verdict, Verdict::TimedOut(test) if test == "one"));
     }
 
     #[test]
     fn the_suite_is_told_which_mutation_is_on() {
-        assert_eq!(
-            verdict(
-                &format!("test \"${SWITCH}\" = 7 && echo 'test told ... ok'"),
-                LONG
-            ),
-            Verdict::Passed(1)
+        let verdict = verdict(
+            &format!("test \"${SWITCH}\" = 7 && echo 'test told ... ok'"),
+            LONG,
         );
+        assert!(matches!(verdict, Verdict::Passed(tests) if tests.len() == 1));
     }
 }
