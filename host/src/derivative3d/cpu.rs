@@ -7,7 +7,7 @@
 
 use super::rows::{Sweep, for_each_row};
 use super::{Axis, Derivative3d, RADIUS};
-use crate::simd::{antisymmetric, antisymmetric_at};
+use crate::simd::antisymmetric;
 
 /// ∂f/∂axis of `f` into `df`, both of the plan's shape.
 ///
@@ -38,52 +38,35 @@ pub(super) fn derivative(plan: &Derivative3d, axis: Axis, f: &[f32], df: &mut [f
         Axis::X | Axis::Y => Sweep::Planes,
         Axis::Z => Sweep::AlongZ,
     };
-    for_each_row(
-        shape,
-        sweep,
-        [df],
-        || (),
-        |(), j, k, [df]| match axis {
-            Axis::X => along_row(df, weights, row(j, k), image),
-            Axis::Y => across_rows(df, weights, |m| row(image(j, m), k)),
-            Axis::Z => across_rows(df, weights, |m| row(j, image(k, m))),
-        },
-    );
+    // A row between its halos.
+    let spare = || match axis {
+        Axis::X => vec![0.0; shape.nx + 2 * RADIUS],
+        Axis::Y | Axis::Z => Vec::new(),
+    };
+    for_each_row(shape, sweep, [df], spare, |padded, j, k, [df]| match axis {
+        Axis::X => along_row(df, weights, row(j, k), padded, image),
+        Axis::Y => across_rows(df, weights, |m| row(image(j, m), k)),
+        Axis::Z => across_rows(df, weights, |m| row(j, image(k, m))),
+    });
 }
 
-/// The derivative of one row along itself; `image(i, m)` is the point `m` points
-/// ahead of point `i`.
+/// The derivative of one row along itself, by way of `padded`, which holds it and a halo of
+/// `RADIUS` points on both sides; `image(i, m)` is the point `m` points ahead of point `i`.
 fn along_row(
     df: &mut [f32],
     weights: [f32; RADIUS],
     f: &[f32],
+    padded: &mut [f32],
     image: impl Fn(usize, isize) -> usize,
 ) {
     let n = f.len();
-    if n < 2 * RADIUS {
-        for (i, df) in df.iter_mut().enumerate() {
-            let at = |m| f[image(i, m)];
-            *df = antisymmetric_at(weights, |m| at(m as isize) - at(-(m as isize)));
-        }
-        return;
+    padded[RADIUS..RADIUS + n].copy_from_slice(f);
+    for m in 1..=RADIUS {
+        padded[RADIUS - m] = f[image(0, -(m as isize))];
+        padded[RADIUS + n - 1 + m] = f[image(n - 1, m as isize)];
     }
-    // Near an end the neighbours are gathered first, from point `first - RADIUS`
-    // on; in between they are in the row as it is.
-    let mut end = |first: usize| {
-        let gathered: [f32; 3 * RADIUS] =
-            std::array::from_fn(|q| f[image(first, q as isize - RADIUS as isize)]);
-        derivative_inside(&mut df[first..first + RADIUS], weights, &gathered);
-    };
-    end(0);
-    end(n - RADIUS);
-    derivative_inside(&mut df[RADIUS..n - RADIUS], weights, f);
-}
-
-/// `df[i]` is the derivative at point `i + RADIUS` of `f`, which has `RADIUS`
-/// neighbours on both sides.
-fn derivative_inside(df: &mut [f32], weights: [f32; RADIUS], f: &[f32]) {
-    let ahead = std::array::from_fn(|m| &f[RADIUS + (m + 1)..]);
-    let behind = std::array::from_fn(|m| &f[RADIUS - (m + 1)..]);
+    let ahead = std::array::from_fn(|m| &padded[RADIUS + (m + 1)..]);
+    let behind = std::array::from_fn(|m| &padded[RADIUS - (m + 1)..]);
     antisymmetric(df, weights, ahead, behind);
 }
 
