@@ -130,6 +130,37 @@ fn operators_are_made_of_derivatives() {
 }
 
 #[test]
+fn the_library_picks_the_gradient_of_derivative3d_which_gives_the_same_bits() {
+    let mut rng = rng();
+    // Rows that are whole accesses of 16 bytes, and rows that are not.
+    for shape in [Shape3::new(36, 13, 19), Shape3::new(35, 13, 19)] {
+        let spacing = [0.5, 0.25, 2.0];
+        let grid = FiniteDifferences3d::<f32>::new(shape, spacing).unwrap();
+        let f = random::<f32>(&mut rng, shape);
+        let expected = by_definition(&grid, Operator::Gradient, std::slice::from_ref(&f));
+        for_each(&shape.to_string(), devices(), |device| {
+            let f = device.upload(f.as_slice()).unwrap();
+            let empty = || device.alloc_filled(f.len(), f32::NAN).unwrap();
+            for general in [false, true] {
+                let mut got = [empty(), empty(), empty()];
+                let [x, y, z] = &mut got;
+                if general {
+                    grid.gradient_by_general_kernel(&f, [x, y, z]).unwrap();
+                } else {
+                    grid.gradient(&f, [x, y, z]).unwrap();
+                }
+                for (axis, (got, expected)) in Axis::ALL.into_iter().zip(got.iter().zip(&expected))
+                {
+                    let place =
+                        |i| format!("{axis}, element {i}, by the general kernel: {general}");
+                    assert_same_bits(&got.to_vec().unwrap(), expected, place);
+                }
+            }
+        });
+    }
+}
+
+#[test]
 fn the_shortest_axes_work() {
     let mut rng = rng();
     for_each("short axes", devices(), |device| {

@@ -231,7 +231,48 @@ const GRADIENT_SEGMENT: usize = 8;
 
 /// The kernel that suits the shape.
 pub(super) const fn gradient_kernel(shape: Shape3) -> &'static str {
-    GRADIENT_KERNELS[!shape.nx.is_multiple_of(GRADIENT_VECTOR) as usize]
+    GRADIENT_KERNELS[!takes_vectors(shape) as usize]
+}
+
+/// How a gradient is launched.
+struct Tiles {
+    config: LaunchConfig,
+    /// Blocks side by side along x, and along y.
+    columns: usize,
+    rows: usize,
+}
+
+impl Tiles {
+    fn of(shape: Shape3) -> Result<Self, Error> {
+        let name = gradient_kernel(shape);
+        for axis in Axis::ALL {
+            check_extent(name, axis, shape)?;
+        }
+        let points = if takes_vectors(shape) {
+            GRADIENT_VECTOR
+        } else {
+            1
+        };
+        let columns = shape.nx.div_ceil(32 * points);
+        let rows = shape.ny.div_ceil(gradient::ROWS);
+        let blocks = (columns * rows).saturating_mul(shape.nz.div_ceil(GRADIENT_SEGMENT));
+        let block = (32, gradient::ROWS as u32);
+        Ok(Self {
+            config: LaunchConfig::new(blocks_for(name, blocks, 1)?, block),
+            columns,
+            rows,
+        })
+    }
+}
+
+/// Whether rows are whole accesses of 16 bytes.
+const fn takes_vectors(shape: Shape3) -> bool {
+    shape.nx.is_multiple_of(GRADIENT_VECTOR)
+}
+
+/// Whether the gradient's faster kernel can be launched for this shape.
+pub(super) fn has_vector_gradient(shape: Shape3) -> bool {
+    takes_vectors(shape) && Tiles::of(shape).is_ok()
 }
 
 /// Launches the gradient on the device of the buffers.
@@ -244,16 +285,11 @@ pub(super) fn launch_gradient(
     df: [&mut Buffer<f32>; 3],
 ) -> Result<(), Error> {
     let shape = plan.shape();
-    let name = gradient_kernel(shape);
-    for axis in Axis::ALL {
-        check_extent(name, axis, shape)?;
-    }
-    let vectors = name == derivative3d_gradient4::NAME;
-    let width = 32 * if vectors { GRADIENT_VECTOR } else { 1 };
-    let columns = shape.nx.div_ceil(width);
-    let rows = shape.ny.div_ceil(gradient::ROWS);
-    let blocks = (columns * rows).saturating_mul(shape.nz.div_ceil(GRADIENT_SEGMENT));
-    let config = LaunchConfig::new(blocks_for(name, blocks, 1)?, (32, gradient::ROWS as u32));
+    let Tiles {
+        config,
+        columns,
+        rows,
+    } = Tiles::of(shape)?;
     let constants = Constants::new().with::<DERIVATIVE3D_WEIGHTS>(&plan.weights);
     let device = f.device().clone();
     let [dx, dy, dz] = df;
@@ -282,7 +318,7 @@ pub(super) fn launch_gradient(
             unsafe { launch_with_constants::<$kernel>(&device, &config, &constants, args) }
         }};
     }
-    if vectors {
+    if takes_vectors(shape) {
         launch!(derivative3d_gradient4)
     } else {
         launch!(derivative3d_gradient1)

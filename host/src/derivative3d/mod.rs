@@ -595,6 +595,13 @@ impl Derivative3d {
         gpu::launch_gradient(self, f, df)
     }
 
+    /// Whether [`gradient`](Self::gradient) has its faster kernel for this shape, and
+    /// enough points along each axis.
+    fn has_vector_gradient(&self) -> bool {
+        let long_enough = |axis| self.check_extent(axis).is_ok();
+        gpu::has_vector_gradient(self.shape) && Axis::ALL.into_iter().all(long_enough)
+    }
+
     /// The four weights over spacing along `axis`.
     fn weights(&self, axis: Axis) -> [f32; RADIUS] {
         std::array::from_fn(|m| self.weights[RADIUS * axis.index() + m])

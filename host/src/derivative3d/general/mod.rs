@@ -65,6 +65,14 @@ pub trait Real:
         f: &Buffer<Self>,
         df: &mut Buffer<Self>,
     ) -> Result<bool, Error>;
+
+    /// The gradient, likewise.
+    #[doc(hidden)]
+    fn tuned_gradient(
+        plan: &FiniteDifferences3d<Self>,
+        f: &Buffer<Self>,
+        gradient: [&mut Buffer<Self>; 3],
+    ) -> Result<bool, Error>;
 }
 
 impl Real for f32 {
@@ -103,6 +111,25 @@ impl Real for f32 {
         Derivative3d::new(plan.shape, boundary, spacing)?.apply(axis, f, df)?;
         Ok(true)
     }
+
+    fn tuned_gradient(
+        plan: &FiniteDifferences3d<Self>,
+        f: &Buffer<Self>,
+        gradient: [&mut Buffer<Self>; 3],
+    ) -> Result<bool, Error> {
+        let [x, y, z] = plan.boundaries.map(AxisBoundary::periodic);
+        let (Some(boundary), 8) = (x.filter(|_| x == y && y == z), plan.accuracy) else {
+            return Ok(false);
+        };
+        let Ok(tuned) = Derivative3d::new(plan.shape, boundary, plan.spacing) else {
+            return Ok(false);
+        };
+        if !tuned.has_vector_gradient() {
+            return Ok(false);
+        }
+        tuned.gradient(f, gradient)?;
+        Ok(true)
+    }
 }
 
 impl Real for f64 {
@@ -128,6 +155,14 @@ impl Real for f64 {
         _: Axis,
         _: &Buffer<Self>,
         _: &mut Buffer<Self>,
+    ) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    fn tuned_gradient(
+        _: &FiniteDifferences3d<Self>,
+        _: &Buffer<Self>,
+        _: [&mut Buffer<Self>; 3],
     ) -> Result<bool, Error> {
         Ok(false)
     }

@@ -112,6 +112,24 @@ impl<T: Real> FiniteDifferences3d<T> {
     /// As [`derivative`](Self::derivative), for any of the axes.
     pub fn gradient(&self, f: &Buffer<T>, gradient: [&mut Buffer<T>; 3]) -> Result<(), Error> {
         let [x, y, z] = gradient;
+        self.check(Operator::Gradient, &[f], &[x, y, z])?;
+        if f.device().kind() != DeviceKind::Cpu && T::tuned_gradient(self, f, [x, y, z])? {
+            return Ok(());
+        }
+        self.launch(Operator::Gradient, &[f], &mut [x, y, z])
+    }
+
+    /// The gradient by the general kernel, also where a tuned one applies.
+    ///
+    /// # Errors
+    ///
+    /// As [`gradient`](Self::gradient).
+    pub fn gradient_by_general_kernel(
+        &self,
+        f: &Buffer<T>,
+        gradient: [&mut Buffer<T>; 3],
+    ) -> Result<(), Error> {
+        let [x, y, z] = gradient;
         self.apply(Operator::Gradient, &[f], &mut [x, y, z])
     }
 
@@ -205,19 +223,36 @@ impl<T: Real> FiniteDifferences3d<T> {
         inputs: &[&Buffer<T>],
         outputs: &mut [&mut Buffer<T>],
     ) -> Result<(), Error> {
+        let written: Vec<&Buffer<T>> = outputs.iter().map(|buffer| &**buffer).collect();
+        self.check(operator, inputs, &written)?;
+        self.launch(operator, inputs, outputs)
+    }
+
+    /// Refuses buffers that do not fit, and axes that are too short.
+    fn check(
+        &self,
+        operator: Operator,
+        inputs: &[&Buffer<T>],
+        outputs: &[&Buffer<T>],
+    ) -> Result<(), Error> {
         let device = inputs[0].device();
-        let buffers = inputs
-            .iter()
-            .copied()
-            .chain(outputs.iter().map(|buffer| &**buffer));
-        for buffer in buffers {
+        for buffer in inputs.iter().chain(outputs) {
             self.check_len("a field", buffer.len())?;
-            device.require(&format!("{OPERATION}: a field"), buffer)?;
+            device.require(&format!("{OPERATION}: a field"), *buffer)?;
         }
-        for axis in Axis::ALL {
-            self.check_axis(axis, operator.order())?;
-        }
-        if device.kind() != DeviceKind::Cpu {
+        Axis::ALL
+            .into_iter()
+            .try_for_each(|axis| self.check_axis(axis, operator.order()))
+    }
+
+    /// As [`apply`](Self::apply), of what has been checked.
+    fn launch(
+        &self,
+        operator: Operator,
+        inputs: &[&Buffer<T>],
+        outputs: &mut [&mut Buffer<T>],
+    ) -> Result<(), Error> {
+        if inputs[0].device().kind() != DeviceKind::Cpu {
             return gpu::operator(self, operator, inputs, outputs);
         }
         let inputs: Vec<&[T]> = inputs.iter().filter_map(|f| f.as_host_slice()).collect();
@@ -247,7 +282,10 @@ impl<T: Real> FiniteDifferences3d<T> {
         }
         let read: Vec<&Buffer<T>> = inputs.iter().collect();
         let mut written: Vec<&mut Buffer<T>> = outputs.iter_mut().collect();
-        self.apply(operator, &read, &mut written)?;
+        match (operator, &read[..], &mut written[..]) {
+            (Operator::Gradient, [f], [x, y, z]) => self.gradient(f, [x, y, z])?,
+            (_, read, written) => self.apply(operator, read, written)?,
+        }
         let mut fields = Vec::with_capacity(OUT);
         for output in &outputs {
             fields.push(Field3::from_vec(self.shape, output.to_vec()?)?);

@@ -168,7 +168,7 @@ impl<T: Real> Prepared for Ready<T> {
     fn launch(&mut self) -> Result<(), halo_gpu::Error> {
         let plan = &self.plan;
         match (&self.inputs[..], &mut self.outputs[..]) {
-            ([f], [x, y, z]) => plan.gradient(f, [x, y, z]),
+            ([f], [x, y, z]) => plan.gradient_by_general_kernel(f, [x, y, z]),
             ([u, v, w], [out]) => plan.divergence([u, v, w], out),
             ([u, v, w], [x, y, z]) => plan.curl([u, v, w], [x, y, z]),
             ([f], [out]) => plan.laplacian(f, out),
