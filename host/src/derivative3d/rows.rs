@@ -43,6 +43,19 @@ pub(super) fn for_each_row<T: Pod + Send, S, const N: usize>(
     spare: impl Fn() -> S + Sync + Send,
     work: impl Fn(&mut S, usize, usize, [&mut [T]; N]) + Sync,
 ) {
+    let bytes: usize = outputs.iter().map(|output| size_of_val(*output)).sum();
+    for_each_row_by(shape, sweep, bytes >= STREAMED_FROM, outputs, spare, work);
+}
+
+/// As [`for_each_row`], past the caches or not.
+fn for_each_row_by<T: Pod + Send, S, const N: usize>(
+    shape: Shape3,
+    sweep: Sweep,
+    streams: bool,
+    outputs: [&mut [T]; N],
+    spare: impl Fn() -> S + Sync + Send,
+    work: impl Fn(&mut S, usize, usize, [&mut [T]; N]) + Sync,
+) {
     let Shape3 { nx, ny, nz } = shape;
     let (rows, planes) = match sweep {
         Sweep::Planes => (ny, 1),
@@ -71,7 +84,6 @@ pub(super) fn for_each_row<T: Pod + Send, S, const N: usize>(
         }
     }
     let row_bytes = nx * size_of::<T>();
-    let streams = N * row_bytes * ny * nz >= STREAMED_FROM;
     let group = if streams {
         (STAGED_BYTES / (N * row_bytes)).clamp(1, rows)
     } else {
@@ -126,10 +138,12 @@ pub(super) fn for_each_row<T: Pod + Send, S, const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
     fn every_row_comes_once_and_is_the_one_it_is_said_to_be() {
-        for sweep in [Sweep::Planes, Sweep::AlongZ] {
+        let ways = [Sweep::Planes, Sweep::AlongZ].map(|sweep| [(sweep, false), (sweep, true)]);
+        for (sweep, streams) in ways.into_iter().flatten() {
             // Long rows make parts of one row, short ones whole planes.
             for (nx, ny, nz) in [
                 (1, 1, 1),
@@ -142,18 +156,25 @@ mod tests {
                 let mut first = vec![0_usize; nx * ny * nz];
                 let mut second = vec![0_usize; nx * ny * nz];
                 let outputs = [&mut first[..], &mut second[..]];
-                for_each_row(
+                let calls: Vec<AtomicUsize> = (0..ny * nz).map(|_| 0.into()).collect();
+                for_each_row_by(
                     shape,
                     sweep,
+                    streams,
                     outputs,
                     || (),
                     |(), j, k, [a, b]| {
                         assert_eq!((a.len(), b.len()), (nx, nx));
-                        a.iter_mut().for_each(|a| *a += 1 + k * ny + j);
-                        b.iter_mut().for_each(|b| *b += 1);
+                        a.fill(1 + k * ny + j);
+                        b.fill(1);
+                        calls[k * ny + j].fetch_add(1, Ordering::Relaxed);
                     },
                 );
-                assert!(second.iter().all(|times| *times == 1), "{sweep:?}, {shape}");
+                assert!(
+                    calls.into_iter().all(|calls| calls.into_inner() == 1),
+                    "{sweep:?}"
+                );
+                assert!(second.iter().all(|value| *value == 1), "{sweep:?}, {shape}");
                 for (row, values) in first.chunks(nx).enumerate() {
                     assert!(
                         values.iter().all(|value| *value == 1 + row),
