@@ -9,7 +9,7 @@ use halo_gpu::nbody::{
     Body, DEFAULT_BLOCK, Gravity, INTERACTION_ROUNDOFFS, Leapfrog, MAX_BODIES, Port, Real, Solver,
     Variant, kick_drift,
 };
-use halo_gpu::{Device, DeviceKind, EmulatorOptions, Error};
+use halo_gpu::{Device, DeviceKind, Error};
 use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, ptx, rng};
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -352,14 +352,6 @@ fn every_unroll_times_every_remainder_and_block() {
     check::<f64>(&mut rng);
 }
 
-/// An emulator that launches once: for what another test verifies.
-fn unverified_emulator() -> Device {
-    Device::emulator_with(EmulatorOptions {
-        verify: false,
-        ..EmulatorOptions::default()
-    })
-}
-
 #[test]
 fn every_number_of_parts_and_groups() {
     // Bodies that fill tiles of 128 and groups of 512, or miss by one; groups that meet
@@ -385,7 +377,7 @@ fn every_number_of_parts_and_groups() {
                 for variant in [Variant::RegisterTile, Variant::Symmetric] {
                     for parts in [1, 3, 1000] {
                         let device = if emulated && parts != 3 {
-                            unverified_emulator()
+                            Device::emulator()
                         } else {
                             device.clone()
                         };
@@ -407,7 +399,7 @@ fn every_number_of_parts_and_groups() {
                     assert_accurate(&a, &reference);
                     if parts == 3 {
                         let device = match device.kind() {
-                            DeviceKind::Emulator => unverified_emulator(),
+                            DeviceKind::Emulator => Device::emulator(),
                             _ => device,
                         };
                         let again = implementation.run(&device, &gravity, &bodies);
@@ -555,7 +547,7 @@ fn the_default_size() {
     check::<f64>(cases.clone());
     cases.push((Device::cpu(), Implementation::Port(Port::Aos)));
     for variant in [Variant::Shared, Variant::Symmetric] {
-        cases.push((unverified_emulator(), Implementation::Kernel(variant)));
+        cases.push((Device::emulator(), Implementation::Kernel(variant)));
     }
     check::<f32>(cases);
 }

@@ -48,10 +48,7 @@ fn antisymmetric_loop<const R: usize>(
 
 /// `Σ weights[m-1] · difference(m)`, in the order of [`antisymmetric`].
 #[inline(always)]
-pub(crate) fn antisymmetric_at<const R: usize>(
-    weights: [f32; R],
-    difference: impl Fn(usize) -> f32,
-) -> f32 {
+fn antisymmetric_at<const R: usize>(weights: [f32; R], difference: impl Fn(usize) -> f32) -> f32 {
     let mut sum = weights[0] * difference(1);
     for m in 2..=R {
         sum = difference(m).mul_add(weights[m - 1], sum);

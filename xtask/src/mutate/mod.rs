@@ -295,7 +295,7 @@ struct Plan {
     suite: Suite,
     /// Its tests, the shortest first.
     stages: Vec<Vec<String>>,
-    /// The longest that a mutation may take.
+    /// The longest that a mutation may take, in any of them.
     timeout: Duration,
 }
 

@@ -60,19 +60,23 @@ pub trait Real:
     /// By a kernel that is tuned for just this, if there is one.
     #[doc(hidden)]
     fn tuned(
-        plan: &FiniteDifferences3d<Self>,
-        axis: Axis,
-        f: &Buffer<Self>,
-        df: &mut Buffer<Self>,
-    ) -> Result<bool, Error>;
+        _: &FiniteDifferences3d<Self>,
+        _: Axis,
+        _: &Buffer<Self>,
+        _: &mut Buffer<Self>,
+    ) -> Result<bool, Error> {
+        Ok(false)
+    }
 
     /// The gradient, likewise.
     #[doc(hidden)]
     fn tuned_gradient(
-        plan: &FiniteDifferences3d<Self>,
-        f: &Buffer<Self>,
-        gradient: [&mut Buffer<Self>; 3],
-    ) -> Result<bool, Error>;
+        _: &FiniteDifferences3d<Self>,
+        _: &Buffer<Self>,
+        _: [&mut Buffer<Self>; 3],
+    ) -> Result<bool, Error> {
+        Ok(false)
+    }
 }
 
 impl Real for f32 {
@@ -148,23 +152,6 @@ impl Real for f64 {
 
     fn is_normal_number(self) -> bool {
         self.is_normal()
-    }
-
-    fn tuned(
-        _: &FiniteDifferences3d<Self>,
-        _: Axis,
-        _: &Buffer<Self>,
-        _: &mut Buffer<Self>,
-    ) -> Result<bool, Error> {
-        Ok(false)
-    }
-
-    fn tuned_gradient(
-        _: &FiniteDifferences3d<Self>,
-        _: &Buffer<Self>,
-        _: [&mut Buffer<Self>; 3],
-    ) -> Result<bool, Error> {
-        Ok(false)
     }
 }
 

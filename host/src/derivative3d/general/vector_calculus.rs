@@ -112,11 +112,7 @@ impl<T: Real> FiniteDifferences3d<T> {
     /// As [`derivative`](Self::derivative), for any of the axes.
     pub fn gradient(&self, f: &Buffer<T>, gradient: [&mut Buffer<T>; 3]) -> Result<(), Error> {
         let [x, y, z] = gradient;
-        self.check(Operator::Gradient, &[f], &[x, y, z])?;
-        if f.device().kind() != DeviceKind::Cpu && T::tuned_gradient(self, f, [x, y, z])? {
-            return Ok(());
-        }
-        self.launch(Operator::Gradient, &[f], &mut [x, y, z])
+        self.apply(Operator::Gradient, &[f], &mut [x, y, z])
     }
 
     /// The gradient by the general kernel, also where a tuned one applies.
@@ -129,8 +125,9 @@ impl<T: Real> FiniteDifferences3d<T> {
         f: &Buffer<T>,
         gradient: [&mut Buffer<T>; 3],
     ) -> Result<(), Error> {
-        let [x, y, z] = gradient;
-        self.apply(Operator::Gradient, &[f], &mut [x, y, z])
+        let mut gradient = gradient;
+        self.check(Operator::Gradient, &[f], &gradient)?;
+        self.launch(Operator::Gradient, &[f], &mut gradient)
     }
 
     /// The divergence of the vector field whose components along x, y and z are given.
@@ -223,8 +220,13 @@ impl<T: Real> FiniteDifferences3d<T> {
         inputs: &[&Buffer<T>],
         outputs: &mut [&mut Buffer<T>],
     ) -> Result<(), Error> {
-        let written: Vec<&Buffer<T>> = outputs.iter().map(|buffer| &**buffer).collect();
-        self.check(operator, inputs, &written)?;
+        self.check(operator, inputs, outputs)?;
+        if inputs[0].device().kind() != DeviceKind::Cpu
+            && let (Operator::Gradient, [f], [x, y, z]) = (operator, inputs, &mut *outputs)
+            && T::tuned_gradient(self, f, [x, y, z])?
+        {
+            return Ok(());
+        }
         self.launch(operator, inputs, outputs)
     }
 
@@ -233,19 +235,24 @@ impl<T: Real> FiniteDifferences3d<T> {
         &self,
         operator: Operator,
         inputs: &[&Buffer<T>],
-        outputs: &[&Buffer<T>],
+        outputs: &[&mut Buffer<T>],
     ) -> Result<(), Error> {
         let device = inputs[0].device();
-        for buffer in inputs.iter().chain(outputs) {
+        let buffers = inputs
+            .iter()
+            .copied()
+            .chain(outputs.iter().map(|buffer| &**buffer));
+        for buffer in buffers {
             self.check_len("a field", buffer.len())?;
-            device.require(&format!("{OPERATION}: a field"), *buffer)?;
+            device.require(&format!("{OPERATION}: a field"), buffer)?;
         }
-        Axis::ALL
-            .into_iter()
-            .try_for_each(|axis| self.check_axis(axis, operator.order()))
+        for axis in Axis::ALL {
+            self.check_axis(axis, operator.order())?;
+        }
+        Ok(())
     }
 
-    /// As [`apply`](Self::apply), of what has been checked.
+    /// `operator` by the general kernels, or the port, of what has been checked.
     fn launch(
         &self,
         operator: Operator,
@@ -282,10 +289,7 @@ impl<T: Real> FiniteDifferences3d<T> {
         }
         let read: Vec<&Buffer<T>> = inputs.iter().collect();
         let mut written: Vec<&mut Buffer<T>> = outputs.iter_mut().collect();
-        match (operator, &read[..], &mut written[..]) {
-            (Operator::Gradient, [f], [x, y, z]) => self.gradient(f, [x, y, z])?,
-            (_, read, written) => self.apply(operator, read, written)?,
-        }
+        self.apply(operator, &read, &mut written)?;
         let mut fields = Vec::with_capacity(OUT);
         for output in &outputs {
             fields.push(Field3::from_vec(self.shape, output.to_vec()?)?);
