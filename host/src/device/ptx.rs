@@ -452,7 +452,11 @@ tex.2d.v4.f32.f32 {%r1, unused0, unused1, unused2}, [%rd1, {%f1, %f2}];
                 with_constants += usize::from(!constants.is_empty());
                 for kernel in items.iter().filter(|item| item.kind == ItemKind::Entry) {
                     for name in &constants {
-                        assert!(words(kernel.text).any(|word| word == *name), "{}", kernel.name);
+                        assert!(
+                            words(kernel.text).any(|word| word == *name),
+                            "{}",
+                            kernel.name
+                        );
                     }
                 }
             }

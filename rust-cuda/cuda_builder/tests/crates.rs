@@ -4,11 +4,13 @@
 mod support;
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use cuda_builder::{CudaBuilder, DebugInfo, NvvmArch};
-use support::{body, build, builder, copy_folder, count, fixture, position, ptxas, target_dir};
+use support::{
+    body, build, builder, copy_folder, count, fixture, outer_target_dir, position, ptxas,
+    target_dir,
+};
 
 const ARCH: NvvmArch = NvvmArch::Compute75;
 
@@ -150,7 +152,8 @@ fn the_same_sources_give_the_same_ptx_anywhere() {
         assert!(here.text == there.text, "{name} differs");
         let again = build(
             &CudaBuilder::new(copy.join(below))
-                .target_dir(folder.path().join("another target"))
+                // Where the kernels of a build script go as well.
+                .target_dir(outer_target_dir().join("cuda-builder"))
                 .debug(DebugInfo::LineTables),
         );
         assert!(
@@ -189,7 +192,7 @@ fn a_build_script_anywhere_gets_its_ptx() {
     fs::write(
         app.join("build.rs"),
         "fn main() {\n    let ptx = cuda_builder::CudaBuilder::new(\"../raw-kernels\")\n        \
-         .copy_to(\"resources/deep/kernels.ptx\")\n        .build()\n        .unwrap();\n    \
+         .debug(cuda_builder::DebugInfo::LineTables)\n        .copy_to(\"resources/deep/kernels.ptx\")\n        .build()\n        .unwrap();\n    \
          assert!(ptx.ends_with(\"kernels.ptx\"));\n}\n",
     )
     .unwrap();
@@ -207,10 +210,7 @@ fn a_build_script_anywhere_gets_its_ptx() {
         let output = Command::new(env!("CARGO"))
             .args(arguments)
             .current_dir(&app)
-            .env(
-                "CARGO_TARGET_DIR",
-                Path::new(env!("CARGO_TARGET_TMPDIR")).join("outer"),
-            )
+            .env("CARGO_TARGET_DIR", outer_target_dir())
             .env(
                 "CARGO_ENCODED_RUSTFLAGS",
                 "--cfg=outer_build\u{1f}-Cdebug-assertions=on",
@@ -225,7 +225,8 @@ fn a_build_script_anywhere_gets_its_ptx() {
     };
     // A second lock on the same directory would wait forever here.
     let (printed, _) = cargo(&["run", "--quiet"]);
-    assert_eq!(printed, support::raw_kernels(ARCH).text);
+    let here = build(&builder("raw-kernels").debug(DebugInfo::LineTables));
+    assert_eq!(printed, here.text);
     assert_eq!(count(&body(&printed, "overflow"), "trap"), 0);
 
     // Nothing changed: the build script does not run again.

@@ -3,8 +3,10 @@
 
 mod support;
 
-use cuda_builder::{CudaBuilder, DebugInfo, NvvmArch};
-use support::{OneFile, body, build, builder, count, position, ptxas, raw_kernels};
+use std::sync::OnceLock;
+
+use cuda_builder::{DebugInfo, NvvmArch, Ptx};
+use support::{OneFile, body, build, builder, count, position, ptxas, raw_kernels, side_by_side};
 
 const ARCH: NvvmArch = NvvmArch::Compute75;
 
@@ -324,7 +326,7 @@ fn other_atomics_keep_their_orderings() {
 
 #[test]
 fn targets_without_orderings_get_fences_for_all() {
-    let ptx = raw_kernels(NvvmArch::Compute61);
+    let ptx = oldest_with_optix();
     let order = |name: &str| -> Vec<&'static str> {
         body(&ptx.text, name)
             .into_iter()
@@ -349,15 +351,10 @@ fn targets_without_orderings_get_fences_for_all() {
 
 // --- arithmetic ------------------------------------------------------------------
 
-fn arithmetic(builder: CudaBuilder) -> impl Fn(&str) -> Vec<String> {
-    let ptx = build(&builder);
+fn arithmetic(ptx: &Ptx) -> impl Fn(&str) -> Vec<String> + use<> {
     ptxas(&ptx.text, ARCH);
-    move |name| {
-        body(&ptx.text, name)
-            .into_iter()
-            .map(str::to_owned)
-            .collect()
-    }
+    let text = ptx.text.clone();
+    move |name| body(&text, name).into_iter().map(str::to_owned).collect()
 }
 
 fn opcode(body: &[String], start: &str) -> String {
@@ -368,7 +365,7 @@ fn opcode(body: &[String], start: &str) -> String {
 
 #[test]
 fn arithmetic_is_ieee_by_default() {
-    let kernel = arithmetic(builder("raw-kernels"));
+    let kernel = arithmetic(&raw_kernels(ARCH));
     let sum = kernel("multiply_add");
     assert_eq!(opcode(&sum, "mul"), "mul.rn.f32");
     assert_eq!(opcode(&sum, "add"), "add.rn.f32");
@@ -379,22 +376,28 @@ fn arithmetic_is_ieee_by_default() {
 
 #[test]
 fn each_option_changes_its_own_instruction() {
-    let flushed = arithmetic(builder("raw-kernels").ftz(true));
+    let kernels = || builder("raw-kernels");
+    let options = [
+        kernels().ftz(true),
+        kernels().fast_div(true),
+        kernels().fast_sqrt(true),
+        kernels().fma_contraction(true),
+    ];
+    let built = side_by_side(options, |builder| arithmetic(&build(&builder)));
+    let [flushed, divided, rooted, contracted] = built;
+
     assert_eq!(opcode(&flushed("multiply_add"), "mul"), "mul.rn.ftz.f32");
     assert_eq!(opcode(&flushed("divide"), "div"), "div.rn.ftz.f32");
     assert_eq!(opcode(&flushed("square_root"), "sqrt"), "sqrt.rn.ftz.f32");
     assert_eq!(opcode(&flushed("fused"), "fma"), "fma.rn.ftz.f32");
 
-    let divided = arithmetic(builder("raw-kernels").fast_div(true));
     assert_eq!(opcode(&divided("divide"), "div"), "div.full.f32");
     assert_eq!(opcode(&divided("square_root"), "sqrt"), "sqrt.rn.f32");
     assert_eq!(opcode(&divided("double"), "div"), "div.rn.f64");
 
-    let rooted = arithmetic(builder("raw-kernels").fast_sqrt(true));
     assert_eq!(opcode(&rooted("square_root"), "sqrt"), "sqrt.approx.f32");
     assert_eq!(opcode(&rooted("divide"), "div"), "div.rn.f32");
 
-    let contracted = arithmetic(builder("raw-kernels").fma_contraction(true));
     assert_eq!(opcode(&contracted("multiply_add"), "fma"), "fma.rn.f32");
     assert_eq!(opcode(&contracted("double"), "fma"), "fma.rn.f64");
 }
@@ -414,9 +417,16 @@ fn a_panic_is_a_trap() {
     assert_eq!(count(&kernel("overflow"), "trap"), 0);
 }
 
+/// For the oldest target, which knows no memory orderings, with the switch for OptiX.
+/// One build for what is asked of either, since each of them needs a `core` of its own.
+fn oldest_with_optix() -> &'static Ptx {
+    static BUILT: OnceLock<Ptx> = OnceLock::new();
+    let kernels = || builder("raw-kernels").arch(NvvmArch::Compute61);
+    BUILT.get_or_init(|| build(&kernels().optix(true)))
+}
+
 /// The values that the kernel `configuration` stores.
-fn configuration(builder: &CudaBuilder) -> Vec<u32> {
-    let ptx = build(builder);
+fn configuration(ptx: &Ptx) -> Vec<u32> {
     body(&ptx.text, "configuration")
         .into_iter()
         .filter(|line| line.starts_with("st.global"))
@@ -430,17 +440,17 @@ fn configuration(builder: &CudaBuilder) -> Vec<u32> {
 #[test]
 fn the_crate_sees_its_architecture_and_features() {
     assert_eq!(
-        configuration(&builder("raw-kernels")),
+        configuration(&raw_kernels(ARCH)),
         [750, 75, 4444, 6666, 8888]
     );
+    let extra = builder("raw-kernels").build_args(&["--features", "extra"]);
     assert_eq!(
-        configuration(
-            &builder("raw-kernels")
-                .arch(NvvmArch::Compute90)
-                .build_args(&["--features", "extra"])
-                .optix(true)
-        ),
-        [900, 90, 3333, 6666, 7777]
+        configuration(&build(&extra.arch(NvvmArch::Compute90))),
+        [900, 90, 3333, 6666, 8888]
+    );
+    assert_eq!(
+        configuration(oldest_with_optix()),
+        [610, 61, 4444, 6666, 7777]
     );
 }
 

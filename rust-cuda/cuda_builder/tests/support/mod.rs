@@ -3,9 +3,11 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
 
 use cuda_builder::{CudaBuilder, CudaBuilderError, NvvmArch, Ptx};
 
@@ -23,6 +25,12 @@ pub fn fixture(name: &str) -> PathBuf {
 /// One target directory for all tests: `core` is compiled once per target.
 pub fn target_dir() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("device")
+}
+
+/// The target directory of a build that has nothing to do with this one: `core` is
+/// compiled anew, once for all tests that need such a directory.
+pub fn outer_target_dir() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("an outer target")
 }
 
 /// A builder for a fixture, for sm_75 unless told otherwise.
@@ -43,18 +51,29 @@ pub fn build(builder: &CudaBuilder) -> Ptx {
     }
 }
 
-/// The PTX of `raw-kernels`, built once per architecture.
+/// What `work` makes of each of the values, on as many threads.
+pub fn side_by_side<T: Send, R: Send, const N: usize>(
+    values: [T; N],
+    work: impl Fn(T) -> R + Sync,
+) -> [R; N] {
+    thread::scope(|scope| {
+        values
+            .map(|value| scope.spawn(|| work(value)))
+            .map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })
+}
+
+/// The PTX of `raw-kernels`, built once per architecture; two architectures may be built
+/// at a time.
 pub fn raw_kernels(arch: NvvmArch) -> Arc<Ptx> {
-    type Built = Mutex<HashMap<NvvmArch, Arc<Ptx>>>;
-    static BUILT: OnceLock<Built> = OnceLock::new();
-    let built = BUILT.get_or_init(Mutex::default);
+    type Built = HashMap<NvvmArch, Arc<OnceLock<Arc<Ptx>>>>;
+    static BUILT: Mutex<Option<Built>> = Mutex::new(None);
     // Another test's failure says nothing about this one's PTX.
-    let mut built = built.lock().unwrap_or_else(PoisonError::into_inner);
-    Arc::clone(
-        built
-            .entry(arch)
-            .or_insert_with(|| Arc::new(build(&builder("raw-kernels").arch(arch)))),
-    )
+    let mut all = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    let built = Arc::clone(all.get_or_insert_default().entry(arch).or_default());
+    drop(all);
+    let built = built.get_or_init(|| Arc::new(build(&builder("raw-kernels").arch(arch))));
+    Arc::clone(built)
 }
 
 /// A kernel crate made of one file, in a folder of its own.
@@ -149,12 +168,23 @@ pub fn position(body: &[&str], opcode: &str) -> usize {
 /// Has NVIDIA's assembler check the PTX, and gives what it says about registers
 /// and memory.
 pub fn ptxas(ptx: &str, arch: NvvmArch) -> String {
+    assemble(ptx, arch, &[])
+}
+
+/// As [`ptxas`], without its optimiser, which takes minutes where kernels are long:
+/// whether each instruction is taken does not depend on it.
+pub fn ptxas_unoptimised(ptx: &str, arch: NvvmArch) -> String {
+    assemble(ptx, arch, &["-O0"])
+}
+
+fn assemble(ptx: &str, arch: NvvmArch, options: &[&str]) -> String {
     let tool = ptxas_path();
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("kernels.ptx");
     fs::write(&file, ptx).expect("a PTX file");
     let output = Command::new(&tool)
         .arg("-v")
+        .args(options)
         .arg(format!("-arch={}", arch.sm()))
         .arg(&file)
         .arg("-o")
