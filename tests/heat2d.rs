@@ -1,6 +1,9 @@
 //! heat2d: the CPU port and all kernels, the textbook's five among them, on every
 //! device.
 
+#[path = "heat2d/walls.rs"]
+mod walls;
+
 use halo_gpu::device::Blocks;
 use halo_gpu::heat2d::{Heat2d, Plate, Real, Variant, problem};
 use halo_gpu::{Buffer, Device, DeviceKind, EmulatorOptions, Error, Field2, LaunchAxis, Shape2};
@@ -181,6 +184,7 @@ fn the_variants_are_the_textbooks_five_kernels_and_the_tuned_ones() {
             (Some("heat2d_march_f32"), Some("heat2d_march_f64")),
             (Some("heat2d_temporal_f32"), Some("heat2d_temporal_f64")),
             (Some("heat2d_resident_f32"), Some("heat2d_resident_f64")),
+            (Some("heat2d_general_f32"), Some("heat2d_general_f64")),
         ]
     );
     assert_eq!(
@@ -190,6 +194,7 @@ fn the_variants_are_the_textbooks_five_kernels_and_the_tuned_ones() {
             Some([16, 16]),
             Some([16, 16]),
             Some([18, 18]),
+            None,
             None,
             None,
             None,
@@ -807,7 +812,7 @@ fn percentages_are_of_the_reference_and_nan_never_passes() {
 #[test]
 fn the_work_of_a_sweep_is_counted() {
     let heat = Heat2d::new(Shape2::new(10, 7)).unwrap();
-    assert_eq!(heat.interior_points(), 40);
+    assert_eq!(heat.swept_points(), 40);
     assert_eq!(heat.bytes::<f32>(), 4 * 70 + 4 * 40);
     assert_eq!(heat.bytes::<f64>(), 8 * 70 + 8 * 40);
     assert_eq!(heat.flops(), 160);
@@ -982,7 +987,7 @@ fn more_rows_than_a_grid_or_a_texture_has_are_refused() {
             Variant::SharedOverlap => 65_535 * 14 + 2 + 1,
             Variant::SharedHalo => 65_535 * 16 + 2 + 1,
             Variant::Texture => device.limits().texture_2d.height as usize + 1,
-            Variant::March | Variant::Temporal | Variant::Resident => {
+            Variant::March | Variant::Temporal | Variant::Resident | Variant::General => {
                 unreachable!("they take more rows per block")
             }
         };
@@ -1064,7 +1069,7 @@ fn ptx_facts() {
             Variant::SharedOverlap => [1, 4, 0, 1],
             Variant::SharedHalo => [2, 4, 0, 2],
             Variant::Texture => [0, 0, 4, 0],
-            Variant::March | Variant::Temporal | Variant::Resident => {
+            Variant::March | Variant::Temporal | Variant::Resident | Variant::General => {
                 unreachable!("their gates stand beside them")
             }
         };

@@ -81,24 +81,24 @@ kernels! {
 }
 
 /// What a lane reads of each row.
-struct Column<T> {
+pub(super) struct Column<T> {
     /// The lane's first point in the first row of the plate.
-    own: *const T,
+    pub(super) own: *const T,
     /// Whether that is in the plate.
-    inside: bool,
+    pub(super) inside: bool,
     /// The point beside the warp, for its outermost lanes.
-    edge: *const T,
+    pub(super) edge: *const T,
     /// Whether there is one, and this is such a lane.
-    has_edge: bool,
+    pub(super) has_edge: bool,
     /// Elements from one row to the next.
-    pitch: usize,
+    pub(super) pitch: usize,
 }
 
 /// A lane's points of a row, and the point beside the warp.
 #[derive(Clone, Copy)]
-struct Row<T, const P: usize> {
-    own: [T; P],
-    edge: T,
+pub(super) struct Row<T, const P: usize> {
+    pub(super) own: [T; P],
+    pub(super) edge: T,
 }
 
 impl<T: Real> Column<T> {
@@ -106,7 +106,7 @@ impl<T: Real> Column<T> {
     ///
     /// The plate has a row `j`, and the launch keeps to the kernel's contract.
     #[inline(always)]
-    unsafe fn row<const P: usize>(&self, j: u32) -> Row<T, P> {
+    pub(super) unsafe fn row<const P: usize>(&self, j: u32) -> Row<T, P> {
         let at = j as usize * self.pitch;
         let mut row = Row {
             own: [T::ZERO; P],

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! for every interior point of an `nx` × `ny` field, x fastest: point (i, j) is
-//! element `j * nx + i`. The outermost points are the walls; no kernel writes
-//! them. This is the five-point discretisation of Laplace's equation on square
+//! element `j * nx + i`. The outermost points are the walls; no kernel but [`general`]
+//! writes them. This is the five-point discretisation of Laplace's equation on square
 //! cells, solved by Jacobi's method (LeVeque, "Finite Difference Methods for
 //! Ordinary and Partial Differential Equations", SIAM 2007, sections 3.2 and
 //! 4.1). One launch is one sweep; the host exchanges the two buffers.
@@ -35,6 +35,7 @@
 //! | [`march`] | one sweep at the speed of memory: rows in registers, 16 bytes per access |
 //! | [`temporal`] | 16 sweeps in one pass over memory |
 //! | [`resident`] | all sweeps in one launch, for plates that fit on the chip |
+//! | [`general`] | as [`march`], for plates with insulated walls or a source |
 //!
 //! They compute the same formula in the same order, and so the same bits. [`change`]
 //! finds how much a sweep has changed.
@@ -47,6 +48,7 @@ use core::ops::{Add, Mul, Sub};
 use cuda_std::{GpuFloat, warp};
 
 pub mod change;
+pub mod general;
 pub mod global;
 mod lanes;
 pub mod march;
@@ -79,6 +81,24 @@ pub const MARCH_ROWS: u32 = 6;
 
 /// Rows that a thread of [`march`] has on their way.
 pub const MARCH_AHEAD: usize = 2;
+
+/// A plate whose walls are all fixed, for [`general`].
+pub const FIXED: u32 = 0;
+
+/// The wall at i = 0 is insulated.
+pub const LEFT: u32 = 1;
+
+/// The wall at i = nx - 1 is insulated.
+pub const RIGHT: u32 = 1 << 1;
+
+/// The wall at j = 0 is insulated.
+pub const BOTTOM: u32 = 1 << 2;
+
+/// The wall at j = ny - 1 is insulated.
+pub const TOP: u32 = 1 << 3;
+
+/// The plate has a source.
+pub const SOURCE: u32 = 1 << 4;
 
 /// Threads of a block of [`change`].
 pub const CHANGE_BLOCK: u32 = 256;
@@ -154,6 +174,15 @@ real!(f32: 1_u32 << 31, f64: 1_u64 << 63);
 #[inline(always)]
 fn average<T: Real>(east: T, west: T, north: T, south: T) -> T {
     ((east + west) + (north + south)) * T::QUARTER
+}
+
+/// [`average`] of a point that has a source: its own heat is added to that of its
+/// neighbours.
+///
+/// 4 additions and 1 multiplication: 5 flops. The order is part of the definition.
+#[inline(always)]
+fn average_with_source<T: Real>(east: T, west: T, north: T, south: T, source: T) -> T {
+    (((east + west) + (north + south)) + source) * T::QUARTER
 }
 
 /// [`average`] of the neighbours of `center` in an array whose rows lie `pitch`

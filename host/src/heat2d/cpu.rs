@@ -2,9 +2,10 @@
 //!
 //! Written from the formula and not from the kernels, which are checked against
 //! it. The order of the operations is part of the definition: east and west,
-//! north and south, then the two sums.
+//! north and south, then the two sums, then the source.
 #![forbid(unsafe_code)]
 
+use super::{Wall, Walls};
 use crate::Shape2;
 use crate::simd::vectorised;
 use rayon::prelude::*;
@@ -38,23 +39,43 @@ impl<T> Temperature for T where
 /// Points that are worth handing to another thread.
 const POINTS_PER_TASK: usize = 1 << 13;
 
-/// One sweep from `old` into the interior points of `new`, both of `shape`, at
-/// least 3 × 3.
-pub(super) fn sweep<T: Temperature>(shape: Shape2, old: &[T], new: &mut [T]) {
+/// One sweep from `old` into the points of `new` that are not on fixed walls, all of
+/// `shape`, at least 3 × 3.
+pub(super) fn sweep<T: Temperature>(
+    shape: Shape2,
+    walls: Walls,
+    source: Option<&[T]>,
+    old: &[T],
+    new: &mut [T],
+) {
     let Shape2 { nx, ny } = shape;
     let row = |j: usize| &old[j * nx..][..nx];
+    let (bottom, top) = (walls.bottom.fixed_points(), walls.top.fixed_points());
 
     new.par_chunks_exact_mut(nx)
         .enumerate()
-        .skip(1)
-        .take(ny - 2)
+        .skip(bottom)
+        .take(ny - bottom - top)
         .with_min_len(POINTS_PER_TASK.div_ceil(nx))
         .for_each(|(j, new)| {
-            let (south, middle, north) = (row(j - 1), row(j), row(j + 1));
+            // Beyond a wall, which is insulated if it is swept, what is before it.
+            let south = row(if j == 0 { 1 } else { j - 1 });
+            let north = row(if j == ny - 1 { ny - 2 } else { j + 1 });
+            let (middle, source) = (row(j), source.map(|source| &source[j * nx..][..nx]));
             vectorised(
                 #[inline(always)]
-                || sweep_row(new, south, middle, north),
+                || match source {
+                    None => sweep_row(new, south, middle, north),
+                    Some(source) => sweep_row_with_source(new, south, middle, north, source),
+                },
             );
+            for (wall, at, inside) in [(walls.left, 0, 1), (walls.right, nx - 1, nx - 2)] {
+                if wall == Wall::Insulated {
+                    let sum = (middle[inside] + middle[inside]) + (north[at] + south[at]);
+                    let sum = source.map_or(sum, |source| sum + source[at]);
+                    new[at] = sum * T::from(0.25);
+                }
+            }
         });
 }
 
@@ -71,6 +92,28 @@ fn sweep_row<T: Temperature>(new: &mut [T], south: &[T], middle: &[T], north: &[
     {
         let (west, east) = (middle[0], middle[2]);
         *new = ((east + west) + (north + south)) * quarter;
+    }
+}
+
+/// As [`sweep_row`], with a source.
+#[inline(always)]
+fn sweep_row_with_source<T: Temperature>(
+    new: &mut [T],
+    south: &[T],
+    middle: &[T],
+    north: &[T],
+    source: &[T],
+) {
+    let quarter = T::from(0.25);
+    let vertical = north[1..].iter().zip(&south[1..]);
+    for (((new, middle), (&north, &south)), &source) in new[1..]
+        .iter_mut()
+        .zip(middle.windows(3))
+        .zip(vertical)
+        .zip(&source[1..])
+    {
+        let (west, east) = (middle[0], middle[2]);
+        *new = (((east + west) + (north + south)) + source) * quarter;
     }
 }
 

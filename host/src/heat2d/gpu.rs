@@ -1,6 +1,6 @@
 //! Launches of the kernels, on a CUDA device or on the emulator.
 
-use super::{Real, Variant};
+use super::{Heat2d, Real, Variant, Wall};
 use crate::{
     Buffer, Device, Error, LaunchConfig, Shape2, Texture2d, blocks_for, blocks_per_multiprocessor,
     launch as launch_kernel, resident_blocks,
@@ -8,9 +8,9 @@ use crate::{
 use cuda_std::host::Kernel;
 use gpu_kernels::heat2d as kernels;
 use kernels::{
-    BLOCK, CHANGE_BLOCK, HALO, MARCH_BLOCK, MARCH_ROWS, OVERLAP_STEP, change::*, global::*,
-    march::*, resident::*, shared_core::*, shared_halo::*, shared_overlap::*, temporal::*,
-    texture::*,
+    BLOCK, BOTTOM, CHANGE_BLOCK, FIXED, HALO, LEFT, MARCH_BLOCK, MARCH_ROWS, OVERLAP_STEP, RIGHT,
+    SOURCE, TOP, change::*, general::*, global::*, march::*, resident::*, shared_core::*,
+    shared_halo::*, shared_overlap::*, temporal::*, texture::*,
 };
 
 /// What the library takes for a single sweep where it is not told.
@@ -45,8 +45,8 @@ pub trait Entries: Sized {
     /// The entry point of `variant`, if there is one.
     fn entry_name(variant: Variant) -> Option<&'static str>;
 
-    /// One launch of `variant`, which is not the one with textures and is there for
-    /// this type, on the device of the buffers: at least one sweep and at most `sweeps`
+    /// One launch of `variant`, which is not the one with textures or the general one and
+    /// is there for this type, on the device of the buffers: at least one sweep and at most `sweeps`
     /// (of which there is one). Returns how many.
     ///
     /// The caller has checked the buffers' lengths and devices; the shape is that of
@@ -59,6 +59,17 @@ pub trait Entries: Sized {
         sweeps: usize,
         workspace: &mut Workspace,
     ) -> Result<usize, Error>
+    where
+        Self: Real;
+
+    /// One sweep by the general kernel on the device of the buffers, which is not the
+    /// CPU; the caller has checked their lengths and devices.
+    fn launch_general(
+        heat: &Heat2d,
+        source: Option<&Buffer<Self>>,
+        old: &Buffer<Self>,
+        new: &mut Buffer<Self>,
+    ) -> Result<(), Error>
     where
         Self: Real;
 
@@ -81,7 +92,7 @@ impl Variant {
             // A block for every so many interior points.
             Self::SharedOverlap => blocks_for(self.name(), extent - walls, OVERLAP_STEP as usize),
             Self::SharedHalo => blocks_for(self.name(), extent - walls, BLOCK as usize),
-            Self::March | Self::Temporal | Self::Resident => {
+            Self::March | Self::Temporal | Self::Resident | Self::General => {
                 unreachable!("{self} has a geometry of its own")
             }
         };
@@ -98,20 +109,19 @@ fn extents(shape: Shape2) -> (u32, u32) {
     (shape.nx as u32, shape.ny as u32)
 }
 
-/// Rows that a block of the marching kernel computes.
-fn march_rows(shape: Shape2) -> u32 {
-    let rows = shape.ny as u32 - 2;
-    // A grid has at most 65535 blocks along y.
-    MARCH_ROWS.max(rows.div_ceil(65_535))
-}
-
-/// Grid and block of the marching kernel.
-fn march_config<T: Real>(shape: Shape2, rows: u32) -> Result<LaunchConfig, Error> {
-    let kernel = Variant::March.name();
-    let per_block = MARCH_BLOCK as usize * march_points::<T>(shape.nx);
-    let strips = blocks_for(kernel, shape.nx, per_block)?;
-    let chunks = blocks_for(kernel, shape.ny - 2, rows as usize)?;
-    Ok(LaunchConfig::new((strips, chunks), MARCH_BLOCK))
+/// Rows that a block of a marching kernel computes, where `rows` are swept; and its grid
+/// and block.
+fn march_config<T: Real>(
+    kernel: &'static str,
+    nx: usize,
+    rows: usize,
+) -> Result<(u32, LaunchConfig), Error> {
+    // A grid has at most 65535 blocks along y; rows are at most i32::MAX.
+    let rows_per_block = MARCH_ROWS.max(rows.div_ceil(65_535) as u32);
+    let strips = blocks_for(kernel, nx, MARCH_BLOCK as usize * march_points::<T>(nx))?;
+    let chunks = blocks_for(kernel, rows, rows_per_block as usize)?;
+    let config = LaunchConfig::new((strips, chunks), MARCH_BLOCK);
+    Ok((rows_per_block, config))
 }
 
 /// One sweep by a marching kernel.
@@ -119,8 +129,7 @@ macro_rules! march {
     ($kernel:ident, $shape:expr, $old:expr, $new:expr) => {{
         let (shape, old, new) = ($shape, $old, $new);
         let (nx, ny) = extents(shape);
-        let rows = march_rows(shape);
-        let config = march_config::<Self>(shape, rows)?;
+        let (rows, config) = march_config::<Self>(Variant::March.name(), shape.nx, shape.ny - 2)?;
         let device = old.device().clone();
         let args = $kernel::args(old, new, nx, ny, rows);
         // SAFETY: old and new have nx * ny elements each, are both on `device`, where
@@ -130,6 +139,52 @@ macro_rules! march {
         // the one the kernel documents.
         unsafe { launch_kernel::<$kernel>(&device, &config, args) }.map(|()| 1)
     }};
+}
+
+/// Which walls are insulated and whether there is a source, as the general kernel
+/// takes it.
+fn plate_bits(heat: &Heat2d, has_source: bool) -> u32 {
+    let walls = heat.walls();
+    let bits = [
+        (walls.left, LEFT),
+        (walls.right, RIGHT),
+        (walls.bottom, BOTTOM),
+        (walls.top, TOP),
+    ];
+    let insulated = bits.into_iter().map(|(wall, bit)| match wall {
+        Wall::Fixed => FIXED,
+        Wall::Insulated => bit,
+    });
+    insulated.fold(if has_source { SOURCE } else { FIXED }, |all, bit| {
+        all | bit
+    })
+}
+
+/// One sweep by the general kernel.
+macro_rules! general {
+    ($kernel:ident) => {
+        fn launch_general(
+            heat: &Heat2d,
+            source: Option<&Buffer<Self>>,
+            old: &Buffer<Self>,
+            new: &mut Buffer<Self>,
+        ) -> Result<(), Error> {
+            let (shape, walls) = (heat.shape(), heat.walls());
+            let (nx, ny) = extents(shape);
+            let swept = shape.ny - walls.bottom.fixed_points() - walls.top.fixed_points();
+            let (rows, config) = march_config::<Self>(Variant::General.name(), shape.nx, swept)?;
+            let device = old.device().clone();
+            let plate = plate_bits(heat, source.is_some());
+            // Without a source any readable buffer is in its place.
+            let args = $kernel::args(old, source.unwrap_or(old), new, nx, ny, rows, plate);
+            // SAFETY: old, source and new have nx * ny elements each and are all on
+            // `device`, where every allocation is aligned to 16 bytes; new is another
+            // than they are, since it is borrowed mutably. Both extents are at least 3
+            // and at most i32::MAX; the blocks have fewer than `rows` rows more than are
+            // swept, and the geometry is the one the kernel documents.
+            unsafe { launch_kernel::<$kernel>(&device, &config, args) }
+        }
+    };
 }
 
 /// Rows that a block of a pass of many sweeps computes, and the geometry, on a device
@@ -289,6 +344,7 @@ macro_rules! resident {
 impl Entries for f32 {
     const TILING: Tiling = TILING_F32;
 
+    general!(heat2d_general_f32);
     largest_change!(heat2d_change_f32);
 
     fn entry_name(variant: Variant) -> Option<&'static str> {
@@ -301,6 +357,7 @@ impl Entries for f32 {
             Variant::March => heat2d_march_f32::NAME,
             Variant::Temporal => heat2d_temporal_f32::NAME,
             Variant::Resident => heat2d_resident_f32::NAME,
+            Variant::General => heat2d_general_f32::NAME,
         })
     }
 
@@ -331,6 +388,7 @@ impl Entries for f32 {
             Variant::SharedOverlap => launch!(heat2d_shared_overlap),
             Variant::SharedHalo => launch!(heat2d_shared_halo),
             Variant::Texture => unreachable!("heat2d_texture reads a texture, not a buffer"),
+            Variant::General => unreachable!("heat2d_general takes walls"),
             Variant::March => march!(heat2d_march_f32, shape, old, new),
             Variant::Temporal => temporal!(
                 heat2d_temporal_f32,
@@ -351,6 +409,7 @@ impl Entries for f32 {
 impl Entries for f64 {
     const TILING: Tiling = TILING_F64;
 
+    general!(heat2d_general_f64);
     largest_change!(heat2d_change_f64);
 
     fn entry_name(variant: Variant) -> Option<&'static str> {
@@ -358,6 +417,7 @@ impl Entries for f64 {
             Variant::March => Some(heat2d_march_f64::NAME),
             Variant::Temporal => Some(heat2d_temporal_f64::NAME),
             Variant::Resident => Some(heat2d_resident_f64::NAME),
+            Variant::General => Some(heat2d_general_f64::NAME),
             Variant::Global
             | Variant::SharedCore
             | Variant::SharedOverlap
@@ -393,6 +453,7 @@ impl Entries for f64 {
             | Variant::SharedOverlap
             | Variant::SharedHalo
             | Variant::Texture => unreachable!("there is no {variant} in f64"),
+            Variant::General => unreachable!("heat2d_general takes walls"),
         }
     }
 }

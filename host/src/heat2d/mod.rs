@@ -6,9 +6,10 @@
 //! ```
 //!
 //! at every interior point. The outermost points are the walls, which keep their
-//! temperature. Each sweep moves the plate towards the solution of Laplace's
-//! equation on square cells (LeVeque, "Finite Difference Methods for Ordinary
-//! and Partial Differential Equations", SIAM 2007, sections 3.2 and 4.1).
+//! temperature if nothing else is said. Each sweep moves the plate towards the solution
+//! of Laplace's equation on square cells (LeVeque, "Finite Difference Methods for
+//! Ordinary and Partial Differential Equations", SIAM 2007, sections 3.2 and 4.1).
+//! [Insulated walls and sources](#insulated-walls-and-sources) are below.
 //!
 //! [`Heat2d`] says what is computed: the shape, any from 3 × 3 points on. Where
 //! it runs is the device of the data, and whether in `f32` or in `f64` is their type.
@@ -52,19 +53,64 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Insulated walls and sources
+//!
+//! Each wall is fixed or insulated ([`Walls`]), and each point may have a source of heat
+//! ([`Plate::with_source`]). The plate then moves towards the solution of Poisson's
+//! equation, -∇²u = f, without heat flux through the insulated walls:
+//!
+//! ```text
+//! new(i, j) = (((E + W) + (N + S)) + h² f(i, j)) * 0.25
+//! at an insulated wall:  W = E at the left, i = 0      E = W at the right, i = nx-1
+//!                        S = N at the bottom, j = 0    N = S at the top, j = ny-1
+//! ```
+//!
+//! with h the distance of two points. What is beyond an insulated wall mirrors what is
+//! before it, which makes the central difference across the wall zero: an
+//! approximation of second order, as that of the equation is (LeVeque 2007, section 2.12,
+//! second approach, and section 3.2). Where two insulated walls meet, both are mirrored;
+//! where an insulated wall meets a fixed one, the corner is fixed. These plates have one
+//! kernel, [`Variant::General`]; again all devices give the same bits.
+//!
+//! ```
+//! use halo_gpu::heat2d::{Heat2d, Wall, Walls};
+//! use halo_gpu::{Device, Field2, Shape2};
+//!
+//! # fn main() -> Result<(), halo_gpu::Error> {
+//! // A rod of 21 points, insulated at the sides, 0.05 m from point to point; its ends
+//! // are kept at 0 °C. A current heats it: 80 K/m², power per volume over conductivity.
+//! let shape = Shape2::new(21, 3);
+//! let walls = Walls { bottom: Wall::Insulated, top: Wall::Insulated, ..Walls::FIXED };
+//! let cold = Field2::filled(shape, 0.0_f64)?;
+//! let heating = Field2::filled(shape, 0.05 * 0.05 * 80.0)?;
+//!
+//! let heat = Heat2d::new(shape)?.with_walls(walls);
+//! let mut rod = heat.start(&Device::cpu(), &cold)?.with_source(&heating)?;
+//! assert!(rod.sweep_until(1e-12, 100, 100_000)?.converged);
+//!
+//! // f x (L - x) / 2, of which the middle has 10 K.
+//! let rod = rod.field()?;
+//! assert!((rod[(10, 1)] - 10.0).abs() < 1e-8 && (rod[(4, 2)] - 6.4).abs() < 1e-8);
+//! # Ok(())
+//! # }
+//! ```
 
 mod cpu;
 mod gpu;
 pub mod problem;
+mod walls;
 
 use crate::{AddressMode, Buffer, Device, DeviceKind, Element, Error, Field2, Shape2, Texture2d};
 use gpu_kernels::heat2d::{BLOCK, HALO_TILE};
 use std::fmt;
+pub use walls::{Wall, Walls};
 
 /// The fewest points along an axis: two walls and a point between them.
 pub const MIN_EXTENT: usize = 3;
 
-/// Floating-point operations per interior point: 3 additions, 1 multiplication.
+/// Floating-point operations per point that is swept: 3 additions, 1 multiplication. A
+/// source is one addition more.
 pub const FLOPS_PER_POINT: u64 = 4;
 
 /// One of the kernels.
@@ -83,6 +129,9 @@ pub const FLOPS_PER_POINT: u64 = 4;
 /// | `heat2d_march_*` | registers, marching along y | 1024 × 6 in `f32` |
 /// | `heat2d_temporal_*` | registers, 16 sweeps in one pass over memory | strips along y |
 /// | `heat2d_resident_*` | registers, all sweeps in one launch | what it holds |
+/// | `heat2d_general_*` | registers, marching along y | 1024 × 6 in `f32` |
+///
+/// The last is the only one for insulated walls and for sources.
 ///
 /// With [`Variant::Temporal`] the sweeps that are left over, fewer than a pass has,
 /// are [`Variant::March`]'s. A plate that does not fit on the device at once is not
@@ -107,11 +156,13 @@ pub enum Variant {
     Temporal,
     /// `heat2d_resident_f32`, `heat2d_resident_f64`
     Resident,
+    /// `heat2d_general_f32`, `heat2d_general_f64`
+    General,
 }
 
 impl Variant {
     /// All of them, in the order of the table.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Global,
         Self::SharedCore,
         Self::SharedOverlap,
@@ -120,6 +171,7 @@ impl Variant {
         Self::March,
         Self::Temporal,
         Self::Resident,
+        Self::General,
     ];
 
     /// The five kernels of the textbook, in its order.
@@ -156,7 +208,8 @@ impl Variant {
             | Self::SharedOverlap
             | Self::SharedHalo
             | Self::Texture
-            | Self::March => 1,
+            | Self::March
+            | Self::General => 1,
         }
     }
 
@@ -172,6 +225,7 @@ impl Variant {
             Self::March => "heat2d_march",
             Self::Temporal => "heat2d_temporal",
             Self::Resident => "heat2d_resident",
+            Self::General => "heat2d_general",
         }
     }
 
@@ -180,7 +234,12 @@ impl Variant {
     #[must_use]
     pub const fn tile(self) -> Option<[usize; 2]> {
         match self {
-            Self::Global | Self::Texture | Self::March | Self::Temporal | Self::Resident => None,
+            Self::Global
+            | Self::Texture
+            | Self::March
+            | Self::Temporal
+            | Self::Resident
+            | Self::General => None,
             Self::SharedCore | Self::SharedOverlap => Some([BLOCK as usize; 2]),
             Self::SharedHalo => Some([HALO_TILE as usize; 2]),
         }
@@ -207,24 +266,30 @@ pub trait Real:
 {
     /// `f32` or `f64`.
     const NAME: &'static str;
+
+    /// The distance from 1 to the next number.
+    const EPSILON: f64;
 }
 
 impl Real for f32 {
     const NAME: &'static str = "f32";
+    const EPSILON: f64 = Self::EPSILON as f64;
 }
 
 impl Real for f64 {
     const NAME: &'static str = "f64";
+    const EPSILON: f64 = Self::EPSILON;
 }
 
 /// Sweeps over plates of a given shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Heat2d {
     shape: Shape2,
+    walls: Walls,
 }
 
 impl Heat2d {
-    /// Sweeps over plates of `shape`, walls included.
+    /// Sweeps over plates of `shape`, walls included, which are fixed.
     ///
     /// # Errors
     ///
@@ -254,7 +319,38 @@ impl Heat2d {
             }
         }
         shape.points()?;
-        Ok(Self { shape })
+        Ok(Self {
+            shape,
+            walls: Walls::FIXED,
+        })
+    }
+
+    /// The same with these walls.
+    ///
+    /// ```
+    /// use halo_gpu::heat2d::{Heat2d, Wall, Walls};
+    /// use halo_gpu::{Device, Field2, Shape2};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// // From 0 at the left wall to 8 at the right, with nothing lost at the others.
+    /// let shape = Shape2::new(9, 5);
+    /// let walls = Walls { bottom: Wall::Insulated, top: Wall::Insulated, ..Walls::FIXED };
+    /// let initial = Field2::from_fn(shape, |i, _| if i == 8 { 8.0_f32 } else { 0.0 })?;
+    /// let plate = Heat2d::new(shape)?.with_walls(walls).solve(&Device::cpu(), &initial, 500)?;
+    /// assert!((plate[(3, 0)] - 3.0).abs() < 1e-4 && (plate[(6, 4)] - 6.0).abs() < 1e-4);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub const fn with_walls(mut self, walls: Walls) -> Self {
+        self.walls = walls;
+        self
+    }
+
+    /// The walls of the plates.
+    #[must_use]
+    pub const fn walls(&self) -> Walls {
+        self.walls
     }
 
     /// The shape of the plates, walls included.
@@ -263,27 +359,35 @@ impl Heat2d {
         self.shape
     }
 
-    /// The points that a sweep computes: all but the walls.
+    /// The points that a sweep computes: all but those on fixed walls.
     #[must_use]
-    pub const fn interior_points(&self) -> u64 {
+    pub const fn swept_points(&self) -> u64 {
         // `new` checked both the extents and the product.
-        ((self.shape.nx - 2) * (self.shape.ny - 2)) as u64
+        let Walls {
+            left,
+            right,
+            bottom,
+            top,
+        } = self.walls;
+        let nx = self.shape.nx - left.fixed_points() - right.fixed_points();
+        let ny = self.shape.ny - bottom.fixed_points() - top.fixed_points();
+        (nx * ny) as u64
     }
 
     /// The bytes a sweep in `T` has to move at the least: each point read once, each
-    /// interior point written once.
+    /// point that is swept written once. A source is as many again as are read.
     #[must_use]
     pub const fn bytes<T: Real>(&self) -> u64 {
-        // The corners have no interior neighbour, but share sectors with points
-        // that have.
+        // Corners between fixed walls have no neighbour that is swept, but share sectors
+        // with points that have.
         let points = (self.shape.nx * self.shape.ny) as u64;
-        size_of::<T>() as u64 * (points + self.interior_points())
+        size_of::<T>() as u64 * (points + self.swept_points())
     }
 
-    /// The floating-point operations of a sweep.
+    /// The floating-point operations of a sweep; a source is one more per point.
     #[must_use]
     pub const fn flops(&self) -> u64 {
-        FLOPS_PER_POINT * self.interior_points()
+        FLOPS_PER_POINT * self.swept_points()
     }
 
     /// The plate `initial` after so many sweeps, computed on `device`.
@@ -318,9 +422,10 @@ impl Heat2d {
     /// # Errors
     ///
     /// As [`start`](Self::start); [`Error::NotLaunchable`] on the CPU device,
-    /// which runs no kernels; [`Error::InvalidSize`] if `variant` is
-    /// [`Variant::Texture`] and the plate exceeds what the device can bind to a
-    /// texture.
+    /// which runs no kernels; [`Error::InvalidParameter`] for a kernel that is not
+    /// there in `T` or that keeps all walls where one is insulated;
+    /// [`Error::InvalidSize`] if `variant` is [`Variant::Texture`] and the plate exceeds
+    /// what the device can bind to a texture.
     pub fn start_with<T: Real>(
         &self,
         variant: Variant,
@@ -345,9 +450,9 @@ impl Heat2d {
             });
         }
         let state = match by {
-            By::Port => State::buffers(by, device, initial.as_slice())?,
+            By::Port | By::Library => State::buffers(by, device, initial.as_slice())?,
             By::Kernel(variant) => {
-                Self::check_launchable::<T>(variant, device)?;
+                self.check_launchable::<T>(variant, device)?;
                 if variant == Variant::Texture {
                     State::textures(self.shape, device, initial.as_slice())?
                 } else {
@@ -358,14 +463,15 @@ impl Heat2d {
         Ok(Plate {
             heat: *self,
             state,
+            source: None,
             sweeps: 0,
         })
     }
 
-    /// One sweep, from `old` into the interior points of `new`, on the device of
-    /// the buffers.
+    /// One sweep, from `old` into the interior points of `new` and its insulated walls,
+    /// on the device of the buffers.
     ///
-    /// `old` and `new` hold `nx * ny` elements, x fastest. The walls of `new` are
+    /// `old` and `new` hold `nx * ny` elements, x fastest. The fixed walls of `new` are
     /// left as they are: both buffers get them before the first sweep.
     ///
     /// # Errors
@@ -374,12 +480,44 @@ impl Heat2d {
     /// do not fit, and what a launch can fail with.
     pub fn sweep<T: Real>(&self, old: &Buffer<T>, new: &mut Buffer<T>) -> Result<(), Error> {
         self.check_buffers("old", old, "new", new)?;
-        match old.device().kind() {
-            DeviceKind::Cpu => self.sweep_port(old, new),
-            DeviceKind::Emulator | DeviceKind::Cuda => {
-                T::launch(self.shape, gpu::SINGLE_SWEEP, old, new, 1, &mut None).map(drop)
-            }
-        }
+        self.launch(By::of(old.device()), None, old, new, 1, &mut None)
+            .map(drop)
+    }
+
+    /// As [`sweep`](Self::sweep), of a plate with a source.
+    ///
+    /// `source` holds `nx * ny` elements, in the units of [`Plate::with_source`]; they
+    /// may be any number, like temperatures. Those of points on fixed walls are unused.
+    ///
+    /// ```
+    /// use halo_gpu::heat2d::Heat2d;
+    /// use halo_gpu::{Device, Shape2};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::emulator();
+    /// let old = device.alloc_filled(15, 1.0_f32)?;
+    /// let mut new = old.try_clone()?;
+    /// let source = device.alloc_filled(15, 2.0_f32)?;
+    /// Heat2d::new(Shape2::new(5, 3))?.sweep_with_source(&source, &old, &mut new)?;
+    /// assert_eq!(new.to_vec()?[5..10], [1.0, 1.5, 1.5, 1.5, 1.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`sweep`](Self::sweep).
+    pub fn sweep_with_source<T: Real>(
+        &self,
+        source: &Buffer<T>,
+        old: &Buffer<T>,
+        new: &mut Buffer<T>,
+    ) -> Result<(), Error> {
+        self.check_buffers("old", old, "new", new)?;
+        self.check_buffers("old", old, "source", source)?;
+        let by = By::of(old.device());
+        self.launch(by, Some(source), old, new, 1, &mut None)
+            .map(drop)
     }
 
     /// As [`sweep`](Self::sweep), by the given kernel.
@@ -398,9 +536,10 @@ impl Heat2d {
         new: &mut Buffer<T>,
     ) -> Result<(), Error> {
         self.check_buffers("old", old, "new", new)?;
-        Self::check_launchable::<T>(variant, old.device())?;
+        self.check_launchable::<T>(variant, old.device())?;
         if variant != Variant::Texture {
-            return T::launch(self.shape, variant, old, new, 1, &mut None).map(drop);
+            let by = By::Kernel(variant);
+            return self.launch(by, None, old, new, 1, &mut None).map(drop);
         }
         let from = texture(self.shape, old.device(), &old.to_vec()?)?;
         let mut to = texture(self.shape, old.device(), &new.to_vec()?)?;
@@ -441,25 +580,33 @@ impl Heat2d {
         let mut workspace = None;
         let mut left = sweeps;
         while left > 0 {
-            left -= self.launch(by, current, scratch, left, &mut workspace)?;
+            left -= self.launch(by, None, current, scratch, left, &mut workspace)?;
             std::mem::swap(current, scratch);
         }
         Ok(())
     }
 
-    /// At least one sweep and at most so many, from `old` into the interior points of
-    /// `new`, which have been checked. Returns how many.
+    /// At least one sweep and at most so many, from `old` into the points of `new` that
+    /// are swept; the buffers have been checked. Returns how many.
     fn launch<T: Real>(
         &self,
         by: By,
+        source: Option<&Buffer<T>>,
         old: &Buffer<T>,
         new: &mut Buffer<T>,
         sweeps: usize,
         workspace: &mut gpu::Workspace,
     ) -> Result<usize, Error> {
-        match by {
-            By::Port => self.sweep_port(old, new).map(|()| 1),
-            By::Kernel(variant) => T::launch(self.shape, variant, old, new, sweeps, workspace),
+        let variant = match by {
+            By::Port => return self.sweep_port(source, old, new).map(|()| 1),
+            By::Kernel(variant) => variant,
+            By::Library if self.walls.any_insulated() || source.is_some() => Variant::General,
+            By::Library if sweeps == 1 => gpu::SINGLE_SWEEP,
+            By::Library => gpu::MANY_SWEEPS,
+        };
+        match variant {
+            Variant::General => T::launch_general(self, source, old, new).map(|()| 1),
+            _ => T::launch(self.shape, variant, old, new, sweeps, workspace),
         }
     }
 
@@ -479,34 +626,49 @@ impl Heat2d {
         sweeps: usize,
     ) -> Result<(), Error> {
         self.check_buffers("current", current, "scratch", scratch)?;
-        Self::check_launchable::<T>(variant, current.device())?;
+        self.check_launchable::<T>(variant, current.device())?;
         if variant == Variant::Texture {
             let mut state = State::textures(self.shape, current.device(), &current.to_vec()?)?;
             for _ in 0..sweeps {
-                state.sweep(self, 1)?;
+                state.sweep(self, None, 1)?;
             }
             return current.copy_from_slice(&state.to_vec()?);
         }
         self.sweeps_by(By::Kernel(variant), current, scratch, sweeps)
     }
 
-    fn sweep_port<T: Real>(&self, old: &Buffer<T>, new: &mut Buffer<T>) -> Result<(), Error> {
-        let (Some(old), Some(new)) = (old.as_host_slice(), new.as_host_mut_slice()) else {
+    fn sweep_port<T: Real>(
+        &self,
+        source: Option<&Buffer<T>>,
+        old: &Buffer<T>,
+        new: &mut Buffer<T>,
+    ) -> Result<(), Error> {
+        let source = source.map(|source| source.as_host_slice());
+        let (Some(old), Some(new), None | Some(Some(_))) =
+            (old.as_host_slice(), new.as_host_mut_slice(), source)
+        else {
             unreachable!("buffers of the CPU device are host memory");
         };
-        cpu::sweep(self.shape, old, new);
+        cpu::sweep(self.shape, self.walls, source.flatten(), old, new);
         Ok(())
     }
 
-    fn check_launchable<T: Real>(variant: Variant, device: &Device) -> Result<(), Error> {
-        let Some(kernel) = variant.kernel::<T>() else {
-            return Err(Error::InvalidParameter {
-                operation: "heat2d",
-                parameter: "the kernel",
-                given: format!("{variant} for {}", T::NAME),
-                required: "one that is not the textbook's, which are in f32".to_owned(),
-            });
+    fn check_launchable<T: Real>(&self, variant: Variant, device: &Device) -> Result<(), Error> {
+        let refused = |given, required: String| Error::InvalidParameter {
+            operation: "heat2d",
+            parameter: "the kernel",
+            given,
+            required,
         };
+        let Some(kernel) = variant.kernel::<T>() else {
+            let required = "one that is not the textbook's, which are in f32";
+            let given = format!("{variant} for {}", T::NAME);
+            return Err(refused(given, required.to_owned()));
+        };
+        if self.walls.any_insulated() && variant != Variant::General {
+            let required = format!("{}, as a wall is insulated", Variant::General);
+            return Err(refused(variant.to_string(), required));
+        }
         match device.kind() {
             DeviceKind::Cpu => Err(Error::NotLaunchable { kernel }),
             DeviceKind::Emulator | DeviceKind::Cuda => Ok(()),
@@ -539,10 +701,57 @@ impl Heat2d {
 pub struct Plate<T: Real = f32> {
     heat: Heat2d,
     state: State<T>,
+    source: Option<Buffer<T>>,
     sweeps: u64,
 }
 
 impl<T: Real> Plate<T> {
+    /// The same plate with a source of heat at each point, instead of the one it had.
+    ///
+    /// `source` is h² f, in the units of the temperature: h is the distance of two
+    /// points, and f, in -∇²u = f, the power per volume over the conductivity. A plate
+    /// of temperature 0 is at a quarter of it after a sweep. What it is at points on
+    /// fixed walls is unused.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] if `source` has another shape, or if the plate was
+    /// started with a kernel that knows no source; [`Error::InvalidElement`] if an
+    /// element is not a finite number; [`Error::OutOfMemory`], [`Error::Driver`].
+    pub fn with_source(mut self, source: &Field2<T>) -> Result<Self, Error> {
+        let invalid = |parameter, given, required| Error::InvalidParameter {
+            operation: "heat2d",
+            parameter,
+            given,
+            required,
+        };
+        let shape = self.heat.shape;
+        if source.shape() != shape {
+            let given = format!("of {} points", source.shape());
+            let required = format!("of {shape} points");
+            return Err(invalid("the source", given, required));
+        }
+        if let Some(variant) = self.state.kernel().filter(|&it| it != Variant::General) {
+            let required = format!("{}, as there is a source", Variant::General);
+            return Err(invalid("the kernel", variant.to_string(), required));
+        }
+        let values = source.as_slice().iter().map(|&value| value.into());
+        if let Some((index, given)) = values
+            .enumerate()
+            .find(|(_, it): &(_, f64)| !it.is_finite())
+        {
+            return Err(Error::InvalidElement {
+                operation: "heat2d",
+                what: "the source of element",
+                index,
+                given,
+                required: "a finite number".to_owned(),
+            });
+        }
+        self.source = Some(self.state.device().upload(source.as_slice())?);
+        Ok(self)
+    }
+
     /// Sweeps so many times.
     ///
     /// On a CUDA device this queues the launches and does not wait for them.
@@ -553,7 +762,7 @@ impl<T: Real> Plate<T> {
     pub fn sweep(&mut self, sweeps: usize) -> Result<(), Error> {
         let mut left = sweeps;
         while left > 0 {
-            let done = self.state.sweep(&self.heat, left)?;
+            let done = self.state.sweep(&self.heat, self.source.as_ref(), left)?;
             left -= done;
             self.sweeps += done as u64;
         }
@@ -567,6 +776,14 @@ impl<T: Real> Plate<T> {
     /// their device; looking costs about as much as a sweep. The distance from the steady
     /// state is larger than the change of a sweep, by a factor of the order of the number
     /// of points along the shorter axis, squared.
+    ///
+    /// With four insulated walls not every plate comes to rest. What the source gives
+    /// stays, so it must add up to 0, where a point on a wall counts half and one in a
+    /// corner a quarter. And heat that points of even i + j have more than those of odd
+    /// i + j goes back and forth for ever: the means of both must be the same at the
+    /// start. (Where they are not, the mean of two plates that are one sweep apart still
+    /// tends to the steady state.) This is looked at first, and a plate of which some
+    /// temperature changes by more than `tolerance` in every sweep is refused.
     ///
     /// ```
     /// use halo_gpu::heat2d::{Heat2d, problem};
@@ -585,8 +802,8 @@ impl<T: Real> Plate<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] if `tolerance` is negative or not a number, or `every`
-    /// is 0; and as [`sweep`](Self::sweep).
+    /// [`Error::InvalidParameter`] if `tolerance` is negative, not a number, or cannot be
+    /// reached, or if `every` is 0; and as [`sweep`](Self::sweep).
     pub fn sweep_until(
         &mut self,
         tolerance: T,
@@ -611,6 +828,16 @@ impl<T: Real> Plate<T> {
                 required,
             ));
         }
+        if self.heat.walls == Walls::INSULATED {
+            let change = self.change_that_stays()?;
+            if change > tolerance.into() {
+                let required = format!(
+                    "at least {change:e}, by which a plate that is insulated all around goes on \
+                     to change with this source and from these temperatures"
+                );
+                return Err(invalid("the tolerance", tolerance.to_string(), &required));
+            }
+        }
         let mut outcome = Outcome {
             sweeps: 0,
             change: T::from(f32::INFINITY),
@@ -627,6 +854,19 @@ impl<T: Real> Plate<T> {
             outcome.converged = outcome.change <= tolerance;
         }
         Ok(outcome)
+    }
+
+    /// What some temperature of a plate without fixed walls changes by in every sweep
+    /// from now on, at the least; 0 where it is less than rounding makes.
+    fn change_that_stays(&self) -> Result<f64, Error> {
+        let plate = walls::Means::of(&self.field()?);
+        let source = match &self.source {
+            Some(source) => walls::Means::of(&Field2::from_vec(self.heat.shape, source.to_vec()?)?),
+            None => walls::Means::ZERO,
+        };
+        let change = plate.change_that_stays(source);
+        let rounding = T::EPSILON * (plate.largest + source.largest);
+        Ok(if change > rounding { change } else { 0.0 })
     }
 
     /// How many sweeps there have been.
@@ -661,20 +901,22 @@ pub struct Outcome<T> {
 #[derive(Debug, Clone, Copy)]
 enum By {
     Port,
+    /// The kernel that the library takes.
+    Library,
     Kernel(Variant),
 }
 
 impl By {
-    /// What the library takes for many sweeps on `device`.
+    /// What is taken on `device` where nobody says.
     fn of(device: &Device) -> Self {
         match device.kind() {
             DeviceKind::Cpu => Self::Port,
-            DeviceKind::Emulator | DeviceKind::Cuda => Self::Kernel(gpu::MANY_SWEEPS),
+            DeviceKind::Emulator | DeviceKind::Cuda => Self::Library,
         }
     }
 }
 
-/// A plate and the one it is swept into, with the same walls.
+/// A plate and the one it is swept into, with the same fixed walls.
 #[derive(Debug)]
 enum State<T: Real> {
     Buffers {
@@ -708,8 +950,32 @@ impl<T: Real> State<T> {
         })
     }
 
+    fn device(&self) -> &Device {
+        match self {
+            Self::Buffers { current, .. } => current.device(),
+            Self::Textures { current, .. } => current.device(),
+        }
+    }
+
+    /// The kernel that was asked for.
+    const fn kernel(&self) -> Option<Variant> {
+        match self {
+            Self::Buffers {
+                by: By::Kernel(variant),
+                ..
+            } => Some(*variant),
+            Self::Buffers { .. } => None,
+            Self::Textures { .. } => Some(Variant::Texture),
+        }
+    }
+
     /// At least one sweep and at most so many; returns how many.
-    fn sweep(&mut self, heat: &Heat2d, sweeps: usize) -> Result<usize, Error> {
+    fn sweep(
+        &mut self,
+        heat: &Heat2d,
+        source: Option<&Buffer<T>>,
+        sweeps: usize,
+    ) -> Result<usize, Error> {
         match self {
             Self::Buffers {
                 by,
@@ -717,7 +983,7 @@ impl<T: Real> State<T> {
                 next,
                 workspace,
             } => {
-                let done = heat.launch(*by, current, next, sweeps, workspace)?;
+                let done = heat.launch(*by, source, current, next, sweeps, workspace)?;
                 std::mem::swap(current, next);
                 Ok(done)
             }

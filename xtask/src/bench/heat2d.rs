@@ -2,7 +2,8 @@
 //! `heat2d_march_f32` and `heat2d_march_f64`, or by the port on the CPU; and passes of
 //! many sweeps by `heat2d_temporal_f32` and `heat2d_temporal_f64`, and launches of as
 //! many as the textbook makes by `heat2d_resident_f32` and `heat2d_resident_f64`, where
-//! the plate fits on the device.
+//! the plate fits on the device. `heat2d_general_f32`, `heat2d_general_f64` and the port
+//! once more sweep a plate whose bottom and top are insulated, with a source.
 //!
 //! `heat2d_change_f32` and `heat2d_change_f64`, which look for the end, have no rows: they
 //! read what a sweep reads and writes, and nothing else.
@@ -15,7 +16,7 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-use halo_gpu::heat2d::{Heat2d, Plate, Real, Variant, problem};
+use halo_gpu::heat2d::{Heat2d, Plate, Real, Variant, Wall, Walls, problem};
 use halo_gpu::{Device, DeviceKind, Errors, Field2, Shape2};
 
 use super::harness::{Check, Family, Metric, Plan, Prepared, Row, Slots, Unit, Work};
@@ -60,29 +61,37 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
                 DeviceKind::Emulator | DeviceKind::Cuda => "the CPU port",
             }
         ),
-        boundary: Some("walls keep their temperature".to_owned()),
-        // A plate and the one it is swept into.
-        working_set_bytes: 2 * size_of::<f64>() as u64 * shape.points()? as u64,
+        boundary: Some(
+            "walls keep their temperature; heat2d_general: bottom and top are insulated, with \
+             a source"
+                .to_owned(),
+        ),
+        // A plate, the one it is swept into, and a source.
+        working_set_bytes: 3 * size_of::<f64>() as u64 * shape.points()? as u64,
         rows,
         left_out: Vec::new(),
         refused: None,
     })
 }
 
-/// The rows in `T`, which share the plate that each is checked against.
+/// The rows in `T`; those of one problem share the plate that each is checked against.
 fn rows_in<T: Real>(device: &Device, heat: Heat2d) -> Vec<Box<dyn Row>> {
-    let reference = Reference::<T>::default();
     let by: Vec<By> = match device.kind() {
-        DeviceKind::Cpu => vec![By::Port],
+        DeviceKind::Cpu => vec![By::Port, By::GeneralPort],
         DeviceKind::Emulator | DeviceKind::Cuda => Variant::ALL
             .into_iter()
             .filter(|variant| variant.kernel::<T>().is_some())
             .map(By::Kernel)
             .collect(),
     };
+    let [textbook, general] = [Reference::<T>::default(), Reference::default()];
     by.into_iter()
         .map(|by| -> Box<dyn Row> {
-            let reference = reference.clone();
+            let (heat, reference) = if by.is_general() {
+                (heat.with_walls(GENERAL_WALLS), general.clone())
+            } else {
+                (heat, textbook.clone())
+            };
             Box::new(Sweep {
                 heat,
                 by,
@@ -92,12 +101,26 @@ fn rows_in<T: Real>(device: &Device, heat: Heat2d) -> Vec<Box<dyn Row>> {
         .collect()
 }
 
+/// The walls of the plate that the general kernel and port sweep.
+const GENERAL_WALLS: Walls = Walls {
+    bottom: Wall::Insulated,
+    top: Wall::Insulated,
+    ..Walls::FIXED
+};
+
+/// Its source: what a sweep adds to a point, times 4.
+fn general_source<T: Real>(shape: Shape2) -> Result<Field2<T>, Error> {
+    Ok(Field2::from_fn(shape, |i, j| {
+        T::from(((i + 2 * j) % 8) as f32 / 1024.0)
+    })?)
+}
+
 /// Sweeps before a plate is compared: the textbook's number, or fewer where it
 /// would take the port seconds, but more than a pass of many sweeps has.
 fn sweeps_to_check(heat: &Heat2d) -> usize {
     const MOST_POINTS: u64 = 1 << 31;
     const FEWEST: usize = 20;
-    let affordable = MOST_POINTS / heat.interior_points();
+    let affordable = MOST_POINTS / heat.swept_points();
     usize::try_from(affordable).map_or(problem::SWEEPS, |most| most.clamp(FEWEST, problem::SWEEPS))
 }
 
@@ -110,24 +133,35 @@ type Reference<T> = Rc<OnceCell<Field2<T>>>;
 enum By {
     Kernel(Variant),
     Port,
+    GeneralPort,
 }
 
 impl By {
+    /// Whether the plate has insulated walls and a source.
+    const fn is_general(self) -> bool {
+        matches!(self, Self::Kernel(Variant::General) | Self::GeneralPort)
+    }
+
     /// The sweeps of a launch.
     fn sweeps<T: Real>(self) -> u64 {
         match self {
             Self::Kernel(variant) => {
                 variant.sweeps_per_launch::<T>().min(problem::SWEEPS) as u64
             }
-            Self::Port => 1,
+            Self::Port | Self::GeneralPort => 1,
         }
     }
 
     fn start<T: Real>(self, heat: &Heat2d, device: &Device) -> Result<Plate<T>, Error> {
         let initial = problem::hot_left_wall(heat.shape())?;
-        Ok(match self {
+        let plate = match self {
             Self::Kernel(variant) => heat.start_with(variant, device, &initial)?,
-            Self::Port => heat.start(device, &initial)?,
+            Self::Port | Self::GeneralPort => heat.start(device, &initial)?,
+        };
+        Ok(if self.is_general() {
+            plate.with_source(&general_source(heat.shape())?)?
+        } else {
+            plate
         })
     }
 }
@@ -136,7 +170,7 @@ impl By {
 /// sweeps wait for memory.
 fn slots<T: Real>(by: By, heat: &Heat2d) -> Slots {
     let sweeps = by.sweeps::<T>();
-    let all = 4 * sweeps * heat.interior_points();
+    let all = 4 * sweeps * heat.swept_points();
     match (sweeps, T::NAME) {
         (1, _) => Slots::default(),
         (_, "f64") => Slots { fp32: 0, fp64: all },
@@ -155,13 +189,16 @@ impl<T: Real> Row for Sweep<T> {
         match self.by {
             By::Kernel(variant) => variant.kernel::<T>().unwrap_or("none").to_owned(),
             By::Port => format!("heat2d, CPU port, {}", T::NAME),
+            By::GeneralPort => {
+                format!("heat2d, CPU port, insulated walls and a source, {}", T::NAME)
+            }
         }
     }
 
     fn tile(&self) -> String {
         match self.by {
             By::Kernel(variant) => variant.tile(),
-            By::Port => None,
+            By::Port | By::GeneralPort => None,
         }
         .map_or_else(
             || "–".to_owned(),
@@ -170,11 +207,17 @@ impl<T: Real> Row for Sweep<T> {
     }
 
     fn work(&self) -> Work {
+        // A source is read and added for each point.
+        let from_source = if self.by.is_general() {
+            self.heat.swept_points()
+        } else {
+            0
+        };
         Work {
             // Many sweeps of a launch have to move what one has to.
-            bytes: self.heat.bytes::<T>(),
-            flops: self.by.sweeps::<T>() * self.heat.flops(),
-            items: self.by.sweeps::<T>() * self.heat.interior_points(),
+            bytes: self.heat.bytes::<T>() + size_of::<T>() as u64 * from_source,
+            flops: self.by.sweeps::<T>() * self.heat.flops() + from_source,
+            items: self.by.sweeps::<T>() * self.heat.swept_points(),
             unit: Unit::Points,
             metric: if self.by.sweeps::<T>() == 1 {
                 Metric::Bandwidth
@@ -209,16 +252,21 @@ impl<T: Real> Ready<T> {
         if let Some(reference) = self.reference.get() {
             return Ok(reference);
         }
+        let sweeps = sweeps_to_check(&self.heat);
+        let by_port = |port: By| -> Result<_, Error> {
+            let mut plate = port.start(&self.heat, &Device::cpu())?;
+            plate.sweep(sweeps)?;
+            Ok(plate.field()?)
+        };
+        let shape = self.heat.shape();
         let plate = match self.by {
-            By::Kernel(_) => {
-                let mut plate = By::Port.start(&self.heat, &Device::cpu())?;
-                plate.sweep(sweeps_to_check(&self.heat))?;
-                plate.field()?
+            By::Kernel(Variant::General) => by_port(By::GeneralPort)?,
+            By::Kernel(_) => by_port(By::Port)?,
+            By::Port => plain_loop(problem::hot_left_wall(shape)?, sweeps),
+            By::GeneralPort => {
+                let source = general_source(shape)?;
+                plain_general_loop(problem::hot_left_wall(shape)?, &source, sweeps)
             }
-            By::Port => plain_loop(
-                problem::hot_left_wall(self.heat.shape())?,
-                sweeps_to_check(&self.heat),
-            ),
         };
         Ok(self.reference.get_or_init(|| plate))
     }
@@ -234,6 +282,29 @@ fn plain_loop<T: Real>(mut old: Field2<T>, sweeps: usize) -> Field2<T> {
                 let (east, west) = (old[(i + 1, j)], old[(i - 1, j)]);
                 let (north, south) = (old[(i, j + 1)], old[(i, j - 1)]);
                 new[(i, j)] = ((east + west) + (north + south)) * T::from(0.25);
+            }
+        }
+        std::mem::swap(&mut old, &mut new);
+    }
+    old
+}
+
+/// The same with [`GENERAL_WALLS`] and a source.
+fn plain_general_loop<T: Real>(
+    mut old: Field2<T>,
+    source: &Field2<T>,
+    sweeps: usize,
+) -> Field2<T> {
+    let shape = old.shape();
+    let mut new = old.clone();
+    for _ in 0..sweeps {
+        for j in 0..shape.ny {
+            for i in 1..shape.nx - 1 {
+                let (east, west) = (old[(i + 1, j)], old[(i - 1, j)]);
+                let north = old[(i, if j == shape.ny - 1 { j - 1 } else { j + 1 })];
+                let south = old[(i, if j == 0 { 1 } else { j - 1 })];
+                new[(i, j)] =
+                    (((east + west) + (north + south)) + source[(i, j)]) * T::from(0.25);
             }
         }
         std::mem::swap(&mut old, &mut new);
@@ -280,9 +351,11 @@ mod tests {
             "heat2d_march_f32",
             "heat2d_temporal_f32",
             "heat2d_resident_f32",
+            "heat2d_general_f32",
             "heat2d_march_f64",
             "heat2d_temporal_f64",
             "heat2d_resident_f64",
+            "heat2d_general_f64",
         ];
         assert_eq!(kernels(), names);
         let rows = plan(&Device::emulator(), None).unwrap().rows;
