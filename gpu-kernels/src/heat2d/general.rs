@@ -121,6 +121,7 @@ unsafe fn sweep<T: Real, const P: usize, const WITH_SOURCE: bool>(
     let thread = thread::thread_idx_x();
     let lane = thread % WARP;
     let i = (thread::block_idx_x() * MARCH_BLOCK + thread) * P as u32;
+    // equivalent mutant (comparison): the next warp would load, but store nothing
     if i - lane * P as u32 >= nx {
         // The whole warp is beyond the plate.
         return;
@@ -147,13 +148,7 @@ unsafe fn sweep<T: Real, const P: usize, const WITH_SOURCE: bool>(
     };
     let begin = u32::from(!is_insulated(BOTTOM)) + thread::block_idx_y() * rows;
     let end = (begin + rows).min(if is_insulated(TOP) { ny } else { ny - 1 });
-    // Whether the lane has a point on a wall that is fixed, or none at all.
-    let walled = (!is_insulated(LEFT) && i == 0)
-        || if is_insulated(RIGHT) {
-            i >= nx
-        } else {
-            i + P as u32 >= nx
-        };
+    let walled = i == 0 || i + P as u32 >= nx;
     // What is beyond a wall mirrors what is before it. Points on fixed walls are computed
     // like those on insulated ones, but not written.
     let (mirrors_west, mirrors_east) = (i == 0, i + P as u32 == nx);
@@ -171,6 +166,7 @@ unsafe fn sweep<T: Real, const P: usize, const WITH_SOURCE: bool>(
             // SAFETY: rows of the plate.
             unsafe {
                 ahead[k] = column.row(above(begin + 1 + k as u32));
+                // equivalent mutant (guard): what is loaded is not used
                 if WITH_SOURCE {
                     heat[k] = sources.row((begin + k as u32).min(ny - 1)).own;
                 }
@@ -179,6 +175,7 @@ unsafe fn sweep<T: Real, const P: usize, const WITH_SOURCE: bool>(
     );
     let mut out = new.wrapping_add(element(i, begin, nx));
     let mut j = begin;
+    // equivalent mutant (comparison): once more, with no row left
     while j < end {
         unrolled::<MARCH_AHEAD>(
             #[inline(always)]
@@ -189,6 +186,7 @@ unsafe fn sweep<T: Real, const P: usize, const WITH_SOURCE: bool>(
                     // SAFETY: rows of the plate.
                     unsafe {
                         ahead[k] = column.row(above(j + 1 + MARCH_AHEAD as u32));
+                        // equivalent mutant (guard): what is loaded is not used
                         if WITH_SOURCE {
                             heat[k] = sources.row((j + MARCH_AHEAD as u32).min(ny - 1)).own;
                         }
@@ -229,8 +227,10 @@ unsafe fn sweep<T: Real, const P: usize, const WITH_SOURCE: bool>(
                         },
                     );
                     // SAFETY: points in the plate and off its fixed walls, which no other
-                    // thread has; P of them, unless the lane has such a wall.
+                    // thread has; P of them, unless the lane has a point on a wall.
                     unsafe {
+                        // equivalent mutant (guard: made `false`): the same values, in
+                        // more accesses; the static gates count those.
                         if !walled {
                             store(out, &row);
                         } else if column.inside {
