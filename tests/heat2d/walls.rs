@@ -164,6 +164,22 @@ fn any_walls_give_the_bits_of_the_definition_in_f64() {
     one_sweep_gives_the_bits_of_the_definition::<f64>();
 }
 
+#[test]
+fn nothing_is_added_where_there_is_no_source() {
+    // A zero would make 0 of -0.
+    let shape = Shape2::new(9, 8);
+    let heat = (Heat2d::new(shape).unwrap()).with_walls(walls(0b1010));
+    let (plate, new) = ([-0.0_f32; 72], [1.0; 72]);
+    for_each("device", devices(), |device| {
+        for (source, zero) in [(None, -0.0), (Some(&[0.0; 72][..]), 0.0_f32)] {
+            let got = sweep(&device, &heat, source, &plate, &new);
+            assert_eq!(got[4 * 9].to_bits(), zero.to_bits());
+            let expected = sweep_by_definition(shape, heat.walls(), source, &plate, &new);
+            assert_same_bits(&got, &expected, |index| point(shape, index));
+        }
+    });
+}
+
 /// What the emulator, with its few blocks, does not come to; and more rows than 65535
 /// blocks of 6 have.
 #[cfg(feature = "gpu")]
