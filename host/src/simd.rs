@@ -11,8 +11,22 @@
 /// must be `#[inline(always)]`. No operation changes its result: a `mul_add` is
 /// rounded once on every processor, and nothing else is ever fused.
 #[inline]
-pub(crate) fn vectorised<R>(work: impl FnOnce() -> R) -> R {
-    pulp::Arch::new().dispatch(work)
+pub(crate) fn vectorised<R>(work: impl FnMut() -> R) -> R {
+    pulp::Arch::new().dispatch(Work(work))
+}
+
+/// Work that is inlined whatever its size. Where a closure that may be called again is
+/// called as one that may not, the compiler puts a function in between, which is not
+/// `#[inline(always)]`: a long closure stays outside of the code for the instruction set.
+struct Work<F>(F);
+
+impl<R, F: FnMut() -> R> pulp::NullaryFnOnce for Work<F> {
+    type Output = R;
+
+    #[inline(always)]
+    fn call(mut self) -> R {
+        (self.0)()
+    }
 }
 
 /// `out[i] = Σ weights[m-1] · (ahead[m-1][i] - behind[m-1][i])`, the nearest first:

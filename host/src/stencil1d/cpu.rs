@@ -96,10 +96,10 @@ fn by_radius<T: Line, const R: usize>(
                 Form::Antisymmetric => vectorised(
                     #[inline(always)]
                     || {
-                        each(output, here, ahead, behind, |_, ahead, behind| {
-                            let mut sum = next[0] * (ahead[0] - behind[0]);
+                        each(output, here, ahead, behind, |i, _, ahead, behind| {
+                            let mut sum = next[0] * (ahead[0][i] - behind[0][i]);
                             for m in 1..R {
-                                sum = (ahead[m] - behind[m]).fused(next[m], sum);
+                                sum = (ahead[m][i] - behind[m][i]).fused(next[m], sum);
                             }
                             sum
                         });
@@ -108,10 +108,10 @@ fn by_radius<T: Line, const R: usize>(
                 Form::Symmetric => vectorised(
                     #[inline(always)]
                     || {
-                        each(output, here, ahead, behind, |here, ahead, behind| {
-                            let mut sum = center * here;
+                        each(output, here, ahead, behind, |i, here, ahead, behind| {
+                            let mut sum = center * here[i];
                             for m in 0..R {
-                                sum = (ahead[m] + behind[m]).fused(next[m], sum);
+                                sum = (ahead[m][i] + behind[m][i]).fused(next[m], sum);
                             }
                             sum
                         });
@@ -120,11 +120,11 @@ fn by_radius<T: Line, const R: usize>(
                 Form::Any => vectorised(
                     #[inline(always)]
                     || {
-                        each(output, here, ahead, behind, |here, ahead, behind| {
-                            let mut sum = center * here;
+                        each(output, here, ahead, behind, |i, here, ahead, behind| {
+                            let mut sum = center * here[i];
                             for m in 0..R {
-                                sum = ahead[m].fused(next[m], sum);
-                                sum = behind[m].fused(last[m], sum);
+                                sum = ahead[m][i].fused(next[m], sum);
+                                sum = behind[m][i].fused(last[m], sum);
                             }
                             sum
                         });
@@ -135,20 +135,21 @@ fn by_radius<T: Line, const R: usize>(
 }
 
 // A function, not a loop in the closures: that its arguments are different memory is
-// known from their types, and without that nothing is vectorised.
+// known from their types, and without that nothing is vectorised. Nor is it where the
+// values come in arrays instead of one by one.
 #[inline(always)]
 fn each<T: Line, const R: usize>(
     out: &mut [T],
     here: &[T],
     ahead: [&[T]; R],
     behind: [&[T]; R],
-    value: impl Fn(T, [T; R], [T; R]) -> T,
+    value: impl Fn(usize, &[T], &[&[T]; R], &[&[T]; R]) -> T,
 ) {
     let n = out.len();
     // Of one length for all to see: no bound is checked in the loop.
     let here = &here[..n];
     let (ahead, behind) = (ahead.map(|row| &row[..n]), behind.map(|row| &row[..n]));
     for i in 0..n {
-        out[i] = value(here[i], ahead.map(|row| row[i]), behind.map(|row| row[i]));
+        out[i] = value(i, here, &ahead, &behind);
     }
 }
