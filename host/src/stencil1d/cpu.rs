@@ -96,38 +96,59 @@ fn by_radius<T: Line, const R: usize>(
                 Form::Antisymmetric => vectorised(
                     #[inline(always)]
                     || {
-                        each(output, here, ahead, behind, |i, _, ahead, behind| {
-                            let mut sum = next[0] * (ahead[0][i] - behind[0][i]);
-                            for m in 1..R {
-                                sum = (ahead[m][i] - behind[m][i]).fused(next[m], sum);
-                            }
-                            sum
-                        });
+                        each(
+                            output,
+                            here,
+                            ahead,
+                            behind,
+                            #[inline(always)]
+                            |i, _, ahead, behind| {
+                                let mut sum = next[0] * (ahead[0][i] - behind[0][i]);
+                                for m in 1..R {
+                                    sum = (ahead[m][i] - behind[m][i]).fused(next[m], sum);
+                                }
+                                sum
+                            },
+                        );
                     },
                 ),
                 Form::Symmetric => vectorised(
                     #[inline(always)]
                     || {
-                        each(output, here, ahead, behind, |i, here, ahead, behind| {
-                            let mut sum = center * here[i];
-                            for m in 0..R {
-                                sum = (ahead[m][i] + behind[m][i]).fused(next[m], sum);
-                            }
-                            sum
-                        });
+                        each(
+                            output,
+                            here,
+                            ahead,
+                            behind,
+                            #[inline(always)]
+                            |i, here, ahead, behind| {
+                                let mut sum = center * here[i];
+                                for m in 0..R {
+                                    sum = (ahead[m][i] + behind[m][i]).fused(next[m], sum);
+                                }
+                                sum
+                            },
+                        );
                     },
                 ),
                 Form::Any => vectorised(
                     #[inline(always)]
                     || {
-                        each(output, here, ahead, behind, |i, here, ahead, behind| {
-                            let mut sum = center * here[i];
-                            for m in 0..R {
-                                sum = ahead[m][i].fused(next[m], sum);
-                                sum = behind[m][i].fused(last[m], sum);
-                            }
-                            sum
-                        });
+                        each(
+                            output,
+                            here,
+                            ahead,
+                            behind,
+                            #[inline(always)]
+                            |i, here, ahead, behind| {
+                                let mut sum = center * here[i];
+                                for m in 0..R {
+                                    sum = ahead[m][i].fused(next[m], sum);
+                                    sum = behind[m][i].fused(last[m], sum);
+                                }
+                                sum
+                            },
+                        );
                     },
                 ),
             }
