@@ -92,13 +92,10 @@ macro_rules! port {
             }
 
             fn position(extremum: Extremum, values: &[Self]) -> Option<usize> {
-                let operation = match extremum {
-                    Extremum::Min => Operation::Min,
-                    Extremum::Max => Operation::Max,
-                };
-                let same: fn(Self, Self) -> bool = $same;
-                let wanted = Self::reduce(operation, values);
-                first(values, move |value| same(value, wanted))
+                match extremum {
+                    Extremum::Min => place(values, $greatest, $lesser, $same),
+                    Extremum::Max => place(values, $least, $greater, $same),
+                }
             }
         }
     )*};
@@ -178,14 +175,27 @@ fn terms<T: Copy + Sync, V: Copy + Send + Sync>(
     take: impl Fn(V, T) -> V + Copy + Sync,
     combine: impl Fn(V, V) -> V + Copy + Sync,
 ) -> V {
+    collected(
+        &chunk_totals(values, nothing, take, combine),
+        nothing,
+        combine,
+    )
+}
+
+/// The same of each chunk.
+fn chunk_totals<T: Copy + Sync, V: Copy + Send + Sync>(
+    values: &[T],
+    nothing: V,
+    take: impl Fn(V, T) -> V + Copy + Sync,
+    combine: impl Fn(V, V) -> V + Copy + Sync,
+) -> Vec<V> {
     let partition = Partition::of(values.len(), size_of::<T>());
     let lanes = partition.lanes();
     let total = |values: &[T]| chunk(values, lanes, nothing, take, combine);
     if values.len() <= partition.span() {
-        return total(values);
+        return vec![total(values)];
     }
-    let totals = values.par_chunks(partition.span()).map(total).collect();
-    collected(totals, nothing, combine)
+    values.par_chunks(partition.span()).map(total).collect()
 }
 
 /// The same of pairs.
@@ -198,7 +208,7 @@ fn products<T: Copy + Sync, V: Copy + Send + Sync>(
 ) -> V {
     let partition = Partition::of(x.len(), size_of::<T>());
     let (lanes, span) = (partition.lanes(), partition.span());
-    let totals = x
+    let totals: Vec<V> = x
         .par_chunks(span)
         .zip(y.par_chunks(span))
         .map(|(x, y)| {
@@ -214,17 +224,17 @@ fn products<T: Copy + Sync, V: Copy + Send + Sync>(
             )
         })
         .collect();
-    collected(totals, nothing, combine)
+    collected(&totals, nothing, combine)
 }
 
 /// The chunks' results, like one more chunk. One is the result.
-fn collected<V: Copy>(totals: Vec<V>, nothing: V, combine: impl Fn(V, V) -> V + Copy) -> V {
+fn collected<V: Copy>(totals: &[V], nothing: V, combine: impl Fn(V, V) -> V + Copy) -> V {
     match *totals {
         [] => nothing,
         [total] => total,
         _ => {
             let lanes = Partition::of(totals.len(), size_of::<V>()).lanes();
-            chunk(&totals, lanes, nothing, combine, combine)
+            chunk(totals, lanes, nothing, combine, combine)
         }
     }
 }
@@ -284,10 +294,31 @@ fn take_pairs<T: Copy, V: Copy>(totals: &mut [V], x: &[T], y: &[T], take: impl F
     }
 }
 
-/// The index of the first that `wanted` says yes to. Chunks are looked at in parallel,
+/// The index of the first element that is the `extreme` of all: it lies in the first chunk
+/// of which it is the extreme, and no other is looked at again.
+fn place<T: Copy + Send + Sync>(
+    values: &[T],
+    nothing: T,
+    extreme: impl Fn(T, T) -> T + Copy + Sync,
+    same: impl Fn(T, T) -> bool + Copy + Sync,
+) -> Option<usize> {
+    let span = Partition::of(values.len(), size_of::<T>()).span();
+    let totals = chunk_totals(values, nothing, extreme, extreme);
+    let wanted = collected(&totals, nothing, extreme);
+    let number = totals.iter().position(|&total| same(total, wanted))?;
+    let chunk = values.chunks(span).nth(number)?;
+    let within = first(
+        chunk,
+        #[inline(always)]
+        |value| same(value, wanted),
+    )?;
+    Some(number * span + within)
+}
+
+/// The index of the first that `wanted` says yes to. Parts are looked at in parallel,
 /// and within them groups that compile to vectors.
 fn first<T: Copy + Sync>(values: &[T], wanted: impl Fn(T) -> bool + Copy + Sync) -> Option<usize> {
-    const CHUNK: usize = 1 << 14;
+    const PART: usize = 1 << 14;
     const GROUP: usize = 64;
     let among = |values: &[T]| {
         vectorised(
@@ -303,7 +334,7 @@ fn first<T: Copy + Sync>(values: &[T], wanted: impl Fn(T) -> bool + Copy + Sync)
         )
     };
     values
-        .par_chunks(CHUNK)
+        .par_chunks(PART)
         .enumerate()
-        .find_map_first(|(number, values)| Some(number * CHUNK + among(values)?))
+        .find_map_first(|(number, values)| Some(number * PART + among(values)?))
 }
