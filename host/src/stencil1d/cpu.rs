@@ -170,6 +170,7 @@ fn each<T: Line, const R: usize>(
     // Of one length for all to see: no bound is checked in the loop.
     let here = &here[..n];
     let (ahead, behind) = (ahead.map(|row| &row[..n]), behind.map(|row| &row[..n]));
+    #[expect(clippy::needless_range_loop, reason = "all rows have one index")]
     for i in 0..n {
         out[i] = value(i, here, &ahead, &behind);
     }
