@@ -626,12 +626,17 @@ unsafe fn collect<O: Operator>(workspace: *mut u64, chunks: u32) -> Lanes<O::Val
     let per_vector = per_vector::<O::Value>() as u32;
 
     let mut lanes = [O::IDENTITY; VECTOR_WORDS];
-    let mut first = thread::thread_idx_x() * per_vector;
-    while first < chunks {
+    let thread = thread::thread_idx_x();
+    // A warp goes on as one, also where some of its threads have no slot: of a loop that
+    // threads leave one by one, `ptxas` makes code in which the shuffles that follow are
+    // slow.
+    let mut of_warp = thread / WARP * WARP * per_vector;
+    while of_warp < chunks {
         keep_rolled();
-        let words = (chunks - first).min(per_vector) as usize * count;
+        let first = of_warp + thread % WARP * per_vector;
+        let words = chunks.saturating_sub(first).min(per_vector) as usize * count;
         // SAFETY: the slots of at most `per_vector` chunks from `first` on, which no
-        // other thread collects.
+        // other thread collects. All threads of the warp are here.
         unsafe {
             let slots = slot::<O::Value>(workspace, first);
             let mut values = [0; WORDS];
@@ -643,7 +648,7 @@ unsafe fn collect<O: Operator>(workspace: *mut u64, chunks: u32) -> Lanes<O::Val
                         all &= values[i];
                     }
                 });
-                if all != 0 {
+                if warp::warp_vote_all(ALL_LANES, all != 0) {
                     break;
                 }
             }
@@ -659,7 +664,7 @@ unsafe fn collect<O: Operator>(workspace: *mut u64, chunks: u32) -> Lanes<O::Val
                 }
             });
         }
-        first += THREADS * per_vector;
+        of_warp += THREADS * per_vector;
     }
     lanes
 }

@@ -1,8 +1,9 @@
 //! Timing of launches: those of one row, or those of a row and its contenders in
 //! turns, as single launches or as replayed graphs.
 //!
-//! In turns (A B A B …) whatever drifts during the measurement, a clock or a
-//! temperature, drifts for all of them. Single launches on a GPU are all handed over
+//! In turns whatever drifts during the measurement, a clock or a temperature, drifts for
+//! all of them. Nor is it always the same that comes after another (A B B A, not A B A B):
+//! what one leaves in the caches, the next one finds. Single launches on a GPU are all handed over
 //! before the first of them begins, so that what is timed is the GPU and not the host.
 
 use std::cell::RefCell;
@@ -37,7 +38,7 @@ pub(super) fn single(
         let (warmup, launches) = (flags.warmup as usize, flags.launches() as usize);
         let mut hold = Hold::new(device, (warmup + launches) * all.len())?;
         // One more at the start of the warm-up: what holds the device.
-        let mut turn = std::iter::once(None).chain((0..all.len()).map(Some).cycle());
+        let mut turn = std::iter::once(None).chain(turns(all.len()).map(Some));
         let timings =
             device.time_each(1 + warmup * all.len(), launches * all.len(), || match turn
                 .next()
@@ -46,7 +47,7 @@ pub(super) fn single(
                 None => hold.run(),
                 Some(at) => all[at].launch(),
             })?;
-        return Ok(dealt(&timings, all.len()));
+        return Ok(dealt(&timings, all.len(), warmup));
     }
     // Each launch between marks of its own, since something may stand between
     // two launches. A GPU is still busy with that when the launch reaches it, so
@@ -98,11 +99,32 @@ impl Hold {
     }
 }
 
-/// Timings that were taken in turns by `count`, for each of them.
-fn dealt(timings: &[Duration], count: usize) -> Vec<Vec<Duration>> {
-    (0..count)
-        .map(|at| timings.iter().skip(at).step_by(count).copied().collect())
-        .collect()
+/// Whose turn it is, of `count` contenders: rounds without end, in each of which each has
+/// one. After so many rounds as there are contenders (twice as many, where their number
+/// is odd) each has come after each other one equally often within a round: the rows of a
+/// balanced Latin square (Williams, Australian Journal of Scientific Research A 2, 1949).
+fn turns(count: usize) -> impl Iterator<Item = usize> {
+    // 0, 1, n - 1, 2, n - 2, …: neighbours are 1, 2, 3, … apart.
+    let zigzag = move |place: usize| match place % 2 {
+        1 => place.div_ceil(2),
+        _ => (count - place / 2) % count,
+    };
+    (0..).flat_map(move |round| {
+        (0..count).map(move |place| {
+            let mirrored = count % 2 == 1 && (round / count) % 2 == 1;
+            let place = if mirrored { count - 1 - place } else { place };
+            (zigzag(place) + round) % count
+        })
+    })
+}
+
+/// Timings of [`turns`] of `count` contenders from round `first` on, for each of them.
+fn dealt(timings: &[Duration], count: usize, first: usize) -> Vec<Vec<Duration>> {
+    let mut dealt = vec![Vec::new(); count];
+    for (&timing, at) in timings.iter().zip(turns(count).skip(first * count)) {
+        dealt[at].push(timing);
+    }
+    dealt
 }
 
 /// A single launch that is longer than this hides what the host needs to hand it
@@ -137,13 +159,13 @@ pub(super) fn replayed(
     let mut graphs = (0..count)
         .map(|at| device.record(launches as usize, move || all.borrow_mut()[at].launch()))
         .collect::<Result<Vec<_>, _>>()?;
-    let mut turn = (0..count).cycle();
+    let mut turn = turns(count);
     let (warmup, replays) = (flags.warmup as usize, flags.launches() as usize);
     let timings = device.time_each(warmup * count, replays * count, || {
         turn.next().map_or(Ok(()), |at| graphs[at].run())
     })?;
     let each: Vec<Duration> = timings.iter().map(|&time| time / launches).collect();
-    Ok(dealt(&each, count))
+    Ok(dealt(&each, count, warmup))
 }
 
 /// How long the launches of one row may take together before they become fewer,
@@ -277,7 +299,10 @@ mod tests {
         let all: &mut [&mut dyn Timed] = &mut [&mut a, &mut b];
         let times = replayed(&Device::cpu(), &three_launches(), 4, all).unwrap();
         // Recording runs each once; then warm-up and three timings of four each.
-        assert_eq!(*log.borrow(), format!("AB{}", "AAAABBBB".repeat(4)));
+        assert_eq!(
+            *log.borrow(),
+            format!("AB{}", "AAAABBBBBBBBAAAA".repeat(2))
+        );
         assert_eq!((times.len(), times[1].len()), (2, 3));
     }
 
@@ -285,11 +310,40 @@ mod tests {
     fn timings_are_dealt_to_whom_they_belong() {
         let ms = |number| Duration::from_millis(number);
         let timings = [1, 2, 3, 4, 5, 6].map(ms);
+        // Rounds 0 1 2 and 1 2 0.
         assert_eq!(
-            dealt(&timings, 3),
-            [[1, 4], [2, 5], [3, 6]].map(|own| own.map(ms).to_vec())
+            dealt(&timings, 3, 0),
+            [[1, 6], [2, 4], [3, 5]].map(|own| own.map(ms).to_vec())
         );
-        assert_eq!(dealt(&timings, 1), [timings.to_vec()]);
+        // Rounds 1 0, 0 1 and 1 0.
+        assert_eq!(
+            dealt(&timings, 2, 1),
+            [[2, 3, 6], [1, 4, 5]].map(|own| own.map(ms).to_vec())
+        );
+        assert_eq!(dealt(&timings, 1, 3), [timings.to_vec()]);
+    }
+
+    #[test]
+    fn each_comes_after_each_other_equally_often() {
+        for count in 2..=7 {
+            let rounds = if count % 2 == 0 { count } else { 2 * count };
+            let order: Vec<usize> = turns(count).take(rounds * count).collect();
+            let mut after = vec![vec![0; count]; count];
+            for round in order.chunks(count) {
+                let mut own = round.to_vec();
+                own.sort_unstable();
+                assert_eq!(own, (0..count).collect::<Vec<_>>(), "{round:?}");
+                for pair in round.windows(2) {
+                    after[pair[0]][pair[1]] += 1;
+                }
+            }
+            for (one, row) in after.iter().enumerate() {
+                for (other, &times) in row.iter().enumerate() {
+                    let expected = if one == other { 0 } else { rounds / count };
+                    assert_eq!(times, expected, "{other} after {one}, of {count}");
+                }
+            }
+        }
     }
 
     #[test]
