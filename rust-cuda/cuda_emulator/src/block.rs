@@ -128,6 +128,8 @@ struct Slot {
     index: Cell<[u32; 3]>,
     yielder: Cell<*const Yielder<(), ()>>,
     steps: Cell<u64>,
+    /// Its steps when it last gave the turn away.
+    steps_at_turn: Cell<u64>,
     site: Cell<Site>,
     form: Cell<Form>,
     request: Cell<WarpRequest>,
@@ -192,7 +194,7 @@ struct Shared {
 /// Serialises the blocks that use shared memory in place, over all launches.
 static IN_PLACE: Mutex<()> = Mutex::new(());
 
-/// Every this many steps a thread lets the others of its block run.
+/// After this many steps a thread lets the others of its block run.
 const STEPS_PER_TURN: u64 = 32;
 
 pub(crate) struct Block<'l> {
@@ -236,6 +238,7 @@ impl<'l> Block<'l> {
                 index: Cell::new([t % width, t / width % height, t / width / height]),
                 yielder: Cell::new(ptr::null()),
                 steps: Cell::new(0),
+                steps_at_turn: Cell::new(0),
                 site: Cell::new(nowhere),
                 form: Cell::new(Form::Plain),
                 request: Cell::new(WarpRequest {
@@ -297,6 +300,7 @@ impl<'l> Block<'l> {
         for (state, slot) in self.state.iter().zip(&self.slots) {
             state.set(State::Ready);
             slot.steps.set(0);
+            slot.steps_at_turn.set(0);
             slot.copies.take();
         }
         for warp in &self.warps {
@@ -730,10 +734,14 @@ impl<'l> Block<'l> {
                 lost
             }
             ThreadOrder::Forward | ThreadOrder::Reverse => {
-                self.slot().steps.get().is_multiple_of(STEPS_PER_TURN)
+                // Counted from the last time: barriers and warp operations are steps too,
+                // and give no turn away.
+                let slot = self.slot();
+                slot.steps.get() - slot.steps_at_turn.get() >= STEPS_PER_TURN
             }
         };
         if turn_over {
+            self.slot().steps_at_turn.set(self.slot().steps.get());
             self.set_state(State::Yielded);
             self.yielded.set(self.yielded.get() + 1);
             self.suspend();

@@ -48,6 +48,39 @@ fn a_wait_for_what_never_comes_reaches_the_step_limit() {
 }
 
 #[test]
+fn a_warp_that_waits_as_one_lets_the_other_warps_run() {
+    let memory = DeviceMemory::new();
+    let flag = Buffer::new(&memory, "flag", &[0_u32]);
+    let word = word(&flag);
+    for order in ORDERS {
+        // However many steps there are between two at which the turn can be given away;
+        // the first warp waits for the second, or the second for the first.
+        for (operations, waiting) in [(1, 0), (1, 1), (2, 0), (3, 1), (7, 0), (31, 1)] {
+            let kernel = move || {
+                if tid() / 32 != waiting {
+                    word().store(1, Ordering::Relaxed);
+                    return;
+                }
+                loop {
+                    cuda::step();
+                    let mut there = true;
+                    for _ in 0..operations {
+                        there &= cuda::vote_all(u32::MAX, word().load(Ordering::Relaxed) == 1);
+                    }
+                    if there {
+                        break;
+                    }
+                }
+            };
+            let mut options = ordered(order);
+            options.step_limit = 10_000;
+            launch(&config(1, 64), &options, &memory, &kernel).unwrap();
+            word().store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+#[test]
 fn endless_barriers_and_warp_operations_reach_the_step_limit() {
     let memory = DeviceMemory::new();
     let kernels: [fn(); 3] = [

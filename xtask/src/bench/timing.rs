@@ -299,10 +299,7 @@ mod tests {
         let all: &mut [&mut dyn Timed] = &mut [&mut a, &mut b];
         let times = replayed(&Device::cpu(), &three_launches(), 4, all).unwrap();
         // Recording runs each once; then warm-up and three timings of four each.
-        assert_eq!(
-            *log.borrow(),
-            format!("AB{}", "AAAABBBBBBBBAAAA".repeat(2))
-        );
+        assert_eq!(*log.borrow(), format!("AB{}", "AAAABBBBBBBBAAAA".repeat(2)));
         assert_eq!((times.len(), times[1].len()), (2, 3));
     }
 
