@@ -631,6 +631,7 @@ unsafe fn collect<O: Operator>(workspace: *mut u64, chunks: u32) -> Lanes<O::Val
     // threads leave one by one, `ptxas` makes code in which the shuffles that follow are
     // slow.
     let mut of_warp = thread / WARP * WARP * per_vector;
+    // equivalent mutant (comparison: `<=`): one more turn, of no slots
     while of_warp < chunks {
         keep_rolled();
         let first = of_warp + thread % WARP * per_vector;
@@ -654,6 +655,7 @@ unsafe fn collect<O: Operator>(workspace: *mut u64, chunks: u32) -> Lanes<O::Val
             }
             unrolled::<WORDS>(|i| {
                 if i < words {
+                    // equivalent mutant (literal): without its flag a slot is empty, whatever it holds
                     store(slots.add(i), 0);
                 }
             });
