@@ -156,8 +156,8 @@ fn by_radius<T: Line, const R: usize>(
 }
 
 // A function, not a loop in the closures: that its arguments are different memory is
-// known from their types, and without that nothing is vectorised. Nor is it where the
-// values come in arrays instead of one by one.
+// known from their types, and without that nothing is vectorised. The formulas are
+// `#[inline(always)]`, too: those of many points would else stay calls.
 #[inline(always)]
 fn each<T: Line, const R: usize>(
     out: &mut [T],
