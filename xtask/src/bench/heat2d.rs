@@ -258,53 +258,42 @@ impl<T: Real> Ready<T> {
             plate.sweep(sweeps)?;
             Ok(plate.field()?)
         };
-        let shape = self.heat.shape();
+        let initial = || problem::hot_left_wall(self.heat.shape());
         let plate = match self.by {
             By::Kernel(Variant::General) => by_port(By::GeneralPort)?,
             By::Kernel(_) => by_port(By::Port)?,
-            By::Port => plain_loop(problem::hot_left_wall(shape)?, sweeps),
+            By::Port => plain_loop(initial()?, None, sweeps),
             By::GeneralPort => {
-                let source = general_source(shape)?;
-                plain_general_loop(problem::hot_left_wall(shape)?, &source, sweeps)
+                let source = general_source(self.heat.shape())?;
+                plain_loop(initial()?, Some(&source), sweeps)
             }
         };
         Ok(self.reference.get_or_init(|| plate))
     }
 }
 
-/// The plate after all sweeps, straight from the definition.
-fn plain_loop<T: Real>(mut old: Field2<T>, sweeps: usize) -> Field2<T> {
-    let shape = old.shape();
-    let mut new = old.clone();
-    for _ in 0..sweeps {
-        for j in 1..shape.ny - 1 {
-            for i in 1..shape.nx - 1 {
-                let (east, west) = (old[(i + 1, j)], old[(i - 1, j)]);
-                let (north, south) = (old[(i, j + 1)], old[(i, j - 1)]);
-                new[(i, j)] = ((east + west) + (north + south)) * T::from(0.25);
-            }
-        }
-        std::mem::swap(&mut old, &mut new);
-    }
-    old
-}
-
-/// The same with [`GENERAL_WALLS`] and a source.
-fn plain_general_loop<T: Real>(
+/// The plate after all sweeps, straight from the definition; with a source, its bottom and
+/// top are insulated, as [`GENERAL_WALLS`] are.
+fn plain_loop<T: Real>(
     mut old: Field2<T>,
-    source: &Field2<T>,
+    source: Option<&Field2<T>>,
     sweeps: usize,
 ) -> Field2<T> {
     let shape = old.shape();
+    let rows = match source {
+        Some(_) => 0..shape.ny,
+        None => 1..shape.ny - 1,
+    };
     let mut new = old.clone();
     for _ in 0..sweeps {
-        for j in 0..shape.ny {
+        for j in rows.clone() {
             for i in 1..shape.nx - 1 {
                 let (east, west) = (old[(i + 1, j)], old[(i - 1, j)]);
                 let north = old[(i, if j == shape.ny - 1 { j - 1 } else { j + 1 })];
                 let south = old[(i, if j == 0 { 1 } else { j - 1 })];
-                new[(i, j)] =
-                    (((east + west) + (north + south)) + source[(i, j)]) * T::from(0.25);
+                let sum = (east + west) + (north + south);
+                let sum = source.map_or(sum, |source| sum + source[(i, j)]);
+                new[(i, j)] = sum * T::from(0.25);
             }
         }
         std::mem::swap(&mut old, &mut new);

@@ -3,8 +3,9 @@
 //!
 //! In turns whatever drifts during the measurement, a clock or a temperature, drifts for
 //! all of them. Nor is it always the same that comes after another (A B B A, not A B A B):
-//! what one leaves in the caches, the next one finds. Single launches on a GPU are all handed over
-//! before the first of them begins, so that what is timed is the GPU and not the host.
+//! what one leaves in the caches, the next one finds. Single launches on a GPU are all
+//! handed over before the first of them begins, so that what is timed is the GPU and not
+//! the host.
 
 use std::cell::RefCell;
 use std::time::Duration;
