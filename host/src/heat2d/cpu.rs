@@ -65,8 +65,11 @@ pub(super) fn sweep<T: Temperature>(
             vectorised(
                 #[inline(always)]
                 || match source {
-                    None => sweep_row(new, south, middle, north),
-                    Some(source) => sweep_row_with_source(new, south, middle, north, source),
+                    // Any row will do where nothing is taken of it.
+                    None => sweep_row(new, south, middle, north, middle, |sum, _| sum),
+                    Some(source) => {
+                        sweep_row(new, south, middle, north, source, |sum, heat| sum + heat);
+                    }
                 },
             );
             for (wall, at, inside) in [(walls.left, 0, 1), (walls.right, nx - 1, nx - 2)] {
@@ -79,30 +82,18 @@ pub(super) fn sweep<T: Temperature>(
         });
 }
 
-/// The interior points of one row, from the three rows around it, all of one
-/// length, at least 3.
+/// The interior points of one row, from the three rows around it and that of the source,
+/// all of one length, at least 3. `total` adds the source to the neighbours' sum.
 // A function, not a loop in the closure: that its arguments are different memory
 // is known from their types, and without that nothing is vectorised.
 #[inline(always)]
-fn sweep_row<T: Temperature>(new: &mut [T], south: &[T], middle: &[T], north: &[T]) {
-    let quarter = T::from(0.25);
-    let vertical = north[1..].iter().zip(&south[1..]);
-    for ((new, middle), (&north, &south)) in
-        new[1..].iter_mut().zip(middle.windows(3)).zip(vertical)
-    {
-        let (west, east) = (middle[0], middle[2]);
-        *new = ((east + west) + (north + south)) * quarter;
-    }
-}
-
-/// As [`sweep_row`], with a source.
-#[inline(always)]
-fn sweep_row_with_source<T: Temperature>(
+fn sweep_row<T: Temperature>(
     new: &mut [T],
     south: &[T],
     middle: &[T],
     north: &[T],
     source: &[T],
+    total: impl Fn(T, T) -> T,
 ) {
     let quarter = T::from(0.25);
     let vertical = north[1..].iter().zip(&south[1..]);
@@ -113,7 +104,7 @@ fn sweep_row_with_source<T: Temperature>(
         .zip(&source[1..])
     {
         let (west, east) = (middle[0], middle[2]);
-        *new = (((east + west) + (north + south)) + source) * quarter;
+        *new = total((east + west) + (north + south), source) * quarter;
     }
 }
 

@@ -92,66 +92,54 @@ fn by_radius<T: Line, const R: usize>(
             let here = &input[R..];
             let ahead: [&[T]; R] = std::array::from_fn(|m| &input[R + (m + 1)..]);
             let behind: [&[T]; R] = std::array::from_fn(|m| &input[R - (m + 1)..]);
-            match form {
-                Form::Antisymmetric => vectorised(
-                    #[inline(always)]
-                    || {
-                        each(
-                            output,
-                            here,
-                            ahead,
-                            behind,
-                            #[inline(always)]
-                            |i, _, ahead, behind| {
-                                let mut sum = next[0] * (ahead[0][i] - behind[0][i]);
-                                for m in 1..R {
-                                    sum = (ahead[m][i] - behind[m][i]).fused(next[m], sum);
-                                }
-                                sum
-                            },
-                        );
-                    },
-                ),
-                Form::Symmetric => vectorised(
-                    #[inline(always)]
-                    || {
-                        each(
-                            output,
-                            here,
-                            ahead,
-                            behind,
-                            #[inline(always)]
-                            |i, here, ahead, behind| {
-                                let mut sum = center * here[i];
-                                for m in 0..R {
-                                    sum = (ahead[m][i] + behind[m][i]).fused(next[m], sum);
-                                }
-                                sum
-                            },
-                        );
-                    },
-                ),
-                Form::Any => vectorised(
-                    #[inline(always)]
-                    || {
-                        each(
-                            output,
-                            here,
-                            ahead,
-                            behind,
-                            #[inline(always)]
-                            |i, here, ahead, behind| {
-                                let mut sum = center * here[i];
-                                for m in 0..R {
-                                    sum = ahead[m][i].fused(next[m], sum);
-                                    sum = behind[m][i].fused(last[m], sum);
-                                }
-                                sum
-                            },
-                        );
-                    },
-                ),
-            }
+            vectorised(
+                #[inline(always)]
+                || match form {
+                    Form::Antisymmetric => each(
+                        output,
+                        here,
+                        ahead,
+                        behind,
+                        #[inline(always)]
+                        |i, _, ahead, behind| {
+                            let mut sum = next[0] * (ahead[0][i] - behind[0][i]);
+                            for m in 1..R {
+                                sum = (ahead[m][i] - behind[m][i]).fused(next[m], sum);
+                            }
+                            sum
+                        },
+                    ),
+                    Form::Symmetric => each(
+                        output,
+                        here,
+                        ahead,
+                        behind,
+                        #[inline(always)]
+                        |i, here, ahead, behind| {
+                            let mut sum = center * here[i];
+                            for m in 0..R {
+                                sum = (ahead[m][i] + behind[m][i]).fused(next[m], sum);
+                            }
+                            sum
+                        },
+                    ),
+                    Form::Any => each(
+                        output,
+                        here,
+                        ahead,
+                        behind,
+                        #[inline(always)]
+                        |i, here, ahead, behind| {
+                            let mut sum = center * here[i];
+                            for m in 0..R {
+                                sum = ahead[m][i].fused(next[m], sum);
+                                sum = behind[m][i].fused(last[m], sum);
+                            }
+                            sum
+                        },
+                    ),
+                },
+            );
         });
 }
 
