@@ -13,32 +13,19 @@ mod support;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::Arc;
 
 use cuda_builder::{NvvmArch, Ptx};
-use support::{body, build, builder, count, fixture, position, ptxas_unoptimised, side_by_side};
+use support::{body, built, count, fixture, position, ptxas, ptxas_unoptimised, side_by_side};
 
 const TARGETS: [NvvmArch; 2] = [NvvmArch::Compute75, NvvmArch::Compute90];
 
-/// The PTX of one of the crates, built once per test run; for both targets at a time.
-fn ptx(name: &'static str, arch: NvvmArch) -> &'static Ptx {
-    type Built = OnceLock<[Ptx; TARGETS.len()]>;
-    static RELEASE: Built = OnceLock::new();
-    static HEAD: Built = OnceLock::new();
-    static EVERYTHING: Built = OnceLock::new();
-    let built = match name {
-        "release" => &RELEASE,
-        "head" => &HEAD,
-        "everything" => &EVERYTHING,
-        _ => panic!("there is no fixture {name}"),
-    };
-    let both = built.get_or_init(|| {
-        side_by_side(TARGETS, |arch| {
-            build(&builder(&format!("upstream_style/{name}")).arch(arch))
-        })
-    });
-    let target = TARGETS.iter().position(|target| *target == arch);
-    &both[target.expect("one of the targets")]
+/// The PTX of one of the crates. Whichever target is asked for first, both are built, at a
+/// time.
+fn ptx(name: &str, arch: NvvmArch) -> Arc<Ptx> {
+    let fixture = format!("upstream_style/{name}");
+    side_by_side(TARGETS, |arch| built(&fixture, arch));
+    built(&fixture, arch)
 }
 
 /// Asserts how often instructions occur in a kernel of `everything`.
@@ -70,7 +57,11 @@ fn ptxas_accepts_all_of_it() {
     side_by_side(TARGETS, |arch| {
         for name in ["release", "head", "everything"] {
             let ptx = ptx(name, arch);
-            let said = ptxas_unoptimised(&ptx.text, arch);
+            let assemble = match name {
+                "everything" => ptxas_unoptimised,
+                _ => ptxas,
+            };
+            let said = assemble(&ptx.text, arch);
             assert!(!ptx.kernels.is_empty());
             for kernel in &ptx.kernels {
                 assert!(
@@ -691,20 +682,20 @@ fn parameters(ptx: &Ptx, kernel: &str) -> Vec<String> {
 fn slices_are_two_parameters_and_structs_their_bytes() {
     for arch in TARGETS {
         let (release, head) = (ptx("release", arch), ptx("head", arch));
-        assert_eq!(parameters(release, "add"), ["u64"; 5]);
-        assert_eq!(parameters(head, "vecadd"), ["u64"; 5]);
+        assert_eq!(parameters(&release, "add"), ["u64"; 5]);
+        assert_eq!(parameters(&head, "vecadd"), ["u64"; 5]);
         // Vec3<f32>, u32, u32.
         assert_eq!(
-            parameters(release, "postprocess"),
+            parameters(&release, "postprocess"),
             ["u64", "u64", "20 bytes .align 4", "u64"]
         );
         // UVec2 (8 bytes, aligned to 8, as in CUDA C++), Vec3, Vec2 (the same).
         assert_eq!(
-            parameters(head, "postprocess"),
+            parameters(&head, "postprocess"),
             ["u64", "u64", "32 bytes .align 8", "u64"]
         );
         assert_eq!(
-            parameters(head, "gemm_tiled"),
+            parameters(&head, "gemm_tiled"),
             [
                 "u64", "u64", "u64", "u64", "u64", "u64", "u64", "u64", "f32", "f32"
             ]

@@ -63,17 +63,22 @@ pub fn side_by_side<T: Send, R: Send, const N: usize>(
     })
 }
 
-/// The PTX of `raw-kernels`, built once per architecture; two architectures may be built
-/// at a time.
-pub fn raw_kernels(arch: NvvmArch) -> Arc<Ptx> {
-    type Built = HashMap<NvvmArch, Arc<OnceLock<Arc<Ptx>>>>;
+/// The PTX of a fixture, built once per architecture; two of them may be built at a time.
+pub fn built(name: &str, arch: NvvmArch) -> Arc<Ptx> {
+    type Built = HashMap<(String, NvvmArch), Arc<OnceLock<Arc<Ptx>>>>;
     static BUILT: Mutex<Option<Built>> = Mutex::new(None);
     // Another test's failure says nothing about this one's PTX.
     let mut all = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
-    let built = Arc::clone(all.get_or_insert_default().entry(arch).or_default());
+    let key = (name.to_owned(), arch);
+    let built = Arc::clone(all.get_or_insert_default().entry(key).or_default());
     drop(all);
-    let built = built.get_or_init(|| Arc::new(build(&builder("raw-kernels").arch(arch))));
+    let built = built.get_or_init(|| Arc::new(build(&builder(name).arch(arch))));
     Arc::clone(built)
+}
+
+/// The PTX of `raw-kernels`.
+pub fn raw_kernels(arch: NvvmArch) -> Arc<Ptx> {
+    built("raw-kernels", arch)
 }
 
 /// A kernel crate made of one file, in a folder of its own.
