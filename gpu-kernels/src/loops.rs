@@ -25,6 +25,41 @@ pub fn keep_rolled() {
     }
 }
 
+/// `value`, but the compiler does not know that: what a turn of a loop computes from it
+/// is computed again in the next, and takes no register in between.
+#[inline(always)]
+#[must_use]
+pub fn forgotten(value: u32) -> u32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let mut value = value;
+        // SAFETY: a comment; it becomes no instruction and touches nothing.
+        unsafe { core::arch::asm!("// {0}", inout(reg32) value, options(nomem, nostack)) };
+        value
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    value
+}
+
+/// `value`, computed before what is read from memory behind this call.
+///
+/// Where many sums are made of what is read, LLVM reads everything first and adds
+/// afterwards, which takes a register for each value. Costs no instruction.
+#[inline(always)]
+#[must_use]
+pub fn settled(value: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let mut value = value;
+        // SAFETY: a comment; it becomes no instruction and touches nothing. LLVM must
+        // take it for something that reads and writes memory.
+        unsafe { core::arch::asm!("// {0}", inout(reg32) value, options(nostack)) };
+        value
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    value
+}
+
 /// Calls `body` with 0, 1, … `COUNT - 1`, as `COUNT` copies of it and no loop.
 ///
 /// `COUNT` is at most [`MAX_UNROLL`].

@@ -1,13 +1,18 @@
 //! ∂f/∂x, ∂f/∂y and ∂f/∂z at once: the field is read once, three arrays are written.
 //!
 //! - A block has a tile of 32 accesses along x by [`ROWS`] rows and goes along z, plane
-//!   by plane, for `segment` planes; a thread has one access of each plane.
+//!   by plane, for `segment` planes; a thread has one access of each of
+//!   [`ROWS_PER_THREAD`] rows that lie next to each other.
 //! - Neighbours along z are in the thread's registers, as in
-//!   [`z_column`](super::z_column), one plane of them loaded ahead of need.
+//!   [`z_column`](super::z_column). ∂f/∂z is made first; then the plane that is furthest
+//!   behind makes room for the next.
 //! - Neighbours along x and y are in shared memory: the plane's tile with a halo of 4
 //!   on each side. The inner part comes from the threads' registers, where the plane
-//!   has been for 4 turns; the halo is loaded a plane ahead, rows of it by the first 8
-//!   rows of threads, columns point by point by the last threads.
+//!   has been for 4 turns; the halo is loaded a plane ahead, rows of it by a row of
+//!   threads each, columns point by point by the last threads.
+//! - ∂f/∂y is summed up from the nearest neighbours outwards, two of which are read at a
+//!   time, and each derivative is stored as soon as it is there: so the registers are
+//!   few enough for two blocks.
 //! - There are two tiles, for even planes and odd ones, so that one barrier per plane
 //!   is enough: whoever writes a tile again has passed the barrier that all others came
 //!   to when they had read it.
@@ -17,35 +22,37 @@
 //! # What limits it
 //!
 //! - Bytes: 4 in and 12 out per point. The halos are read by two blocks or more: with
-//!   [`ROWS`] rows the first reads of a point are joined by `8 / ROWS` others in y and
-//!   a sector on either side in x, from the second-level cache.
-//! - Instructions per access: 24 of arithmetic for each of its points, 8 to 14 accesses of shared
-//!   memory, about 60 for loads, stores, places and the loop.
+//!   [`ROWS`] rows the first reads of a point are joined by `8 / ROWS` others in y,
+//!   `8 / segment` in z and a sector on either side in x, from the second-level cache.
+//! - Instructions per access: 24 of arithmetic for each of its points, 6 to 12 accesses of
+//!   shared memory, about 50 for loads, stores, places and the loop.
 //!
 //! Measured, and what else was tried: `docs/tuning/derivative3d.md`.
 
-use super::{RADIUS, derivative, image, weighted_sum};
-use crate::loops::{keep_rolled, unrolled};
+use super::{RADIUS, derivative, image, weight, weighted_sum};
+use crate::loops::{keep_rolled, settled, unrolled};
 use crate::vector::{Points, Vector4, WARP};
 use cuda_std::cache::{load_readonly, store_streaming};
 use cuda_std::prelude::*;
-use cuda_std::{launch_bounds, shared_array};
+use cuda_std::{GpuFloat, launch_bounds, shared_array};
 
-/// Blocks of [`derivative3d_gradient4()`] that a multiprocessor holds at least: with
-/// three, what `ptxas` makes of the code for older GPUs keeps some registers in memory.
-const BLOCKS_PER_MULTIPROCESSOR: u32 = if cfg!(target_feature = "sm_90") { 3 } else { 2 };
+/// Rows of a tile that a thread has.
+pub const ROWS_PER_THREAD: usize = 2;
 
-/// Rows of a tile, without its halo: rows of threads of a block.
-pub const ROWS: usize = 8;
+/// Rows of threads of a block.
+pub const LINES: usize = 8;
+
+/// Rows of a tile, without its halo.
+pub const ROWS: usize = LINES * ROWS_PER_THREAD;
 
 /// Threads of a block.
-pub const BLOCK: u32 = WARP * ROWS as u32;
+pub const BLOCK: u32 = WARP * LINES as u32;
 
 /// Columns and rows of the tile that are halo.
 const HALO: usize = 2 * RADIUS;
 
-/// Planes of the window in registers: the stencil's, and one loaded ahead.
-const WINDOW: usize = 2 * RADIUS + 2;
+/// Planes of the window in registers.
+const WINDOW: usize = HALO + 1;
 
 /// Points of a row of the tile, for accesses of `count` points.
 const fn pitch(count: usize) -> usize {
@@ -57,11 +64,11 @@ const fn vectors(count: usize) -> usize {
     2 * (ROWS + HALO) * pitch(count) / Vector4::COUNT
 }
 
-const _: () = assert!(ROWS >= HALO, "each row of the halo has its row of threads");
+const _: () = assert!(LINES >= HALO, "each row of the halo has its row of threads");
 
-// Three stores per turn; LDS: 8 along y, 2 along x (or 8 of one point).
-// gate derivative3d_gradient4: registers <= 80, spills = 0, stack = 0, LD = 0, ST = 0, STG.E.EF.128 = 3
-// gate derivative3d_gradient1: registers <= 64, spills = 0, stack = 0, LD = 0, ST = 0, STG.E.EF = 3
+// Three stores per turn and row.
+// gate derivative3d_gradient4: registers <= 128, spills = 0, stack = 0, LD = 0, ST = 0, STG.E.EF.128 = 6
+// gate derivative3d_gradient1: registers <= 64, spills = 0, stack = 0, LD = 0, ST = 0, STG.E.EF = 6
 
 /// The gradient, accesses of 4 points.
 ///
@@ -77,12 +84,12 @@ const _: () = assert!(ROWS >= HALO, "each row of the halo has its row of threads
 /// - `nx` is a multiple of 4; `columns` is `ceil(nx / (32 * 4))`, `rows`
 ///   `ceil(ny / ROWS)`.
 /// - `segment >= 1`; a one-dimensional grid of `columns * rows * ceil(nz / segment)`
-///   blocks of `(32, ROWS)` threads.
+///   blocks of `(32, LINES)` threads.
 /// - `overlap <= 1`; each extent is at least `4 + overlap` and below 2³¹ - 4096;
-///   `nz + segment` fits `i32`.
+///   `nz + segment` fits `i32`, and the bytes of a plane fit `u32`.
 /// - The weights of [`DERIVATIVE3D_WEIGHTS`](value@super::DERIVATIVE3D_WEIGHTS) are set.
 #[kernel]
-#[launch_bounds(BLOCK, BLOCKS_PER_MULTIPROCESSOR)]
+#[launch_bounds(BLOCK, 2)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn derivative3d_gradient4(
     f: *const f32,
@@ -193,17 +200,25 @@ unsafe fn gradient<P: Points>(tiles: *mut f32, f: *const f32, df: [*mut f32; 3],
     let valid_x = (width as i32).min(len_x - first_x);
     let valid_y = (ROWS as i32).min(len_y - first_y);
     let own_column = RADIUS + lane * P::COUNT;
+    let own_line = line * ROWS_PER_THREAD;
     let x = (lane * P::COUNT) as i32;
-    let own = x < valid_x && (line as i32) < valid_y;
+    let own: [bool; ROWS_PER_THREAD] = core::array::from_fn(
+        #[inline(always)]
+        |r| x < valid_x && ((own_line + r) as i32) < valid_y,
+    );
     let column = |x: i32| image(first_x + x, len_x, overlap);
     let row = |y: i32| image(first_y + y, len_y, overlap) * nx as usize;
-    let plane_len = nx as usize * ny as usize;
-    let plane = |z: i32| image(z, len_z, overlap) * plane_len;
 
-    // Where this thread's access of a plane is, from the plane's first point; threads
-    // beyond the field have the last one again.
-    let access = x.min(valid_x - P::COUNT as i32);
-    let own_place = row((line as i32).min(valid_y - 1)) + (first_x + access) as usize;
+    // Where this thread's first access of a plane is, in bytes from the plane's first
+    // point, and how far behind it the second; threads beyond the field have the last
+    // one again.
+    let access = (first_x + x.min(valid_x - P::COUNT as i32)) as usize;
+    let own_place = (row((own_line as i32).min(valid_y - 1)) + access) * size_of::<f32>();
+    let next_row = if (own_line as i32) < valid_y - 1 {
+        nx as usize * size_of::<f32>()
+    } else {
+        0
+    };
     // Its access of the halo along y: the rows before the tile, then those behind.
     let has_row = line < HALO && x < valid_x;
     let halo_line = if line < RADIUS {
@@ -211,10 +226,10 @@ unsafe fn gradient<P: Points>(tiles: *mut f32, f: *const f32, df: [*mut f32; 3],
     } else {
         line + valid_y as usize
     };
-    let halo_place = row(halo_line as i32 - radius) + (first_x + access) as usize;
+    let halo_place = (row(halo_line as i32 - radius) + access) * size_of::<f32>();
     // Its point of the halo along x: columns before the tile, then those behind. The
     // last threads of the block have one each.
-    let nth = (line * WARP as usize + lane) as i32 - (ROWS * (WARP as usize - HALO)) as i32;
+    let nth = (line * WARP as usize + lane) as i32 - (BLOCK as usize - ROWS * HALO) as i32;
     let (point_line, point_of_line) = (nth / HALO as i32, nth % HALO as i32);
     let has_point = nth >= 0 && point_line < valid_y;
     let point_column = if point_of_line < radius {
@@ -223,103 +238,223 @@ unsafe fn gradient<P: Points>(tiles: *mut f32, f: *const f32, df: [*mut f32; 3],
         point_of_line + valid_x
     };
     let point_place = if has_point {
-        row(point_line) + column(point_column - radius)
+        (row(point_line) + column(point_column - radius)) * size_of::<f32>()
     } else {
         0
     };
+    let plane_bytes = nx * ny * size_of::<f32>() as u32;
+    let in_plane = |z: i32, place: usize| z as u32 as usize * plane_bytes as usize + place;
     // SAFETY: accesses of the field, by `image`; whole ones, since nx is a multiple of
     // P::COUNT.
-    let load = |place: usize| unsafe { load_readonly(f.add(place).cast::<P>()) };
+    let load = |at: usize| unsafe { load_readonly(f.byte_add(at).cast::<P>()) };
     // SAFETY: a point of the field.
-    let load_point = |place: usize| unsafe { load_readonly(f.add(place)) };
+    let load_point = |at: usize| unsafe { load_readonly(f.byte_add(at)) };
 
     let first = (part * segment) as i32;
     let end = len_z.min(first + segment as i32);
     // Beyond the last plane that the stencil needs, that plane again.
-    let load_own = |z: i32| load(plane(z.min(end + radius - 1)) + own_place);
-    let mut window = [P::ZERO; WINDOW];
-    unrolled::<{ WINDOW - 1 }>(|w| window[w] = load_own(first + w as i32 - radius));
+    let load_own = |z: i32| {
+        let z = image(z.min(end + radius - 1), len_z, overlap) as i32;
+        let at = in_plane(z, own_place);
+        [load(at), load(at + next_row)]
+    };
+    let mut window = [[P::ZERO; ROWS_PER_THREAD]; WINDOW];
+    unrolled::<WINDOW>(
+        #[inline(always)]
+        |w| window[w] = load_own(first + w as i32 - radius),
+    );
     let (mut halo, mut point) = (P::ZERO, 0.0);
     if has_row {
-        halo = load(plane(first) + halo_place);
+        halo = load(in_plane(first, halo_place));
     }
     if has_point {
-        point = load_point(plane(first) + point_place);
+        point = load_point(in_plane(first, point_place));
     }
+    let own_cell = (own_line + RADIUS) * pitch + own_column;
+    let halo_cell = halo_line * pitch + own_column;
+    let point_cell = if has_point {
+        (point_line as usize + RADIUS) * pitch + point_column as usize
+    } else {
+        0
+    };
 
     let mut z = first;
     let mut half = 0;
     while z < end {
         keep_rolled();
         let center = window[RADIUS];
+        let mut along_z = [P::ZERO; ROWS_PER_THREAD];
         // SAFETY: cells of a tile, below (ROWS + HALO) * pitch: rows of the tile below
         // ROWS + HALO, columns below pitch. Threads write different cells; what is read
         // was written before the barrier, which all threads come to.
         unsafe {
             let tile = tiles.add(half);
-            let cell = |line: usize, column: usize| tile.add(line * pitch + column);
-            if own {
-                *cell(line + RADIUS, own_column).cast::<P>() = center;
-            }
+            unrolled::<ROWS_PER_THREAD>(
+                #[inline(always)]
+                |r| {
+                    if own[r] {
+                        *tile.add(own_cell + r * pitch).cast::<P>() = center[r];
+                    }
+                },
+            );
             if has_row {
-                *cell(halo_line, own_column).cast::<P>() = halo;
+                *tile.add(halo_cell).cast::<P>() = halo;
             }
             if has_point {
-                *cell(point_line as usize + RADIUS, point_column as usize) = point;
+                *tile.add(point_cell) = point;
             }
+            unrolled::<ROWS_PER_THREAD>(
+                #[inline(always)]
+                |r| {
+                    along_z[r] = all_settled(derivative::<P, 2>(
+                        |m| window[RADIUS + m][r],
+                        |m| window[RADIUS - m][r],
+                    ));
+                },
+            );
             thread::sync_threads();
-
-            // What the turns after this one need, on its way as early as can be.
-            window[WINDOW - 1] = load_own(z + RADIUS as i32 + 1);
-            let next = (z + 1).min(end - 1);
-            if has_row {
-                halo = load(plane(next) + halo_place);
-            }
-            if has_point {
-                point = load_point(plane(next) + point_place);
-            }
         }
-        if own {
-            // SAFETY: cells as above, of this thread's own row and columns and up to
-            // RADIUS around them, all of which are in the field or in the halo. Points of
-            // the field, which no other thread has.
-            unsafe {
-                let tile = tiles.add(half);
-                let cell = |line: usize, column: usize| tile.add(line * pitch + column);
-                let mut along_y = [P::ZERO; HALO + 1];
-                unrolled::<{ HALO + 1 }>(|m| {
-                    if m != RADIUS {
-                        along_y[m] = *cell(line + m, own_column).cast::<P>();
+        // What the turns after this one need, on its way as early as can be.
+        unrolled::<HALO>(
+            #[inline(always)]
+            |w| window[w] = window[w + 1],
+        );
+        window[HALO] = load_own(z + radius + 1);
+        let next = (z + 1).min(end - 1);
+        if has_row {
+            halo = load(in_plane(next, halo_place));
+        }
+        if has_point {
+            point = load_point(in_plane(next, point_place));
+        }
+        if own[0] {
+            let at = in_plane(z, own_place);
+            unrolled::<ROWS_PER_THREAD>(
+                #[inline(always)]
+                |r| {
+                    if own[r] {
+                        // SAFETY: points of the field, which no other thread has.
+                        unsafe { store(df[2], at + r * next_row, along_z[r]) };
                     }
-                });
-                let mut along_x = [0.0; HALO + Vector4::COUNT];
-                unrolled::<{ HALO + Vector4::COUNT }>(|c| {
-                    if c < HALO + P::COUNT && c.is_multiple_of(P::COUNT) {
-                        let points = if c == RADIUS {
-                            center
-                        } else {
-                            *cell(line + RADIUS, lane * P::COUNT + c).cast::<P>()
-                        };
-                        unrolled::<{ Vector4::COUNT }>(|e| {
-                            if e < P::COUNT {
-                                along_x[c + e] = points.point(e);
-                            }
+                },
+            );
+            // SAFETY: cells as above, up to RADIUS around the thread's own, all of which
+            // are in the field or in the halo.
+            let corner = unsafe { tiles.add(half + own_cell - RADIUS * pitch - RADIUS) };
+            let mut along_y = [P::ZERO; HALO + ROWS_PER_THREAD];
+            unrolled::<ROWS_PER_THREAD>(
+                #[inline(always)]
+                |r| {
+                    along_y[RADIUS + r] = if own[r] {
+                        center[r]
+                    } else {
+                        // SAFETY: see above.
+                        unsafe { cell(corner, (RADIUS + r) * pitch + RADIUS) }
+                    };
+                },
+            );
+            let mut sums = [P::ZERO; ROWS_PER_THREAD];
+            unrolled::<RADIUS>(
+                #[inline(always)]
+                |k| {
+                    let m = k + 1;
+                    let (lowest, highest) = (RADIUS - m, RADIUS + ROWS_PER_THREAD - 1 + m);
+                    // SAFETY: see above.
+                    unsafe {
+                        along_y[lowest] = cell(corner, lowest * pitch + RADIUS);
+                        along_y[highest] = cell(corner, highest * pitch + RADIUS);
+                    }
+                    unrolled::<ROWS_PER_THREAD>(
+                        #[inline(always)]
+                        |r| {
+                            let (ahead, behind) =
+                                (along_y[RADIUS + r + m], along_y[RADIUS + r - m]);
+                            let sum = sums[r];
+                            sums[r] = all_settled(P::of(|e| {
+                                let difference = ahead.point(e) - behind.point(e);
+                                if k == 0 {
+                                    weight::<1>(m) * difference
+                                } else {
+                                    GpuFloat::mul_add(difference, weight::<1>(m), sum.point(e))
+                                }
+                            }));
+                        },
+                    );
+                },
+            );
+            unrolled::<ROWS_PER_THREAD>(
+                #[inline(always)]
+                |r| {
+                    if own[r] {
+                        // SAFETY: as along z.
+                        unsafe { store(df[1], at + r * next_row, sums[r]) };
+                    }
+                },
+            );
+            unrolled::<ROWS_PER_THREAD>(
+                #[inline(always)]
+                |r| {
+                    if own[r] {
+                        let mut along_x = [0.0; HALO + Vector4::COUNT];
+                        unrolled::<{ HALO + Vector4::COUNT }>(
+                            #[inline(always)]
+                            |c| {
+                                if c < HALO + P::COUNT && c.is_multiple_of(P::COUNT) {
+                                    let points: P = if c == RADIUS {
+                                        center[r]
+                                    } else {
+                                        // SAFETY: see above.
+                                        unsafe { cell(corner, (RADIUS + r) * pitch + c) }
+                                    };
+                                    unrolled::<{ Vector4::COUNT }>(
+                                        #[inline(always)]
+                                        |e| {
+                                            if e < P::COUNT {
+                                                along_x[c + e] = points.point(e);
+                                            }
+                                        },
+                                    );
+                                }
+                            },
+                        );
+                        let value = P::of(|e| {
+                            weighted_sum::<0>(|m| along_x[RADIUS + e + m] - along_x[RADIUS + e - m])
                         });
+                        // SAFETY: as along z.
+                        unsafe { store(df[0], at + r * next_row, value) };
                     }
-                });
-                let values = [
-                    P::of(|e| {
-                        weighted_sum::<0>(|m| along_x[RADIUS + e + m] - along_x[RADIUS + e - m])
-                    }),
-                    derivative::<P, 1>(|m| along_y[RADIUS + m], |m| along_y[RADIUS - m]),
-                    derivative::<P, 2>(|m| window[RADIUS + m], |m| window[RADIUS - m]),
-                ];
-                let at = plane(z) + own_place;
-                unrolled::<3>(|axis| store_streaming(df[axis].add(at).cast(), values[axis]));
-            }
+                },
+            );
         }
-        unrolled::<{ WINDOW - 1 }>(|w| window[w] = window[w + 1]);
         half = (ROWS + HALO) * pitch - half;
         z += 1;
     }
+}
+
+/// The access of a tile that begins `cells` behind `corner`.
+///
+/// # Safety
+///
+/// It is readable and aligned, and nobody writes it at the same time.
+#[inline(always)]
+unsafe fn cell<P: Points>(corner: *const f32, cells: usize) -> P {
+    // SAFETY: as the caller promises.
+    unsafe { *corner.add(cells).cast() }
+}
+
+/// Stores an access of a derivative, `at` bytes behind its first point.
+///
+/// # Safety
+///
+/// It is writable and aligned, and nobody else accesses it.
+#[inline(always)]
+unsafe fn store<P: Points>(derivative: *mut f32, at: usize, value: P) {
+    // SAFETY: as the caller promises.
+    unsafe { store_streaming(derivative.byte_add(at).cast(), value) };
+}
+
+/// All points [`settled`].
+#[inline(always)]
+fn all_settled<P: Points>(points: P) -> P {
+    P::of(|e| settled(points.point(e)))
 }

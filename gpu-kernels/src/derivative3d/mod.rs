@@ -123,14 +123,18 @@ unsafe fn stencil<const AXIS: usize>(center: *const f32, stride: usize) -> f32 {
 /// `AXIS` is below 3.
 #[inline(always)]
 fn weighted_sum<const AXIS: usize>(difference: impl Fn(usize) -> f32) -> f32 {
+    let mut sum = weight::<AXIS>(1) * difference(1);
+    sum = GpuFloat::mul_add(difference(2), weight::<AXIS>(2), sum);
+    sum = GpuFloat::mul_add(difference(3), weight::<AXIS>(3), sum);
+    GpuFloat::mul_add(difference(4), weight::<AXIS>(4), sum)
+}
+
+/// The weight of the points `m` to either side along an axis, 1 to [`RADIUS`].
+#[inline(always)]
+fn weight<const AXIS: usize>(m: usize) -> f32 {
     // SAFETY: the host writes the weights only between launches; the index is
     // below 12 because AXIS is below 3 and m at most 4.
-    let weight = |m: usize| unsafe { DERIVATIVE3D_WEIGHTS[RADIUS * AXIS + m - 1] };
-
-    let mut sum = weight(1) * difference(1);
-    sum = GpuFloat::mul_add(difference(2), weight(2), sum);
-    sum = GpuFloat::mul_add(difference(3), weight(3), sum);
-    GpuFloat::mul_add(difference(4), weight(4), sum)
+    unsafe { DERIVATIVE3D_WEIGHTS[RADIUS * AXIS + m - 1] }
 }
 
 /// One tile of pencils whose points lie `axis_stride` elements apart and which

@@ -12,10 +12,8 @@
 //! for Ordinary and Partial Differential Equations", SIAM 2007, section 2.12, second
 //! approach, and section 3.2). `source` is h² f, with h the distance of two points.
 //!
-//! - Threads, loads, shuffles and grid are those of [`march`](super::march); the rows of
-//!   blocks begin with the first row that is on no fixed wall. The two loops are not one,
-//!   generic in its walls: what the compiler makes of that differs from
-//!   [`march`](super::march) even where all are known to be fixed.
+//! - Threads, loads, shuffles, grid and loop are those of [`march`](super::march); the
+//!   rows of blocks begin with the first row that is on no fixed wall.
 //! - Which walls are insulated is a bit mask, the same for all threads. An insulated wall
 //!   to the west or east costs the lane beside it a selection among its own points; the
 //!   row beyond one at the bottom or top is read from within the plate.
@@ -26,13 +24,8 @@
 //! source: 3 accesses where that has 2. 5 flops per point. Predicted: copy bandwidth,
 //! less the extra rows.
 
-use super::lanes::store;
-use super::march::{Column, march_points};
-use super::{
-    BOTTOM, LEFT, MARCH_AHEAD, MARCH_BLOCK, RIGHT, Real, SOURCE, TOP, WARP, average,
-    average_with_source, element,
-};
-use crate::loops::unrolled;
+use super::march::{march, march_points};
+use super::{MARCH_BLOCK, SOURCE};
 use cuda_std::launch_bounds;
 use cuda_std::prelude::*;
 
@@ -48,7 +41,8 @@ macro_rules! kernels {
         /// `old`, `source` and `new`: `nx * ny` elements, x fastest. Writes all points of
         /// `new` but those on fixed walls. `rows`: how many rows a block computes.
         /// `plate`: which walls are insulated and whether there is a source, as bits:
-        /// [`LEFT`], [`RIGHT`], [`BOTTOM`], [`TOP`], [`SOURCE`]; without the last
+        /// [`LEFT`](super::LEFT), [`RIGHT`](super::RIGHT), [`BOTTOM`](super::BOTTOM),
+        /// [`TOP`](super::TOP), [`SOURCE`]; without the last
         /// `source` is not read.
         ///
         /// # Safety
@@ -79,16 +73,16 @@ macro_rules! kernels {
             unsafe {
                 match (vectors, plate & SOURCE != 0) {
                     (true, true) => {
-                        sweep::<$real, $points, true>(old, source, new, nx, ny, rows, plate);
+                        march::<$real, $points, true, true>(old, source, new, nx, ny, rows, plate);
                     }
                     (true, false) => {
-                        sweep::<$real, $points, false>(old, old, new, nx, ny, rows, plate);
+                        march::<$real, $points, true, false>(old, old, new, nx, ny, rows, plate);
                     }
                     (false, true) => {
-                        sweep::<$real, 1, true>(old, source, new, nx, ny, rows, plate);
+                        march::<$real, 1, true, true>(old, source, new, nx, ny, rows, plate);
                     }
                     (false, false) => {
-                        sweep::<$real, 1, false>(old, old, new, nx, ny, rows, plate);
+                        march::<$real, 1, true, false>(old, old, new, nx, ny, rows, plate);
                     }
                 }
             }
@@ -99,160 +93,4 @@ macro_rules! kernels {
 kernels! {
     heat2d_general_f32: f32, 4;
     heat2d_general_f64: f64, 2;
-}
-
-/// One sweep of a plate whose insulated walls are the bits of `plate`. Where
-/// `WITH_SOURCE`, every point has one; else `source` is not read.
-///
-/// # Safety
-///
-/// As the entry points; `nx` is a multiple of `P`.
-#[inline(always)]
-unsafe fn sweep<T: Real, const P: usize, const WITH_SOURCE: bool>(
-    old: *const T,
-    source: *const T,
-    new: *mut T,
-    nx: u32,
-    ny: u32,
-    rows: u32,
-    plate: u32,
-) {
-    let is_insulated = |wall: u32| plate & wall != 0;
-    let thread = thread::thread_idx_x();
-    let lane = thread % WARP;
-    let i = (thread::block_idx_x() * MARCH_BLOCK + thread) * P as u32;
-    // equivalent mutant (comparison): the next warp would load, but store nothing
-    if i - lane * P as u32 >= nx {
-        // The whole warp is beyond the plate.
-        return;
-    }
-    let (first, last) = (lane == 0, lane == WARP - 1);
-    // Wraps around for the first lane of the plate, which has nothing to the west.
-    let edge = if first {
-        i.wrapping_sub(1)
-    } else {
-        i + P as u32
-    };
-    let column = Column {
-        own: old.wrapping_add(i as usize),
-        inside: i < nx,
-        edge: old.wrapping_add(edge as usize),
-        has_edge: (first || last) && edge < nx,
-        pitch: nx as usize,
-    };
-    let sources = Column {
-        own: source.wrapping_add(i as usize),
-        edge: source,
-        has_edge: false,
-        ..column
-    };
-    let begin = u32::from(!is_insulated(BOTTOM)) + thread::block_idx_y() * rows;
-    let end = (begin + rows).min(if is_insulated(TOP) { ny } else { ny - 1 });
-    let walled = i == 0 || i + P as u32 >= nx;
-    // What is beyond a wall mirrors what is before it. Points on fixed walls are computed
-    // like those on insulated ones, but not written.
-    let (mirrors_west, mirrors_east) = (i == 0, i + P as u32 == nx);
-    let below = if begin == 0 { 1 } else { begin - 1 };
-    // Rows further above than the first beyond the plate are not used and may be any.
-    let above = |j: u32| if j < ny { j } else { ny - 2 };
-
-    // SAFETY: begin is at most ny - 1, and ny at least 3.
-    let (mut south, mut middle) = unsafe { (column.row::<P>(below).own, column.row::<P>(begin)) };
-    let mut ahead = [middle; MARCH_AHEAD];
-    let mut heat = [[T::ZERO; P]; MARCH_AHEAD];
-    unrolled::<MARCH_AHEAD>(
-        #[inline(always)]
-        |k| {
-            // SAFETY: rows of the plate.
-            unsafe {
-                ahead[k] = column.row(above(begin + 1 + k as u32));
-                // equivalent mutant (guard): what is loaded is not used
-                if WITH_SOURCE {
-                    heat[k] = sources.row((begin + k as u32).min(ny - 1)).own;
-                }
-            }
-        },
-    );
-    let mut out = new.wrapping_add(element(i, begin, nx));
-    let mut j = begin;
-    // equivalent mutant (comparison): once more, with no row left
-    while j < end {
-        unrolled::<MARCH_AHEAD>(
-            #[inline(always)]
-            |k| {
-                let j = j + k as u32;
-                if j < end {
-                    let (north, heat_here) = (ahead[k], heat[k]);
-                    // SAFETY: rows of the plate.
-                    unsafe {
-                        ahead[k] = column.row(above(j + 1 + MARCH_AHEAD as u32));
-                        // equivalent mutant (guard): what is loaded is not used
-                        if WITH_SOURCE {
-                            heat[k] = sources.row((j + MARCH_AHEAD as u32).min(ny - 1)).own;
-                        }
-                    }
-                    // SAFETY: all lanes of the warp are here, as j and end are the
-                    // same for all.
-                    let (mut west, mut east) =
-                        unsafe { (middle.own[P - 1].lane_below(), middle.own[0].lane_above()) };
-                    if first {
-                        west = middle.edge;
-                    }
-                    if last {
-                        east = middle.edge;
-                    }
-                    // The lane's own, or where it has but one point, its other neighbour.
-                    if mirrors_west {
-                        west = if P > 1 { middle.own[1 % P] } else { east };
-                    }
-                    if mirrors_east {
-                        east = if P > 1 {
-                            middle.own[(P - 1) - 1 % P]
-                        } else {
-                            west
-                        };
-                    }
-                    let mut row = [T::ZERO; P];
-                    unrolled::<P>(
-                        #[inline(always)]
-                        |p| {
-                            let west = if p == 0 { west } else { middle.own[p - 1] };
-                            let east = if p + 1 == P { east } else { middle.own[p + 1] };
-                            row[p] = if WITH_SOURCE {
-                                let source = heat_here[p];
-                                average_with_source(east, west, north.own[p], south[p], source)
-                            } else {
-                                average(east, west, north.own[p], south[p])
-                            };
-                        },
-                    );
-                    // SAFETY: points in the plate and off its fixed walls, which no other
-                    // thread has; P of them, unless the lane has a point on a wall.
-                    unsafe {
-                        // equivalent mutant (guard: made `false`): the same values, in
-                        // more accesses; the static gates count those.
-                        if !walled {
-                            store(out, &row);
-                        } else if column.inside {
-                            unrolled::<P>(
-                                #[inline(always)]
-                                |p| {
-                                    let i = i + p as u32;
-                                    if (is_insulated(LEFT) || i > 0)
-                                        && (is_insulated(RIGHT) || i < nx - 1)
-                                    {
-                                        *out.add(p) = row[p];
-                                    }
-                                },
-                            );
-                        }
-                    }
-                    south = middle.own;
-                    middle = north;
-                    out = out.wrapping_add(column.pitch);
-                }
-            },
-        );
-        j += MARCH_AHEAD as u32;
-    }
 }

@@ -24,7 +24,10 @@
 //! extra rows. Measured, and what else was tried: `docs/tuning/heat2d.md`.
 
 use super::lanes::{load, store, vector_points};
-use super::{MARCH_AHEAD, MARCH_BLOCK, Real, WARP, average, element};
+use super::{
+    BOTTOM, FIXED, LEFT, MARCH_AHEAD, MARCH_BLOCK, RIGHT, Real, TOP, WARP, average,
+    average_with_source, element,
+};
 use crate::loops::unrolled;
 use cuda_std::launch_bounds;
 use cuda_std::prelude::*;
@@ -66,9 +69,9 @@ macro_rules! kernels {
             // SAFETY: forwarded word for word.
             unsafe {
                 if march_points::<$real>(nx as usize) == $points {
-                    march::<$real, $points>(old, new, nx, ny, rows);
+                    march::<$real, $points, false, false>(old, old, new, nx, ny, rows, FIXED);
                 } else {
-                    march::<$real, 1>(old, new, nx, ny, rows);
+                    march::<$real, 1, false, false>(old, old, new, nx, ny, rows, FIXED);
                 }
             }
         }
@@ -81,24 +84,24 @@ kernels! {
 }
 
 /// What a lane reads of each row.
-pub(super) struct Column<T> {
+struct Column<T> {
     /// The lane's first point in the first row of the plate.
-    pub(super) own: *const T,
+    own: *const T,
     /// Whether that is in the plate.
-    pub(super) inside: bool,
+    inside: bool,
     /// The point beside the warp, for its outermost lanes.
-    pub(super) edge: *const T,
+    edge: *const T,
     /// Whether there is one, and this is such a lane.
-    pub(super) has_edge: bool,
+    has_edge: bool,
     /// Elements from one row to the next.
-    pub(super) pitch: usize,
+    pitch: usize,
 }
 
 /// A lane's points of a row, and the point beside the warp.
 #[derive(Clone, Copy)]
-pub(super) struct Row<T, const P: usize> {
-    pub(super) own: [T; P],
-    pub(super) edge: T,
+struct Row<T, const P: usize> {
+    own: [T; P],
+    edge: T,
 }
 
 impl<T: Real> Column<T> {
@@ -106,7 +109,7 @@ impl<T: Real> Column<T> {
     ///
     /// The plate has a row `j`, and the launch keeps to the kernel's contract.
     #[inline(always)]
-    pub(super) unsafe fn row<const P: usize>(&self, j: u32) -> Row<T, P> {
+    unsafe fn row<const P: usize>(&self, j: u32) -> Row<T, P> {
         let at = j as usize * self.pitch;
         let mut row = Row {
             own: [T::ZERO; P],
@@ -126,14 +129,33 @@ impl<T: Real> Column<T> {
     }
 }
 
+/// One sweep of a plate. Where `ANY_WALLS`, its insulated walls are the bits of `plate`;
+/// else all are fixed. Where `WITH_SOURCE`, every point has one; else `source` is not read.
+///
 /// # Safety
 ///
-/// As the entry points; `nx` is a multiple of `P`.
+/// As the entry points here or, where `ANY_WALLS`, of [`general`](super::general); `nx` is
+/// a multiple of `P`.
 #[inline(always)]
-unsafe fn march<T: Real, const P: usize>(old: *const T, new: *mut T, nx: u32, ny: u32, rows: u32) {
+pub(super) unsafe fn march<
+    T: Real,
+    const P: usize,
+    const ANY_WALLS: bool,
+    const WITH_SOURCE: bool,
+>(
+    old: *const T,
+    source: *const T,
+    new: *mut T,
+    nx: u32,
+    ny: u32,
+    rows: u32,
+    plate: u32,
+) {
+    let is_insulated = |wall: u32| ANY_WALLS && plate & wall != 0;
     let thread = thread::thread_idx_x();
     let lane = thread % WARP;
     let i = (thread::block_idx_x() * MARCH_BLOCK + thread) * P as u32;
+    // equivalent mutant (comparison): the next warp would load, but store nothing
     if i - lane * P as u32 >= nx {
         // The whole warp is beyond the plate.
         return;
@@ -152,33 +174,61 @@ unsafe fn march<T: Real, const P: usize>(old: *const T, new: *mut T, nx: u32, ny
         has_edge: (first || last) && edge < nx,
         pitch: nx as usize,
     };
-    let begin = 1 + thread::block_idx_y() * rows;
-    let end = (begin + rows).min(ny - 1);
+    let sources = Column {
+        own: source.wrapping_add(i as usize),
+        edge: source,
+        has_edge: false,
+        ..column
+    };
+    let begin = u32::from(!is_insulated(BOTTOM)) + thread::block_idx_y() * rows;
+    let end = (begin + rows).min(if is_insulated(TOP) { ny } else { ny - 1 });
     let walled = i == 0 || i + P as u32 >= nx;
+    // What is beyond a wall mirrors what is before it. Points on fixed walls are computed
+    // like those on insulated ones, but not written.
+    let (mirrors_west, mirrors_east) = (ANY_WALLS && i == 0, ANY_WALLS && i + P as u32 == nx);
+    let below = if ANY_WALLS && begin == 0 {
+        1
+    } else {
+        begin - 1
+    };
+    // Rows further above than the first beyond the plate are not used and may be any.
+    let above = |j: u32| if j < ny { j } else { ny - 2 };
 
-    // Rows from `begin - 1` on; those beyond the plate are its last again.
-    // SAFETY: begin is at least 1 and at most ny - 2.
-    let (mut south, mut middle) =
-        unsafe { (column.row::<P>(begin - 1).own, column.row::<P>(begin)) };
+    // SAFETY: begin is at most ny - 1, and ny at least 3.
+    let (mut south, mut middle) = unsafe { (column.row::<P>(below).own, column.row::<P>(begin)) };
     let mut ahead = [middle; MARCH_AHEAD];
+    let mut heat = [[T::ZERO; P]; MARCH_AHEAD];
     unrolled::<MARCH_AHEAD>(
         #[inline(always)]
         |k| {
-            // SAFETY: a row of the plate.
-            ahead[k] = unsafe { column.row((begin + 1 + k as u32).min(ny - 1)) };
+            // SAFETY: rows of the plate.
+            unsafe {
+                ahead[k] = column.row(above(begin + 1 + k as u32));
+                // equivalent mutant (guard): what is loaded is not used
+                if WITH_SOURCE {
+                    heat[k] = sources.row((begin + k as u32).min(ny - 1)).own;
+                }
+            }
         },
     );
     let mut out = new.wrapping_add(element(i, begin, nx));
     let mut j = begin;
+    // equivalent mutant (comparison): once more, with no row left
     while j < end {
         unrolled::<MARCH_AHEAD>(
             #[inline(always)]
             |k| {
                 let j = j + k as u32;
                 if j < end {
-                    let north = ahead[k];
-                    // SAFETY: a row of the plate.
-                    ahead[k] = unsafe { column.row((j + 1 + MARCH_AHEAD as u32).min(ny - 1)) };
+                    let (north, heat_here) = (ahead[k], heat[k]);
+                    // SAFETY: rows of the plate.
+                    unsafe {
+                        ahead[k] = column.row(above(j + 1 + MARCH_AHEAD as u32));
+                        // equivalent mutant (guard): what is loaded is not used
+                        if WITH_SOURCE {
+                            heat[k] = sources.row((j + MARCH_AHEAD as u32).min(ny - 1)).own;
+                        }
+                    }
                     // SAFETY: all lanes of the warp are here, as j and end are the
                     // same for all.
                     let (mut west, mut east) =
@@ -189,18 +239,36 @@ unsafe fn march<T: Real, const P: usize>(old: *const T, new: *mut T, nx: u32, ny
                     if last {
                         east = middle.edge;
                     }
+                    // The lane's own, or where it has but one point, its other neighbour.
+                    if mirrors_west {
+                        west = if P > 1 { middle.own[1 % P] } else { east };
+                    }
+                    if mirrors_east {
+                        east = if P > 1 {
+                            middle.own[(P - 1) - 1 % P]
+                        } else {
+                            west
+                        };
+                    }
                     let mut row = [T::ZERO; P];
                     unrolled::<P>(
                         #[inline(always)]
                         |p| {
                             let west = if p == 0 { west } else { middle.own[p - 1] };
                             let east = if p + 1 == P { east } else { middle.own[p + 1] };
-                            row[p] = average(east, west, north.own[p], south[p]);
+                            row[p] = if WITH_SOURCE {
+                                let source = heat_here[p];
+                                average_with_source(east, west, north.own[p], south[p], source)
+                            } else {
+                                average(east, west, north.own[p], south[p])
+                            };
                         },
                     );
-                    // SAFETY: points in the plate and off its walls, which no other
-                    // thread has; P of them, unless the lane has a wall.
+                    // SAFETY: points in the plate and off its fixed walls, which no other
+                    // thread has; P of them, unless the lane has a point on a wall.
                     unsafe {
+                        // equivalent mutant (guard: made `false`): the same values, in
+                        // more accesses; the static gates count those.
                         if !walled {
                             store(out, &row);
                         } else if column.inside {
@@ -208,7 +276,9 @@ unsafe fn march<T: Real, const P: usize>(old: *const T, new: *mut T, nx: u32, ny
                                 #[inline(always)]
                                 |p| {
                                     let i = i + p as u32;
-                                    if i > 0 && i < nx - 1 {
+                                    if (is_insulated(LEFT) || i > 0)
+                                        && (is_insulated(RIGHT) || i < nx - 1)
+                                    {
                                         *out.add(p) = row[p];
                                     }
                                 },

@@ -17,17 +17,23 @@
 //!   its own, or come from the lanes beside it by two shuffles per level and row.
 //! - **In a block:** [`Tiling::warps`] warps have the same strip and consecutive levels.
 //!   A warp hands its last level to the next through a ring in shared memory,
-//!   [`Tiling::rows`] rows and a barrier at a time. Each lane writes and reads its own points there, 16 bytes at a
-//!   time, so that no two lanes of a warp meet in a bank.
-//! - **Rows from memory** come through the same ring by asynchronous copies, [`AHEAD`]
-//!   times as many rows ahead: they take no registers.
+//!   [`Tiling::rows`] rows and a barrier at a time. Each lane writes and reads its own
+//!   points there, 16 bytes at a time, so that no two lanes of a warp meet in a bank.
+//! - **Rows from memory** come through the same ring by asynchronous copies,
+//!   [`AHEAD`] times as many rows ahead: they take no registers. The warps share
+//!   them, and neighbouring lanes copy neighbouring vectors.
+//! - **One stretch of code:** which warp it is is told to the compiler as the same for
+//!   all lanes (a shuffle from the first), and what a warp does with its rows is decided
+//!   once for all of a turn. So there is no branch between rows, and the instructions of
+//!   one fill the waiting times of another.
 //! - **Halo:** at its sides a strip has no neighbours to look at, and loses a point per
 //!   level. So strips overlap: of its 32 · points columns a block writes all but `n` on
 //!   each side, and reads `n` more rows above and below than it writes, n being the
 //!   sweeps of a pass.
 //! - **Walls** keep their temperature at every level. Rows and strips that have some
 //!   take a second copy of the loop that asks at every point; all others ask nothing.
-//! - Grid: `(ceil(nx / useful), ceil((ny - 2) / rows))`, where useful is
+//!   Strips with walls are slower by half, and so the grid begins with them.
+//! - Grid: `(ceil((ny - 2) / rows), ceil(nx / useful))`, where useful is
 //!   [`Tiling::useful`].
 //!
 //! Bytes per point and sweep in f32: `4 (32 points / useful + 1) / n`, 0.53 with the
@@ -41,14 +47,14 @@
 
 use super::lanes::{Vector, vector_points};
 use super::{Real, WARP, average};
-use crate::loops::{keep_rolled, unrolled};
+use crate::loops::{forgotten, keep_rolled, unrolled};
 use cuda_std::async_copy::{cp_async_ca, cp_async_cg, cp_async_commit_group, cp_async_wait_group};
 use cuda_std::cache::store_streaming;
 use cuda_std::prelude::*;
-use cuda_std::{launch_bounds, shared_array};
+use cuda_std::{launch_bounds, shared_array, warp};
 
-// gate heat2d_temporal_f32: registers <= 255, spills = 0, FFMA = 0, LDGSTS.E.BYPASS.128 >= 1, STG.E.EF.128 >= 1, SHFL >= 16
-// gate heat2d_temporal_f64: registers <= 255, spills = 0, DFMA = 0, LDGSTS.E.BYPASS.128 >= 1, STG.E.EF.128 >= 1, SHFL >= 16
+// gate heat2d_temporal_f32: registers <= 168, spills = 0, FFMA = 0, LDGSTS.E.BYPASS.128 >= 1, STG.E.EF.128 >= 1, SHFL >= 16
+// gate heat2d_temporal_f64: registers <= 128, spills = 0, DFMA = 0, LDGSTS.E.BYPASS.128 >= 1, STG.E.EF.128 >= 1, SHFL >= 16
 
 /// How a pass is cut up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +68,8 @@ pub struct Tiling {
     /// Rows that a warp takes between two barriers. What they compute is independent
     /// but for one level, so that more of them hide more latency.
     pub rows: usize,
+    /// Blocks that a multiprocessor holds at a time, registers permitting.
+    pub blocks: u32,
 }
 
 impl Tiling {
@@ -90,6 +98,7 @@ pub const TILING_F32: Tiling = Tiling {
     levels: 4,
     warps: 4,
     rows: 3,
+    blocks: 3,
 };
 
 /// The tiling of [`heat2d_temporal_f64()`].
@@ -97,18 +106,23 @@ pub const TILING_F64: Tiling = Tiling {
     points: 4,
     levels: 4,
     warps: 4,
-    rows: 5,
+    rows: 3,
+    blocks: 4,
 };
 
 /// Slots, each of [`Tiling::rows`] rows, that are on their way from memory.
-pub const AHEAD: usize = 1;
+pub const AHEAD: usize = 2;
 
-/// Slots of each stage of the ring.
-const SLOTS: usize = AHEAD + 1;
+/// Slots between memory and the first warp: one is read.
+const FIRST_SLOTS: usize = AHEAD + 1;
+
+/// Slots between two warps: one is written while the other is read.
+const SLOTS: usize = 2;
 
 /// Vectors of a block's ring.
 const fn ring_len(tiling: Tiling, points_per_vector: usize) -> usize {
-    tiling.warps * SLOTS * tiling.rows * tiling.width() / points_per_vector
+    let slots = FIRST_SLOTS + (tiling.warps - 1) * SLOTS;
+    slots * tiling.rows * tiling.width() / points_per_vector
 }
 
 /// Vectors of a row of a strip.
@@ -131,12 +145,12 @@ macro_rules! kernels {
         ///   aligned to 16 bytes, and they do not overlap. During the launch nobody
         ///   writes `old`, and nothing else accesses `new`.
         /// - `nx` and `ny` are at least 3 and at most 2³⁰; `rows` is at least 1, and
-        ///   `rows` times the grid's extent along y less than 2³⁰ more than `ny`.
+        ///   `rows` times the grid's extent along x less than 2³⁰ more than `ny`.
         /// - Blocks of `(32, warps)` threads; grid at most
-        ///   `(ceil(nx / useful), ceil((ny - 2) / rows))`, and no less if every point is
+        ///   `(ceil((ny - 2) / rows), ceil(nx / useful))`, and no less if every point is
         ///   to be written.
         #[kernel]
-        #[launch_bounds(32 * $tiling.warps as u32, 3)]
+        #[launch_bounds(32 * $tiling.warps as u32, $tiling.blocks)]
         pub unsafe fn $name(old: *const $real, new: *mut $real, nx: u32, ny: u32, rows: u32) {
             let ring = shared_array![Vector; ring_len($tiling, $points)];
             // SAFETY: forwarded word for word; the ring is this block's.
@@ -158,6 +172,16 @@ kernels! {
     heat2d_temporal_f64: f64, 2, TILING_F64;
 }
 
+/// What a warp asks about its rows, and where they go from its highest level.
+///
+/// No row or column of the strip that these rows come to is a wall, and they go to the
+/// ring; or to memory, vector by vector or, if rows are not aligned, point by point.
+const TO_RING: u32 = 0;
+const TO_VECTORS: u32 = 1;
+const TO_POINTS: u32 = 2;
+/// There may be walls, and where the rows go is asked row by row.
+const CHECKED: u32 = 3;
+
 /// What a lane has of its strip.
 struct Lane<T> {
     old: *const T,
@@ -165,8 +189,12 @@ struct Lane<T> {
     nx: u32,
     /// The last row.
     top: i32,
-    /// Its first column, which may lie outside.
+    /// The strip's first column, which may lie outside, as may the lane's.
+    left: i32,
     x: i32,
+    /// Which lane it is, and of which warp.
+    lane: u32,
+    warp: u32,
     /// Its points on a wall or outside, a bit each.
     fixed: u32,
     /// Its points that the block writes.
@@ -190,19 +218,23 @@ unsafe fn temporal<T: Real, const P: usize, const L: usize, const W: usize, cons
     rows: u32,
     ring: *mut Vector,
 ) {
-    let tiling = Tiling {
-        points: P,
-        levels: L,
-        warps: W,
-        rows: R,
+    let useful = (WARP as usize * P - 2 * L * W) as i32;
+    let width = (WARP as usize * P) as i32;
+    let sweeps = (L * W) as i32;
+    let lane = thread::thread_idx_x();
+    // SAFETY: all lanes of the warp are here. They have the same row of the block, which
+    // the compiler learns by this.
+    let warp = unsafe { warp::warp_shuffle_idx(u32::MAX, thread::thread_idx_y(), 0, WARP).0 };
+    // The outermost strips first.
+    let strip = match thread::block_idx_y() {
+        0 => 0,
+        nth => thread::grid_dim_y() - nth,
     };
-    let (lane, warp) = (thread::thread_idx_x(), thread::thread_idx_y());
-    let sweeps = tiling.sweeps() as i32;
-    // The strip's first column that is written, and the lane's first.
-    let first = (thread::block_idx_x() * tiling.useful() as u32) as i32;
+    // The strip's first column that is written, its first, and the lane's first.
+    let first = strip as i32 * useful;
     let left = first - sweeps;
     let x = left + (lane * P as u32) as i32;
-    let begin = 1 + (thread::block_idx_y() * rows) as i32;
+    let begin = 1 + (thread::block_idx_x() * rows) as i32;
     let top = ny as i32 - 1;
     let (mut fixed, mut written) = (0_u32, 0_u32);
     unrolled::<P>(
@@ -211,7 +243,7 @@ unsafe fn temporal<T: Real, const P: usize, const L: usize, const W: usize, cons
             let i = x + p as i32;
             if i <= 0 || i >= nx as i32 - 1 {
                 fixed |= 1 << p;
-            } else if i >= first && i < first + tiling.useful() as i32 {
+            } else if i >= first && i < first + useful {
                 written |= 1 << p;
             }
         },
@@ -221,92 +253,104 @@ unsafe fn temporal<T: Real, const P: usize, const L: usize, const W: usize, cons
         new,
         nx,
         top,
+        left,
         x,
+        lane,
+        warp,
         fixed,
         written,
         begin,
         end: (begin + rows as i32).min(top),
         aligned: (nx as usize).is_multiple_of(vector_points::<T>()),
     };
-    let walled = left <= 0 || left + tiling.width() as i32 >= nx as i32;
+    // A wall that is the strip's first or last column is lost like any other point there.
+    let walled = left < 0 || left + width > nx as i32;
     // The first row read, and how many slots they fill.
     let bottom = begin - sweeps;
     let steps = ((strip.end - begin + 2 * sweeps) as u32).div_ceil(R as u32);
 
-    // The rings that the warp reads and writes, at the lane's place.
+    // The rings that the warp reads and writes, at the lane's place. The first warp's is
+    // filled from memory, and has a slot for each turn ahead.
     let per_slot = R * row_len::<T, P>();
-    let source = ring.wrapping_add(warp as usize * SLOTS * per_slot + lane as usize);
-    let sink = source.wrapping_add(SLOTS * per_slot);
+    let sink = ring.wrapping_add((FIRST_SLOTS + warp as usize * SLOTS) * per_slot + lane as usize);
+    let source = if warp == 0 {
+        ring.wrapping_add(lane as usize)
+    } else {
+        sink.wrapping_sub(SLOTS * per_slot)
+    };
     let slot = |step: u32| step as usize % SLOTS * per_slot;
 
     let mut below = [[T::ZERO; P]; L];
     let mut middle = [[T::ZERO; P]; L];
-    if warp == 0 {
-        unrolled::<AHEAD>(
-            #[inline(always)]
-            |step| {
-                // SAFETY: nothing has been copied there, and nobody else does.
-                unsafe {
-                    strip.fetch::<P, R>(
-                        step as u32,
-                        steps,
-                        bottom,
-                        source.wrapping_add(slot(step as u32)),
-                    )
-                };
-            },
-        );
-    }
+    unrolled::<AHEAD>(
+        #[inline(always)]
+        |step| {
+            // SAFETY: nothing has been copied there, and nobody else does.
+            unsafe {
+                let to = ring.wrapping_add(step * per_slot);
+                strip.fetch::<P, W, R>(step as u32, steps, bottom, to);
+            }
+        },
+    );
     let mut round = 0;
     while round < steps + W as u32 - 1 {
         keep_rolled();
-        if warp == 0 {
-            // The slot of this round is there; the lane itself copied what it reads.
-            cp_async_wait_group::<{ AHEAD as u32 - 1 }>();
-            let next = round + AHEAD as u32;
-            // SAFETY: what was there was read in the round before.
-            unsafe { strip.fetch::<P, R>(next, steps, bottom, source.wrapping_add(slot(next))) };
+        // The slot of this round is there when all warps have waited for what they copied.
+        cp_async_wait_group::<{ AHEAD as u32 - 1 }>();
+        thread::sync_threads();
+        let current = round as usize % FIRST_SLOTS;
+        let free = (round as usize + AHEAD) % FIRST_SLOTS;
+        // SAFETY: what was there was read in the round before, ahead of the barrier.
+        unsafe {
+            let to = ring.wrapping_add(free * per_slot);
+            strip.fetch::<P, W, R>(round + AHEAD as u32, steps, bottom, to);
         }
         // Each warp is a round behind the one before it, and its levels as many rows.
         let step = round.wrapping_sub(warp);
         if step < steps {
             let y = bottom + (step * R as u32) as i32 - (warp * L as u32) as i32;
-            let (from, to) = (
-                source.wrapping_add(slot(step)),
-                sink.wrapping_add(slot(step)),
-            );
+            let from = source.wrapping_add(if warp == 0 {
+                current * per_slot
+            } else {
+                slot(step)
+            });
+            let to = sink.wrapping_add(slot(step));
             // The rows that its levels come to.
             let (lowest, highest) = (y - L as i32, y + R as i32 - 2);
             let above_bottom = lowest > 0 || highest < 0;
             let below_top = highest < top || lowest > top;
+            let inside = !walled && above_bottom && below_top;
+            let (below, middle) = (&mut below, &mut middle);
             // SAFETY: `from` was written in the round before, or copied and waited for;
             // `to` was read at least a barrier ago, and exists unless the warp is the
             // last. All lanes of the warp are here.
             unsafe {
-                if !walled && above_bottom && below_top {
-                    strip.steps::<P, L, W, R, false>(y, from, to, warp, &mut below, &mut middle);
+                if !inside {
+                    strip.steps::<P, L, W, R, CHECKED>(y, from, to, below, middle);
+                } else if (warp as usize) < W - 1 {
+                    strip.steps::<P, L, W, R, TO_RING>(y, from, to, below, middle);
+                } else if strip.aligned {
+                    strip.steps::<P, L, W, R, TO_VECTORS>(y, from, to, below, middle);
                 } else {
-                    strip.steps::<P, L, W, R, true>(y, from, to, warp, &mut below, &mut middle);
+                    strip.steps::<P, L, W, R, TO_POINTS>(y, from, to, below, middle);
                 }
             }
-        }
-        if W > 1 {
-            thread::sync_threads();
         }
         round += 1;
     }
 }
 
 impl<T: Real> Lane<T> {
-    /// Starts copying the lane's points of `R` rows from `bottom + R · step` on to `to`,
-    /// if the block reads so many. Rows outside the plate are its outermost ones again.
+    /// Starts copying this warp's share of the strip's `R` rows from `bottom + R · step` on
+    /// to the slot `to`, if the block reads so many. Rows outside the plate are its
+    /// outermost ones again.
     ///
     /// # Safety
     ///
-    /// `to` is the lane's place in a slot of the ring, which nobody accesses before the
-    /// copy has been waited for.
+    /// `to` is a slot of the ring, which nobody accesses before all warps have waited for
+    /// their copies.
     #[inline(always)]
-    unsafe fn fetch<const P: usize, const R: usize>(
+    unsafe fn fetch<const P: usize, const W: usize, const R: usize>(
         &self,
         step: u32,
         steps: u32,
@@ -317,43 +361,56 @@ impl<T: Real> Lane<T> {
             unrolled::<R>(
                 #[inline(always)]
                 |k| {
-                    let y = (bottom + (step * R as u32) as i32 + k as i32).clamp(0, self.top);
-                    let row = self.old.wrapping_add(y as usize * self.nx as usize);
-                    let to = to.wrapping_add(k * row_len::<T, P>());
-                    // SAFETY: a row of the plate; as the caller promises.
-                    unsafe { self.fetch_row::<P>(row, to) };
+                    if k % W == self.warp as usize {
+                        let y = (bottom + (step * R as u32) as i32 + k as i32).clamp(0, self.top);
+                        let row = self.old.wrapping_add(y as usize * self.nx as usize);
+                        let to = to.wrapping_add(k * row_len::<T, P>());
+                        // SAFETY: a row of the plate; as the caller promises.
+                        unsafe { self.fetch_row::<P>(row, to) };
+                    }
                 },
             );
         }
         cp_async_commit_group();
     }
 
-    /// Starts copying the lane's points of `row` to `to`.
+    /// Starts copying the strip's points of `row` to `to`: neighbouring lanes copy
+    /// neighbouring vectors, or points, each to the place of the lane that has it.
     ///
     /// # Safety
     ///
-    /// `row` is one of the plate; `to` as for [`fetch`](Self::fetch).
+    /// `row` is one of the plate; `to` is a row of a slot, as for [`fetch`](Self::fetch).
     #[inline(always)]
     unsafe fn fetch_row<const P: usize>(&self, row: *const T, to: *mut Vector) {
+        let points = vector_points::<T>();
+        let vectors = P / points;
+        // Where this lane's copies go would be kept in registers that the levels need.
+        let lane = forgotten(self.lane) as usize;
+        let place = |nth: usize| to.wrapping_add(nth % vectors * WARP as usize + nth / vectors);
+        if self.aligned {
+            unrolled::<P>(
+                #[inline(always)]
+                |v| {
+                    let nth = v * WARP as usize + lane;
+                    let i = self.left + (nth * points) as i32;
+                    if v < vectors && i >= 0 && i < self.nx as i32 {
+                        // SAFETY: all points of the vector are in the row: its first is,
+                        // and the strip's first column and nx are multiples of as many.
+                        unsafe { cp_async_cg(place(nth), row.wrapping_add(i as usize).cast()) };
+                    }
+                },
+            );
+            return;
+        }
         unrolled::<P>(
             #[inline(always)]
             |p| {
-                let (vector, within) = (p / vector_points::<T>(), p % vector_points::<T>());
-                let i = self.x + p as i32;
-                if i < 0 || i >= self.nx as i32 {
-                    return;
-                }
-                let from = row.wrapping_add(i as usize);
-                let to = to.wrapping_add(vector * WARP as usize);
-                // SAFETY: point i of the row is in the plate. In aligned rows so are
-                // all points of its vector: the lane's first column and nx are
-                // multiples of as many.
-                unsafe {
-                    if !self.aligned {
-                        cp_async_ca(to.cast::<T>().wrapping_add(within), from);
-                    } else if within == 0 {
-                        cp_async_cg(to, from.cast::<Vector>());
-                    }
+                let nth = p * WARP as usize + lane;
+                let i = self.left + nth as i32;
+                if i >= 0 && i < self.nx as i32 {
+                    let to = place(nth / points).cast::<T>().wrapping_add(nth % points);
+                    // SAFETY: point i of the row is in the plate.
+                    unsafe { cp_async_ca(to, row.wrapping_add(i as usize)) };
                 }
             },
         );
@@ -370,13 +427,12 @@ impl<T: Real> Lane<T> {
         const L: usize,
         const W: usize,
         const R: usize,
-        const CHECKED: bool,
+        const HOW: u32,
     >(
         &self,
         y: i32,
         from: *const Vector,
         to: *mut Vector,
-        warp: u32,
         below: &mut [[T; P]; L],
         middle: &mut [[T; P]; L],
     ) {
@@ -387,7 +443,7 @@ impl<T: Real> Lane<T> {
                 let (from, to) = (from.wrapping_add(at), to.wrapping_add(at));
                 // SAFETY: as the caller promises.
                 unsafe {
-                    self.step::<P, L, W, CHECKED>(y + k as i32, from, to, warp, below, middle);
+                    self.step::<P, L, W, HOW>(y + k as i32, from, to, below, middle);
                 }
             },
         );
@@ -396,19 +452,18 @@ impl<T: Real> Lane<T> {
     /// Takes row `y` of the warp's lowest level from `from` and all levels one row on;
     /// the row that leaves the highest goes to `to`, or from the last warp to memory.
     ///
-    /// `below` and `middle` are rows `y - t - 2` and `y - t - 1` of level t. If `CHECKED`,
-    /// walls keep their temperature.
+    /// `below` and `middle` are rows `y - t - 2` and `y - t - 1` of level t. `HOW` is
+    /// [`TO_RING`], [`TO_VECTORS`], [`TO_POINTS`] or [`CHECKED`].
     ///
     /// # Safety
     ///
     /// As [`temporal`], where this is called.
     #[inline(always)]
-    unsafe fn step<const P: usize, const L: usize, const W: usize, const CHECKED: bool>(
+    unsafe fn step<const P: usize, const L: usize, const W: usize, const HOW: u32>(
         &self,
         y: i32,
         from: *const Vector,
         to: *mut Vector,
-        warp: u32,
         below: &mut [[T; P]; L],
         middle: &mut [[T; P]; L],
     ) {
@@ -431,7 +486,7 @@ impl<T: Real> Lane<T> {
                 let (outer_west, outer_east) =
                     unsafe { (middle[t][P - 1].lane_below(), middle[t][0].lane_above()) };
                 let row = y - t as i32 - 1;
-                let in_wall = CHECKED && (row == 0 || row == self.top);
+                let in_wall = HOW == CHECKED && (row == 0 || row == self.top);
                 let mut new = [T::ZERO; P];
                 unrolled::<P>(
                     #[inline(always)]
@@ -443,7 +498,7 @@ impl<T: Real> Lane<T> {
                             middle[t][p + 1]
                         };
                         new[p] = average(east, west, above[p], below[t][p]);
-                        if CHECKED && (in_wall || self.fixed & (1 << p) != 0) {
+                        if HOW == CHECKED && (in_wall || self.fixed & (1 << p) != 0) {
                             new[p] = middle[t][p];
                         }
                     },
@@ -459,7 +514,7 @@ impl<T: Real> Lane<T> {
                 );
             },
         );
-        if (warp as usize) < W - 1 {
+        if HOW == TO_RING || (HOW == CHECKED && (self.warp as usize) < W - 1) {
             unrolled::<P>(
                 #[inline(always)]
                 |p| {
@@ -474,25 +529,30 @@ impl<T: Real> Lane<T> {
             return;
         }
         let row = y - L as i32;
-        if row < self.begin || row >= self.end {
-            return;
-        }
+        // Not a branch of its own: rows that are not written are computed like others.
+        let in_block = row >= self.begin && row < self.end;
         let at = row as isize * self.nx as isize + self.x as isize;
         let out = self.new.wrapping_offset(at);
         unrolled::<P>(
             #[inline(always)]
             |p| {
                 let whole = ((1 << points) - 1) << (p / points * points);
+                let vectors = match HOW {
+                    TO_VECTORS => true,
+                    TO_POINTS => false,
+                    _ => self.aligned && self.written & whole == whole,
+                };
                 // SAFETY: points that are written are in the plate and off its walls,
-                // and no other block has them. In aligned rows vectors are aligned.
+                // and no other block has them. In aligned rows vectors are aligned, and
+                // without walls those are written whole or not at all.
                 unsafe {
-                    if self.aligned && self.written & whole == whole {
-                        if p % points == 0 {
+                    if in_block && self.written & (1 << p) != 0 {
+                        if !vectors {
+                            *out.wrapping_add(p) = above[p];
+                        } else if p % points == 0 {
                             let vector = Vector::of(&above, p);
-                            store_streaming(out.add(p).cast::<Vector>(), vector);
+                            store_streaming(out.wrapping_add(p).cast::<Vector>(), vector);
                         }
-                    } else if self.written & (1 << p) != 0 {
-                        *out.add(p) = above[p];
                     }
                 }
             },

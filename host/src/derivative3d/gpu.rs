@@ -227,7 +227,7 @@ pub const GRADIENT_KERNELS: [&str; 2] =
 const GRADIENT_VECTOR: usize = 4;
 
 /// Planes that a block goes through.
-const GRADIENT_SEGMENT: usize = 8;
+const GRADIENT_SEGMENT: usize = 5;
 
 /// The kernel that suits the shape.
 pub(super) const fn gradient_kernel(shape: Shape3) -> &'static str {
@@ -248,6 +248,14 @@ impl Tiles {
         for axis in Axis::ALL {
             check_extent(name, axis, shape)?;
         }
+        let plane = (shape.nx * shape.ny).saturating_mul(size_of::<f32>());
+        if u32::try_from(plane).is_err() {
+            return Err(Error::IndexOverflow {
+                what: format!("{name}: the bytes of a plane"),
+                given: plane.to_string(),
+                limit: u64::from(u32::MAX),
+            });
+        }
         let points = if takes_vectors(shape) {
             GRADIENT_VECTOR
         } else {
@@ -256,7 +264,7 @@ impl Tiles {
         let columns = shape.nx.div_ceil(32 * points);
         let rows = shape.ny.div_ceil(gradient::ROWS);
         let blocks = (columns * rows).saturating_mul(shape.nz.div_ceil(GRADIENT_SEGMENT));
-        let block = (32, gradient::ROWS as u32);
+        let block = (32, gradient::LINES as u32);
         Ok(Self {
             config: LaunchConfig::new(blocks_for(name, blocks, 1)?, block),
             columns,

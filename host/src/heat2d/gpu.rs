@@ -24,8 +24,11 @@ pub(super) const MANY_SWEEPS: Variant = Variant::Resident;
 /// beyond both ends of a row in 32 bits.
 const TEMPORAL_MAX_EXTENT: usize = 1 << 30;
 
+/// The most strips that a pass of many sweeps takes: blocks of a grid along y.
+const TEMPORAL_MAX_STRIPS: usize = 65_535;
+
 /// Blocks of a pass of many sweeps for each that the device holds at a time.
-const TEMPORAL_WAVES: usize = 6;
+const TEMPORAL_WAVES: usize = 4;
 
 /// Sweeps between two exchanges of resident blocks.
 const RESIDENT_HALO: u32 = 8;
@@ -197,13 +200,19 @@ fn temporal_config(
     let kernel = Variant::Temporal.name();
     let strips = blocks_for(kernel, shape.nx, tiling.useful())?;
     let rows = shape.ny - 2;
-    // A grid has at most 65535 blocks along y.
-    let chunks = (TEMPORAL_WAVES * resident / strips as usize).clamp(1, rows.min(65_535));
+    let chunks = (TEMPORAL_WAVES * resident / strips as usize).clamp(1, rows);
     // At most 2^30.
     let rows = rows.div_ceil(chunks) as u32;
     let chunks = blocks_for(kernel, shape.ny - 2, rows as usize)?;
     let block = temporal_block(tiling);
-    Ok((rows, LaunchConfig::new((strips, chunks), block)))
+    Ok((rows, LaunchConfig::new((chunks, strips), block)))
+}
+
+/// Whether a pass of many sweeps counts as far as this plate.
+const fn takes_pass(shape: Shape2, tiling: Tiling) -> bool {
+    shape.nx <= TEMPORAL_MAX_EXTENT
+        && shape.ny <= TEMPORAL_MAX_EXTENT
+        && shape.nx.div_ceil(tiling.useful()) <= TEMPORAL_MAX_STRIPS
 }
 
 /// Threads of a block of a pass of many sweeps.
@@ -222,7 +231,7 @@ fn blocks_at_a_time<K: Kernel>(device: &Device, config: &LaunchConfig) -> Result
 macro_rules! temporal {
     ($kernel:ident, $tiling:ident, $march:ident, $shape:expr, $old:expr, $new:expr, $sweeps:expr) => {{
         let (shape, old, new) = ($shape, $old, $new);
-        if $sweeps < $tiling.sweeps() || shape.nx.max(shape.ny) > TEMPORAL_MAX_EXTENT {
+        if $sweeps < $tiling.sweeps() || !takes_pass(shape, $tiling) {
             march!($march, shape, old, new)
         } else {
             let device = old.device().clone();
