@@ -224,6 +224,7 @@ unsafe fn temporal<T: Real, const P: usize, const L: usize, const W: usize, cons
     let lane = thread::thread_idx_x();
     // SAFETY: all lanes of the warp are here. They have the same row of the block, which
     // the compiler learns by this.
+    // equivalent mutant (literal): so any lane's will do
     let warp = unsafe { warp::warp_shuffle_idx(u32::MAX, thread::thread_idx_y(), 0, WARP).0 };
     // The outermost strips first.
     let strip = match thread::block_idx_y() {
@@ -264,9 +265,13 @@ unsafe fn temporal<T: Real, const P: usize, const L: usize, const W: usize, cons
         aligned: (nx as usize).is_multiple_of(vector_points::<T>()),
     };
     // A wall that is the strip's first or last column is lost like any other point there.
+    // equivalent mutant (comparison): asks a strip that has no wall to ask
+    // equivalent mutant (literal): so does this
     let walled = left < 0 || left + width > nx as i32;
     // The first row read, and how many slots they fill.
     let bottom = begin - sweeps;
+    // equivalent mutant (arithmetic: `-` made `+` in `strip.end - begin`): comes to rows that
+    // are not written
     let steps = ((strip.end - begin + 2 * sweeps) as u32).div_ceil(R as u32);
 
     // The rings that the warp reads and writes, at the lane's place. The first warp's is
