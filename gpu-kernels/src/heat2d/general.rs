@@ -17,7 +17,7 @@
 //! - Which walls are insulated is a bit mask, the same for all threads. An insulated wall
 //!   to the west or east costs the lane beside it a selection among its own points; the
 //!   row beyond one at the bottom or top is read from within the plate.
-//! - The source's points are loaded like the plate's, [`MARCH_AHEAD`] rows ahead.
+//! - The source's points are loaded like the plate's, [`MARCH_AHEAD`](super::MARCH_AHEAD) rows ahead.
 //! - A point on a fixed wall is not written, not even where that meets an insulated one.
 //!
 //! Bytes: those of [`march`](super::march), and one more read of every point with a

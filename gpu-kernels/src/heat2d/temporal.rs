@@ -32,7 +32,7 @@
 //!   sweeps of a pass.
 //! - **Walls** keep their temperature at every level. Rows and strips that have some
 //!   take a second copy of the loop that asks at every point; all others ask nothing.
-//!   Strips with walls are slower by half, and so the grid begins with them.
+//!   Strips with walls have twice the instructions, and so the grid begins with them.
 //! - Grid: `(ceil((ny - 2) / rows), ceil(nx / useful))`, where useful is
 //!   [`Tiling::useful`].
 //!
@@ -272,6 +272,7 @@ unsafe fn temporal<T: Real, const P: usize, const L: usize, const W: usize, cons
     let bottom = begin - sweeps;
     // equivalent mutant (arithmetic: `-` made `+` in `strip.end - begin`): comes to rows that
     // are not written
+    // equivalent mutant (literal): so does this
     let steps = ((strip.end - begin + 2 * sweeps) as u32).div_ceil(R as u32);
 
     // The rings that the warp reads and writes, at the lane's place. The first warp's is
@@ -298,6 +299,8 @@ unsafe fn temporal<T: Real, const P: usize, const L: usize, const W: usize, cons
         },
     );
     let mut round = 0;
+    // equivalent mutant (comparison): a round more, of rows that are not written
+    // equivalent mutant (arithmetic: `-` made `+`): two rounds more
     while round < steps + W as u32 - 1 {
         keep_rolled();
         // The slot of this round is there when all warps have waited for what they copied.
@@ -312,6 +315,7 @@ unsafe fn temporal<T: Real, const P: usize, const L: usize, const W: usize, cons
         }
         // Each warp is a round behind the one before it, and its levels as many rows.
         let step = round.wrapping_sub(warp);
+        // equivalent mutant (comparison): a step more, of rows that are not written
         if step < steps {
             let y = bottom + (step * R as u32) as i32 - (warp * L as u32) as i32;
             let from = source.wrapping_add(if warp == 0 {
@@ -321,19 +325,28 @@ unsafe fn temporal<T: Real, const P: usize, const L: usize, const W: usize, cons
             });
             let to = sink.wrapping_add(slot(step));
             // The rows that its levels come to.
+            // equivalent mutant (arithmetic: `-` made `+` in `y + R as i32 - 2`): asks rows before
+            // a wall as well
             let (lowest, highest) = (y - L as i32, y + R as i32 - 2);
-            let above_bottom = lowest > 0 || highest < 0;
-            let below_top = highest < top || lowest > top;
-            let inside = !walled && above_bottom && below_top;
+            // equivalent mutant (literal): asks a row above the wall as well
+            let past_bottom = lowest > 0;
+            // equivalent mutant (logic): asks all rows
+            let off_bottom = past_bottom || highest < 0;
+            // equivalent mutant (logic): asks all rows
+            let off_top = highest < top || lowest > top;
+            let inside = !walled && off_bottom && off_top;
             let (below, middle) = (&mut below, &mut middle);
             // SAFETY: `from` was written in the round before, or copied and waited for;
             // `to` was read at least a barrier ago, and exists unless the warp is the
             // last. All lanes of the warp are here.
             unsafe {
+                // equivalent mutant (guard: made `true`): asks all rows
                 if !inside {
                     strip.steps::<P, L, W, R, CHECKED>(y, from, to, below, middle);
                 } else if (warp as usize) < W - 1 {
                     strip.steps::<P, L, W, R, TO_RING>(y, from, to, below, middle);
+                // equivalent mutant (guard: made `false`): the same values, in more accesses;
+                // the static gates count those
                 } else if strip.aligned {
                     strip.steps::<P, L, W, R, TO_VECTORS>(y, from, to, below, middle);
                 } else {
@@ -362,10 +375,14 @@ impl<T: Real> Lane<T> {
         bottom: i32,
         to: *mut Vector,
     ) {
+        // equivalent mutant (comparison): copies rows that nobody reads
+        // equivalent mutant (guard: made `true`): so does this
         if step < steps {
             unrolled::<R>(
                 #[inline(always)]
                 |k| {
+                    // equivalent mutant (arithmetic): the first warp copies all
+                    // equivalent mutant (guard: made `true`): all warps copy all
                     if k % W == self.warp as usize {
                         let y = (bottom + (step * R as u32) as i32 + k as i32).clamp(0, self.top);
                         let row = self.old.wrapping_add(y as usize * self.nx as usize);

@@ -24,7 +24,8 @@
 //! unsafe { cuda_std::cache::load_readonly(&four) };
 //! ```
 //!
-//! On the host they are plain loads and stores. Upstream has none of them.
+//! On the host they are plain loads and stores, which panic where a GPU would refuse the
+//! address because it is not aligned. Upstream has none of them.
 //!
 //! ```
 //! use cuda_std::cache::{load_readonly, store_streaming};
@@ -148,9 +149,10 @@ macro_rules! load {
                 }
             }
             #[cfg(not(target_arch = "nvptx64"))]
-            // SAFETY: as the caller promises.
-            unsafe {
-                pointer.read()
+            {
+                assert!(pointer.is_aligned(), "misaligned access of {} bytes", size_of::<T>());
+                // SAFETY: as the caller promises.
+                unsafe { pointer.read() }
             }
         }
     };
@@ -256,9 +258,10 @@ macro_rules! store {
                 }
             }
             #[cfg(not(target_arch = "nvptx64"))]
-            // SAFETY: as the caller promises.
-            unsafe {
-                pointer.write(value);
+            {
+                assert!(pointer.is_aligned(), "misaligned access of {} bytes", size_of::<T>());
+                // SAFETY: as the caller promises.
+                unsafe { pointer.write(value) };
             }
         }
     };

@@ -613,6 +613,35 @@ fn cached_loads_and_stores_move_values() {
     assert_eq!(bytes, [2, 3, 4, 255]);
 }
 
+/// `side` bytes beside a word: loaded if `stores` is 0, else stored.
+#[kernel]
+pub unsafe fn beside(words: *mut u32, side: u32, stores: u32) {
+    let word = unsafe { words.byte_add(side as usize) };
+    if stores == 0 {
+        let _ = unsafe { cache::load_readonly(word) };
+    } else {
+        unsafe { cache::store_streaming(word, 1) };
+    }
+}
+
+#[test]
+fn misaligned_addresses_are_refused_as_a_gpu_refuses_them() {
+    for (side, stores, fails) in [(0, 0, false), (0, 1, false), (2, 0, true), (1, 1, true)] {
+        let mut words = [0; 2];
+        let memory = DeviceMemory::new();
+        let args = (output(&mut words), side, stores);
+        let outcome = try_run::<beside>([1; 3], [1; 3], 0, &memory, &args);
+        let refusal = outcome.err().map(|diagnosis| diagnosis.to_string());
+        assert_eq!(refusal.is_some(), fails, "{side} {stores}");
+        if let Some(refusal) = refusal {
+            assert!(
+                refusal.contains("misaligned access of 4 bytes"),
+                "{refusal}"
+            );
+        }
+    }
+}
+
 #[kernel]
 pub unsafe fn fetches(linear: u64, planar: u64, out: *mut [f32; 3]) {
     let i = thread::thread_idx_x();

@@ -30,7 +30,9 @@ pub(crate) struct Source {
 /// written to.
 pub(crate) struct Copy {
     folder: PathBuf,
-    target: PathBuf,
+    /// Where it is built. Not where the original is: cargo takes the crates of one for
+    /// those of the other, so that who tests the original might test the copy.
+    build: PathBuf,
 }
 
 impl Copy {
@@ -60,7 +62,7 @@ impl Copy {
         remove_others(&folder, &folder, &files)?;
         Ok(Self {
             folder,
-            target: target.to_owned(),
+            build: target.join("mutate/build"),
         })
     }
 
@@ -126,7 +128,7 @@ impl Copy {
             .current_dir(&self.folder)
             .args(["test", "--package", "halo-tests", "--no-run", "--quiet"])
             .arg("--message-format=json")
-            .env("CARGO_TARGET_DIR", &self.target);
+            .env("CARGO_TARGET_DIR", &self.build);
         for family in families {
             command.args(["--test", family]);
         }
