@@ -279,6 +279,7 @@ unsafe fn march<P: Points, const AXIS: usize, const STEP: usize>(
     let mut window = [P::ZERO; MAX_STEP + 2 * RADIUS];
     unrolled::<{ 2 * RADIUS }>(|w| window[w] = load(first + w as i32 - radius));
     let mut p = first;
+    // equivalent mutant (comparison): once more, with no point left
     while p < end {
         keep_rolled();
         unrolled::<STEP>(|u| {

@@ -576,6 +576,7 @@ const _: () = assert!(WARPS == 16, "fold combines the results of 16 warps");
 unsafe fn from_lane_xor<T: Words>(value: T, mask: u32) -> T {
     let mut words = value.to_words();
     unrolled::<MAX_WORDS>(|i| {
+        // equivalent mutant (guard: made `true`): words beyond the value's are not looked at
         if i < T::COUNT {
             // SAFETY: as the caller promises.
             (words[i], _) = unsafe { warp::warp_shuffle_xor(ALL_LANES, words[i], mask, WARP) };
