@@ -430,11 +430,7 @@ pub(crate) fn build(
             "-Zpanic-immediate-abort",
             "--message-format=json-render-diagnostics",
         ])
-        // A panic is a trap: no message is formatted, and nothing unwinds.
-        .args([
-            "--config",
-            &format!("profile.{}.panic=\"immediate-abort\"", profile.table),
-        ])
+        .args(profile.settings())
         .args(&builder.build_args)
         .args(profile.argument)
         .env("CARGO_BUILD_BUILD_DIR", target_dir)
@@ -512,6 +508,26 @@ struct Profile {
     /// The key of the profile's table in Cargo.toml.
     table: String,
     argument: Option<&'static str>,
+}
+
+impl Profile {
+    /// What the profile says of the device's code, as arguments of cargo.
+    fn settings(&self) -> Vec<String> {
+        let settings = [
+            // A panic is a trap: no message is formatted, and nothing unwinds.
+            "panic=\"immediate-abort\"",
+            // The flags decide these, whatever is here. But cargo tells builds with other
+            // profiles apart: as the workspace's says, each would compile its own `core`.
+            "opt-level=3",
+            "debug=false",
+            "strip=\"none\"",
+            "lto=\"off\"",
+            "codegen-units=1",
+        ];
+        let argument = |setting| format!("profile.{}.{setting}", self.table);
+        let pairs = settings.map(|setting| ["--config".to_owned(), argument(setting)]);
+        pairs.into_iter().flatten().collect()
+    }
 }
 
 /// The cargo profile: what the user's own arguments say goes first.

@@ -18,6 +18,15 @@ use crate::workspace;
 /// The root file of the kernels' crate.
 const CRATE_ROOT: &str = "gpu-kernels/src/lib.rs";
 
+/// Settings that the original is not built with. Without them cargo takes the crates of
+/// the copy for those of the original, being at the same places of their workspaces, so
+/// that who tests the original might test the copy. They leave dependencies as they are.
+const PROFILE: [(&str, &str); 2] = [
+    ("CARGO_PROFILE_DEV_DEBUG", "0"),
+    // Procedural macros and build scripts, where it is 0.
+    ("CARGO_PROFILE_DEV_BUILD_OVERRIDE_DEBUG", "1"),
+];
+
 /// A source file and its mutations, by number.
 pub(crate) struct Source {
     /// Relative to the workspace.
@@ -30,9 +39,8 @@ pub(crate) struct Source {
 /// written to.
 pub(crate) struct Copy {
     folder: PathBuf,
-    /// Where it is built. Not where the original is: cargo takes the crates of one for
-    /// those of the other, so that who tests the original might test the copy.
-    build: PathBuf,
+    /// Where it is built: where the original is, for the sake of the dependencies.
+    target: PathBuf,
 }
 
 impl Copy {
@@ -62,7 +70,7 @@ impl Copy {
         remove_others(&folder, &folder, &files)?;
         Ok(Self {
             folder,
-            build: target.join("mutate/build"),
+            target: target.to_path_buf(),
         })
     }
 
@@ -128,7 +136,8 @@ impl Copy {
             .current_dir(&self.folder)
             .args(["test", "--package", "halo-tests", "--no-run", "--quiet"])
             .arg("--message-format=json")
-            .env("CARGO_TARGET_DIR", &self.build);
+            .env("CARGO_TARGET_DIR", &self.target)
+            .envs(PROFILE);
         for family in families {
             command.args(["--test", family]);
         }

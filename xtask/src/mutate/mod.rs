@@ -293,40 +293,66 @@ fn spread<T: Clone>(all: &[T], count: usize) -> Vec<T> {
 /// How a family's mutations are tried.
 struct Plan {
     suite: Suite,
-    /// Its tests, the shortest first.
+    /// Its tests, the shortest first, and then those that are not known to pass, one by
+    /// one.
     stages: Vec<Vec<String>>,
+    /// Tests that did not run without a mutation.
+    unproven: Vec<String>,
     /// The longest that a mutation may take, in any of them.
     timeout: Duration,
 }
 
-/// Runs every suite with no mutation on: it must pass. Returns how to go about the
-/// mutations, by family.
+impl Plan {
+    /// Runs these tests with the mutation on. One that notices must pass without it.
+    fn run(&self, family: &str, mutation: &Mutation, tests: &[String]) -> Result<Verdict, Error> {
+        let verdict = self.suite.run(Some(mutation.number), tests, self.timeout)?;
+        if let Some(test) = verdict.test()
+            && self.unproven.iter().any(|unproven| unproven == test)
+        {
+            let without = self.suite.run(None, &[test.to_owned()], NO_LIMIT)?;
+            if !matches!(without, Verdict::Passed(_)) {
+                return Err(fails_unmutated(family, &without));
+            }
+        }
+        Ok(verdict)
+    }
+}
+
+/// How long a suite runs with no mutation on where a sample is asked for. Most of a
+/// sample is noticed by the tests that this is enough for.
+const SAMPLE_LIMIT: Duration = Duration::from_secs(20);
+
+/// Runs every suite with no mutation on: it must pass, as far as it gets where the
+/// mutations are a sample. Returns how to go about the mutations, by family.
 fn unmutated(
     suites: BTreeMap<String, Suite>,
     flags: &Mutate,
 ) -> Result<BTreeMap<String, Plan>, Error> {
     let plan = |family: &str, suite: Suite| {
         let start = Instant::now();
-        let tests = match suite.run(None, &[], Duration::from_secs(3600))? {
+        let limit = flags.sample.map_or(NO_LIMIT, |_| SAMPLE_LIMIT);
+        let (tests, unproven) = match suite.run(None, &[], limit)? {
             Verdict::Passed(tests) if tests.is_empty() => {
                 return Err(Error::Mutation(format!("tests/{family}.rs ran no test")));
             }
-            Verdict::Passed(tests) => tests,
-            verdict => {
-                return Err(Error::Mutation(format!(
-                    "tests/{family}.rs fails with no mutation on ({}): mend that first",
-                    verdict.test().unwrap_or_default()
-                )));
+            Verdict::Passed(tests) => (tests, Vec::new()),
+            Verdict::TimedOut(_, passed) if flags.sample.is_some() => {
+                let mut others = suite.tests()?;
+                others.retain(|test| passed.iter().all(|timed| timed.test != *test));
+                (passed, others)
             }
+            verdict => return Err(fails_unmutated(family, &verdict)),
         };
         // Generous: other work may share the machine by then.
         let timeout = flags.timeout.map_or_else(
             || Duration::from_secs(20) + 5 * start.elapsed(),
             Duration::from_secs,
         );
+        let one_by_one = unproven.iter().map(|test| vec![test.clone()]);
         Ok(Plan {
             suite,
-            stages: stages(tests),
+            stages: stages(tests).into_iter().chain(one_by_one).collect(),
+            unproven,
             timeout,
         })
     };
@@ -350,6 +376,16 @@ fn unmutated(
         .into_iter()
         .map(|(family, plan)| Ok((family, plan?)))
         .collect()
+}
+
+/// Longer than any suite takes.
+const NO_LIMIT: Duration = Duration::from_secs(3600);
+
+fn fails_unmutated(family: &str, verdict: &Verdict) -> Error {
+    Error::Mutation(format!(
+        "tests/{family}.rs fails with no mutation on ({}): mend that first",
+        verdict.test().unwrap_or_default()
+    ))
 }
 
 /// How many suites run at once.
@@ -471,7 +507,7 @@ fn outcome(verdict: &Verdict) -> String {
         Verdict::Passed(_) => "SURVIVED".to_owned(),
         Verdict::Failed(test) => format!("caught by {test}"),
         Verdict::Crashed(test) => format!("caught by {test}, which crashed"),
-        Verdict::TimedOut(test) => format!("caught by {test}, which did not end"),
+        Verdict::TimedOut(test, _) => format!("caught by {test}, which did not end"),
     }
 }
 
@@ -481,28 +517,26 @@ fn try_one(
     plans: &BTreeMap<String, Plan>,
     likely: &[String],
 ) -> Result<Verdict, Error> {
-    let plans: Vec<&Plan> = plans
+    let plans: Vec<(&String, &Plan)> = plans
         .iter()
         .filter(|(family, _)| mutation.family.as_ref().is_none_or(|of| of == *family))
-        .map(|(_, plan)| plan)
         .collect();
-    let number = Some(mutation.number);
     let mut passed = Vec::new();
-    let stages = plans.iter().map(|plan| plan.stages.len()).max();
+    let stages = plans.iter().map(|(_, plan)| plan.stages.len()).max();
     if !likely.is_empty() {
-        for plan in &plans {
-            let verdict = plan.suite.run(number, likely, plan.timeout)?;
+        for (family, plan) in &plans {
+            let verdict = plan.run(family, mutation, likely)?;
             if verdict.test().is_some() {
                 return Ok(verdict);
             }
         }
     }
     for stage in 0..stages.unwrap_or(0) {
-        for plan in &plans {
+        for (family, plan) in &plans {
             let Some(tests) = plan.stages.get(stage) else {
                 continue;
             };
-            match plan.suite.run(number, tests, plan.timeout)? {
+            match plan.run(family, mutation, tests)? {
                 Verdict::Passed(tests) => passed.extend(tests),
                 verdict => return Ok(verdict),
             }
@@ -684,6 +718,6 @@ pub fn text(a: String, b: &str) -> String {
     fn outcomes_name_the_test() {
         assert_eq!(outcome(&Verdict::Failed("a".into())), "caught by a");
         assert_eq!(outcome(&Verdict::Passed(Vec::new())), "SURVIVED");
-        assert!(outcome(&Verdict::TimedOut("a".into())).contains("did not end"));
+        assert!(outcome(&Verdict::TimedOut("a".into(), Vec::new())).contains("did not end"));
     }
 }

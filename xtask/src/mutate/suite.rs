@@ -34,8 +34,8 @@ pub(crate) enum Verdict {
     Failed(String),
     /// The process ended during this test.
     Crashed(String),
-    /// This test did not end in time.
-    TimedOut(String),
+    /// Time was up during this test; those that had passed by then.
+    TimedOut(String, Vec<Timed>),
 }
 
 impl Verdict {
@@ -43,12 +43,18 @@ impl Verdict {
     pub(crate) fn test(&self) -> Option<&str> {
         match self {
             Self::Passed(_) => None,
-            Self::Failed(test) | Self::Crashed(test) | Self::TimedOut(test) => Some(test),
+            Self::Failed(test) | Self::Crashed(test) | Self::TimedOut(test, _) => Some(test),
         }
     }
 }
 
 impl Suite {
+    /// The names of its tests.
+    pub(crate) fn tests(&self) -> Result<Vec<String>, Error> {
+        let list = process::output(Command::new(&self.executable).arg("--list"))?;
+        Ok(listed(&list))
+    }
+
     /// Runs the tests, one after another, up to the first that notices.
     ///
     /// `mutation` is the number of the mutation to switch on; `only` names the
@@ -81,6 +87,15 @@ impl Suite {
         })?;
         Running::new(child).verdict(&self.executable, start + timeout)
     }
+}
+
+/// The tests in what libtest prints for `--list`.
+fn listed(list: &str) -> Vec<String> {
+    let tests = list.lines().filter_map(|line| line.strip_suffix(": test"));
+    tests
+        .map(|test| test.strip_suffix(" - should panic").unwrap_or(test))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The tests in the order in which to try them, in stages: the shortest first, since
@@ -136,7 +151,9 @@ impl Running {
                         break Verdict::Failed(test.clone());
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => break Verdict::TimedOut(output.current()),
+                Err(RecvTimeoutError::Timeout) => {
+                    break Verdict::TimedOut(output.current(), output.passed);
+                }
                 Err(RecvTimeoutError::Disconnected) => {
                     let status = self.0.wait().map_err(Error::file("wait for", executable))?;
                     break if status.success() {
@@ -319,7 +336,30 @@ mod tests {
             "printf 'test one ... '; exec sleep 60",
             Duration::from_millis(300),
         );
-        assert!(matches!(verdict, Verdict::TimedOut(test) if test == "one"));
+        assert!(
+            matches!(verdict, Verdict::TimedOut(test, passed) if test == "one" && passed.is_empty())
+        );
+    }
+
+    #[test]
+    fn what_passed_before_time_was_up_is_known() {
+        let verdict = verdict(
+            "echo 'test one ... ok'; printf 'test two ... '; exec sleep 60",
+            Duration::from_millis(300),
+        );
+        let Verdict::TimedOut(test, passed) = verdict else {
+            panic!("{verdict:?}");
+        };
+        assert_eq!(test, "two");
+        assert_eq!(passed.len(), 1);
+        assert_eq!(passed[0].test, "one");
+    }
+
+    #[test]
+    fn tests_are_listed() {
+        let list =
+            "mod::one: test\ntwo - should panic: test\nbench: benchmark\n\n2 tests, 1 benchmark\n";
+        assert_eq!(listed(list), ["mod::one", "two"]);
     }
 
     #[test]
