@@ -60,6 +60,21 @@ pub fn settled(value: f32) -> f32 {
     value
 }
 
+/// [`settled`] for f64.
+#[inline(always)]
+#[must_use]
+pub fn settled_f64(value: f64) -> f64 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let mut value = value;
+        // SAFETY: as for `settled`.
+        unsafe { core::arch::asm!("// {0}", inout(reg64) value, options(nostack)) };
+        value
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    value
+}
+
 /// Calls `body` with 0, 1, … `COUNT - 1`, as `COUNT` copies of it and no loop.
 ///
 /// `COUNT` is at most [`MAX_UNROLL`].

@@ -12,17 +12,20 @@ pub(crate) const WARP: u32 = 32;
 
 /// Consecutive points that one access moves.
 pub(crate) trait Points: Copy {
+    /// A point's value.
+    type Point: Copy;
     /// How many: 1, 2 or 4.
     const COUNT: usize;
     /// Zeros.
     const ZERO: Self;
     /// `point(0)`, `point(1)`, …
-    fn of(point: impl Fn(usize) -> f32) -> Self;
+    fn of(point: impl Fn(usize) -> Self::Point) -> Self;
     /// Point number `e`, a constant once loops are unrolled.
-    fn point(self, e: usize) -> f32;
+    fn point(self, e: usize) -> Self::Point;
 }
 
 impl Points for f32 {
+    type Point = Self;
     const COUNT: usize = 1;
     const ZERO: Self = 0.0;
     #[inline(always)]
@@ -35,12 +38,46 @@ impl Points for f32 {
     }
 }
 
+impl Points for f64 {
+    type Point = Self;
+    const COUNT: usize = 1;
+    const ZERO: Self = 0.0;
+    #[inline(always)]
+    fn of(point: impl Fn(usize) -> Self) -> Self {
+        point(0)
+    }
+    #[inline(always)]
+    fn point(self, _: usize) -> Self {
+        self
+    }
+}
+
+/// Two points of f64, aligned for one access of 16 bytes.
+#[derive(Clone, Copy)]
+#[repr(C, align(16))]
+pub(crate) struct Vector2F64(f64, f64);
+
+impl Points for Vector2F64 {
+    type Point = f64;
+    const COUNT: usize = 2;
+    const ZERO: Self = Self(0.0, 0.0);
+    #[inline(always)]
+    fn of(point: impl Fn(usize) -> f64) -> Self {
+        Self(point(0), point(1))
+    }
+    #[inline(always)]
+    fn point(self, e: usize) -> f64 {
+        [self.0, self.1][e]
+    }
+}
+
 /// Two points, aligned for one access of 8 bytes.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 pub(crate) struct Vector2(f32, f32);
 
 impl Points for Vector2 {
+    type Point = f32;
     const COUNT: usize = 2;
     const ZERO: Self = Self(0.0, 0.0);
     #[inline(always)]
@@ -59,6 +96,7 @@ impl Points for Vector2 {
 pub(crate) struct Vector4(f32, f32, f32, f32);
 
 impl Points for Vector4 {
+    type Point = f32;
     const COUNT: usize = 4;
     const ZERO: Self = Self(0.0, 0.0, 0.0, 0.0);
     #[inline(always)]

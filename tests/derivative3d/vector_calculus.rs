@@ -129,6 +129,54 @@ fn operators_are_made_of_derivatives() {
     operators_are_made_of_derivatives_in::<f64>();
 }
 
+/// Every operator on grids that take several blocks along each axis.
+fn operators_cross_blocks_in<T: Real + Bits>() {
+    let mut rng = rng();
+    let mut cases = Vec::new();
+    for device in devices() {
+        for operator in Operator::ALL {
+            // Rows of whole accesses, of pairs of points, and of neither.
+            for (nth, extents) in [[136, 18, 11], [66, 21, 12], [35, 37, 13]]
+                .into_iter()
+                .enumerate()
+            {
+                for first in [nth, nth + 3] {
+                    cases.push((device.clone(), operator, Some(first), extents));
+                }
+                cases.push((device.clone(), operator, None, extents));
+            }
+        }
+    }
+    for_each(
+        "operators across blocks",
+        cases,
+        |(device, operator, first, [nx, ny, nz])| {
+            let shape = Shape3::new(nx, ny, nz);
+            let mut grid = grid_of::<T>(shape, 8, first.unwrap_or(0));
+            if first.is_none() {
+                // Points near two or three ends at once.
+                for axis in Axis::ALL {
+                    grid = grid.with_boundary(axis, AxisBoundary::OneSided).unwrap();
+                }
+            }
+            let fields: Vec<Field3<T>> = (0..operator.fields().0)
+                .map(|_| random(&mut rng, shape))
+                .collect();
+            let expected = by_definition(&grid, operator, &fields);
+            let got = run(&device, &grid, operator, &fields);
+            for (nth, (got, expected)) in got.iter().zip(&expected).enumerate() {
+                assert_same_bits(got, expected, |i| format!("output {nth}, element {i}"));
+            }
+        },
+    );
+}
+
+#[test]
+fn operators_cross_blocks() {
+    operators_cross_blocks_in::<f32>();
+    operators_cross_blocks_in::<f64>();
+}
+
 #[test]
 fn the_library_picks_the_gradient_of_derivative3d_which_gives_the_same_bits() {
     let mut rng = rng();

@@ -61,6 +61,9 @@ pub const TABLE_FIXED: usize = TABLE_ENDS + MAX_RADIUS * MAX_END_POINTS;
 /// Elements of an axis' table.
 pub const TABLE_LEN: usize = TABLE_FIXED + 1;
 
+/// The most points of an axis: places of a radius and more beyond it fit u32 as well.
+pub const MAX_LEN: u32 = u32::MAX - 4096;
+
 /// What lies beyond the ends of an axis, as kernels are told it.
 pub mod rule {
     /// The period is n spacings.
@@ -79,8 +82,8 @@ pub mod rule {
 
 /// The rule of an axis among those of all three, that of x in the lowest byte.
 #[inline(always)]
-pub(super) const fn rule_of<const AXIS: usize>(rules: u32) -> u32 {
-    rules >> (8 * AXIS) & 0xff
+pub(super) const fn rule_of(rules: u32, axis: usize) -> u32 {
+    rules >> (8 * axis) & 0xff
 }
 
 /// Threads of a block along x.
@@ -114,7 +117,7 @@ macro_rules! axis_kernels {
         /// - `f` is readable and `df` writable for `nx * ny * nz` elements; they do not
         ///   overlap, and nothing else accesses `df` during the launch.
         /// - `order` is 1 or 2 and `radius` 1 to 4; the axis has the fewest points
-        ///   that [`min_len`] says, or more.
+        ///   that [`min_len`] says, or more, and no axis more than [`MAX_LEN`].
         /// - Blocks of ([`BLOCK_X`], [`BLOCK_Y`]) threads, as many along x as
         ///   [`blocks`] says.
         /// - The axis' part of the table of this type is set.
@@ -221,7 +224,7 @@ unsafe fn along<T: Real, const AXIS: usize, const UNIT: usize>(
     if i >= nx {
         return;
     }
-    let stride = stride::<AXIS>(nx, ny);
+    let stride = stride(nx, ny, AXIS);
     // Of the unit: the element at which its (first) line begins, its first point on that,
     // how many points there are from it on, and how far apart they are.
     let (begin, point, left, step) = if AXIS == 0 {
@@ -254,7 +257,8 @@ unsafe fn along<T: Real, const AXIS: usize, const UNIT: usize>(
     // SAFETY: the unit has a point, so its line is inside the field, and so are as many
     // points as are `left`; no other thread has them.
     unsafe {
-        let line = Line::<T, AXIS> {
+        let line = Line {
+            axis: AXIS,
             first: f.add(begin),
             stride,
             len: extents[AXIS],
@@ -298,8 +302,8 @@ unsafe fn along<T: Real, const AXIS: usize, const UNIT: usize>(
 
 /// Elements between neighbours along an axis.
 #[inline(always)]
-pub(super) const fn stride<const AXIS: usize>(nx: u32, ny: u32) -> usize {
-    match AXIS {
+pub(super) const fn stride(nx: u32, ny: u32, axis: usize) -> usize {
+    match axis {
         0 => 1,
         1 => nx as usize,
         _ => nx as usize * ny as usize,
@@ -308,7 +312,9 @@ pub(super) const fn stride<const AXIS: usize>(nx: u32, ny: u32) -> usize {
 
 /// The points of the field along an axis, through one of its points.
 #[derive(Clone, Copy)]
-pub(super) struct Line<T, const AXIS: usize> {
+pub(super) struct Line<T> {
+    /// Which axis.
+    pub(super) axis: usize,
     /// Point 0.
     pub(super) first: *const T,
     /// Elements from one to the next.
@@ -321,9 +327,9 @@ pub(super) struct Line<T, const AXIS: usize> {
 
 /// # Safety
 ///
-/// Of all methods: the points are readable, there are [`min_len`] of them or more, `p`
-/// is one of them, the radius is 1 to 4, and the axis' part of the table is set.
-impl<T: Real, const AXIS: usize> Line<T, AXIS> {
+/// Of all methods: the points are readable, there are [`min_len`] of them or more and
+/// [`MAX_LEN`] or fewer, `p` is one of them, the radius is 1 to 4, and the axis' part of the table is set.
+impl<T: Real> Line<T> {
     /// Whether the points up to the radius away are all there.
     #[inline(always)]
     fn inside(self, radius: u32, p: u32) -> bool {
@@ -336,7 +342,7 @@ impl<T: Real, const AXIS: usize> Line<T, AXIS> {
     ///
     /// As all.
     #[inline(always)]
-    pub(super) unsafe fn derivative<const ORDER: usize>(self, radius: u32, p: u32) -> T {
+    unsafe fn derivative<const ORDER: usize>(self, radius: u32, p: u32) -> T {
         // SAFETY: as all; `inside` has found the points to be there.
         unsafe {
             if !self.inside(radius, p) {
@@ -345,10 +351,10 @@ impl<T: Real, const AXIS: usize> Line<T, AXIS> {
             let centre = self.first.add(p as usize * self.stride);
             let at = |m: isize| *centre.offset(m * self.stride as isize);
             match radius {
-                1 => central::<T, AXIS, 1, ORDER>(at),
-                2 => central::<T, AXIS, 2, ORDER>(at),
-                3 => central::<T, AXIS, 3, ORDER>(at),
-                _ => central::<T, AXIS, 4, ORDER>(at),
+                1 => central::<T, 1, ORDER>(self.axis, at),
+                2 => central::<T, 2, ORDER>(self.axis, at),
+                3 => central::<T, 3, ORDER>(self.axis, at),
+                _ => central::<T, 4, ORDER>(self.axis, at),
             }
         }
     }
@@ -386,85 +392,89 @@ impl<T: Real, const AXIS: usize> Line<T, AXIS> {
         unsafe {
             let begin = self.first.add((p as usize - RADIUS) * self.stride);
             let mut values = [T::ZERO; MAX_WINDOW];
-            if AXIS == 0 {
+            if self.axis == 0 {
                 // All loads before the first store.
                 unrolled::<UNIT>(|k| {
                     let centre = begin.add(RADIUS + k * step);
-                    values[k] = central::<T, AXIS, RADIUS, ORDER>(|m| *centre.offset(m));
+                    values[k] = central::<T, RADIUS, ORDER>(self.axis, |m| *centre.offset(m));
                 });
             } else {
                 let window = window_of(UNIT + 2 * RADIUS, |k| *begin.add(k * self.stride));
                 unrolled::<UNIT>(|k| {
                     let at = |m: isize| window[(k + RADIUS).wrapping_add_signed(m)];
-                    values[k] = central::<T, AXIS, RADIUS, ORDER>(at);
+                    values[k] = central::<T, RADIUS, ORDER>(self.axis, at);
                 });
             }
             unrolled::<UNIT>(|k| *df.add(k * step) = values[k]);
         }
     }
 
-    /// The derivative at point `p`, in little code.
+    /// The derivative at point `p`, in little code; all loads before the first sum.
     ///
     /// # Safety
     ///
     /// As all.
     #[inline(always)]
-    unsafe fn anywhere<const ORDER: usize>(self, radius: u32, p: u32) -> T {
+    pub(super) unsafe fn anywhere<const ORDER: usize>(self, radius: u32, p: u32) -> T {
         // SAFETY: as all.
         unsafe {
             if self.rule == rule::ONE_SIDED && !self.inside(radius, p) {
                 return self.end::<ORDER>(radius, p);
             }
             let here = *self.first.add(p as usize * self.stride);
+            let images = Images::of(self.rule, self.len);
+            let mut pairs = [(T::ZERO, T::ZERO); MAX_RADIUS];
+            unrolled::<MAX_RADIUS>(
+                #[inline(always)]
+                |k| {
+                    let m = k as u32 + 1;
+                    if m <= radius {
+                        pairs[k] = (
+                            self.value(images, p, p.wrapping_add(m)),
+                            self.value(images, p, p.wrapping_sub(m)),
+                        );
+                    }
+                },
+            );
             let mut sum = T::ZERO;
-            let mut m = 1;
-            while m <= radius {
-                keep_rolled();
-                let (ahead, behind) = (
-                    self.value(i64::from(p) + i64::from(m)),
-                    self.value(i64::from(p) - i64::from(m)),
-                );
-                let term = term::<T, ORDER>(ahead, behind, here);
-                let weight = T::table(AXIS * TABLE_LEN + m as usize - 1);
-                // The first is a product: added to 0 a -0 would become 0.
-                sum = if m == 1 {
-                    weight * term
-                } else {
-                    term.mul_add(weight, sum)
-                };
-                m += 1;
-            }
+            unrolled::<MAX_RADIUS>(
+                #[inline(always)]
+                |k| {
+                    let (ahead, behind) = pairs[k];
+                    let term = term::<T, ORDER>(ahead, behind, here);
+                    let weight = T::table(self.axis * TABLE_LEN + k);
+                    // The first is a product: added to 0 a -0 would become 0.
+                    if k == 0 {
+                        sum = weight * term;
+                    } else if (k as u32) < radius {
+                        sum = term.mul_add(weight, sum);
+                    }
+                },
+            );
             sum
         }
     }
 
-    /// The value at point `p`, which may be beyond either end by as much as the radius.
+    /// The value at place `q`, which may be beyond either end by as much as the radius;
+    /// `p` is a point.
     ///
     /// # Safety
     ///
-    /// As all, but for `p`.
+    /// As all.
     #[inline(always)]
-    unsafe fn value(self, p: i64) -> T {
-        let len = i64::from(self.len);
-        let mut p = p;
-        if p < 0 || p >= len {
-            let beyond_left = p < 0;
-            p = match self.rule {
-                rule::PERIODIC if beyond_left => p + len,
-                rule::PERIODIC => p - len,
-                rule::PERIODIC_WITH_ENDPOINT if beyond_left => p + (len - 1),
-                rule::PERIODIC_WITH_ENDPOINT => p - (len - 1),
-                rule::MIRROR_ON_POINT if beyond_left => -p,
-                rule::MIRROR_ON_POINT => 2 * (len - 1) - p,
-                rule::MIRROR_HALFWAY if beyond_left => -1 - p,
-                rule::MIRROR_HALFWAY => 2 * len - 1 - p,
-                // SAFETY: the caller has seen to the table.
-                _ => return unsafe { T::table(AXIS * TABLE_LEN + TABLE_FIXED) },
-            };
+    unsafe fn value(self, images: Images, p: u32, q: u32) -> T {
+        let stored = images.stored(q);
+        // SAFETY: the stored point is one of the points where there are `min_len` of
+        // them or more; the caller has seen to the table.
+        unsafe {
+            // Loaded in any case: nothing waits for a branch.
+            let value = *self.first.add(stored.unwrap_or(p) as usize * self.stride);
+            if stored.is_some() {
+                value
+            } else {
+                fixed_value(self.axis)
+            }
         }
-        // SAFETY: it is one of the points, as its image is where there are `min_len`
-        // points or more.
-        unsafe { *self.first.add(p as usize * self.stride) }
     }
 
     /// The derivative at a point less than the radius from an end, from the points at
@@ -478,36 +488,109 @@ impl<T: Real, const AXIS: usize> Line<T, AXIS> {
         let at_first = p < radius;
         let last = self.len - 1;
         let from_end = if at_first { p } else { last - p };
-        let row = AXIS * TABLE_LEN + TABLE_ENDS + MAX_END_POINTS * from_end as usize;
+        let row = self.axis * TABLE_LEN + TABLE_ENDS + MAX_END_POINTS * from_end as usize;
+        let count = 2 * radius + ORDER as u32;
         // SAFETY: with `min_len` points or more all of the row's are there, and
         // `from_end` is below the radius.
         unsafe {
             let here = *self.first.add(p as usize * self.stride);
+            let mut points = [T::ZERO; MAX_END_POINTS];
+            unrolled::<MAX_END_POINTS>(
+                #[inline(always)]
+                |q| {
+                    if (q as u32) < count {
+                        let point = if at_first { q as u32 } else { last - q as u32 };
+                        points[q] = *self.first.add(point as usize * self.stride);
+                    }
+                },
+            );
             let mut sum = T::ZERO;
-            // Not point 0 where that is the point itself.
-            let begin = if from_end == 0 { 1 } else { 0 };
-            let mut q = begin;
-            while q < 2 * radius + ORDER as u32 {
-                keep_rolled();
-                let point = if at_first { q } else { last - q };
-                let term = *self.first.add(point as usize * self.stride) - here;
-                let weight = T::table(row + q as usize);
-                if q == begin {
-                    sum = weight * term;
-                } else if q != from_end {
-                    sum = term.mul_add(weight, sum);
-                }
-                q += 1;
-            }
+            unrolled::<MAX_END_POINTS>(
+                #[inline(always)]
+                |q| {
+                    let term = points[q] - here;
+                    let weight = T::table(row + q);
+                    // Not the point itself; the first that is not is a product.
+                    if q == 0 || q == 1 && from_end == 0 {
+                        sum = weight * term;
+                    } else if q as u32 != from_end && (q as u32) < count {
+                        sum = term.mul_add(weight, sum);
+                    }
+                },
+            );
             if ORDER == 1 && !at_first { -sum } else { sum }
         }
     }
 }
 
+/// Which point of an axis has the value of a place beyond its ends.
+///
+/// Places are counted modulo 2³²: those before the first point are the last of u32.
+#[derive(Clone, Copy)]
+pub(super) struct Images {
+    len: u32,
+    /// Whether any point has.
+    exist: bool,
+    /// Whether the axis goes backwards beyond its ends.
+    mirrored: bool,
+    /// What is added to a place before the first point, and to one behind the last; if
+    /// the axis goes backwards, to their negatives.
+    before: u32,
+    behind: u32,
+}
+
+impl Images {
+    /// Those of an axis of `len` points, at most [`MAX_LEN`].
+    #[inline(always)]
+    pub(super) fn of(rule: u32, len: u32) -> Self {
+        let period = len.wrapping_sub(1);
+        let (mirrored, before, behind) = match rule {
+            rule::PERIODIC => (false, len, len.wrapping_neg()),
+            rule::PERIODIC_WITH_ENDPOINT => (false, period, period.wrapping_neg()),
+            rule::MIRROR_ON_POINT => (true, 0, period.wrapping_mul(2)),
+            _ => (true, u32::MAX, len.wrapping_add(period)),
+        };
+        Self {
+            len,
+            exist: rule != rule::FIXED && rule != rule::ONE_SIDED,
+            mirrored,
+            before,
+            behind,
+        }
+    }
+
+    /// The point that has the value of place `p`, which may be beyond either end by as
+    /// much as the radius, if there is one.
+    #[inline(always)]
+    pub(super) fn stored(self, p: u32) -> Option<u32> {
+        if p < self.len {
+            return Some(p);
+        }
+        let shift = if p > MAX_LEN {
+            self.before
+        } else {
+            self.behind
+        };
+        let p = if self.mirrored { p.wrapping_neg() } else { p };
+        self.exist.then_some(p.wrapping_add(shift))
+    }
+}
+
+/// The value beyond a fixed end.
+///
+/// # Safety
+///
+/// The axis' part of the table is set.
+#[inline(always)]
+pub(super) unsafe fn fixed_value<T: Real>(axis: usize) -> T {
+    // SAFETY: the caller's promise.
+    unsafe { T::table(axis * TABLE_LEN + TABLE_FIXED) }
+}
+
 /// The m-th term of a central stencil, without its weight, from the points m ahead and m
 /// behind and the point itself.
 #[inline(always)]
-fn term<T: Real, const ORDER: usize>(ahead: T, behind: T, here: T) -> T {
+pub(super) fn term<T: Real, const ORDER: usize>(ahead: T, behind: T, here: T) -> T {
     if ORDER == 1 {
         ahead - behind
     } else {
@@ -521,12 +604,13 @@ fn term<T: Real, const ORDER: usize>(ahead: T, behind: T, here: T) -> T {
 ///
 /// The axis' part of the table is set.
 #[inline(always)]
-unsafe fn central<T: Real, const AXIS: usize, const RADIUS: usize, const ORDER: usize>(
+unsafe fn central<T: Real, const RADIUS: usize, const ORDER: usize>(
+    axis: usize,
     at: impl Fn(isize) -> T,
 ) -> T {
     let term = |m: isize| term::<T, ORDER>(at(m), at(-m), at(0));
     // SAFETY: `m` is at most `MAX_RADIUS`, and the caller has seen to the table.
-    let weight = |m: isize| unsafe { T::table(AXIS * TABLE_LEN + m as usize - 1) };
+    let weight = |m: isize| unsafe { T::table(axis * TABLE_LEN + m as usize - 1) };
     let mut sum = weight(1) * term(1);
     unrolled::<RADIUS>(|k| {
         let m = k as isize + 1;

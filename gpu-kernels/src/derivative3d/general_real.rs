@@ -1,7 +1,7 @@
 //! What the general kernels need of f32 and f64: arithmetic, and the table of each.
 
 use super::general::TABLE_LEN;
-use crate::loops::unrolled;
+use crate::loops::{settled, settled_f64, unrolled};
 use core::ops::{Add, Mul, Neg, Sub};
 use cuda_std::{GpuFloat, address_space, externally_visible};
 
@@ -39,11 +39,15 @@ pub trait Real:
     /// `index < 3 * TABLE_LEN`; the host writes the table only between launches.
     #[must_use]
     unsafe fn table(index: usize) -> Self;
+
+    /// [`settled`].
+    #[must_use]
+    fn settled(self) -> Self;
 }
 
 /// The implementation for a type, with its table.
 macro_rules! real {
-    ($real:ty, $table:ident) => {
+    ($real:ty, $table:ident, $settled:ident) => {
         impl Real for $real {
             const ZERO: Self = 0.0;
             const MINUS_TWO: Self = -2.0;
@@ -54,12 +58,17 @@ macro_rules! real {
                 // and no check of it stands in a kernel.
                 unsafe { *(&raw const $table).cast::<$real>().add(index) }
             }
+
+            #[inline(always)]
+            fn settled(self) -> Self {
+                $settled(self)
+            }
         }
     };
 }
 
-real!(f32, DERIVATIVE3D_GENERAL_F32);
-real!(f64, DERIVATIVE3D_GENERAL_F64);
+real!(f32, DERIVATIVE3D_GENERAL_F32, settled);
+real!(f64, DERIVATIVE3D_GENERAL_F64, settled_f64);
 
 /// `value(0)`, `value(1)`, … of `len` values, at most [`MAX_WINDOW`], as an array that
 /// stays in registers; the rest of it is 0.

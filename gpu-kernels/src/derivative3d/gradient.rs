@@ -175,7 +175,12 @@ struct Grid {
 /// As the entry points, with `P::COUNT` for the 4 or 1; `tiles` is shared memory for
 /// two tiles of `(ROWS + HALO) * pitch(P::COUNT)` points, aligned to 16 bytes.
 #[inline(always)]
-unsafe fn gradient<P: Points>(tiles: *mut f32, f: *const f32, df: [*mut f32; 3], grid: Grid) {
+unsafe fn gradient<P: Points<Point = f32>>(
+    tiles: *mut f32,
+    f: *const f32,
+    df: [*mut f32; 3],
+    grid: Grid,
+) {
     let Grid {
         nx,
         ny,
@@ -437,7 +442,7 @@ unsafe fn gradient<P: Points>(tiles: *mut f32, f: *const f32, df: [*mut f32; 3],
 ///
 /// It is readable and aligned, and nobody writes it at the same time.
 #[inline(always)]
-unsafe fn cell<P: Points>(corner: *const f32, cells: usize) -> P {
+unsafe fn cell<P: Points<Point = f32>>(corner: *const f32, cells: usize) -> P {
     // SAFETY: as the caller promises.
     unsafe { *corner.add(cells).cast() }
 }
@@ -448,13 +453,13 @@ unsafe fn cell<P: Points>(corner: *const f32, cells: usize) -> P {
 ///
 /// It is writable and aligned, and nobody else accesses it.
 #[inline(always)]
-unsafe fn store<P: Points>(derivative: *mut f32, at: usize, value: P) {
+unsafe fn store<P: Points<Point = f32>>(derivative: *mut f32, at: usize, value: P) {
     // SAFETY: as the caller promises.
     unsafe { store_streaming(derivative.byte_add(at).cast(), value) };
 }
 
 /// All points [`settled`].
 #[inline(always)]
-fn all_settled<P: Points>(points: P) -> P {
+fn all_settled<P: Points<Point = f32>>(points: P) -> P {
     P::of(|e| settled(points.point(e)))
 }

@@ -51,6 +51,7 @@ use cuda_std::{GpuFloat, address_space, externally_visible, shared};
 pub mod general;
 pub mod general_real;
 pub mod gradient;
+mod planes;
 pub mod vector_calculus;
 pub mod x_pencil;
 pub mod x_unaligned;
@@ -221,7 +222,7 @@ unsafe fn column_pencils<const AXIS: usize, const PENCILS: usize>(
 /// The derivative at the points of one access, whose neighbours m points along the axis
 /// are `ahead(m)` and `behind(m)`.
 #[inline(always)]
-fn derivative<P: Points, const AXIS: usize>(
+fn derivative<P: Points<Point = f32>, const AXIS: usize>(
     ahead: impl Fn(usize) -> P,
     behind: impl Fn(usize) -> P,
 ) -> P {
@@ -261,7 +262,7 @@ fn image(q: i32, len: i32, overlap: i32) -> usize {
 /// - `end <= len < 2³¹ - 64`, `overlap <= 1`, `len >= RADIUS + overlap`.
 /// - `AXIS < 3`, `STEP <= MAX_STEP`.
 #[inline(always)]
-unsafe fn march<P: Points, const AXIS: usize, const STEP: usize>(
+unsafe fn march<P: Points<Point = f32>, const AXIS: usize, const STEP: usize>(
     f: *const P,
     df: *mut P,
     stride: usize,

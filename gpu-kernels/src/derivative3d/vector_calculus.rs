@@ -8,58 +8,164 @@
 //! Laplacian   (∂²f/∂x² + ∂²f/∂y²) + ∂²f/∂z²
 //! ```
 //!
-//! # Threads
-//!
-//! A thread computes [`POINTS`] points in a row along z; the threads of a block are
-//! [`BLOCK_X`](super::general::BLOCK_X) side by side in x and
-//! [`BLOCK_Y`](super::general::BLOCK_Y) in y and go along z together. What they need of
-//! a plane is `(32 + 2r) × (8 + 2r)` values, and of those they need again, a few planes
-//! further on, the middle 32 × 8: the first-level cache holds them all meanwhile.
-//!
-//! # What limits it
-//!
-//! - Bytes: each field is read from memory once and written once. The second-level cache
-//!   delivers rims of blocks as well: with r = 4, 4.5 values per point read in f32.
-//! - Loads of the 8th order per point and field: 8 for each axis, most of which the
-//!   first-level cache answers, a warp's 32 in one clock in f32 and in two in f64.
+//! A block goes along z plane by plane: neighbours along z are in registers, those along
+//! x and y in shared memory (`planes.rs`). Which neighbours of a field are kept, and what
+//! is made of its derivatives, is all that is said here.
 
-use super::general::{Line, place, rule_of, stride};
-use super::general_real::Real;
-use crate::loops::{keep_rolled, unrolled};
+use super::general::{rule, rule_of};
+use super::planes::{Grid, LINES, Operator, blocks, operator, planes_near_end, vectors};
+use crate::vector::{Points, Vector2F64, Vector4};
 use cuda_std::prelude::*;
+use cuda_std::{launch_bounds, shared_array};
 
-/// Points of a thread along z.
-pub const POINTS: usize = 8;
+/// The axes.
+const X: usize = 0;
+const Y: usize = 1;
+const Z: usize = 2;
+
+/// Threads of a block along x and y.
+pub const BLOCK: (u32, u32) = (32, LINES as u32);
+
+/// What a thread has of a plane.
+#[derive(Debug, Clone, Copy)]
+pub struct Share {
+    /// Bytes of an access where rows are whole ones; where they are not, it is a point.
+    access: usize,
+    /// Rows where rows are whole accesses.
+    whole: usize,
+    /// Rows where they are not, in f32 and in f64.
+    single: [usize; 2],
+    /// The most planes that a block goes through.
+    longest: u32,
+}
+
+/// The share of the gradient's threads.
+pub const GRADIENT: Share = Share {
+    access: 16,
+    whole: 2,
+    single: [4, 2],
+    longest: 8,
+};
+/// The share of the divergence's threads.
+pub const DIVERGENCE: Share = Share {
+    access: 16,
+    whole: 2,
+    single: [4, 2],
+    longest: 64,
+};
+/// The share of the curl's threads.
+pub const CURL: Share = Share {
+    access: 16,
+    whole: 1,
+    single: [2, 2],
+    longest: 64,
+};
+/// The share of the Laplacian's threads.
+pub const LAPLACIAN: Share = Share {
+    access: 16,
+    whole: 2,
+    single: [4, 2],
+    longest: 64,
+};
+
+/// Blocks that run at the same time: two on each multiprocessor of an H200.
+const AT_ONCE: usize = 264;
+
+/// Turns of a block's march that its beginning is worth.
+const BEGINNING: usize = 6;
+
+impl Share {
+    /// Rows of a thread where rows are no whole accesses, for points of so many bytes.
+    const fn single(self, size: usize) -> usize {
+        self.single[size / size_of::<f64>()]
+    }
+
+    /// Blocks along x, and planes that each goes through, for a field of these extents,
+    /// these rules, stencils of this radius and points of so many bytes, or `None` if the
+    /// blocks, or the points of a plane, do not fit `u32`.
+    #[must_use]
+    pub const fn blocks_and_segment(
+        self,
+        [nx, ny, nz]: [usize; 3],
+        radius: u32,
+        rules: u32,
+        size: usize,
+    ) -> Option<(u32, u32)> {
+        match nx.checked_mul(ny) {
+            Some(points) if points <= u32::MAX as usize => {}
+            _ => return None,
+        }
+        let count = self.access / size;
+        let (rows, count) = if nx.is_multiple_of(count) {
+            (self.whole, count)
+        } else {
+            (self.single(size), 1)
+        };
+        let near_end = planes_near_end(radius, rule_of(rules, Z));
+        // The points near one-sided ends are left to the blocks that have them: with
+        // short segments no block has many.
+        let one_sided =
+            rule_of(rules, X) == rule::ONE_SIDED || rule_of(rules, Y) == rule::ONE_SIDED;
+        let longest = if one_sided {
+            MAX_SEGMENT_AT_ENDS
+        } else {
+            self.longest
+        };
+        let (mut best, mut least) = (None, usize::MAX);
+        let mut segment = MIN_SEGMENT;
+        while segment <= longest {
+            if let Some(blocks) = blocks([nx, ny, nz], rows, count, segment, near_end) {
+                let rounds = (blocks as usize).div_ceil(AT_ONCE);
+                let turns = rounds.saturating_mul(segment as usize + BEGINNING);
+                if turns < least {
+                    (best, least) = (Some((blocks, segment)), turns);
+                }
+            }
+            segment *= 2;
+        }
+        best
+    }
+}
+
+/// The fewest planes that a block goes through.
+const MIN_SEGMENT: u32 = 2;
+
+/// The most, where there are one-sided ends along x or y.
+const MAX_SEGMENT_AT_ENDS: u32 = 8;
 
 // gate derivative3d_general_gradient_*: spills = 0, stack = 0, LD = 0, ST = 0
 // gate derivative3d_general_divergence_*: spills = 0, stack = 0, LD = 0, ST = 0
 // gate derivative3d_general_curl_*: spills = 0, stack = 0, LD = 0, ST = 0
 // gate derivative3d_general_laplacian_*: spills = 0, stack = 0, LD = 0, ST = 0
 
-/// Entry points: a name, the type, the fields read, those written, and what is written
-/// at a point.
+/// Entry points: a name, the type, what one access moves where rows are whole ones, the
+/// operator, its fields, its outputs and the derivatives of each, the rows of a thread, and how many blocks a
+/// multiprocessor shall have.
 macro_rules! kernels {
     ($(
         $(#[$what:meta])*
-        $name:ident: $real:ty, ($($input:ident),+) -> ($($output:ident),+), $value:ident;
+        $name:ident: $real:ty, $vector:ty, $operator:ty, $fields:literal ($($input:ident),+)
+            -> $outputs:literal ($($output:ident),+) of $terms:literal, $share:ident, $blocks:literal;
     )+) => {$(
         $(#[$what])*
         ///
         /// All fields: `nx * ny * nz` elements, x fastest. `rules`: for each axis one of
-        /// [`rule`](super::general::rule), that of x in the lowest byte.
+        /// [`rule`](super::general::rule), that of x in the lowest byte. `segment`: the
+        /// planes that a block goes through.
         ///
         /// # Safety
         ///
         /// - The fields read are readable and those written writable for `nx * ny * nz`
-        ///   elements; none that is written overlaps another, and nothing else accesses
-        ///   it during the launch.
+        ///   elements, all aligned to 16 bytes; none that is written overlaps another, and
+        ///   nothing else accesses it during the launch.
         /// - `radius` is 1 to 4; each axis has the fewest points that
-        ///   [`min_len`](super::general::min_len) says, or more.
-        /// - Blocks of ([`BLOCK_X`](super::general::BLOCK_X),
-        ///   [`BLOCK_Y`](super::general::BLOCK_Y)) threads, as many along x as
-        ///   [`blocks`](super::general::blocks) says for [`units`].
+        ///   [`min_len`](super::general::min_len) says, or more, and at most
+        ///   [`MAX_LEN`](super::general::MAX_LEN); a plane has fewer than 2³².
+        /// - `segment >= 1`; blocks of [`BLOCK`] threads, as many along x as
+        #[doc = concat!("  [`", stringify!($share), "`] says.")]
         /// - The table of this type is set, for the order of the derivatives.
         #[kernel]
+        #[launch_bounds(256, $blocks)]
         #[allow(clippy::too_many_arguments)]
         pub unsafe fn $name(
             $($input: *const $real,)+
@@ -69,170 +175,87 @@ macro_rules! kernels {
             nz: u32,
             radius: u32,
             rules: u32,
+            segment: u32,
         ) {
-            let grid = Grid { extents: [nx, ny, nz], radius, rules };
+            const ALONG: [[bool; 3]; $fields] =
+                <$operator as Operator<$fields, $outputs, $terms>>::ALONG;
+            const WHOLE: usize =
+                vectors(&ALONG, $share.whole, <$vector>::COUNT, size_of::<$real>());
+            const SINGLE: usize = vectors(&ALONG, $share.single(size_of::<$real>()), 1, size_of::<$real>());
+            const { assert!(size_of::<$vector>() == $share.access) };
+            let tiles = shared_array![Vector4; if WHOLE > SINGLE { WHOLE } else { SINGLE }];
+            let grid = Grid { extents: [nx, ny, nz], radius, rules, segment };
             let (inputs, outputs) = ([$($input),+], [$($output),+]);
-            // SAFETY: forwarded word for word.
-            unsafe { each_point(grid, outputs, |at| $value(grid, inputs, at)) }
+            // SAFETY: forwarded word for word; the tiles are the block's own.
+            unsafe {
+                operator::<
+                    $real, $vector, $operator, $fields, $outputs, $terms,
+                    { $share.whole }, { $share.single(size_of::<$real>()) },
+                >(tiles.cast(), inputs, outputs, grid);
+            }
         }
     )+};
 }
 
 kernels! {
     /// The gradient of `f` in `f32`.
-    derivative3d_general_gradient_f32: f32, (f) -> (gx, gy, gz), gradient;
+    derivative3d_general_gradient_f32:
+        f32, Vector4, Gradient, 1 (f) -> 3 (gx, gy, gz) of 1, GRADIENT, 2;
     /// The gradient of `f` in `f64`.
-    derivative3d_general_gradient_f64: f64, (f) -> (gx, gy, gz), gradient;
+    derivative3d_general_gradient_f64:
+        f64, Vector2F64, Gradient, 1 (f) -> 3 (gx, gy, gz) of 1, GRADIENT, 2;
     /// The divergence of (u, v, w) in `f32`.
-    derivative3d_general_divergence_f32: f32, (u, v, w) -> (div), divergence;
+    derivative3d_general_divergence_f32:
+        f32, Vector4, Divergence, 3 (u, v, w) -> 1 (div) of 3, DIVERGENCE, 2;
     /// The divergence of (u, v, w) in `f64`.
-    derivative3d_general_divergence_f64: f64, (u, v, w) -> (div), divergence;
+    derivative3d_general_divergence_f64:
+        f64, Vector2F64, Divergence, 3 (u, v, w) -> 1 (div) of 3, DIVERGENCE, 2;
     /// The curl of (u, v, w) in `f32`.
-    derivative3d_general_curl_f32: f32, (u, v, w) -> (cx, cy, cz), curl;
+    derivative3d_general_curl_f32:
+        f32, Vector4, Curl, 3 (u, v, w) -> 3 (cx, cy, cz) of 2, CURL, 2;
     /// The curl of (u, v, w) in `f64`.
-    derivative3d_general_curl_f64: f64, (u, v, w) -> (cx, cy, cz), curl;
+    derivative3d_general_curl_f64:
+        f64, Vector2F64, Curl, 3 (u, v, w) -> 3 (cx, cy, cz) of 2, CURL, 2;
     /// The Laplacian of `f` in `f32`; the table is that of second derivatives.
-    derivative3d_general_laplacian_f32: f32, (f) -> (lf), laplacian;
+    derivative3d_general_laplacian_f32:
+        f32, Vector4, Laplacian, 1 (f) -> 1 (lf) of 3, LAPLACIAN, 2;
     /// The Laplacian of `f` in `f64`; the table is that of second derivatives.
-    derivative3d_general_laplacian_f64: f64, (f) -> (lf), laplacian;
+    derivative3d_general_laplacian_f64:
+        f64, Vector2F64, Laplacian, 1 (f) -> 1 (lf) of 3, LAPLACIAN, 2;
 }
 
-/// Units that a field of these extents has, or `None` if they do not fit `u32`.
-#[must_use]
-pub const fn units(extents: [usize; 3]) -> Option<usize> {
-    let [_, ny, nz] = extents;
-    match nz.div_ceil(POINTS).checked_mul(ny) {
-        Some(units) if units <= u32::MAX as usize => Some(units),
-        _ => None,
-    }
+/// (∂f/∂x, ∂f/∂y, ∂f/∂z).
+struct Gradient;
+
+impl Operator<1, 3, 1> for Gradient {
+    const ORDER: usize = 1;
+    const SUMS: [[(usize, usize); 1]; 3] = [[(0, X)], [(0, Y)], [(0, Z)]];
+    const DIFFERENCE: bool = false;
 }
 
-/// What the kernels know of the fields.
-#[derive(Clone, Copy)]
-struct Grid {
-    extents: [u32; 3],
-    radius: u32,
-    rules: u32,
+/// (∂u/∂x + ∂v/∂y) + ∂w/∂z.
+struct Divergence;
+
+impl Operator<3, 1, 3> for Divergence {
+    const ORDER: usize = 1;
+    const SUMS: [[(usize, usize); 3]; 1] = [[(0, X), (1, Y), (2, Z)]];
+    const DIFFERENCE: bool = false;
 }
 
-/// A point of the grid, and its element.
-#[derive(Clone, Copy)]
-struct Point {
-    place: [u32; 3],
-    element: usize,
+/// (∂w/∂y - ∂v/∂z, ∂u/∂z - ∂w/∂x, ∂v/∂x - ∂u/∂y).
+struct Curl;
+
+impl Operator<3, 3, 2> for Curl {
+    const ORDER: usize = 1;
+    const SUMS: [[(usize, usize); 2]; 3] = [[(2, Y), (1, Z)], [(0, Z), (2, X)], [(1, X), (0, Y)]];
+    const DIFFERENCE: bool = true;
 }
 
-impl Grid {
-    /// The derivative of `f` at a point.
-    ///
-    /// # Safety
-    ///
-    /// As the entry points; the point is one of the grid.
-    #[inline(always)]
-    unsafe fn derivative<T: Real, const AXIS: usize, const ORDER: usize>(
-        self,
-        f: *const T,
-        at: Point,
-    ) -> T {
-        let [nx, ny, _] = self.extents;
-        let (stride, p) = (stride::<AXIS>(nx, ny), at.place[AXIS]);
-        // SAFETY: the line through the point is inside the field.
-        unsafe {
-            let line = Line::<T, AXIS> {
-                first: f.add(at.element - p as usize * stride),
-                stride,
-                len: self.extents[AXIS],
-                rule: rule_of::<AXIS>(self.rules),
-            };
-            line.derivative::<ORDER>(self.radius, p)
-        }
-    }
-}
+/// (∂²f/∂x² + ∂²f/∂y²) + ∂²f/∂z².
+struct Laplacian;
 
-/// Writes `value` at the thread's points.
-///
-/// # Safety
-///
-/// As the entry points; `value` may be called for any point of the grid.
-#[inline(always)]
-unsafe fn each_point<T: Real, const OUTPUTS: usize>(
-    grid: Grid,
-    outputs: [*mut T; OUTPUTS],
-    value: impl Fn(Point) -> [T; OUTPUTS],
-) {
-    let [nx, ny, nz] = grid.extents;
-    let (i, unit) = place(nx);
-    // Neighbours along y are in one block.
-    let (j, begin) = (unit % ny, unit / ny * POINTS as u32);
-    if i >= nx || begin >= nz {
-        return;
-    }
-    let mut k = begin;
-    while k < nz && k - begin < POINTS as u32 {
-        keep_rolled();
-        let element = (k as usize * ny as usize + j as usize) * nx as usize + i as usize;
-        let values = value(Point {
-            place: [i, j, k],
-            element,
-        });
-        unrolled::<OUTPUTS>(|nth| {
-            // SAFETY: the point is one of the grid, and no other thread has it.
-            unsafe { *outputs[nth].add(element) = values[nth] };
-        });
-        k += 1;
-    }
-}
-
-/// # Safety
-///
-/// As the entry points; the point is one of the grid.
-#[inline(always)]
-unsafe fn gradient<T: Real>(grid: Grid, [f]: [*const T; 1], at: Point) -> [T; 3] {
-    // SAFETY: forwarded word for word.
-    unsafe {
-        [
-            grid.derivative::<T, 0, 1>(f, at),
-            grid.derivative::<T, 1, 1>(f, at),
-            grid.derivative::<T, 2, 1>(f, at),
-        ]
-    }
-}
-
-/// # Safety
-///
-/// As the entry points; the point is one of the grid.
-#[inline(always)]
-unsafe fn divergence<T: Real>(grid: Grid, [u, v, w]: [*const T; 3], at: Point) -> [T; 1] {
-    // SAFETY: forwarded word for word.
-    unsafe {
-        let across = grid.derivative::<T, 0, 1>(u, at) + grid.derivative::<T, 1, 1>(v, at);
-        [across + grid.derivative::<T, 2, 1>(w, at)]
-    }
-}
-
-/// # Safety
-///
-/// As the entry points; the point is one of the grid.
-#[inline(always)]
-unsafe fn curl<T: Real>(grid: Grid, [u, v, w]: [*const T; 3], at: Point) -> [T; 3] {
-    // SAFETY: forwarded word for word.
-    unsafe {
-        [
-            grid.derivative::<T, 1, 1>(w, at) - grid.derivative::<T, 2, 1>(v, at),
-            grid.derivative::<T, 2, 1>(u, at) - grid.derivative::<T, 0, 1>(w, at),
-            grid.derivative::<T, 0, 1>(v, at) - grid.derivative::<T, 1, 1>(u, at),
-        ]
-    }
-}
-
-/// # Safety
-///
-/// As the entry points; the point is one of the grid.
-#[inline(always)]
-unsafe fn laplacian<T: Real>(grid: Grid, [f]: [*const T; 1], at: Point) -> [T; 1] {
-    // SAFETY: forwarded word for word.
-    unsafe {
-        let across = grid.derivative::<T, 0, 2>(f, at) + grid.derivative::<T, 1, 2>(f, at);
-        [across + grid.derivative::<T, 2, 2>(f, at)]
-    }
+impl Operator<1, 1, 3> for Laplacian {
+    const ORDER: usize = 2;
+    const SUMS: [[(usize, usize); 3]; 1] = [[(0, X), (0, Y), (0, Z)]];
+    const DIFFERENCE: bool = false;
 }

@@ -108,7 +108,7 @@ pub unsafe fn derivative3d_y_column1(
 /// As the entry points, with `P::COUNT` for the 2 or 1.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-unsafe fn y_columns<P: Points>(
+unsafe fn y_columns<P: Points<Point = f32>>(
     f: *const P,
     df: *mut P,
     nx: u32,

@@ -87,7 +87,7 @@ pub unsafe fn derivative3d_z_column1(
 ///
 /// As the entry points, with `P::COUNT` for the 2 or 1.
 #[inline(always)]
-unsafe fn z_columns<P: Points>(
+unsafe fn z_columns<P: Points<Point = f32>>(
     f: *const P,
     df: *mut P,
     plane: usize,

@@ -53,6 +53,7 @@ pub struct Fields<'a, 'r, 'w, T: Element> {
     extents: [u32; 3],
     radius: u32,
     rules: u32,
+    segment: u32,
     tables: &'a super::Tables<T>,
 }
 
@@ -138,6 +139,7 @@ macro_rules! entries {
                     extents,
                     radius,
                     rules,
+                    segment,
                     tables,
                 } = arguments;
                 let [nx, ny, nz] = extents;
@@ -146,10 +148,12 @@ macro_rules! entries {
                 macro_rules! launch {
                     ($kernel:ident, $args:expr) => {
                         // SAFETY: all fields have nx * ny * nz elements and are on
-                        // `device`; those written are borrowed mutably, so they are
-                        // distinct. The geometry is the one the kernel documents. The
-                        // plan has seen to the radius, `check_axis` to the points of
-                        // each axis. The table is set by this very call.
+                        // `device`, where buffers are aligned to 16 bytes; those written
+                        // are borrowed mutably, so they are distinct. The geometry is
+                        // the one the kernel documents. The plan has seen to the
+                        // radius, `check_axis` and `extents_u32` to the points of each
+                        // axis, the geometry to those of a plane. The table is set by
+                        // this very call.
                         unsafe {
                             launch_with_constants::<$kernel>(device, config, &constants, $args)
                         }
@@ -160,28 +164,28 @@ macro_rules! entries {
                         let (x, y, z) = (&mut **x, &mut **y, &mut **z);
                         launch!(
                             $gradient,
-                            $gradient::args(*f, x, y, z, nx, ny, nz, radius, rules)
+                            $gradient::args(*f, x, y, z, nx, ny, nz, radius, rules, segment)
                         )
                     }
                     (Operator::Divergence, [u, v, w], [out]) => {
                         let out = &mut **out;
                         launch!(
                             $divergence,
-                            $divergence::args(*u, *v, *w, out, nx, ny, nz, radius, rules)
+                            $divergence::args(*u, *v, *w, out, nx, ny, nz, radius, rules, segment)
                         )
                     }
                     (Operator::Curl, [u, v, w], [x, y, z]) => {
                         let (x, y, z) = (&mut **x, &mut **y, &mut **z);
                         launch!(
                             $curl,
-                            $curl::args(*u, *v, *w, x, y, z, nx, ny, nz, radius, rules)
+                            $curl::args(*u, *v, *w, x, y, z, nx, ny, nz, radius, rules, segment)
                         )
                     }
                     (Operator::Laplacian, [f], [out]) => {
                         let out = &mut **out;
                         launch!(
                             $laplacian,
-                            $laplacian::args(*f, out, nx, ny, nz, radius, rules)
+                            $laplacian::args(*f, out, nx, ny, nz, radius, rules, segment)
                         )
                     }
                     _ => unreachable!("as many fields as the operator has"),
@@ -258,12 +262,23 @@ pub(super) fn operator<T: Real>(
     let name = T::operator_name(operator);
     let shape = plan.shape();
     let extents = [shape.nx, shape.ny, shape.nz];
-    let config = launch_config(name, shape.nx, units(extents))?;
-    let device = inputs[0].device().clone();
+    let fitting = extents_u32(name, extents)?;
+    let share = match operator {
+        Operator::Gradient => GRADIENT,
+        Operator::Divergence => DIVERGENCE,
+        Operator::Curl => CURL,
+        Operator::Laplacian => LAPLACIAN,
+    };
+    let radius = plan.radius() as u32;
     let rules = Axis::ALL
         .map(|axis| plan.boundary(axis).rule() << (8 * axis.index()))
         .into_iter()
         .sum();
+    let (blocks, segment) = share
+        .blocks_and_segment(extents, radius, rules, size_of::<T>())
+        .ok_or_else(|| too_many(name, "the number of blocks or of the points of a plane"))?;
+    let config = LaunchConfig::new(blocks, BLOCK);
+    let device = inputs[0].device().clone();
     T::launch_operator(
         &device,
         &config,
@@ -271,9 +286,10 @@ pub(super) fn operator<T: Real>(
             operator,
             inputs,
             outputs,
-            extents: extents_u32(name, extents)?,
-            radius: plan.radius() as u32,
+            extents: fitting,
+            radius,
             rules,
+            segment,
             tables: &plan.tables[operator.order() as usize - 1],
         },
     )
@@ -286,23 +302,34 @@ fn launch_config(
     units: Option<usize>,
 ) -> Result<LaunchConfig, Error> {
     let blocks = units.and_then(|units| kernels::blocks(nx, units));
-    let blocks = blocks.ok_or_else(|| Error::IndexOverflow {
-        what: format!("{kernel}: the number of blocks or of their parts"),
+    let blocks =
+        blocks.ok_or_else(|| too_many(kernel, "the number of blocks or of their parts"))?;
+    Ok(LaunchConfig::new(blocks, (BLOCK_X, BLOCK_Y)))
+}
+
+/// More of something than fits `u32`.
+fn too_many(kernel: &str, what: &str) -> Error {
+    Error::IndexOverflow {
+        what: format!("{kernel}: {what}"),
         given: "more".to_owned(),
         limit: u64::from(u32::MAX),
-    })?;
-    Ok(LaunchConfig::new(blocks, (BLOCK_X, BLOCK_Y)))
+    }
 }
 
 /// The extents as the kernels take them.
 fn extents_u32(kernel: &'static str, extents: [usize; 3]) -> Result<[u32; 3], Error> {
     let mut fitting = [0; 3];
     for (to, extent) in fitting.iter_mut().zip(extents) {
-        *to = u32::try_from(extent).map_err(|_| Error::IndexOverflow {
-            what: format!("{kernel}: an extent"),
-            given: extent.to_string(),
-            limit: u64::from(u32::MAX),
-        })?;
+        *to = match u32::try_from(extent) {
+            Ok(extent) if extent <= kernels::MAX_LEN => extent,
+            _ => {
+                return Err(Error::IndexOverflow {
+                    what: format!("{kernel}: an extent"),
+                    given: extent.to_string(),
+                    limit: u64::from(kernels::MAX_LEN),
+                });
+            }
+        };
     }
     Ok(fitting)
 }

@@ -1,0 +1,1014 @@
+//! The march of the general operators: plane after plane along z, each plane's tile in
+//! shared memory.
+//!
+//! - A block has a tile of 32 accesses along x by [`LINES`]` * ROWS` rows and goes through
+//!   `segment` planes; a thread has one access of each of `ROWS` rows that lie next to
+//!   each other. Where rows are whole accesses of 16 bytes an access is that, else it is
+//!   one point.
+//! - Of each field only that is kept which its derivatives need. Neighbours along z are
+//!   in the thread's registers: a window of 9 planes, loaded 5 planes ahead. Neighbours
+//!   along x and y are in shared memory: the tile, with a halo of [`MAX_RADIUS`] columns
+//!   if there is a derivative along x, and of as many rows if there is one along y.
+//! - The halo, and tiles of fields without a derivative along z, come by asynchronous
+//!   copies a plane ahead, which take no registers: rows of the halo by a row of threads
+//!   each, columns point by point by the last threads.
+//! - What lies beyond the ends of an axis is settled where the halo is loaded: it is the
+//!   value of another point, [`Images`], or of none. So the arithmetic is the same
+//!   everywhere. Places further away than the radius are neither loaded nor used.
+//! - Near a one-sided end the march writes what the stencil of the middle makes of other
+//!   values. When a block has gone through its planes it does those points again, dealt
+//!   out to all of its threads: [`ends`]. Each plane near an end of z is a block's only one.
+//! - The radius is no constant: after each term comes a branch that all threads take
+//!   alike. Code for each radius would be four times as much, and saves 3 instructions
+//!   in 100.
+//! - There are two tiles, for even planes and odd ones, so that one barrier per plane is
+//!   enough: whoever writes a tile again has passed the barrier that all others came to
+//!   when they had read it.
+//! - A tile that the field does not fill has its halo right behind what it has of the
+//!   field. Threads beyond that load what others load, and store nothing.
+//!
+//! # What limits it
+//!
+//! - Bytes: each field is read once and written once. From the second-level cache come
+//!   `8 / (LINES * ROWS)` of a field again for the halo along y, `8 / segment` for the
+//!   window along z, and a sector on either side of a row of the tile.
+//! - Instructions per point, 8th order: 8 for each first derivative, 12 for each second,
+//!   an access of shared memory for every 4 to 8 of them, and about 200 per turn and
+//!   thread for loads, stores, places, the window and the loop. The Laplacian in f32 is
+//!   limited by them, the others by memory.
+//!
+//! Measured, and what else was tried: `docs/tuning/derivative3d.md`.
+
+use super::general::{
+    Images, Line, MAX_RADIUS, TABLE_LEN, fixed_value, rule, rule_of, stride, term,
+};
+use super::general_real::Real;
+use crate::loops::{forgotten, keep_rolled, unrolled};
+use crate::vector::{Points, Vector4, WARP};
+use cuda_std::async_copy::{cp_async_ca, cp_async_wait_all};
+use cuda_std::cache::{load_readonly, store_streaming};
+use cuda_std::prelude::*;
+
+/// Rows of threads of a block.
+pub const LINES: usize = 8;
+
+/// Threads of a block.
+pub(super) const BLOCK: u32 = WARP * LINES as u32;
+
+/// Columns and rows of a tile that are halo.
+const HALO: usize = 2 * MAX_RADIUS;
+
+/// Planes of the window in registers.
+const WINDOW: usize = HALO + 1;
+
+/// The most rows of a thread, and the most points of an access.
+const MAX_ROWS: usize = 4;
+const MAX_COUNT: usize = 4;
+
+/// The most outputs, and the most derivatives of all of them.
+const MAX_OUTPUTS: usize = 3;
+const MAX_TERMS: usize = 6;
+
+const _: () = assert!(LINES >= HALO, "each row of the halo has its row of threads");
+const _: () = assert!(
+    MAX_ROWS * HALO <= WARP as usize,
+    "each point has its thread"
+);
+
+/// What the kernels know of the fields.
+#[derive(Clone, Copy)]
+pub(super) struct Grid {
+    pub(super) extents: [u32; 3],
+    pub(super) radius: u32,
+    pub(super) rules: u32,
+    /// Planes that a block goes through.
+    pub(super) segment: u32,
+}
+
+impl Grid {
+    /// What lies beyond the ends of an axis.
+    #[inline(always)]
+    fn images(self, axis: usize) -> Images {
+        Images::of(rule_of(self.rules, axis), self.extents[axis])
+    }
+}
+
+/// What is made of derivatives: of each output the sum, or the difference, of some.
+pub(super) trait Operator<const FIELDS: usize, const OUTPUTS: usize, const TERMS: usize> {
+    /// The order of the derivatives.
+    const ORDER: usize;
+
+    /// For each output its derivatives: of which field, along which axis.
+    const SUMS: [[(usize, usize); TERMS]; OUTPUTS];
+
+    /// Whether what comes after the first derivative of an output is taken off.
+    const DIFFERENCE: bool;
+
+    /// For each field, whether there is a derivative along x, y, z.
+    const ALONG: [[bool; 3]; FIELDS] = {
+        let mut along = [[false; 3]; FIELDS];
+        let mut nth = 0;
+        while nth < OUTPUTS * TERMS {
+            let (field, axis) = Self::SUMS[nth / TERMS][nth % TERMS];
+            along[field][axis] = true;
+            nth += 1;
+        }
+        along
+    };
+}
+
+/// A derivative more in a sum, or in a difference.
+#[inline(always)]
+fn with_term<T: Real>(sum: T, term: T, difference: bool) -> T {
+    if difference { sum - term } else { sum + term }
+}
+
+/// Points of a row of a tile, for accesses of `count` points.
+const fn pitch(count: usize) -> usize {
+    WARP as usize * count + HALO
+}
+
+/// Rows of the tiles before that of field `nth`, for tiles of `rows`.
+const fn rows_before(along: &[[bool; 3]], nth: usize, rows: usize) -> usize {
+    let (mut before, mut n) = (0, 0);
+    while n < nth {
+        before += match along[n] {
+            [_, true, _] => rows + HALO,
+            [true, ..] => rows,
+            _ => 0,
+        };
+        n += 1;
+    }
+    before
+}
+
+/// Points of the tiles of a plane, for threads of `rows` accesses of `count` points.
+const fn tile_points(along: &[[bool; 3]], rows: usize, count: usize) -> usize {
+    rows_before(along, along.len(), rows * LINES) * pitch(count)
+}
+
+/// Vectors that hold the tiles of two planes, of points of `size` bytes.
+pub(super) const fn vectors(along: &[[bool; 3]], rows: usize, count: usize, size: usize) -> usize {
+    2 * tile_points(along, rows, count) * size / size_of::<Vector4>()
+}
+
+/// Points along x and y that a block has at most.
+const fn reach(rows: usize, count: usize) -> [u32; 2] {
+    [WARP * count as u32, (LINES * rows) as u32]
+}
+
+/// The planes near a one-sided end of z, which have a block each: there is more to do.
+#[inline(always)]
+pub(super) const fn planes_near_end(radius: u32, rule: u32) -> u32 {
+    if rule == rule::ONE_SIDED { radius } else { 0 }
+}
+
+/// Blocks for a field of these extents, and threads of `rows` accesses of `count` points,
+/// or `None` if they do not fit `u32`.
+pub(super) const fn blocks(
+    [nx, ny, nz]: [usize; 3],
+    rows: usize,
+    count: usize,
+    segment: u32,
+    near_end: u32,
+) -> Option<u32> {
+    let [width, height] = reach(rows, count);
+    let (columns, rows) = (nx.div_ceil(width as usize), ny.div_ceil(height as usize));
+    let Some(plane) = columns.checked_mul(rows) else {
+        return None;
+    };
+    let near = 2 * near_end as usize;
+    let segments = near + nz.saturating_sub(near).div_ceil(segment as usize);
+    match plane.checked_mul(segments) {
+        Some(blocks) if blocks <= u32::MAX as usize => Some(blocks as u32),
+        _ => None,
+    }
+}
+
+/// What a block has of the field.
+#[derive(Clone, Copy)]
+struct Part {
+    /// Its first point.
+    begin: [u32; 3],
+    /// Its extents.
+    size: [u32; 3],
+}
+
+impl Part {
+    /// That of block number `block`, which has `reach` points along x and y at most.
+    #[inline(always)]
+    fn of(grid: Grid, reach: [u32; 2], block: u32) -> Self {
+        let [nx, ny, nz] = grid.extents;
+        let (columns, rows) = (nx.div_ceil(reach[0]), ny.div_ceil(reach[1]));
+        let strip = block / columns;
+        let (i, j) = (block % columns * reach[0], strip % rows * reach[1]);
+        // The planes near the first end, those near the last, and the segments between.
+        let near = planes_near_end(grid.radius, rule_of(grid.rules, 2));
+        let nth = strip / rows;
+        let (k, depth) = if nth < near {
+            (nth, 1)
+        } else if nth < 2 * near {
+            (nz - 1 - (nth - near), 1)
+        } else {
+            let k = near + (nth - 2 * near) * grid.segment;
+            (k, grid.segment.min(nz - near - k))
+        };
+        Self {
+            begin: [i, j, k],
+            size: [reach[0].min(nx - i), reach[1].min(ny - j), depth],
+        }
+    }
+}
+
+/// A thread's place in the halo along an axis.
+#[derive(Clone, Copy)]
+struct Halo {
+    /// The row or column of the tile.
+    cell: u32,
+    /// How far it is from the part of the tile that is in the field.
+    distance: u32,
+    /// The place on the axis, which may be beyond its ends.
+    place: u32,
+}
+
+impl Halo {
+    /// Number `nth` of the halo around `size` points from `begin` on.
+    #[inline(always)]
+    fn of(nth: u32, begin: u32, size: u32) -> Self {
+        let radius = MAX_RADIUS as u32;
+        if nth < radius {
+            let distance = radius - nth;
+            Self {
+                cell: nth,
+                distance,
+                place: begin.wrapping_sub(distance),
+            }
+        } else {
+            let distance = nth - (radius - 1);
+            Self {
+                cell: nth + size,
+                distance,
+                place: begin + (size - 1) + distance,
+            }
+        }
+    }
+}
+
+/// A thread's view of a plane.
+struct Plane<T, P, const FIELDS: usize, const ROWS: usize> {
+    along: [[bool; 3]; FIELDS],
+    radius: u32,
+    /// For each field, the cell of its tile [`MAX_RADIUS`] columns before the thread's
+    /// first access, and as many rows if there are rows of halo.
+    corners: [*const T; FIELDS],
+    /// How many of the thread's accesses are in the field, but for the first.
+    more_rows: u32,
+    /// The thread's accesses.
+    center: [[P; ROWS]; FIELDS],
+    /// Their derivatives along z.
+    along_z: [[P; ROWS]; FIELDS],
+}
+
+impl<T: Real, P: Points<Point = T>, const FIELDS: usize, const ROWS: usize>
+    Plane<T, P, FIELDS, ROWS>
+{
+    /// The derivative of field number `field` along an axis.
+    ///
+    /// # Safety
+    ///
+    /// The field's tile is complete, with its halo along this axis; there is such a
+    /// derivative. The table is set.
+    #[inline(always)]
+    unsafe fn derivative<const ORDER: usize>(&self, field: usize, axis: usize) -> [P; ROWS] {
+        // SAFETY: forwarded word for word.
+        unsafe {
+            match axis {
+                0 => self.x::<ORDER>(field),
+                1 => self.y::<ORDER>(field),
+                _ => self.along_z[field],
+            }
+        }
+    }
+
+    /// The derivative of field number `field` along y: summed up from the nearest
+    /// neighbours outwards, so that the rows of a thread share what they read.
+    ///
+    /// # Safety
+    ///
+    /// As [`derivative`](Self::derivative).
+    #[inline(always)]
+    unsafe fn y<const ORDER: usize>(&self, field: usize) -> [P; ROWS] {
+        let corner = self.corners[field];
+        let center = self.center[field];
+        // SAFETY: rows of the tile or of its halo.
+        let read = |row: usize| unsafe { cell(corner, row * pitch(P::COUNT) + MAX_RADIUS) };
+        let mut along_y = [P::ZERO; HALO + MAX_ROWS];
+        unrolled::<ROWS>(
+            #[inline(always)]
+            |r| {
+                // The window along z still has it.
+                along_y[MAX_RADIUS + r] =
+                    if self.along[field][2] && (r == 0 || r as u32 <= self.more_rows) {
+                        center[r]
+                    } else {
+                        read(MAX_RADIUS + r)
+                    };
+            },
+        );
+        let mut sums = [P::ZERO; ROWS];
+        up_to(
+            self.radius,
+            #[inline(always)]
+            |m| {
+                let (lowest, highest) = (MAX_RADIUS - m, MAX_RADIUS + ROWS - 1 + m);
+                along_y[lowest] = read(lowest);
+                along_y[highest] = read(highest);
+                unrolled::<ROWS>(
+                    #[inline(always)]
+                    |r| {
+                        let c = MAX_RADIUS + r;
+                        let points = [along_y[c + m], along_y[c - m], along_y[c]];
+                        // SAFETY: the table is set.
+                        sums[r] =
+                            all_settled(unsafe { add_term::<T, P, 1, ORDER>(sums[r], m, points) });
+                    },
+                );
+            },
+        );
+        sums
+    }
+
+    /// The derivative of field number `field` along x.
+    ///
+    /// # Safety
+    ///
+    /// As [`derivative`](Self::derivative).
+    #[inline(always)]
+    unsafe fn x<const ORDER: usize>(&self, field: usize) -> [P; ROWS] {
+        let corner = self.corners[field];
+        let [_, along_y, along_z] = self.along[field];
+        let first_row = halo_rows(along_y);
+        let center = self.center[field];
+        let mut sums = [P::ZERO; ROWS];
+        unrolled::<ROWS>(
+            #[inline(always)]
+            |r| {
+                let mut along_x = [T::ZERO; HALO + MAX_COUNT];
+                unrolled::<{ HALO + MAX_COUNT }>(
+                    #[inline(always)]
+                    |c| {
+                        if c < HALO + P::COUNT && c.is_multiple_of(P::COUNT) {
+                            let points: P = if along_z && c == MAX_RADIUS {
+                                center[r]
+                            } else {
+                                // SAFETY: columns of the tile or of its halo.
+                                unsafe { cell(corner, (first_row + r) * pitch(P::COUNT) + c) }
+                            };
+                            unrolled::<MAX_COUNT>(
+                                #[inline(always)]
+                                |e| {
+                                    if e < P::COUNT {
+                                        along_x[c + e] = points.point(e);
+                                    }
+                                },
+                            );
+                        }
+                    },
+                );
+                let mut sum = P::ZERO;
+                up_to(
+                    self.radius,
+                    #[inline(always)]
+                    |m| {
+                        let points = [MAX_RADIUS + m, MAX_RADIUS - m, MAX_RADIUS].map(
+                            #[inline(always)]
+                            |c| {
+                                P::of(
+                                    #[inline(always)]
+                                    |e| along_x[c + e],
+                                )
+                            },
+                        );
+                        // SAFETY: the table is set.
+                        sum = unsafe { add_term::<T, P, 0, ORDER>(sum, m, points) };
+                    },
+                );
+                sums[r] = all_settled(sum);
+            },
+        );
+        sums
+    }
+}
+
+/// Whether one of the derivatives is along z.
+const fn uses_z(derivatives: &[(usize, usize)]) -> bool {
+    let mut nth = 0;
+    while nth < derivatives.len() {
+        if derivatives[nth].1 == 2 {
+            return true;
+        }
+        nth += 1;
+    }
+    false
+}
+
+/// Rows of halo before a tile.
+#[inline(always)]
+const fn halo_rows(along_y: bool) -> usize {
+    if along_y { MAX_RADIUS } else { 0 }
+}
+
+/// `body(1)`, …, `body(radius)`, for a radius of 1 to 4.
+#[inline(always)]
+fn up_to(radius: u32, mut body: impl FnMut(usize)) {
+    body(1);
+    if radius > 1 {
+        body(2);
+        if radius > 2 {
+            body(3);
+            if radius > 3 {
+                body(4);
+            }
+        }
+    }
+}
+
+/// `sum` and the term of the points m ahead, m behind, and the points themselves; of the
+/// first term only that.
+///
+/// # Safety
+///
+/// The axis' part of the table is set; `m` is 1 to [`MAX_RADIUS`].
+#[inline(always)]
+unsafe fn add_term<T: Real, P: Points<Point = T>, const AXIS: usize, const ORDER: usize>(
+    sum: P,
+    m: usize,
+    [ahead, behind, here]: [P; 3],
+) -> P {
+    // SAFETY: the caller has seen to the table.
+    let weight = unsafe { T::table(AXIS * TABLE_LEN + m - 1) };
+    P::of(
+        #[inline(always)]
+        |e| {
+            let term = term::<T, ORDER>(ahead.point(e), behind.point(e), here.point(e));
+            if m == 1 {
+                weight * term
+            } else {
+                term.mul_add(weight, sum.point(e))
+            }
+        },
+    )
+}
+
+/// The access of a tile that begins `cells` behind `corner`.
+///
+/// # Safety
+///
+/// It is readable and aligned, and nobody writes it at the same time.
+#[inline(always)]
+unsafe fn cell<T, P: Copy>(corner: *const T, cells: usize) -> P {
+    // SAFETY: as the caller promises.
+    unsafe { *corner.add(cells).cast() }
+}
+
+/// All points [`settled`](crate::loops::settled).
+#[inline(always)]
+fn all_settled<T: Real, P: Points<Point = T>>(points: P) -> P {
+    P::of(
+        #[inline(always)]
+        |e| points.point(e).settled(),
+    )
+}
+
+/// The part of the block: in accesses of `V` where rows are whole ones, threads having
+/// `ROWS` of them, else in accesses of a point, threads having `SINGLE_ROWS`.
+///
+/// # Safety
+///
+/// - The inputs are readable and the outputs writable for as many elements as the grid
+///   has points, all aligned to 16 bytes; no output overlaps another field, and nothing
+///   else accesses one during the launch.
+/// - `tiles` is shared memory of the block's own for [`vectors`] of either kind of
+///   access.
+/// - The radius is 1 to 4; each axis has the fewest points that
+///   [`min_len`](super::general::min_len) says, or more, and at most
+///   [`MAX_LEN`](super::general::MAX_LEN); a plane has fewer than 2³².
+/// - Blocks of `(32, LINES)` threads, as many along x as [`blocks`] says.
+/// - The table of `T` is set, for the order of the derivatives.
+#[inline(always)]
+pub(super) unsafe fn operator<
+    T: Real + Points<Point = T>,
+    V: Points<Point = T>,
+    O: Operator<FIELDS, OUTPUTS, TERMS>,
+    const FIELDS: usize,
+    const OUTPUTS: usize,
+    const TERMS: usize,
+    const ROWS: usize,
+    const SINGLE_ROWS: usize,
+>(
+    tiles: *mut T,
+    inputs: [*const T; FIELDS],
+    outputs: [*mut T; OUTPUTS],
+    grid: Grid,
+) {
+    // SAFETY: forwarded word for word; rows are whole accesses.
+    let reach = unsafe {
+        if V::COUNT > 1 && grid.extents[0].is_multiple_of(V::COUNT as u32) {
+            march::<T, V, O, FIELDS, OUTPUTS, TERMS, ROWS>(tiles, inputs, outputs, grid);
+            reach(ROWS, V::COUNT)
+        } else {
+            march::<T, T, O, FIELDS, OUTPUTS, TERMS, SINGLE_ROWS>(tiles, inputs, outputs, grid);
+            reach(SINGLE_ROWS, T::COUNT)
+        }
+    };
+    // Found again, so that nothing of it takes a register during the march.
+    let grid = Grid {
+        extents: grid.extents.map(forgotten),
+        radius: forgotten(grid.radius),
+        rules: forgotten(grid.rules),
+        segment: forgotten(grid.segment),
+    };
+    let part = Part::of(grid, reach, forgotten(thread::block_idx_x()));
+    // SAFETY: forwarded word for word.
+    unsafe { ends::<T, O, FIELDS, OUTPUTS, TERMS>(inputs, outputs, grid, part) };
+}
+
+/// The part of the block in accesses of `P`, but for what is near one-sided ends.
+///
+/// # Safety
+///
+/// As [`operator`]; rows are whole accesses.
+#[inline(always)]
+unsafe fn march<
+    T: Real,
+    P: Points<Point = T>,
+    O: Operator<FIELDS, OUTPUTS, TERMS>,
+    const FIELDS: usize,
+    const OUTPUTS: usize,
+    const TERMS: usize,
+    const ROWS: usize,
+>(
+    tiles: *mut T,
+    inputs: [*const T; FIELDS],
+    outputs: [*mut T; OUTPUTS],
+    grid: Grid,
+) {
+    const {
+        assert!(ROWS <= MAX_ROWS && P::COUNT <= MAX_COUNT);
+        assert!(OUTPUTS <= MAX_OUTPUTS && OUTPUTS * TERMS <= MAX_TERMS);
+    };
+    let Grid {
+        extents: [nx, ny, nz],
+        radius,
+        rules,
+        ..
+    } = grid;
+    let pitch = pitch(P::COUNT);
+    let part = Part::of(grid, reach(ROWS, P::COUNT), thread::block_idx_x());
+    let [first_x, first_y, first] = part.begin;
+    // The part of the tile that is in the field: the halo follows right behind it.
+    let [valid_x, valid_y, planes] = part.size;
+    let lane = thread::thread_idx_x();
+    let line = thread::thread_idx_y();
+    let (x, own_line) = (lane * P::COUNT as u32, line * ROWS as u32);
+    // Whether this thread has points of the field, and how many rows more than one.
+    let inside = x < valid_x && own_line < valid_y;
+    let more_rows = (valid_y - 1).saturating_sub(own_line);
+    let has = |r: usize| r == 0 || r as u32 <= more_rows;
+
+    // Where this thread's first access of a plane is, in points; threads beyond the field
+    // have the last access again.
+    let access = first_x + x.min(valid_x - P::COUNT as u32);
+    let own_place = (first_y + own_line.min(valid_y - 1)) * nx + access;
+    // That of its row `r`, or of the last that it has.
+    let place_of = |r: usize| own_place + more_rows.min(r as u32) * nx;
+    // Its access of the halo along y.
+    let has_row = line < HALO as u32 && x < valid_x;
+    let row = Halo::of(line, first_y, valid_y);
+    let (copies_row, row_place) = match grid.images(1).stored(row.place) {
+        Some(y) if has_row && row.distance <= radius => (true, y * nx + access),
+        _ => (false, 0),
+    };
+    // Its point of the halo along x: the last threads of the block have one each.
+    let spare = BLOCK - (LINES * ROWS * HALO) as u32;
+    let nth = (line * WARP + lane).wrapping_sub(spare);
+    let point_line = nth / HALO as u32;
+    let has_point = line * WARP + lane >= spare && point_line < valid_y;
+    let column = Halo::of(nth % HALO as u32, first_x, valid_x);
+    let (copies_point, point_place) = match grid.images(0).stored(column.place) {
+        Some(x) if has_point && column.distance <= radius => {
+            (true, (first_y + point_line) * nx + x)
+        }
+        _ => (false, 0),
+    };
+
+    // The cells of field `n` where a tile has the thread's first access and its part of
+    // the halos.
+    let cell_of = |n: usize, row: u32, column: u32| {
+        let row = rows_before(&O::ALONG, n, LINES * ROWS) + row as usize;
+        row * pitch + column as usize
+    };
+    let own_cell = |n: usize| {
+        let inner = halo_rows(O::ALONG[n][1]) as u32;
+        cell_of(n, inner + own_line, MAX_RADIUS as u32 + x)
+    };
+    let row_cell = |n: usize| cell_of(n, row.cell, MAX_RADIUS as u32 + x);
+    let point_cell = |n: usize| {
+        let inner = halo_rows(O::ALONG[n][1]) as u32;
+        cell_of(n, inner + point_line, column.cell)
+    };
+    let tiles_of_plane = tile_points(&O::ALONG, ROWS, P::COUNT);
+    // What is not copied has the fixed value, or is not used, and stays as it is.
+    unrolled::<FIELDS>(
+        #[inline(always)]
+        |n| {
+            let [along_x, along_y, _] = O::ALONG[n];
+            // SAFETY: cells of either tile, which no other thread writes.
+            unsafe {
+                if along_y && has_row && !copies_row {
+                    let points = P::of(|_| fixed_value(1));
+                    *tiles.add(row_cell(n)).cast() = points;
+                    *tiles.add(tiles_of_plane + row_cell(n)).cast() = points;
+                }
+                if along_x && has_point && !copies_point {
+                    let point = fixed_value(0);
+                    *tiles.add(point_cell(n)) = point;
+                    *tiles.add(tiles_of_plane + point_cell(n)) = point;
+                }
+            }
+        },
+    );
+
+    // Where a plane begins: a product of 32 bits each, which takes no register in between.
+    let plane_of = |z: u32| (u64::from(z) * u64::from(nx * ny)) as usize;
+    // The thread's accesses of field `n`, in the plane that begins at this element.
+    let load_own = |n: usize, plane: Option<usize>| -> [P; ROWS] {
+        let Some(plane) = plane else {
+            // SAFETY: the table is set.
+            return [P::of(|_| unsafe { fixed_value(2) }); ROWS];
+        };
+        let mut points = [P::ZERO; ROWS];
+        unrolled::<ROWS>(
+            #[inline(always)]
+            |r| {
+                let at = place_of(r);
+                // SAFETY: an access of the field.
+                points[r] = unsafe { load_readonly(inputs[n].add(plane).add(at as usize).cast()) };
+            },
+        );
+        points
+    };
+    // Has the thread's part of the tiles of a plane, all but what comes from registers,
+    // copied into `tile`.
+    let copy = |tile: *mut T, plane: usize| {
+        unrolled::<FIELDS>(
+            #[inline(always)]
+            |n| {
+                let [along_x, along_y, along_z] = O::ALONG[n];
+                // SAFETY: accesses and a point of the field, and the thread's own cells.
+                unsafe {
+                    let plane = inputs[n].add(plane);
+                    if (along_x || along_y) && !along_z && inside {
+                        unrolled::<ROWS>(
+                            #[inline(always)]
+                            |r| {
+                                if has(r) {
+                                    let from = plane.add(place_of(r) as usize);
+                                    let to = tile.add(own_cell(n) + r * pitch);
+                                    cp_async_ca(to.cast::<P>(), from.cast());
+                                }
+                            },
+                        );
+                    }
+                    if along_y && copies_row {
+                        let from = plane.add(row_place as usize);
+                        cp_async_ca(tile.add(row_cell(n)).cast::<P>(), from.cast());
+                    }
+                    if along_x && copies_point {
+                        cp_async_ca(
+                            tile.add(point_cell(n)),
+                            plane.add(forgotten(point_place) as usize),
+                        );
+                    }
+                }
+            },
+        );
+    };
+    let mut window = [[[P::ZERO; ROWS]; FIELDS]; WINDOW + 1];
+    let images = grid.images(2);
+    unrolled::<WINDOW>(
+        #[inline(always)]
+        |w| {
+            let needed = w as u32 + radius >= MAX_RADIUS as u32
+                && (w as u32) < planes + radius + MAX_RADIUS as u32;
+            let plane = images
+                .stored(first.wrapping_add(w as u32).wrapping_sub(MAX_RADIUS as u32))
+                .map(plane_of);
+            unrolled::<FIELDS>(
+                #[inline(always)]
+                |n| {
+                    if O::ALONG[n][2] && needed {
+                        window[w][n] = load_own(n, plane);
+                    }
+                },
+            );
+        },
+    );
+    copy(tiles, plane_of(first));
+    // Points of a plane after this one, and that one.
+    let mut left = planes;
+    let mut z = first;
+    let mut half = 0;
+    while left > 0 {
+        keep_rolled();
+        let center = window[MAX_RADIUS];
+        unrolled::<FIELDS>(
+            #[inline(always)]
+            |n| {
+                let [along_x, along_y, along_z] = O::ALONG[n];
+                if (along_x || along_y) && along_z && inside {
+                    unrolled::<ROWS>(
+                        #[inline(always)]
+                        |r| {
+                            if has(r) {
+                                // SAFETY: the thread's own cell.
+                                unsafe {
+                                    let to = tiles.add(half + own_cell(n) + r * pitch);
+                                    *to.cast::<P>() = center[n][r];
+                                }
+                            }
+                        },
+                    );
+                }
+            },
+        );
+        let mut along_z = [[P::ZERO; ROWS]; FIELDS];
+        unrolled::<FIELDS>(
+            #[inline(always)]
+            |n| {
+                if !O::ALONG[n][2] {
+                    return;
+                }
+                up_to(
+                    radius,
+                    #[inline(always)]
+                    |m| {
+                        unrolled::<ROWS>(
+                            #[inline(always)]
+                            |r| {
+                                let points = [MAX_RADIUS + m, MAX_RADIUS - m, MAX_RADIUS].map(
+                                    #[inline(always)]
+                                    |w| window[w][n][r],
+                                );
+                                let sum = along_z[n][r];
+                                // SAFETY: the table is set.
+                                along_z[n][r] = unsafe {
+                                    match O::ORDER {
+                                        1 => add_term::<T, P, 2, 1>(sum, m, points),
+                                        _ => add_term::<T, P, 2, 2>(sum, m, points),
+                                    }
+                                };
+                            },
+                        );
+                    },
+                );
+                unrolled::<ROWS>(
+                    #[inline(always)]
+                    |r| along_z[n][r] = all_settled(along_z[n][r]),
+                );
+            },
+        );
+        cp_async_wait_all();
+        thread::sync_threads();
+        // What the turns after this one need, on its way as early as can be, and not
+        // beyond what the stencil needs.
+        unrolled::<WINDOW>(
+            #[inline(always)]
+            |w| window[w] = window[w + 1],
+        );
+        unrolled::<FIELDS>(
+            #[inline(always)]
+            |n| {
+                if O::ALONG[n][2] && left + radius > MAX_RADIUS as u32 + 1 {
+                    let z = z + (MAX_RADIUS as u32 + 1);
+                    let stored = if z < nz {
+                        Some(z)
+                    } else {
+                        Images::of(rule_of(forgotten(rules), 2), forgotten(nz)).stored(z)
+                    };
+                    window[WINDOW - 1][n] = load_own(n, stored.map(plane_of));
+                }
+            },
+        );
+        let next_half = tiles_of_plane - half;
+        if left > 1 {
+            // SAFETY: the other tile, which all threads have read.
+            copy(unsafe { tiles.add(next_half) }, plane_of(z + 1));
+        }
+        if inside {
+            let plane = Plane {
+                along: O::ALONG,
+                radius,
+                // SAFETY: cells of the tiles, as above.
+                corners: core::array::from_fn(
+                    #[inline(always)]
+                    |n| unsafe { tiles.add(half + cell_of(n, own_line, x)).cast_const() },
+                ),
+                more_rows,
+                center,
+                along_z,
+            };
+            // Outputs with a derivative along z come first: their registers are free then.
+            unrolled::<{ 2 * MAX_OUTPUTS }>(
+                #[inline(always)]
+                |nth| {
+                    let (output, has_z) = (nth % MAX_OUTPUTS, nth < MAX_OUTPUTS);
+                    if output < OUTPUTS && has_z == uses_z(&O::SUMS[output]) {
+                        let mut sum = [P::ZERO; ROWS];
+                        unrolled::<TERMS>(
+                            #[inline(always)]
+                            |t| {
+                                let (field, axis) = O::SUMS[output][t];
+                                // SAFETY: what is read of the tiles was written before
+                                // the barrier, which all threads come to.
+                                let term = unsafe {
+                                    match O::ORDER {
+                                        1 => plane.derivative::<1>(field, axis),
+                                        _ => plane.derivative::<2>(field, axis),
+                                    }
+                                };
+                                unrolled::<ROWS>(
+                                    #[inline(always)]
+                                    |r| {
+                                        let before = sum[r];
+                                        sum[r] = P::of(
+                                            #[inline(always)]
+                                            |e| {
+                                                let term = term[r].point(e);
+                                                if t == 0 {
+                                                    term
+                                                } else {
+                                                    with_term(before.point(e), term, O::DIFFERENCE)
+                                                }
+                                            },
+                                        );
+                                    },
+                                );
+                            },
+                        );
+                        unrolled::<ROWS>(
+                            #[inline(always)]
+                            |r| {
+                                if has(r) {
+                                    let at = place_of(r);
+                                    // SAFETY: points of the field, which no other thread
+                                    // has.
+                                    unsafe {
+                                        let to = outputs[output].add(plane_of(z)).add(at as usize);
+                                        store_streaming(to.cast(), sum[r]);
+                                    }
+                                }
+                            },
+                        );
+                    }
+                },
+            );
+        }
+        half = next_half;
+        z += 1;
+        left -= 1;
+    }
+}
+
+/// The points of `part` that are nearer to a one-sided end than the radius, dealt out to
+/// the threads of the block, from the fields themselves.
+///
+/// # Safety
+///
+/// As [`operator`].
+#[inline(always)]
+unsafe fn ends<
+    T: Real,
+    O: Operator<FIELDS, OUTPUTS, TERMS>,
+    const FIELDS: usize,
+    const OUTPUTS: usize,
+    const TERMS: usize,
+>(
+    inputs: [*const T; FIELDS],
+    outputs: [*mut T; OUTPUTS],
+    grid: Grid,
+    part: Part,
+) {
+    let [nx, ny, _] = grid.extents;
+    let radius = grid.radius;
+    let mut axis = forgotten(0);
+    while axis < 3 {
+        keep_rolled();
+        let (begin, len) = (pick(part.begin, axis), pick(grid.extents, axis));
+        let end = begin + pick(part.size, axis);
+        // How many are near the first end, where those near the last begin, and all.
+        let low = radius.min(end).saturating_sub(begin);
+        let high = len.saturating_sub(radius).max(begin);
+        let near = low + end.saturating_sub(high);
+        if rule_of(grid.rules, axis as usize) == rule::ONE_SIDED && near > 0 {
+            // Two axes may have a point in common, and the march has written them all.
+            thread::sync_threads();
+            let mut size = part.size;
+            unrolled::<3>(
+                #[inline(always)]
+                |a| {
+                    if a as u32 == axis {
+                        size[a] = near;
+                    }
+                },
+            );
+            let [width, height, depth] = size;
+            let mut nth = thread::thread_idx_y() * WARP + thread::thread_idx_x();
+            while nth < width * height * depth {
+                keep_rolled();
+                let mut place = [nth % width, nth / width % height, nth / width / height];
+                unrolled::<3>(
+                    #[inline(always)]
+                    |a| {
+                        place[a] = if a as u32 == axis && place[a] >= low {
+                            high + (place[a] - low)
+                        } else {
+                            part.begin[a] + place[a]
+                        };
+                    },
+                );
+                let [i, j, k] = place;
+                let element = (k as usize * ny as usize + j as usize) * nx as usize + i as usize;
+                let mut sum = T::ZERO;
+                let mut term = 0;
+                while term < (OUTPUTS * TERMS) as u32 {
+                    keep_rolled();
+                    let code = const { codes(&O::SUMS) } >> (CODE * term);
+                    let (field, along) = (code & 3, code >> 2 & 3);
+                    let from = pick(inputs, field);
+                    let to = pick(outputs, term / TERMS as u32);
+                    let p = pick(place, along);
+                    let stride = stride(nx, ny, along as usize);
+                    // SAFETY: the line through the point is inside the field; the point is
+                    // of the block's part, and no other thread has it until the next
+                    // barrier.
+                    unsafe {
+                        let line = Line {
+                            axis: along as usize,
+                            first: from.add(element - p as usize * stride),
+                            stride,
+                            len: pick(grid.extents, along),
+                            rule: rule_of(grid.rules, along as usize),
+                        };
+                        let value = match O::ORDER {
+                            1 => line.anywhere::<1>(radius, p),
+                            _ => line.anywhere::<2>(radius, p),
+                        };
+                        sum = if term % TERMS as u32 == 0 {
+                            value
+                        } else {
+                            with_term(sum, value, O::DIFFERENCE)
+                        };
+                        if term % TERMS as u32 == TERMS as u32 - 1 {
+                            *to.add(element) = sum;
+                        }
+                    }
+                    term += 1;
+                }
+                nth += BLOCK;
+            }
+        }
+        axis += 1;
+    }
+}
+
+/// Bits of a derivative in [`codes`].
+const CODE: u32 = 4;
+
+/// Of all derivatives the field and the axis, two bits each, those of the first lowest.
+const fn codes<const OUTPUTS: usize, const TERMS: usize>(
+    sums: &[[(usize, usize); TERMS]; OUTPUTS],
+) -> u32 {
+    let (mut codes, mut nth) = (0, OUTPUTS * TERMS);
+    while nth > 0 {
+        nth -= 1;
+        let (field, axis) = sums[nth / TERMS][nth % TERMS];
+        codes = codes << CODE | (field | axis << 2) as u32;
+    }
+    codes
+}
+
+/// Value number `nth`, chosen without an address.
+#[inline(always)]
+fn pick<V: Copy, const LEN: usize>(values: [V; LEN], nth: u32) -> V {
+    let mut value = values[0];
+    unrolled::<LEN>(
+        #[inline(always)]
+        |n| {
+            if n as u32 == nth {
+                value = values[n];
+            }
+        },
+    );
+    value
+}
