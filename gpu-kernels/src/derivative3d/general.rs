@@ -291,8 +291,8 @@ unsafe fn along<T: Real, const AXIS: usize, const UNIT: usize>(
                 }
             } else {
                 match order {
-                    1 => line.anywhere::<1>(radius, point + k),
-                    _ => line.anywhere::<2>(radius, point + k),
+                    1 => line.anywhere::<1, 1>(radius, point + k),
+                    _ => line.anywhere::<2, 1>(radius, point + k),
                 }
             };
             k += 1;
@@ -346,7 +346,7 @@ impl<T: Real> Line<T> {
         // SAFETY: as all; `inside` has found the points to be there.
         unsafe {
             if !self.inside(radius, p) {
-                return self.anywhere::<ORDER>(radius, p);
+                return self.anywhere::<ORDER, 1>(radius, p);
             }
             let centre = self.first.add(p as usize * self.stride);
             let at = |m: isize| *centre.offset(m * self.stride as isize);
@@ -409,48 +409,60 @@ impl<T: Real> Line<T> {
         }
     }
 
-    /// The derivative at point `p`, in little code; all loads before the first sum.
+    /// The derivative at point `p`, in little code: the loads of `CHUNK` terms at a time.
     ///
     /// # Safety
     ///
     /// As all.
     #[inline(always)]
-    pub(super) unsafe fn anywhere<const ORDER: usize>(self, radius: u32, p: u32) -> T {
+    pub(super) unsafe fn anywhere<const ORDER: usize, const CHUNK: usize>(
+        self,
+        radius: u32,
+        p: u32,
+    ) -> T {
         // SAFETY: as all.
         unsafe {
             if self.rule == rule::ONE_SIDED && !self.inside(radius, p) {
-                return self.end::<ORDER>(radius, p);
+                return self.end::<ORDER, CHUNK>(radius, p);
             }
             let here = *self.first.add(p as usize * self.stride);
             let images = Images::of(self.rule, self.len);
-            let mut pairs = [(T::ZERO, T::ZERO); MAX_RADIUS];
-            unrolled::<MAX_RADIUS>(
-                #[inline(always)]
-                |k| {
-                    let m = k as u32 + 1;
-                    if m <= radius {
-                        pairs[k] = (
-                            self.value(images, p, p.wrapping_add(m)),
-                            self.value(images, p, p.wrapping_sub(m)),
-                        );
-                    }
-                },
-            );
             let mut sum = T::ZERO;
-            unrolled::<MAX_RADIUS>(
-                #[inline(always)]
-                |k| {
-                    let (ahead, behind) = pairs[k];
-                    let term = term::<T, ORDER>(ahead, behind, here);
-                    let weight = T::table(self.axis * TABLE_LEN + k);
-                    // The first is a product: added to 0 a -0 would become 0.
-                    if k == 0 {
-                        sum = weight * term;
-                    } else if (k as u32) < radius {
-                        sum = term.mul_add(weight, sum);
-                    }
-                },
-            );
+            let mut begin = 0;
+            while begin < radius {
+                keep_rolled();
+                let mut pairs = [(T::ZERO, T::ZERO); MAX_RADIUS];
+                unrolled::<MAX_RADIUS>(
+                    #[inline(always)]
+                    |c| {
+                        let m = begin + c as u32 + 1;
+                        if c < CHUNK && m <= radius {
+                            pairs[c] = (
+                                self.value(images, p, p.wrapping_add(m)),
+                                self.value(images, p, p.wrapping_sub(m)),
+                            );
+                        }
+                    },
+                );
+                unrolled::<MAX_RADIUS>(
+                    #[inline(always)]
+                    |c| {
+                        let m = begin + c as u32 + 1;
+                        if c < CHUNK && m <= radius {
+                            let (ahead, behind) = pairs[c];
+                            let term = term::<T, ORDER>(ahead, behind, here);
+                            let weight = T::table(self.axis * TABLE_LEN + m as usize - 1);
+                            // The first is a product: added to 0 a -0 would become 0.
+                            sum = if m == 1 {
+                                weight * term
+                            } else {
+                                term.mul_add(weight, sum)
+                            };
+                        }
+                    },
+                );
+                begin += CHUNK as u32;
+            }
             sum
         }
     }
@@ -484,7 +496,7 @@ impl<T: Real> Line<T> {
     ///
     /// As all.
     #[inline(always)]
-    unsafe fn end<const ORDER: usize>(self, radius: u32, p: u32) -> T {
+    unsafe fn end<const ORDER: usize, const CHUNK: usize>(self, radius: u32, p: u32) -> T {
         let at_first = p < radius;
         let last = self.len - 1;
         let from_end = if at_first { p } else { last - p };
@@ -494,30 +506,40 @@ impl<T: Real> Line<T> {
         // `from_end` is below the radius.
         unsafe {
             let here = *self.first.add(p as usize * self.stride);
-            let mut points = [T::ZERO; MAX_END_POINTS];
-            unrolled::<MAX_END_POINTS>(
-                #[inline(always)]
-                |q| {
-                    if (q as u32) < count {
-                        let point = if at_first { q as u32 } else { last - q as u32 };
-                        points[q] = *self.first.add(point as usize * self.stride);
-                    }
-                },
-            );
             let mut sum = T::ZERO;
-            unrolled::<MAX_END_POINTS>(
-                #[inline(always)]
-                |q| {
-                    let term = points[q] - here;
-                    let weight = T::table(row + q);
-                    // Not the point itself; the first that is not is a product.
-                    if q == 0 || q == 1 && from_end == 0 {
-                        sum = weight * term;
-                    } else if q as u32 != from_end && (q as u32) < count {
-                        sum = term.mul_add(weight, sum);
-                    }
-                },
-            );
+            // Not point 0 where that is the point itself.
+            let first = if from_end == 0 { 1 } else { 0 };
+            let mut begin = first;
+            while begin < count {
+                keep_rolled();
+                let mut points = [T::ZERO; MAX_END_POINTS];
+                unrolled::<MAX_END_POINTS>(
+                    #[inline(always)]
+                    |c| {
+                        let q = begin + c as u32;
+                        if c < CHUNK && q < count {
+                            let point = if at_first { q } else { last - q };
+                            points[c] = *self.first.add(point as usize * self.stride);
+                        }
+                    },
+                );
+                unrolled::<MAX_END_POINTS>(
+                    #[inline(always)]
+                    |c| {
+                        let q = begin + c as u32;
+                        if c < CHUNK && q < count {
+                            let term = points[c] - here;
+                            let weight = T::table(row + q as usize);
+                            if q == first {
+                                sum = weight * term;
+                            } else if q != from_end {
+                                sum = term.mul_add(weight, sum);
+                            }
+                        }
+                    },
+                );
+                begin += CHUNK as u32;
+            }
             if ORDER == 1 && !at_first { -sum } else { sum }
         }
     }

@@ -40,7 +40,7 @@
 //! Measured, and what else was tried: `docs/tuning/derivative3d.md`.
 
 use super::general::{
-    Images, Line, MAX_RADIUS, TABLE_LEN, fixed_value, rule, rule_of, stride, term,
+    Images, Line, MAX_END_POINTS, MAX_RADIUS, TABLE_LEN, fixed_value, rule, rule_of, stride, term,
 };
 use super::general_real::Real;
 use crate::loops::{forgotten, keep_rolled, unrolled};
@@ -961,8 +961,8 @@ unsafe fn ends<
                             rule: rule_of(grid.rules, along as usize),
                         };
                         let value = match O::ORDER {
-                            1 => line.anywhere::<1>(radius, p),
-                            _ => line.anywhere::<2>(radius, p),
+                            1 => line.anywhere::<1, MAX_END_POINTS>(radius, p),
+                            _ => line.anywhere::<2, MAX_END_POINTS>(radius, p),
                         };
                         sum = if term % TERMS as u32 == 0 {
                             value
