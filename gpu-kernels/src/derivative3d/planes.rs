@@ -714,13 +714,24 @@ unsafe fn march<
             );
         },
     );
-    copy(tiles, plane_of(first));
+    // Where the tiles are while this many planes are left. With several fields there is
+    // no register to remember it; with one, to work it out takes one.
+    let half_of = |left: u32| match FIELDS {
+        1 => 0,
+        _ => (left % 2) as usize * tiles_of_plane,
+    };
+    // SAFETY: one of the two.
+    copy(unsafe { tiles.add(half_of(planes)) }, plane_of(first));
     // Points of a plane after this one, and that one.
     let mut left = planes;
     let mut z = first;
-    let mut half = 0;
+    let mut other_half = tiles_of_plane;
     while left > 0 {
         keep_rolled();
+        let half = match FIELDS {
+            1 => tiles_of_plane - other_half,
+            _ => half_of(left),
+        };
         let center = window[MAX_RADIUS];
         unrolled::<FIELDS>(
             #[inline(always)]
@@ -800,8 +811,11 @@ unsafe fn march<
                 }
             },
         );
-        let next_half = tiles_of_plane - half;
         if left > 1 {
+            let next_half = match FIELDS {
+                1 => other_half,
+                _ => half_of(left - 1),
+            };
             // SAFETY: the other tile, which all threads have read.
             copy(unsafe { tiles.add(next_half) }, plane_of(z + 1));
         }
@@ -874,7 +888,7 @@ unsafe fn march<
                 },
             );
         }
-        half = next_half;
+        other_half = half;
         z += 1;
         left -= 1;
     }

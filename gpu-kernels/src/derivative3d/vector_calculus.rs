@@ -134,8 +134,7 @@ const MIN_SEGMENT: u32 = 2;
 const MAX_SEGMENT_AT_ENDS: u32 = 8;
 
 // gate derivative3d_general_gradient_*: spills = 0, stack = 0, LD = 0, ST = 0
-// gate derivative3d_general_divergence_f32: spills = 0, stack = 0, LD = 0, ST = 0
-// gate derivative3d_general_divergence_f64: spills <= 8, LD = 0, ST = 0
+// gate derivative3d_general_divergence_*: spills = 0, stack = 0, LD = 0, ST = 0
 // gate derivative3d_general_curl_*: spills = 0, stack = 0, LD = 0, ST = 0
 // gate derivative3d_general_laplacian_*: spills = 0, stack = 0, LD = 0, ST = 0
 
