@@ -224,8 +224,10 @@ unsafe fn stencil<T: Line>(
             unrolled::<10>(|v| {
                 let cell = v * T::PER_VECTOR;
                 // What no coefficient asks for is not read.
-                let wanted =
-                    cell + T::PER_VECTOR + reach > MAX_RADIUS && cell < MAX_RADIUS + own + reach;
+                let wanted = cell + T::PER_VECTOR + reach > MAX_RADIUS
+                    // equivalent mutant (width: `MAX_RADIUS` made `MAX_RADIUS + 1`): at most a
+                    // vector more is read, which is of the line
+                    && cell < MAX_RADIUS + own + reach;
                 if cell < cells && wanted {
                     let vector = load_readonly(vectors.add(v));
                     unrolled::<4>(|i| {
