@@ -519,7 +519,8 @@ fn a_solver_is_for_its_bodies_and_can_be_used_again() {
 #[test]
 fn the_default_size() {
     // 268 million interactions each: all there are on a GPU; elsewhere, in f32,
-    // both ports, and the library's own kernel launched once; and the faster port in f64.
+    // both ports, the textbook's best kernel and the library's own, launched once;
+    // and the faster port in f64.
     fn check<T: Real + Bits>(cases: Vec<(Device, Implementation)>) {
         let bodies = Cluster::<T>::plummer(DEFAULT_N, 14).unwrap().bodies;
         let gravity = Gravity::new(0.01).unwrap();
@@ -545,8 +546,9 @@ fn the_default_size() {
     }
     check::<f64>(cases.clone());
     cases.push((Device::cpu(), Implementation::Port(Port::Aos)));
-    let own = Implementation::Kernel(Variant::Symmetric);
-    cases.push((Device::emulator(), own));
+    for variant in [Variant::Shared, Variant::Symmetric] {
+        cases.push((Device::emulator(), Implementation::Kernel(variant)));
+    }
     check::<f32>(cases);
 }
 

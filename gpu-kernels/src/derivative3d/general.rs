@@ -193,7 +193,7 @@ pub const fn blocks(nx: usize, units: usize) -> Option<u32> {
 
 /// The thread's place: its x and its unit, which may both be beyond the field.
 #[inline(always)]
-pub(super) fn place(nx: u32) -> (u32, u32) {
+fn place(nx: u32) -> (u32, u32) {
     let blocks_x = nx.div_ceil(BLOCK_X);
     let (block, unit) = (
         thread::block_idx_x() % blocks_x,
@@ -328,7 +328,8 @@ pub(super) struct Line<T> {
 /// # Safety
 ///
 /// Of all methods: the points are readable, there are [`min_len`] of them or more and
-/// [`MAX_LEN`] or fewer, `p` is one of them, the radius is 1 to 4, and the axis' part of the table is set.
+/// [`MAX_LEN`] or fewer, `p` is one of them, the radius is 1 to 4, and the axis' part of
+/// the table is set.
 impl<T: Real> Line<T> {
     /// Whether the points up to the radius away are all there.
     #[inline(always)]

@@ -29,8 +29,9 @@
 //!
 //! Measured, and what else was tried: `docs/tuning/derivative3d.md`.
 
+use super::planes::{all_settled, cell};
 use super::{RADIUS, derivative, image, weight, weighted_sum};
-use crate::loops::{keep_rolled, settled, unrolled};
+use crate::loops::{keep_rolled, unrolled};
 use crate::vector::{Points, Vector4, WARP};
 use cuda_std::cache::{load_readonly, store_streaming};
 use cuda_std::prelude::*;
@@ -436,17 +437,6 @@ unsafe fn gradient<P: Points<Point = f32>>(
     }
 }
 
-/// The access of a tile that begins `cells` behind `corner`.
-///
-/// # Safety
-///
-/// It is readable and aligned, and nobody writes it at the same time.
-#[inline(always)]
-unsafe fn cell<P: Points<Point = f32>>(corner: *const f32, cells: usize) -> P {
-    // SAFETY: as the caller promises.
-    unsafe { *corner.add(cells).cast() }
-}
-
 /// Stores an access of a derivative, `at` bytes behind its first point.
 ///
 /// # Safety
@@ -456,10 +446,4 @@ unsafe fn cell<P: Points<Point = f32>>(corner: *const f32, cells: usize) -> P {
 unsafe fn store<P: Points<Point = f32>>(derivative: *mut f32, at: usize, value: P) {
     // SAFETY: as the caller promises.
     unsafe { store_streaming(derivative.byte_add(at).cast(), value) };
-}
-
-/// All points [`settled`].
-#[inline(always)]
-fn all_settled<P: Points<Point = f32>>(points: P) -> P {
-    P::of(|e| settled(points.point(e)))
 }

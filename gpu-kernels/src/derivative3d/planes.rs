@@ -466,14 +466,14 @@ unsafe fn add_term<T: Real, P: Points<Point = T>, const AXIS: usize, const ORDER
 ///
 /// It is readable and aligned, and nobody writes it at the same time.
 #[inline(always)]
-unsafe fn cell<T, P: Copy>(corner: *const T, cells: usize) -> P {
+pub(super) unsafe fn cell<T, P: Copy>(corner: *const T, cells: usize) -> P {
     // SAFETY: as the caller promises.
     unsafe { *corner.add(cells).cast() }
 }
 
 /// All points [`settled`](crate::loops::settled).
 #[inline(always)]
-fn all_settled<T: Real, P: Points<Point = T>>(points: P) -> P {
+pub(super) fn all_settled<T: Real, P: Points<Point = T>>(points: P) -> P {
     P::of(
         #[inline(always)]
         |e| points.point(e).settled(),

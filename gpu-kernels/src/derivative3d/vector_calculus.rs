@@ -14,7 +14,7 @@
 
 use super::general::{rule, rule_of};
 use super::planes::{Grid, LINES, Operator, blocks, operator, planes_near_end, vectors};
-use crate::vector::{Points, Vector2F64, Vector4};
+use crate::vector::{Points, Vector2F64, Vector4, WARP};
 use cuda_std::prelude::*;
 use cuda_std::{launch_bounds, shared_array};
 
@@ -24,13 +24,14 @@ const Y: usize = 1;
 const Z: usize = 2;
 
 /// Threads of a block along x and y.
-pub const BLOCK: (u32, u32) = (32, LINES as u32);
+pub const BLOCK: (u32, u32) = (WARP, LINES as u32);
+
+/// Bytes of an access where rows are whole ones; where they are not, it is a point.
+const ACCESS: usize = size_of::<Vector4>();
 
 /// What a thread has of a plane.
 #[derive(Debug, Clone, Copy)]
 pub struct Share {
-    /// Bytes of an access where rows are whole ones; where they are not, it is a point.
-    access: usize,
     /// Rows where rows are whole accesses.
     whole: usize,
     /// Rows where they are not, in f32 and in f64.
@@ -41,32 +42,23 @@ pub struct Share {
 
 /// The share of the gradient's threads.
 pub const GRADIENT: Share = Share {
-    access: 16,
     whole: 2,
     single: [4, 2],
     longest: 8,
 };
 /// The share of the divergence's threads.
 pub const DIVERGENCE: Share = Share {
-    access: 16,
-    whole: 2,
-    single: [4, 2],
     longest: 64,
+    ..GRADIENT
 };
 /// The share of the curl's threads.
 pub const CURL: Share = Share {
-    access: 16,
     whole: 1,
     single: [2, 2],
     longest: 64,
 };
 /// The share of the Laplacian's threads.
-pub const LAPLACIAN: Share = Share {
-    access: 16,
-    whole: 2,
-    single: [4, 2],
-    longest: 64,
-};
+pub const LAPLACIAN: Share = DIVERGENCE;
 
 /// Blocks that run at the same time: two on each multiprocessor of an H200.
 const AT_ONCE: usize = 264;
@@ -95,7 +87,7 @@ impl Share {
             Some(points) if points <= u32::MAX as usize => {}
             _ => return None,
         }
-        let count = self.access / size;
+        let count = ACCESS / size;
         let (rows, count) = if nx.is_multiple_of(count) {
             (self.whole, count)
         } else {
@@ -139,8 +131,8 @@ const MAX_SEGMENT_AT_ENDS: u32 = 8;
 // gate derivative3d_general_laplacian_*: spills = 0, stack = 0, LD = 0, ST = 0
 
 /// Entry points: a name, the type, what one access moves where rows are whole ones, the
-/// operator, its fields, its outputs and the derivatives of each, the rows of a thread, and how many blocks a
-/// multiprocessor shall have.
+/// operator, its fields, its outputs and the derivatives of each, the share of a thread,
+/// and how many blocks a multiprocessor shall have.
 macro_rules! kernels {
     ($(
         $(#[$what:meta])*
@@ -182,7 +174,7 @@ macro_rules! kernels {
             const WHOLE: usize =
                 vectors(&ALONG, $share.whole, <$vector>::COUNT, size_of::<$real>());
             const SINGLE: usize = vectors(&ALONG, $share.single(size_of::<$real>()), 1, size_of::<$real>());
-            const { assert!(size_of::<$vector>() == $share.access) };
+            const { assert!(size_of::<$vector>() == ACCESS) };
             let tiles = shared_array![Vector4; if WHOLE > SINGLE { WHOLE } else { SINGLE }];
             let grid = Grid { extents: [nx, ny, nz], radius, rules, segment };
             let (inputs, outputs) = ([$($input),+], [$($output),+]);

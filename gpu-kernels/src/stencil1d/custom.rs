@@ -225,8 +225,7 @@ unsafe fn stencil<T: Line>(
                 let cell = v * T::PER_VECTOR;
                 // What no coefficient asks for is not read.
                 let wanted = cell + T::PER_VECTOR + reach > MAX_RADIUS
-                    // equivalent mutant (width: `MAX_RADIUS` made `MAX_RADIUS + 1`): at most a
-                    // vector more is read, which is of the line
+                    // equivalent mutant (width: `MAX_RADIUS` made `MAX_RADIUS + 1`): reads more
                     && cell < MAX_RADIUS + own + reach;
                 if cell < cells && wanted {
                     let vector = load_readonly(vectors.add(v));

@@ -92,10 +92,7 @@ impl Suite {
 /// The tests in what libtest prints for `--list`.
 fn listed(list: &str) -> Vec<String> {
     let tests = list.lines().filter_map(|line| line.strip_suffix(": test"));
-    tests
-        .map(|test| test.strip_suffix(" - should panic").unwrap_or(test))
-        .map(str::to_owned)
-        .collect()
+    tests.map(str::to_owned).collect()
 }
 
 /// The tests in the order in which to try them, in stages: the shortest first, since
@@ -357,8 +354,7 @@ mod tests {
 
     #[test]
     fn tests_are_listed() {
-        let list =
-            "mod::one: test\ntwo - should panic: test\nbench: benchmark\n\n2 tests, 1 benchmark\n";
+        let list = "mod::one: test\ntwo: test\nbench: benchmark\n\n2 tests, 1 benchmark\n";
         assert_eq!(listed(list), ["mod::one", "two"]);
     }
 
