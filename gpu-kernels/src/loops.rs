@@ -41,39 +41,59 @@ pub fn forgotten(value: u32) -> u32 {
     value
 }
 
-/// `value`, computed before what is read from memory behind this call.
-///
-/// Where many sums are made of what is read, LLVM reads everything first and adds
-/// afterwards, which takes a register for each value. Costs no instruction.
-#[inline(always)]
-#[must_use]
-pub fn settled(value: f32) -> f32 {
-    #[cfg(target_arch = "nvptx64")]
-    {
-        let mut value = value;
-        // SAFETY: a comment; it becomes no instruction and touches nothing. LLVM must
-        // take it for something that reads and writes memory.
-        unsafe { core::arch::asm!("// {0}", inout(reg32) value, options(nostack)) };
-        value
-    }
-    #[cfg(not(target_arch = "nvptx64"))]
-    value
+/// A value in a register, of which can be said when it is computed. Costs no instruction.
+pub trait Register: Copy {
+    /// The value, computed before what is read from memory behind this call.
+    ///
+    /// Where many sums are made of what is read, LLVM reads everything first and adds
+    /// afterwards, which takes a register for each value.
+    #[must_use]
+    fn settled(self) -> Self;
+
+    /// The value, computed here also where only a branch behind this call uses it.
+    ///
+    /// LLVM moves what only a branch needs into it. A branch that is a store and nothing
+    /// else becomes a store with a predicate, and the code around it stays in one piece.
+    #[must_use]
+    fn computed(self) -> Self;
 }
 
-/// [`settled`] for f64.
-#[inline(always)]
-#[must_use]
-pub fn settled_f64(value: f64) -> f64 {
-    #[cfg(target_arch = "nvptx64")]
-    {
-        let mut value = value;
-        // SAFETY: as for `settled`.
-        unsafe { core::arch::asm!("// {0}", inout(reg64) value, options(nostack)) };
-        value
-    }
-    #[cfg(not(target_arch = "nvptx64"))]
-    value
+macro_rules! register {
+    ($($value:ty: $class:ident),+) => {$(
+        impl Register for $value {
+            #[inline(always)]
+            fn settled(self) -> Self {
+                #[cfg(target_arch = "nvptx64")]
+                {
+                    let mut value = self;
+                    // SAFETY: a comment; it becomes no instruction and touches nothing. LLVM
+                    // must take it for something that reads and writes memory.
+                    unsafe { core::arch::asm!("// {0}", inout($class) value, options(nostack)) };
+                    value
+                }
+                #[cfg(not(target_arch = "nvptx64"))]
+                self
+            }
+
+            #[inline(always)]
+            fn computed(self) -> Self {
+                #[cfg(target_arch = "nvptx64")]
+                {
+                    let mut value = self;
+                    // SAFETY: a comment; it becomes no instruction and touches nothing.
+                    unsafe {
+                        core::arch::asm!("// {0}", inout($class) value, options(nomem, nostack));
+                    }
+                    value
+                }
+                #[cfg(not(target_arch = "nvptx64"))]
+                self
+            }
+        }
+    )+};
 }
+
+register!(f32: reg32, f64: reg64);
 
 /// Calls `body` with 0, 1, … `COUNT - 1`, as `COUNT` copies of it and no loop.
 ///

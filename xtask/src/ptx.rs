@@ -40,12 +40,28 @@ pub(crate) fn run(flags: &Ptx) -> Result<Outcome, Error> {
     let root = workspace::root()?;
     let hash = ptx_hash::of_sources(&root).map_err(Error::file("hash the sources below", &root))?;
 
+    // Side by side: most of a build is one thread's work, LLVM's on all kernels at once.
+    let built = std::thread::scope(|scope| {
+        let builds: Vec<_> = flags
+            .targets
+            .iter()
+            .map(|target| {
+                eprintln!("ptx: building for {target}");
+                scope.spawn(|| build(&root, target, &hash))
+            })
+            .collect();
+        let joined = builds.into_iter().map(|build| {
+            build
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        joined.collect::<Result<Vec<_>, _>>()
+    })?;
+
     let mut outcome = Outcome::Clean;
-    for target in &flags.targets {
+    for (target, built) in flags.targets.iter().zip(built) {
         let name = format!("host/ptx/{}", ptx_hash::file_name(target));
         let path = root.join(&name);
-        eprintln!("ptx: building for {target}");
-        let built = build(&root, target, &hash)?;
         if flags.check {
             if let Some(complaint) = complaint(std::fs::read_to_string(&path), &built, &hash) {
                 outcome = Outcome::Findings;

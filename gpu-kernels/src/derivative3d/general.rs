@@ -43,6 +43,7 @@
 
 use super::general_real::{MAX_WINDOW, Real, window_of};
 use crate::loops::{keep_rolled, unrolled};
+use cuda_std::launch_bounds;
 use cuda_std::prelude::*;
 
 /// The largest radius: half the order of accuracy 8.
@@ -92,6 +93,10 @@ pub const BLOCK_X: u32 = 32;
 /// Units of a block.
 pub const BLOCK_Y: u32 = 8;
 
+/// As many as the registers shall leave room for; a multiprocessor below `sm_90` may hold
+/// no more than four.
+const BLOCKS_PER_MULTIPROCESSOR: u32 = if cfg!(target_feature = "sm_90") { 5 } else { 4 };
+
 /// Points of a unit along y and z.
 pub const POINTS: usize = 8;
 
@@ -122,6 +127,7 @@ macro_rules! axis_kernels {
         ///   [`blocks`] says.
         /// - The axis' part of the table of this type is set.
         #[kernel]
+        #[launch_bounds(BLOCK_X * BLOCK_Y, BLOCKS_PER_MULTIPROCESSOR)]
         #[allow(clippy::too_many_arguments)]
         pub unsafe fn $name(
             f: *const $real,

@@ -1,7 +1,7 @@
 //! What the general kernels need of f32 and f64: arithmetic, and the table of each.
 
 use super::general::TABLE_LEN;
-use crate::loops::{settled, settled_f64, unrolled};
+use crate::loops::{Register, unrolled};
 use core::ops::{Add, Mul, Neg, Sub};
 use cuda_std::{GpuFloat, address_space, externally_visible};
 
@@ -24,7 +24,12 @@ pub static mut DERIVATIVE3D_GENERAL_F64: [f64; 3 * TABLE_LEN] = [0.0; 3 * TABLE_
 
 /// f32 or f64. No other type can implement it, since none implements [`GpuFloat`].
 pub trait Real:
-    GpuFloat + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Neg<Output = Self>
+    Register
+    + GpuFloat
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Neg<Output = Self>
 {
     /// 0.
     const ZERO: Self;
@@ -39,15 +44,11 @@ pub trait Real:
     /// `index < 3 * TABLE_LEN`; the host writes the table only between launches.
     #[must_use]
     unsafe fn table(index: usize) -> Self;
-
-    /// [`settled`].
-    #[must_use]
-    fn settled(self) -> Self;
 }
 
 /// The implementation for a type, with its table.
 macro_rules! real {
-    ($real:ty, $table:ident, $settled:ident) => {
+    ($real:ty, $table:ident) => {
         impl Real for $real {
             const ZERO: Self = 0.0;
             const MINUS_TWO: Self = -2.0;
@@ -58,17 +59,12 @@ macro_rules! real {
                 // and no check of it stands in a kernel.
                 unsafe { *(&raw const $table).cast::<$real>().add(index) }
             }
-
-            #[inline(always)]
-            fn settled(self) -> Self {
-                $settled(self)
-            }
         }
     };
 }
 
-real!(f32, DERIVATIVE3D_GENERAL_F32, settled);
-real!(f64, DERIVATIVE3D_GENERAL_F64, settled_f64);
+real!(f32, DERIVATIVE3D_GENERAL_F32);
+real!(f64, DERIVATIVE3D_GENERAL_F64);
 
 /// `value(0)`, `value(1)`, … of `len` values, at most [`MAX_WINDOW`], as an array that
 /// stays in registers; the rest of it is 0.

@@ -471,7 +471,7 @@ pub(super) unsafe fn cell<T, P: Copy>(corner: *const T, cells: usize) -> P {
     unsafe { *corner.add(cells).cast() }
 }
 
-/// All points [`settled`](crate::loops::settled).
+/// All points [`settled`](crate::loops::Register::settled).
 #[inline(always)]
 pub(super) fn all_settled<T: Real, P: Points<Point = T>>(points: P) -> P {
     P::of(

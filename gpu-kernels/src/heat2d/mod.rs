@@ -43,6 +43,7 @@
 //! Least traffic per sweep: 4 bytes (8 in `f64`) in per point and as many out per
 //! interior point; 4 flops per interior point.
 
+use crate::loops::Register;
 use crate::reduction::operator::Words;
 use core::ops::{Add, Mul, Sub};
 use cuda_std::{GpuFloat, warp};
@@ -110,7 +111,7 @@ const WARP: u32 = 32;
 ///
 /// No other type can implement it, since none implements [`GpuFloat`].
 pub trait Real:
-    GpuFloat + Words + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
+    GpuFloat + Register + Words + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
 {
     /// 0.
     const ZERO: Self;

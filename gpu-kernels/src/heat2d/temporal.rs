@@ -32,9 +32,12 @@
 //!   sweeps of a pass.
 //! - **Walls** keep their temperature at every level. Rows and strips that have some
 //!   take a second copy of the loop that asks at every point; all others ask nothing.
-//!   Strips with walls have twice the instructions, and so the grid begins with them.
-//! - Grid: `(ceil((ny - 2) / rows), ceil(nx / useful))`, where useful is
-//!   [`Tiling::useful`].
+//! - **Shares:** the rows of all strips are a [`Line`], of which each block takes an equal
+//!   share, the end of one strip and the beginning of the next if need be. So there can be
+//!   as many blocks as the device holds at a time: all end together, and as few rows as
+//!   can be are computed twice. Rows of strips with walls at their sides count more, since
+//!   they take twice the instructions and more.
+//! - Grid: `ceil(line / share)`.
 //!
 //! Bytes per point and sweep in f32: `4 (32 points / useful + 1) / n`, 0.53 with the
 //! tiling below, where a single sweep has 8. Instructions per lane and level: 4 for
@@ -70,6 +73,8 @@ pub struct Tiling {
     pub rows: usize,
     /// Blocks that a multiprocessor holds at a time, registers permitting.
     pub blocks: u32,
+    /// How long a row of a strip with a wall at a side takes, in quarters of any other row.
+    pub walled_row: u32,
 }
 
 impl Tiling {
@@ -92,6 +97,95 @@ impl Tiling {
     }
 }
 
+/// What a row of a strip without walls at its sides counts in a [`Line`].
+const PLAIN_ROW: u32 = 4;
+
+/// The rows of a plate's strips, one strip behind the other, as blocks share them: those of
+/// the strips with walls at their sides first. Rows count as what they take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line {
+    /// Strips.
+    strips: u32,
+    /// Those with a wall at a side.
+    walled: u32,
+    /// What a row of those counts.
+    walled_row: u32,
+    /// Rows that are swept.
+    rows: u32,
+}
+
+/// Rows of one strip.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// The strip, counted from the left.
+    pub strip: u32,
+    /// The first of the rows, and the one behind the last; the wall at the bottom is row 0.
+    pub begin: u32,
+    /// See `begin`.
+    pub end: u32,
+    /// Where in the line the next part begins.
+    pub next: u32,
+}
+
+impl Line {
+    /// That of a plate of `nx` by `ny` points, walls included, at least 3 and at most 2³⁰.
+    #[inline(always)]
+    #[must_use]
+    pub const fn of(tiling: Tiling, nx: u32, ny: u32) -> Self {
+        let strips = nx.div_ceil(tiling.useful() as u32);
+        // What a strip has beyond its useful columns, to the left and to the right. A wall that
+        // is its first or last column is lost like any other point there.
+        let halo = tiling.sweeps() as u32;
+        let plain = match (nx + halo).checked_sub(tiling.width() as u32) {
+            Some(last) => last / tiling.useful() as u32,
+            None => 0,
+        };
+        Self {
+            strips,
+            walled: strips - plain,
+            walled_row: tiling.walled_row,
+            rows: ny - 2,
+        }
+    }
+
+    /// How long it is.
+    #[must_use]
+    pub const fn len(self) -> u64 {
+        let plain = (self.strips - self.walled) as u64 * PLAIN_ROW as u64;
+        (self.walled as u64 * self.walled_row as u64 + plain) * self.rows as u64
+    }
+
+    /// What lies from place `at` on, before place `stop`, in the same strip.
+    #[inline(always)]
+    #[must_use]
+    pub const fn part(self, at: u32, stop: u32) -> Part {
+        let walled = self.walled * self.rows * self.walled_row;
+        // The strips before those in question, their places, and what a row counts.
+        let (before, origin, row) = if at < walled {
+            (0, 0, self.walled_row)
+        } else {
+            (self.walled, walled, PLAIN_ROW)
+        };
+        let height = self.rows * row;
+        let nth = (at - origin) / height;
+        let first = origin + nth * height;
+        let next = if stop - first < height {
+            stop
+        } else {
+            first + height
+        };
+        Part {
+            strip: match before + nth {
+                0 => 0,
+                nth => self.strips - nth,
+            },
+            begin: 1 + (at - first) / row,
+            end: 1 + (next - first) / row,
+            next,
+        }
+    }
+}
+
 /// The tiling of [`heat2d_temporal_f32()`].
 pub const TILING_F32: Tiling = Tiling {
     points: 8,
@@ -99,6 +193,7 @@ pub const TILING_F32: Tiling = Tiling {
     warps: 4,
     rows: 3,
     blocks: 3,
+    walled_row: 12,
 };
 
 /// The tiling of [`heat2d_temporal_f64()`].
@@ -108,6 +203,7 @@ pub const TILING_F64: Tiling = Tiling {
     warps: 4,
     rows: 3,
     blocks: 4,
+    walled_row: 8,
 };
 
 /// Slots, each of [`Tiling::rows`] rows, that are on their way from memory.
@@ -137,21 +233,20 @@ macro_rules! kernels {
             "`] says.")]
         ///
         /// `old` and `new`: `nx * ny` elements, x fastest. Writes the interior points
-        /// of `new`. `rows`: how many rows a block computes.
+        /// of `new`. `share`: how much of the plate's [`Line`] a block takes.
         ///
         /// # Safety
         ///
         /// - `old` is readable and `new` writable for `nx * ny` elements; both are
         ///   aligned to 16 bytes, and they do not overlap. During the launch nobody
         ///   writes `old`, and nothing else accesses `new`.
-        /// - `nx` and `ny` are at least 3 and at most 2³⁰; `rows` is at least 1, and
-        ///   `rows` times the grid's extent along x less than 2³⁰ more than `ny`.
-        /// - Blocks of `(32, warps)` threads; grid at most
-        ///   `(ceil((ny - 2) / rows), ceil(nx / useful))`, and no less if every point is
-        ///   to be written.
+        /// - `nx` and `ny` are at least 3 and at most 2³⁰; the line is at most 2³¹ long;
+        ///   `share` is at least 1 and at most 2³¹.
+        /// - Blocks of `(32, warps)` threads; a one-dimensional grid of at most
+        ///   `ceil(line / share)`, and no less if every point is to be written.
         #[kernel]
         #[launch_bounds(32 * $tiling.warps as u32, $tiling.blocks)]
-        pub unsafe fn $name(old: *const $real, new: *mut $real, nx: u32, ny: u32, rows: u32) {
+        pub unsafe fn $name(old: *const $real, new: *mut $real, nx: u32, ny: u32, share: u32) {
             let ring = shared_array![Vector; ring_len($tiling, $points)];
             // SAFETY: forwarded word for word; the ring is this block's.
             unsafe {
@@ -161,7 +256,7 @@ macro_rules! kernels {
                     { $tiling.levels },
                     { $tiling.warps },
                     { $tiling.rows },
-                >(old, new, nx, ny, rows, ring);
+                >($tiling, old, new, nx, ny, share, ring);
             }
         }
     )+};
@@ -211,31 +306,56 @@ struct Lane<T> {
 /// As the entry points; `ring` is shared memory of [`ring_len`] vectors.
 #[inline(always)]
 unsafe fn temporal<T: Real, const P: usize, const L: usize, const W: usize, const R: usize>(
+    tiling: Tiling,
     old: *const T,
     new: *mut T,
     nx: u32,
     ny: u32,
-    rows: u32,
+    share: u32,
     ring: *mut Vector,
 ) {
-    let useful = (WARP as usize * P - 2 * L * W) as i32;
-    let width = (WARP as usize * P) as i32;
-    let sweeps = (L * W) as i32;
+    let line = Line::of(tiling, nx, ny);
+    let mut at = thread::block_idx_x() * share;
+    loop {
+        keep_rolled();
+        let stop = forgotten(thread::block_idx_x()) * share + share;
+        let stop = (line.len() as u32).min(stop);
+        if at >= stop {
+            return;
+        }
+        let part = line.part(at, stop);
+        // SAFETY: forwarded word for word.
+        unsafe { march::<T, P, L, W, R>(old, new, [nx, ny], tiling, part, ring) };
+        at = part.next;
+    }
+}
+
+/// The sweeps of the rows that are `part`.
+///
+/// # Safety
+///
+/// As [`temporal`]; `part` is of the plate, and no other block's.
+#[inline(always)]
+unsafe fn march<T: Real, const P: usize, const L: usize, const W: usize, const R: usize>(
+    old: *const T,
+    new: *mut T,
+    [nx, ny]: [u32; 2],
+    tiling: Tiling,
+    part: Part,
+    ring: *mut Vector,
+) {
+    let (useful, width) = (tiling.useful() as i32, tiling.width() as i32);
+    let sweeps = tiling.sweeps() as i32;
     let lane = thread::thread_idx_x();
     // SAFETY: all lanes of the warp are here. They have the same row of the block, which
     // the compiler learns by this.
     // equivalent mutant (literal): so any lane's will do
     let warp = unsafe { warp::warp_shuffle_idx(u32::MAX, thread::thread_idx_y(), 0, WARP).0 };
-    // The outermost strips first.
-    let strip = match thread::block_idx_y() {
-        0 => 0,
-        nth => thread::grid_dim_y() - nth,
-    };
     // The strip's first column that is written, its first, and the lane's first.
-    let first = strip as i32 * useful;
+    let first = part.strip as i32 * useful;
     let left = first - sweeps;
     let x = left + (lane * P as u32) as i32;
-    let begin = 1 + (thread::block_idx_x() * rows) as i32;
+    let begin = part.begin as i32;
     let top = ny as i32 - 1;
     let (mut fixed, mut written) = (0_u32, 0_u32);
     unrolled::<P>(
@@ -261,7 +381,7 @@ unsafe fn temporal<T: Real, const P: usize, const L: usize, const W: usize, cons
         fixed,
         written,
         begin,
-        end: (begin + rows as i32).min(top),
+        end: part.end as i32,
         aligned: (nx as usize).is_multiple_of(vector_points::<T>()),
     };
     // A wall that is the strip's first or last column is lost like any other point there.
@@ -380,10 +500,10 @@ impl<T: Real> Lane<T> {
         if step < steps {
             unrolled::<R>(
                 #[inline(always)]
-                |k| {
-                    // equivalent mutant (arithmetic): the first warp copies all
-                    // equivalent mutant (guard: made `true`): all warps copy all
-                    if k % W == self.warp as usize {
+                |nth| {
+                    // Told as a row of the warp's own, not as a warp for each row.
+                    let k = nth * W + self.warp as usize;
+                    if nth * W < R && k < R {
                         let y = (bottom + (step * R as u32) as i32 + k as i32).clamp(0, self.top);
                         let row = self.old.wrapping_add(y as usize * self.nx as usize);
                         let to = to.wrapping_add(k * row_len::<T, P>());
@@ -550,6 +670,11 @@ impl<T: Real> Lane<T> {
             );
             return;
         }
+        // Else each store would be a branch with the arithmetic in it.
+        unrolled::<P>(
+            #[inline(always)]
+            |p| above[p] = above[p].computed(),
+        );
         let row = y - L as i32;
         // Not a branch of its own: rows that are not written are computed like others.
         let in_block = row >= self.begin && row < self.end;
@@ -579,5 +704,73 @@ impl<T: Real> Lane<T> {
                 }
             },
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use std::vec;
+
+    /// Each row of each strip is in exactly one part, whatever the shares.
+    #[test]
+    fn shares_are_the_whole_plate() {
+        for tiling in [TILING_F32, TILING_F64] {
+            let (useful, width) = (tiling.useful() as u32, tiling.width() as u32);
+            let widths = [
+                3,
+                useful,
+                useful + 1,
+                width,
+                width + 1,
+                3 * useful + 17,
+                5 * width,
+            ];
+            for (nx, ny) in widths.into_iter().flat_map(|nx| [(nx, 3), (nx, 41)]) {
+                let line = Line::of(tiling, nx, ny);
+                let len = line.len() as u32;
+                for share in [1, PLAIN_ROW + 1, tiling.walled_row, 97, 1000, len] {
+                    let mut parts_of = vec![vec![0; ny as usize]; line.strips as usize];
+                    let mut at = 0;
+                    while at < len {
+                        let stop = (at / share * share + share).min(len);
+                        let part = line.part(at, stop);
+                        assert!(
+                            part.next > at && part.next <= stop,
+                            "{line:?} {share} {part:?}"
+                        );
+                        for row in part.begin..part.end {
+                            parts_of[part.strip as usize][row as usize] += 1;
+                        }
+                        at = part.next;
+                    }
+                    for strip in parts_of {
+                        assert_eq!((strip[0], strip[ny as usize - 1]), (0, 0), "walls");
+                        assert!(strip[1..ny as usize - 1].iter().all(|&parts| parts == 1));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Strips that count more are those that have a wall between their first column and
+    /// their last.
+    #[test]
+    fn strips_with_walls_at_their_sides_count_more() {
+        for tiling in [TILING_F32, TILING_F64] {
+            let (useful, halo) = (tiling.useful(), tiling.sweeps());
+            for nx in 3..6 * useful {
+                let line = Line::of(tiling, nx as u32, 3);
+                let walled = (0..nx.div_ceil(useful))
+                    .filter(|nth| {
+                        let last = nth * useful + useful + halo;
+                        *nth == 0 || last > nx
+                    })
+                    .count();
+                assert_eq!(line.walled as usize, walled, "nx = {nx}");
+            }
+        }
     }
 }

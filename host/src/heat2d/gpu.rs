@@ -24,11 +24,8 @@ pub(super) const MANY_SWEEPS: Variant = Variant::Resident;
 /// beyond both ends of a row in 32 bits.
 const TEMPORAL_MAX_EXTENT: usize = 1 << 30;
 
-/// The most strips that a pass of many sweeps takes: blocks of a grid along y.
-const TEMPORAL_MAX_STRIPS: usize = 65_535;
-
-/// Blocks of a pass of many sweeps for each that the device holds at a time.
-const TEMPORAL_WAVES: usize = 4;
+/// The longest line of strips that a pass of many sweeps takes: the kernel counts in 32 bits.
+const TEMPORAL_MAX_LINE: u64 = 1 << 31;
 
 /// Sweeps between two exchanges of resident blocks.
 const RESIDENT_HALO: u32 = 8;
@@ -190,29 +187,32 @@ macro_rules! general {
     };
 }
 
-/// Rows that a block of a pass of many sweeps computes, and the geometry, on a device
-/// that holds so many blocks.
+/// What a block of a pass of many sweeps takes of the line of `len`, and the geometry, on a
+/// device that holds so many blocks: each of them has its share.
 fn temporal_config(
-    shape: Shape2,
+    len: u64,
     tiling: Tiling,
     resident: usize,
 ) -> Result<(u32, LaunchConfig), Error> {
-    let kernel = Variant::Temporal.name();
-    let strips = blocks_for(kernel, shape.nx, tiling.useful())?;
-    let rows = shape.ny - 2;
-    let chunks = (TEMPORAL_WAVES * resident / strips as usize).clamp(1, rows);
-    // At most 2^30.
-    let rows = rows.div_ceil(chunks) as u32;
-    let chunks = blocks_for(kernel, shape.ny - 2, rows as usize)?;
-    let block = temporal_block(tiling);
-    Ok((rows, LaunchConfig::new((chunks, strips), block)))
+    // At least a row.
+    let share = len.div_ceil(resident.max(1) as u64);
+    let share = share.max(u64::from(tiling.walled_row));
+    let blocks = blocks_for(Variant::Temporal.name(), len as usize, share as usize)?;
+    // At most 2^31.
+    Ok((
+        share as u32,
+        LaunchConfig::new(blocks, temporal_block(tiling)),
+    ))
 }
 
-/// Whether a pass of many sweeps counts as far as this plate.
-const fn takes_pass(shape: Shape2, tiling: Tiling) -> bool {
-    shape.nx <= TEMPORAL_MAX_EXTENT
-        && shape.ny <= TEMPORAL_MAX_EXTENT
-        && shape.nx.div_ceil(tiling.useful()) <= TEMPORAL_MAX_STRIPS
+/// The line of a plate's strips, if a pass of many sweeps counts as far as that.
+fn temporal_line(shape: Shape2, tiling: Tiling) -> Option<u64> {
+    if shape.nx > TEMPORAL_MAX_EXTENT || shape.ny > TEMPORAL_MAX_EXTENT {
+        return None;
+    }
+    let (nx, ny) = extents(shape);
+    let len = Line::of(tiling, nx, ny).len();
+    (len <= TEMPORAL_MAX_LINE).then_some(len)
 }
 
 /// Threads of a block of a pass of many sweeps.
@@ -231,21 +231,23 @@ fn blocks_at_a_time<K: Kernel>(device: &Device, config: &LaunchConfig) -> Result
 macro_rules! temporal {
     ($kernel:ident, $tiling:ident, $march:ident, $shape:expr, $old:expr, $new:expr, $sweeps:expr) => {{
         let (shape, old, new) = ($shape, $old, $new);
-        if $sweeps < $tiling.sweeps() || !takes_pass(shape, $tiling) {
-            march!($march, shape, old, new)
-        } else {
-            let device = old.device().clone();
-            let one = LaunchConfig::new(1, temporal_block($tiling));
-            let resident = blocks_at_a_time::<$kernel>(&device, &one)?;
-            let (rows, config) = temporal_config(shape, $tiling, resident)?;
-            let (nx, ny) = extents(shape);
-            let args = $kernel::args(old, new, nx, ny, rows);
-            // SAFETY: old and new have nx * ny elements each, are both on `device`,
-            // where every allocation is aligned to 16 bytes, and are distinct, since
-            // new is borrowed mutably. Both extents are at least 3 and at most 2³⁰; the
-            // blocks have fewer than `rows`, at most as many as ny, rows more than the
-            // plate, and the geometry is the one the kernel documents.
-            unsafe { launch_kernel::<$kernel>(&device, &config, args) }.map(|()| $tiling.sweeps())
+        match temporal_line(shape, $tiling).filter(|_| $sweeps >= $tiling.sweeps()) {
+            None => march!($march, shape, old, new),
+            Some(len) => {
+                let device = old.device().clone();
+                let one = LaunchConfig::new(1, temporal_block($tiling));
+                let resident = blocks_at_a_time::<$kernel>(&device, &one)?;
+                let (share, config) = temporal_config(len, $tiling, resident)?;
+                let (nx, ny) = extents(shape);
+                let args = $kernel::args(old, new, nx, ny, share);
+                // SAFETY: old and new have nx * ny elements each, are both on `device`,
+                // where every allocation is aligned to 16 bytes, and are distinct, since
+                // new is borrowed mutably. Both extents are at least 3 and at most 2³⁰,
+                // the line and with it the share at most 2³¹, and the geometry is the one
+                // the kernel documents.
+                unsafe { launch_kernel::<$kernel>(&device, &config, args) }
+                    .map(|()| $tiling.sweeps())
+            }
         }
     }};
 }

@@ -473,20 +473,37 @@ fn textures_are_fetched_by_handle() {
 #[test]
 fn asynchronous_copies_are_asynchronous_where_they_can_be() {
     let new = NvvmArch::Compute90;
-    for (text, times) in [
-        ("cp.async.ca.shared.global [shared], [global], 4;", 1),
-        ("cp.async.ca.shared.global [shared], [global], 8;", 1),
-        ("cp.async.ca.shared.global [shared], [global], 16;", 1),
-        ("cp.async.cg.shared.global [shared], [global], 16;", 1),
-        ("cp.async.commit_group;", 2),
-        ("cp.async.wait_group 1;", 1),
-        ("cp.async.wait_all;", 1),
-    ] {
-        assert_eq!(occurrences(new, "memory_async", text), times, "{text}");
-    }
-    // Nothing that was copied is read before it has been waited for.
+    instructions(
+        new,
+        "memory_async",
+        &[
+            ("cp.async.commit_group", 2),
+            ("cp.async.wait_group", 1),
+            ("cp.async.wait_all", 1),
+        ],
+    );
     let ptx = ptx("everything", new);
     let body = body(&ptx.text, "memory_async");
+    // How each copies, and how many bytes.
+    let mut copies: Vec<_> = body
+        .iter()
+        .filter(|line| line.starts_with("cp.async.c") && line.contains("shared.global"))
+        .filter_map(|line| Some((line.split(' ').next()?, line.rsplit(' ').next()?)))
+        .map(|(copy, bytes)| (copy.trim(), bytes))
+        .collect();
+    copies.sort_unstable();
+    assert_eq!(
+        copies,
+        [
+            ("cp.async.ca.shared.global", "16;"),
+            ("cp.async.ca.shared.global", "4;"),
+            ("cp.async.ca.shared.global", "8;"),
+            ("cp.async.cg.shared.global", "16;"),
+        ]
+    );
+    // Where it goes is no generic address.
+    assert_eq!(count(&body, "cvta.to.shared"), 0);
+    // Nothing that was copied is read before it has been waited for.
     let wait = position(&body, "cp.async.wait_group");
     assert_eq!(count(&body[..wait], "ld.shared"), 0);
     assert_eq!(count(&body[wait..], "ld.shared"), 4);

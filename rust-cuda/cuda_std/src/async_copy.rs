@@ -38,6 +38,8 @@
 //! ```
 
 #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
+use crate::sys;
+#[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
 use core::arch::asm;
 #[cfg(not(target_arch = "nvptx64"))]
 use cuda_emulator::intrinsics as emulator;
@@ -69,16 +71,11 @@ pub unsafe fn cp_async_ca<T>(dst: *mut T, src: *const T) {
     #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
     // SAFETY: as the caller promises.
     unsafe {
-        asm!(
-            "{{ .reg .u64 shared, global;",
-            "cvta.to.shared.u64 shared, {dst};",
-            "cvta.to.global.u64 global, {src};",
-            "cp.async.ca.shared.global [shared], [global], {size}; }}",
-            dst = in(reg64) dst,
-            src = in(reg64) src,
-            size = const size_of::<T>(),
-            options(nostack, preserves_flags),
-        );
+        match size_of::<T>() {
+            4 => sys::cp_async_ca_4(dst.cast(), src.cast()),
+            8 => sys::cp_async_ca_8(dst.cast(), src.cast()),
+            _ => sys::cp_async_ca_16(dst.cast(), src.cast()),
+        }
     }
     #[cfg(all(target_arch = "nvptx64", not(target_feature = "sm_80")))]
     // SAFETY: as the caller promises.
@@ -114,15 +111,7 @@ pub unsafe fn cp_async_cg<T>(dst: *mut T, src: *const T) {
     #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
     // SAFETY: as the caller promises.
     unsafe {
-        asm!(
-            "{{ .reg .u64 shared, global;",
-            "cvta.to.shared.u64 shared, {dst};",
-            "cvta.to.global.u64 global, {src};",
-            "cp.async.cg.shared.global [shared], [global], 16; }}",
-            dst = in(reg64) dst,
-            src = in(reg64) src,
-            options(nostack, preserves_flags),
-        );
+        sys::cp_async_cg_16(dst.cast(), src.cast());
     }
     #[cfg(all(target_arch = "nvptx64", not(target_feature = "sm_80")))]
     // SAFETY: as the caller promises.

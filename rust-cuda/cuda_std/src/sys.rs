@@ -52,6 +52,20 @@ unsafe extern "unadjusted" {
     pub fn barrier_red_or(barrier: u32, predicate: bool) -> bool;
 }
 
+// cuda_builder defines these by LLVM's intrinsics of the same names, which take pointers to
+// shared and to global memory.
+#[cfg(target_feature = "sm_80")]
+unsafe extern "C" {
+    #[link_name = "__cuda_std_cp_async_ca_4"]
+    pub fn cp_async_ca_4(dst: *mut u8, src: *const u8);
+    #[link_name = "__cuda_std_cp_async_ca_8"]
+    pub fn cp_async_ca_8(dst: *mut u8, src: *const u8);
+    #[link_name = "__cuda_std_cp_async_ca_16"]
+    pub fn cp_async_ca_16(dst: *mut u8, src: *const u8);
+    #[link_name = "__cuda_std_cp_async_cg_16"]
+    pub fn cp_async_cg_16(dst: *mut u8, src: *const u8);
+}
+
 unsafe extern "C" {
     #[link_name = "llvm.nvvm.read.ptx.sreg.tid.x"]
     pub fn tid_x() -> u32;

@@ -129,11 +129,11 @@ fn dealt(timings: &[Duration], count: usize, first: usize) -> Vec<Vec<Duration>>
 }
 
 /// A single launch that is longer than this hides what the host needs to hand it
-/// over, and what lies between two launches.
-const SHORT: Duration = Duration::from_micros(50);
+/// over, and what lies between two launches: some 2 µs, less than repetitions differ by.
+const SHORT: Duration = Duration::from_millis(1);
 
 /// How long a graph should take: much longer than it takes to start one.
-const GRAPH: Duration = Duration::from_millis(1);
+const GRAPH: Duration = Duration::from_millis(5);
 
 /// How many launches to put into a graph where one takes so long; `None` where it
 /// is not worth it. Always even: rows that swap two buffers then end as they began.
@@ -142,8 +142,8 @@ pub(super) fn launches_per_graph(single: Duration) -> Option<u32> {
         return None;
     }
     let wanted = GRAPH.as_nanos() / single.as_nanos().max(1);
-    // Within 20 and 200, so it fits.
-    Some((wanted.clamp(20, 200) as u32).next_multiple_of(2))
+    // At most 200, so it fits.
+    Some((wanted.min(200) as u32).next_multiple_of(2))
 }
 
 /// How long a launch took within each of the timed replays of a graph of
@@ -348,9 +348,10 @@ mod tests {
     fn short_launches_go_into_graphs_of_an_even_number() {
         let launches = |ns| launches_per_graph(Duration::from_nanos(ns));
         assert_eq!(launches(1_500), Some(200));
-        assert_eq!(launches(9_300), Some(108));
-        assert_eq!(launches(50_000), Some(20));
-        assert_eq!(launches(50_001), None);
+        assert_eq!(launches(47_000), Some(106));
+        assert_eq!(launches(600_000), Some(8));
+        assert_eq!(launches(1_000_000), Some(6));
+        assert_eq!(launches(1_000_001), None);
         assert_eq!(launches(0), Some(200));
     }
 

@@ -1,8 +1,12 @@
-//! Symbols that rustc adds when it links a final binary, which never happens
-//! here: the kernel crate is compiled as a library and linked by this crate.
+//! Definitions of what nobody defines in Rust.
 //!
-//! They all belong to `alloc`: the marker that says an allocator was chosen, and
-//! what a failed allocation calls. A failed allocation traps, as a panic does.
+//! - Symbols that rustc adds when it links a final binary, which never happens here: the
+//!   kernel crate is compiled as a library and linked by this crate. They all belong to
+//!   `alloc`: the marker that says an allocator was chosen, and what a failed allocation
+//!   calls. A failed allocation traps, as a panic does.
+//! - `cuda_std`'s asynchronous copies. LLVM's intrinsics for them take pointers to shared and
+//!   to global memory, which Rust cannot spell. As assembly they would take generic ones,
+//!   and where a copy goes would be computed in 64 bits.
 
 use super::IrError;
 use super::module::{Function, Module, plain_name};
@@ -15,11 +19,17 @@ use super::module::{Function, Module, plain_name};
 /// defines an allocator.
 pub(crate) fn provide(module: &mut Module) -> Result<(), IrError> {
     let mut needs_trap = false;
+    let mut copies = Vec::new();
     for function in &mut module.functions {
         if function.body.is_some() {
             continue;
         }
         let name = plain_name(&function.name);
+        if let Some(copy) = name.strip_prefix(ASYNC_COPY) {
+            let intrinsic = define_copy(function, copy);
+            copies.push(intrinsic);
+            continue;
+        }
         let Ok(path) = rustc_demangle::try_demangle(&name) else {
             continue;
         };
@@ -34,14 +44,51 @@ pub(crate) fn provide(module: &mut Module) -> Result<(), IrError> {
             needs_trap = true;
         }
     }
-    if needs_trap && !module.functions.iter().any(|f| f.name == "@llvm.trap") {
+    if needs_trap {
+        declare(module, "@llvm.trap", "()");
+    }
+    for copy in copies {
+        declare(module, &copy, "(ptr addrspace(3), ptr addrspace(1))");
+    }
+    Ok(())
+}
+
+/// How the names of `cuda_std`'s copies begin: which of the caches they go through and how
+/// many bytes they copy follows, `ca_8`.
+const ASYNC_COPY: &str = "__cuda_std_cp_async_";
+
+/// Defines a copy; gives the name of the intrinsic that it calls.
+fn define_copy(function: &mut Function, copy: &str) -> String {
+    let (caches, bytes) = copy.split_once('_').unwrap_or((copy, ""));
+    let intrinsic = format!("@llvm.nvvm.cp.async.{caches}.shared.global.{bytes}");
+    let call = format!("  call void {intrinsic}(ptr addrspace(3) %3, ptr addrspace(1) %4)");
+    define(
+        function,
+        &[
+            "  %3 = addrspacecast ptr %0 to ptr addrspace(3)",
+            "  %4 = addrspacecast ptr %1 to ptr addrspace(1)",
+            &call,
+            "  ret void",
+        ],
+    );
+    // Else the address spaces would not be seen where the pointers come from.
+    function.head = function.head.replace(" {", " alwaysinline {");
+    intrinsic
+}
+
+/// Declares an intrinsic that returns nothing, unless it is.
+fn declare(module: &mut Module, name: &str, parameters: &str) {
+    if !module
+        .functions
+        .iter()
+        .any(|function| function.name == name)
+    {
         module.functions.push(Function {
-            name: "@llvm.trap".to_owned(),
-            head: "declare void @llvm.trap()".to_owned(),
+            name: name.to_owned(),
+            head: format!("declare void {name}{parameters}"),
             body: None,
         });
     }
-    Ok(())
 }
 
 /// Turns a declaration into a definition.
@@ -91,6 +138,32 @@ mod tests {
         assert!(module.functions[1].body.is_some());
         assert!(module.functions[2].body.is_none());
         assert!(module.functions.iter().any(|f| f.name == "@llvm.trap"));
+    }
+
+    #[test]
+    fn asynchronous_copies_call_the_intrinsic() {
+        let mut module = Module::parse(
+            "declare void @__cuda_std_cp_async_ca_8(ptr, ptr) unnamed_addr #1\n\
+             declare void @__cuda_std_cp_async_cg_16(ptr, ptr) unnamed_addr #1\n",
+        )
+        .unwrap();
+        provide(&mut module).unwrap();
+        let [ca, cg, rest @ ..] = &module.functions[..] else {
+            panic!("both stay")
+        };
+        assert_eq!(
+            ca.head,
+            "define internal void @__cuda_std_cp_async_ca_8(ptr, ptr) unnamed_addr #1 alwaysinline {"
+        );
+        assert!(ca.body.as_ref().unwrap()[2].contains("@llvm.nvvm.cp.async.ca.shared.global.8("));
+        assert!(cg.body.as_ref().unwrap()[2].contains("@llvm.nvvm.cp.async.cg.shared.global.16("));
+        assert_eq!(
+            rest.iter().map(|f| f.head.as_str()).collect::<Vec<_>>(),
+            [
+                "declare void @llvm.nvvm.cp.async.ca.shared.global.8(ptr addrspace(3), ptr addrspace(1))",
+                "declare void @llvm.nvvm.cp.async.cg.shared.global.16(ptr addrspace(3), ptr addrspace(1))",
+            ]
+        );
     }
 
     #[test]
