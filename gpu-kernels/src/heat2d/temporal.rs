@@ -148,9 +148,9 @@ impl Line {
         }
     }
 
-    /// How long it is.
+    /// How long it is, in quarters of a row.
     #[must_use]
-    pub const fn len(self) -> u64 {
+    pub const fn length(self) -> u64 {
         let plain = (self.strips - self.walled) as u64 * PLAIN_ROW as u64;
         (self.walled as u64 * self.walled_row as u64 + plain) * self.rows as u64
     }
@@ -319,7 +319,7 @@ unsafe fn temporal<T: Real, const P: usize, const L: usize, const W: usize, cons
     loop {
         keep_rolled();
         let stop = forgotten(thread::block_idx_x()) * share + share;
-        let stop = (line.len() as u32).min(stop);
+        let stop = (line.length() as u32).min(stop);
         if at >= stop {
             return;
         }
@@ -730,7 +730,7 @@ mod tests {
             ];
             for (nx, ny) in widths.into_iter().flat_map(|nx| [(nx, 3), (nx, 41)]) {
                 let line = Line::of(tiling, nx, ny);
-                let len = line.len() as u32;
+                let len = line.length() as u32;
                 for share in [1, PLAIN_ROW + 1, tiling.walled_row, 97, 1000, len] {
                     let mut parts_of = vec![vec![0; ny as usize]; line.strips as usize];
                     let mut at = 0;

@@ -211,7 +211,7 @@ fn temporal_line(shape: Shape2, tiling: Tiling) -> Option<u64> {
         return None;
     }
     let (nx, ny) = extents(shape);
-    let len = Line::of(tiling, nx, ny).len();
+    let len = Line::of(tiling, nx, ny).length();
     (len <= TEMPORAL_MAX_LINE).then_some(len)
 }
 
