@@ -495,23 +495,17 @@ impl<T: Real> Lane<T> {
         bottom: i32,
         to: *mut Vector,
     ) {
+        const { assert!(R <= W, "a warp copies one row at most") };
+        // Not a warp for each row: whose row it is, is computed and not asked.
+        let k = self.warp as usize;
         // equivalent mutant (comparison): copies rows that nobody reads
-        // equivalent mutant (guard: made `true`): so does this
-        if step < steps {
-            unrolled::<R>(
-                #[inline(always)]
-                |nth| {
-                    // Told as a row of the warp's own, not as a warp for each row.
-                    let k = nth * W + self.warp as usize;
-                    if nth * W < R && k < R {
-                        let y = (bottom + (step * R as u32) as i32 + k as i32).clamp(0, self.top);
-                        let row = self.old.wrapping_add(y as usize * self.nx as usize);
-                        let to = to.wrapping_add(k * row_len::<T, P>());
-                        // SAFETY: a row of the plate; as the caller promises.
-                        unsafe { self.fetch_row::<P>(row, to) };
-                    }
-                },
-            );
+        let wanted = step < steps;
+        if wanted && k < R {
+            let y = (bottom + (step * R as u32) as i32 + k as i32).clamp(0, self.top);
+            let row = self.old.wrapping_add(y as usize * self.nx as usize);
+            let to = to.wrapping_add(k * row_len::<T, P>());
+            // SAFETY: a row of the plate; as the caller promises.
+            unsafe { self.fetch_row::<P>(row, to) };
         }
         cp_async_commit_group();
     }
