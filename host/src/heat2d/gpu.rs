@@ -27,6 +27,10 @@ const TEMPORAL_MAX_EXTENT: usize = 1 << 30;
 /// The longest line of strips that a pass of many sweeps takes: the kernel counts in 32 bits.
 const TEMPORAL_MAX_LINE: u64 = 1 << 31;
 
+/// The fewest blocks of a pass of many sweeps: several on the emulator, too, which holds one
+/// at a time, so that it shows whether they share the plate as they should.
+const TEMPORAL_LEAST_BLOCKS: usize = 5;
+
 /// Sweeps between two exchanges of resident blocks.
 const RESIDENT_HALO: u32 = 8;
 
@@ -195,7 +199,7 @@ fn temporal_config(
     resident: usize,
 ) -> Result<(u32, LaunchConfig), Error> {
     // At least a row.
-    let share = len.div_ceil(resident.max(1) as u64);
+    let share = len.div_ceil(resident.max(TEMPORAL_LEAST_BLOCKS) as u64);
     let share = share.max(u64::from(tiling.walled_row));
     let blocks = blocks_for(Variant::Temporal.name(), len as usize, share as usize)?;
     // At most 2^31.
