@@ -315,10 +315,12 @@ unsafe fn temporal<T: Real, const P: usize, const L: usize, const W: usize, cons
     ring: *mut Vector,
 ) {
     let line = Line::of(tiling, nx, ny);
+    // equivalent mutant (axis): does the shares before its own as well, to the same bits
     let mut at = thread::block_idx_x() * share;
     loop {
         keep_rolled();
         let stop = forgotten(thread::block_idx_x()) * share + share;
+        // equivalent mutant (extremum): does the shares behind its own as well
         let stop = (line.length() as u32).min(stop);
         if at >= stop {
             return;
