@@ -1,7 +1,5 @@
 //! The roofline: rate against arithmetic intensity, under what the device can do.
 
-use std::ops::RangeInclusive;
-
 use super::super::report::Report;
 use super::axis::{Axis, Scale};
 use super::canvas::{Anchor, Canvas, Dashes, Frame, Key, Mark, Pen, SMALL, Width};
@@ -220,8 +218,8 @@ fn draw(
         if let (Some(low), Some(high)) = (canvas.at(ends[0]), canvas.at(ends[1])) {
             let (right, up) = (high.0 - low.0, low.1 - high.1);
             let length = right.hypot(up);
-            // Along the upper part of the slope, on its upper left side.
-            let along = 0.62;
+            // On its upper left side, where it begins and no point is.
+            let along = 0.1;
             let start = (
                 low.0 + along * right - 7.0 * up / length,
                 low.1 - along * up - 7.0 * right / length,
@@ -242,18 +240,14 @@ fn draw(
         }
     }
 
-    let mut taken: Vec<(f64, f64)> = Vec::new();
-    let radius = width.pick(4.6, 4.0);
-    let [left, _, right, _] = canvas.area();
-    let across = left..=right;
-    // Outlines first, so that no kernel hides behind its twin.
+    let radius = width.pick(4.0, 3.5);
+    // Where they are, also where many are at one place: beside it they would have another
+    // intensity. Rivals first and larger: rings around the kernels that they are equal to.
     for own in [false, true] {
         for point in points.iter().filter(|point| point.rival.is_none() == own) {
             let Some(pixel) = canvas.at(point.at) else {
                 continue;
             };
-            let pixel = beside(&taken, pixel, 2.0 * radius, across.clone());
-            taken.push(pixel);
             let (shape, colour) = match point.rival {
                 None => (Shape::of(point.hue), Colour::Hue(point.hue)),
                 Some(rival) => rival_mark(rival, point.hue),
@@ -262,50 +256,10 @@ fn draw(
                 shape,
                 colour,
                 filled: own,
-                radius,
+                radius: if own { radius } else { 1.6 * radius },
             };
             canvas.pixel_mark(pixel, mark, Some(&point.title));
         }
     }
     Ok(canvas)
-}
-
-/// The free place within bounds that is nearest to the left or right of a pixel;
-/// the pixel itself where none of a few is free.
-fn beside(
-    taken: &[(f64, f64)],
-    (x, y): (f64, f64),
-    distance: f64,
-    bounds: RangeInclusive<f64>,
-) -> (f64, f64) {
-    const MOST: u32 = 7;
-    let mut tries = (0..=2 * MOST).map(|index| {
-        let side = if index % 2 == 1 { 1.0 } else { -1.0 };
-        let step = side * f64::from(index.div_ceil(2)) * distance;
-        (x + step, y)
-    });
-    let free = |place: &(f64, f64)| {
-        bounds.contains(&place.0)
-            && taken
-                .iter()
-                .all(|other| (other.0 - place.0).hypot(other.1 - place.1) >= distance * 0.95)
-    };
-    tries.find(free).unwrap_or((x, y))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn points_that_share_a_place_are_set_side_by_side() {
-        let mut taken = Vec::new();
-        for _ in 0..5 {
-            taken.push(beside(&taken, (100.0, 50.0), 10.0, 0.0..=115.0));
-        }
-        let mut across: Vec<f64> = taken.iter().map(|place| place.0).collect();
-        across.sort_by(f64::total_cmp);
-        assert_eq!(across, [70.0, 80.0, 90.0, 100.0, 110.0]);
-        assert!(taken.iter().all(|place| place.1 == 50.0));
-    }
 }
