@@ -101,6 +101,7 @@ pub unsafe fn derivative3d_x_unaligned4(
             } else {
                 unrolled::<COUNT>(|e| {
                     let i = place + e as u32;
+                    // equivalent mutant (arithmetic): the next row's points are near its beginning
                     let i = if i >= nx { i - nx } else { i };
                     if i >= radius && i + radius < nx {
                         // SAFETY: a point inside a row, and so one of the field; the
