@@ -434,6 +434,7 @@ unsafe fn accumulate<S: Terms<ARRAYS>, const ARRAYS: usize>(
             } else {
                 unrolled::<{ VECTOR_WORDS - 1 }>(|i| {
                     if i < rest {
+                        // equivalent mutant (literal): all of them are replaced below
                         let mut elements = [element::<S::Element>([0; VECTOR_WORDS], 0); ARRAYS];
                         unrolled::<ARRAYS>(|a| {
                             elements[a] = *vectors[a].cast::<S::Element>().add(i);
@@ -478,6 +479,7 @@ unsafe fn batch<S: Terms<ARRAYS>, const ARRAYS: usize, const TILES: usize>(
     unrolled::<TILES>(|t| {
         unrolled::<VECTOR_WORDS>(|i| {
             if i < per_vector::<S::Element>() {
+                // equivalent mutant (literal): all of them are replaced below
                 let mut elements = [element::<S::Element>([0; VECTOR_WORDS], 0); ARRAYS];
                 unrolled::<ARRAYS>(|a| {
                     let Vector(x, y, z, w) = loaded[a][t];
