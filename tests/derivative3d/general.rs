@@ -265,9 +265,16 @@ fn the_port_matches_the_definition() {
     the_port_matches_the_definition_in::<f64>();
 }
 
+/// Compares the derivative of `f` on the case's device with that by the port.
+fn gives_the_bits_of_the_port<T: Sample>(case: &Case, f: &[T]) {
+    let plan = plan_of::<T>(case.shape, case.axis, case.accuracy, case.boundary);
+    let expected = run(&Device::cpu(), &plan, case.axis, case.order, f);
+    let got = run(&case.device, &plan, case.axis, case.order, f);
+    assert_same_bits(&got, &expected, |index| format!("element {index}"));
+}
+
 fn kernels_give_the_bits_of_the_port_in<T: Sample>() {
     let mut rng = rng();
-    let cpu = Device::cpu();
     let mut cases = cases(&mut rng, &kernel_devices(), 2);
     // More than one block along x, across x, and along the other axes; along x just
     // over two and three blocks, so that a block of another width would be noticed.
@@ -286,19 +293,8 @@ fn kernels_give_the_bits_of_the_port_in<T: Sample>() {
         }
     }
     for_each("kernels against the port", cases, |case| {
-        let Case {
-            device,
-            axis,
-            accuracy,
-            order,
-            boundary,
-            shape,
-        } = case;
-        let plan = plan_of::<T>(shape, axis, accuracy, boundary);
-        let f: Vec<T> = random(&mut rng, shape.points().unwrap());
-        let expected = run(&cpu, &plan, axis, order, &f);
-        let got = run(&device, &plan, axis, order, &f);
-        assert_same_bits(&got, &expected, |index| format!("element {index}"));
+        let f: Vec<T> = random(&mut rng, case.shape.points().unwrap());
+        gives_the_bits_of_the_port(&case, &f);
     });
 }
 
@@ -306,6 +302,24 @@ fn kernels_give_the_bits_of_the_port_in<T: Sample>() {
 fn kernels_give_the_bits_of_the_port() {
     kernels_give_the_bits_of_the_port_in::<f32>();
     kernels_give_the_bits_of_the_port_in::<f64>();
+}
+
+/// The sign of a zero tells whether a sum begins with a product, or with 0 and a sum.
+fn zeros_have_the_sign_of_the_port_in<T: Sample>() {
+    let mut rng = rng();
+    let cases = cases(&mut rng, &kernel_devices(), 1);
+    for_each("zeros", cases, |case| {
+        let f: Vec<T> = (0..case.shape.points().unwrap())
+            .map(|_| T::nearest(if rng.random() { 0.0 } else { -0.0 }))
+            .collect();
+        gives_the_bits_of_the_port(&case, &f);
+    });
+}
+
+#[test]
+fn zeros_have_the_sign_of_the_port() {
+    zeros_have_the_sign_of_the_port_in::<f32>();
+    zeros_have_the_sign_of_the_port_in::<f64>();
 }
 
 #[test]

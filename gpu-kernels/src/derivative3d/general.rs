@@ -460,7 +460,6 @@ impl<T: Real> Line<T> {
                             let term = term::<T, ORDER>(ahead, behind, here);
                             let weight = T::table(self.axis * TABLE_LEN + m as usize - 1);
                             // The first is a product: added to 0 a -0 would become 0.
-                            // equivalent mutant (guard: made `false`): but for the sign of a zero
                             sum = if m == 1 {
                                 weight * term
                             } else {

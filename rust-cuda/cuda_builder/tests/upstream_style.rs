@@ -477,9 +477,9 @@ fn asynchronous_copies_are_asynchronous_where_they_can_be() {
         new,
         "memory_async",
         &[
-            ("cp.async.commit_group", 2),
-            ("cp.async.wait_group", 1),
-            ("cp.async.wait_all", 1),
+            ("cp.async.commit_group;", 2),
+            ("cp.async.wait_group 1;", 1),
+            ("cp.async.wait_all;", 1),
         ],
     );
     let ptx = ptx("everything", new);

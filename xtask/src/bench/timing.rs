@@ -129,7 +129,7 @@ fn dealt(timings: &[Duration], count: usize, first: usize) -> Vec<Vec<Duration>>
 }
 
 /// A single launch that is longer than this hides what the host needs to hand it
-/// over, and what lies between two launches: some 2 µs, less than repetitions differ by.
+/// over, and what lies between two launches: some 3 µs, less than repetitions differ by.
 const SHORT: Duration = Duration::from_millis(1);
 
 /// How long a graph should take: much longer than it takes to start one.

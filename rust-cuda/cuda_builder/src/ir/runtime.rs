@@ -59,8 +59,10 @@ const ASYNC_COPY: &str = "__cuda_std_cp_async_";
 
 /// Defines a copy; gives the name of the intrinsic that it calls.
 fn define_copy(function: &mut Function, copy: &str) -> String {
-    let (caches, bytes) = copy.split_once('_').unwrap_or((copy, ""));
-    let intrinsic = format!("@llvm.nvvm.cp.async.{caches}.shared.global.{bytes}");
+    let intrinsic = format!(
+        "@llvm.nvvm.cp.async.{}",
+        copy.replace('_', ".shared.global.")
+    );
     let call = format!("  call void {intrinsic}(ptr addrspace(3) %3, ptr addrspace(1) %4)");
     define(
         function,
