@@ -1,79 +1,482 @@
-//! The CPU port: any size, row by row.
+//! The CPU ports: tile by tile, whose rows are one line wherever the stencil lets them be.
 //!
-//! Written from the formula and not from the kernels, which are checked against
-//! it. The order of the operations is part of the definition: one product, then
-//! three fused multiply-adds, nearest neighbours first.
+//! Written from the formulas and not from the kernels, which are checked against them.
+//! The order of the operations is part of the definition; it is the same whether a
+//! loop goes over the points of a row or over the terms of a sum.
 #![forbid(unsafe_code)]
 
-use super::rows::{Sweep, for_each_row};
+use super::general::{Operator, Order, Real};
+use super::tiles::{March, Tile, for_each_tile};
 use super::{Axis, Derivative3d, RADIUS};
-use crate::simd::antisymmetric;
+use crate::Shape3;
+use crate::simd::vectorised;
+use std::array::from_fn;
+
+/// Points of the windows in which the ends of a row are computed.
+const WINDOW: usize = 3 * RADIUS;
+
+/// The most terms of a one-sided sum: those of a second derivative of the 8th order.
+const MAX_TERMS: usize = 2 * RADIUS + 1;
+
+/// Points for which the terms of a one-sided sum are added up at a time.
+const BLOCK: usize = 64;
+
+/// One derivative along one axis. `T` is f32 or f64.
+pub(super) struct Stencil<'p, T> {
+    pub shape: Shape3,
+    pub axis: Axis,
+    pub order: Order,
+    /// 1 to [`RADIUS`].
+    pub radius: usize,
+    /// The weight of the neighbours at the distance 1, 2, …
+    pub weights: [T; RADIUS],
+    pub beyond: Beyond<'p, T>,
+}
+
+/// What is used beyond the ends of an axis.
+pub(super) enum Beyond<'p, T> {
+    /// Points: those that stand for -1, -2, … and those that stand for n, n+1, …
+    Points([[usize; RADIUS]; 2]),
+    /// A value.
+    Value(T),
+    /// Nothing: near an end the stencil has other weights, for each distance from the end
+    /// those of the points from the end on, this many apart.
+    Nothing { weights: &'p [T], apart: usize },
+}
+
+/// What is done with a derivative and the point that it is for.
+trait Put {
+    fn put<T: Real>(out: &mut T, derivative: T);
+}
+
+struct Set;
+struct Negated;
+struct Added;
+struct Subtracted;
+
+impl Put for Set {
+    #[inline(always)]
+    fn put<T: Real>(out: &mut T, derivative: T) {
+        *out = derivative;
+    }
+}
+
+impl Put for Negated {
+    #[inline(always)]
+    fn put<T: Real>(out: &mut T, derivative: T) {
+        *out = -derivative;
+    }
+}
+
+impl Put for Added {
+    #[inline(always)]
+    fn put<T: Real>(out: &mut T, derivative: T) {
+        *out = *out + derivative;
+    }
+}
+
+impl Put for Subtracted {
+    #[inline(always)]
+    fn put<T: Real>(out: &mut T, derivative: T) {
+        *out = *out - derivative;
+    }
+}
 
 /// ∂f/∂axis of `f` into `df`, both of the plan's shape.
 ///
 /// The axis has at least `RADIUS + overlap` points.
 pub(super) fn derivative(plan: &Derivative3d, axis: Axis, f: &[f32], df: &mut [f32]) {
-    let shape = plan.shape();
-    let n = axis.extent(shape) as isize;
-    let period = n - plan.boundary().overlap() as isize;
-    let weights = plan.weights(axis);
-    // The stored point that lies `offset` points from point `p`. With an end point
-    // stored twice it matters which of the two copies is read when they differ:
-    // the halo cell n - 1 + m is point m, also where m is the last point.
-    let image = |p: usize, offset: isize| {
-        let q = p as isize + offset;
-        let stored = if q < 0 {
-            q + period
-        } else if q >= n {
-            q - period
-        } else {
-            q
-        };
-        stored as usize
-    };
-    let plane = shape.nx * shape.ny;
+    along(&Stencil::of(plan, axis), f, df);
+}
 
-    let row = |j: usize, k: usize| &f[k * plane + j * shape.nx..][..shape.nx];
-    let sweep = match axis {
-        Axis::X | Axis::Y => Sweep::Planes,
-        Axis::Z => Sweep::AlongZ,
+/// The gradient of `f` into `df`, all of the plan's shape.
+///
+/// The axes have at least `RADIUS + overlap` points.
+pub(super) fn gradient(plan: &Derivative3d, f: &[f32], mut df: [&mut [f32]; 3]) {
+    let stencils = Axis::ALL.map(|axis| Stencil::of(plan, axis));
+    operator(&stencils, Operator::Gradient, &[f], &mut df);
+}
+
+/// The derivative of `f` into `df`, both of the stencil's shape.
+pub(super) fn along<T: Real>(stencil: &Stencil<'_, T>, f: &[T], df: &mut [T]) {
+    let march = match stencil.axis {
+        Axis::X | Axis::Y => March::OverPlanes,
+        Axis::Z => March::AlongZ,
     };
-    // A row between its halos.
-    let spare = || match axis {
-        Axis::X => vec![0.0; shape.nx + 2 * RADIUS],
-        Axis::Y | Axis::Z => Vec::new(),
-    };
-    for_each_row(shape, sweep, [df], spare, |padded, j, k, [df]| match axis {
-        Axis::X => along_row(df, weights, row(j, k), padded, image),
-        Axis::Y => across_rows(df, weights, |m| row(image(j, m), k)),
-        Axis::Z => across_rows(df, weights, |m| row(j, image(k, m))),
+    for_each_tile(stencil.shape, march, [df], |tile, [out]| {
+        stencil.tile::<Set>(f, tile, out);
     });
 }
 
-/// The derivative of one row along itself, by way of `padded`, which holds it and a halo of
-/// `RADIUS` points on both sides; `image(i, m)` is the point `m` points ahead of point `i`.
-fn along_row(
-    df: &mut [f32],
-    weights: [f32; RADIUS],
-    f: &[f32],
-    padded: &mut [f32],
-    image: impl Fn(usize, isize) -> usize,
+/// `operator`, of whose order are the stencils for x, y and z, of fields of their shape: as
+/// many as it reads, and writes.
+pub(super) fn operator<T: Real>(
+    [x, y, z]: &[Stencil<'_, T>; 3],
+    operator: Operator,
+    inputs: &[&[T]],
+    outputs: &mut [&mut [T]],
 ) {
-    let n = f.len();
-    padded[RADIUS..RADIUS + n].copy_from_slice(f);
-    for m in 1..=RADIUS {
-        padded[RADIUS - m] = f[image(0, -(m as isize))];
-        padded[RADIUS + n - 1 + m] = f[image(n - 1, m as isize)];
+    let (shape, march) = (x.shape, March::AlongZ);
+    match (operator, inputs, outputs) {
+        (Operator::Gradient, [f], [gx, gy, gz]) => {
+            for_each_tile(shape, march, [gx, gy, gz], |tile, [gx, gy, gz]| {
+                x.tile::<Set>(f, tile, gx);
+                y.tile::<Set>(f, tile, gy);
+                z.tile::<Set>(f, tile, gz);
+            });
+        }
+        (Operator::Divergence, [u, v, w], [out]) => {
+            for_each_tile(shape, march, [out], |tile, [out]| {
+                x.tile::<Set>(u, tile, out);
+                y.tile::<Added>(v, tile, out);
+                z.tile::<Added>(w, tile, out);
+            });
+        }
+        (Operator::Laplacian, [f], [out]) => {
+            for_each_tile(shape, march, [out], |tile, [out]| {
+                x.tile::<Set>(f, tile, out);
+                y.tile::<Added>(f, tile, out);
+                z.tile::<Added>(f, tile, out);
+            });
+        }
+        (Operator::Curl, [u, v, w], [cx, cy, cz]) => {
+            for_each_tile(shape, march, [cx, cy, cz], |tile, [cx, cy, cz]| {
+                y.tile::<Set>(w, tile, cx);
+                z.tile::<Subtracted>(v, tile, cx);
+                // Along x a tile is computed as one line, whose row ends come again: that
+                // can only be what comes first.
+                x.tile::<Negated>(w, tile, cy);
+                z.tile::<Added>(u, tile, cy);
+                x.tile::<Set>(v, tile, cz);
+                y.tile::<Subtracted>(u, tile, cz);
+            });
+        }
+        _ => unreachable!("as many fields as the operator has"),
     }
-    let ahead = std::array::from_fn(|m| &padded[RADIUS + (m + 1)..]);
-    let behind = std::array::from_fn(|m| &padded[RADIUS - (m + 1)..]);
-    antisymmetric(df, weights, ahead, behind);
 }
 
-/// The derivative of one row across rows: `neighbour(m)` is the row `m` points
-/// ahead.
-fn across_rows<'f>(df: &mut [f32], weights: [f32; RADIUS], neighbour: impl Fn(isize) -> &'f [f32]) {
-    let ahead = std::array::from_fn(|m| neighbour(m as isize + 1));
-    let behind = std::array::from_fn(|m| neighbour(-(m as isize) - 1));
-    antisymmetric(df, weights, ahead, behind);
+impl Stencil<'_, f32> {
+    fn of(plan: &Derivative3d, axis: Axis) -> Self {
+        let (shape, overlap) = (plan.shape(), plan.boundary().overlap());
+        let n = axis.extent(shape);
+        Self {
+            shape,
+            axis,
+            order: Order::First,
+            radius: RADIUS,
+            weights: plan.weights(axis),
+            // With an end point stored twice it matters which of the two copies is read
+            // when they differ: the halo cell n - 1 + m is point m, also where m is the
+            // last point.
+            beyond: Beyond::Points([from_fn(|m| n - overlap - 1 - m), from_fn(|m| overlap + m)]),
+        }
+    }
+}
+
+impl<T: Real> Stencil<'_, T> {
+    /// The derivatives of the tile's points of `f`, put into `out`.
+    ///
+    /// Along x, `out` may not be added to: the ends of rows are put there twice.
+    fn tile<P: Put>(&self, f: &[T], tile: &Tile, out: &mut [T]) {
+        let Shape3 { nx, ny, .. } = self.shape;
+        let rows = |j: usize, k: usize, len: usize| &f[(k * ny + j) * nx..][..len];
+        let first = tile.rows.start;
+        match self.axis {
+            Axis::X => self.along_rows::<P>(rows(first, tile.k, out.len()), out),
+            // Of all rows at once, but for those near an end.
+            Axis::Y => {
+                let inside = self.inside(ny);
+                let begin = inside.start.clamp(first, tile.rows.end);
+                let end = inside.end.clamp(begin, tile.rows.end);
+                let (before, out) = out.split_at_mut((begin - first) * nx);
+                let (middle, after) = out.split_at_mut((end - begin) * nx);
+                for (j, out) in (first..begin).zip(before.chunks_exact_mut(nx)) {
+                    self.near_end::<P>(j, |j| rows(j, tile.k, nx), out);
+                }
+                if begin < end {
+                    let len = middle.len();
+                    self.central::<P>(|m| rows(begin.wrapping_add_signed(m), tile.k, len), middle);
+                }
+                for (j, out) in (end..tile.rows.end).zip(after.chunks_exact_mut(nx)) {
+                    self.near_end::<P>(j, |j| rows(j, tile.k, nx), out);
+                }
+            }
+            Axis::Z => {
+                let (k, len) = (tile.k, out.len());
+                if self.inside(self.shape.nz).contains(&k) {
+                    self.central::<P>(|m| rows(first, k.wrapping_add_signed(m), len), out);
+                } else {
+                    self.near_end::<P>(k, |k| rows(first, k, len), out);
+                }
+            }
+        }
+    }
+
+    /// The points of an axis of `n` all of whose neighbours are points of it.
+    fn inside(&self, n: usize) -> std::ops::Range<usize> {
+        self.radius..n.saturating_sub(self.radius)
+    }
+
+    /// Across what `at` gives, rows or more of one length, for those at point `p` of the
+    /// axis, which is near an end.
+    fn near_end<'f, P: Put>(&self, p: usize, at: impl Fn(usize) -> &'f [T], out: &mut [T])
+    where
+        T: 'f,
+    {
+        let n = self.axis.extent(self.shape);
+        match self.beyond {
+            Beyond::Points(points) => self.central::<P>(
+                |m| {
+                    let q = p as isize + m;
+                    at(if q < 0 {
+                        points[0][-q as usize - 1]
+                    } else if q as usize >= n {
+                        points[1][q as usize - n]
+                    } else {
+                        q as usize
+                    })
+                },
+                out,
+            ),
+            Beyond::Value(value) => {
+                let beyond = vec![value; out.len()];
+                let at = |m: isize| match p.checked_add_signed(m) {
+                    Some(q) if q < n => at(q),
+                    _ => &beyond[..],
+                };
+                self.central::<P>(at, out);
+            }
+            Beyond::Nothing { weights, apart } => {
+                let (from_end, at_first) = self.from_end(p, n);
+                let weights = &weights[apart * from_end..];
+                let mut terms = [(T::ZERO, &[][..]); MAX_TERMS];
+                let others = (0..self.end_points()).filter(|q| *q != from_end);
+                for (term, q) in terms.iter_mut().zip(others) {
+                    *term = (weights[q], at(if at_first { q } else { n - 1 - q }));
+                }
+                let terms = &terms[..self.end_points() - 1];
+                let (here, negative) = (at(p), self.is_negative(at_first));
+                vectorised(
+                    #[inline(always)]
+                    || one_sided::<T, P>(out, here, terms, negative),
+                );
+            }
+        }
+    }
+
+    /// How far a point is from the nearer end, and whether that is the first.
+    fn from_end(&self, p: usize, n: usize) -> (usize, bool) {
+        if p < self.radius {
+            (p, true)
+        } else {
+            (n - 1 - p, false)
+        }
+    }
+
+    /// The points that a one-sided stencil is made of, from the end on.
+    fn end_points(&self) -> usize {
+        2 * self.radius + self.order as usize
+    }
+
+    /// Seen from the other end, a first derivative has the other sign.
+    fn is_negative(&self, at_first: bool) -> bool {
+        self.order == Order::First && !at_first
+    }
+
+    /// The central stencil; `at(m)` is what lies m points ahead, as long as `out`.
+    fn central<'f, P: Put>(&self, at: impl Fn(isize) -> &'f [T], out: &mut [T])
+    where
+        T: 'f,
+    {
+        match self.radius {
+            1 => self.central_of::<P, 1>(at, out),
+            2 => self.central_of::<P, 2>(at, out),
+            3 => self.central_of::<P, 3>(at, out),
+            _ => self.central_of::<P, 4>(at, out),
+        }
+    }
+
+    fn central_of<'f, P: Put, const R: usize>(&self, at: impl Fn(isize) -> &'f [T], out: &mut [T])
+    where
+        T: 'f,
+    {
+        let weights: [T; R] = from_fn(|m| self.weights[m]);
+        let ahead = from_fn(|m| at(m as isize + 1));
+        let behind = from_fn(|m| at(-(m as isize) - 1));
+        let here = at(0);
+        match self.order {
+            Order::First => vectorised(
+                #[inline(always)]
+                || central::<T, P, R, false>(out, weights, here, ahead, behind),
+            ),
+            Order::Second => vectorised(
+                #[inline(always)]
+                || central::<T, P, R, true>(out, weights, here, ahead, behind),
+            ),
+        }
+    }
+
+    /// Along rows that follow each other: as if they were one, then their ends.
+    fn along_rows<P: Put>(&self, f: &[T], out: &mut [T]) {
+        let (len, radius) = (f.len(), self.radius);
+        if len > 2 * radius {
+            let inner = len - 2 * radius;
+            let at = |m: isize| &f[radius.wrapping_add_signed(m)..][..inner];
+            self.central::<P>(at, &mut out[radius..][..inner]);
+        }
+        match radius {
+            1 => self.ends_of::<P, 1>(f, out),
+            2 => self.ends_of::<P, 2>(f, out),
+            3 => self.ends_of::<P, 3>(f, out),
+            _ => self.ends_of::<P, 4>(f, out),
+        }
+    }
+
+    fn ends_of<P: Put, const R: usize>(&self, f: &[T], out: &mut [T]) {
+        match self.order {
+            Order::First => vectorised(
+                #[inline(always)]
+                || row_ends::<T, P, R, false>(self, f, out),
+            ),
+            Order::Second => vectorised(
+                #[inline(always)]
+                || row_ends::<T, P, R, true>(self, f, out),
+            ),
+        }
+    }
+}
+
+// The loops are functions, not closures: that their arguments are different memory is known
+// from their types, and without that nothing is vectorised.
+
+/// The central stencil of `R` points to either side at one point.
+#[inline(always)]
+fn sum<T: Real, const R: usize, const SECOND: bool>(
+    weights: [T; R],
+    here: T,
+    ahead: impl Fn(usize) -> T,
+    behind: impl Fn(usize) -> T,
+) -> T {
+    let mut sum = T::ZERO;
+    for (m, weight) in weights.into_iter().enumerate() {
+        let term = if SECOND {
+            here.multiply_add(T::nearest(-2.0), ahead(m) + behind(m))
+        } else {
+            ahead(m) - behind(m)
+        };
+        sum = if m == 0 {
+            weight * term
+        } else {
+            term.multiply_add(weight, sum)
+        };
+    }
+    sum
+}
+
+#[inline(always)]
+fn central<T: Real, P: Put, const R: usize, const SECOND: bool>(
+    out: &mut [T],
+    weights: [T; R],
+    here: &[T],
+    ahead: [&[T]; R],
+    behind: [&[T]; R],
+) {
+    // Of one length for all to see: no bound is checked in the loop.
+    let n = out.len();
+    let here = &here[..n];
+    let (ahead, behind) = (ahead.map(|row| &row[..n]), behind.map(|row| &row[..n]));
+    for i in 0..n {
+        let derivative = sum::<T, R, SECOND>(
+            weights,
+            here[i],
+            #[inline(always)]
+            |m| ahead[m][i],
+            #[inline(always)]
+            |m| behind[m][i],
+        );
+        P::put(&mut out[i], derivative);
+    }
+}
+
+/// The one-sided sum of `terms`, each a weight and what lies where it is for, for the points
+/// `here`.
+#[inline(always)]
+fn one_sided<T: Real, P: Put>(out: &mut [T], here: &[T], terms: &[(T, &[T])], negative: bool) {
+    let blocks = out.chunks_mut(BLOCK).zip(here.chunks(BLOCK));
+    for (block, (out, here)) in blocks.enumerate() {
+        let mut sums = [T::ZERO; BLOCK];
+        for (q, (weight, there)) in terms.iter().enumerate() {
+            let there = &there[block * BLOCK..][..here.len()];
+            for ((sum, there), here) in sums.iter_mut().zip(there).zip(here) {
+                let term = *there - *here;
+                *sum = if q == 0 {
+                    *weight * term
+                } else {
+                    term.multiply_add(*weight, *sum)
+                };
+            }
+        }
+        for (out, sum) in out.iter_mut().zip(sums) {
+            P::put(out, if negative { -sum } else { sum });
+        }
+    }
+}
+
+/// The points of rows that are near their ends.
+#[inline(always)]
+fn row_ends<T: Real, P: Put, const R: usize, const SECOND: bool>(
+    stencil: &Stencil<'_, T>,
+    f: &[T],
+    out: &mut [T],
+) {
+    let n = stencil.shape.nx;
+    let weights: [T; R] = from_fn(|m| stencil.weights[m]);
+    // Fewer in a row that is as short as that.
+    let points = R.min(n);
+    for (f, out) in f.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
+        if let Beyond::Nothing { weights, apart } = stencil.beyond {
+            for p in (0..points).chain(n - points..n) {
+                let (from_end, at_first) = stencil.from_end(p, n);
+                let weights = &weights[apart * from_end..];
+                let mut sum = None;
+                for q in (0..stencil.end_points()).filter(|q| *q != from_end) {
+                    let term = f[if at_first { q } else { n - 1 - q }] - f[p];
+                    sum = Some(match sum {
+                        None => weights[q] * term,
+                        Some(sum) => term.multiply_add(weights[q], sum),
+                    });
+                }
+                let sum = sum.unwrap_or(T::ZERO);
+                let negative = stencil.is_negative(at_first);
+                P::put(&mut out[p], if negative { -sum } else { sum });
+            }
+            continue;
+        }
+        let value = |q: isize| match (usize::try_from(q), &stencil.beyond) {
+            (Ok(q), _) if q < n => f[q],
+            (_, Beyond::Value(value)) => *value,
+            (Ok(q), Beyond::Points(points)) => f[points[1][q - n]],
+            (Err(_), Beyond::Points(points)) => f[points[0][-q as usize - 1]],
+            (_, Beyond::Nothing { .. }) => unreachable!("one-sided stencils stay inside"),
+        };
+        for first in [0, n - points] {
+            // From `R` points before the first of them on.
+            let mut window = [T::ZERO; WINDOW];
+            for (q, point) in window[..points + 2 * R].iter_mut().enumerate() {
+                *point = value((first + q) as isize - R as isize);
+            }
+            for i in 0..points {
+                let here = i + R;
+                let derivative = sum::<T, R, SECOND>(
+                    weights,
+                    window[here],
+                    #[inline(always)]
+                    |m| window[here + m + 1],
+                    #[inline(always)]
+                    |m| window[here - m - 1],
+                );
+                P::put(&mut out[first + i], derivative);
+            }
+        }
+    }
 }

@@ -38,7 +38,7 @@ mod cpu;
 mod general;
 mod gpu;
 pub mod problem;
-mod rows;
+mod tiles;
 
 use crate::{Buffer, Device, DeviceKind, Error, Field3, Shape3};
 pub use general::{AxisBoundary, FiniteDifferences3d, Operator, Real};
@@ -503,7 +503,12 @@ impl Derivative3d {
     pub fn apply(&self, axis: Axis, f: &Buffer<f32>, df: &mut Buffer<f32>) -> Result<(), Error> {
         self.check_buffers(f, df)?;
         if f.device().kind() == DeviceKind::Cpu {
-            return self.apply_port(axis, f, df);
+            self.check_extent(axis)?;
+            let (Some(f), Some(df)) = (f.as_host_slice(), df.as_host_mut_slice()) else {
+                unreachable!("buffers of the CPU device are host memory");
+            };
+            cpu::derivative(self, axis, f, df);
+            return Ok(());
         }
         self.apply_with(Variant::tuned(axis, self.shape), f, df)
     }
@@ -524,15 +529,6 @@ impl Derivative3d {
         self.check_buffers(f, df)?;
         variant.check(self.shape, self.boundary)?;
         gpu::launch(self, variant, f, df)
-    }
-
-    fn apply_port(&self, axis: Axis, f: &Buffer<f32>, df: &mut Buffer<f32>) -> Result<(), Error> {
-        self.check_extent(axis)?;
-        let (Some(f), Some(df)) = (f.as_host_slice(), df.as_host_mut_slice()) else {
-            unreachable!("buffers of the CPU device are host memory");
-        };
-        cpu::derivative(self, axis, f, df);
-        Ok(())
     }
 
     /// The bytes a gradient has to move at the least: each point read once, and one of
@@ -587,9 +583,11 @@ impl Derivative3d {
             self.check_extent(axis)?;
         }
         if f.device().kind() == DeviceKind::Cpu {
-            for (axis, df) in Axis::ALL.into_iter().zip(df) {
-                self.apply_port(axis, f, df)?;
-            }
+            let [x, y, z] = df.map(Buffer::as_host_mut_slice);
+            let (Some(f), Some(x), Some(y), Some(z)) = (f.as_host_slice(), x, y, z) else {
+                unreachable!("buffers of the CPU device are host memory");
+            };
+            cpu::gradient(self, f, [x, y, z]);
             return Ok(());
         }
         gpu::launch_gradient(self, f, df)

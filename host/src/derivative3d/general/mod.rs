@@ -157,7 +157,7 @@ impl Real for f64 {
 
 /// The order of a derivative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Order {
+pub(super) enum Order {
     First = 1,
     Second = 2,
 }
