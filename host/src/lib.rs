@@ -153,14 +153,16 @@
 //!
 //! The emulator reports a kernel's fault where it happens, as [`Error::Emulator`]. A CUDA
 //! device reports it to a later call that waits, [`Error::Driver`], and mostly fails in all
-//! calls from then on until the process ends. Indexing a field outside its shape panics, as indexing does
-//! everywhere in Rust; `get` does not.
+//! calls from then on until the process ends. Indexing a field outside its shape panics, as
+//! indexing does everywhere in Rust; `get` does not.
 //!
 //! # What is reproducible
 //!
 //! "Everywhere" is: on the CPU with any number of threads, in the emulator and on every GPU,
-//! by whichever kernel, in every run. Where results hold NaNs, all agree where, but which of
-//! the many NaNs it is, is the processor's choice (except in reductions, which have one).
+//! by whichever kernel, in every run. (The tests compare bits between the CPU, the emulator
+//! and, with the feature `gpu`, the GPU that they are run on.) Where results hold NaNs, all
+//! agree where, but which of the many NaNs it is, is the processor's choice (except in
+//! reductions, which have one).
 //!
 //! | call | same bits | why, and what is not promised |
 //! |---|---|---|
