@@ -43,6 +43,14 @@ impl Errors {
     }
 
     /// Whether both errors are numbers and no larger than their bounds.
+    ///
+    /// ```
+    /// use halo_gpu::Errors;
+    ///
+    /// let errors = Errors { rms: 0.1, max: 0.5 };
+    /// assert!(errors.within(0.1, 0.5) && !errors.within(0.1, 0.4));
+    /// assert!(!Errors { rms: f64::NAN, max: 0.0 }.within(1.0, 1.0));
+    /// ```
     #[must_use]
     pub fn within(&self, rms: f64, max: f64) -> bool {
         self.rms <= rms && self.max <= max

@@ -14,6 +14,24 @@ use cuda_emulator::Diagnosis;
 /// `InvalidParameter`, `InvalidElement`, `EmptyInput`, `IndexOverflow`, `LengthMismatch`,
 /// `DeviceMismatch`, `LaunchLimit`) are reported before anything runs on a
 /// device, so no buffer has changed.
+///
+/// ```
+/// use halo_gpu::{Device, Error, reduction};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let values = Device::cpu().upload::<f32>(&[])?;
+/// match reduction::mean(&values) {
+///     Err(Error::EmptyInput { operation }) => assert_eq!(operation, "reduction: mean"),
+///     other => panic!("{other:?}"),
+/// }
+/// let refused = halo_gpu::heat2d::Heat2d::new(halo_gpu::Shape2::new(2, 9)).unwrap_err();
+/// assert_eq!(
+///     refused.to_string(),
+///     "heat2d: nx is 2, but must be at least 3 (two walls and a point between them)"
+/// );
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -10,6 +10,16 @@ use crate::device::reserve;
 use std::ops::{Index, IndexMut};
 
 /// The extents of a 2-D field, in points.
+///
+/// ```
+/// use halo_gpu::Shape2;
+///
+/// let shape = Shape2::new(4, 3);
+/// assert_eq!(shape.index(2, 1), Some(6)); // j * nx + i
+/// assert_eq!(shape.index(4, 0), None);
+/// assert_eq!(shape.points()?, 12);
+/// # Ok::<(), halo_gpu::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Shape2 {
     /// Points along x, the fastest axis.
@@ -19,6 +29,18 @@ pub struct Shape2 {
 }
 
 /// The extents of a 3-D field, in points.
+///
+/// ```
+/// use halo_gpu::{Error, Shape3};
+///
+/// let shape = Shape3::new(4, 3, 2);
+/// assert_eq!(shape.index(2, 1, 1), Some(18)); // (k * ny + j) * nx + i
+/// assert_eq!(shape.index(0, 0, 2), None);
+/// assert_eq!(shape.points()?, 24);
+/// let huge = Shape3::cube(1 << 32).points();
+/// assert!(matches!(huge, Err(Error::IndexOverflow { .. })));
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Shape3 {
     /// Points along x, the fastest axis.
@@ -151,6 +173,12 @@ fn checked_len(what: &str, required: usize, given: usize) -> Result<(), Error> {
 /// let ramp = Field2::from_fn(Shape2::new(4, 3), |i, j| (10 * j + i) as f32)?;
 /// assert_eq!(ramp[(2, 1)], 12.0);
 /// assert_eq!(ramp.as_slice()[1 * 4 + 2], 12.0);
+/// assert_eq!((ramp.get(2, 1), ramp.get(4, 0)), (Some(&12.0), None));
+///
+/// let mut halved = ramp;
+/// halved.as_mut_slice().iter_mut().for_each(|value| *value *= 0.5);
+/// halved[(0, 0)] = -1.0;
+/// assert_eq!(halved.into_vec()[..3], [-1.0, 0.5, 1.0]);
 /// # Ok(())
 /// # }
 /// ```
@@ -271,6 +299,12 @@ impl<T> IndexMut<(usize, usize)> for Field2<T> {
 /// let field = Field3::from_fn(shape, |i, j, k| (100 * k + 10 * j + i) as f32)?;
 /// assert_eq!(field[(3, 2, 1)], 123.0);
 /// assert_eq!(field.as_slice()[(1 * 3 + 2) * 4 + 3], 123.0);
+/// assert_eq!((field.get(3, 2, 1), field.get(0, 3, 0)), (Some(&123.0), None));
+///
+/// let mut ones = Field3::filled(shape, 1.0_f32)?;
+/// ones.as_mut_slice()[4..8].fill(2.0);
+/// assert_eq!((ones[(0, 1, 0)], ones[(0, 2, 0)]), (2.0, 1.0));
+/// assert_eq!(ones.into_vec().iter().sum::<f32>(), 28.0);
 ///
 /// let short = Field3::from_vec(shape, vec![0.0_f32; 23]);
 /// assert!(matches!(short, Err(Error::LengthMismatch { required: 24, given: 23, .. })));

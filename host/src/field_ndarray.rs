@@ -16,9 +16,15 @@ macro_rules! reversed {
 }
 
 macro_rules! impl_ndarray {
-    ($field:ident, $shape:ident, $view:ident, $view_mut:ident, $dim:literal, ($($extent:ident),+)) => {
+    (
+        $field:ident, $shape:ident, $view:ident, $view_mut:ident, $dim:literal,
+        ($($extent:ident),+), $example:literal
+    ) => {
         impl<T> $field<T> {
             #[doc = concat!("The field as an array of shape `", $dim, "`, without a copy.")]
+            /// ndarray names the slowest axis first.
+            ///
+            #[doc = $example]
             ///
             /// # Errors
             ///
@@ -31,6 +37,7 @@ macro_rules! impl_ndarray {
             }
 
             #[doc = concat!("The field as an array of shape `", $dim, "`, for writing.")]
+            /// There is an example with [`view`](Self::view).
             ///
             /// # Errors
             ///
@@ -43,6 +50,7 @@ macro_rules! impl_ndarray {
             }
 
             #[doc = concat!("A field with the elements of an array of shape `", $dim, "`, whatever its strides.")]
+            /// There is an example with [`view`](Self::view).
             ///
             /// # Errors
             ///
@@ -66,7 +74,22 @@ impl_ndarray!(
     ArrayView2,
     ArrayViewMut2,
     "(ny, nx)",
-    (nx, ny)
+    (nx, ny),
+    "```
+use halo_gpu::{Field2, Shape2};
+
+# fn main() -> Result<(), halo_gpu::Error> {
+let mut field = Field2::from_fn(Shape2::new(4, 3), |i, j| 10 * j + i)?;
+assert_eq!(field.view()?.shape(), [3, 4]);
+assert_eq!(field.view()?[[2, 3]], 23);
+field.view_mut()?.row_mut(1).fill(0);
+assert_eq!((field[(3, 1)], field[(3, 2)]), (0, 23));
+
+let turned = Field2::from_view(&field.view()?.reversed_axes())?;
+assert_eq!((turned.shape(), turned[(2, 3)]), (Shape2::new(3, 4), 23));
+# Ok(())
+# }
+```"
 );
 impl_ndarray!(
     Field3,
@@ -74,7 +97,24 @@ impl_ndarray!(
     ArrayView3,
     ArrayViewMut3,
     "(nz, ny, nx)",
-    (nx, ny, nz)
+    (nx, ny, nz),
+    "```
+use halo_gpu::{Field3, Shape3};
+use ndarray::s;
+
+# fn main() -> Result<(), halo_gpu::Error> {
+let mut field = Field3::from_fn(Shape3::new(4, 3, 2), |i, j, k| 100 * k + 10 * j + i)?;
+assert_eq!(field.view()?.shape(), [2, 3, 4]);
+assert_eq!(field.view()?[[1, 2, 3]], 123);
+field.view_mut()?[[0, 0, 1]] = 7;
+assert_eq!(field[(1, 0, 0)], 7);
+
+// Every other point along x.
+let coarse = Field3::from_view(&field.view()?.slice(s![.., .., ..;2]))?;
+assert_eq!((coarse.shape(), coarse[(1, 2, 1)]), (Shape3::new(2, 3, 2), 122));
+# Ok(())
+# }
+```"
 );
 
 fn too_large(shape: &dyn std::fmt::Display) -> Error {

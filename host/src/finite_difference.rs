@@ -40,6 +40,19 @@ pub const MAX_POINTS: usize = 13;
 const OPERATION: &str = "finite-difference weights";
 
 /// A fraction in lowest terms; the denominator is positive.
+///
+/// ```
+/// use halo_gpu::finite_difference::Weights;
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let weights = Weights::central(1, 8)?;
+/// let c = weights.error_constant(); // the error begins with c h⁸ f⁽⁹⁾
+/// assert_eq!((c.numerator(), c.denominator()), (-1, 630));
+/// assert_eq!(c.to_f64(), -1.0 / 630.0);
+/// assert_eq!(weights.fractions()[5].to_string(), "4/5"); // of the point ahead
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fraction {
     numerator: i128,

@@ -112,6 +112,21 @@ impl LaunchConfig {
 
     /// Checks the geometry against a device's limits.
     ///
+    /// ```
+    /// use halo_gpu::{Error, LaunchAxis, LaunchConfig, Limits};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// LaunchConfig::new((70_000, 2), (32, 32)).check("mine", &Limits::SM_90)?;
+    /// let refused = LaunchConfig::new((2, 70_000), (32, 32)).check("mine", &Limits::SM_90);
+    /// assert!(matches!(refused, Err(Error::LaunchLimit { axis: LaunchAxis::GridY, .. })));
+    /// assert_eq!(
+    ///     refused.unwrap_err().to_string(),
+    ///     "mine: grid.y is 70000, but must be at least 1 and at most 65535"
+    /// );
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::LaunchLimit`] for the first axis that exceeds its limit or is zero.
@@ -217,6 +232,8 @@ pub fn blocks_for(kernel: &'static str, points: usize, per_group: usize) -> Resu
 /// The constants are set and the kernel is launched as one step: launches that
 /// other threads give to the same device come before or after both, so each
 /// launch sees the values given with it.
+///
+/// There is an example with [`launch_with_constants`].
 #[derive(Default)]
 pub struct Constants<'a> {
     entries: Vec<Constant<'a>>,
@@ -272,6 +289,8 @@ impl fmt::Debug for Constants<'_> {
 /// Times [`Properties::multiprocessors`](crate::Properties), this is the grid of a
 /// kernel whose blocks loop over the work. On the emulator it is always 1.
 ///
+/// There is an example with [`resident_blocks`].
+///
 /// # Errors
 ///
 /// As [`launch`], [`Error::Emulator`] apart.
@@ -296,6 +315,28 @@ pub fn blocks_per_multiprocessor<K: Kernel>(
 /// [`blocks_per_multiprocessor`] on every multiprocessor. On the emulator it is 1,
 /// unless its blocks are [`Blocks::Resident`](crate::device::Blocks::Resident).
 ///
+/// ```
+/// use cuda_std::prelude::kernel;
+/// use halo_gpu::{Device, Error, LaunchConfig, blocks_per_multiprocessor, resident_blocks};
+///
+/// /// Does nothing.
+/// ///
+/// /// # Safety
+/// ///
+/// /// Nothing is asked for.
+/// #[kernel]
+/// pub unsafe fn idle() {}
+///
+/// # fn main() -> Result<(), Error> {
+/// let (device, config) = (Device::emulator(), LaunchConfig::new(1, 128));
+/// assert_eq!(blocks_per_multiprocessor::<idle>(&device, &config)?, 1);
+/// assert_eq!(resident_blocks::<idle>(&device, &config)?, 1); // blocks run one by one
+/// let on_cpu = resident_blocks::<idle>(&Device::cpu(), &config);
+/// assert!(matches!(on_cpu, Err(Error::NotLaunchable { kernel: "idle" })));
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 ///
 /// As [`blocks_per_multiprocessor`].
@@ -313,6 +354,38 @@ pub fn resident_blocks<K: Kernel>(device: &Device, config: &LaunchConfig) -> Res
 /// On the emulator the launch is over when this returns. On CUDA devices it is
 /// queued behind all earlier work of the device, and a fault of the kernel is
 /// reported by a later call that waits, such as [`Device::synchronize`].
+///
+/// A kernel is a function with the attribute `kernel` of `cuda_std`, which also makes the
+/// type of that name, with a function `args` that takes the kernel's own parameters:
+///
+/// ```
+/// use cuda_std::prelude::{kernel, thread};
+/// use halo_gpu::{Device, LaunchConfig, blocks_for, launch};
+///
+/// /// Multiplies each of `n` values by a factor.
+/// ///
+/// /// # Safety
+/// ///
+/// /// `values` has `n` elements; a one-dimensional grid and block.
+/// #[kernel]
+/// pub unsafe fn multiply(values: *mut f32, n: u32, factor: f32) {
+///     let i = thread::index_1d();
+///     if i < n {
+///         // SAFETY: below n, and no other thread has this index.
+///         unsafe { *values.add(i as usize) *= factor };
+///     }
+/// }
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let device = Device::emulator();
+/// let mut values = device.upload(&[1.5_f32; 100])?;
+/// let config = LaunchConfig::new(blocks_for("multiply", 100, 32)?, 32);
+/// // SAFETY: a buffer of 100 elements on this device, and a one-dimensional launch.
+/// unsafe { launch::<multiply>(&device, &config, multiply::args(&mut values, 100, 2.0))? };
+/// assert_eq!(values.to_vec()?, [3.0; 100]);
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 ///
@@ -346,6 +419,42 @@ pub unsafe fn launch<K: Kernel>(
 /// A constant keeps its value for later launches that do not set it, but
 /// launches by other threads may have set another in between: give a launch
 /// every constant its kernel reads.
+///
+/// ```
+/// use cuda_std::prelude::{kernel, thread};
+/// use cuda_std::{address_space, externally_visible};
+/// use halo_gpu::{Constants, Device, LaunchConfig, launch_with_constants};
+///
+/// /// What [`multiply`] multiplies by.
+/// #[externally_visible]
+/// #[address_space(constant)]
+/// pub static mut FACTOR: f32 = 1.0;
+///
+/// /// Multiplies each value by [`FACTOR`](value@FACTOR).
+/// ///
+/// /// # Safety
+/// ///
+/// /// `values` has an element for each thread of the grid; both are one-dimensional.
+/// #[kernel]
+/// pub unsafe fn multiply(values: *mut f32) {
+///     // SAFETY: the host writes constants only between launches, and each thread has an
+///     // element of its own.
+///     unsafe { *values.add(thread::index_1d() as usize) *= FACTOR };
+/// }
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let device = Device::emulator();
+/// let mut values = device.upload(&[1.5_f32; 64])?;
+/// let config = LaunchConfig::new(2, 32);
+/// let constants = Constants::new().with::<FACTOR>(&4.0);
+/// // SAFETY: 64 elements on this device, 64 threads, and the constant is set.
+/// unsafe {
+///     launch_with_constants::<multiply>(&device, &config, &constants, multiply::args(&mut values))?;
+/// }
+/// assert_eq!(values.to_vec()?, [6.0; 64]);
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 ///

@@ -1,5 +1,15 @@
 //! Finite-difference stencils, heat equation, reductions and all-pairs n-body as CUDA kernels in pure Rust.
 //!
+//! - [Devices and buffers](#devices-and-buffers)
+//! - [What there is to compute](#what-there-is-to-compute)
+//! - [Layout](#layout) and [units](#units)
+//! - [Errors](#errors)
+//! - [What is reproducible](#what-is-reproducible)
+//! - [A kernel of your own](#a-kernel-of-your-own)
+//! - [Features](#features)
+//!
+//! # Devices and buffers
+//!
 //! Everything starts with a [`Device`]: [`Device::cuda`] runs the kernels on a
 //! GPU, [`Device::emulator`] runs the same kernels on the CPU thread by thread
 //! and diagnoses what a GPU does silently, [`Device::cpu`] runs CPU ports. Data
@@ -15,6 +25,213 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! Most operations come in two forms: one on slices and [fields](field) of the host,
+//! called `…_of`, `solve` or `accelerations`, which is given a device and copies there
+//! and back; and one on buffers, which runs on the device of the buffers and copies
+//! nothing. On CUDA devices the second kind is queued and does not wait: work on one
+//! device is done in the order in which it was given, and what hands data to the host
+//! waits for it.
+//!
+//! # What there is to compute
+//!
+//! **Derivatives of a field on a 3-D grid**, [`derivative3d`]: first and second
+//! derivatives, gradient, divergence, curl and Laplacian, of accuracy 2 to 8, `f32` and
+//! `f64`, each axis with a boundary of its own.
+//!
+//! ```
+//! use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d};
+//! use halo_gpu::{Device, Field3, Shape3};
+//!
+//! # fn main() -> Result<(), halo_gpu::Error> {
+//! // Periodic along x and z, walls at the ends of y.
+//! let shape = Shape3::new(16, 12, 16);
+//! let grid = FiniteDifferences3d::<f64>::new(shape, [0.1, 0.5, 0.1])?
+//!     .with_boundary(Axis::Y, AxisBoundary::OneSided)?;
+//! let f = Field3::from_fn(shape, |_, j, _| (0.5 * j as f64).powi(2))?;
+//! let [_, y, _] = grid.gradient_of(&Device::cpu(), &f)?;
+//! assert!((y[(3, 4, 5)] - 4.0).abs() < 1e-10); // 2 y at y = 2
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Heat in a plate**, [`heat2d`]: Jacobi sweeps, so many or until the plate is steady;
+//! each wall fixed or insulated, with sources or without.
+//!
+//! ```
+//! use halo_gpu::heat2d::{Heat2d, problem};
+//! use halo_gpu::{Device, Shape2};
+//!
+//! # fn main() -> Result<(), halo_gpu::Error> {
+//! let shape = Shape2::new(33, 33);
+//! let initial = problem::hot_left_wall::<f64>(shape)?;
+//! let mut plate = Heat2d::new(shape)?.start(&Device::cpu(), &initial)?;
+//! assert!(plate.sweep_until(1e-9, 100, 100_000)?.converged);
+//! assert!((plate.field()?[(16, 16)] - 0.25).abs() < 1e-6);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Stencils along a line**, [`stencil1d`]: up to eight neighbours on either side, any
+//! coefficients; [`finite_difference`] generates those of derivatives.
+//!
+//! ```
+//! use halo_gpu::Device;
+//! use halo_gpu::stencil1d::Custom;
+//!
+//! # fn main() -> Result<(), halo_gpu::Error> {
+//! let smooth = Custom::symmetric(5, 0.5_f32, &[0.25])?;
+//! let inner = smooth.of(&Device::cpu(), &[0.0, 0.0, 4.0, 0.0, 0.0])?;
+//! assert_eq!(inner, [1.0, 2.0, 1.0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **One number from many**, [`reduction`]: sum, minimum, maximum and where they are,
+//! mean, norm and dot product, of six types, the same bits everywhere.
+//!
+//! ```
+//! use halo_gpu::{Device, reduction};
+//!
+//! # fn main() -> Result<(), halo_gpu::Error> {
+//! let values: Vec<f32> = (1..=1000).map(|n| 1.0 / n as f32).collect();
+//! let sums = [Device::cpu(), Device::emulator()].map(|device| reduction::sum_of(&device, &values));
+//! let [on_cpu, emulated] = sums;
+//! assert_eq!(on_cpu?.to_bits(), emulated?.to_bits());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Bodies that attract each other**, [`nbody`]: accelerations, potentials and a leapfrog
+//! integrator, all pairs, `f32`, `f64` and mixed precision.
+//!
+//! ```
+//! use halo_gpu::Device;
+//! use halo_gpu::nbody::problem::Cluster;
+//! use halo_gpu::nbody::{Gravity, Leapfrog};
+//!
+//! # fn main() -> Result<(), halo_gpu::Error> {
+//! let Cluster { bodies, velocities } = Cluster::<f64>::plummer(200, 1)?;
+//! let gravity = Gravity::new(0.05)?; // the softening length
+//! let mut stars = Leapfrog::new(gravity, &Device::cpu(), &bodies, &velocities, 0.01)?;
+//! let before = stars.energy()?.total();
+//! stars.advance(20)?;
+//! assert!((stars.energy()?.total() / before - 1.0).abs() < 0.01);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Besides, [`roofline`] measures how fast a device does arithmetic. Where a family has
+//! several kernels, the textbook's steps among them, its `Variant` names them; without one
+//! the library takes the kernel that suits the size.
+//!
+//! # Layout
+//!
+//! **x runs fastest**, in memory and in the names: point (i, j, k) of a field of `nx` ×
+//! `ny` × `nz` points is element `(k * ny + j) * nx + i`, and `[a, b, c]` of anything is
+//! along x, y, z. [`Field2`] and [`Field3`] carry their shape; a buffer does not, so the
+//! plan that uses it ([`Derivative3d`](derivative3d::Derivative3d),
+//! [`Heat2d`](heat2d::Heat2d), …) knows the shape and compares lengths. With the feature
+//! `ndarray` fields are viewed as arrays whose slowest axis comes first.
+//!
+//! # Units
+//!
+//! Nothing is assumed: results are in the unit that the formula gives. A derivative is in
+//! the unit of the field over that of the spacing, a second one over its square;
+//! temperatures are in any scale, a source of heat is h² f in the same; n-body takes the
+//! gravitational constant for 1 ([how to convert](nbody#units-and-shapes)). Angles are in
+//! radians, sizes in bytes, times of measurements are [`Duration`](std::time::Duration)s.
+//!
+//! # Errors
+//!
+//! Whatever can fail returns [`Error`], whose message says what was given and what would be
+//! right. Sizes, parameters and devices are checked before anything runs: a call that is
+//! refused has changed no buffer. Data in host memory is checked where it would make an
+//! answer meaningless ([`nbody::Gravity::check`]); data in buffers is not, and NaN goes its
+//! way by the formula ([derivatives](derivative3d::FiniteDifferences3d),
+//! [lines](stencil1d::Stencil1d), [sums and extrema](reduction#what-the-results-are)).
+//!
+//! The emulator reports a kernel's fault where it happens, as [`Error::Emulator`]. A CUDA
+//! device reports it to a later call that waits, [`Error::Driver`], and mostly fails in all
+//! calls from then on until the process ends. Indexing a field outside its shape panics, as
+//! indexing does everywhere in Rust; `get` does not.
+//!
+//! # What is reproducible
+//!
+//! "Everywhere" is: on the CPU with any number of threads, in the emulator and on every GPU,
+//! by whichever kernel, in every run. (The tests compare bits between the CPU, the emulator
+//! and, with the feature `gpu`, the GPU that they are run on.) Where results hold NaNs, all
+//! agree where, but which of the many NaNs it is, is the processor's choice (except in
+//! reductions, which have one).
+//!
+//! | call | same bits | why, and what is not promised |
+//! |---|---|---|
+//! | [`Derivative3d`](derivative3d::Derivative3d), [`FiniteDifferences3d`](derivative3d::FiniteDifferences3d): all derivatives and operators | everywhere | the order of operations is part of the definition; [`Variant`](derivative3d::Variant)s differ in nothing but time |
+//! | [`Heat2d`](heat2d::Heat2d), [`Plate`](heat2d::Plate): all sweeps | everywhere | the same; however many sweeps a launch does |
+//! | [`Plate::sweep_until`](heat2d::Plate::sweep_until) | everywhere | a largest change is exact, so the number of sweeps is the same as well |
+//! | [`Stencil1d`](stencil1d::Stencil1d), [`Custom`](stencil1d::Custom) | everywhere | as derivatives; any block |
+//! | [`reduction::sum`], [`mean`](reduction::mean), [`norm`](reduction::norm), [`dot`](reduction::dot), their `…_of`, [`SinglePass`](reduction::SinglePass) | everywhere | the order is a function of the number of elements and their type; not that of a loop, and a later version may choose another |
+//! | [`reduction::min`], [`max`](reduction::max), [`argmin`](reduction::argmin), [`argmax`](reduction::argmax) | everywhere | exact; the first of equals |
+//! | [`reduction::sum_with`], [`Reduction`](reduction::Reduction) | on devices that run kernels | the order is that of the kernel and its block: another kernel, another block or [`reduction::sum`] give other bits |
+//! | [`Gravity::apply`](nbody::Gravity::apply), [`accelerations`](nbody::Gravity::accelerations), [`apply_with`](nbody::Gravity::apply_with), [`apply_mixed`](nbody::Gravity::apply_mixed), [`Solver`](nbody::Solver) | every time on one device with the same settings | between devices within [bounds](nbody::problem::Reference::bounds): other orders ([`with_parts`](nbody::Gravity::with_parts)), and a reciprocal square root that GPUs approximate |
+//! | [`Gravity::potentials`](nbody::Gravity::potentials), [`potential_energy_on`](nbody::Gravity::potential_energy_on) | every time on one device | the same; the CPU computes in `f64` throughout |
+//! | [`Gravity::potential_energy`](nbody::Gravity::potential_energy) | every time, with any number of threads | it runs on the CPU |
+//! | [`nbody::kick_drift`] | everywhere | fused multiply-adds alone |
+//! | [`Leapfrog`](nbody::Leapfrog) | every time on one device | n steps at once are n single ones; across devices trajectories part, as accelerations do |
+//! | [`Cluster`](nbody::problem::Cluster) | on one platform | the platform's `sin`, `cos` and `powf` |
+//! | [`finite_difference::Weights`] | everywhere | fractions, rounded once |
+//!
+//! # A kernel of your own
+//!
+//! Devices, buffers and launches are there for kernels that are not the library's as well. A
+//! kernel is an `unsafe fn` with the attribute `#[kernel]` of the crate `cuda_std`, which
+//! makes a type of its name for [`launch`](fn@launch); in the emulator it runs as it is.
+//!
+//! ```
+//! use cuda_std::prelude::{kernel, thread};
+//! use halo_gpu::{Buffer, Device, EmulatorOptions, Error, LaunchConfig, blocks_for, launch};
+//!
+//! /// `y ← a x + y`, a thread for each element.
+//! ///
+//! /// # Safety
+//! ///
+//! /// `x` and `y` have `n` elements; a one-dimensional grid of one-dimensional blocks.
+//! #[kernel]
+//! pub unsafe fn axpy(a: f32, x: *const f32, y: *mut f32, n: u32) {
+//!     let i = thread::index_1d();
+//!     if i < n {
+//!         // SAFETY: i is below n, and no other thread has it.
+//!         unsafe { *y.add(i as usize) += a * *x.add(i as usize) };
+//!     }
+//! }
+//!
+//! /// The safe half: checks what the kernel relies on.
+//! fn add_multiple(a: f32, x: &Buffer<f32>, y: &mut Buffer<f32>) -> Result<(), Error> {
+//!     let (device, n) = (y.device().clone(), y.len());
+//!     device.require("axpy: x", x)?;
+//!     assert_eq!(x.len(), n);
+//!     let config = LaunchConfig::new(blocks_for("axpy", n, 128)?, 128);
+//!     // SAFETY: both buffers have n elements and are on the device; y is borrowed mutably,
+//!     // so they are distinct.
+//!     unsafe { launch::<axpy>(&device, &config, axpy::args(a, x, y, n as u32)) }
+//! }
+//!
+//! # fn main() -> Result<(), Error> {
+//! // Every launch in several orders of its threads, with their results compared.
+//! let device = Device::emulator_with(EmulatorOptions { verify: true, ..Default::default() });
+//! let x = device.upload(&[1.0_f32; 300])?;
+//! let mut y = device.alloc_filled(300, 0.5)?;
+//! add_multiple(2.0, &x, &mut y)?;
+//! assert_eq!(y.to_vec()?, [2.5; 300]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! On a GPU the kernel is needed as PTX as well: a build script makes it of the kernel's
+//! crate with `cuda_builder`, and [`Device::cuda_with_ptx`] loads it. The folder
+//! `examples/own-kernel` of the repository is such a crate, complete, with a guide in its
+//! README. [`launch_with_constants`] sets constant memory, [`Texture2d`] is read through
+//! textures, and [`Device::with_cuda_stream`] lets CUDA C++ take part.
 //!
 //! # Features
 //!
@@ -57,3 +274,9 @@ pub use launch::{
     Constants, Dim3, LaunchConfig, blocks_for, blocks_per_multiprocessor, launch,
     launch_with_constants, resident_blocks,
 };
+
+/// The examples of the repository's README, as tests. (A package has no README beside it,
+/// and no need of them.)
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -6,8 +6,9 @@
 //! a = 4/5   b = -1/5   c = 4/105   d = -1/280      each over the grid spacing
 //! ```
 //!
-//! The truncation error is `h⁸/630 · f⁽⁹⁾` (Fornberg, "Generation of finite
-//! difference formulas on arbitrarily spaced grids", Math. Comp. 51 (1988)).
+//! The truncation error, what the formula gives minus the derivative, begins with
+//! `-h⁸/630 · f⁽⁹⁾` (Fornberg, "Generation of finite difference formulas on arbitrarily
+//! spaced grids", Math. Comp. 51 (1988)).
 //!
 //! [`Derivative3d`] says what is computed: the shape, the spacing and the
 //! [`Boundary`]. Where it runs is the device of the buffers. On a CUDA device
@@ -56,6 +57,16 @@ pub const WEIGHTS: [f64; RADIUS] = [4.0 / 5.0, -1.0 / 5.0, 4.0 / 105.0, -1.0 / 2
 pub const FLOPS_PER_POINT: u64 = 11;
 
 /// An axis of a field.
+///
+/// ```
+/// use halo_gpu::Shape3;
+/// use halo_gpu::derivative3d::Axis;
+///
+/// let shape = Shape3::new(4, 3, 2);
+/// assert_eq!(Axis::ALL.map(|axis| axis.extent(shape)), [4, 3, 2]);
+/// assert_eq!(Axis::ALL.map(|axis| axis.stride(shape)), [1, 4, 12]);
+/// assert_eq!((Axis::Y.index(), Axis::Y.extent_name()), (1, "ny"));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Axis {
     /// The fastest axis: neighbours are adjacent in memory.
@@ -134,6 +145,16 @@ impl Boundary {
     }
 
     /// The spacing that makes the period of `n` points 1: `1/n` or `1/(n-1)`.
+    ///
+    /// ```
+    /// use halo_gpu::derivative3d::Boundary;
+    ///
+    /// // 64 intervals: the end point is stored or it is not.
+    /// assert_eq!(Boundary::Periodic.unit_spacing(64), 1.0 / 64.0);
+    /// assert_eq!(Boundary::PeriodicWithEndpoint.unit_spacing(65), 1.0 / 64.0);
+    /// assert_eq!(Boundary::PeriodicWithEndpoint.overlap(), 1);
+    /// assert_eq!(Boundary::PeriodicWithEndpoint.min_extent(), 5);
+    /// ```
     #[must_use]
     pub fn unit_spacing(self, n: usize) -> f64 {
         1.0 / (n as f64 - self.overlap() as f64)
@@ -179,6 +200,26 @@ impl fmt::Display for Boundary {
 /// | `derivative3d_y_column1` | any | the same with 4-byte accesses |
 /// | `derivative3d_z_column2` | nx · ny even | the same along z, 8-byte accesses |
 /// | `derivative3d_z_column1` | any | the same with 4-byte accesses |
+///
+/// ```
+/// use halo_gpu::derivative3d::{Axis, Boundary, Variant};
+/// use halo_gpu::{Error, Shape3};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// // What the library picks depends on whether rows are whole numbers of vectors.
+/// let tuned = |nx| Variant::tuned(Axis::X, Shape3::new(nx, 8, 8)).name();
+/// assert_eq!(tuned(64), "derivative3d_x_vector4");
+/// assert_eq!(tuned(63), "derivative3d_x_unaligned4");
+///
+/// // The textbook's tiles hold 4 whole rows with their halos, and need as many.
+/// let textbook = Variant::TEXTBOOK[0];
+/// assert_eq!(textbook.tile(Shape3::cube(64)), Some([4, 72]));
+/// textbook.check(Shape3::cube(64), Boundary::Periodic)?;
+/// let refused = textbook.check(Shape3::new(64, 62, 64), Boundary::Periodic);
+/// assert!(matches!(refused, Err(Error::InvalidSize { axis: "ny", given: 62, .. })));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Variant {
     axis: Axis,
@@ -358,6 +399,34 @@ impl fmt::Display for Variant {
 }
 
 /// A first derivative on a given grid.
+///
+/// A field in the unit U on a grid whose spacing is in the unit L has derivatives in
+/// U / L; fields and buffers hold `nx * ny * nz` elements, x fastest.
+///
+/// **NaN and infinities** are not looked for. They go as far as the stencil reaches
+/// along the axis, around the ends of the period as well, and no farther: a NaN at one
+/// point makes the derivatives at the four points on either side NaN, and not that at
+/// the point itself, which its own derivative does not read. All devices agree on where
+/// the NaNs are; which of the many NaNs it is, is the processor's choice.
+///
+/// ```
+/// use halo_gpu::derivative3d::{Axis, Boundary, Derivative3d};
+/// use halo_gpu::{Device, Field3, Shape3};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let shape = Shape3::new(16, 4, 4);
+/// let derivative = Derivative3d::new(shape, Boundary::Periodic, [0.5, 0.5, 1.0])?;
+/// let mut f = Field3::filled(shape, 1.0_f32)?;
+/// f[(2, 0, 0)] = f32::NAN;
+/// for device in [Device::cpu(), Device::emulator()] {
+///     let df = derivative.of(&device, Axis::X, &f)?;
+///     let nan: Vec<usize> = (0..16).filter(|&i| df[(i, 0, 0)].is_nan()).collect();
+///     assert_eq!(nan, [0, 1, 3, 4, 5, 6, 14, 15]);
+///     assert_eq!(df[(2, 0, 0)], 0.0);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Derivative3d {
     shape: Shape3,
@@ -369,8 +438,9 @@ pub struct Derivative3d {
 }
 
 impl Derivative3d {
-    /// The derivative of fields of `shape` whose points are `spacing` apart
-    /// (along x, y and z, in the unit of length of the result).
+    /// The derivative of fields of `shape` whose points are `spacing` apart along x, y
+    /// and z. The unit of the spacing is that of length in the result: with metres, and
+    /// a field in kelvins, derivatives are in kelvins per metre.
     ///
     /// # Errors
     ///
@@ -515,6 +585,25 @@ impl Derivative3d {
 
     /// ∂f/∂axis by the given kernel, into `df`.
     ///
+    /// ```
+    /// use halo_gpu::derivative3d::{Axis, Boundary, Derivative3d, Variant};
+    /// use halo_gpu::{Device, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::emulator();
+    /// let shape = Shape3::new(8, 8, 4);
+    /// let derivative = Derivative3d::unit_period(shape, Boundary::Periodic)?;
+    /// let values: Vec<f32> = (0..256).map(|n| (n * n % 61) as f32).collect();
+    /// let f = device.upload(&values)?;
+    /// let (mut tuned, mut textbook) = (f.try_clone()?, f.try_clone()?);
+    /// derivative.apply(Axis::X, &f, &mut tuned)?;
+    /// derivative.apply_with(Variant::TEXTBOOK[0], &f, &mut textbook)?; // 4 pencils along x
+    /// assert_ne!(tuned.to_vec()?, values);
+    /// assert_eq!(textbook.to_vec()?, tuned.to_vec()?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`apply`](Self::apply), and as [`Variant::check`];
@@ -545,6 +634,31 @@ impl Derivative3d {
     }
 
     /// ∂f/∂x, ∂f/∂y and ∂f/∂z of a field on the host, computed on `device`.
+    ///
+    /// ```
+    /// use halo_gpu::derivative3d::{Boundary, Derivative3d};
+    /// use halo_gpu::{Device, Field3, Shape3};
+    /// use std::f32::consts::TAU;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// // sin(2π x) + cos(2π y) on the unit cube.
+    /// let shape = Shape3::new(64, 32, 4);
+    /// let derivative = Derivative3d::unit_period(shape, Boundary::Periodic)?;
+    /// let f = Field3::from_fn(shape, |i, j, _| {
+    ///     (TAU * i as f32 / 64.0).sin() + (TAU * j as f32 / 32.0).cos()
+    /// })?;
+    /// let [x, y, z] = derivative.gradient_of(&Device::cpu(), &f)?;
+    /// assert!((x[(0, 5, 1)] - TAU).abs() < 1e-4);
+    /// assert!((y[(3, 8, 2)] + TAU).abs() < 1e-4);
+    /// assert_eq!(z[(7, 7, 3)], 0.0);
+    ///
+    /// // The field is read once, and three components are written.
+    /// assert_eq!(derivative.gradient_kernel(), "derivative3d_gradient4");
+    /// assert_eq!(derivative.gradient_bytes(), 4 * 4 * 64 * 32 * 4);
+    /// assert_eq!(derivative.gradient_flops(), 3 * derivative.flops());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

@@ -11,12 +11,31 @@
 //! root-mean-square error is near 7.2e-6 and the largest near 2.9e-5. Nearly all
 //! of that is the rounding of the argument, magnified by `1/h`: the truncation
 //! error is 1e-10.
+//!
+//! ```
+//! use halo_gpu::derivative3d::{Axis, Boundary, Derivative3d, problem};
+//! use halo_gpu::{Device, Shape3};
+//!
+//! # fn main() -> Result<(), halo_gpu::Error> {
+//! let shape = Shape3::new(4, 64, 4);
+//! let plan = Derivative3d::unit_period(shape, Boundary::PeriodicWithEndpoint)?;
+//! let f = problem::cosine(shape, Axis::Y, plan.boundary())?;
+//! let df = plan.of(&Device::cpu(), Axis::Y, &f)?;
+//!
+//! let errors = problem::errors(&plan, Axis::Y, df.as_slice());
+//! let bounds = problem::error_bounds(&plan, Axis::Y);
+//! assert!(errors.within(bounds.rms, bounds.max), "{errors:?}");
+//! assert!(errors.rms > 1e-6); // not the truncation error, but rounding
+//! # Ok(())
+//! # }
+//! ```
 
 use super::{Axis, Boundary, Derivative3d};
 use crate::{Error, Errors, Field3, Shape3};
 use std::f64::consts::TAU;
 
-/// The cosine along `axis`, as one period of length 1.
+/// The cosine along `axis`, as one period of length 1: values from -1 to 1, without a
+/// unit.
 ///
 /// # Errors
 ///

@@ -163,6 +163,20 @@ impl<T: Element> Buffer<T> {
 
     /// Copies all elements to `values`.
     ///
+    /// ```
+    /// use halo_gpu::Device;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let mut buffer = Device::emulator().alloc_filled(3, 0.0_f32)?;
+    /// buffer.copy_from_slice(&[1.0, 2.0, 3.0])?;
+    /// let mut values = [0.0; 3]; // used again and again, where to_vec allocates
+    /// buffer.copy_to_slice(&mut values)?;
+    /// assert_eq!(values, [1.0, 2.0, 3.0]);
+    /// assert!(buffer.copy_to_slice(&mut values[..2]).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::LengthMismatch`] unless `values` has as many elements;
@@ -235,6 +249,19 @@ impl<T: Element> Buffer<T> {
 
     /// A second buffer on the same device, holding the same elements.
     ///
+    /// ```
+    /// use halo_gpu::Device;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let ones = Device::emulator().alloc_filled(3, 1.0_f32)?;
+    /// let mut twos = ones.try_clone()?;
+    /// twos.fill(2.0)?;
+    /// assert_eq!((ones.to_vec()?, twos.to_vec()?), (vec![1.0; 3], vec![2.0; 3]));
+    /// assert_eq!(twos.device(), ones.device());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::OutOfMemory`], [`Error::Driver`].
@@ -245,6 +272,20 @@ impl<T: Element> Buffer<T> {
     }
 
     /// The elements themselves, when the buffer is on [`Device::cpu`]; else `None`.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let mut buffer = Device::cpu().upload(&[1, 2, 3])?;
+    /// if let Some(values) = buffer.as_host_mut_slice() {
+    ///     values[1] = 7; // no copy
+    /// }
+    /// assert_eq!(buffer.as_host_slice(), Some(&[1, 7, 3][..]));
+    /// assert_eq!(Device::emulator().upload(&[1, 2, 3])?.as_host_slice(), None);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn as_host_slice(&self) -> Option<&[T]> {
         match &self.storage {
@@ -270,6 +311,16 @@ impl<T: Element> Buffer<T> {
     ///
     /// To the compiler it is a number: that the buffer is still there, and that
     /// nobody else uses what is written, is the promise of whoever uses it.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let buffer = Device::emulator().upload(&[1.0_f64; 3])?;
+    /// assert!(buffer.device_address() != 0 && buffer.device_address() % 8 == 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn device_address(&self) -> u64 {
         match &self.storage {

@@ -91,6 +91,19 @@ impl fmt::Display for DriverVersion {
 }
 
 /// What a device is. `None` where the kind of device has no such thing.
+///
+/// ```
+/// use halo_gpu::Device;
+///
+/// let device = Device::best();
+/// let properties = device.properties();
+/// println!("{}, {} multiprocessors", properties.name, properties.multiprocessors);
+/// if let Some(bytes) = properties.total_memory {
+///     println!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
+/// }
+/// assert!(properties.multiprocessors >= 1);
+/// assert!(Device::emulator().properties().compute_capability.is_none());
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Properties {
@@ -116,6 +129,20 @@ pub struct Properties {
 }
 
 /// What a launch may ask of a device.
+///
+/// ```
+/// use halo_gpu::{Device, EmulatorOptions, Error, LaunchConfig, Limits};
+///
+/// // An emulator of a device with a smaller shared memory.
+/// let mut limits = Limits::SM_90;
+/// limits.shared_bytes_opt_in = 64 * 1024;
+/// let device = Device::emulator_with(EmulatorOptions { limits, ..EmulatorOptions::default() });
+/// assert_eq!(device.limits().threads_per_block, 1024);
+///
+/// let config = LaunchConfig::new(1, 128).with_dynamic_shared_bytes(100 * 1024);
+/// assert!(config.check("any", Device::emulator().limits()).is_ok());
+/// assert!(matches!(config.check("any", device.limits()), Err(Error::LaunchLimit { .. })));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -248,6 +275,28 @@ impl Device {
     /// The PTX is loaded at once, so that a PTX which the driver refuses is an
     /// error here and not at the first launch.
     ///
+    /// ```
+    /// use halo_gpu::{Device, Error};
+    ///
+    /// /// A GPU with the kernels of this text or, where there is none, the emulator.
+    /// fn device(ptx: &str) -> Result<Device, Error> {
+    ///     // SAFETY: the text has none of the library's kernels.
+    ///     match unsafe { Device::cuda_with_ptx(0, ptx) } {
+    ///         Err(Error::GpuFeatureDisabled | Error::DriverMissing { .. } | Error::NoDevice) => {
+    ///             Ok(Device::emulator())
+    ///         }
+    ///         opened_or_failed => opened_or_failed,
+    ///     }
+    /// }
+    ///
+    /// // Here a program has what its build script made: include_str!(…).
+    /// let ptx = ".version 6.4\n.target sm_75\n.address_size 64\n";
+    /// let device = device(ptx)?;
+    /// println!("runs on {}", device.name());
+    /// # assert_ne!(device.kind(), halo_gpu::DeviceKind::Cpu);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// Those of [`Device::cuda`], and [`Error::InvalidPtx`] with the log of the
@@ -273,6 +322,23 @@ impl Device {
     }
 
     /// How many CUDA devices there are; 0 when there is a driver but no device.
+    ///
+    /// ```
+    /// use halo_gpu::{Device, Error};
+    ///
+    /// match Device::cuda_count() {
+    ///     Ok(count) => {
+    ///         println!("{count} CUDA devices");
+    ///         // They are counted from 0.
+    ///         let beyond = Device::cuda(count);
+    ///         assert!(matches!(beyond, Err(Error::DeviceOrdinal { .. } | Error::NoDevice)));
+    ///     }
+    ///     Err(error) => {
+    ///         println!("none: {error}");
+    ///         assert!(Device::cuda(0).is_err());
+    ///     }
+    /// }
+    /// ```
     ///
     /// # Errors
     ///
@@ -347,6 +413,22 @@ impl Device {
 
     /// Waits until all work given to this device is done.
     ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use std::time::Instant;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::best();
+    /// let mut buffer = device.alloc_filled(1 << 16, 0_u32)?;
+    /// let start = Instant::now();
+    /// buffer.fill(7)?; // queued
+    /// device.synchronize()?; // done
+    /// println!("{:?}", start.elapsed());
+    /// assert_eq!(buffer.to_vec()?[65_535], 7);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::Driver`] when a kernel that was launched earlier has failed.
@@ -363,6 +445,20 @@ impl Device {
     /// On CUDA devices the time between two events in the device's stream, one
     /// before and one after the work, so launch overhead on the host counts only
     /// where the device waits for it; elsewhere wall-clock time.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::best();
+    /// let mut buffer = device.alloc_filled(1 << 16, 0_u32)?;
+    /// let once = device.time(|| buffer.fill(7))?;
+    /// let each = device.time_each(2, 10, || buffer.fill(8))?;
+    /// println!("{once:?}, then {each:?}");
+    /// assert_eq!((each.len(), buffer.to_vec()?[0]), (10, 8));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -477,6 +573,26 @@ impl Device {
     /// Loads kernels from elsewhere, to be put in the place of this device's own
     /// by [`Device::using`]: CUDA C++ compiled by nvcc, say, to compare with.
     ///
+    /// ```
+    /// use halo_gpu::{Device, Error, Image};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::best();
+    /// let ptx = ".version 6.4\n.target sm_75\n.address_size 64\n"; // of no kernel at all
+    /// // SAFETY: it has none of the library's kernels.
+    /// match unsafe { device.load_kernels(Image::Ptx(ptx)) } {
+    ///     Ok(kernels) => {
+    ///         let values = device.upload(&[1.0_f32, 2.0])?;
+    ///         let sum = device.using(&kernels, || halo_gpu::reduction::sum(&values))?;
+    ///         assert!(matches!(sum, Err(Error::KernelNotFound { .. })));
+    ///         assert_eq!(halo_gpu::reduction::sum(&values)?, 3.0); // by the library's own again
+    ///     }
+    ///     Err(error) => assert!(matches!(error, Error::NotCuda { .. }), "{error}"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::NotCuda`] on other devices. For PTX those of
@@ -535,6 +651,26 @@ impl Device {
     /// stream is that of the recording, and what is queued there is recorded. The
     /// stream must not be used after `work` has returned.
     ///
+    /// ```
+    /// use halo_gpu::{Device, DeviceKind, Error};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::best();
+    /// let buffer = device.upload(&[1.0_f32; 256])?;
+    /// let queued = device.with_cuda_stream(|stream| {
+    ///     // Here a function of a CUDA library is given the stream and the address.
+    ///     assert!(!stream.is_null());
+    ///     buffer.device_address()
+    /// });
+    /// match queued {
+    ///     Ok(address) => assert_eq!(address % 4, 0),
+    ///     Err(Error::NotCuda { .. }) => assert_eq!(device.kind(), DeviceKind::Cpu),
+    ///     Err(error) => return Err(error),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::NotCuda`] on other devices, [`Error::Driver`].
@@ -558,6 +694,21 @@ impl Device {
     ///
     /// `what` names the buffer in the message. Launch code calls this for every
     /// buffer that it passes to a kernel.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::emulator();
+    /// device.require("the input", &device.upload(&[1.0_f32])?)?;
+    /// let elsewhere = device.require("the input", &Device::cpu().upload(&[1.0_f32])?);
+    /// assert_eq!(
+    ///     elsewhere.unwrap_err().to_string(),
+    ///     "the input is on cpu, but the operation runs on emulator"
+    /// );
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

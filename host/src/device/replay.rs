@@ -12,6 +12,27 @@ use super::cuda::Graph;
 /// It borrows what the work borrows, so buffers cannot be used otherwise while
 /// this lives, and memory that the work has used stays allocated until it is
 /// dropped.
+///
+/// Here on the CPU, where replaying calls the work again:
+///
+/// ```
+/// use halo_gpu::Device;
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let device = Device::cpu();
+/// let mut runs = 0;
+/// let mut replay = device.record(3, || {
+///     runs += 1;
+///     Ok(())
+/// })?;
+/// assert_eq!((replay.count(), replay.device()), (3, &device));
+/// replay.run()?;
+/// replay.run()?;
+/// drop(replay);
+/// assert_eq!(runs, 1 + 2 * 3); // once to record, and twice three times
+/// # Ok(())
+/// # }
+/// ```
 pub struct Replay<'a> {
     pub(super) how: How<'a>,
     pub(super) count: usize,

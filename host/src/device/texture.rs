@@ -62,8 +62,15 @@ impl TextureLimits {
 /// let device = Device::emulator();
 /// let values: Vec<f32> = (0..15).map(|n| n as f32).collect();
 /// let texture = Texture2d::from_slice(&device, 5, 3, AddressMode::Clamp, &values)?;
+/// assert_eq!((texture.width(), texture.height()), (5, 3));
 /// assert!(texture.pitch() >= 5);
+/// assert_eq!(texture.address_mode(), AddressMode::Clamp);
 /// assert_eq!(texture.to_vec()?, values);
+///
+/// // What a kernel is given, by value. The CPU device runs none and has no textures.
+/// let _object: u64 = texture.handle();
+/// assert_eq!(texture.device(), &device);
+/// assert!(Texture2d::new(&Device::cpu(), 5, 3, AddressMode::Border).is_err());
 /// # Ok(())
 /// # }
 /// ```

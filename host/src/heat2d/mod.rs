@@ -282,6 +282,23 @@ impl Real for f64 {
 }
 
 /// Sweeps over plates of a given shape.
+///
+/// Temperatures are in any unit and from any zero, lengths in spacings of the grid, whose
+/// cells are square. Plates and buffers hold `nx * ny` temperatures, x fastest.
+///
+/// ```
+/// use halo_gpu::Shape2;
+/// use halo_gpu::heat2d::{Heat2d, Walls};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let heat = Heat2d::new(Shape2::new(5, 4))?;
+/// assert_eq!(heat.swept_points(), 3 * 2); // all but those on the walls
+/// assert_eq!(heat.bytes::<f32>(), 4 * (20 + 6));
+/// assert_eq!(heat.flops(), 4 * 6);
+/// assert_eq!(heat.with_walls(Walls::INSULATED).swept_points(), 20);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Heat2d {
     shape: Shape2,
@@ -474,6 +491,21 @@ impl Heat2d {
     /// `old` and `new` hold `nx * ny` elements, x fastest. The fixed walls of `new` are
     /// left as they are: both buffers get them before the first sweep.
     ///
+    /// ```
+    /// use halo_gpu::heat2d::{Heat2d, problem};
+    /// use halo_gpu::{Device, Shape2};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let heat = Heat2d::new(Shape2::new(5, 3))?;
+    /// let initial = problem::hot_left_wall::<f32>(heat.shape())?;
+    /// let old = Device::cpu().upload(initial.as_slice())?;
+    /// let mut new = old.try_clone()?; // which has the walls
+    /// heat.sweep(&old, &mut new)?;
+    /// assert_eq!(new.to_vec()?[5..10], [1.0, 0.25, 0.0, 0.0, 0.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for buffers that
@@ -526,6 +558,23 @@ impl Heat2d {
     /// textures and the result back, through host memory. A [`Plate`] has them
     /// from the start.
     ///
+    /// ```
+    /// use halo_gpu::heat2d::{Heat2d, Variant, problem};
+    /// use halo_gpu::{Device, Shape2};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let heat = Heat2d::new(Shape2::new(5, 3))?;
+    /// let initial = problem::hot_left_wall::<f32>(heat.shape())?;
+    /// let old = Device::emulator().upload(initial.as_slice())?;
+    /// for variant in Variant::TEXTBOOK {
+    ///     let mut new = old.try_clone()?;
+    ///     heat.sweep_with(variant, &old, &mut new)?;
+    ///     assert_eq!(new.to_vec()?[5..10], [1.0, 0.25, 0.0, 0.0, 0.0], "{variant}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`sweep`](Self::sweep) and [`start_with`](Self::start_with).
@@ -552,6 +601,22 @@ impl Heat2d {
     /// `scratch` has the same length and device; what it held is lost. The two
     /// are exchanged after each sweep, so no element is copied but once, at the
     /// start, to give `scratch` its walls.
+    ///
+    /// ```
+    /// use halo_gpu::heat2d::{Heat2d, problem};
+    /// use halo_gpu::{Device, Shape2};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let heat = Heat2d::new(Shape2::new(5, 3))?;
+    /// let initial = problem::hot_left_wall::<f32>(heat.shape())?;
+    /// let device = Device::cpu();
+    /// let mut plate = device.upload(initial.as_slice())?;
+    /// let mut scratch = device.alloc_filled(15, f32::NAN)?;
+    /// heat.sweeps(&mut plate, &mut scratch, 2)?;
+    /// assert_eq!(plate.to_vec()?[5..10], [1.0, 0.25, 0.0625, 0.0, 0.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -614,6 +679,22 @@ impl Heat2d {
     ///
     /// With [`Variant::Texture`] the plate goes through host memory before the
     /// first and after the last sweep.
+    ///
+    /// ```
+    /// use halo_gpu::heat2d::{Heat2d, Variant, problem};
+    /// use halo_gpu::{Device, Shape2};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let heat = Heat2d::new(Shape2::new(5, 3))?;
+    /// let initial = problem::hot_left_wall::<f32>(heat.shape())?;
+    /// let device = Device::emulator();
+    /// let mut plate = device.upload(initial.as_slice())?;
+    /// let mut scratch = plate.try_clone()?;
+    /// heat.sweeps_with(Variant::SharedHalo, &mut plate, &mut scratch, 2)?;
+    /// assert_eq!(plate.to_vec()?[5..10], [1.0, 0.25, 0.0625, 0.0, 0.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

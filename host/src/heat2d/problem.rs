@@ -65,6 +65,27 @@ pub fn percentage_rms_error<T: Real>(values: &[T], reference: &[T]) -> f64 {
 /// which is found by separating i from j: every term satisfies the five-point
 /// equation, and `b_k` is the discrete sine transform of the wall's 1.
 ///
+/// ```
+/// use halo_gpu::heat2d::{Heat2d, problem};
+/// use halo_gpu::{Device, Shape2};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let shape = Shape2::new(9, 9);
+/// let steady = problem::steady_state(shape)?;
+/// // Four such plates, turned, add up to 1 in the middle.
+/// assert!((steady[(4, 4)] - 0.25).abs() < 1e-12);
+///
+/// let initial = problem::hot_left_wall::<f32>(shape)?;
+/// let plate = Heat2d::new(shape)?.solve(&Device::cpu(), &initial, 400)?;
+/// let bound = problem::steady_state_bound(shape, 400);
+/// assert!(bound < 1e-5);
+/// for (swept, exact) in plate.as_slice().iter().zip(steady.as_slice()) {
+///     assert!((f64::from(*swept) - exact).abs() <= bound);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 ///
 /// [`Error::IndexOverflow`], [`Error::HostOutOfMemory`] for a shape too large.
@@ -89,6 +110,22 @@ pub fn steady_state(shape: Shape2) -> Result<Field2<f64>, Error> {
 /// ```
 ///
 /// summed until the terms vanish in `f64`.
+///
+/// ```
+/// use halo_gpu::Shape2;
+/// use halo_gpu::heat2d::problem::{continuous_steady_state, steady_state};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// // Twice as fine a grid comes four times as close, away from the corners.
+/// let error = |n| -> Result<f64, halo_gpu::Error> {
+///     let (shape, at) = (Shape2::new(n, n), (n / 4, n / 2));
+///     Ok((steady_state(shape)?[at] - continuous_steady_state(shape)?[at]).abs())
+/// };
+/// let ratio = error(33)? / error(65)?;
+/// assert!((3.5..4.5).contains(&ratio), "{ratio}");
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 ///

@@ -8,7 +8,7 @@ pub(super) const POTENTIALS: &str = "potentials";
 
 impl Gravity {
     /// The potential of each of `bodies`, `φ_i = -Σ_{j≠i} m_j / √(|r|² + ε²)`, in f64,
-    /// computed on `device`.
+    /// computed on `device`; in the unit of the masses over that of the positions.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -53,6 +53,23 @@ impl Gravity {
     ///
     /// What the bodies are is not looked at, as by [`apply`](Self::apply).
     ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::nbody::{Body, Gravity};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::emulator();
+    /// let bodies = device.upload(&[
+    ///     Body { x: 0.0_f32, y: 0.0, z: 0.0, mass: 16.0 },
+    ///     Body { x: 1.0, y: 1.0, z: 1.0, mass: 8.0 },
+    /// ])?;
+    /// let mut potentials = device.alloc_filled(2, 0.0_f64)?;
+    /// Gravity::new(1.0)?.potentials_into(&bodies, &mut potentials)?;
+    /// assert_eq!(potentials.to_vec()?, [-4.0, -8.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`apply`](Self::apply).
@@ -80,6 +97,23 @@ impl Gravity {
     /// alone. [`potential_energy`](Self::potential_energy) is the same of a slice, in f64
     /// and on the host.
     ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::nbody::{Body, Gravity};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// for device in [Device::cpu(), Device::emulator()] {
+    ///     let bodies = device.upload(&[
+    ///         Body { x: 0.0_f32, y: 0.0, z: 0.0, mass: 16.0 },
+    ///         Body { x: 1.0, y: 1.0, z: 1.0, mass: 8.0 },
+    ///     ])?;
+    ///     // (16 · -4 + 8 · -8) / 2
+    ///     assert_eq!(Gravity::new(1.0)?.potential_energy_on(&bodies)?, -64.0);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`potentials_into`](Self::potentials_into), and [`Error::OutOfMemory`].
@@ -106,7 +140,9 @@ impl Gravity {
     /// takes as many as a tile has bodies. It costs next to nothing, and pays where n is
     /// large: the error of single interactions, some 10⁻⁷ of the largest of them, is left.
     /// It is off by at most `(21 + block) u Σ |r s|` with u = 2⁻²⁴, for any number of
-    /// bodies.
+    /// bodies. (Sums of blocks in low precision, added in high: P. Blanchard, N. J. Higham
+    /// and T. Mary, "A class of fast and accurate summation algorithms", SIAM J. Sci.
+    /// Comput. 42 (2020).)
     ///
     /// Positions are f32, and so are their differences; what is lost when bodies far from
     /// the origin are close to each other is lost.

@@ -19,6 +19,12 @@ pub(super) const VELOCITIES: &str = "velocities";
 /// Bodies, velocities and accelerations stay on the device; nothing is copied until
 /// it is asked for. Ten steps at once give the bits of ten single ones.
 ///
+/// The method is the Störmer-Verlet method in its velocity form (L. Verlet, Phys. Rev. 159
+/// (1967); E. Hairer, C. Lubich and G. Wanner, "Geometric numerical integration illustrated
+/// by the Störmer-Verlet method", Acta Numerica 12 (2003)). Times are in the unit of time
+/// in which the gravitational constant is 1, velocities in the unit of the positions over
+/// that.
+///
 /// ```
 /// use halo_gpu::Device;
 /// use halo_gpu::nbody::{Body, Gravity, Leapfrog};
@@ -183,6 +189,28 @@ impl<T: Real> Leapfrog<T> {
 
     /// The energy now; the potential one is computed on the device, in n² interactions.
     ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::nbody::problem::Cluster;
+    /// use halo_gpu::nbody::{Gravity, Leapfrog};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let cluster = Cluster::<f64>::plummer(100, 1)?;
+    /// let gravity = Gravity::new(0.05)?;
+    /// let (bodies, velocities) = (&cluster.bodies, &cluster.velocities);
+    /// let mut stars = Leapfrog::new(gravity, &Device::cpu(), bodies, velocities, 1.0 / 256.0)?;
+    /// let start = stars.energy()?;
+    /// assert!(start.kinetic > 0.0 && start.potential < 0.0);
+    ///
+    /// stars.advance(64)?;
+    /// assert_eq!((stars.steps(), stars.time_step(), stars.time()), (64, 1.0 / 256.0, 0.25));
+    /// assert_ne!(stars.velocities()?, cluster.velocities);
+    /// let drift = stars.energy()?.total() / start.total() - 1.0;
+    /// assert!(drift.abs() < 1e-3, "{drift}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// What the device reports, and as [`Gravity::check`] once bodies have left the
@@ -200,6 +228,11 @@ impl<T: Real> Leapfrog<T> {
 /// Kicks velocities for the first of two times, then lets bodies drift for the
 /// second: `v ← v + a · kick`, `x ← x + v · drift`, with one fused multiply-add per
 /// component. The building block of [`Leapfrog`] and of integrators like it.
+///
+/// All three buffers have one element for each body, vectors as `[x, y, z]`. Times are in
+/// one unit T, positions in a unit L, velocities in L/T and accelerations in L/T²; masses
+/// are not used. Times may be negative. NaN and infinities are not looked for, except in
+/// the times. All devices give the same bits.
 ///
 /// ```
 /// use halo_gpu::Device;

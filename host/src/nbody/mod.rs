@@ -6,7 +6,23 @@
 //! a_i = Σ_j r s
 //! ```
 //!
-//! with the gravitational constant 1. [`Gravity`] holds the softening length ε;
+//! with the gravitational constant 1. The softening is Plummer's: each body attracts as
+//! a sphere would of the density that H. C. Plummer found for globular clusters (MNRAS 71,
+//! 1911), with the scale length ε. The sum over all pairs, and how GPUs go about it, is that of
+//! L. Nyland, M. Harris and J. Prins, "Fast N-body simulation with CUDA", GPU Gems 3
+//! (2007), chapter 31.
+//!
+//! # Units and shapes
+//!
+//! Any units will do in which the gravitational constant is 1. With lengths in L and
+//! times in T, masses are in L³/T², velocities in L/T, accelerations in L/T² and
+//! potentials in L²/T²: masses in kilograms are to be multiplied by 6.674e-11 m³/(kg s²)
+//! first, for metres and seconds. [`Body`] is a position along x, y and z and a mass;
+//! accelerations and velocities are one `[x, y, z]` for each body, in their order.
+//!
+//! # How to call it
+//!
+//! [`Gravity`] holds the softening length ε;
 //! it works in f32 and in f64 ([`Real`]), on the device of the buffers. On a CUDA
 //! device and on the emulator that is the kernel that suits the number of bodies:
 //! [`Variant::Symmetric`] from 8192 on, [`Variant::RegisterTile`] below. Each can
@@ -57,6 +73,15 @@
 //! and [`Port::Aos`] add in the same order and give the same bits in the emulator;
 //! on a CUDA device the reciprocal square root is the hardware's approximation,
 //! within 2^-22.9 in f32, and the bits differ within the bound.
+//!
+//! # What is reproducible
+//!
+//! The order of all sums is fixed, so that the same call on the same device gives the
+//! same bits every time. Between devices bits differ: by the approximation above, by
+//! other orders on the CPU, and because [`Gravity::apply`] divides its sums into parts
+//! of which there are the more the more multiprocessors a device has
+//! ([`Gravity::with_parts`] sets their number). [`kick_drift`] alone is the same
+//! everywhere.
 
 mod cpu;
 mod energy;
@@ -281,6 +306,23 @@ impl fmt::Display for Port {
 }
 
 /// All-pairs gravity with a given softening.
+///
+/// ```
+/// use halo_gpu::nbody::Gravity;
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// // 0.05 in the unit of the positions; blocks of 64 threads, sums in 4 parts, and at most
+/// // 64 MiB for each of the two arrays that those are kept in.
+/// let gravity = Gravity::new(0.05)?.with_block(64)?.with_parts(4)?.with_scratch_bytes(64 << 20);
+/// assert_eq!((gravity.softening(), gravity.block()), (0.05, 64));
+/// assert_eq!(Gravity::interactions(1000), 1_000_000);
+/// assert_eq!(Gravity::flops::<f32>(1000), 20_000_000);
+/// assert_eq!(Gravity::bytes::<f32>(1000), 1000 * (16 + 12));
+/// assert!(gravity.with_block(48).is_err() && gravity.with_parts(0).is_err());
+/// assert!(Gravity::new(0.0).is_err()); // without softening there is no answer at r = 0
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gravity {
     softening: f64,
@@ -348,6 +390,27 @@ impl Gravity {
     /// troubled. It decides in which order terms are added, and with it the last
     /// digits: for the same digits on devices of different sizes, set it.
     ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::nbody::problem::Cluster;
+    /// use halo_gpu::nbody::{Gravity, Port, Variant};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let bodies = Cluster::<f32>::plummer(300, 1)?.bodies;
+    /// let device = Device::emulator();
+    /// let (stars, mut kernel) = (device.upload(&bodies)?, device.alloc_filled(300, [0.0; 3])?);
+    ///
+    /// // A single part is added in the order of the plain port. In the emulator, which does not
+    /// // approximate the root, that makes the same bits.
+    /// let gravity = Gravity::new(0.05)?.with_parts(1)?;
+    /// gravity.apply_with(Variant::RegisterTile, &stars, &mut kernel)?;
+    /// let mut port = vec![[0.0; 3]; 300];
+    /// gravity.apply_port(Port::Aos, &bodies, &mut port)?;
+    /// assert_eq!(kernel.to_vec()?, port);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::InvalidParameter`] for 0.
@@ -367,6 +430,27 @@ impl Gravity {
     /// The same, with at most so many bytes in each of the two arrays of a
     /// [`Solver`], or one row where that is more. With less memory the work is done in
     /// more rounds, or in fewer parts, and sums in another order.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::nbody::problem::{Cluster, Reference};
+    /// use halo_gpu::nbody::{Gravity, Solver, Variant};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let bodies = Cluster::<f32>::plummer(600, 1)?.bodies;
+    /// let device = Device::emulator();
+    /// let stars = device.upload(&bodies)?;
+    /// let mut accelerations = device.alloc_filled(600, [0.0; 3])?;
+    ///
+    /// let gravity = Gravity::new(0.05)?.with_scratch_bytes(0); // one row, and as many rounds
+    /// let mut solver = Solver::new(&gravity, &device, 600, Some(Variant::Symmetric))?;
+    /// solver.apply(&stars, &mut accelerations)?;
+    /// let reference = Reference::sampled(&gravity, &bodies, 50)?;
+    /// let bounds = reference.bounds::<f32>();
+    /// assert!(reference.errors(&accelerations.to_vec()?)?.within(bounds.rms, bounds.max));
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub const fn with_scratch_bytes(mut self, bytes: usize) -> Self {
         self.scratch = bytes;
@@ -426,6 +510,25 @@ impl Gravity {
     /// - Masses are finite; their sizes add up to at most
     ///   [`mass_limit`](Self::mass_limit). They may be zero or negative.
     ///
+    /// ```
+    /// use halo_gpu::Error;
+    /// use halo_gpu::nbody::{Body, Gravity};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let gravity = Gravity::new(1.0)?;
+    /// let at = |x, mass| Body { x, y: 0.0_f32, z: 0.0, mass };
+    /// gravity.check(&[at(0.0, 1.0), at(1.0, -1.0)])?;
+    ///
+    /// let lost = gravity.check(&[at(0.0, 1.0), at(f32::NAN, 1.0)]);
+    /// assert!(matches!(lost, Err(Error::InvalidElement { index: 1, .. })));
+    /// let heavy = 0.6 * gravity.mass_limit::<f32>() as f32;
+    /// gravity.check(&[at(0.0, heavy)])?;
+    /// let heavy = gravity.check(&[at(0.0, heavy), at(1.0, heavy)]);
+    /// assert!(matches!(heavy, Err(Error::InvalidElement { index: 1, .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::EmptyInput`], [`Error::IndexOverflow`],
@@ -481,7 +584,27 @@ impl Gravity {
         Ok(())
     }
 
-    /// The acceleration of each of `bodies`, computed on `device`.
+    /// The acceleration `[x, y, z]` of each of `bodies`, in their order, computed on
+    /// `device`. It is in the unit of the masses over that of the positions squared, the
+    /// gravitational constant being 1.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::nbody::{Body, Gravity};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// // Sun and earth in metres and seconds: masses times the gravitational constant.
+    /// let bodies = [
+    ///     Body { x: 0.0_f64, y: 0.0, z: 0.0, mass: 1.327e20 },
+    ///     Body { x: 1.496e11, y: 0.0, z: 0.0, mass: 3.986e14 },
+    /// ];
+    /// let [_, earth] = Gravity::new(1e6)?.accelerations(&Device::cpu(), &bodies)?[..] else {
+    ///     unreachable!("one for each body");
+    /// };
+    /// assert!((earth[0] + 5.93e-3).abs() < 1e-5); // m/s², towards the sun
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -503,8 +626,9 @@ impl Gravity {
     /// of the buffers: by [`Variant::Symmetric`] from 8192 bodies on and by
     /// [`Variant::RegisterTile`] below or, on the CPU, by [`Port::Soa`].
     ///
-    /// The two kernels need memory, which this allocates; a [`Solver`] keeps it for
-    /// the next time.
+    /// Both buffers have one element for each body; units are those of
+    /// [`accelerations`](Self::accelerations). The two kernels need memory, which this
+    /// allocates; a [`Solver`] keeps it for the next time.
     ///
     /// What the bodies are is not looked at, for they are on the device: with
     /// bodies that [`check`](Self::check) refuses, accelerations can be infinite
@@ -536,6 +660,25 @@ impl Gravity {
     /// The acceleration of each of `bodies` by the given kernel, into
     /// `accelerations`.
     ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::nbody::{Body, Gravity, Variant};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::emulator();
+    /// let bodies = device.upload(&[
+    ///     Body { x: 0.0_f64, y: 0.0, z: 0.0, mass: 16.0 },
+    ///     Body { x: 1.0, y: 1.0, z: 1.0, mass: 8.0 },
+    /// ])?;
+    /// for variant in [Variant::AosUnroll16, Variant::Shared] {
+    ///     let mut accelerations = device.alloc_filled(2, [0.0; 3])?;
+    ///     Gravity::new(1.0)?.apply_with(variant, &bodies, &mut accelerations)?;
+    ///     assert_eq!(accelerations.to_vec()?, [[1.0; 3], [-2.0; 3]]);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`apply`](Self::apply); [`Error::NotLaunchable`] if the buffers are on
@@ -551,6 +694,23 @@ impl Gravity {
 
     /// The acceleration of each of `bodies` by the given CPU port, into
     /// `accelerations`, both in host memory.
+    ///
+    /// ```
+    /// use halo_gpu::nbody::{Body, Gravity, Port};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let bodies = [
+    ///     Body { x: 0.0_f32, y: 0.0, z: 0.0, mass: 16.0 },
+    ///     Body { x: 1.0, y: 1.0, z: 1.0, mass: 8.0 },
+    /// ];
+    /// for port in Port::ALL {
+    ///     let mut accelerations = [[0.0; 3]; 2];
+    ///     Gravity::new(1.0)?.apply_port(port, &bodies, &mut accelerations)?;
+    ///     assert_eq!(accelerations, [[1.0; 3], [-2.0; 3]], "{port}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

@@ -290,6 +290,22 @@ impl fmt::Display for Variant {
 
 /// The sum of a buffer, computed on its device; 0 if it is empty.
 ///
+/// ```
+/// use halo_gpu::{Device, Error, reduction};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let device = Device::emulator();
+/// let values = device.upload(&[u32::MAX, 3, 7])?;
+/// assert_eq!(reduction::sum(&values)?, 9); // modulo 2³²
+/// assert_eq!((reduction::min(&values)?, reduction::max(&values)?), (3, u32::MAX));
+///
+/// let none = device.upload::<u32>(&[])?;
+/// assert_eq!(reduction::sum(&none)?, 0);
+/// assert!(matches!(reduction::min(&none), Err(Error::EmptyInput { .. })));
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 ///
 /// [`Error::OutOfMemory`] for the result and the workspace; and what a launch can
@@ -469,6 +485,26 @@ pub fn dot_of<T: Number>(device: &Device, x: &[T], y: &[T]) -> Result<T::Product
 ///
 /// On the CPU the slice is read where it is; other devices get a copy.
 ///
+/// All functions of slices are called alike:
+///
+/// ```
+/// use halo_gpu::Device;
+/// use halo_gpu::reduction::{
+///     argmax_of, argmin_of, dot_of, max_of, mean_of, min_of, norm_of, sum_of,
+/// };
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let (device, values) = (Device::cpu(), [3.0_f32, -4.0, 0.0, 12.0]);
+/// assert_eq!(sum_of(&device, &values)?, 11.0);
+/// assert_eq!((min_of(&device, &values)?, argmin_of(&device, &values)?), (-4.0, 1));
+/// assert_eq!((max_of(&device, &values)?, argmax_of(&device, &values)?), (12.0, 3));
+/// assert_eq!(mean_of(&device, &values)?, 2.75);
+/// assert_eq!(norm_of(&device, &values)?, 13.0);
+/// assert_eq!(dot_of(&device, &values, &[1.0, 1.0, 5.0, 0.5])?, 5.0);
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 ///
 /// As [`sum`], and [`Error::OutOfMemory`] for the copy.
@@ -621,6 +657,21 @@ impl Reduction {
     ///
     /// It holds while no partial sum leaves the range of f32, and for the port on
     /// the CPU as well, which adds in f64 from the start.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::reduction::{Reduction, Variant};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let values: Vec<f32> = (1..=1000).map(|n| 1.0 / n as f32).collect();
+    /// let exact: f64 = values.iter().map(|&x| f64::from(x)).sum();
+    /// let reduction = Reduction::new(Variant::Shared, 64)?;
+    /// let sum = reduction.sum(&Device::emulator().upload(&values)?)?;
+    /// let bound = reduction.error_bound(1000, exact);
+    /// assert!((f64::from(sum) - exact).abs() <= bound && bound < 1e-5);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn error_bound(&self, n: usize, magnitudes: f64) -> f64 {
         let u = f64::from(f32::EPSILON) / 2.0;
@@ -677,6 +728,23 @@ impl Reduction {
     /// itself and leaves it **destroyed**: the first element of each block's part
     /// is then the part's sum, the others are what the steps left there. The other
     /// kernels leave `values` as it was.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::reduction::{Reduction, Variant};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::emulator();
+    /// let reduction = Reduction::new(Variant::Global, 32)?;
+    /// let mut values = device.upload(&[1_i32; 70])?;
+    /// let mut partials = device.alloc_filled(3, 0)?;
+    /// reduction.partials_in_place(&mut values, &mut partials)?;
+    /// assert_eq!(partials.to_vec()?, [32, 32, 6]);
+    /// let values = values.to_vec()?;
+    /// assert_eq!([values[0], values[32], values[64]], [32, 32, 6]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

@@ -65,6 +65,21 @@ impl<T: Number> SinglePass<T> {
     ///
     /// Without it there is a block for every chunk of the tree. No result depends on
     /// it; what it does is leave a part of the device to others.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::reduction::SinglePass;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::emulator();
+    /// let values: Vec<f32> = (1..=20_000).map(|n| 1.0 / n as f32).collect();
+    /// let values = device.upload(&values)?;
+    /// let by_many = SinglePass::new(&device).sum(&values)?;
+    /// let by_one = SinglePass::new(&device).with_blocks(1).sum(&values)?;
+    /// assert_eq!(by_one.to_bits(), by_many.to_bits());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn with_blocks(mut self, blocks: u32) -> Self {
         self.blocks = blocks.clamp(1, self.device.limits().grid.x);
@@ -116,6 +131,20 @@ impl<T: Number> SinglePass<T> {
     }
 
     /// One of the three. Waits for the result.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::reduction::{Operation, SinglePass};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::cpu();
+    /// let values = device.upload(&[3_i64, -1, 5])?;
+    /// let mut reductions = SinglePass::new(&device);
+    /// let all = Operation::ALL.map(|operation| reductions.reduce(operation, &values));
+    /// assert_eq!(all.map(Result::ok), [Some(7), Some(-1), Some(5)]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -265,6 +294,20 @@ impl<T: Number> SinglePass<T> {
     ///
     /// On a CUDA device this queues one launch and does not wait for it.
     ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::reduction::SinglePass;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::emulator();
+    /// let (x, y) = (device.upload(&[1.5_f32, 2.0])?, device.upload(&[4.0, -1.0])?);
+    /// let mut dot = device.alloc_filled(1, 0.0_f64)?;
+    /// SinglePass::new(&device).launch_dot(&x, &y, &mut dot)?;
+    /// assert_eq!(dot.to_vec()?, [4.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`dot`](Self::dot), and those of [`launch`](Self::launch) about `result`.
@@ -305,6 +348,24 @@ impl<T: Number> SinglePass<T> {
     /// On a CUDA device this queues one launch and does not wait for it. `scale`
     /// multiplies every element first; it should be a power of two.
     ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::reduction::{Moment, SinglePass};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::emulator();
+    /// let values = device.upload(&[3.0_f32, -4.0])?;
+    /// let mut sum = device.alloc_filled(1, 0.0)?;
+    /// let mut reductions = SinglePass::new(&device);
+    /// reductions.launch_moment(Moment::First, 1.0, &values, &mut sum)?;
+    /// assert_eq!(sum.to_vec()?, [-1.0]);
+    /// // Halved first, then squared.
+    /// reductions.launch_moment(Moment::Second, 0.5, &values, &mut sum)?;
+    /// assert_eq!(sum.to_vec()?, [6.25]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`launch`](Self::launch) of a minimum; [`Error::NonFinite`] for a scale that
@@ -338,6 +399,20 @@ impl<T: Number> SinglePass<T> {
     /// The index of the first extreme element into `result`, a buffer of one element.
     ///
     /// On a CUDA device this queues one launch and does not wait for it.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::reduction::{Extremum, SinglePass};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::emulator();
+    /// let values = device.upload(&[2.0_f64, -1.0, 7.0, -1.0])?;
+    /// let mut index = device.alloc_filled(1, u64::MAX)?;
+    /// SinglePass::new(&device).launch_position(Extremum::Min, &values, &mut index)?;
+    /// assert_eq!(index.to_vec()?, [1]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -458,6 +533,21 @@ impl<T: Number> SinglePass<T> {
     /// As [`error_bound`](Self::error_bound), with f64 for the type of the sums: a term
     /// is rounded at most twice more (integers of 64 bits on their way to f64, products
     /// in f64), and u is 2⁻⁵³.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::reduction::{SinglePass, dot_of};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let x: Vec<f32> = (1..=5000).map(|n| 1.0 / n as f32).collect();
+    /// let exact: f64 = x.iter().map(|&x| f64::from(x) * f64::from(x)).sum();
+    /// let dot = dot_of(&Device::cpu(), &x, &x)?;
+    /// let bound = SinglePass::<f32>::f64_error_bound(x.len(), exact);
+    /// // The loop above has rounded 5000 times itself.
+    /// assert!((dot - exact).abs() <= bound + 5000.0 * f64::EPSILON && bound < 1e-13);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn f64_error_bound(n: usize, magnitudes: f64) -> f64 {
         // The chunks' results are f64: fewer lanes for 4-byte elements than `depth` has.

@@ -90,6 +90,18 @@ impl<T: Real> Custom<T> {
     /// `coefficients[m - 1]` for the difference of the two neighbours m elements away,
     /// of which there are 1 to 8, on lines of `n` elements.
     ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::stencil1d::Custom;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// // The central difference of second order, of unit spacing.
+    /// let slope = Custom::antisymmetric(4, &[0.5_f64])?;
+    /// assert_eq!(slope.of(&Device::cpu(), &[0.0, 1.0, 4.0, 9.0])?, [2.0, 4.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::InvalidSize`] for another number of coefficients and for a line in which
@@ -122,6 +134,19 @@ impl<T: Real> Custom<T> {
 
     /// `coefficients[R + m]` for the element m ahead, of which there are 3, 5, … 17, on
     /// lines of `n` elements.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::stencil1d::Custom;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// // The forward difference: nothing of the one behind.
+    /// let forward = Custom::any(4, &[0.0_f32, -1.0, 1.0])?;
+    /// assert_eq!(forward.of(&Device::emulator(), &[0.0, 1.0, 4.0, 9.0])?, [3.0, 5.0]);
+    /// assert!(Custom::any(4, &[-1.0_f32, 1.0]).is_err()); // no middle
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

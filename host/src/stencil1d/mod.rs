@@ -84,6 +84,30 @@ impl fmt::Display for Variant {
 }
 
 /// A nine-point stencil on lines of a given length.
+///
+/// The result is in the unit of the line times that of the coefficients.
+///
+/// **NaN and infinities** in the line are not looked for: one makes the four outputs on
+/// either side NaN (or infinite), also where a coefficient is 0, and no other; the output
+/// of the element itself does not read it. Coefficients are finite.
+///
+/// ```
+/// use halo_gpu::Device;
+/// use halo_gpu::stencil1d::{Stencil1d, TEXTBOOK_COEFFICIENTS};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let stencil = Stencil1d::new(20, TEXTBOOK_COEFFICIENTS)?.with_block(64)?;
+/// assert_eq!((stencil.block(), stencil.inner_len()), (64, 12));
+/// assert_eq!(stencil.bytes(), 4 * (20 + 12));
+///
+/// let mut line = [0.0_f32; 20];
+/// line[10] = f32::NAN;
+/// let inner = stencil.of(&Device::emulator(), &line)?;
+/// let nan: Vec<usize> = (4..16).filter(|i| inner[i - 4].is_nan()).collect();
+/// assert_eq!(nan, [6, 7, 8, 9, 11, 12, 13, 14]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stencil1d {
     n: usize,
@@ -133,10 +157,12 @@ impl Stencil1d {
     }
 
     /// The first derivative of 8th order, of lines of `n` elements whose points
-    /// are `spacing` apart.
+    /// are `spacing` apart, in the unit of the line over that of the spacing.
     ///
-    /// The coefficients are [`WEIGHTS`] over the spacing, divided in `f64` and
-    /// rounded once. The truncation error is `spacing⁸/630 · f⁽⁹⁾`.
+    /// The coefficients are [`WEIGHTS`] (Fornberg 1988, as with
+    /// [`finite_difference`](crate::finite_difference)) over the spacing, divided in `f64`
+    /// and rounded once. The truncation error begins with
+    /// `-spacing⁸/630 · f⁽⁹⁾`.
     ///
     /// # Errors
     ///
@@ -250,6 +276,25 @@ impl Stencil1d {
     /// Both hold `n` elements. The first and the last four of `output` are left
     /// as they are.
     ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::stencil1d::Stencil1d;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::cpu();
+    /// // Half a second from element to element, 3 m more at each: 6 m/s.
+    /// let line: Vec<f32> = (0..12).map(|i| 3.0 * i as f32).collect();
+    /// let speed = Stencil1d::derivative(line.len(), 0.5)?;
+    /// let input = device.upload(&line)?;
+    /// let mut output = device.alloc_filled(12, -1.0)?;
+    /// speed.apply(&input, &mut output)?;
+    /// let output = output.to_vec()?;
+    /// assert!(output[4..8].iter().all(|value| (value - 6.0).abs() < 1e-4));
+    /// assert_eq!(output[..4], [-1.0; 4]); // not written
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for buffers that
@@ -274,6 +319,23 @@ impl Stencil1d {
     ///
     /// [`Variant::ReadOnly`] uploads the coefficients first; for more than one
     /// call have them on the device from the start, with [`on`](Self::on).
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::stencil1d::{Stencil1d, TEXTBOOK_COEFFICIENTS, Variant};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::emulator();
+    /// let stencil = Stencil1d::new(100, TEXTBOOK_COEFFICIENTS)?;
+    /// let input = device.upload(&(0..100).map(|i| i as f32).collect::<Vec<_>>())?;
+    /// for variant in Variant::ALL {
+    ///     let mut output = device.alloc_filled(100, 0.0)?;
+    ///     stencil.apply_with(variant, &input, &mut output)?;
+    ///     assert_eq!(output.to_vec()?[4..96], [10.0; 92], "{variant}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -324,6 +386,22 @@ impl Stencil1d {
 }
 
 /// A stencil whose coefficients are in a device's memory, ready for any kernel.
+///
+/// ```
+/// use halo_gpu::Device;
+/// use halo_gpu::stencil1d::{Stencil1d, TEXTBOOK_COEFFICIENTS, Variant};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let device = Device::emulator();
+/// let stencil = Stencil1d::new(50, TEXTBOOK_COEFFICIENTS)?.on(&device)?;
+/// assert_eq!(stencil.stencil().n(), 50);
+/// let input = device.upload(&(0..50).map(|i| i as f32).collect::<Vec<_>>())?;
+/// let mut output = device.alloc_filled(50, 0.0)?;
+/// stencil.apply_with(Variant::ReadOnly, &input, &mut output)?; // uploads nothing
+/// assert_eq!(output.to_vec()?[4..46], [10.0; 42]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct OnDevice {
     stencil: Stencil1d,

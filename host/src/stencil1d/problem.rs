@@ -1,5 +1,26 @@
 //! Lines for which the result is known: exactly for the textbook's coefficients,
 //! analytically for those of the derivative.
+//!
+//! ```
+//! use halo_gpu::Device;
+//! use halo_gpu::stencil1d::{Stencil1d, TEXTBOOK_COEFFICIENTS, problem};
+//!
+//! # fn main() -> Result<(), halo_gpu::Error> {
+//! let device = Device::cpu();
+//! let textbook = Stencil1d::new(500, TEXTBOOK_COEFFICIENTS)?;
+//! let input = device.upload(&problem::whole_numbers(500))?;
+//! let mut output = device.alloc_filled(500, 0.0)?;
+//! textbook.apply(&input, &mut output)?;
+//! assert_eq!(problem::textbook_errors(&output.to_vec()?).max, 0.0);
+//!
+//! let input = device.upload(&problem::sine(500))?;
+//! problem::derivative(500)?.apply(&input, &mut output)?;
+//! let (errors, bounds) =
+//!     (problem::derivative_errors(&output.to_vec()?), problem::derivative_error_bounds());
+//! assert!(errors.within(bounds.rms, bounds.max));
+//! # Ok(())
+//! # }
+//! ```
 
 use super::{RADIUS, Stencil1d, TEXTBOOK_COEFFICIENTS};
 use crate::{Error, Errors};

@@ -171,6 +171,16 @@ type Tables<T> = [[T; TABLE_LEN]; 3];
 /// [`new`](Self::new) gives an ordinary periodic grid and the 8th order; the methods
 /// called `with_…` say otherwise. Where it runs is the device of the buffers.
 ///
+/// A field in the unit U on a grid whose spacings are in the unit L has first
+/// derivatives in U / L and second derivatives in U / L². Fields and buffers hold
+/// `nx * ny * nz` elements, x fastest. Weights come from
+/// [`finite_difference`](crate::finite_difference) (Fornberg 1988).
+///
+/// **NaN and infinities** are not looked for: they go as far as the stencils reach, and
+/// no farther. A NaN at one point makes the derivatives at all points NaN whose stencil
+/// reads it; a first derivative between the ends does not read the point that it
+/// belongs to, a second derivative and a one-sided first one do.
+///
 /// ```
 /// use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d};
 /// use halo_gpu::{Device, Field3, Shape3};
@@ -363,6 +373,22 @@ impl<T: Real> FiniteDifferences3d<T> {
 
     /// ∂f/∂axis of a field on the host, computed on `device`.
     ///
+    /// ```
+    /// use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d};
+    /// use halo_gpu::{Device, Field3, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// // Half a metre from point to point, walls at both ends, and 3 K more at each point.
+    /// let shape = Shape3::new(12, 1, 1);
+    /// let rod = FiniteDifferences3d::<f64>::new(shape, [0.5; 3])?
+    ///     .with_boundary(Axis::X, AxisBoundary::OneSided)?;
+    /// let temperature = Field3::from_fn(shape, |i, _, _| 3.0 * i as f64)?;
+    /// let slope = rod.derivative_of(&Device::cpu(), Axis::X, &temperature)?;
+    /// assert!(slope.as_slice().iter().all(|k_per_m| (k_per_m - 6.0).abs() < 1e-12));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`derivative`](Self::derivative), and [`Error::OutOfMemory`].
@@ -376,6 +402,22 @@ impl<T: Real> FiniteDifferences3d<T> {
     }
 
     /// ∂²f/∂axis² of a field on the host, computed on `device`.
+    ///
+    /// ```
+    /// use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d};
+    /// use halo_gpu::{Device, Field3, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let shape = Shape3::new(6, 1, 1);
+    /// let line = FiniteDifferences3d::<f64>::new(shape, [0.5; 3])?
+    ///     .with_accuracy(2)?
+    ///     .with_boundary(Axis::X, AxisBoundary::OneSided)?;
+    /// let squares = Field3::from_fn(shape, |i, _, _| (0.5 * i as f64).powi(2))?;
+    /// let second = line.second_derivative_of(&Device::cpu(), Axis::X, &squares)?;
+    /// assert_eq!(second.as_slice(), [2.0; 6]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -427,6 +469,24 @@ impl<T: Real> FiniteDifferences3d<T> {
     }
 
     /// ∂f/∂axis by the general kernel, also where a tuned one applies.
+    ///
+    /// ```
+    /// use halo_gpu::derivative3d::{Axis, FiniteDifferences3d};
+    /// use halo_gpu::{Device, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::emulator();
+    /// // 8th order, f32 and periodic: there is a tuned kernel for that, with the same bits.
+    /// let grid = FiniteDifferences3d::<f32>::new(Shape3::new(8, 6, 5), [0.1; 3])?;
+    /// let f = device.upload(&(0..240).map(|n| (n * n % 61) as f32).collect::<Vec<_>>())?;
+    /// let (mut tuned, mut general) = (f.try_clone()?, f.try_clone()?);
+    /// grid.derivative(Axis::Y, &f, &mut tuned)?;
+    /// grid.derivative_by_general_kernel(Axis::Y, &f, &mut general)?;
+    /// assert_ne!(general.to_vec()?, f.to_vec()?);
+    /// assert_eq!(general.to_vec()?, tuned.to_vec()?);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

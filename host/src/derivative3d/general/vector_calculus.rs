@@ -5,6 +5,13 @@ use crate::derivative3d::Axis;
 use crate::{Buffer, Device, DeviceKind, Error, Field3};
 
 /// One of the four.
+///
+/// ```
+/// use halo_gpu::derivative3d::Operator;
+///
+/// assert_eq!(Operator::ALL.map(Operator::fields), [(1, 3), (3, 1), (3, 3), (1, 1)]);
+/// assert_eq!(Operator::Curl.kernel_name::<f64>(), "derivative3d_general_curl_f64");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operator {
     /// (∂f/∂x, ∂f/∂y, ∂f/∂z) of one field.
@@ -53,7 +60,9 @@ impl Operator {
 }
 
 /// Each is one launch, which reads each field from memory once. All buffers hold
-/// `nx * ny * nz` elements, x fastest, and are on one device.
+/// `nx * ny * nz` elements, x fastest, and are on one device. All components of a vector
+/// are in one unit; with fields in the unit U and spacings in the unit L the results of
+/// gradient, divergence and curl are in U / L, that of the Laplacian in U / L².
 ///
 /// ```
 /// use halo_gpu::derivative3d::FiniteDifferences3d;
@@ -82,7 +91,9 @@ impl Operator {
 /// # }
 /// ```
 impl<T: Real> FiniteDifferences3d<T> {
-    /// The gradient of `f`, into the three buffers for its components along x, y, z.
+    /// The gradient of `f`, into the three buffers for its components along x, y, z, in
+    /// the unit of `f` over that of the spacing. All four hold `nx * ny * nz` elements,
+    /// x fastest.
     ///
     /// ```
     /// # use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d};
@@ -117,6 +128,26 @@ impl<T: Real> FiniteDifferences3d<T> {
 
     /// The gradient by the general kernel, also where a tuned one applies.
     ///
+    /// ```
+    /// use halo_gpu::derivative3d::FiniteDifferences3d;
+    /// use halo_gpu::{Device, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::emulator();
+    /// let grid = FiniteDifferences3d::<f32>::new(Shape3::new(8, 6, 5), [0.1; 3])?;
+    /// let f = device.upload(&(0..240).map(|n| (n * n % 61) as f32).collect::<Vec<_>>())?;
+    /// let empty = || device.alloc_filled(240, f32::NAN);
+    /// let mut tuned = [empty()?, empty()?, empty()?];
+    /// let mut general = [empty()?, empty()?, empty()?];
+    /// grid.gradient(&f, tuned.each_mut())?;
+    /// grid.gradient_by_general_kernel(&f, general.each_mut())?;
+    /// for (general, tuned) in general.iter().zip(&tuned) {
+    ///     assert_eq!(general.to_vec()?, tuned.to_vec()?);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`gradient`](Self::gradient).
@@ -130,7 +161,33 @@ impl<T: Real> FiniteDifferences3d<T> {
         self.launch(Operator::Gradient, &[f], &mut gradient)
     }
 
-    /// The divergence of the vector field whose components along x, y and z are given.
+    /// The divergence (∂u/∂x + ∂v/∂y) + ∂w/∂z of the vector field whose components along
+    /// x, y and z are given, into `divergence`, in the unit of the components over that
+    /// of the spacing. All four hold `nx * ny * nz` elements, x fastest.
+    ///
+    /// ```
+    /// use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d};
+    /// use halo_gpu::{Device, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::cpu();
+    /// let mut grid = FiniteDifferences3d::<f64>::new(Shape3::cube(4), [1.0; 3])?.with_accuracy(2)?;
+    /// for axis in Axis::ALL {
+    ///     grid = grid.with_boundary(axis, AxisBoundary::OneSided)?;
+    /// }
+    /// // x, y and z of each point.
+    /// let at = |n: i32| [n % 4, n / 4 % 4, n / 16].map(f64::from);
+    /// let component = |axis: usize| -> Vec<f64> { (0..64).map(|n| at(n)[axis]).collect() };
+    /// // (x, y, z), which flows out everywhere.
+    /// let u = device.upload(&component(0))?;
+    /// let v = device.upload(&component(1))?;
+    /// let w = device.upload(&component(2))?;
+    /// let mut divergence = device.alloc_filled(64, 0.0)?;
+    /// grid.divergence([&u, &v, &w], &mut divergence)?;
+    /// assert_eq!(divergence.to_vec()?, [3.0; 64]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -143,8 +200,35 @@ impl<T: Real> FiniteDifferences3d<T> {
         self.apply(Operator::Divergence, &components, &mut [divergence])
     }
 
-    /// The curl of the vector field whose components along x, y and z are given, into
-    /// the three buffers for its own.
+    /// The curl (∂w/∂y - ∂v/∂z, ∂u/∂z - ∂w/∂x, ∂v/∂x - ∂u/∂y) of the vector field whose
+    /// components (u, v, w) along x, y and z are given, into the three buffers for its
+    /// own, in the unit of the components over that of the spacing. All six hold
+    /// `nx * ny * nz` elements, x fastest.
+    ///
+    /// ```
+    /// use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d};
+    /// use halo_gpu::{Device, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::cpu();
+    /// let mut grid = FiniteDifferences3d::<f64>::new(Shape3::cube(4), [1.0; 3])?.with_accuracy(2)?;
+    /// for axis in Axis::ALL {
+    ///     grid = grid.with_boundary(axis, AxisBoundary::OneSided)?;
+    /// }
+    /// // x, y and z of each point.
+    /// let at = |n: i32| [n % 4, n / 4 % 4, n / 16].map(f64::from);
+    /// // (-y, x, 0): a body that turns once around z in a time of 2π.
+    /// let u = device.upload(&(0..64).map(|n| -at(n)[1]).collect::<Vec<_>>())?;
+    /// let v = device.upload(&(0..64).map(|n| at(n)[0]).collect::<Vec<_>>())?;
+    /// let w = device.alloc_filled(64, 0.0)?;
+    /// let mut curl = [u.try_clone()?, v.try_clone()?, w.try_clone()?];
+    /// grid.curl([&u, &v, &w], curl.each_mut())?;
+    /// assert_eq!(curl[0].to_vec()?, [0.0; 64]);
+    /// assert_eq!(curl[1].to_vec()?, [0.0; 64]);
+    /// assert_eq!(curl[2].to_vec()?, [2.0; 64]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -158,7 +242,30 @@ impl<T: Real> FiniteDifferences3d<T> {
         self.apply(Operator::Curl, &components, &mut [x, y, z])
     }
 
-    /// The Laplacian of `f`.
+    /// The Laplacian (∂²f/∂x² + ∂²f/∂y²) + ∂²f/∂z² of `f`, into `laplacian`, in the unit
+    /// of `f` over that of the spacing squared. Both hold `nx * ny * nz` elements, x
+    /// fastest.
+    ///
+    /// ```
+    /// use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d};
+    /// use halo_gpu::{Device, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::cpu();
+    /// let mut grid = FiniteDifferences3d::<f64>::new(Shape3::cube(4), [1.0; 3])?.with_accuracy(2)?;
+    /// for axis in Axis::ALL {
+    ///     grid = grid.with_boundary(axis, AxisBoundary::OneSided)?;
+    /// }
+    /// // x, y and z of each point.
+    /// let at = |n: i32| [n % 4, n / 4 % 4, n / 16].map(f64::from);
+    /// let squares: Vec<f64> = (0..64).map(|n| at(n).map(|x| x * x).iter().sum()).collect();
+    /// let f = device.upload(&squares)?;
+    /// let mut laplacian = device.alloc_filled(64, 0.0)?;
+    /// grid.laplacian(&f, &mut laplacian)?;
+    /// assert_eq!(laplacian.to_vec()?, [6.0; 64]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
