@@ -11,7 +11,7 @@ use cuda_emulator::Diagnosis;
 ///
 /// The enum is `#[non_exhaustive]`: match the variants you can act on and
 /// treat the rest as failure. Validation errors (`InvalidSize`, `NonFinite`,
-/// `InvalidParameter`, `InvalidElement`, `EmptyInput`, `IndexOverflow`, `LengthMismatch`,
+/// `InvalidParameter`, `InvalidElement`, `EmptyInput`, `IndexOverflow`, `LengthMismatch`, `ShapeMismatch`,
 /// `DeviceMismatch`, `LaunchLimit`) are reported before anything runs on a
 /// device, so no buffer has changed.
 ///
@@ -114,6 +114,17 @@ pub enum Error {
         required: usize,
         /// The number of elements it has.
         given: usize,
+    },
+
+    /// Two shapes that have to agree do not, though they may have as many points.
+    #[error("{what} is of {given} points, but must be of {required}")]
+    ShapeMismatch {
+        /// The field or buffer in question.
+        what: String,
+        /// The shape it has to have.
+        required: String,
+        /// The shape it has.
+        given: String,
     },
 
     /// A buffer lives on another device than the operation runs on.

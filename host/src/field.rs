@@ -5,8 +5,8 @@
 //! constructors check every length and every product, so a field's data always
 //! has exactly as many elements as its shape has points.
 
-use crate::Error;
 use crate::device::reserve;
+use crate::{Buffer, Device, Element, Error};
 use std::ops::{Index, IndexMut};
 
 /// The extents of a 2-D field, in points.
@@ -49,6 +49,83 @@ pub struct Shape3 {
     pub ny: usize,
     /// Points along z, the slowest axis.
     pub nz: usize,
+}
+
+/// The extents of a [`Buffer`](crate::Buffer): of one, two or three axes.
+///
+/// ```
+/// use halo_gpu::{Shape, Shape2, Shape3};
+///
+/// assert_eq!(Shape::from(Shape2::new(4, 3)).points()?, 12);
+/// assert_eq!(Shape::from(7), Shape::Line(7));
+/// assert_eq!(Shape::from(Shape3::cube(2)).to_string(), "2 × 2 × 2");
+/// # Ok::<(), halo_gpu::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Shape {
+    /// So many elements, of which nothing else is known.
+    Line(usize),
+    /// A plane, x fastest.
+    Plane(Shape2),
+    /// A volume, x fastest.
+    Volume(Shape3),
+}
+
+impl Shape {
+    /// The number of points.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IndexOverflow`] when the product does not fit `usize`.
+    pub fn points(self) -> Result<usize, Error> {
+        match self {
+            Self::Line(n) => Ok(n),
+            Self::Plane(shape) => shape.points(),
+            Self::Volume(shape) => shape.points(),
+        }
+    }
+
+    /// Whether elements of this shape are those of `other` in the same order: a line fits
+    /// all of its length, a plane is a volume of one plane.
+    pub(crate) fn fits(self, other: Self) -> bool {
+        let extents = |shape| match shape {
+            Self::Line(_) => None,
+            Self::Plane(Shape2 { nx, ny }) => Some([nx, ny, 1]),
+            Self::Volume(Shape3 { nx, ny, nz }) => Some([nx, ny, nz]),
+        };
+        match (extents(self), extents(other)) {
+            (Some(own), Some(other)) => own == other,
+            _ => matches!((self.points(), other.points()), (Ok(a), Ok(b)) if a == b),
+        }
+    }
+}
+
+impl From<usize> for Shape {
+    fn from(n: usize) -> Self {
+        Self::Line(n)
+    }
+}
+
+impl From<Shape2> for Shape {
+    fn from(shape: Shape2) -> Self {
+        Self::Plane(shape)
+    }
+}
+
+impl From<Shape3> for Shape {
+    fn from(shape: Shape3) -> Self {
+        Self::Volume(shape)
+    }
+}
+
+impl std::fmt::Display for Shape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Line(n) => write!(f, "{n}"),
+            Self::Plane(shape) => shape.fmt(f),
+            Self::Volume(shape) => shape.fmt(f),
+        }
+    }
 }
 
 impl Shape2 {
@@ -263,6 +340,46 @@ impl<T> Field2<T> {
     }
 }
 
+impl<T: Element> Field2<T> {
+    /// A buffer on `device` with these elements, which knows their [`Shape`].
+    ///
+    /// ```
+    /// use halo_gpu::{Device, Field2, Shape2};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let field = Field2::from_fn(Shape2::new(4, 3), |i, j| (10 * j + i) as f64)?;
+    /// let buffer = field.to_device(&Device::emulator())?;
+    /// assert_eq!(buffer.shape(), field.shape().into());
+    /// assert_eq!(Field2::from_device(&buffer)?, field);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::upload`].
+    pub fn to_device(&self, device: &Device) -> Result<Buffer<T>, Error> {
+        device.upload(&self.data)?.shaped(self.shape)
+    }
+
+    /// A copy of a buffer that has such a shape: from [`to_device`](Self::to_device), or
+    /// [shaped](Buffer::shaped).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ShapeMismatch`] if its shape is another; else as [`Buffer::to_vec`].
+    pub fn from_device(buffer: &Buffer<T>) -> Result<Self, Error> {
+        let Shape::Plane(shape) = buffer.shape() else {
+            return Err(Error::ShapeMismatch {
+                what: "the buffer".to_owned(),
+                required: "nx × ny".to_owned(),
+                given: buffer.shape().to_string(),
+            });
+        };
+        Self::from_vec(shape, buffer.to_vec()?)
+    }
+}
+
 /// # Panics
 ///
 /// Indexing panics outside the field; [`Field2::get`] does not.
@@ -394,6 +511,46 @@ impl<T> Field3<T> {
     #[must_use]
     pub fn get(&self, i: usize, j: usize, k: usize) -> Option<&T> {
         self.shape.index(i, j, k).map(|at| &self.data[at])
+    }
+}
+
+impl<T: Element> Field3<T> {
+    /// A buffer on `device` with these elements, which knows their [`Shape`].
+    ///
+    /// ```
+    /// use halo_gpu::{Device, Field3, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let field = Field3::from_fn(Shape3::new(4, 3, 2), |i, j, k| (10 * j + i + k) as f64)?;
+    /// let buffer = field.to_device(&Device::emulator())?;
+    /// assert_eq!(buffer.shape(), field.shape().into());
+    /// assert_eq!(Field3::from_device(&buffer)?, field);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::upload`].
+    pub fn to_device(&self, device: &Device) -> Result<Buffer<T>, Error> {
+        device.upload(&self.data)?.shaped(self.shape)
+    }
+
+    /// A copy of a buffer that has such a shape: from [`to_device`](Self::to_device), or
+    /// [shaped](Buffer::shaped).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ShapeMismatch`] if its shape is another; else as [`Buffer::to_vec`].
+    pub fn from_device(buffer: &Buffer<T>) -> Result<Self, Error> {
+        let Shape::Volume(shape) = buffer.shape() else {
+            return Err(Error::ShapeMismatch {
+                what: "the buffer".to_owned(),
+                required: "nx × ny × nz".to_owned(),
+                given: buffer.shape().to_string(),
+            });
+        };
+        Self::from_vec(shape, buffer.to_vec()?)
     }
 }
 

@@ -269,7 +269,7 @@ pub use device::{
     EmulatorOptions, Image, Kernels, Limits, Properties, Replay, Texture2d,
 };
 pub use error::{Error, LaunchAxis};
-pub use field::{Field2, Field3, Shape2, Shape3};
+pub use field::{Field2, Field3, Shape, Shape2, Shape3};
 pub use launch::{
     Constants, Dim3, LaunchConfig, blocks_for, blocks_per_multiprocessor, launch,
     launch_with_constants, resident_blocks,

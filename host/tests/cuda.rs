@@ -248,6 +248,50 @@ fn everything_is_given_back_in_order() {
 }
 
 #[test]
+fn memory_from_elsewhere_is_used_and_left() {
+    alone(
+        "memory_from_elsewhere_is_used_and_left",
+        Driver::Fake(""),
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            let mut theirs = device.upload(&[1_u64, 2, 3]).expect("a buffer");
+            let address = theirs.device_address();
+            let _ = noted();
+            {
+                // SAFETY: the elements are there, and nobody else uses them here.
+                let view = unsafe { Buffer::<u64>::from_device_address(&device, address, 3) };
+                let mut view = view.expect("a view");
+                assert_eq!(view.device_address(), address);
+                assert_eq!(view.to_vec().expect("its elements"), [1, 2, 3]);
+                view.copy_from_slice(&[4, 5, 6]).expect("an upload");
+            }
+            let calls = noted();
+            assert!(
+                !calls.iter().any(|call| call.starts_with("free")),
+                "{calls:?}"
+            );
+            assert_eq!(theirs.to_vec().expect("its elements"), [4, 5, 6]);
+            theirs.fill(0).expect("still there");
+            let _ = noted();
+            drop(theirs);
+            assert_eq!(noted(), ["free in stream order"]);
+
+            for wrong in [0, address + 4] {
+                // SAFETY: refused before it is used.
+                let view = unsafe { Buffer::<u64>::from_device_address(&device, wrong, 3) };
+                let error = view.expect_err("no address of a u64");
+                assert!(matches!(error, Error::InvalidParameter { .. }), "{error}");
+                assert!(error.to_string().contains("multiple of 8"), "{error}");
+            }
+            // SAFETY: as above.
+            let view = unsafe { Buffer::<u64>::from_device_address(&device, address, usize::MAX) };
+            let error = view.expect_err("more than there can be");
+            assert!(matches!(error, Error::IndexOverflow { .. }), "{error}");
+        },
+    );
+}
+
+#[test]
 fn without_pools_freeing_waits() {
     alone(
         "without_pools_freeing_waits",

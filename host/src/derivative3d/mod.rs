@@ -553,11 +553,10 @@ impl Derivative3d {
     ///
     /// As [`apply`](Self::apply), and [`Error::OutOfMemory`].
     pub fn of(&self, device: &Device, axis: Axis, f: &Field3<f32>) -> Result<Field3<f32>, Error> {
-        self.check_len("f", f.as_slice().len())?;
-        let f = device.upload(f.as_slice())?;
-        let mut df = device.alloc_filled(f.len(), f32::NAN)?;
+        let f = f.to_device(device)?;
+        let mut df = device.alloc_filled(f.len(), f32::NAN)?.shaped(f.shape())?;
         self.apply(axis, &f, &mut df)?;
-        Field3::from_vec(self.shape, df.to_vec()?)
+        Field3::from_device(&df)
     }
 
     /// ∂f/∂axis, into `df`, on the device of the buffers.
@@ -567,7 +566,8 @@ impl Derivative3d {
     ///
     /// # Errors
     ///
-    /// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for buffers that
+    /// [`Error::LengthMismatch`], [`Error::ShapeMismatch`] and
+    /// [`Error::DeviceMismatch`] for buffers that
     /// do not fit; [`Error::InvalidSize`] if the axis has too few points for the
     /// stencil; and what a launch can fail with.
     pub fn apply(&self, axis: Axis, f: &Buffer<f32>, df: &mut Buffer<f32>) -> Result<(), Error> {
@@ -664,13 +664,12 @@ impl Derivative3d {
     ///
     /// As [`gradient`](Self::gradient), and [`Error::OutOfMemory`].
     pub fn gradient_of(&self, device: &Device, f: &Field3<f32>) -> Result<[Field3<f32>; 3], Error> {
-        self.check_len("f", f.as_slice().len())?;
-        let f = device.upload(f.as_slice())?;
-        let component = || device.alloc_filled(f.len(), f32::NAN);
+        let f = f.to_device(device)?;
+        let component = || device.alloc_filled(f.len(), f32::NAN)?.shaped(f.shape());
         let (mut x, mut y, mut z) = (component()?, component()?, component()?);
         self.gradient(&f, [&mut x, &mut y, &mut z])?;
-        let field = |df: Buffer<f32>| Field3::from_vec(self.shape, df.to_vec()?);
-        Ok([field(x)?, field(y)?, field(z)?])
+        let field = |df| Field3::from_device(df);
+        Ok([field(&x)?, field(&y)?, field(&z)?])
     }
 
     /// The kernel that [`gradient`](Self::gradient) launches, one of
@@ -734,20 +733,8 @@ impl Derivative3d {
     }
 
     fn check_buffers(&self, f: &Buffer<f32>, df: &Buffer<f32>) -> Result<(), Error> {
-        self.check_len("f", f.len())?;
-        self.check_len("df", df.len())?;
+        f.require_shape(|| "derivative3d: f".to_owned(), self.shape)?;
+        df.require_shape(|| "derivative3d: df".to_owned(), self.shape)?;
         f.device().require("derivative3d: df", df)
-    }
-
-    fn check_len(&self, what: &str, given: usize) -> Result<(), Error> {
-        let required = self.shape.points()?;
-        if given == required {
-            return Ok(());
-        }
-        Err(Error::LengthMismatch {
-            what: format!("derivative3d: {what}"),
-            required,
-            given,
-        })
     }
 }

@@ -3,6 +3,7 @@
 use super::emulator::EmulatorMemory;
 use super::{Backend, Device};
 use crate::Error;
+use crate::field::Shape;
 use cuda_std::host::{In, Out};
 use std::fmt;
 
@@ -43,6 +44,8 @@ impl<T: bytemuck::Pod + Send + Sync> Element for T {}
 pub struct Buffer<T: Element> {
     storage: Storage<T>,
     len: usize,
+    /// Of `len` points.
+    shape: Shape,
     // Behind the storage, so that the memory goes before the device can.
     device: Device,
 }
@@ -84,6 +87,7 @@ impl<T: Element> Buffer<T> {
         Ok(Self {
             storage,
             len,
+            shape: Shape::Line(len),
             device: device.clone(),
         })
     }
@@ -114,6 +118,7 @@ impl<T: Element> Buffer<T> {
         Ok(Self {
             storage,
             len: values.len(),
+            shape: Shape::Line(values.len()),
             device: device.clone(),
         })
     }
@@ -127,6 +132,7 @@ impl<T: Element> Buffer<T> {
         Self {
             storage,
             len,
+            shape: Shape::Line(len),
             device: device.clone(),
         }
     }
@@ -135,6 +141,59 @@ impl<T: Element> Buffer<T> {
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// The shape that it was [given](Self::shaped); of `len` elements in a line if it was
+    /// given none.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The same buffer with a shape. What works on fields of one shape refuses buffers of
+    /// another one, also where they are as long; a buffer without a shape it takes at its
+    /// length.
+    ///
+    /// ```
+    /// use halo_gpu::derivative3d::{Axis, FiniteDifferences3d};
+    /// use halo_gpu::{Device, Error, Shape3};
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// let grid = FiniteDifferences3d::new(Shape3::new(8, 9, 10), [1.0; 3])?;
+    /// let turned = Device::cpu().alloc_filled(720, 1.0)?.shaped(Shape3::new(10, 9, 8))?;
+    /// let mut df = turned.try_clone()?;
+    /// let refused = grid.derivative(Axis::X, &turned, &mut df);
+    /// assert!(matches!(refused, Err(Error::ShapeMismatch { .. })));
+    /// # let _: f64 = df.to_vec()?[0];
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LengthMismatch`] unless the shape has as many points as the buffer has
+    /// elements, [`Error::IndexOverflow`] if they cannot be counted.
+    pub fn shaped(mut self, shape: impl Into<Shape>) -> Result<Self, Error> {
+        let shape = shape.into();
+        let points = shape.points()?;
+        if points != self.len {
+            return Err(Error::LengthMismatch {
+                what: format!("a buffer to be of {shape} points"),
+                required: points,
+                given: self.len,
+            });
+        }
+        self.shape = shape;
+        Ok(self)
+    }
+
+    /// Refuses a shape that `required` is not, and another length.
+    pub(crate) fn require_shape(
+        &self,
+        what: impl FnOnce() -> String,
+        required: impl Into<Shape>,
+    ) -> Result<(), Error> {
+        require_shape(what, required.into(), self.shape)
     }
 
     /// Whether there is no element.
@@ -268,6 +327,7 @@ impl<T: Element> Buffer<T> {
     pub fn try_clone(&self) -> Result<Self, Error> {
         let mut copy = Self::filled(&self.device, self.len, T::zeroed())?;
         copy.copy_from(self)?;
+        copy.shape = self.shape;
         Ok(copy)
     }
 
@@ -332,6 +392,73 @@ impl<T: Element> Buffer<T> {
         }
     }
 
+    /// Memory that CUDA code of your own has allocated, as a buffer: the other way of
+    /// [`device_address`](Self::device_address). Nothing is copied, and nothing is freed
+    /// when the buffer is dropped.
+    ///
+    /// ```
+    /// use halo_gpu::{Buffer, Device, Error};
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// let device = Device::best();
+    /// // In place of what cudaMalloc gives:
+    /// let theirs = device.upload(&[1.0_f32, 2.0, 3.0])?;
+    /// // SAFETY: these are three numbers on this device, which stay until `view` is gone
+    /// // and what was done with it is done; it is only read.
+    /// match unsafe { Buffer::<f32>::from_device_address(&device, theirs.device_address(), 3) } {
+    ///     Ok(view) => assert_eq!(halo_gpu::reduction::sum(&view)?, 6.0),
+    ///     Err(error) => assert!(matches!(error, Error::NotCuda { .. }), "{error}"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotCuda`] on other devices; [`Error::InvalidParameter`] for an address that
+    /// is null or not aligned for `T`; [`Error::IndexOverflow`] for more bytes than an
+    /// object can have.
+    ///
+    /// # Safety
+    ///
+    /// - At `address` are `len` initialised elements of `T`, in memory that kernels on
+    ///   `device` can read and write, also by the driver's copies.
+    /// - They stay there until the buffer has been dropped and the work is done that was
+    ///   given to the device before: until [`Device::synchronize`] has returned, or in the
+    ///   order of the [device's stream](Device::with_cuda_stream). Work that was
+    ///   [recorded](Device::record) counts as given each time that it is replayed.
+    /// - Until then nobody else writes them, and nobody else reads them if the buffer is
+    ///   written; work of other streams on them is over before, by an event, say.
+    pub unsafe fn from_device_address(
+        device: &Device,
+        address: u64,
+        len: usize,
+    ) -> Result<Self, Error> {
+        let bytes = bytes_of::<T>(len)?;
+        #[cfg(halo_cuda)]
+        if let Backend::Cuda(cuda) = device.backend() {
+            if bytes == 0 {
+                return Ok(Self::empty(device, len));
+            }
+            if address == 0 || address % align_of::<T>() as u64 != 0 {
+                return Err(Error::InvalidParameter {
+                    operation: "a buffer of memory from elsewhere",
+                    parameter: "the address",
+                    given: format!("{address:#x}"),
+                    required: format!("not 0, and a multiple of {}", align_of::<T>()),
+                });
+            }
+            return Ok(Self {
+                storage: Storage::Cuda(cuda.foreign(address, bytes)),
+                len,
+                shape: Shape::Line(len),
+                device: device.clone(),
+            });
+        }
+        let _ = (address, bytes);
+        Err(device.not_cuda("a buffer of memory from elsewhere"))
+    }
+
     fn require_len(&self, what: &str, given: usize) -> Result<(), Error> {
         if given == self.len {
             return Ok(());
@@ -372,10 +499,33 @@ impl<T: Element> fmt::Debug for Buffer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Buffer")
             .field("type", &std::any::type_name::<T>())
-            .field("len", &self.len)
+            .field("shape", &self.shape)
             .field("device", &self.device.name())
             .finish()
     }
+}
+
+/// Refuses what `given` is, of `required` points or a line of as many.
+pub(crate) fn require_shape(
+    what: impl FnOnce() -> String,
+    required: Shape,
+    given: Shape,
+) -> Result<(), Error> {
+    if given.fits(required) {
+        return Ok(());
+    }
+    Err(match given {
+        Shape::Line(given) => Error::LengthMismatch {
+            what: what(),
+            required: required.points()?,
+            given,
+        },
+        _ => Error::ShapeMismatch {
+            what: what(),
+            required: required.to_string(),
+            given: given.to_string(),
+        },
+    })
 }
 
 /// The size of `len` elements of `T` in bytes.

@@ -558,8 +558,21 @@ impl CudaDevice {
         Ok(CudaMemory {
             address,
             bytes,
+            owned: true,
             core: Arc::clone(core),
         })
+    }
+
+    /// Memory of somebody else, as if it were ours: `bytes` initialised bytes, not none,
+    /// which stay as they are told to, and there, until the last work that is given to
+    /// this device with them is done.
+    pub(super) fn foreign(&self, address: u64, bytes: usize) -> CudaMemory {
+        CudaMemory {
+            address,
+            bytes,
+            owned: false,
+            core: Arc::clone(&self.core),
+        }
     }
 
     /// An event behind all work given so far.
@@ -793,11 +806,14 @@ impl StandIns {
     }
 }
 
-/// Device memory that is freed, in stream order, when this is dropped.
+/// Device memory that is freed, in stream order, when this is dropped, unless it is
+/// somebody else's.
 pub(super) struct CudaMemory {
     address: sys::CUdeviceptr,
     /// Not zero.
     bytes: usize,
+    /// Whether the memory is ours.
+    owned: bool,
     core: Arc<Core>,
 }
 
@@ -922,6 +938,9 @@ impl CudaMemory {
 
 impl Drop for CudaMemory {
     fn drop(&mut self) {
+        if !self.owned {
+            return;
+        }
         // SAFETY: the memory is ours and used by nothing that is queued later.
         unsafe { self.core.give_back(Resource::Memory(self.address)) };
     }

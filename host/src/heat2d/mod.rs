@@ -508,7 +508,8 @@ impl Heat2d {
     ///
     /// # Errors
     ///
-    /// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for buffers that
+    /// [`Error::LengthMismatch`], [`Error::ShapeMismatch`] and
+    /// [`Error::DeviceMismatch`] for buffers that
     /// do not fit, and what a launch can fail with.
     pub fn sweep<T: Real>(&self, old: &Buffer<T>, new: &mut Buffer<T>) -> Result<(), Error> {
         self.check_buffers("old", old, "new", new)?;
@@ -763,15 +764,8 @@ impl Heat2d {
         b_name: &str,
         b: &Buffer<T>,
     ) -> Result<(), Error> {
-        let required = self.shape.points()?;
         for (name, buffer) in [(a_name, a), (b_name, b)] {
-            if buffer.len() != required {
-                return Err(Error::LengthMismatch {
-                    what: format!("heat2d: {name}"),
-                    required,
-                    given: buffer.len(),
-                });
-            }
+            buffer.require_shape(|| format!("heat2d: {name}"), self.shape)?;
         }
         a.device().require(&format!("heat2d: {b_name}"), b)
     }

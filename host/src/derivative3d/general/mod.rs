@@ -456,7 +456,8 @@ impl<T: Real> FiniteDifferences3d<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for buffers that do not
+    /// [`Error::LengthMismatch`], [`Error::ShapeMismatch`] and
+    /// [`Error::DeviceMismatch`] for buffers that do not
     /// fit; [`Error::InvalidSize`] if the axis has too few points for the stencil and
     /// its boundary; and what a launch can fail with.
     pub fn derivative(&self, axis: Axis, f: &Buffer<T>, df: &mut Buffer<T>) -> Result<(), Error> {
@@ -563,11 +564,12 @@ impl<T: Real> FiniteDifferences3d<T> {
         f: &Field3<T>,
         apply: impl FnOnce(&Buffer<T>, &mut Buffer<T>) -> Result<(), Error>,
     ) -> Result<Field3<T>, Error> {
-        self.check_len("f", f.as_slice().len())?;
-        let f = device.upload(f.as_slice())?;
-        let mut df = device.alloc_filled(f.len(), T::nearest(f64::NAN))?;
+        let f = f.to_device(device)?;
+        let mut df = device
+            .alloc_filled(f.len(), T::nearest(f64::NAN))?
+            .shaped(f.shape())?;
         apply(&f, &mut df)?;
-        Field3::from_vec(self.shape, df.to_vec()?)
+        Field3::from_device(&df)
     }
 
     /// The table of `axis` for this order.
@@ -664,22 +666,10 @@ impl<T: Real> FiniteDifferences3d<T> {
     /// Refuses buffers that have other lengths or are not all on one device.
     fn check_buffers(&self, buffers: &[(&str, &Buffer<T>)]) -> Result<(), Error> {
         for (what, buffer) in buffers {
-            self.check_len(what, buffer.len())?;
+            buffer.require_shape(|| format!("{OPERATION}: {what}"), self.shape)?;
             let first = buffers[0].1.device();
             first.require(&format!("{OPERATION}: {what}"), buffer)?;
         }
         Ok(())
-    }
-
-    fn check_len(&self, what: &str, given: usize) -> Result<(), Error> {
-        let required = self.shape.points()?;
-        if given == required {
-            return Ok(());
-        }
-        Err(Error::LengthMismatch {
-            what: format!("{OPERATION}: {what}"),
-            required,
-            given,
-        })
     }
 }

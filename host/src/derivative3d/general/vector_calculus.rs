@@ -350,7 +350,7 @@ impl<T: Real> FiniteDifferences3d<T> {
             .copied()
             .chain(outputs.iter().map(|buffer| &**buffer));
         for buffer in buffers {
-            self.check_len("a field", buffer.len())?;
+            buffer.require_shape(|| format!("{OPERATION}: a field"), self.shape)?;
             device.require(&format!("{OPERATION}: a field"), buffer)?;
         }
         for axis in Axis::ALL {
@@ -387,19 +387,19 @@ impl<T: Real> FiniteDifferences3d<T> {
     ) -> Result<[Field3<T>; OUT], Error> {
         let mut inputs = Vec::with_capacity(IN);
         for field in fields {
-            self.check_len("a field", field.as_slice().len())?;
-            inputs.push(device.upload(field.as_slice())?);
+            inputs.push(field.to_device(device)?);
         }
         let mut outputs = Vec::with_capacity(OUT);
         for _ in 0..OUT {
-            outputs.push(device.alloc_filled(inputs[0].len(), T::nearest(f64::NAN))?);
+            let output = device.alloc_filled(inputs[0].len(), T::nearest(f64::NAN))?;
+            outputs.push(output.shaped(inputs[0].shape())?);
         }
         let read: Vec<&Buffer<T>> = inputs.iter().collect();
         let mut written: Vec<&mut Buffer<T>> = outputs.iter_mut().collect();
         self.apply(operator, &read, &mut written)?;
         let mut fields = Vec::with_capacity(OUT);
         for output in &outputs {
-            fields.push(Field3::from_vec(self.shape, output.to_vec()?)?);
+            fields.push(Field3::from_device(output)?);
         }
         match fields.try_into() {
             Ok(fields) => Ok(fields),
