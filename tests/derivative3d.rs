@@ -8,7 +8,8 @@ mod vector_calculus;
 
 use approx::assert_relative_eq;
 use halo_gpu::derivative3d::{
-    Axis, Boundary, Derivative3d, GRADIENT_KERNELS, RADIUS, Variant, WEIGHTS, problem,
+    Axis, Boundary, Derivative3d, FiniteDifferences3d, GRADIENT_KERNELS, RADIUS, Variant, WEIGHTS,
+    problem,
 };
 use halo_gpu::{Buffer, Device, DeviceKind, Error, Field3, LaunchAxis, Shape3};
 use halo_tests::{assert_same_bits, devices, for_each, kernel_devices, ptx, rng, uniform};
@@ -557,6 +558,49 @@ fn every_length_a_kernel_accepts_works_and_no_other_is_launched() {
             accepts(variant, len, side, boundary),
             "{shape}"
         );
+    });
+}
+
+#[test]
+fn a_field_of_another_shape_is_refused_though_it_has_as_many_points() {
+    let (shape, turned) = (Shape3::new(8, 9, 10), Shape3::new(10, 9, 8));
+    let tuned = Derivative3d::new(shape, Boundary::Periodic, [1.0; 3]).unwrap();
+    let grid = FiniteDifferences3d::<f32>::new(shape, [1.0; 3]).unwrap();
+    for_each("shapes", devices(), |device| {
+        let refused = |result: Result<(), Error>| match result.unwrap_err() {
+            Error::ShapeMismatch {
+                required, given, ..
+            } => assert_eq!((&*required, &*given), ("8 × 9 × 10", "10 × 9 × 8")),
+            error => panic!("{error}"),
+        };
+        let field = Field3::filled(turned, 1.0_f32).unwrap();
+        for axis in Axis::ALL {
+            refused(tuned.of(device, axis, &field).map(drop));
+            refused(grid.derivative_of(device, axis, &field).map(drop));
+            refused(grid.second_derivative_of(device, axis, &field).map(drop));
+        }
+        refused(tuned.gradient_of(device, &field).map(drop));
+        refused(grid.gradient_of(device, &field).map(drop));
+        refused(grid.divergence_of(device, [&field; 3]).map(drop));
+        refused(grid.curl_of(device, [&field; 3]).map(drop));
+        refused(grid.laplacian_of(device, &field).map(drop));
+
+        // In buffers, on either side; one without a shape is taken at its length.
+        let plain = device.alloc_filled(720, 1.0_f32).unwrap();
+        let mut fits = plain.try_clone().unwrap().shaped(shape).unwrap();
+        let mut other = field.to_device(device).unwrap();
+        refused(tuned.apply(Axis::X, &other, &mut fits));
+        refused(tuned.apply(Axis::X, &plain, &mut other));
+        refused(grid.derivative(Axis::X, &other, &mut fits));
+        refused(grid.laplacian(&fits, &mut other));
+        tuned.apply(Axis::X, &plain, &mut fits).unwrap();
+        grid.laplacian(&plain, &mut fits).unwrap();
+        assert!(Field3::from_device(&fits).unwrap().as_slice() == [0.0; 720]);
+        assert_eq!(other.try_clone().unwrap().shape(), turned.into());
+        let error = Field3::from_device(&plain).unwrap_err();
+        assert!(matches!(error, Error::ShapeMismatch { .. }), "{error}");
+        let error = plain.shaped(Shape3::cube(9)).unwrap_err();
+        assert!(matches!(error, Error::LengthMismatch { .. }), "{error}");
     });
 }
 

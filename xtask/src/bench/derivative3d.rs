@@ -17,6 +17,7 @@ pub(super) const FAMILY: Family = Family {
     plan,
     // The last is beyond the textbook kernels, whose blocks own whole pencils.
     sizes: &["64", "128", "256", "512"],
+    cpu_sizes: &["64", "256"],
 };
 
 const NAME: &str = "derivative3d";

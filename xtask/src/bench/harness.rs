@@ -34,6 +34,9 @@ pub(super) struct Family {
     /// The sizes at which it is compared with others on a GPU, smallest first, as
     /// `--size` takes them.
     pub(super) sizes: &'static [&'static str],
+    /// The sizes at which it is run on the CPU, likewise; none: its own alone. What the
+    /// memory holds back is seen beyond the caches only.
+    pub(super) cpu_sizes: &'static [&'static str],
 }
 
 /// What a family will run.
@@ -194,11 +197,16 @@ fn finish(flags: &Bench, report: &Report) -> Result<Outcome, Error> {
 
 /// The sizes at which a family is run; `None`: its own.
 fn sizes(family: &Family, kind: DeviceKind, flags: &Bench) -> Result<Vec<Option<Size>>, Error> {
-    if flags.size.is_some() || !flags.compare || kind != DeviceKind::Cuda {
+    let sizes = match kind {
+        _ if flags.size.is_some() => &[],
+        DeviceKind::Cuda if flags.compare => family.sizes,
+        DeviceKind::Cpu => family.cpu_sizes,
+        DeviceKind::Cuda | DeviceKind::Emulator => &[],
+    };
+    if sizes.is_empty() {
         return Ok(vec![flags.size.clone()]);
     }
-    family
-        .sizes
+    sizes
         .iter()
         .map(|size| size.parse().map(Some).map_err(Error::Bench))
         .collect()
@@ -696,12 +704,13 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn sizes_are_the_familys_where_others_are_compared_with_on_a_gpu() {
+    fn sizes_are_the_familys_where_others_are_compared_with_on_a_gpu_and_on_the_cpu() {
         let family = Family {
             name: "f",
             kernels: Vec::new,
             plan: |_, _| unreachable!(),
             sizes: &["8", "4x2"],
+            cpu_sizes: &["3"],
         };
         let compare = Bench {
             compare: true,
@@ -715,19 +724,26 @@ pub(super) mod tests {
                 .collect()
         };
         assert_eq!(texts(DeviceKind::Cuda, &compare), ["8", "4x2"]);
-        assert_eq!(texts(DeviceKind::Cpu, &compare), ["own"]);
+        assert_eq!(texts(DeviceKind::Cpu, &compare), ["3"]);
+        assert_eq!(texts(DeviceKind::Cpu, &flags()), ["3"]);
+        assert_eq!(texts(DeviceKind::Emulator, &compare), ["own"]);
         assert_eq!(texts(DeviceKind::Cuda, &flags()), ["own"]);
         let sized = Bench {
             size: Some("16".parse().unwrap()),
             ..compare
         };
         assert_eq!(texts(DeviceKind::Cuda, &sized), ["16"]);
+        assert_eq!(texts(DeviceKind::Cpu, &sized), ["16"]);
     }
 
     #[test]
     fn every_size_of_every_family_can_be_planned() {
         for family in super::super::ROWS {
             assert!(family.sizes.len() >= 3, "{}", family.name);
+            for size in family.cpu_sizes {
+                let plan = (family.plan)(&Device::cpu(), Some(&size.parse().unwrap())).unwrap();
+                assert!(!plan.rows.is_empty(), "{} {size}", family.name);
+            }
             let mut before = 0;
             for size in family.sizes {
                 let plan = (family.plan)(&Device::emulator(), Some(&size.parse().unwrap()));

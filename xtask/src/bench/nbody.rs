@@ -26,6 +26,7 @@ pub(super) const FAMILY: Family = Family {
     kernels,
     plan,
     sizes: &["1024", "4096", "16384", "65536", "131072", "524288"],
+    cpu_sizes: &[],
 };
 
 const NAME: &str = "nbody";

@@ -40,6 +40,7 @@ pub(super) const FAMILY: Family = Family {
         "268435456",
         "1073741824",
     ],
+    cpu_sizes: &[],
 };
 
 const NAME: &str = "reduction";

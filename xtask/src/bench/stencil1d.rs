@@ -18,6 +18,7 @@ pub(super) const FAMILY: Family = Family {
     kernels,
     plan,
     sizes: &["65536", "1048576", "16777216", "268435456"],
+    cpu_sizes: &[],
 };
 
 const NAME: &str = "stencil1d";
