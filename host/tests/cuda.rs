@@ -10,9 +10,10 @@
 ))]
 
 use cuda_std::host::{In, Kernel, Out, ParamPack, Symbol};
+use halo_gpu::heat2d::Heat2d;
 use halo_gpu::{
-    AddressMode, Buffer, Constants, Device, DeviceKind, Error, Image, LaunchAxis, LaunchConfig,
-    Texture2d, blocks_per_multiprocessor, launch, launch_with_constants,
+    AddressMode, Buffer, Constants, Device, DeviceKind, Error, Field2, Image, LaunchAxis,
+    LaunchConfig, Shape2, Texture2d, blocks_per_multiprocessor, launch, launch_with_constants,
 };
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -36,6 +37,8 @@ enum Driver {
     Broken,
     /// The stand-in, told to be like this.
     Fake(&'static str),
+    /// The stand-in without the functions that older drivers lack.
+    Old,
 }
 
 /// Runs `body` in a process of its own that finds `driver`. `name` is the
@@ -53,8 +56,12 @@ fn alone(name: &str, driver: Driver, body: fn()) {
             ""
         }
         Driver::Fake(words) => {
-            build_fake_driver(&library);
+            build_fake_driver(&library, &[]);
             words
+        }
+        Driver::Old => {
+            build_fake_driver(&library, &["--cfg=old"]);
+            ""
         }
     };
     let output = Command::new(std::env::current_exe().expect("the path of this test"))
@@ -73,14 +80,21 @@ fn alone(name: &str, driver: Driver, body: fn()) {
     );
 }
 
-/// Puts the stand-in there, which is compiled once for all tests.
-fn build_fake_driver(library: &Path) {
-    static COMPILED: OnceLock<Vec<u8>> = OnceLock::new();
-    let compiled = COMPILED.get_or_init(|| {
+/// Puts the stand-in there, which is compiled once for all tests with these options.
+fn build_fake_driver(library: &Path, options: &[&str]) {
+    static AS_IT_IS: OnceLock<Vec<u8>> = OnceLock::new();
+    static WITH_OPTIONS: OnceLock<Vec<u8>> = OnceLock::new();
+    let compiled = if options.is_empty() {
+        &AS_IT_IS
+    } else {
+        &WITH_OPTIONS
+    };
+    let compiled = compiled.get_or_init(|| {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/fake_driver.rs");
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
         let status = Command::new(rustc)
             .args(["--edition=2024", "--crate-type=cdylib", "-Cpanic=abort"])
+            .args(options)
             .arg("-o")
             .arg(library)
             .arg(source)
@@ -490,25 +504,64 @@ fn ptx_that_cannot_be_loaded_is_explained() {
             let error = load("not PTX at all").expect_err("not PTX");
             assert_eq!(
                 error.to_string(),
-                "the driver refused the PTX; its log says:\n\
-             ptxas application ptx input, line 1; fatal: Missing .version"
+                "the driver refused the PTX, which is for an unknown target (PTX ISA unknown), \
+                 on Fake GPU, which has compute capability 9.0 and a driver for CUDA 12.4; \
+                 its log says:\n\
+                 ptxas application ptx input, line 1; fatal: Missing .version"
             );
             let error = load("half a \0 string").expect_err("a zero byte");
-            assert!(matches!(error, Error::InvalidPtx { .. }), "{error}");
+            assert!(error.to_string().contains("byte 7 is zero"), "{error}");
             let error = load(".version 99.0\n.target sm_90\n").expect_err("too new");
             assert_eq!(
                 error.to_string(),
-                "PTX for sm_90 (PTX ISA 99.0) cannot run on Fake GPU, which has compute capability 9.0 \
-             and a driver for CUDA 12.4; a device of at least sm_90 and a driver that knows PTX \
-             ISA 99.0 are needed"
+                "PTX for sm_90 (PTX ISA 99.0) cannot run on Fake GPU, which has compute \
+                 capability 9.0 and a driver for CUDA 12.4; a device of at least sm_90 and a \
+                 driver that knows PTX ISA 99.0 are needed; the driver's log says:\n\
+                 ptxas application ptx input, line 1; fatal: Unsupported .version 99.0"
             );
+            // Everything as fields, and said also where the driver says nothing.
+            let refused = |target: &str| {
+                load(&format!(
+                    ".version 8.0\n.target {target}\n// refuse silently"
+                ))
+                .expect_err("refused")
+            };
+            match refused("sm_80") {
+                Error::InvalidPtx {
+                    ptx_target,
+                    ptx_version,
+                    device,
+                    compute_capability,
+                    driver_version,
+                    jit_log,
+                } => {
+                    assert_eq!(
+                        (ptx_target.as_str(), ptx_version.as_str()),
+                        ("sm_80", "8.0")
+                    );
+                    assert_eq!(device, "Fake GPU");
+                    assert_eq!(compute_capability.to_string(), "9.0");
+                    assert_eq!(driver_version.to_string(), "12.4");
+                    assert!(jit_log.contains("an empty log") && jit_log.contains("218"));
+                }
+                error => panic!("{error:?}"),
+            }
+            // Drivers call PTX for a newer device invalid, too.
+            match refused("sm_100") {
+                Error::UnsupportedPtx {
+                    ptx_target,
+                    jit_log,
+                    ..
+                } => assert_eq!((ptx_target.as_str(), jit_log.as_str()), ("sm_100", "")),
+                error => panic!("{error:?}"),
+            }
             let loaded = noted();
             assert_eq!(
                 loaded
                     .iter()
                     .filter(|line| line.starts_with("release"))
                     .count(),
-                3,
+                5,
                 "each attempt cleans up: {loaded:?}"
             );
 
@@ -540,6 +593,76 @@ fn devices_below_the_lowest_target_are_refused() {
                 "{error:?}"
             );
             assert!(text.contains("compute capability 7.0"), "{text}");
+            // The driver was not asked, and has no log.
+            assert!(
+                text.ends_with("that knows PTX ISA 6.3 are needed"),
+                "{text}"
+            );
+        },
+    );
+}
+
+#[test]
+fn a_launch_that_fails_names_its_kernel() {
+    alone(
+        "a_launch_that_fails_names_its_kernel",
+        Driver::Fake("no-launch"),
+        || {
+            let device = device_with_kernel();
+            let input = device.upload(&[1.0_f32; 5]).expect("enough memory");
+            let mut output = device.alloc_filled(5, 0.0_f32).expect("enough memory");
+            let args = (In::from(&input), Out::from(&mut output), 42);
+            // SAFETY: the fake driver's kernel touches nothing.
+            let error = unsafe { launch::<Fake>(&device, &LaunchConfig::new(1, 32), args) }
+                .expect_err("no launches");
+            assert_eq!(
+                error.to_string(),
+                "cuLaunchKernel for fake failed with CUDA_ERROR_FROM_THE_FUTURE (777): \
+                 something that only newer drivers report"
+            );
+            assert!(
+                matches!(
+                    error,
+                    Error::Driver {
+                        kernel: Some("fake"),
+                        code: 777,
+                        ..
+                    }
+                ),
+                "{error:?}"
+            );
+            // So does one by the library.
+            let heat = Heat2d::new(Shape2::new(5, 5)).expect("a shape");
+            let initial = Field2::filled(heat.shape(), 0.0_f32).expect("memory");
+            let mut plate = heat.start(&device, &initial).expect("enough memory");
+            let error = plate.sweep(1).expect_err("no such kernel");
+            assert!(error.to_string().contains("heat2d_march_f32"), "{error}");
+        },
+    );
+}
+
+#[test]
+fn a_driver_without_a_function_is_too_old() {
+    alone(
+        "a_driver_without_a_function_is_too_old",
+        Driver::Old,
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            let error = device.record(1, || Ok(())).expect_err("no graphs");
+            assert_eq!(
+                error.to_string(),
+                "the CUDA driver (12.4) has no function cuStreamBeginCapture_v2; a newer driver is needed"
+            );
+            assert!(
+                matches!(
+                    &error,
+                    Error::DriverTooOld { function: "cuStreamBeginCapture_v2", driver_version }
+                        if driver_version == "12.4"
+                ),
+                "{error:?}"
+            );
+            // Everything else works.
+            device.synchronize().expect("nothing fails");
         },
     );
 }

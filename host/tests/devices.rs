@@ -585,6 +585,34 @@ fn devices_say_what_they_are() {
     shareable(&cpu.upload(&[1.0_f32]).expect("host memory"));
 }
 
+/// What other platforms say with the feature `gpu`.
+#[test]
+fn platforms_without_support_are_named() {
+    let error = Error::UnsupportedPlatform {
+        os: "plan9",
+        arch: "mips",
+    };
+    assert_eq!(
+        error.to_string(),
+        "CUDA devices are supported on Linux on x86_64 and aarch64, not on plan9 on mips"
+    );
+    #[cfg(all(
+        feature = "gpu",
+        not(all(
+            target_os = "linux",
+            any(target_arch = "x86_64", target_arch = "aarch64")
+        ))
+    ))]
+    for error in [Device::cuda(0).map(drop), Device::cuda_count().map(drop)] {
+        match error.expect_err("not supported here") {
+            Error::UnsupportedPlatform { os, arch } => {
+                assert_eq!((os, arch), (std::env::consts::OS, std::env::consts::ARCH));
+            }
+            error => panic!("{error:?}"),
+        }
+    }
+}
+
 #[cfg(not(feature = "gpu"))]
 #[test]
 fn without_the_feature_cuda_devices_say_so() {

@@ -71,7 +71,9 @@ pub(super) fn open(ordinal: usize, source: ptx::Source) -> Result<Device, Error>
         ptx::Source::Given(text) => (vec![ptx::Part::whole(Cow::Owned(text))], true),
         ptx::Source::Embedded => match ptx::embedded_for(capability) {
             Ok(text) => (ptx::parts(text), false),
-            Err(lowest) => return Err(generation.unsupported(lowest, &properties.name)),
+            Err(lowest) => {
+                return Err(generation.unsupported(lowest, &properties.name, String::new()));
+            }
         },
     };
     properties.ptx_target = parts.first().map(|part| ptx::header(&part.text).target);
@@ -133,9 +135,21 @@ fn checked(call: &'static str, code: CUresult) -> Result<(), Error> {
 fn described(call: &'static str, code: CUresult) -> Error {
     Error::Driver {
         call,
+        kernel: None,
         code: code.0,
         name: code.name(),
         text: code.text(),
+    }
+}
+
+/// An error on the way to a launch of `kernel`, which a call of the driver does not
+/// know of.
+fn on_the_way_to(kernel: &'static str) -> impl FnOnce(Error) -> Error {
+    move |mut error| {
+        if let Error::Driver { kernel: known, .. } = &mut error {
+            known.get_or_insert(kernel);
+        }
+        error
     }
 }
 
@@ -234,7 +248,8 @@ struct Generation {
 }
 
 impl Generation {
-    fn unsupported(self, ptx: &str, device: &str) -> Error {
+    /// `jit_log` is empty where the driver was not asked.
+    fn unsupported(self, ptx: &str, device: &str, jit_log: String) -> Error {
         let header = ptx::header(ptx);
         Error::UnsupportedPtx {
             ptx_target: header.target,
@@ -242,6 +257,20 @@ impl Generation {
             device: device.to_owned(),
             compute_capability: self.capability,
             driver_version: self.driver,
+            jit_log,
+        }
+    }
+
+    /// `jit_log` says in some words why.
+    fn invalid(self, ptx: &str, device: &str, jit_log: String) -> Error {
+        let header = ptx::header(ptx);
+        Error::InvalidPtx {
+            ptx_target: header.target,
+            ptx_version: header.version,
+            device: device.to_owned(),
+            compute_capability: self.capability,
+            driver_version: self.driver,
+            jit_log,
         }
     }
 }
@@ -605,6 +634,14 @@ impl CudaDevice {
         &self,
         config: &LaunchConfig,
     ) -> Result<u32, Error> {
+        self.try_blocks_per_multiprocessor::<K>(config)
+            .map_err(on_the_way_to(K::NAME))
+    }
+
+    fn try_blocks_per_multiprocessor<K: Kernel>(
+        &self,
+        config: &LaunchConfig,
+    ) -> Result<u32, Error> {
         let core = &self.core;
         let _current = core.enter()?;
         let stand_ins = StandIns::in_use(core);
@@ -631,6 +668,22 @@ impl CudaDevice {
     ///
     /// As [`launch_with_constants`](crate::launch_with_constants).
     pub(crate) unsafe fn launch<K: Kernel>(
+        &self,
+        config: &LaunchConfig,
+        constants: &Constants<'_>,
+        args: &K::Args<'_>,
+    ) -> Result<(), Error> {
+        // SAFETY: the caller's promise, passed on.
+        let result = unsafe { self.try_launch::<K>(config, constants, args) };
+        result.map_err(on_the_way_to(K::NAME))
+    }
+
+    /// [`launch`](Self::launch), whose errors of the driver do not name the kernel.
+    ///
+    /// # Safety
+    ///
+    /// As [`launch`](Self::launch).
+    unsafe fn try_launch<K: Kernel>(
         &self,
         config: &LaunchConfig,
         constants: &Constants<'_>,
