@@ -10,7 +10,8 @@
 ))]
 
 use cuda_std::host::{In, Kernel, Out, ParamPack, Symbol};
-use halo_gpu::heat2d::Heat2d;
+use halo_gpu::heat2d::{Heat2d, Plate, Variant};
+use halo_gpu::nbody::{Body, Gravity, Leapfrog};
 use halo_gpu::{
     AddressMode, Buffer, Constants, Device, DeviceKind, Error, Field2, Image, LaunchAxis,
     LaunchConfig, Shape2, Texture2d, blocks_per_multiprocessor, launch, launch_with_constants,
@@ -1190,4 +1191,177 @@ fn the_stream_is_that_of_the_work() {
         let error = Device::cpu().with_cuda_stream(|_| ()).expect_err("no GPU");
         assert!(matches!(error, Error::NotCuda { .. }), "{error}");
     });
+}
+
+/// A plate of 5 × 5 points of temperature 0, which the fake driver warms by 1 per sweep.
+fn cold_plate(device: &Device, variant: Option<Variant>) -> Plate<f32> {
+    let heat = Heat2d::new(Shape2::new(5, 5)).expect("a shape");
+    let initial = Field2::filled(heat.shape(), 0.0_f32).expect("memory");
+    let plate = match variant {
+        Some(variant) => heat.start_with(variant, device, &initial),
+        None => heat.start(device, &initial),
+    };
+    plate.expect("enough memory")
+}
+
+/// The one temperature of a plate.
+fn temperature(plate: &Plate<f32>) -> f32 {
+    let field = plate.field().expect("a copy");
+    let first = field.as_slice()[0];
+    assert_eq!(field.as_slice(), vec![first; field.as_slice().len()]);
+    first
+}
+
+#[test]
+fn a_recorded_plate_goes_on_from_replay_to_replay() {
+    alone(
+        "a_recorded_plate_goes_on_from_replay_to_replay",
+        Driver::Fake(""),
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            // By a launch per sweep, and by one for all of a call.
+            for variant in [Some(Variant::March), Some(Variant::Global), None] {
+                for (count, sweeps) in [(1, 1), (2, 1), (3, 1), (1, 2), (5, 3), (4, 2), (0, 1)] {
+                    let mut plate = cold_plate(&device, variant);
+                    let case = format!("{variant:?}, {count} times {sweeps} sweeps");
+                    let mut done = 0;
+                    let mut check = |plate: &Plate<f32>, more: usize| {
+                        done += more;
+                        assert_eq!(plate.sweeps(), done as u64, "{case}");
+                        assert_eq!(temperature(plate), done as f32, "{case}");
+                    };
+                    for replays in [0, 1, 2, 3] {
+                        let mut replay = device
+                            .record(count, || plate.sweep(sweeps))
+                            .expect("a recording");
+                        for _ in 0..replays {
+                            replay.run().expect("a replay");
+                        }
+                        drop(replay);
+                        check(&plate, sweeps * (1 + replays * count));
+                        plate.sweep(1).expect("a launch");
+                        check(&plate, 1);
+                    }
+                }
+            }
+        },
+    );
+}
+
+#[test]
+fn an_even_number_of_exchanges_costs_no_copy() {
+    alone(
+        "an_even_number_of_exchanges_costs_no_copy",
+        Driver::Fake(""),
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            let mut one = cold_plate(&device, Some(Variant::March));
+            let mut other = cold_plate(&device, Some(Variant::March));
+            for (count, copies) in [(2, 0), (3, 2)] {
+                let replay = device
+                    .record(count, || one.sweep(1).and_then(|()| other.sweep(1)))
+                    .expect("a recording");
+                let mut replay = replay;
+                noted();
+                replay.run().expect("a replay");
+                let noted = noted();
+                let copied = noted.iter().filter(|line| line.starts_with("copy 100"));
+                assert_eq!(copied.count(), copies, "{noted:?}");
+            }
+        },
+    );
+}
+
+#[test]
+fn recorded_sweeps_of_buffers_go_on_from_replay_to_replay() {
+    alone(
+        "recorded_sweeps_of_buffers_go_on_from_replay_to_replay",
+        Driver::Fake(""),
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            let heat = Heat2d::new(Shape2::new(5, 5)).expect("a shape");
+            let buffer = || device.upload(&[0.0_f32; 25]).expect("enough memory");
+            let (mut current, mut scratch) = (buffer(), buffer());
+            let mut replay = device
+                .record(3, || {
+                    heat.sweeps_with(Variant::March, &mut current, &mut scratch, 5)
+                })
+                .expect("a recording");
+            replay.run().expect("a replay");
+            replay.run().expect("a replay");
+            drop(replay);
+            let swept = current.to_vec().expect("a copy");
+            assert_eq!(swept, [5.0 * (1.0 + 2.0 * 3.0); 25]);
+
+            // In a ring nothing would be where it was.
+            let mut third = buffer();
+            let mut sweep = || {
+                heat.sweeps_with(Variant::March, &mut current, &mut scratch, 1)?;
+                heat.sweeps_with(Variant::March, &mut scratch, &mut third, 1)
+            };
+            let error = device.record(1, &mut sweep).expect_err("three buffers");
+            assert!(matches!(error, Error::NotReplayable { .. }), "{error}");
+            // Twice there and twice back is as it was.
+            let swept_twice = device.record(1, || {
+                heat.sweeps_with(Variant::March, &mut current, &mut scratch, 2)?;
+                heat.sweeps_with(Variant::March, &mut third, &mut scratch, 2)
+            });
+            swept_twice.expect("a recording").run().expect("a replay");
+        },
+    );
+}
+
+#[test]
+fn a_plate_survives_a_recording_that_fails() {
+    alone(
+        "a_plate_survives_a_recording_that_fails",
+        Driver::Fake(""),
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            let mut plate = cold_plate(&device, Some(Variant::March));
+            let error = device.record(1, || plate.sweep(1).and_then(|()| device.synchronize()));
+            assert!(
+                matches!(error, Err(Error::NotReplayable { .. })),
+                "{error:?}"
+            );
+            drop(error);
+            // What was run for real counts, what was to be recorded does not.
+            assert_eq!((plate.sweeps(), temperature(&plate)), (1, 1.0));
+            plate.sweep(2).expect("a launch");
+            assert_eq!((plate.sweeps(), temperature(&plate)), (3, 3.0));
+        },
+    );
+}
+
+#[test]
+fn recorded_steps_are_counted_when_they_are_taken() {
+    alone(
+        "recorded_steps_are_counted_when_they_are_taken",
+        Driver::Fake(""),
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            let body = Body {
+                x: 0.0_f32,
+                y: 0.0,
+                z: 0.0,
+                mass: 1.0,
+            };
+            let gravity = Gravity::new(0.1).expect("a softening");
+            let mut leapfrog =
+                Leapfrog::new(gravity, &device, &[body], &[[0.0; 3]], 0.5).expect("enough memory");
+            let replay = device
+                .record(3, || leapfrog.advance(2))
+                .expect("a recording");
+            drop(replay);
+            assert_eq!(leapfrog.steps(), 2, "those that were not recorded");
+            let mut replay = device
+                .record(3, || leapfrog.advance(2))
+                .expect("a recording");
+            replay.run().expect("a replay");
+            replay.run().expect("a replay");
+            drop(replay);
+            assert_eq!(leapfrog.steps(), 2 + 2 + 2 * 3 * 2);
+            assert_eq!(leapfrog.time(), 0.5 * 16.0);
+        },
+    );
 }

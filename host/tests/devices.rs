@@ -3,9 +3,12 @@
 use cuda_std::prelude::*;
 use cuda_std::{externally_visible, launch_bounds, shared, texture};
 use halo_gpu::device::{Diagnosis, Placement, ThreadOrder};
+use halo_gpu::heat2d::{Heat2d, problem};
+use halo_gpu::nbody::problem::Cluster;
+use halo_gpu::nbody::{Gravity, Leapfrog};
 use halo_gpu::{
     AddressMode, Buffer, Constants, Device, DeviceKind, Dim3, EmulatorOptions, Error, Image,
-    LaunchAxis, LaunchConfig, Limits, Texture2d, blocks_per_multiprocessor, launch,
+    LaunchAxis, LaunchConfig, Limits, Shape2, Texture2d, blocks_per_multiprocessor, launch,
     launch_with_constants,
 };
 
@@ -552,6 +555,55 @@ fn recorded_work_is_done_again_on_every_device() {
         assert!(
             matches!(error, Err(Error::LengthMismatch { .. })),
             "{error:?}"
+        );
+    }
+}
+
+/// As `a_recorded_plate_goes_on_from_replay_to_replay` in tests/cuda.rs, on the devices
+/// that do the work again.
+#[test]
+fn recorded_plates_and_bodies_go_on_from_replay_to_replay() {
+    let heat = Heat2d::new(Shape2::new(7, 5)).expect("a shape");
+    let initial = problem::hot_left_wall::<f32>(heat.shape()).expect("memory");
+    let gravity = Gravity::new(0.1).expect("a softening");
+    let cluster = Cluster::<f32>::plummer(5, 1).expect("bodies");
+    for device in [Device::cpu(), Device::emulator()] {
+        let start = || heat.start(&device, &initial).expect("enough memory");
+        for (count, sweeps, replays) in [(1, 1, 1), (1, 1, 4), (3, 1, 3), (2, 3, 2), (0, 2, 1)] {
+            let mut plate = start();
+            let mut replay = device
+                .record(count, || plate.sweep(sweeps))
+                .expect("work that succeeds");
+            for _ in 0..replays {
+                replay.run().expect("work that succeeds");
+            }
+            drop(replay);
+            let done = sweeps * (1 + count * replays);
+            let mut plain = start();
+            plain.sweep(done).expect("work that succeeds");
+            assert_eq!(plate.sweeps(), done as u64);
+            assert_eq!(
+                plate.field().expect("a copy"),
+                plain.field().expect("a copy")
+            );
+        }
+
+        let start = || {
+            let (bodies, velocities) = (&cluster.bodies, &cluster.velocities);
+            Leapfrog::new(gravity, &device, bodies, velocities, 0.01).expect("enough memory")
+        };
+        let mut leapfrog = start();
+        let mut replay = device
+            .record(3, || leapfrog.advance(1))
+            .expect("work that succeeds");
+        replay.run().expect("work that succeeds");
+        drop(replay);
+        let mut plain = start();
+        plain.advance(4).expect("work that succeeds");
+        assert_eq!((leapfrog.steps(), leapfrog.time()), (4, plain.time()));
+        assert_eq!(
+            leapfrog.bodies().expect("a copy"),
+            plain.bodies().expect("a copy")
         );
     }
 }

@@ -15,6 +15,7 @@ pub(super) use recording::Graph;
 
 use super::kernels::Image;
 use super::ptx;
+use super::replay::Tally;
 use super::texture::{AddressMode, Layout, TextureLimits};
 use super::{Backend, ComputeCapability, Device, DriverVersion, Limits, Properties};
 use crate::launch::Constants;
@@ -725,6 +726,12 @@ impl CudaDevice {
         Ok(())
     }
 
+    /// Leaves counting to the replays of what this thread records; false where it does
+    /// not.
+    pub(super) fn note_count(&self, tally: &Tally, more: u64) -> bool {
+        recording::note_count(&self.core, tally, more)
+    }
+
     /// Loads code besides the device's own.
     pub(super) fn load_kernels(&self, image: Image<'_>) -> Result<StandIns, Error> {
         let core = &self.core;
@@ -896,6 +903,13 @@ impl CudaMemory {
         };
         checked("cuMemcpyDtoHAsync_v2", code)?;
         self.core.synchronize()
+    }
+
+    /// Notes that this has become current in the place of `before`, memory of the same
+    /// device, as long, whose content is not needed any more.
+    pub(super) fn note_exchange(&self, before: &Self) {
+        assert_eq!(before.bytes, self.bytes, "callers check the length");
+        recording::note_exchange(&self.core, self.address, before.address, self.bytes);
     }
 
     /// Overwrites everything with `source`, memory of the same device, as long.
@@ -1092,6 +1106,16 @@ impl CudaTexture {
             dstPitch: self.row_bytes(),
             ..self.all_rows()
         })
+    }
+
+    /// As [`CudaMemory::note_exchange`], of textures of one layout.
+    pub(super) fn note_exchange(&self, before: &Self) {
+        recording::note_exchange(
+            &self.memory.core,
+            self.address,
+            before.address,
+            self.layout.bytes(),
+        );
     }
 
     fn row_bytes(&self) -> usize {

@@ -101,6 +101,7 @@ mod gpu;
 pub mod problem;
 mod walls;
 
+use crate::device::Tally;
 use crate::{AddressMode, Buffer, Device, DeviceKind, Element, Error, Field2, Shape2, Texture2d};
 use gpu_kernels::heat2d::{BLOCK, HALO_TILE};
 use std::fmt;
@@ -468,7 +469,7 @@ impl Heat2d {
             heat: *self,
             state,
             source: None,
-            sweeps: 0,
+            sweeps: Tally::default(),
         })
     }
 
@@ -585,7 +586,7 @@ impl Heat2d {
         let mut left = sweeps;
         while left > 0 {
             left -= self.launch(by, None, current, scratch, left, &mut workspace)?;
-            std::mem::swap(current, scratch);
+            current.give_way_to(scratch);
         }
         Ok(())
     }
@@ -706,7 +707,7 @@ pub struct Plate<T: Real = f32> {
     heat: Heat2d,
     state: State<T>,
     source: Option<Buffer<T>>,
-    sweeps: u64,
+    sweeps: Tally,
 }
 
 impl<T: Real> Plate<T> {
@@ -768,7 +769,7 @@ impl<T: Real> Plate<T> {
         while left > 0 {
             let done = self.state.sweep(&self.heat, self.source.as_ref(), left)?;
             left -= done;
-            self.sweeps += done as u64;
+            self.sweeps.add(self.state.device(), done as u64);
         }
         Ok(())
     }
@@ -875,8 +876,8 @@ impl<T: Real> Plate<T> {
 
     /// How many sweeps there have been.
     #[must_use]
-    pub const fn sweeps(&self) -> u64 {
-        self.sweeps
+    pub fn sweeps(&self) -> u64 {
+        self.sweeps.get()
     }
 
     /// The temperatures now, on the host.
@@ -988,12 +989,12 @@ impl<T: Real> State<T> {
                 workspace,
             } => {
                 let done = heat.launch(*by, source, current, next, sweeps, workspace)?;
-                std::mem::swap(current, next);
+                current.give_way_to(next);
                 Ok(done)
             }
             Self::Textures { current, next } => {
                 gpu::launch_texture(heat.shape, current, next)?;
-                std::mem::swap(current, next);
+                current.give_way_to(next);
                 Ok(1)
             }
         }
