@@ -239,7 +239,8 @@ pub enum Error {
     #[error(
         "PTX for {ptx_target} (PTX ISA {ptx_version}) cannot run on {device}, which has compute \
          capability {compute_capability} and a driver for CUDA {driver_version}; \
-         a device of at least {ptx_target} and a driver that knows PTX ISA {ptx_version} are needed"
+         a device of at least {ptx_target} and a driver that knows PTX ISA {ptx_version} are \
+         needed{}", and_log(.jit_log)
     )]
     UnsupportedPtx {
         /// The `.target` of the PTX, e.g. `sm_75`.
@@ -252,11 +253,28 @@ pub enum Error {
         compute_capability: ComputeCapability,
         /// The CUDA version that the driver supports, e.g. 12.4.
         driver_version: DriverVersion,
+        /// What the driver's compiler wrote; empty where it wrote nothing or was not
+        /// asked.
+        jit_log: String,
     },
 
     /// The driver's compiler refused the PTX.
-    #[error("the driver refused the PTX; its log says:\n{jit_log}")]
+    #[error(
+        "the driver refused the PTX, which is for {ptx_target} (PTX ISA {ptx_version}), on \
+         {device}, which has compute capability {compute_capability} and a driver for CUDA \
+         {driver_version}; its log says:\n{jit_log}"
+    )]
     InvalidPtx {
+        /// The `.target` of the PTX, e.g. `sm_75`; `an unknown target` where it has none.
+        ptx_target: String,
+        /// The `.version` of the PTX, e.g. `8.0`; `unknown` where it has none.
+        ptx_version: String,
+        /// The device's name.
+        device: String,
+        /// The device's compute capability, e.g. 9.0.
+        compute_capability: ComputeCapability,
+        /// The CUDA version that the driver supports, e.g. 12.4.
+        driver_version: DriverVersion,
         /// What the driver's compiler wrote.
         jit_log: String,
     },
@@ -319,12 +337,15 @@ pub enum Error {
 
     /// A call of the CUDA driver failed.
     ///
-    /// Codes from 700 on mostly report that an earlier kernel faulted. The
-    /// driver then keeps failing in this process until it ends.
-    #[error("{call} failed with {name} ({code}): {text}")]
+    /// Codes from 700 on mostly report that an earlier kernel faulted, not the one
+    /// that the call was for. The driver then keeps failing in this process until it
+    /// ends.
+    #[error("{call}{} failed with {name} ({code}): {text}", for_kernel(.kernel))]
     Driver {
         /// The function of the driver API.
         call: &'static str,
+        /// The kernel that the call was for, where it was for one.
+        kernel: Option<&'static str>,
         /// The driver's number, whether or not this library knows it.
         code: u32,
         /// The driver's name of the number.
@@ -336,6 +357,20 @@ pub enum Error {
     /// The emulator stopped a launch and says why.
     #[error(transparent)]
     Emulator(Box<Diagnosis>),
+}
+
+/// The end of a message: what the driver's compiler wrote, if anything.
+fn and_log(jit_log: &str) -> String {
+    if jit_log.is_empty() {
+        String::new()
+    } else {
+        format!("; the driver's log says:\n{jit_log}")
+    }
+}
+
+/// The kernel that a call was for, if it was for one.
+fn for_kernel(kernel: &Option<&'static str>) -> String {
+    kernel.map_or_else(String::new, |kernel| format!(" for {kernel}"))
 }
 
 impl From<Diagnosis> for Error {

@@ -10,9 +10,11 @@
 ))]
 
 use cuda_std::host::{In, Kernel, Out, ParamPack, Symbol};
+use halo_gpu::heat2d::{Heat2d, Plate, Variant};
+use halo_gpu::nbody::{Body, Gravity, Leapfrog};
 use halo_gpu::{
-    AddressMode, Buffer, Constants, Device, DeviceKind, Error, Image, LaunchAxis, LaunchConfig,
-    Texture2d, blocks_per_multiprocessor, launch, launch_with_constants,
+    AddressMode, Buffer, Constants, Device, DeviceKind, Error, Field2, Image, LaunchAxis,
+    LaunchConfig, Shape2, Texture2d, blocks_per_multiprocessor, launch, launch_with_constants,
 };
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -36,6 +38,8 @@ enum Driver {
     Broken,
     /// The stand-in, told to be like this.
     Fake(&'static str),
+    /// The stand-in without the functions that older drivers lack.
+    Old,
 }
 
 /// Runs `body` in a process of its own that finds `driver`. `name` is the
@@ -53,8 +57,12 @@ fn alone(name: &str, driver: Driver, body: fn()) {
             ""
         }
         Driver::Fake(words) => {
-            build_fake_driver(&library);
+            build_fake_driver(&library, &[]);
             words
+        }
+        Driver::Old => {
+            build_fake_driver(&library, &["--cfg=old"]);
+            ""
         }
     };
     let output = Command::new(std::env::current_exe().expect("the path of this test"))
@@ -73,14 +81,21 @@ fn alone(name: &str, driver: Driver, body: fn()) {
     );
 }
 
-/// Puts the stand-in there, which is compiled once for all tests.
-fn build_fake_driver(library: &Path) {
-    static COMPILED: OnceLock<Vec<u8>> = OnceLock::new();
-    let compiled = COMPILED.get_or_init(|| {
+/// Puts the stand-in there, which is compiled once for all tests with these options.
+fn build_fake_driver(library: &Path, options: &[&str]) {
+    static AS_IT_IS: OnceLock<Vec<u8>> = OnceLock::new();
+    static WITH_OPTIONS: OnceLock<Vec<u8>> = OnceLock::new();
+    let compiled = if options.is_empty() {
+        &AS_IT_IS
+    } else {
+        &WITH_OPTIONS
+    };
+    let compiled = compiled.get_or_init(|| {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/fake_driver.rs");
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
         let status = Command::new(rustc)
             .args(["--edition=2024", "--crate-type=cdylib", "-Cpanic=abort"])
+            .args(options)
             .arg("-o")
             .arg(library)
             .arg(source)
@@ -534,25 +549,64 @@ fn ptx_that_cannot_be_loaded_is_explained() {
             let error = load("not PTX at all").expect_err("not PTX");
             assert_eq!(
                 error.to_string(),
-                "the driver refused the PTX; its log says:\n\
-             ptxas application ptx input, line 1; fatal: Missing .version"
+                "the driver refused the PTX, which is for an unknown target (PTX ISA unknown), \
+                 on Fake GPU, which has compute capability 9.0 and a driver for CUDA 12.4; \
+                 its log says:\n\
+                 ptxas application ptx input, line 1; fatal: Missing .version"
             );
             let error = load("half a \0 string").expect_err("a zero byte");
-            assert!(matches!(error, Error::InvalidPtx { .. }), "{error}");
+            assert!(error.to_string().contains("byte 7 is zero"), "{error}");
             let error = load(".version 99.0\n.target sm_90\n").expect_err("too new");
             assert_eq!(
                 error.to_string(),
-                "PTX for sm_90 (PTX ISA 99.0) cannot run on Fake GPU, which has compute capability 9.0 \
-             and a driver for CUDA 12.4; a device of at least sm_90 and a driver that knows PTX \
-             ISA 99.0 are needed"
+                "PTX for sm_90 (PTX ISA 99.0) cannot run on Fake GPU, which has compute \
+                 capability 9.0 and a driver for CUDA 12.4; a device of at least sm_90 and a \
+                 driver that knows PTX ISA 99.0 are needed; the driver's log says:\n\
+                 ptxas application ptx input, line 1; fatal: Unsupported .version 99.0"
             );
+            // Everything as fields, and said also where the driver says nothing.
+            let refused = |target: &str| {
+                load(&format!(
+                    ".version 8.0\n.target {target}\n// refuse silently"
+                ))
+                .expect_err("refused")
+            };
+            match refused("sm_80") {
+                Error::InvalidPtx {
+                    ptx_target,
+                    ptx_version,
+                    device,
+                    compute_capability,
+                    driver_version,
+                    jit_log,
+                } => {
+                    assert_eq!(
+                        (ptx_target.as_str(), ptx_version.as_str()),
+                        ("sm_80", "8.0")
+                    );
+                    assert_eq!(device, "Fake GPU");
+                    assert_eq!(compute_capability.to_string(), "9.0");
+                    assert_eq!(driver_version.to_string(), "12.4");
+                    assert!(jit_log.contains("an empty log") && jit_log.contains("218"));
+                }
+                error => panic!("{error:?}"),
+            }
+            // Drivers call PTX for a newer device invalid, too.
+            match refused("sm_100") {
+                Error::UnsupportedPtx {
+                    ptx_target,
+                    jit_log,
+                    ..
+                } => assert_eq!((ptx_target.as_str(), jit_log.as_str()), ("sm_100", "")),
+                error => panic!("{error:?}"),
+            }
             let loaded = noted();
             assert_eq!(
                 loaded
                     .iter()
                     .filter(|line| line.starts_with("release"))
                     .count(),
-                3,
+                5,
                 "each attempt cleans up: {loaded:?}"
             );
 
@@ -584,6 +638,76 @@ fn devices_below_the_lowest_target_are_refused() {
                 "{error:?}"
             );
             assert!(text.contains("compute capability 7.0"), "{text}");
+            // The driver was not asked, and has no log.
+            assert!(
+                text.ends_with("that knows PTX ISA 6.3 are needed"),
+                "{text}"
+            );
+        },
+    );
+}
+
+#[test]
+fn a_launch_that_fails_names_its_kernel() {
+    alone(
+        "a_launch_that_fails_names_its_kernel",
+        Driver::Fake("no-launch"),
+        || {
+            let device = device_with_kernel();
+            let input = device.upload(&[1.0_f32; 5]).expect("enough memory");
+            let mut output = device.alloc_filled(5, 0.0_f32).expect("enough memory");
+            let args = (In::from(&input), Out::from(&mut output), 42);
+            // SAFETY: the fake driver's kernel touches nothing.
+            let error = unsafe { launch::<Fake>(&device, &LaunchConfig::new(1, 32), args) }
+                .expect_err("no launches");
+            assert_eq!(
+                error.to_string(),
+                "cuLaunchKernel for fake failed with CUDA_ERROR_FROM_THE_FUTURE (777): \
+                 something that only newer drivers report"
+            );
+            assert!(
+                matches!(
+                    error,
+                    Error::Driver {
+                        kernel: Some("fake"),
+                        code: 777,
+                        ..
+                    }
+                ),
+                "{error:?}"
+            );
+            // So does one by the library.
+            let heat = Heat2d::new(Shape2::new(5, 5)).expect("a shape");
+            let initial = Field2::filled(heat.shape(), 0.0_f32).expect("memory");
+            let mut plate = heat.start(&device, &initial).expect("enough memory");
+            let error = plate.sweep(1).expect_err("no such kernel");
+            assert!(error.to_string().contains("heat2d_march_f32"), "{error}");
+        },
+    );
+}
+
+#[test]
+fn a_driver_without_a_function_is_too_old() {
+    alone(
+        "a_driver_without_a_function_is_too_old",
+        Driver::Old,
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            let error = device.record(1, || Ok(())).expect_err("no graphs");
+            assert_eq!(
+                error.to_string(),
+                "the CUDA driver (12.4) has no function cuStreamBeginCapture_v2; a newer driver is needed"
+            );
+            assert!(
+                matches!(
+                    &error,
+                    Error::DriverTooOld { function: "cuStreamBeginCapture_v2", driver_version }
+                        if driver_version == "12.4"
+                ),
+                "{error:?}"
+            );
+            // Everything else works.
+            device.synchronize().expect("nothing fails");
         },
     );
 }
@@ -1111,4 +1235,177 @@ fn the_stream_is_that_of_the_work() {
         let error = Device::cpu().with_cuda_stream(|_| ()).expect_err("no GPU");
         assert!(matches!(error, Error::NotCuda { .. }), "{error}");
     });
+}
+
+/// A plate of 5 × 5 points of temperature 0, which the fake driver warms by 1 per sweep.
+fn cold_plate(device: &Device, variant: Option<Variant>) -> Plate<f32> {
+    let heat = Heat2d::new(Shape2::new(5, 5)).expect("a shape");
+    let initial = Field2::filled(heat.shape(), 0.0_f32).expect("memory");
+    let plate = match variant {
+        Some(variant) => heat.start_with(variant, device, &initial),
+        None => heat.start(device, &initial),
+    };
+    plate.expect("enough memory")
+}
+
+/// The one temperature of a plate.
+fn temperature(plate: &Plate<f32>) -> f32 {
+    let field = plate.field().expect("a copy");
+    let first = field.as_slice()[0];
+    assert_eq!(field.as_slice(), vec![first; field.as_slice().len()]);
+    first
+}
+
+#[test]
+fn a_recorded_plate_goes_on_from_replay_to_replay() {
+    alone(
+        "a_recorded_plate_goes_on_from_replay_to_replay",
+        Driver::Fake(""),
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            // By a launch per sweep, and by one for all of a call.
+            for variant in [Some(Variant::March), Some(Variant::Global), None] {
+                for (count, sweeps) in [(1, 1), (2, 1), (3, 1), (1, 2), (5, 3), (4, 2), (0, 1)] {
+                    let mut plate = cold_plate(&device, variant);
+                    let case = format!("{variant:?}, {count} times {sweeps} sweeps");
+                    let mut done = 0;
+                    let mut check = |plate: &Plate<f32>, more: usize| {
+                        done += more;
+                        assert_eq!(plate.sweeps(), done as u64, "{case}");
+                        assert_eq!(temperature(plate), done as f32, "{case}");
+                    };
+                    for replays in [0, 1, 2, 3] {
+                        let mut replay = device
+                            .record(count, || plate.sweep(sweeps))
+                            .expect("a recording");
+                        for _ in 0..replays {
+                            replay.run().expect("a replay");
+                        }
+                        drop(replay);
+                        check(&plate, sweeps * (1 + replays * count));
+                        plate.sweep(1).expect("a launch");
+                        check(&plate, 1);
+                    }
+                }
+            }
+        },
+    );
+}
+
+#[test]
+fn an_even_number_of_exchanges_costs_no_copy() {
+    alone(
+        "an_even_number_of_exchanges_costs_no_copy",
+        Driver::Fake(""),
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            let mut one = cold_plate(&device, Some(Variant::March));
+            let mut other = cold_plate(&device, Some(Variant::March));
+            for (count, copies) in [(2, 0), (3, 2)] {
+                let replay = device
+                    .record(count, || one.sweep(1).and_then(|()| other.sweep(1)))
+                    .expect("a recording");
+                let mut replay = replay;
+                noted();
+                replay.run().expect("a replay");
+                let noted = noted();
+                let copied = noted.iter().filter(|line| line.starts_with("copy 100"));
+                assert_eq!(copied.count(), copies, "{noted:?}");
+            }
+        },
+    );
+}
+
+#[test]
+fn recorded_sweeps_of_buffers_go_on_from_replay_to_replay() {
+    alone(
+        "recorded_sweeps_of_buffers_go_on_from_replay_to_replay",
+        Driver::Fake(""),
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            let heat = Heat2d::new(Shape2::new(5, 5)).expect("a shape");
+            let buffer = || device.upload(&[0.0_f32; 25]).expect("enough memory");
+            let (mut current, mut scratch) = (buffer(), buffer());
+            let mut replay = device
+                .record(3, || {
+                    heat.sweeps_with(Variant::March, &mut current, &mut scratch, 5)
+                })
+                .expect("a recording");
+            replay.run().expect("a replay");
+            replay.run().expect("a replay");
+            drop(replay);
+            let swept = current.to_vec().expect("a copy");
+            assert_eq!(swept, [5.0 * (1.0 + 2.0 * 3.0); 25]);
+
+            // In a ring nothing would be where it was.
+            let mut third = buffer();
+            let mut sweep = || {
+                heat.sweeps_with(Variant::March, &mut current, &mut scratch, 1)?;
+                heat.sweeps_with(Variant::March, &mut scratch, &mut third, 1)
+            };
+            let error = device.record(1, &mut sweep).expect_err("three buffers");
+            assert!(matches!(error, Error::NotReplayable { .. }), "{error}");
+            // Twice there and twice back is as it was.
+            let swept_twice = device.record(1, || {
+                heat.sweeps_with(Variant::March, &mut current, &mut scratch, 2)?;
+                heat.sweeps_with(Variant::March, &mut third, &mut scratch, 2)
+            });
+            swept_twice.expect("a recording").run().expect("a replay");
+        },
+    );
+}
+
+#[test]
+fn a_plate_survives_a_recording_that_fails() {
+    alone(
+        "a_plate_survives_a_recording_that_fails",
+        Driver::Fake(""),
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            let mut plate = cold_plate(&device, Some(Variant::March));
+            let error = device.record(1, || plate.sweep(1).and_then(|()| device.synchronize()));
+            assert!(
+                matches!(error, Err(Error::NotReplayable { .. })),
+                "{error:?}"
+            );
+            drop(error);
+            // What was run for real counts, what was to be recorded does not.
+            assert_eq!((plate.sweeps(), temperature(&plate)), (1, 1.0));
+            plate.sweep(2).expect("a launch");
+            assert_eq!((plate.sweeps(), temperature(&plate)), (3, 3.0));
+        },
+    );
+}
+
+#[test]
+fn recorded_steps_are_counted_when_they_are_taken() {
+    alone(
+        "recorded_steps_are_counted_when_they_are_taken",
+        Driver::Fake(""),
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            let body = Body {
+                x: 0.0_f32,
+                y: 0.0,
+                z: 0.0,
+                mass: 1.0,
+            };
+            let gravity = Gravity::new(0.1).expect("a softening");
+            let mut leapfrog =
+                Leapfrog::new(gravity, &device, &[body], &[[0.0; 3]], 0.5).expect("enough memory");
+            let replay = device
+                .record(3, || leapfrog.advance(2))
+                .expect("a recording");
+            drop(replay);
+            assert_eq!(leapfrog.steps(), 2, "those that were not recorded");
+            let mut replay = device
+                .record(3, || leapfrog.advance(2))
+                .expect("a recording");
+            replay.run().expect("a replay");
+            replay.run().expect("a replay");
+            drop(replay);
+            assert_eq!(leapfrog.steps(), 2 + 2 + 2 * 3 * 2);
+            assert_eq!(leapfrog.time(), 0.5 * 16.0);
+        },
+    );
 }

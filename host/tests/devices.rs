@@ -3,9 +3,12 @@
 use cuda_std::prelude::*;
 use cuda_std::{externally_visible, launch_bounds, shared, texture};
 use halo_gpu::device::{Diagnosis, Placement, ThreadOrder};
+use halo_gpu::heat2d::{Heat2d, problem};
+use halo_gpu::nbody::problem::Cluster;
+use halo_gpu::nbody::{Gravity, Leapfrog};
 use halo_gpu::{
     AddressMode, Buffer, Constants, Device, DeviceKind, Dim3, EmulatorOptions, Error, Image,
-    LaunchAxis, LaunchConfig, Limits, Texture2d, blocks_per_multiprocessor, launch,
+    LaunchAxis, LaunchConfig, Limits, Shape2, Texture2d, blocks_per_multiprocessor, launch,
     launch_with_constants,
 };
 
@@ -556,6 +559,55 @@ fn recorded_work_is_done_again_on_every_device() {
     }
 }
 
+/// As `a_recorded_plate_goes_on_from_replay_to_replay` in tests/cuda.rs, on the devices
+/// that do the work again.
+#[test]
+fn recorded_plates_and_bodies_go_on_from_replay_to_replay() {
+    let heat = Heat2d::new(Shape2::new(7, 5)).expect("a shape");
+    let initial = problem::hot_left_wall::<f32>(heat.shape()).expect("memory");
+    let gravity = Gravity::new(0.1).expect("a softening");
+    let cluster = Cluster::<f32>::plummer(5, 1).expect("bodies");
+    for device in [Device::cpu(), Device::emulator()] {
+        let start = || heat.start(&device, &initial).expect("enough memory");
+        for (count, sweeps, replays) in [(1, 1, 1), (1, 1, 4), (3, 1, 3), (2, 3, 2), (0, 2, 1)] {
+            let mut plate = start();
+            let mut replay = device
+                .record(count, || plate.sweep(sweeps))
+                .expect("work that succeeds");
+            for _ in 0..replays {
+                replay.run().expect("work that succeeds");
+            }
+            drop(replay);
+            let done = sweeps * (1 + count * replays);
+            let mut plain = start();
+            plain.sweep(done).expect("work that succeeds");
+            assert_eq!(plate.sweeps(), done as u64);
+            assert_eq!(
+                plate.field().expect("a copy"),
+                plain.field().expect("a copy")
+            );
+        }
+
+        let start = || {
+            let (bodies, velocities) = (&cluster.bodies, &cluster.velocities);
+            Leapfrog::new(gravity, &device, bodies, velocities, 0.01).expect("enough memory")
+        };
+        let mut leapfrog = start();
+        let mut replay = device
+            .record(3, || leapfrog.advance(1))
+            .expect("work that succeeds");
+        replay.run().expect("work that succeeds");
+        drop(replay);
+        let mut plain = start();
+        plain.advance(4).expect("work that succeeds");
+        assert_eq!((leapfrog.steps(), leapfrog.time()), (4, plain.time()));
+        assert_eq!(
+            leapfrog.bodies().expect("a copy"),
+            plain.bodies().expect("a copy")
+        );
+    }
+}
+
 #[test]
 fn other_kernels_and_the_stream_are_for_cuda_devices() {
     for device in [Device::cpu(), Device::emulator()] {
@@ -583,6 +635,34 @@ fn devices_say_what_they_are() {
     fn shareable<T: Send + Sync>(_: &T) {}
     shareable(&cpu);
     shareable(&cpu.upload(&[1.0_f32]).expect("host memory"));
+}
+
+/// What other platforms say with the feature `gpu`.
+#[test]
+fn platforms_without_support_are_named() {
+    let error = Error::UnsupportedPlatform {
+        os: "plan9",
+        arch: "mips",
+    };
+    assert_eq!(
+        error.to_string(),
+        "CUDA devices are supported on Linux on x86_64 and aarch64, not on plan9 on mips"
+    );
+    #[cfg(all(
+        feature = "gpu",
+        not(all(
+            target_os = "linux",
+            any(target_arch = "x86_64", target_arch = "aarch64")
+        ))
+    ))]
+    for error in [Device::cuda(0).map(drop), Device::cuda_count().map(drop)] {
+        match error.expect_err("not supported here") {
+            Error::UnsupportedPlatform { os, arch } => {
+                assert_eq!((os, arch), (std::env::consts::OS, std::env::consts::ARCH));
+            }
+            error => panic!("{error:?}"),
+        }
+    }
 }
 
 #[cfg(not(feature = "gpu"))]

@@ -1,27 +1,54 @@
-//! `cargo xtask doctor`: what this machine has of what the tasks need, and the
-//! command that brings what it lacks.
+//! `cargo xtask doctor`: what this machine has of what the tasks need, and for each
+//! thing that it lacks the one command that brings it.
+//!
+//! `machine` looks. What is missing, what will not do and what mends it is decided
+//! here, from what it has found alone, so that the decisions are tested for machines
+//! that nobody has at hand.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+mod machine;
+mod system;
+
+use std::path::PathBuf;
 
 use crate::Outcome;
 use crate::error::Error;
 use crate::output;
-use crate::process;
-use crate::toolchain::{PTX_TOOLS_MEND, Toolchain};
+use crate::toolchain::Toolchain;
 use crate::workspace;
+use machine::{Committed, Driver, Gpu, Machine, NoGpus, Tool, Version};
 
 /// One thing that a task needs.
 struct Need {
     what: String,
-    /// Where it is or which it is; `None` where it is missing.
-    found: Option<String>,
+    state: State,
     /// What goes without it.
     used_for: &'static str,
-    /// The command that brings it.
-    mend: String,
+    /// What brings it.
+    mend: Mend,
     /// Whether `ptx` cannot do without it.
     required: bool,
+}
+
+/// Whether it is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    /// Where it is, or which it is.
+    Found(String),
+    /// As `Found`, and why it will not do.
+    Unfit { found: String, why: String },
+    /// Why it is not there, where somebody has said so.
+    Missing(Option<String>),
+}
+
+/// What to do about something that is missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Mend {
+    /// A command, to be pasted into a shell in the repository's root.
+    Run(String),
+    /// A page, where no command is right everywhere.
+    See(&'static str),
+    /// A command that does without.
+    Instead(String),
 }
 
 /// Prints every need, found or missing. Comes to findings where device code
@@ -29,180 +56,739 @@ struct Need {
 pub(crate) fn run() -> Result<Outcome, Error> {
     let root = workspace::root()?;
     let toolchain = Toolchain::of(&root)?;
-    let needs = needs(&root, &toolchain);
+    let needs = needs(&Machine::look(&root, &toolchain));
     output::line(report(&needs).trim_end());
+    Ok(outcome(&needs))
+}
+
+fn outcome(needs: &[Need]) -> Outcome {
     let lacking = needs
         .iter()
-        .any(|need| need.required && need.found.is_none());
-    Ok(if lacking {
+        .any(|need| need.required && !matches!(need.state, State::Found(_)));
+    if lacking {
         Outcome::Findings
     } else {
         Outcome::Clean
-    })
+    }
 }
 
 const DEVICE_BUILDS: &str = "cargo xtask ptx";
 const PTX_CHECKS: &str = "cargo xtask inspect";
+const BASELINES: &str = "the CUDA C++ baselines";
+const GPU_RUNS: &str = "running on a GPU";
 
-fn needs(root: &Path, toolchain: &Toolchain) -> Vec<Need> {
-    let shown = |path: Option<PathBuf>| path.map(|path| path.display().to_string());
-    // What a rustup without a network cannot bring, this script can.
-    let or_script = |component: &str| {
-        let rustup = format!("rustup component add {component}");
-        if Path::new("/etc/debian_version").exists() && root.join(".ci/device-toolchain").exists() {
-            format!("{rustup}   (without a network for rustup: .ci/device-toolchain)")
-        } else {
-            rustup
-        }
+/// Installs rustup, which then brings what rust-toolchain.toml lists.
+const INSTALL_RUSTUP: &str =
+    "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y";
+
+const SCRIPT: &str = ".ci/device-toolchain";
+
+/// Where NVIDIA says how the toolkit is installed.
+const TOOLKIT_PAGE: &str = "https://developer.nvidia.com/cuda-downloads";
+
+/// What does without a GPU: the kernels on the CPU.
+const WITHOUT_GPU: &str = "cargo xtask bench --device emulator";
+
+fn needs(machine: &Machine) -> Vec<Need> {
+    let device_build = |what: String, found: &Option<PathBuf>, component: &str| Need {
+        what,
+        state: at(found),
+        used_for: DEVICE_BUILDS,
+        mend: machine.component(component),
+        required: true,
     };
-
     let mut needs = vec![Need {
         what: "rustc".to_owned(),
-        found: pinned(root)
-            .is_none_or(|version| toolchain.rustc.contains(&version))
-            .then(|| toolchain.rustc.clone()),
+        state: match &machine.pinned {
+            Some(pinned) if !machine.rustc.contains(pinned.as_str()) => State::Unfit {
+                found: machine.rustc.clone(),
+                why: format!("rust-toolchain.toml asks for {pinned}"),
+            },
+            _ => State::Found(machine.rustc.clone()),
+        },
         used_for: "everything",
-        mend: "rustup toolchain install".to_owned(),
+        mend: Mend::Run(
+            if machine.rustup {
+                "rustup toolchain install"
+            } else {
+                INSTALL_RUSTUP
+            }
+            .to_owned(),
+        ),
         required: true,
     }];
-    needs.push(Need {
-        what: "source of core (rust-src)".to_owned(),
-        found: shown(toolchain.core_source()),
-        used_for: DEVICE_BUILDS,
-        mend: or_script("rust-src"),
-        required: true,
-    });
-    for tool in ["llvm-link", "opt", "llc"] {
-        needs.push(Need {
-            what: format!("{tool} of LLVM {}", toolchain.llvm_major),
-            found: shown(toolchain.find_llvm(tool)),
-            used_for: DEVICE_BUILDS,
-            mend: or_script("llvm-tools"),
-            required: true,
-        });
+    needs.push(device_build(
+        "source of core (rust-src)".to_owned(),
+        &machine.core_source,
+        "rust-src",
+    ));
+    for (tool, found) in &machine.llvm_tools {
+        let what = format!("{tool} of LLVM {}", machine.llvm_major);
+        needs.push(device_build(what, found, "llvm-tools"));
     }
-    for tool in ["ptxas", "nvdisasm"] {
+
+    for (what, tool, used_for) in [
+        ("ptxas", &machine.ptxas, PTX_CHECKS),
+        ("nvdisasm", &machine.nvdisasm, PTX_CHECKS),
+        ("nvcc (CUDA toolkit)", &machine.nvcc, BASELINES),
+    ] {
         needs.push(Need {
-            what: tool.to_owned(),
-            found: shown(toolchain.find(&[tool])),
-            used_for: PTX_CHECKS,
-            mend: PTX_TOOLS_MEND.to_owned(),
+            what: what.to_owned(),
+            state: toolkit_program(tool.as_ref(), &machine.committed),
+            used_for,
+            mend: machine.toolkit(),
             required: false,
         });
     }
     needs.push(Need {
-        what: "nvcc (CUDA toolkit)".to_owned(),
-        found: shown(toolchain.find(&["nvcc"])),
-        used_for: "the CUDA C++ baselines",
-        mend: "install the CUDA toolkit from NVIDIA or your distribution".to_owned(),
+        what: "C++ compiler".to_owned(),
+        state: at(&machine.cxx),
+        used_for: "nvcc, for the CUDA C++ baselines",
+        mend: machine.system.cxx(),
         required: false,
     });
+
     needs.push(Need {
         what: "CUDA driver (libcuda)".to_owned(),
-        found: driver_library(),
-        used_for: "running on a GPU",
-        mend: "install NVIDIA's driver from your distribution".to_owned(),
+        state: driver_state(machine),
+        used_for: GPU_RUNS,
+        // A driver without a GPU is of no use.
+        mend: match machine.gpu_on_bus {
+            Some(false) => without_gpu(),
+            _ => machine.system.driver(),
+        },
         required: false,
     });
-    needs.push(Need {
+    let gpu = |state, mend| Need {
         what: "GPU".to_owned(),
-        found: gpus(),
-        used_for: "running on a GPU; without one, the emulator and the CPU are used",
-        mend: "a machine with an NVIDIA GPU of compute capability 7.5 or later".to_owned(),
+        state,
+        used_for: GPU_RUNS,
+        mend,
         required: false,
-    });
+    };
+    match machine.driver.as_ref().map(|driver| &driver.gpus) {
+        Ok(Ok(gpus)) if !gpus.is_empty() => {
+            needs.extend(
+                gpus.iter()
+                    .map(|it| gpu(gpu_state(it, &machine.committed), without_gpu())),
+            );
+        }
+        Ok(Err(trouble)) => {
+            let (why, mend) = no_gpus(machine, trouble);
+            needs.push(gpu(State::Missing(Some(why)), mend));
+        }
+        Ok(Ok(_)) => {
+            let (why, mend) = no_gpus(machine, &NoGpus::NoDevice);
+            needs.push(gpu(State::Missing(Some(why)), mend));
+        }
+        // Without a driver only the bus can tell.
+        Err(_) => needs.push(match machine.gpu_on_bus {
+            Some(true) => gpu(
+                State::Missing(Some(
+                    "there is one of NVIDIA's, which needs the driver".to_owned(),
+                )),
+                machine.system.driver(),
+            ),
+            _ => gpu(State::Missing(None), without_gpu()),
+        }),
+    }
     needs
 }
 
-/// The release that rust-toolchain.toml asks for.
-fn pinned(root: &Path) -> Option<String> {
-    let text = workspace::read(&root.join("rust-toolchain.toml")).ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("channel"))?;
-    Some(
-        line.trim_start_matches([' ', '='])
-            .trim_matches('"')
-            .to_owned(),
-    )
+impl Machine {
+    /// What brings a component of the Rust toolchain.
+    fn component(&self, name: &str) -> Mend {
+        // The script needs Debian's packages; what it brings, it brings also where
+        // rustup cannot reach its server.
+        Mend::Run(if self.script && self.system == system::System::Debian {
+            self.script("")
+        } else if self.rustup {
+            format!("rustup component add {name}")
+        } else {
+            INSTALL_RUSTUP.to_owned()
+        })
+    }
+
+    /// What brings the programs of the CUDA toolkit: the script, whose releases are
+    /// known to be new enough, which not every distribution's package is.
+    fn toolkit(&self) -> Mend {
+        if self.script && (self.pip || self.system.pip().is_some()) {
+            Mend::Run(self.script(" --toolkit"))
+        } else {
+            Mend::See(TOOLKIT_PAGE)
+        }
+    }
+
+    /// The script with these options, and before it what it needs.
+    fn script(&self, options: &str) -> String {
+        match self.system.pip() {
+            Some(pip) if !self.pip => format!("{pip} && {SCRIPT}{options}"),
+            _ => format!("{SCRIPT}{options}"),
+        }
+    }
 }
 
-/// Where the driver's library is, by the dynamic linker's own list.
-fn driver_library() -> Option<String> {
-    ["ldconfig", "/sbin/ldconfig"].iter().find_map(|ldconfig| {
-        let listing = process::output(Command::new(ldconfig).arg("-p")).ok()?;
-        listing
-            .lines()
-            .filter(|line| line.trim_start().starts_with("libcuda.so.1 "))
-            .find_map(|line| line.split_once("=> ").map(|(_, path)| path.to_owned()))
+fn at(found: &Option<PathBuf>) -> State {
+    match found {
+        Some(path) => State::Found(path.display().to_string()),
+        None => State::Missing(None),
+    }
+}
+
+fn without_gpu() -> Mend {
+    Mend::Instead(WITHOUT_GPU.to_owned())
+}
+
+/// The versions of PTX, and the first CUDA that knows each (PTX ISA, "Release Notes").
+const PTX_SINCE: [(Version, Version); 24] = [
+    (Version(6, 3), Version(10, 0)),
+    (Version(6, 4), Version(10, 1)),
+    (Version(6, 5), Version(10, 2)),
+    (Version(7, 0), Version(11, 0)),
+    (Version(7, 1), Version(11, 1)),
+    (Version(7, 2), Version(11, 2)),
+    (Version(7, 3), Version(11, 3)),
+    (Version(7, 4), Version(11, 4)),
+    (Version(7, 5), Version(11, 5)),
+    (Version(7, 6), Version(11, 6)),
+    (Version(7, 7), Version(11, 7)),
+    (Version(7, 8), Version(11, 8)),
+    (Version(8, 0), Version(12, 0)),
+    (Version(8, 1), Version(12, 1)),
+    (Version(8, 2), Version(12, 2)),
+    (Version(8, 3), Version(12, 3)),
+    (Version(8, 4), Version(12, 4)),
+    (Version(8, 5), Version(12, 5)),
+    (Version(8, 6), Version(12, 7)),
+    (Version(8, 7), Version(12, 8)),
+    (Version(8, 8), Version(12, 9)),
+    (Version(9, 0), Version(13, 0)),
+    (Version(9, 1), Version(13, 1)),
+    (Version(9, 2), Version(13, 2)),
+];
+
+/// The first CUDA that knows this version of PTX; `None` for one that is newer than
+/// this program.
+fn cuda_for(isa: Version) -> Option<Version> {
+    PTX_SINCE
+        .into_iter()
+        .find(|(known, _)| *known >= isa)
+        .map(|(_, cuda)| cuda)
+}
+
+/// Why something of this CUDA version cannot take that PTX.
+fn too_old_for(cuda: Version, ptx: &Committed) -> Option<String> {
+    let needed = cuda_for(ptx.isa)?;
+    (cuda < needed).then(|| {
+        format!(
+            "{} is PTX {}, which needs CUDA {needed} or later",
+            ptx.file, ptx.isa
+        )
     })
 }
 
-/// Names and driver of the GPUs, by the tool that comes with the driver.
-fn gpus() -> Option<String> {
-    let listing = process::output(
-        Command::new("nvidia-smi")
-            .args(["--query-gpu=name,driver_version", "--format=csv,noheader"]),
-    )
-    .ok()?;
-    let gpus: Vec<&str> = listing
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect();
-    (!gpus.is_empty()).then(|| gpus.join("; "))
+/// The committed PTX that a GPU is given: the highest target that it can run.
+fn taken_by(capability: Version, committed: &[Committed]) -> Option<&Committed> {
+    committed
+        .iter()
+        .rev()
+        .find(|file| file.target <= capability)
+}
+
+fn toolkit_program(tool: Option<&Tool>, committed: &[Committed]) -> State {
+    let Some(Tool { path, release }) = tool else {
+        return State::Missing(None);
+    };
+    let path = path.display();
+    let Some(release) = release else {
+        return State::Found(path.to_string());
+    };
+    let found = format!("{path}, of CUDA {release}");
+    match committed.iter().find_map(|ptx| too_old_for(*release, ptx)) {
+        Some(why) => State::Unfit { found, why },
+        None => State::Found(found),
+    }
+}
+
+/// The driver, judged by the PTX that its GPUs are given or, where it shows none, by
+/// the least that it could have to take.
+fn driver_state(machine: &Machine) -> State {
+    let driver = match &machine.driver {
+        Ok(driver) => driver,
+        Err(reason) => return State::Missing(Some(reason.clone())),
+    };
+    let Driver { cuda, release, .. } = driver;
+    let found = match release {
+        Some(release) => format!("{release}, for CUDA {cuda}"),
+        None => format!("for CUDA {cuda}"),
+    };
+    let mut taken: Vec<&Committed> = match &driver.gpus {
+        Ok(gpus) => gpus
+            .iter()
+            .filter_map(|gpu| taken_by(gpu.capability, &machine.committed))
+            .collect(),
+        Err(_) => Vec::new(),
+    };
+    if taken.is_empty() {
+        taken.extend(machine.committed.first());
+    }
+    match taken.into_iter().find_map(|ptx| too_old_for(*cuda, ptx)) {
+        Some(why) => State::Unfit { found, why },
+        None => State::Found(found),
+    }
+}
+
+fn gpu_state(gpu: &Gpu, committed: &[Committed]) -> State {
+    let found = format!("{}, compute capability {}", gpu.name, gpu.capability);
+    match (taken_by(gpu.capability, committed), committed.first()) {
+        (Some(ptx), _) => State::Found(format!("{found}, which takes {}", ptx.file)),
+        (None, Some(lowest)) => State::Unfit {
+            found,
+            why: format!("the committed PTX needs {} or later", lowest.target),
+        },
+        (None, None) => State::Found(found),
+    }
+}
+
+/// Why a driver that is there shows no GPU, and what mends that.
+fn no_gpus(machine: &Machine, trouble: &NoGpus) -> (String, Mend) {
+    let command = |command: &str| Mend::Run(command.to_owned());
+    match trouble {
+        NoGpus::Mismatch => (
+            "the driver was updated, and what runs in the kernel is still the old one".to_owned(),
+            command("sudo reboot"),
+        ),
+        NoGpus::NoDevice | NoGpus::Other(_) if machine.devices_chosen => (
+            "CUDA_VISIBLE_DEVICES is set, which can hide it".to_owned(),
+            command("unset CUDA_VISIBLE_DEVICES"),
+        ),
+        NoGpus::NoDevice if machine.gpu_on_bus == Some(false) => (
+            "there is none of NVIDIA's in this machine".to_owned(),
+            without_gpu(),
+        ),
+        NoGpus::NoDevice => (
+            "the driver reports none".to_owned(),
+            command("sudo modprobe nvidia"),
+        ),
+        NoGpus::Other(reason) => (
+            format!("the driver says: {reason}"),
+            command("sudo modprobe nvidia"),
+        ),
+    }
 }
 
 fn report(needs: &[Need]) -> String {
     let width = needs.iter().map(|need| need.what.len()).max().unwrap_or(0);
     let mut text = String::new();
     for need in needs {
-        let line = match &need.found {
-            Some(found) => format!("ok       {:width$}  {found}\n", need.what),
-            None => format!(
-                "missing  {:width$}  for: {}\n         {:width$}  get it: {}\n",
-                need.what, need.used_for, "", need.mend
-            ),
+        let (word, said) = match &need.state {
+            State::Found(found) => ("ok", found.clone()),
+            State::Unfit { found, why } => ("unfit", format!("{found}; {why}")),
+            State::Missing(None) => ("missing", format!("for: {}", need.used_for)),
+            State::Missing(Some(why)) => ("missing", format!("for: {} ({why})", need.used_for)),
         };
-        text.push_str(&line);
+        text.push_str(&format!("{word:7}  {:width$}  {said}\n", need.what));
+        if matches!(need.state, State::Found(_)) {
+            continue;
+        }
+        let mend = match &need.mend {
+            Mend::Run(command) => format!("run: {command}"),
+            Mend::See(page) => format!("see: {page}"),
+            Mend::Instead(command) => format!("without it: {command}"),
+        };
+        text.push_str(&format!("{:7}  {:width$}  {mend}\n", "", ""));
     }
+    text.push_str(match outcome(needs) {
+        Outcome::Clean => "Device code can be built here.\n",
+        Outcome::Findings => "Device code cannot be built here.\n",
+    });
     text
 }
 
 #[cfg(test)]
 mod tests {
+    use super::system::System;
     use super::*;
 
-    #[test]
-    fn what_is_missing_comes_with_its_command() {
-        let need = |found: Option<&str>| Need {
-            what: "opt".to_owned(),
-            found: found.map(str::to_owned),
-            used_for: "building",
-            mend: "rustup component add llvm-tools".to_owned(),
-            required: true,
+    /// A machine that has everything.
+    fn complete() -> Machine {
+        let tool = |name: &str| {
+            Some(Tool {
+                path: PathBuf::from(format!("/cuda/bin/{name}")),
+                release: Some(Version(13, 0)),
+            })
         };
-        assert_eq!(report(&[need(Some("bin/opt"))]), "ok       opt  bin/opt\n");
-        let missing = report(&[need(None)]);
+        Machine {
+            system: System::Ubuntu,
+            script: true,
+            pip: true,
+            rustup: true,
+            rustc: "rustc 1.95.0 (abc 2026-01-01)".to_owned(),
+            pinned: Some("1.95.0".to_owned()),
+            core_source: Some("/rust/library".into()),
+            llvm_major: 22,
+            llvm_tools: ["llvm-link", "opt", "llc"]
+                .map(|name| (name, Some(PathBuf::from(format!("/llvm/bin/{name}")))))
+                .to_vec(),
+            ptxas: tool("ptxas"),
+            nvdisasm: tool("nvdisasm"),
+            nvcc: tool("nvcc"),
+            cxx: Some("/usr/bin/g++".into()),
+            driver: Ok(Driver {
+                cuda: Version(13, 0),
+                release: Some("580.95.05".to_owned()),
+                gpus: Ok(vec![gpu("NVIDIA H200", Version(9, 0))]),
+            }),
+            gpu_on_bus: Some(true),
+            devices_chosen: false,
+            committed: vec![
+                Committed {
+                    file: "host/ptx/halo_sm_75.ptx".to_owned(),
+                    target: Version(7, 5),
+                    isa: Version(6, 3),
+                },
+                Committed {
+                    file: "host/ptx/halo_sm_90.ptx".to_owned(),
+                    target: Version(9, 0),
+                    isa: Version(7, 8),
+                },
+            ],
+        }
+    }
+
+    /// A machine that has cargo alone.
+    fn bare() -> Machine {
+        Machine {
+            core_source: None,
+            llvm_tools: ["llvm-link", "opt", "llc"]
+                .map(|name| (name, None))
+                .to_vec(),
+            ptxas: None,
+            nvdisasm: None,
+            nvcc: None,
+            cxx: None,
+            driver: Err("libcuda.so.1: cannot open shared object file".to_owned()),
+            gpu_on_bus: Some(false),
+            ..complete()
+        }
+    }
+
+    fn gpu(name: &str, capability: Version) -> Gpu {
+        Gpu {
+            name: name.to_owned(),
+            capability,
+        }
+    }
+
+    fn with_driver(cuda: Version, gpus: Result<Vec<Gpu>, NoGpus>) -> Machine {
+        Machine {
+            driver: Ok(Driver {
+                cuda,
+                release: None,
+                gpus,
+            }),
+            ..complete()
+        }
+    }
+
+    /// What is said of the first need whose name starts like this, and what mends it.
+    fn of(machine: &Machine, what: &str) -> (State, Mend) {
+        let need = needs(machine)
+            .into_iter()
+            .find(|need| need.what.starts_with(what));
+        let need = need.unwrap_or_else(|| panic!("{what} is not looked at"));
+        (need.state, need.mend)
+    }
+
+    fn run(command: &str) -> Mend {
+        Mend::Run(command.to_owned())
+    }
+
+    #[test]
+    fn a_complete_machine_lacks_nothing() {
+        let needs = needs(&complete());
+        let text = report(&needs);
+        assert_eq!(outcome(&needs), Outcome::Clean, "{text}");
+        for line in text.lines().take(needs.len()) {
+            assert!(line.starts_with("ok "), "{text}");
+        }
         assert!(
-            missing.starts_with("missing  opt  for: building\n"),
-            "{missing}"
+            text.contains(
+                "NVIDIA H200, compute capability 9.0, which takes host/ptx/halo_sm_90.ptx"
+            ),
+            "{text}"
         );
+        assert!(text.contains("580.95.05, for CUDA 13.0"), "{text}");
+        assert!(text.contains("/cuda/bin/ptxas, of CUDA 13.0"), "{text}");
+    }
+
+    #[test]
+    fn what_is_missing_comes_with_one_command() {
+        let machine = bare();
+        let needs = needs(&machine);
+        assert_eq!(outcome(&needs), Outcome::Findings);
+        let text = report(&needs);
+        for need in &needs[1..] {
+            assert!(
+                matches!(need.state, State::Missing(_)),
+                "{}: {text}",
+                need.what
+            );
+        }
+        let mends: usize = ["  run: ", "  see: ", "  without it: "]
+            .map(|word| text.matches(word).count())
+            .iter()
+            .sum();
+        assert_eq!(mends, needs.len() - 1, "one for each: {text}");
+        for (what, command) in [
+            ("source of core", "rustup component add rust-src"),
+            ("opt", "rustup component add llvm-tools"),
+            ("ptxas", ".ci/device-toolchain --toolkit"),
+            ("nvcc", ".ci/device-toolchain --toolkit"),
+            ("C++", "sudo apt-get install --yes g++"),
+        ] {
+            assert_eq!(of(&machine, what), (State::Missing(None), run(command)));
+        }
+        // There is no use for a driver.
+        for what in ["CUDA driver", "GPU"] {
+            assert_eq!(of(&machine, what).1, without_gpu());
+        }
         assert!(
-            missing.contains("get it: rustup component add llvm-tools\n"),
-            "{missing}"
+            text.contains("running on a GPU (libcuda.so.1: cannot open"),
+            "{text}"
         );
     }
 
     #[test]
-    fn the_pinned_release_is_read() {
-        let folder = tempfile::tempdir().unwrap();
-        assert_eq!(pinned(folder.path()), None);
-        std::fs::write(
-            folder.path().join("rust-toolchain.toml"),
-            "[toolchain]\nchannel = \"1.95.0\"\nprofile = \"minimal\"\n",
-        )
-        .unwrap();
-        assert_eq!(pinned(folder.path()).as_deref(), Some("1.95.0"));
+    fn only_what_device_builds_need_is_required() {
+        let without = |take: fn(&mut Machine)| {
+            let mut machine = complete();
+            take(&mut machine);
+            outcome(&needs(&machine))
+        };
+        assert_eq!(without(|it| it.core_source = None), Outcome::Findings);
+        assert_eq!(without(|it| it.llvm_tools[2].1 = None), Outcome::Findings);
+        assert_eq!(
+            without(|it| it.rustc = "rustc 1.80.0".to_owned()),
+            Outcome::Findings
+        );
+        assert_eq!(without(|it| it.ptxas = None), Outcome::Clean);
+        assert_eq!(without(|it| it.driver = Err(String::new())), Outcome::Clean);
+    }
+
+    #[test]
+    fn commands_are_those_of_the_system() {
+        let on = |system, what: &str| of(&Machine { system, ..bare() }, what).1;
+        assert_eq!(
+            on(System::Debian, "source of core"),
+            run(".ci/device-toolchain")
+        );
+        assert_eq!(on(System::Debian, "llc"), run(".ci/device-toolchain"));
+        assert_eq!(
+            on(System::Fedora, "llc"),
+            run("rustup component add llvm-tools")
+        );
+        assert_eq!(
+            on(System::Fedora, "C++"),
+            run("sudo dnf install --assumeyes gcc-c++")
+        );
+        assert_eq!(
+            on(System::Arch, "C++"),
+            run("sudo pacman -S --needed --noconfirm gcc")
+        );
+
+        // The script's own needs come before it; where nobody knows them, a page.
+        let bare_of_pip = |system| Machine {
+            system,
+            pip: false,
+            ..bare()
+        };
+        assert_eq!(
+            of(&bare_of_pip(System::Fedora), "nvcc").1,
+            run("sudo dnf install --assumeyes python3-pip && .ci/device-toolchain --toolkit")
+        );
+        assert_eq!(
+            of(&bare_of_pip(System::Other), "nvcc").1,
+            Mend::See(TOOLKIT_PAGE)
+        );
+        let elsewhere = Machine {
+            system: System::Other,
+            script: false,
+            rustup: false,
+            ..bare()
+        };
+        assert_eq!(of(&elsewhere, "ptxas").1, Mend::See(TOOLKIT_PAGE));
+        assert_eq!(of(&elsewhere, "opt").1, run(INSTALL_RUSTUP));
+    }
+
+    #[test]
+    fn a_gpu_on_the_bus_is_worth_a_driver() {
+        for (gpu_on_bus, system) in [
+            (Some(true), System::Ubuntu),
+            (Some(true), System::Debian),
+            (None, System::Other),
+        ] {
+            let machine = Machine {
+                gpu_on_bus,
+                system,
+                ..bare()
+            };
+            assert_eq!(of(&machine, "CUDA driver").1, system.driver());
+        }
+        let machine = Machine {
+            gpu_on_bus: Some(true),
+            ..bare()
+        };
+        assert_eq!(of(&machine, "GPU").1, System::Ubuntu.driver());
+    }
+
+    #[test]
+    fn another_compiler_than_the_pinned_one_will_not_do() {
+        let machine = Machine {
+            rustc: "rustc 1.80.0 (def 2024-07-01)".to_owned(),
+            ..complete()
+        };
+        let (state, mend) = of(&machine, "rustc");
+        assert!(
+            matches!(&state, State::Unfit { why, .. } if why.ends_with("asks for 1.95.0")),
+            "{state:?}"
+        );
+        assert_eq!(mend, run("rustup toolchain install"));
+        let machine = Machine {
+            rustup: false,
+            ..machine
+        };
+        assert_eq!(of(&machine, "rustc").1, run(INSTALL_RUSTUP));
+    }
+
+    #[test]
+    fn a_gpu_is_compared_with_the_committed_ptx() {
+        let state = |capability| {
+            let gpus = Ok(vec![gpu("G", capability)]);
+            of(&with_driver(Version(13, 0), gpus), "GPU")
+        };
+        let (old, mend) = state(Version(7, 0));
+        assert_eq!(
+            old,
+            State::Unfit {
+                found: "G, compute capability 7.0".to_owned(),
+                why: "the committed PTX needs 7.5 or later".to_owned(),
+            }
+        );
+        assert_eq!(mend, without_gpu());
+        for (capability, file) in [
+            (Version(7, 5), "halo_sm_75.ptx"),
+            (Version(8, 9), "halo_sm_75.ptx"),
+            (Version(9, 0), "halo_sm_90.ptx"),
+            (Version(12, 0), "halo_sm_90.ptx"),
+        ] {
+            let (state, _) = state(capability);
+            assert!(
+                matches!(&state, State::Found(found) if found.ends_with(file)),
+                "{state:?}"
+            );
+        }
+        // Each of several.
+        let gpus = Ok(vec![gpu("new", Version(9, 0)), gpu("old", Version(5, 2))]);
+        let needs = needs(&with_driver(Version(13, 0), gpus));
+        let text = report(&needs);
+        assert!(
+            text.contains("ok       GPU") && text.contains("unfit    GPU"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_driver_is_compared_with_what_its_gpus_are_given() {
+        let state = |cuda, capability| {
+            let gpus = Ok(vec![gpu("G", capability)]);
+            of(&with_driver(cuda, gpus), "CUDA driver")
+        };
+        assert_eq!(
+            state(Version(11, 8), Version(9, 0)).0,
+            State::Found("for CUDA 11.8".to_owned())
+        );
+        let (old, mend) = state(Version(11, 7), Version(9, 0));
+        assert_eq!(
+            old,
+            State::Unfit {
+                found: "for CUDA 11.7".to_owned(),
+                why: "host/ptx/halo_sm_90.ptx is PTX 7.8, which needs CUDA 11.8 or later"
+                    .to_owned(),
+            }
+        );
+        assert_eq!(mend, System::Ubuntu.driver());
+        // The same driver does for a GPU that is given the other file.
+        assert!(matches!(
+            state(Version(11, 7), Version(8, 6)).0,
+            State::Found(_)
+        ));
+        assert!(matches!(
+            state(Version(9, 2), Version(8, 6)).0,
+            State::Unfit { .. }
+        ));
+    }
+
+    #[test]
+    fn a_driver_that_shows_no_gpu_is_explained() {
+        let machine = |trouble| with_driver(Version(13, 0), Err(trouble));
+        assert_eq!(of(&machine(NoGpus::Mismatch), "GPU").1, run("sudo reboot"));
+        assert_eq!(
+            of(&machine(NoGpus::NoDevice), "GPU").1,
+            run("sudo modprobe nvidia")
+        );
+        assert_eq!(
+            of(&with_driver(Version(13, 0), Ok(Vec::new())), "GPU").1,
+            run("sudo modprobe nvidia")
+        );
+        let (state, _) = of(&machine(NoGpus::Other("out of luck".to_owned())), "GPU");
+        assert_eq!(
+            state,
+            State::Missing(Some("the driver says: out of luck".to_owned()))
+        );
+        let hidden = Machine {
+            devices_chosen: true,
+            ..machine(NoGpus::NoDevice)
+        };
+        assert_eq!(of(&hidden, "GPU").1, run("unset CUDA_VISIBLE_DEVICES"));
+        let none = Machine {
+            gpu_on_bus: Some(false),
+            ..machine(NoGpus::NoDevice)
+        };
+        assert_eq!(of(&none, "GPU").1, without_gpu());
+    }
+
+    #[test]
+    fn an_assembler_is_compared_with_the_committed_ptx() {
+        let with = |release| {
+            let machine = Machine {
+                ptxas: Some(Tool {
+                    path: "/usr/bin/ptxas".into(),
+                    release,
+                }),
+                ..complete()
+            };
+            of(&machine, "ptxas").0
+        };
+        assert_eq!(with(None), State::Found("/usr/bin/ptxas".to_owned()));
+        assert!(matches!(with(Some(Version(11, 8))), State::Found(_)));
+        let state = with(Some(Version(11, 5)));
+        assert!(
+            matches!(&state, State::Unfit { why, .. } if why.contains("PTX 7.8")),
+            "{state:?}"
+        );
+    }
+
+    #[test]
+    fn versions_of_ptx_belong_to_versions_of_cuda() {
+        assert!(PTX_SINCE.is_sorted());
+        assert_eq!(cuda_for(Version(6, 0)), Some(Version(10, 0)));
+        assert_eq!(cuda_for(Version(7, 8)), Some(Version(11, 8)));
+        assert_eq!(cuda_for(Version(8, 5)), Some(Version(12, 5)));
+        assert_eq!(cuda_for(Version(99, 0)), None);
+        // What is committed is known.
+        for file in complete().committed {
+            assert!(cuda_for(file.isa).is_some());
+        }
     }
 }

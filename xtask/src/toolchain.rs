@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::process;
 
 /// How to get ptxas and nvdisasm.
-pub(crate) const PTX_TOOLS_MEND: &str = ".ci/device-toolchain   (or install the CUDA toolkit)";
+pub(crate) const PTX_TOOLS_MEND: &str = ".ci/device-toolchain --toolkit";
 
 /// Places to look for tools, in order.
 pub(crate) struct Toolchain {
@@ -83,15 +83,22 @@ impl Toolchain {
 
 /// Where the CUDA toolkit's programs may be, in order.
 pub(crate) fn cuda_folders() -> Vec<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
     let toolkits = ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT"]
         .into_iter()
         .filter_map(std::env::var_os)
         .map(PathBuf::from)
-        .chain(["/usr/local/cuda".into()]);
-    std::env::split_paths(&path)
+        // NVIDIA's own installers, and Arch's package.
+        .chain(["/usr/local/cuda".into(), "/opt/cuda".into()]);
+    path_folders()
+        .into_iter()
         .chain(toolkits.map(|toolkit| toolkit.join("bin")))
         .collect()
+}
+
+/// The folders of `PATH`.
+pub(crate) fn path_folders() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).collect()
 }
 
 /// The first of these programs that is in any of the folders, by the order of

@@ -99,13 +99,13 @@ impl Axis {
         [shape.nx, shape.ny, shape.nz][self.index()]
     }
 
-    /// The distance in elements of two neighbours along this axis.
+    /// The distance in elements of two neighbours along this axis, at most `usize::MAX`.
     #[must_use]
     pub const fn stride(self, shape: Shape3) -> usize {
         match self {
             Self::X => 1,
             Self::Y => shape.nx,
-            Self::Z => shape.nx * shape.ny,
+            Self::Z => shape.nx.saturating_mul(shape.ny),
         }
     }
 }
@@ -298,13 +298,13 @@ impl Variant {
     }
 
     /// The shared tile of a textbook kernel for a field of `shape`: its extents,
-    /// slowest first.
+    /// slowest first, each at most `usize::MAX`.
     #[must_use]
     pub const fn tile(self, shape: Shape3) -> Option<[usize; 2]> {
         let Some(pencils) = self.pencils() else {
             return None;
         };
-        let len = self.axis.extent(shape) + 2 * RADIUS;
+        let len = self.axis.extent(shape).saturating_add(2 * RADIUS);
         Some(match self.axis {
             Axis::X => [pencils, len],
             Axis::Y | Axis::Z => [len, pencils],
@@ -530,16 +530,16 @@ impl Derivative3d {
     }
 
     /// The bytes a derivative has to move at the least: each point read once
-    /// and written once.
+    /// and written once. At most `u64::MAX`.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
-        2 * size_of::<f32>() as u64 * self.points()
+        self.points().saturating_mul(2 * size_of::<f32>() as u64)
     }
 
-    /// The floating-point operations of a derivative.
+    /// The floating-point operations of a derivative, at most `u64::MAX`.
     #[must_use]
     pub const fn flops(&self) -> u64 {
-        FLOPS_PER_POINT * self.points()
+        self.points().saturating_mul(FLOPS_PER_POINT)
     }
 
     const fn points(&self) -> u64 {
@@ -621,16 +621,16 @@ impl Derivative3d {
     }
 
     /// The bytes a gradient has to move at the least: each point read once, and one of
-    /// each component written.
+    /// each component written. At most `u64::MAX`.
     #[must_use]
     pub const fn gradient_bytes(&self) -> u64 {
-        2 * self.bytes()
+        self.bytes().saturating_mul(2)
     }
 
-    /// The floating-point operations of a gradient.
+    /// The floating-point operations of a gradient, at most `u64::MAX`.
     #[must_use]
     pub const fn gradient_flops(&self) -> u64 {
-        3 * self.flops()
+        self.flops().saturating_mul(3)
     }
 
     /// ∂f/∂x, ∂f/∂y and ∂f/∂z of a field on the host, computed on `device`.

@@ -269,6 +269,18 @@ impl<T: Element> Buffer<T> {
         Ok(())
     }
 
+    /// Has `newer`, of the same device and length, take the place of this buffer, whose
+    /// elements are not needed any more and go to `newer`.
+    ///
+    /// [`std::mem::swap`], but right also within [`Device::record`].
+    pub(crate) fn give_way_to(&mut self, newer: &mut Self) {
+        std::mem::swap(self, newer);
+        #[cfg(halo_cuda)]
+        if let (Storage::Cuda(now), Storage::Cuda(before)) = (&self.storage, &newer.storage) {
+            now.note_exchange(before);
+        }
+    }
+
     /// Overwrites all elements with those of `source`, on the device.
     ///
     /// # Errors

@@ -15,6 +15,7 @@ pub(super) use recording::Graph;
 
 use super::kernels::Image;
 use super::ptx;
+use super::replay::Tally;
 use super::texture::{AddressMode, Layout, TextureLimits};
 use super::{Backend, ComputeCapability, Device, DriverVersion, Limits, Properties};
 use crate::launch::Constants;
@@ -71,7 +72,9 @@ pub(super) fn open(ordinal: usize, source: ptx::Source) -> Result<Device, Error>
         ptx::Source::Given(text) => (vec![ptx::Part::whole(Cow::Owned(text))], true),
         ptx::Source::Embedded => match ptx::embedded_for(capability) {
             Ok(text) => (ptx::parts(text), false),
-            Err(lowest) => return Err(generation.unsupported(lowest, &properties.name)),
+            Err(lowest) => {
+                return Err(generation.unsupported(lowest, &properties.name, String::new()));
+            }
         },
     };
     properties.ptx_target = parts.first().map(|part| ptx::header(&part.text).target);
@@ -133,9 +136,21 @@ fn checked(call: &'static str, code: CUresult) -> Result<(), Error> {
 fn described(call: &'static str, code: CUresult) -> Error {
     Error::Driver {
         call,
+        kernel: None,
         code: code.0,
         name: code.name(),
         text: code.text(),
+    }
+}
+
+/// An error on the way to a launch of `kernel`, which a call of the driver does not
+/// know of.
+fn on_the_way_to(kernel: &'static str) -> impl FnOnce(Error) -> Error {
+    move |mut error| {
+        if let Error::Driver { kernel: known, .. } = &mut error {
+            known.get_or_insert(kernel);
+        }
+        error
     }
 }
 
@@ -234,7 +249,8 @@ struct Generation {
 }
 
 impl Generation {
-    fn unsupported(self, ptx: &str, device: &str) -> Error {
+    /// `jit_log` is empty where the driver was not asked.
+    fn unsupported(self, ptx: &str, device: &str, jit_log: String) -> Error {
         let header = ptx::header(ptx);
         Error::UnsupportedPtx {
             ptx_target: header.target,
@@ -242,6 +258,20 @@ impl Generation {
             device: device.to_owned(),
             compute_capability: self.capability,
             driver_version: self.driver,
+            jit_log,
+        }
+    }
+
+    /// `jit_log` says in some words why.
+    fn invalid(self, ptx: &str, device: &str, jit_log: String) -> Error {
+        let header = ptx::header(ptx);
+        Error::InvalidPtx {
+            ptx_target: header.target,
+            ptx_version: header.version,
+            device: device.to_owned(),
+            compute_capability: self.capability,
+            driver_version: self.driver,
+            jit_log,
         }
     }
 }
@@ -618,6 +648,14 @@ impl CudaDevice {
         &self,
         config: &LaunchConfig,
     ) -> Result<u32, Error> {
+        self.try_blocks_per_multiprocessor::<K>(config)
+            .map_err(on_the_way_to(K::NAME))
+    }
+
+    fn try_blocks_per_multiprocessor<K: Kernel>(
+        &self,
+        config: &LaunchConfig,
+    ) -> Result<u32, Error> {
         let core = &self.core;
         let _current = core.enter()?;
         let stand_ins = StandIns::in_use(core);
@@ -644,6 +682,22 @@ impl CudaDevice {
     ///
     /// As [`launch_with_constants`](crate::launch_with_constants).
     pub(crate) unsafe fn launch<K: Kernel>(
+        &self,
+        config: &LaunchConfig,
+        constants: &Constants<'_>,
+        args: &K::Args<'_>,
+    ) -> Result<(), Error> {
+        // SAFETY: the caller's promise, passed on.
+        let result = unsafe { self.try_launch::<K>(config, constants, args) };
+        result.map_err(on_the_way_to(K::NAME))
+    }
+
+    /// [`launch`](Self::launch), whose errors of the driver do not name the kernel.
+    ///
+    /// # Safety
+    ///
+    /// As [`launch`](Self::launch).
+    unsafe fn try_launch<K: Kernel>(
         &self,
         config: &LaunchConfig,
         constants: &Constants<'_>,
@@ -683,6 +737,12 @@ impl CudaDevice {
         checked("cuLaunchKernel", code)?;
         recording::note_launch(core, stand_ins.as_ref(), constants);
         Ok(())
+    }
+
+    /// Leaves counting to the replays of what this thread records; false where it does
+    /// not.
+    pub(super) fn note_count(&self, tally: &Tally, more: u64) -> bool {
+        recording::note_count(&self.core, tally, more)
     }
 
     /// Loads code besides the device's own.
@@ -859,6 +919,13 @@ impl CudaMemory {
         };
         checked("cuMemcpyDtoHAsync_v2", code)?;
         self.core.synchronize()
+    }
+
+    /// Notes that this has become current in the place of `before`, memory of the same
+    /// device, as long, whose content is not needed any more.
+    pub(super) fn note_exchange(&self, before: &Self) {
+        assert_eq!(before.bytes, self.bytes, "callers check the length");
+        recording::note_exchange(&self.core, self.address, before.address, self.bytes);
     }
 
     /// Overwrites everything with `source`, memory of the same device, as long.
@@ -1058,6 +1125,16 @@ impl CudaTexture {
             dstPitch: self.row_bytes(),
             ..self.all_rows()
         })
+    }
+
+    /// As [`CudaMemory::note_exchange`], of textures of one layout.
+    pub(super) fn note_exchange(&self, before: &Self) {
+        recording::note_exchange(
+            &self.memory.core,
+            self.address,
+            before.address,
+            self.layout.bytes(),
+        );
     }
 
     fn row_bytes(&self) -> usize {

@@ -29,6 +29,7 @@ pub use texture::{AddressMode, Texture2d, TextureLimits};
 
 pub(crate) use buffer::reserve;
 pub(crate) use emulator::EmulatorDevice;
+pub(crate) use replay::Tally;
 
 #[cfg(halo_cuda)]
 pub(crate) use cuda::CudaDevice;
@@ -525,6 +526,16 @@ impl Device {
     /// copies from buffer to buffer. On the CPU and the emulator replaying calls
     /// `work` again.
     ///
+    /// What this library keeps on the host is right on every device: sweeps of a
+    /// [`Plate`](crate::heat2d::Plate), [`Heat2d::sweeps`](crate::heat2d::Heat2d::sweeps)
+    /// and steps of a [`Leapfrog`](crate::nbody::Leapfrog) go on from replay to replay,
+    /// and are counted as they are done. (If two buffers of a plate have changed places
+    /// an odd number of times, each replay on a CUDA device ends with a copy of one of
+    /// them.) What `work` itself does on the host it does at each replay on the CPU and
+    /// the emulator, but on CUDA devices only while it is recorded: `count + 1` times in
+    /// all. So give work that gives the device the same every time, and that neither
+    /// exchanges buffers nor counts.
+    ///
     /// ```
     /// use halo_gpu::Device;
     ///
@@ -545,7 +556,8 @@ impl Device {
     ///
     /// Whatever `work` returns; on CUDA devices [`Error::NotReplayable`] for what
     /// a graph cannot hold: allocating, copies from and to the host, waiting,
-    /// loading, recording, constants that change from launch to launch.
+    /// loading, recording, constants that change from launch to launch, sweeps that
+    /// leave three or more buffers in each other's places.
     pub fn record<'a>(
         &self,
         count: usize,

@@ -1,8 +1,10 @@
 //! Work that was recorded once, to be given to a device again and again.
 
-use super::Device;
+use super::{Backend, Device};
 use crate::Error;
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 #[cfg(halo_cuda)]
 use super::cuda::Graph;
@@ -77,6 +79,51 @@ impl Replay<'_> {
     #[must_use]
     pub fn device(&self) -> &Device {
         &self.device
+    }
+}
+
+/// How often something was done on a device, by replays as well.
+///
+/// A plain number would stand still while a graph is replayed, and would count what was
+/// merely recorded.
+#[derive(Debug, Default)]
+pub(crate) struct Tally(Arc<AtomicU64>);
+
+impl Tally {
+    /// The number now.
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Counts what was given to `device` by this thread: now or, where that is being
+    /// recorded as a graph, at every replay.
+    pub(crate) fn add(&self, device: &Device, more: u64) {
+        match device.backend() {
+            Backend::Cpu | Backend::Emulator(_) => self.count(more),
+            #[cfg(halo_cuda)]
+            Backend::Cuda(cuda) => {
+                if !cuda.note_count(self, more) {
+                    self.count(more);
+                }
+            }
+        }
+    }
+
+    /// Counts it now.
+    pub(super) fn count(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// Whether both are one.
+    #[cfg(halo_cuda)]
+    pub(super) fn same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The same number, not one of its own.
+    #[cfg(halo_cuda)]
+    pub(super) fn share(&self) -> Self {
+        Self(Arc::clone(&self.0))
     }
 }
 

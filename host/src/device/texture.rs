@@ -271,6 +271,15 @@ impl Texture2d {
         Ok(values)
     }
 
+    /// As [`Buffer::give_way_to`](crate::Buffer::give_way_to), of textures of one shape.
+    pub(crate) fn give_way_to(&mut self, newer: &mut Self) {
+        std::mem::swap(self, newer);
+        #[cfg(halo_cuda)]
+        if let (Storage::Cuda(now), Storage::Cuda(before)) = (&self.storage, &newer.storage) {
+            now.note_exchange(before);
+        }
+    }
+
     fn require_len(&self, what: &str, given: usize) -> Result<(), Error> {
         let required = self.layout.width * self.layout.height;
         if given == required {

@@ -101,6 +101,7 @@ mod gpu;
 pub mod problem;
 mod walls;
 
+use crate::device::Tally;
 use crate::{AddressMode, Buffer, Device, DeviceKind, Element, Error, Field2, Shape2, Texture2d};
 use gpu_kernels::heat2d::{BLOCK, HALO_TILE};
 use std::fmt;
@@ -392,19 +393,23 @@ impl Heat2d {
     }
 
     /// The bytes a sweep in `T` has to move at the least: each point read once, each
-    /// point that is swept written once. A source is as many again as are read.
+    /// point that is swept written once. A source is as many again as are read. At most
+    /// `u64::MAX`.
     #[must_use]
     pub const fn bytes<T: Real>(&self) -> u64 {
         // Corners between fixed walls have no neighbour that is swept, but share sectors
         // with points that have.
         let points = (self.shape.nx * self.shape.ny) as u64;
-        size_of::<T>() as u64 * (points + self.swept_points())
+        points
+            .saturating_add(self.swept_points())
+            .saturating_mul(size_of::<T>() as u64)
     }
 
-    /// The floating-point operations of a sweep; a source is one more per point.
+    /// The floating-point operations of a sweep, at most `u64::MAX`; a source is one more
+    /// per point.
     #[must_use]
     pub const fn flops(&self) -> u64 {
-        FLOPS_PER_POINT * self.swept_points()
+        self.swept_points().saturating_mul(FLOPS_PER_POINT)
     }
 
     /// The plate `initial` after so many sweeps, computed on `device`.
@@ -481,7 +486,7 @@ impl Heat2d {
             heat: *self,
             state,
             source: None,
-            sweeps: 0,
+            sweeps: Tally::default(),
         })
     }
 
@@ -647,7 +652,7 @@ impl Heat2d {
         let mut left = sweeps;
         while left > 0 {
             left -= self.launch(by, None, current, scratch, left, &mut workspace)?;
-            std::mem::swap(current, scratch);
+            current.give_way_to(scratch);
         }
         Ok(())
     }
@@ -777,7 +782,7 @@ pub struct Plate<T: Real = f32> {
     heat: Heat2d,
     state: State<T>,
     source: Option<Buffer<T>>,
-    sweeps: u64,
+    sweeps: Tally,
 }
 
 impl<T: Real> Plate<T> {
@@ -839,7 +844,7 @@ impl<T: Real> Plate<T> {
         while left > 0 {
             let done = self.state.sweep(&self.heat, self.source.as_ref(), left)?;
             left -= done;
-            self.sweeps += done as u64;
+            self.sweeps.add(self.state.device(), done as u64);
         }
         Ok(())
     }
@@ -946,8 +951,8 @@ impl<T: Real> Plate<T> {
 
     /// How many sweeps there have been.
     #[must_use]
-    pub const fn sweeps(&self) -> u64 {
-        self.sweeps
+    pub fn sweeps(&self) -> u64 {
+        self.sweeps.get()
     }
 
     /// The temperatures now, on the host.
@@ -1059,12 +1064,12 @@ impl<T: Real> State<T> {
                 workspace,
             } => {
                 let done = heat.launch(*by, source, current, next, sweeps, workspace)?;
-                std::mem::swap(current, next);
+                current.give_way_to(next);
                 Ok(done)
             }
             Self::Textures { current, next } => {
                 gpu::launch_texture(heat.shape, current, next)?;
-                std::mem::swap(current, next);
+                current.give_way_to(next);
                 Ok(1)
             }
         }

@@ -3,6 +3,7 @@
 use super::{
     ACCELERATIONS, Body, Gravity, OPERATION, Real, Solver, check_buffers, check_lengths, cpu,
 };
+use crate::device::Tally;
 use crate::{Buffer, Device, Error};
 
 /// What errors call them.
@@ -49,7 +50,7 @@ pub(super) const VELOCITIES: &str = "velocities";
 pub struct Leapfrog<T: Real> {
     gravity: Gravity,
     time_step: f64,
-    steps: u64,
+    steps: Tally,
     bodies: Buffer<Body<T>>,
     velocities: Buffer<[T; 3]>,
     /// Those of the bodies where they are now.
@@ -98,7 +99,7 @@ impl<T: Real> Leapfrog<T> {
         let mut this = Self {
             gravity,
             time_step,
-            steps: 0,
+            steps: Tally::default(),
             bodies: device.upload(bodies)?,
             velocities: device.upload(velocities)?,
             accelerations: device.alloc_filled(bodies.len(), [T::nearest(f64::NAN); 3])?,
@@ -134,7 +135,7 @@ impl<T: Real> Leapfrog<T> {
             self.kick_drift(0.5 * self.time_step, self.time_step)?;
             self.accelerate()?;
             self.kick_drift(0.5 * self.time_step, 0.0)?;
-            self.steps += 1;
+            self.steps.add(self.bodies.device(), 1);
         }
         Ok(())
     }
@@ -147,14 +148,14 @@ impl<T: Real> Leapfrog<T> {
 
     /// Steps taken since the start.
     #[must_use]
-    pub const fn steps(&self) -> u64 {
-        self.steps
+    pub fn steps(&self) -> u64 {
+        self.steps.get()
     }
 
     /// The time since the start: steps times their length.
     #[must_use]
     pub fn time(&self) -> f64 {
-        self.steps as f64 * self.time_step
+        self.steps() as f64 * self.time_step
     }
 
     /// How many bodies there are.

@@ -470,21 +470,22 @@ impl Gravity {
         self.block
     }
 
-    /// Interactions of `n` bodies, n², the ones with themselves included.
+    /// Interactions of `n` bodies, n², the ones with themselves included; at most
+    /// `u64::MAX`.
     #[must_use]
     pub const fn interactions(n: usize) -> u64 {
         (n as u64).saturating_mul(n as u64)
     }
 
     /// Operations on `n` bodies, by the convention of 20 (f32) or 30 (f64) per
-    /// interaction.
+    /// interaction; at most `u64::MAX`.
     #[must_use]
     pub const fn flops<T: Real>(n: usize) -> u64 {
         Self::interactions(n).saturating_mul(T::FLOPS_PER_INTERACTION)
     }
 
     /// The bytes that have to move for `n` bodies at the least: each body read
-    /// once, each acceleration written once.
+    /// once, each acceleration written once. At most `u64::MAX`.
     #[must_use]
     pub const fn bytes<T: Real>(n: usize) -> u64 {
         (n as u64).saturating_mul((size_of::<Body<T>>() + size_of::<[T; 3]>()) as u64)

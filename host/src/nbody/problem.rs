@@ -7,6 +7,7 @@
 
 use super::leapfrog::kinetic_energy;
 use super::{Body, Gravity, INTERACTION_ROUNDOFFS, OPERATION, Port, Real, check_count};
+use crate::device::reserve;
 use crate::{Error, Errors};
 use rayon::prelude::*;
 use std::f64::consts::{PI, TAU};
@@ -73,11 +74,15 @@ impl<T: Real> Cluster<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::EmptyInput`] for no bodies, [`Error::IndexOverflow`] for too many.
+    /// [`Error::EmptyInput`] for no bodies, [`Error::IndexOverflow`] for too many,
+    /// [`Error::HostOutOfMemory`] for more than there is memory for.
     pub fn plummer(n: usize, seed: u64) -> Result<Self, Error> {
         check_count(n)?;
+        // All of it first, so that nothing is computed in vain.
+        let mut states: Vec<[f64; 6]> = reserve(n)?;
+        let (mut bodies, mut velocities) = (reserve(n)?, reserve(n)?);
         let mut random = SplitMix64(seed);
-        let mut states: Vec<[f64; 6]> = (0..n).map(|_| plummer_state(&mut random)).collect();
+        states.extend((0..n).map(|_| plummer_state(&mut random)));
 
         for axis in 0..6 {
             let mean = states.iter().map(|state| state[axis]).sum::<f64>() / n as f64;
@@ -86,21 +91,18 @@ impl<T: Real> Cluster<T> {
             }
         }
         let mass = T::nearest(1.0 / n as f64);
-        Ok(Self {
-            bodies: states
+        bodies.extend(states.iter().map(|&[x, y, z, ..]| Body {
+            x: T::nearest(x),
+            y: T::nearest(y),
+            z: T::nearest(z),
+            mass,
+        }));
+        velocities.extend(
+            states
                 .iter()
-                .map(|&[x, y, z, ..]| Body {
-                    x: T::nearest(x),
-                    y: T::nearest(y),
-                    z: T::nearest(z),
-                    mass,
-                })
-                .collect(),
-            velocities: states
-                .iter()
-                .map(|&[.., u, v, w]| [u, v, w].map(T::nearest))
-                .collect(),
-        })
+                .map(|&[.., u, v, w]| [u, v, w].map(T::nearest)),
+        );
+        Ok(Self { bodies, velocities })
     }
 
     /// A disc of bodies on circles around a heavy one, in the plane z = 0, all moving
@@ -134,11 +136,16 @@ impl<T: Real> Cluster<T> {
     /// # Errors
     ///
     /// [`Error::InvalidParameter`] for radii, or for masses, that are negative, not finite
-    /// or, with `inner` ≥ `outer` or a centre without mass, no disc; and as
+    /// or, with `inner` ≥ `outer` or a centre without mass, no disc;
+    /// [`Error::HostOutOfMemory`] for more bodies than there is memory for; and as
     /// [`Gravity::check`] for the bodies.
     pub fn cold_disc(gravity: &Gravity, disc: &Disc) -> Result<Self, Error> {
         disc.check()?;
-        check_count(disc.bodies.saturating_add(1))?;
+        let n = disc.bodies.saturating_add(1);
+        check_count(n)?;
+        // All of it first, so that nothing is computed in vain.
+        let (mut bodies, mut velocities): (Vec<Body<T>>, Vec<[T; 3]>) = (reserve(n)?, reserve(n)?);
+        let mut accelerations: Vec<[T; 3]> = reserve(n)?;
         let mass = disc.mass / disc.bodies.max(1) as f64;
         let center = Body {
             mass: T::nearest(disc.center),
@@ -156,9 +163,9 @@ impl<T: Real> Cluster<T> {
                 mass: T::nearest(mass),
             }
         });
-        let bodies: Vec<Body<T>> = std::iter::once(center).chain(stars).collect();
+        bodies.extend(std::iter::once(center).chain(stars));
         gravity.check(&bodies)?;
-        let mut accelerations = vec![[T::ZERO; 3]; bodies.len()];
+        accelerations.resize(n, [T::ZERO; 3]);
         gravity.apply_port(Port::Soa, &bodies, &mut accelerations)?;
         let balanced = |(body, [a, b, _]): (&Body<T>, &[T; 3])| {
             let [x, y, a, b]: [f64; 4] = [body.x, body.y, *a, *b].map(Into::into);
@@ -167,7 +174,7 @@ impl<T: Real> Cluster<T> {
             let turns = (-(a * x + b * y) / (radius * radius)).max(0.0).sqrt();
             [-y * turns, x * turns, 0.0].map(T::nearest)
         };
-        let mut velocities: Vec<[T; 3]> = bodies.iter().zip(&accelerations).map(balanced).collect();
+        velocities.extend(bodies.iter().zip(&accelerations).map(balanced));
         // It is at no distance from itself, which has no direction.
         velocities[0] = [T::ZERO; 3];
         Ok(Self { bodies, velocities })

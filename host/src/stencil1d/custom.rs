@@ -228,13 +228,15 @@ impl<T: Real> Custom<T> {
     }
 
     /// The bytes it has to move at the least: each element read once, each inner
-    /// element written once.
+    /// element written once. At most `u64::MAX`.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
-        size_of::<T>() as u64 * (self.n as u64 + self.inner_len() as u64)
+        (self.n as u64)
+            .saturating_add(self.inner_len() as u64)
+            .saturating_mul(size_of::<T>() as u64)
     }
 
-    /// The floating-point operations; a fused multiply-add is two.
+    /// The floating-point operations, at most `u64::MAX`; a fused multiply-add is two.
     #[must_use]
     pub const fn flops(&self) -> u64 {
         let radius = self.radius as u64;
@@ -243,7 +245,7 @@ impl<T: Real> Custom<T> {
             Form::Symmetric => 3 * radius + 1,
             Form::Any => 4 * radius + 1,
         };
-        each * self.inner_len() as u64
+        (self.inner_len() as u64).saturating_mul(each)
     }
 
     /// The kernel's entry point, as in the PTX.

@@ -215,6 +215,7 @@ impl Contender for Reduction {
 
     fn launch(&mut self, _: &mut dyn Prepared) -> Result<(), halo_gpu::Error> {
         self.run()?.map_err(|code| halo_gpu::Error::Driver {
+            kernel: None,
             call: "halo_cub_reduce",
             // The runtime's codes are the driver's where they mean the same.
             code: code.cast_unsigned(),

@@ -231,8 +231,7 @@ pub(super) fn along<T: Real>(
     let name = T::along_name(axis);
     let shape = plan.shape();
     let extents = [shape.nx, shape.ny, shape.nz];
-    let units = kernels::units(extents, axis.index());
-    let config = launch_config(name, shape.nx, units)?;
+    let config = along_config(name, axis, extents)?;
     let device = f.device().clone();
     T::launch_along(
         &device,
@@ -274,10 +273,9 @@ pub(super) fn operator<T: Real>(
         .map(|axis| plan.boundary(axis).rule() << (8 * axis.index()))
         .into_iter()
         .sum();
-    let (blocks, segment) = share
-        .blocks_and_segment(extents, radius, rules, size_of::<T>())
-        .ok_or_else(|| too_many(name, "the number of blocks or of the points of a plane"))?;
-    let config = LaunchConfig::new(blocks, BLOCK);
+    let (config, segment) = operator_config(name, extents, |extents| {
+        share.blocks_and_segment(extents, radius, rules, size_of::<T>())
+    })?;
     let device = inputs[0].device().clone();
     T::launch_operator(
         &device,
@@ -295,25 +293,71 @@ pub(super) fn operator<T: Real>(
     )
 }
 
-/// Grid and block for so many units.
-fn launch_config(
+/// Grid and block of a derivative along one axis.
+fn along_config(
     kernel: &'static str,
-    nx: usize,
-    units: Option<usize>,
+    axis: Axis,
+    extents: [usize; 3],
 ) -> Result<LaunchConfig, Error> {
-    let blocks = units.and_then(|units| kernels::blocks(nx, units));
-    let blocks =
-        blocks.ok_or_else(|| too_many(kernel, "the number of blocks or of their parts"))?;
-    Ok(LaunchConfig::new(blocks, (BLOCK_X, BLOCK_Y)))
+    let blocks = |extents: [usize; 3]| {
+        let units = kernels::units(extents, axis.index())?;
+        kernels::blocks(extents[0], units)
+    };
+    let found = blocks(extents)
+        .ok_or_else(|| too_large(kernel, extents, |extents| blocks(extents).is_some()))?;
+    Ok(LaunchConfig::new(found, (BLOCK_X, BLOCK_Y)))
 }
 
-/// More of something than fits `u32`.
-fn too_many(kernel: &str, what: &str) -> Error {
+/// Grid and block of an operator, and the planes that each block goes through, both
+/// of which `blocks_and_segment` knows.
+fn operator_config(
+    kernel: &'static str,
+    extents: [usize; 3],
+    blocks_and_segment: impl Fn([usize; 3]) -> Option<(u32, u32)>,
+) -> Result<(LaunchConfig, u32), Error> {
+    let (blocks, segment) = blocks_and_segment(extents).ok_or_else(|| {
+        too_large(kernel, extents, |extents| {
+            blocks_and_segment(extents).is_some()
+        })
+    })?;
+    Ok((LaunchConfig::new(blocks, BLOCK), segment))
+}
+
+/// A field whose blocks, or whatever a kernel counts, do not fit `u32`: which of its
+/// extents is too large for the others, and the largest that `fits`.
+///
+/// What is counted differs by kernel and by the share of a thread; a shorter field
+/// always has less of it.
+fn too_large(kernel: &str, extents: [usize; 3], fits: impl Fn([usize; 3]) -> bool) -> Error {
+    let [nx, ny, nz] = extents;
+    // The slowest extent, unless a single plane is too much already.
+    let (what, given, limit) = if fits([nx, ny, 1]) {
+        let what = format!("{kernel}: nz of a field with planes of {nx} × {ny} points");
+        (what, nz, largest(nz, |nz| fits([nx, ny, nz])))
+    } else {
+        let what = format!("{kernel}: ny of a field with rows of {nx} points");
+        (what, ny, largest(ny, |ny| fits([nx, ny, 1])))
+    };
     Error::IndexOverflow {
-        what: format!("{kernel}: {what}"),
-        given: "more".to_owned(),
-        limit: u64::from(u32::MAX),
+        what,
+        given: given.to_string(),
+        limit: limit as u64,
     }
+}
+
+/// The largest number below `not` that fits, where `not` does not and what is smaller
+/// than one that fits fits as well; 0 where none does.
+fn largest(not: usize, fits: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, not);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if fits(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low
 }
 
 /// The extents as the kernels take them.
@@ -332,4 +376,78 @@ fn extents_u32(kernel: &'static str, extents: [usize; 3]) -> Result<[u32; 3], Er
         };
     }
     Ok(fitting)
+}
+
+#[cfg(test)]
+#[cfg(target_pointer_width = "64")]
+mod tests {
+    use super::*;
+
+    fn overflow(result: Result<impl std::fmt::Debug, Error>) -> (String, String, u64) {
+        match result.expect_err("too large") {
+            Error::IndexOverflow { what, given, limit } => (what, given, limit),
+            error => panic!("{error:?}"),
+        }
+    }
+
+    #[test]
+    fn a_field_that_is_too_large_along_an_axis_is_told_how_large_it_may_be() {
+        let longest = kernels::MAX_LEN as usize;
+        for axis in Axis::ALL {
+            let config = |extents| along_config("kernel", axis, extents);
+            let (what, given, limit) = overflow(config([1000, 1000, longest]));
+            assert_eq!(
+                what,
+                "kernel: nz of a field with planes of 1000 × 1000 points"
+            );
+            assert_eq!(given, longest.to_string());
+            // Just so large and no larger.
+            assert!(limit > 0, "{axis}");
+            assert!(config([1000, 1000, limit as usize]).is_ok(), "{axis}");
+            assert!(config([1000, 1000, limit as usize + 1]).is_err(), "{axis}");
+
+            let (what, given, limit) = overflow(config([longest, longest, 5]));
+            assert_eq!(
+                what,
+                format!("kernel: ny of a field with rows of {longest} points")
+            );
+            assert_eq!(given, longest.to_string());
+            assert!(config([longest, limit as usize, 1]).is_ok(), "{axis}");
+            assert!(config([longest, limit as usize + 1, 1]).is_err(), "{axis}");
+        }
+    }
+
+    #[test]
+    fn a_field_that_is_too_large_for_an_operator_is_told_how_large_it_may_be() {
+        for share in [GRADIENT, DIVERGENCE, CURL, LAPLACIAN] {
+            for size in [size_of::<f32>(), size_of::<f64>()] {
+                let config = |extents| {
+                    operator_config("kernel", extents, |extents| {
+                        share.blocks_and_segment(extents, 4, 0, size)
+                    })
+                };
+                let longest = kernels::MAX_LEN as usize;
+                let extents = [50_000, 50_000, longest];
+                let (what, given, limit) = overflow(config(extents));
+                assert_eq!(
+                    what,
+                    "kernel: nz of a field with planes of 50000 × 50000 points"
+                );
+                assert_eq!(given, longest.to_string());
+                assert!(limit > 0 && config([50_000, 50_000, limit as usize]).is_ok());
+                assert!(config([50_000, 50_000, limit as usize + 1]).is_err());
+
+                // A plane has at most 2³² - 1 points.
+                let (what, given, limit) = overflow(config([1 << 16, 1 << 16, 9]));
+                assert_eq!(what, "kernel: ny of a field with rows of 65536 points");
+                assert_eq!((given.as_str(), limit), ("65536", (1 << 16) - 1));
+            }
+        }
+    }
+
+    #[test]
+    fn a_field_that_fits_is_launched() {
+        let config = along_config("kernel", Axis::X, [64, 64, 64]).expect("it fits");
+        assert_eq!(config.block, (BLOCK_X, BLOCK_Y).into());
+    }
 }

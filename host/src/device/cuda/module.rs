@@ -306,11 +306,12 @@ fn load_cubin(core: &Core, bytes: &[u8]) -> Result<sys::CUmodule, Error> {
 /// Compiles and loads PTX.
 fn load_ptx(core: &Core, text: &str) -> Result<sys::CUmodule, Error> {
     const LOG_BYTES: usize = 16 * 1024;
-    let ptx = CString::new(text).map_err(|error| Error::InvalidPtx {
-        jit_log: format!(
+    let ptx = CString::new(text).map_err(|error| {
+        let reason = format!(
             "(not given to the driver: byte {} is zero)",
             error.nul_position()
-        ),
+        );
+        core.generation.invalid(text, &core.name, reason)
     })?;
     let mut log = vec![0_u8; LOG_BYTES];
     let mut options = [
@@ -335,26 +336,29 @@ fn load_ptx(core: &Core, text: &str) -> Result<sys::CUmodule, Error> {
             values.as_mut_ptr(),
         )
     };
+    let log = || {
+        let end = log.iter().position(|byte| *byte == 0).unwrap_or(LOG_BYTES);
+        String::from_utf8_lossy(&log[..end]).trim_end().to_owned()
+    };
+    let Core {
+        generation, name, ..
+    } = core;
     match code {
         CUresult::SUCCESS => Ok(module),
         CUresult::OUT_OF_MEMORY => Err(core.out_of_memory(text.len())),
         CUresult::UNSUPPORTED_PTX_VERSION | CUresult::NO_BINARY_FOR_GPU => {
-            Err(core.generation.unsupported(text, &core.name))
+            Err(generation.unsupported(text, name, log()))
         }
         CUresult::INVALID_PTX | CUresult::INVALID_IMAGE | CUresult::INVALID_SOURCE => {
             // Drivers call PTX for a newer device invalid, too.
-            if ptx::header(text).needs > Some(core.generation.capability) {
-                return Err(core.generation.unsupported(text, &core.name));
+            if ptx::header(text).needs > Some(generation.capability) {
+                return Err(generation.unsupported(text, name, log()));
             }
-            let end = log.iter().position(|byte| *byte == 0).unwrap_or(LOG_BYTES);
-            let text = String::from_utf8_lossy(&log[..end]).trim_end().to_owned();
-            Err(Error::InvalidPtx {
-                jit_log: if text.is_empty() {
-                    format!("(an empty log; the driver's code is {code})")
-                } else {
-                    text
-                },
-            })
+            let mut log = log();
+            if log.is_empty() {
+                log = format!("(an empty log; the driver's code is {code})");
+            }
+            Err(generation.invalid(text, name, log))
         }
         code => Err(checked("cuModuleLoadDataEx", code)
             .err()

@@ -9,9 +9,17 @@
 //! given back to the driver while a recording or a graph of it exists: what is
 //! dropped meanwhile waits until the last of them is gone (see
 //! [`Core::give_back`]).
+//!
+//! What the host does besides is done while it is recorded and never again: buffers
+//! that have changed places stay so, and counters stand. Where the library does that
+//! itself, it is noted here too, so that a graph comes to the same as its work.
+//! Counters go on with every replay, see [`note_count`]. If two buffers have changed
+//! places an odd number of times, the graph ends by copying the one that is current
+//! to where the next replay reads it, see [`note_exchange`].
 
 use super::{Core, CudaDevice, Resource, StandIns, checked};
 use crate::Error;
+use crate::device::replay::Tally;
 use crate::launch::Constants;
 use cuda_loader::sys;
 use std::cell::RefCell;
@@ -27,6 +35,26 @@ struct Recording {
     core: Arc<Core>,
     stream: sys::CUstream,
     used: Vec<Used>,
+    counted: Vec<(Tally, u64)>,
+    /// In order, without those that have undone each other.
+    exchanges: Vec<Exchange>,
+}
+
+/// Two pieces of memory of one device that have changed places, as the host sees them.
+#[derive(Clone, Copy)]
+struct Exchange {
+    /// What is current since then.
+    now: sys::CUdeviceptr,
+    /// What was current before, and whose content is not needed any more.
+    before: sys::CUdeviceptr,
+    /// Of each of them.
+    bytes: usize,
+}
+
+impl Exchange {
+    fn has(&self, address: sys::CUdeviceptr) -> bool {
+        self.now == address || self.before == address
+    }
 }
 
 /// A module that recorded launches use.
@@ -101,6 +129,69 @@ pub(super) fn note_launch(core: &Core, stand_ins: Option<&StandIns>, constants: 
     });
 }
 
+/// Notes that something was done so many times, where it was recorded: it is done at
+/// each replay, and not now. Returns whether it was recorded.
+pub(super) fn note_count(core: &Core, tally: &Tally, more: u64) -> bool {
+    if !is_recording(core) {
+        return false;
+    }
+    RECORDING.with_borrow_mut(|recording| {
+        let Some(recording) = recording else { return };
+        let counted = &mut recording.counted;
+        match counted.iter_mut().find(|(it, _)| it.same(tally)) {
+            Some((_, count)) => *count += more,
+            None => counted.push((tally.share(), more)),
+        }
+    });
+    true
+}
+
+/// Notes, where that is recorded, that on the host `now` has become current in the
+/// place of `before`, whose content is not needed any more. Both have so many bytes and
+/// do not overlap.
+pub(super) fn note_exchange(
+    core: &Core,
+    now: sys::CUdeviceptr,
+    before: sys::CUdeviceptr,
+    bytes: usize,
+) {
+    if !is_recording(core) {
+        return;
+    }
+    RECORDING.with_borrow_mut(|recording| {
+        let Some(recording) = recording else { return };
+        let exchanges = &mut recording.exchanges;
+        // Exchanges of other buffers do not matter to these two.
+        let last = exchanges
+            .iter()
+            .rposition(|it| it.has(now) || it.has(before));
+        match last {
+            Some(at) if exchanges[at].has(now) && exchanges[at].has(before) => {
+                exchanges.remove(at);
+            }
+            _ => exchanges.push(Exchange { now, before, bytes }),
+        }
+    });
+}
+
+/// Copies within the device. The context is current.
+///
+/// # Safety
+///
+/// Both have so many bytes, are the device's own, do not overlap, and live until the
+/// stream's work is over or, while it records, its graph is gone.
+unsafe fn copy(
+    to: sys::CUdeviceptr,
+    from: sys::CUdeviceptr,
+    bytes: usize,
+    stream: sys::CUstream,
+) -> Result<(), Error> {
+    // SAFETY: the caller's promise.
+    checked("cuMemcpyDtoDAsync_v2", unsafe {
+        sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream)
+    })
+}
+
 /// Keeps what the device would give back, for as long as this lives.
 struct Keep {
     core: Arc<Core>,
@@ -163,22 +254,61 @@ impl Capture {
             core: Arc::clone(core),
             stream,
             used: Vec::new(),
+            counted: Vec::new(),
+            exchanges: Vec::new(),
         }));
         Ok(capture)
     }
 
-    /// What was noted.
-    fn end(self) -> Result<(sys::CUgraph, Vec<Used>), Error> {
-        let used = RECORDING
-            .take()
-            .map_or(Vec::new(), |recording| recording.used);
+    /// What was noted, which begins and ends with everything in its place.
+    fn end(self) -> Result<(sys::CUgraph, Recording), Error> {
+        self.put_in_place()?;
+        let Some(recording) = RECORDING.take() else {
+            unreachable!("a recording goes on until it is ended here or dropped");
+        };
         let mut graph = sys::CUgraph::NULL;
         // SAFETY: the pointer is good for the one handle that is written, the
         // stream is alive.
-        checked("cuStreamEndCapture", unsafe {
-            sys::cuStreamEndCapture(self.stream, &raw mut graph)
-        })?;
-        Ok((graph, used))
+        let code = unsafe { sys::cuStreamEndCapture(self.stream, &raw mut graph) };
+        self.settle(&recording);
+        checked("cuStreamEndCapture", code)?;
+        Ok((graph, recording))
+    }
+
+    /// Has the graph end with what is current where it began with it.
+    fn put_in_place(&self) -> Result<(), Error> {
+        let exchanges = RECORDING.with_borrow(|recording| {
+            recording
+                .as_ref()
+                .map_or(Vec::new(), |recording| recording.exchanges.clone())
+        });
+        for (at, exchange) in exchanges.iter().enumerate() {
+            let Exchange { now, before, bytes } = *exchange;
+            // With three or more in a ring it would matter what is copied first, and
+            // contents could be lost that are needed.
+            if exchanges[..at]
+                .iter()
+                .any(|it| it.has(now) || it.has(before))
+            {
+                return Err(Error::NotReplayable {
+                    what: "sweeping more than two buffers in turns, without bringing them back to their places,",
+                });
+            }
+            // SAFETY: whoever noted the exchange had both, of that size and apart; what
+            // has been dropped since is not given back while there is a graph.
+            unsafe { copy(before, now, bytes, self.stream) }?;
+        }
+        Ok(())
+    }
+
+    /// Has what is current on the host hold what was current before the recording, in
+    /// which nothing was done. The context is current.
+    fn settle(&self, recording: &Recording) {
+        for &Exchange { now, before, bytes } in &recording.exchanges {
+            // SAFETY: as in `put_in_place`. A failure means that the driver is shutting
+            // down or that a kernel has faulted: whatever comes next fails too.
+            let _ = unsafe { copy(now, before, bytes, self.core.stream) };
+        }
     }
 }
 
@@ -189,10 +319,10 @@ impl Drop for Capture {
         };
         // Still there where the work failed or panicked, and then the graph is
         // of no use.
-        let unfinished = RECORDING.take().is_some();
+        let unfinished = RECORDING.take();
         // SAFETY: stream and graph are ours and used by nothing else.
         unsafe {
-            if unfinished {
+            if unfinished.is_some() {
                 let mut graph = sys::CUgraph::NULL;
                 let _ = sys::cuStreamEndCapture(self.stream, &raw mut graph);
                 if graph != sys::CUgraph::NULL {
@@ -201,6 +331,9 @@ impl Drop for Capture {
             }
             let _ = sys::cuStreamDestroy_v2(self.stream);
         }
+        if let Some(recording) = &unfinished {
+            self.settle(recording);
+        }
     }
 }
 
@@ -208,6 +341,7 @@ impl Drop for Capture {
 pub(in crate::device) struct Graph {
     raw: sys::CUgraphExec,
     used: Vec<Used>,
+    counted: Vec<(Tally, u64)>,
     core: Arc<Core>,
     /// Behind everything that the graph needs.
     _keep: Keep,
@@ -235,7 +369,7 @@ impl CudaDevice {
         for _ in 0..count {
             work()?;
         }
-        let (graph, used) = capture.end()?;
+        let (graph, Recording { used, counted, .. }) = capture.end()?;
         let mut raw = sys::CUgraphExec::NULL;
         // SAFETY: the pointer is good for the one handle that is written, and
         // the graph, if there is one, is alive and destroyed just once. The
@@ -249,6 +383,7 @@ impl CudaDevice {
         Ok(Graph {
             raw,
             used,
+            counted,
             core: Arc::clone(core),
             _keep: keep,
         })
@@ -287,7 +422,11 @@ impl Graph {
         // because nothing was given back since it was recorded.
         checked("cuGraphLaunch", unsafe {
             sys::cuGraphLaunch(self.raw, core.stream)
-        })
+        })?;
+        for (tally, count) in &self.counted {
+            tally.count(*count);
+        }
+        Ok(())
     }
 }
 

@@ -1,0 +1,154 @@
+//! Sizes at the very end of what is legal: what is computed from them neither wraps
+//! nor panics, and memory that nobody has is an error and no abort.
+
+use halo_gpu::derivative3d::{Axis, Boundary, Derivative3d, Variant};
+use halo_gpu::heat2d::Heat2d;
+use halo_gpu::nbody::problem::{Cluster, Disc};
+use halo_gpu::nbody::{Gravity, MAX_BODIES};
+use halo_gpu::stencil1d::{Custom, Stencil1d};
+use halo_gpu::{Device, Error, Field2, Field3, Shape2, Shape3, reduction};
+
+#[test]
+fn bytes_and_operations_saturate() {
+    for shape in [
+        Shape3::new(usize::MAX, 1, 1),
+        Shape3::new(1, usize::MAX, 1),
+        Shape3::new(1, 1, usize::MAX),
+    ] {
+        let plan = Derivative3d::new(shape, Boundary::Periodic, [1.0; 3]).expect("a legal shape");
+        assert_eq!(plan.bytes(), u64::MAX);
+        assert_eq!(plan.flops(), u64::MAX);
+        assert_eq!(plan.gradient_bytes(), u64::MAX);
+        assert_eq!(plan.gradient_flops(), u64::MAX);
+        assert!(!plan.gradient_kernel().is_empty());
+        for axis in Axis::ALL {
+            let _ = Variant::tuned(axis, shape).check(shape, Boundary::Periodic);
+        }
+    }
+    let line = Stencil1d::new(usize::MAX, [1.0; 4]).expect("a legal length");
+    assert_eq!((line.bytes(), line.flops()), (u64::MAX, u64::MAX));
+    let line = Custom::symmetric(usize::MAX, 1.0_f64, &[1.0; 8]).expect("a legal length");
+    assert_eq!((line.bytes(), line.flops()), (u64::MAX, u64::MAX));
+    let line = Custom::antisymmetric(usize::MAX, &[1.0_f32]).expect("a legal length");
+    assert_eq!((line.bytes(), line.flops()), (u64::MAX, u64::MAX));
+    assert_eq!(reduction::bytes::<f64>(usize::MAX), u64::MAX);
+    assert_eq!(reduction::flops(usize::MAX), usize::MAX as u64 - 1);
+    assert_eq!(Gravity::interactions(usize::MAX), u64::MAX);
+    assert_eq!(Gravity::flops::<f64>(usize::MAX), u64::MAX);
+    assert_eq!(Gravity::bytes::<f64>(usize::MAX), u64::MAX);
+}
+
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn the_largest_plate_has_more_bytes_than_can_be_counted() {
+    let extent = i32::MAX as usize;
+    let heat = Heat2d::new(Shape2::new(extent, extent)).expect("a legal shape");
+    assert_eq!(heat.bytes::<f64>(), u64::MAX);
+    // 4 · (2³¹ - 3)² is still below 2⁶⁴.
+    assert_eq!(heat.flops(), 4 * (extent as u64 - 2).pow(2));
+}
+
+#[test]
+fn what_fits_is_counted_as_it_is() {
+    let shape = Shape3::new(5, 7, 11);
+    let plan = Derivative3d::new(shape, Boundary::Periodic, [1.0; 3]).expect("a legal shape");
+    assert_eq!((plan.bytes(), plan.flops()), (8 * 385, 11 * 385));
+    assert_eq!(
+        (plan.gradient_bytes(), plan.gradient_flops()),
+        (16 * 385, 33 * 385)
+    );
+    assert_eq!(reduction::bytes::<f64>(3), 24);
+}
+
+#[test]
+fn strides_and_tiles_saturate() {
+    let huge = Shape3::new(usize::MAX, usize::MAX, usize::MAX);
+    assert_eq!(
+        Axis::ALL.map(|axis| axis.stride(huge)),
+        [1, usize::MAX, usize::MAX]
+    );
+    assert_eq!(
+        Axis::ALL.map(|axis| axis.stride(Shape3::new(5, 7, 11))),
+        [1, 5, 35]
+    );
+    let tiles: Vec<[usize; 2]> = Variant::all().filter_map(|it| it.tile(huge)).collect();
+    assert!(!tiles.is_empty());
+    for tile in tiles {
+        assert!(tile.contains(&usize::MAX), "{tile:?}");
+    }
+}
+
+/// As many bytes as Rust lets a vector have, half an address space: nobody has them.
+#[cfg(target_pointer_width = "64")]
+const NOBODY_HAS: usize = isize::MAX as usize / 8;
+
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn memory_that_nobody_has_is_an_error() {
+    fn refused<T>(result: Result<T, Error>) -> u64 {
+        match result.map(drop).expect_err("nobody has that much") {
+            Error::HostOutOfMemory { requested } => requested,
+            error => panic!("{error:?}"),
+        }
+    }
+    let bytes = 8 * NOBODY_HAS as u64;
+    for device in [Device::cpu(), Device::emulator()] {
+        assert!(refused(device.alloc_filled(NOBODY_HAS, 0.0_f64)) >= bytes);
+    }
+    let line = Shape3::new(NOBODY_HAS, 1, 1);
+    assert_eq!(refused(Field3::filled(line, 0.0_f64)), bytes);
+    assert_eq!(refused(Field3::from_fn(line, |_, _, _| 0.0_f64)), bytes);
+    let line = Shape2::new(NOBODY_HAS, 1);
+    assert_eq!(refused(Field2::filled(line, 0.0_f64)), bytes);
+    let error = Device::cpu().alloc_filled(NOBODY_HAS, 0.0_f64);
+    assert_eq!(
+        error.expect_err("nobody has that much").to_string(),
+        format!("out of memory on the host: {bytes} bytes were requested")
+    );
+}
+
+/// What of a cluster there is no memory for, in a process that may have little.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_cluster_that_memory_does_not_hold_is_an_error() {
+    const NAME: &str = "a_cluster_that_memory_does_not_hold_is_an_error";
+    const CHILD: &str = "HALO_TEST_CHILD";
+    if std::env::var(CHILD).is_ok_and(|child| child == NAME) {
+        let disc = Disc {
+            bodies: MAX_BODIES - 1,
+            center: 1.0,
+            mass: 0.1,
+            inner: 1.0,
+            outer: 2.0,
+        };
+        let gravity = Gravity::new(0.1).expect("a softening");
+        for result in [
+            Cluster::<f32>::plummer(MAX_BODIES, 1).map(drop),
+            Cluster::<f64>::plummer(MAX_BODIES, 1).map(drop),
+            Cluster::<f32>::cold_disc(&gravity, &disc).map(drop),
+        ] {
+            let error = result.expect_err("4 GiB are not enough");
+            assert!(matches!(error, Error::HostOutOfMemory { .. }), "{error:?}");
+        }
+        let error = Cluster::<f32>::plummer(MAX_BODIES + 1, 1).map(drop);
+        assert!(
+            matches!(error, Err(Error::IndexOverflow { .. })),
+            "{error:?}"
+        );
+        return;
+    }
+    let output = std::process::Command::new("sh")
+        .arg("-c")
+        .arg("ulimit -v 4194304 && exec \"$0\" --exact \"$1\" --nocapture")
+        .arg(std::env::current_exe().expect("the path of this test"))
+        .arg(NAME)
+        .env(CHILD, NAME)
+        .output()
+        .expect("a shell");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}

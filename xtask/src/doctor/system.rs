@@ -1,0 +1,170 @@
+//! Which system this is, and the commands that differ by it.
+
+use super::Mend;
+
+/// Where the vendor says which driver belongs to which GPU.
+const DRIVER_PAGE: &str = "https://www.nvidia.com/drivers";
+
+/// Systems that bring programs in ways of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum System {
+    Debian,
+    /// And what is made of it.
+    Ubuntu,
+    Fedora,
+    /// And what is made of it.
+    Arch,
+    /// Any Linux on Windows, which takes the driver from there.
+    Wsl,
+    Other,
+}
+
+impl System {
+    /// By the text of `/etc/os-release` and that of `/proc/version`.
+    pub(super) fn of(os_release: &str, kernel: &str) -> Self {
+        if kernel.to_ascii_lowercase().contains("microsoft") {
+            return Self::Wsl;
+        }
+        let field = |name: &str| {
+            let line = os_release.lines().find_map(|line| line.strip_prefix(name));
+            line.unwrap_or_default().trim_matches('"')
+        };
+        let (own, like) = (field("ID="), field("ID_LIKE="));
+        // What is like Ubuntu is like Debian too, but only Ubuntu has its tools; and
+        // what is merely like Debian or Fedora need not have their repositories.
+        match own {
+            "debian" => Self::Debian,
+            "fedora" => Self::Fedora,
+            _ if std::iter::once(own)
+                .chain(like.split(' '))
+                .any(|id| id == "ubuntu") =>
+            {
+                Self::Ubuntu
+            }
+            _ if std::iter::once(own)
+                .chain(like.split(' '))
+                .any(|id| id == "arch") =>
+            {
+                Self::Arch
+            }
+            _ => Self::Other,
+        }
+    }
+
+    /// What installs NVIDIA's driver, or the newest there is.
+    pub(super) fn driver(self) -> Mend {
+        // One command each, which brings the repository too where the driver is in
+        // one that is not there by default.
+        Mend::Run(
+            match self {
+                Self::Debian => {
+                    "echo \"deb http://deb.debian.org/debian $(. /etc/os-release && echo \
+                     $VERSION_CODENAME) contrib non-free non-free-firmware\" | sudo tee \
+                     /etc/apt/sources.list.d/non-free.list && sudo apt-get update && \
+                     sudo apt-get install --yes nvidia-driver libcuda1"
+                }
+                Self::Ubuntu => {
+                    "sudo apt-get install --yes ubuntu-drivers-common && \
+                     sudo ubuntu-drivers install"
+                }
+                Self::Fedora => {
+                    "sudo dnf install --assumeyes \
+                     https://mirrors.rpmfusion.org/free/fedora/rpmfusion-free-release-$(rpm -E \
+                     %fedora).noarch.rpm \
+                     https://mirrors.rpmfusion.org/nonfree/fedora/rpmfusion-nonfree-release-$(rpm \
+                     -E %fedora).noarch.rpm && \
+                     sudo dnf install --assumeyes akmod-nvidia xorg-x11-drv-nvidia-cuda"
+                }
+                Self::Arch => "sudo pacman -S --needed --noconfirm nvidia-open nvidia-utils",
+                Self::Wsl | Self::Other => return Mend::See(DRIVER_PAGE),
+            }
+            .to_owned(),
+        )
+    }
+
+    /// What installs a C++ compiler.
+    pub(super) fn cxx(self) -> Mend {
+        self.package("g++", "gcc-c++", "gcc")
+            .unwrap_or(Mend::See("https://gcc.gnu.org/install/binaries.html"))
+    }
+
+    /// What installs Python's pip.
+    pub(super) fn pip(self) -> Option<String> {
+        match self.package("python3-pip", "python3-pip", "python-pip") {
+            Some(Mend::Run(command)) => Some(command),
+            _ => None,
+        }
+    }
+
+    /// What installs a package that has these names with apt, dnf and pacman.
+    fn package(self, apt: &str, dnf: &str, pacman: &str) -> Option<Mend> {
+        Some(Mend::Run(match self {
+            Self::Debian | Self::Ubuntu => format!("sudo apt-get install --yes {apt}"),
+            Self::Fedora => format!("sudo dnf install --assumeyes {dnf}"),
+            Self::Arch => format!("sudo pacman -S --needed --noconfirm {pacman}"),
+            // Ubuntu, as a rule, but not always.
+            Self::Wsl | Self::Other => return None,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn systems_are_told_apart_by_what_they_say_of_themselves() {
+        let of = |os_release: &str| System::of(os_release, "Linux version 6.1.0 (gcc)");
+        assert_eq!(
+            of("PRETTY_NAME=\"Debian GNU/Linux 12\"\nID=debian\n"),
+            System::Debian
+        );
+        assert_eq!(of("ID=ubuntu\nID_LIKE=debian\n"), System::Ubuntu);
+        assert_eq!(
+            of("ID=linuxmint\nID_LIKE=\"ubuntu debian\"\n"),
+            System::Ubuntu
+        );
+        assert_eq!(of("NAME=Fedora\nID=fedora\n"), System::Fedora);
+        assert_eq!(of("ID=arch\n"), System::Arch);
+        assert_eq!(of("ID=manjaro\nID_LIKE=arch\n"), System::Arch);
+        // Like others, but without their repositories.
+        assert_eq!(
+            of("ID=\"rhel\"\nID_LIKE=\"centos fedora\"\n"),
+            System::Other
+        );
+        assert_eq!(of("ID=raspbian\nID_LIKE=debian\n"), System::Other);
+        assert_eq!(of(""), System::Other);
+        assert_eq!(
+            System::of(
+                "ID=ubuntu\n",
+                "Linux version 5.15 (Microsoft@Microsoft.com)"
+            ),
+            System::Wsl
+        );
+    }
+
+    #[test]
+    fn every_system_has_one_line_to_paste_or_a_page() {
+        for system in [
+            System::Debian,
+            System::Ubuntu,
+            System::Fedora,
+            System::Arch,
+            System::Wsl,
+            System::Other,
+        ] {
+            for mend in [system.driver(), system.cxx()] {
+                match mend {
+                    Mend::Run(command) => {
+                        assert!(command.contains("sudo "), "{system:?}: {command}");
+                        assert!(!command.contains(['\n', ';']), "{system:?}: {command}");
+                        // What a line's continuation would leave behind.
+                        assert!(!command.contains("  "), "{system:?}: {command}");
+                    }
+                    Mend::See(page) => assert!(page.starts_with("https://"), "{page}"),
+                    Mend::Instead(command) => panic!("{system:?}: {command}"),
+                }
+            }
+        }
+    }
+}
