@@ -5,6 +5,7 @@
 //! cargo run --release -p halo-examples --example galaxies --features gpu   # on a GPU
 //! ```
 //!
+//! A number after `--` is that of the frames, of which there are 120.
 //! A parabolic encounter (A. and J. Toomre, "Galactic bridges and tails", ApJ 178 (1972)).
 
 use halo_gpu::Device;
@@ -28,9 +29,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let device = Device::best();
     println!("{} bodies on {}", both.bodies.len(), device.name());
     let mut galaxies = Leapfrog::new(gravity, &device, &both.bodies, &both.velocities, 0.02)?;
+    let frames: u32 = std::env::args()
+        .nth(1)
+        .map_or(Ok(120), |frames| frames.parse())?;
     let mut film = GifEncoder::new_with_speed(std::fs::File::create("galaxies.gif")?, 10);
     film.set_repeat(Repeat::Infinite)?;
-    for _ in (0..120).progress() {
+    for _ in (0..frames).progress() {
         let (picture, delay) = (draw(&galaxies.bodies()?), Delay::from_numer_denom_ms(50, 1));
         film.encode_frame(Frame::from_parts(picture, 0, 0, delay))?;
         galaxies.advance(12)?;

@@ -566,7 +566,7 @@ fn a_field_of_another_shape_is_refused_though_it_has_as_many_points() {
     let (shape, turned) = (Shape3::new(8, 9, 10), Shape3::new(10, 9, 8));
     let tuned = Derivative3d::new(shape, Boundary::Periodic, [1.0; 3]).unwrap();
     let grid = FiniteDifferences3d::<f32>::new(shape, [1.0; 3]).unwrap();
-    for_each("shapes", devices(), |device| {
+    for_each("shapes", devices(), |ref device| {
         let refused = |result: Result<(), Error>| match result.unwrap_err() {
             Error::ShapeMismatch {
                 required, given, ..
