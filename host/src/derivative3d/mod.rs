@@ -88,13 +88,14 @@ impl Axis {
         [shape.nx, shape.ny, shape.nz][self.index()]
     }
 
-    /// The distance in elements of two neighbours along this axis.
+    /// The distance in elements of two neighbours along this axis; `usize::MAX` where it
+    /// is more, in shapes that no field has.
     #[must_use]
     pub const fn stride(self, shape: Shape3) -> usize {
         match self {
             Self::X => 1,
             Self::Y => shape.nx,
-            Self::Z => shape.nx * shape.ny,
+            Self::Z => shape.nx.saturating_mul(shape.ny),
         }
     }
 }
@@ -263,7 +264,8 @@ impl Variant {
         let Some(pencils) = self.pencils() else {
             return None;
         };
-        let len = self.axis.extent(shape) + 2 * RADIUS;
+        // Shapes that are no field's have tiles like any other.
+        let len = self.axis.extent(shape).saturating_add(2 * RADIUS);
         Some(match self.axis {
             Axis::X => [pencils, len],
             Axis::Y | Axis::Z => [len, pencils],
@@ -460,16 +462,17 @@ impl Derivative3d {
     }
 
     /// The bytes a derivative has to move at the least: each point read once
-    /// and written once.
+    /// and written once. At most `u64::MAX`, which fields beyond any memory exceed, as in
+    /// all counts here.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
-        2 * size_of::<f32>() as u64 * self.points()
+        self.points().saturating_mul(2 * size_of::<f32>() as u64)
     }
 
     /// The floating-point operations of a derivative.
     #[must_use]
     pub const fn flops(&self) -> u64 {
-        FLOPS_PER_POINT * self.points()
+        self.points().saturating_mul(FLOPS_PER_POINT)
     }
 
     const fn points(&self) -> u64 {
@@ -539,13 +542,13 @@ impl Derivative3d {
     /// each component written.
     #[must_use]
     pub const fn gradient_bytes(&self) -> u64 {
-        2 * self.bytes()
+        self.bytes().saturating_mul(2)
     }
 
     /// The floating-point operations of a gradient.
     #[must_use]
     pub const fn gradient_flops(&self) -> u64 {
-        3 * self.flops()
+        self.flops().saturating_mul(3)
     }
 
     /// ∂f/∂x, ∂f/∂y and ∂f/∂z of a field on the host, computed on `device`.

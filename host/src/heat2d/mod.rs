@@ -375,18 +375,21 @@ impl Heat2d {
     }
 
     /// The bytes a sweep in `T` has to move at the least: each point read once, each
-    /// point that is swept written once. A source is as many again as are read.
+    /// point that is swept written once. A source is as many again as are read. At most
+    /// `u64::MAX`, which the largest plates exceed.
     #[must_use]
     pub const fn bytes<T: Real>(&self) -> u64 {
         // Corners between fixed walls have no neighbour that is swept, but share sectors
         // with points that have.
         let points = (self.shape.nx * self.shape.ny) as u64;
-        size_of::<T>() as u64 * (points + self.swept_points())
+        // Each of the two is below 2⁶².
+        (points + self.swept_points()).saturating_mul(size_of::<T>() as u64)
     }
 
     /// The floating-point operations of a sweep; a source is one more per point.
     #[must_use]
     pub const fn flops(&self) -> u64 {
+        // Below 2⁶² points, of 4 each.
         FLOPS_PER_POINT * self.swept_points()
     }
 

@@ -515,10 +515,11 @@ pub fn sum_with<T: Summand>(variant: Variant, block: u32, values: &Buffer<T>) ->
 }
 
 /// The bytes that a reduction of `n` elements of `T` has to move: each read once.
-/// Effective bandwidths are this over the time.
+/// Effective bandwidths are this over the time. At most `u64::MAX`, which arrays beyond any
+/// memory exceed.
 #[must_use]
 pub const fn bytes<T: Number>(n: usize) -> u64 {
-    size_of::<T>() as u64 * n as u64
+    (n as u64).saturating_mul(size_of::<T>() as u64)
 }
 
 /// The additions in the sum of `n` elements, or the comparisons for an extremum.

@@ -203,10 +203,12 @@ impl<T: Real> Custom<T> {
     }
 
     /// The bytes it has to move at the least: each element read once, each inner
-    /// element written once.
+    /// element written once. At most `u64::MAX`, which lines beyond any memory exceed, as
+    /// in the operations.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
-        size_of::<T>() as u64 * (self.n as u64 + self.inner_len() as u64)
+        let elements = (self.n as u64).saturating_add(self.inner_len() as u64);
+        elements.saturating_mul(size_of::<T>() as u64)
     }
 
     /// The floating-point operations; a fused multiply-add is two.
@@ -218,7 +220,7 @@ impl<T: Real> Custom<T> {
             Form::Symmetric => 3 * radius + 1,
             Form::Any => 4 * radius + 1,
         };
-        each * self.inner_len() as u64
+        (self.inner_len() as u64).saturating_mul(each)
     }
 
     /// The kernel's entry point, as in the PTX.

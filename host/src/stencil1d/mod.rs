@@ -215,16 +215,18 @@ impl Stencil1d {
     }
 
     /// The bytes it has to move at the least: each element read once, each inner
-    /// element written once.
+    /// element written once. At most `u64::MAX`, which lines beyond any memory exceed, as
+    /// in the operations.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
-        size_of::<f32>() as u64 * (self.n as u64 + self.inner_len() as u64)
+        let elements = (self.n as u64).saturating_add(self.inner_len() as u64);
+        elements.saturating_mul(size_of::<f32>() as u64)
     }
 
     /// The floating-point operations.
     #[must_use]
     pub const fn flops(&self) -> u64 {
-        FLOPS_PER_ELEMENT * self.inner_len() as u64
+        (self.inner_len() as u64).saturating_mul(FLOPS_PER_ELEMENT)
     }
 
     /// The stencil on a line on the host, computed on `device`: the `n - 8` inner
