@@ -50,34 +50,44 @@ pub fn extent(small: Range<usize>) -> impl Strategy<Value = usize> {
         1 << 31,
         1 << 32,
         1 << 33,
+        // Of 8 bytes each they would fill more than memory can have.
+        1 << 60,
         isize::MAX as usize,
         usize::MAX,
     ];
     prop_oneof![7 => small, 1 => select(limits)]
 }
 
-/// A number from `ordinary` or, one time in eight, one that few expect.
-pub fn number(ordinary: Range<f64>) -> impl Strategy<Value = f64> {
-    let awkward = vec![
-        0.0,
-        -0.0,
-        -1.0,
-        f64::NAN,
-        f64::INFINITY,
-        f64::NEG_INFINITY,
+/// Numbers that few expect: none, infinite, zero, negative, and at the limits of f32 and
+/// f64.
+pub fn awkward() -> impl Strategy<Value = f64> {
+    let tiny = f64::from(f32::from_bits(1));
+    let limits = vec![
+        1e-200,
+        1e-46,
+        tiny,
+        1e-38,
+        1e38,
+        // More than f32 has, but half of it is not.
+        6e38,
+        1e39,
+        1e300,
+        f64::from_bits(1),
         f64::MIN_POSITIVE,
         f64::MAX,
         f64::MIN,
-        1e-320,
-        1e-200,
-        // Beyond the range of f32, and just within it.
-        1e-46,
-        1e-38,
-        1e38,
-        1e39,
-        1e300,
     ];
-    prop_oneof![14 => ordinary, 1 => select(awkward), 1 => any::<f64>()]
+    prop_oneof![
+        3 => select(vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY]),
+        2 => select(vec![0.0, -0.0, -1.0]),
+        4 => select(limits),
+        1 => any::<f64>(),
+    ]
+}
+
+/// A number from `ordinary` or, one time in eight, an awkward one.
+pub fn number(ordinary: Range<f64>) -> impl Strategy<Value = f64> {
+    prop_oneof![7 => ordinary, 1 => awkward()]
 }
 
 /// True one time in `times`.
