@@ -1,6 +1,8 @@
 //! heat2d: the CPU port and all kernels, the textbook's five among them, on every
 //! device.
 
+#[path = "heat2d/properties.rs"]
+mod properties;
 #[path = "heat2d/walls.rs"]
 mod walls;
 

@@ -11,6 +11,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, RngExt, SeedableRng};
 use std::fmt::{Debug, Display};
 
+pub mod property;
 pub mod ptx;
 
 /// The devices that run kernels: the emulator, which repeats every launch in

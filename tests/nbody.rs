@@ -3,6 +3,8 @@
 
 #[path = "nbody/energy.rs"]
 mod energy;
+#[path = "nbody/properties.rs"]
+mod properties;
 
 use halo_gpu::nbody::problem::{Cluster, Reference, error_bound};
 use halo_gpu::nbody::{

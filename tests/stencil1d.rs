@@ -4,6 +4,8 @@
 
 #[path = "stencil1d/custom.rs"]
 mod custom;
+#[path = "stencil1d/properties.rs"]
+mod properties;
 
 use halo_gpu::stencil1d::{
     BLOCK_DEFAULT, RADIUS, Stencil1d, TEXTBOOK_COEFFICIENTS, Variant, problem,

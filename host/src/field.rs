@@ -284,8 +284,10 @@ impl<T> Field2<T> {
     /// [`Error::IndexOverflow`] when `nx * ny` elements have no size in bytes that
     /// memory can have, [`Error::HostOutOfMemory`] when there is not enough.
     pub fn from_fn(shape: Shape2, mut value: impl FnMut(usize, usize) -> T) -> Result<Self, Error> {
-        let mut data = reserve(shape.points()?)?;
-        for j in 0..shape.ny {
+        let points = shape.points()?;
+        let mut data = reserve(points)?;
+        // Where there is no point, one extent can still be beyond counting to.
+        for j in 0..shape.ny.min(points) {
             for i in 0..shape.nx {
                 data.push(value(i, j));
             }
@@ -456,8 +458,10 @@ impl<T> Field3<T> {
         shape: Shape3,
         mut value: impl FnMut(usize, usize, usize) -> T,
     ) -> Result<Self, Error> {
-        let mut data = reserve(shape.points()?)?;
-        for k in 0..shape.nz {
+        let points = shape.points()?;
+        let mut data = reserve(points)?;
+        // Where there is no point, the other extents can still be beyond counting to.
+        for k in 0..shape.nz.min(points) {
             for j in 0..shape.ny {
                 for i in 0..shape.nx {
                     data.push(value(i, j, k));

@@ -7,7 +7,7 @@ use halo_gpu::derivative3d::{
 };
 use halo_gpu::finite_difference::Weights;
 use halo_gpu::{Device, Error, Field3, Shape3};
-use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, rng};
+use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, property, rng};
 use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt};
@@ -27,19 +27,19 @@ const ACCURACIES: [u32; 4] = [2, 4, 6, 8];
 const SPACING: [f64; 3] = [0.3, 0.01, 7.0];
 
 /// A type under test.
-trait Sample: Real + Bits {}
+pub trait Sample: Real + Bits {}
 
 impl<T: Real + Bits> Sample for T {}
 
 /// Numbers in [-1, 1), none of them special.
-fn random<T: Sample>(rng: &mut impl Rng, len: usize) -> Vec<T> {
+pub fn random<T: Sample>(rng: &mut impl Rng, len: usize) -> Vec<T> {
     (0..len)
         .map(|_| T::nearest(rng.random_range(-1.0..1.0)))
         .collect()
 }
 
 /// The fewest points of the axis, straight from the documentation.
-fn min_points(accuracy: u32, order: u32, boundary: AxisBoundary) -> usize {
+pub fn min_points(accuracy: u32, order: u32, boundary: AxisBoundary) -> usize {
     let radius = accuracy as usize / 2;
     match boundary {
         AxisBoundary::Periodic | AxisBoundary::MirrorHalfway => radius,
@@ -166,7 +166,7 @@ fn oracle(
 }
 
 /// The elements of each line along `axis`, in order.
-fn lines(shape: Shape3, axis: Axis) -> impl Iterator<Item = Vec<usize>> {
+pub fn lines(shape: Shape3, axis: Axis) -> impl Iterator<Item = Vec<usize>> {
     let (n, stride) = (axis.extent(shape), axis.stride(shape));
     (0..shape.points().unwrap())
         .filter(move |index| index / stride % n == 0)
@@ -248,7 +248,7 @@ fn the_port_matches_the_definition_in<T: Sample>() {
 }
 
 /// The sum of the sizes of the weights of the widest stencil.
-fn plan_weight_sum(accuracy: u32, order: u32, h: f64) -> f64 {
+pub fn plan_weight_sum(accuracy: u32, order: u32, h: f64) -> f64 {
     let points = (accuracy + order) as i32;
     let weights = Weights::new(order, 0..=points - 1).unwrap();
     weights
@@ -573,22 +573,22 @@ fn buffers_that_do_not_fit_are_refused_before_anything_runs() {
 }
 
 /// One of the boundaries, at random.
-fn boundary() -> impl Strategy<Value = AxisBoundary> {
+pub fn boundary() -> impl Strategy<Value = AxisBoundary> + Clone {
     proptest::sample::select(BOUNDARIES.to_vec())
 }
 
 /// One of the orders of accuracy.
-fn accuracy() -> impl Strategy<Value = u32> {
+pub fn accuracy() -> impl Strategy<Value = u32> {
     proptest::sample::select(ACCURACIES.to_vec())
 }
 
 /// One of the axes.
-fn axis() -> impl Strategy<Value = Axis> {
+pub fn axis() -> impl Strategy<Value = Axis> {
     proptest::sample::select(Axis::ALL.to_vec())
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(property::cases(256))]
 
     /// A polynomial of a degree up to the order of accuracy has its exact derivatives,
     /// rounding apart, also at the ends.
@@ -677,58 +677,6 @@ proptest! {
             let weights = plan_weight_sum(accuracy, order, SPACING[axis.index()]);
             let bound = 100.0 * f64::EPSILON * weights * values.len() as f64;
             prop_assert!(sum.abs() <= bound, "{boundary}: {sum} > {bound}");
-        }
-    }
-
-    /// No input panics, and what is refused is refused by a fitting error.
-    #[test]
-    fn no_input_panics(
-        extents in proptest::collection::vec(
-            prop_oneof![0_usize..14, Just(usize::MAX), Just(1_usize << 33)], 3),
-        spacing in proptest::collection::vec(
-            prop_oneof![
-                Just(1.0), Just(0.0), Just(-0.0), Just(-1.0), Just(f64::NAN),
-                Just(f64::INFINITY), Just(f64::NEG_INFINITY), Just(1e-320), Just(1e300),
-                Just(1e-200), 0.001_f64..1000.0
-            ], 3),
-        accuracy in prop_oneof![accuracy(), any::<u32>()],
-        boundary in prop_oneof![
-            boundary(),
-            any::<f64>().prop_map(AxisBoundary::Fixed),
-        ],
-        axis in axis(),
-        lengths in (0_usize..30, 0_usize..30),
-        matching in any::<bool>(),
-    ) {
-        let shape = Shape3::new(extents[0], extents[1], extents[2]);
-        let spacing = [spacing[0], spacing[1], spacing[2]];
-        let plan = FiniteDifferences3d::<f32>::new(shape, spacing);
-        if spacing.iter().any(|h| !h.is_finite() || *h <= 0.0) || extents.contains(&0) {
-            prop_assert!(plan.is_err());
-        }
-        let Ok(plan) = plan else { return Ok(()) };
-        let Ok(plan) = plan.with_accuracy(accuracy) else { return Ok(()) };
-        let Ok(plan) = plan.with_boundary(axis, boundary) else { return Ok(()) };
-        let points = shape.points().unwrap();
-        // As many elements as points only where that is no great number.
-        let lengths = if matching && points < 10_000 { (points, points) } else { lengths };
-        for device in [Device::cpu(), Device::emulator()] {
-            let f = device.alloc_filled(lengths.0, 1.0_f32).unwrap();
-            let mut df = device.alloc_filled(lengths.1, 1.0_f32).unwrap();
-            for outcome in [
-                plan.derivative(axis, &f, &mut df),
-                plan.second_derivative(axis, &f, &mut df),
-            ] {
-                match outcome {
-                    Ok(()) => prop_assert_eq!(lengths, (points, points)),
-                    Err(
-                        Error::LengthMismatch { .. }
-                        | Error::InvalidSize { .. }
-                        | Error::InvalidParameter { .. },
-                    ) => {}
-                    Err(error) => prop_assert!(false, "{error}"),
-                }
-            }
         }
     }
 }

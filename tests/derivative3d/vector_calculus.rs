@@ -72,7 +72,7 @@ fn by_definition<T: Real>(
 }
 
 /// The operator on a device.
-fn run<T: Real>(
+pub fn run<T: Real>(
     device: &Device,
     grid: &FiniteDifferences3d<T>,
     operator: Operator,

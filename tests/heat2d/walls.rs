@@ -4,7 +4,7 @@
 use super::{devices_for_many_sweeps, point, sweeps_by_definition};
 use halo_gpu::heat2d::{Heat2d, Real, Variant, Wall, Walls};
 use halo_gpu::{Buffer, Device, DeviceKind, Error, Field2, Shape2};
-use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, rng};
+use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, property, rng};
 use proptest::prelude::*;
 use rand::{Rng, RngExt};
 
@@ -14,7 +14,7 @@ fn all_walls() -> Vec<Walls> {
 }
 
 /// Walls by the bits of a number, which are not those of the kernel.
-fn walls(bits: u32) -> Walls {
+pub fn walls(bits: u32) -> Walls {
     let wall = |bit: u32| match bits >> bit & 1 {
         0 => Wall::Fixed,
         _ => Wall::Insulated,
@@ -35,7 +35,7 @@ fn random<T: Real>(rng: &mut impl Rng, len: usize) -> Vec<T> {
 }
 
 /// Whether a point keeps its temperature.
-fn is_fixed(shape: Shape2, walls: Walls, i: usize, j: usize) -> bool {
+pub fn is_fixed(shape: Shape2, walls: Walls, i: usize, j: usize) -> bool {
     let on = |at: bool, wall: Wall| at && wall == Wall::Fixed;
     on(i == 0, walls.left)
         || on(i == shape.nx - 1, walls.right)
@@ -372,10 +372,14 @@ fn a_cold_plate_comes_to_the_solution() {
     });
 }
 
+/// What a point counts by its place p among n: half at the ends.
+pub fn half(p: usize, n: usize) -> f64 {
+    if p == 0 || p == n - 1 { 0.5 } else { 1.0 }
+}
+
 /// Sums over the points of even and of odd i + j, walls counting half.
 fn sums(field: &Field2<f64>) -> [f64; 2] {
     let shape = field.shape();
-    let half = |p: usize, n: usize| if p == 0 || p == n - 1 { 0.5 } else { 1.0 };
     let mut sums = [0.0; 2];
     for j in 0..shape.ny {
         for i in 0..shape.nx {
@@ -632,7 +636,7 @@ fn what_has_no_meaning_is_refused() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(property::cases(256))]
 
     /// A plate with an insulated wall is half of one that is symmetric about it, whose
     /// points on the wall are interior ones. To the last bit: addition commutes.

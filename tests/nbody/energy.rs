@@ -7,6 +7,7 @@ use halo_gpu::nbody::{
     Body, Gravity, Leapfrog, MIXED_KERNEL, Real, Solver, kick_drift, potential_kernel,
 };
 use halo_gpu::{Device, DeviceKind, Error};
+use halo_tests::property::{self, device};
 use halo_tests::{Bits, assert_same_bits, devices, for_each, ptx, rng};
 use proptest::prelude::*;
 
@@ -253,13 +254,6 @@ fn some_bodies() -> impl Strategy<Value = Vec<Body<f64>>> {
     )
 }
 
-fn device() -> impl Strategy<Value = Device> {
-    prop_oneof![
-        3 => Just(()).prop_map(|()| Device::cpu()),
-        1 => Just(()).prop_map(|()| Device::emulator()),
-    ]
-}
-
 /// How far two lots of vectors are apart, of the largest of them.
 fn apart(a: &[[f64; 3]], b: &[[f64; 3]]) -> f64 {
     let largest = a.iter().map(|a| norm(*a)).fold(1e-300, f64::max);
@@ -271,7 +265,7 @@ fn apart(a: &[[f64; 3]], b: &[[f64; 3]]) -> f64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    #![proptest_config(property::cases(40))]
 
     #[test]
     fn gravity_keeps_what_it_must(

@@ -7,17 +7,10 @@ use halo_gpu::reduction::{
 };
 use halo_gpu::{Device, Error};
 use halo_tests::Bits;
+use halo_tests::property::{self, device};
 use proptest::collection::vec;
 use proptest::num;
 use proptest::prelude::*;
-
-/// Both that give results here; the suites compare them with the others.
-fn device() -> impl Strategy<Value = Device> {
-    prop_oneof![
-        3 => Just(()).prop_map(|()| Device::cpu()),
-        1 => Just(()).prop_map(|()| Device::emulator()),
-    ]
-}
 
 /// Any float that is a number and whose square is one too.
 const MODERATE: num::f64::Any = num::f64::NORMAL;
@@ -39,7 +32,7 @@ fn shuffled<T: Clone + std::fmt::Debug + 'static>(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(property::cases(48))]
 
     #[test]
     fn integers_do_not_mind_their_order((a, b) in shuffled(any::<i64>()), device in device()) {

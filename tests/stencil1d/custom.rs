@@ -3,6 +3,7 @@
 use halo_gpu::finite_difference::Weights;
 use halo_gpu::stencil1d::{Custom, Form, MAX_POINTS, MAX_RADIUS, Real};
 use halo_gpu::{Device, Error};
+use halo_tests::property::{self, device};
 use halo_tests::{Bits, assert_same_bits, devices, for_each, ptx, rng};
 use proptest::prelude::*;
 use rand::{Rng, RngExt};
@@ -234,16 +235,8 @@ fn ptx_facts_of_custom_stencils() {
     });
 }
 
-/// Random lines and coefficients, on the CPU and, one time in four, on the emulator.
-fn device() -> impl Strategy<Value = Device> {
-    prop_oneof![
-        3 => Just(()).prop_map(|()| Device::cpu()),
-        1 => Just(()).prop_map(|()| Device::emulator()),
-    ]
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(property::cases(48))]
 
     #[test]
     fn any_stencil_is_linear_and_does_not_mind_where_it_is(

@@ -31,6 +31,7 @@
 //! ```
 
 use super::{Axis, Boundary, Derivative3d};
+use crate::device::reserve;
 use crate::{Error, Errors, Field3, Shape3};
 use std::f64::consts::TAU;
 
@@ -42,10 +43,11 @@ use std::f64::consts::TAU;
 /// [`Error::IndexOverflow`], [`Error::HostOutOfMemory`] for a shape too large.
 pub fn cosine(shape: Shape3, axis: Axis, boundary: Boundary) -> Result<Field3<f32>, Error> {
     let period = (axis.extent(shape) as f64 - boundary.overlap() as f64) as f32;
-    // Along the axis only: a field of many points has few different values.
-    let values: Vec<f32> = (0..axis.extent(shape))
-        .map(|point| (std::f32::consts::TAU * point as f32 / period).cos())
-        .collect();
+    // Along the axis only: a field of many points has few different values, and one of
+    // no points has none, however long it is.
+    let len = axis.extent(shape).min(shape.points()?);
+    let mut values: Vec<f32> = reserve(len)?;
+    values.extend((0..len).map(|point| (std::f32::consts::TAU * point as f32 / period).cos()));
     Field3::from_fn(shape, |i, j, k| values[[i, j, k][axis.index()]])
 }
 

@@ -1,0 +1,575 @@
+//! What holds of a plate of any shape, with any walls and any source, to the last bit; and
+//! what is said of plates that are none.
+
+use super::point;
+use super::walls::{half, is_fixed, walls};
+use halo_gpu::heat2d::{Heat2d, Real, Variant, Walls};
+use halo_gpu::{Device, DeviceKind, Error, Field2, Shape2};
+use halo_tests::property::{self, Faults, awkward, device, extent, rarely};
+use halo_tests::{Bits, assert_same_bits};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// Some fields of one shape, and walls for it.
+#[derive(Debug, Clone)]
+struct Fields {
+    shape: Shape2,
+    walls: Walls,
+    fields: Vec<Vec<f32>>,
+}
+
+impl Fields {
+    /// A field, in another type of temperature.
+    fn get<T: Real>(&self, nth: usize) -> Vec<T> {
+        self.fields[nth].iter().map(|&it| T::from(it)).collect()
+    }
+
+    /// Swept from `initial`, with `source` if there is one.
+    fn swept<T: Real>(
+        &self,
+        device: &Device,
+        initial: &[T],
+        source: Option<&[T]>,
+        sweeps: usize,
+    ) -> Result<Vec<T>, Error> {
+        swept(device, self.shape, self.walls, initial, source, sweeps)
+    }
+}
+
+/// So many fields of numbers from `element`.
+fn fields(
+    element: impl Strategy<Value = f32> + Clone + 'static,
+    count: usize,
+) -> impl Strategy<Value = Fields> {
+    (3..18_usize, 3..18_usize, 0..16_u32).prop_flat_map(move |(nx, ny, bits)| {
+        vec(vec(element.clone(), nx * ny), count).prop_map(move |fields| Fields {
+            shape: Shape2::new(nx, ny),
+            walls: walls(bits),
+            fields,
+        })
+    })
+}
+
+/// Whole numbers so small that seven sweeps of them are exact in f32: sums of at most 9
+/// bits before the point, and 2 more behind it from each sweep.
+fn whole() -> impl Strategy<Value = f32> + Clone {
+    (-8..=8_i32).prop_map(|it| it as f32)
+}
+
+/// Numbers of any size that leaves room for sums of four and more.
+fn any_size() -> impl Strategy<Value = f32> + Clone {
+    (-1.0..1.0_f32, -60..60_i32).prop_map(|(mantissa, exponent)| mantissa * 2.0_f32.powi(exponent))
+}
+
+/// A plate after so many sweeps.
+fn swept<T: Real>(
+    device: &Device,
+    shape: Shape2,
+    walls: Walls,
+    initial: &[T],
+    source: Option<&[T]>,
+    sweeps: usize,
+) -> Result<Vec<T>, Error> {
+    let field = |values: &[T]| Field2::from_vec(shape, values.to_vec());
+    let heat = Heat2d::new(shape)?.with_walls(walls);
+    let mut plate = heat.start(device, &field(initial)?)?;
+    if let Some(source) = source {
+        plate = plate.with_source(&field(source)?)?;
+    }
+    plate.sweep(sweeps)?;
+    Ok(plate.field()?.into_vec())
+}
+
+/// The plate of a f + b g, with the source of a s + b t, is that of f and s times a and
+/// that of g and t times b.
+fn adds_up<T: Real>(
+    case: &Fields,
+    (a, b): (i32, i32),
+    sourced: bool,
+    sweeps: usize,
+    device: &Device,
+) -> Result<(), TestCaseError> {
+    let [f, g, s, t] = [0, 1, 2, 3].map(|nth| case.get::<T>(nth));
+    let [a, b] = [a, b].map(|factor| T::from(factor as f32));
+    let combined =
+        |f: &[T], g: &[T]| -> Vec<T> { f.iter().zip(g).map(|(&f, &g)| a * f + b * g).collect() };
+    let swept = |f: &[T], s: &[T]| case.swept(device, f, Some(s).filter(|_| sourced), sweeps);
+    let together = swept(&combined(&f, &g), &combined(&s, &t))?;
+    let apart = combined(&swept(&f, &s)?, &swept(&g, &t)?);
+    for (index, (together, apart)) in together.iter().zip(&apart).enumerate() {
+        prop_assert!(
+            together == apart,
+            "{}: {together}, {apart}",
+            point(case.shape, index)
+        );
+    }
+    Ok(())
+}
+
+/// What the swept points gain in a sweep is what the source gives and what flows in from
+/// the fixed walls: along each line between two neighbours the difference of their
+/// temperatures, half of it along a wall.
+fn balances<T: Real>(
+    case: &Fields,
+    sourced: bool,
+    sweeps: usize,
+    device: &Device,
+) -> Result<(), TestCaseError> {
+    let Shape2 { nx, ny } = case.shape;
+    let source = Some(case.get::<T>(1)).filter(|_| sourced);
+    let fixed = |index: usize| is_fixed(case.shape, case.walls, index % nx, index / nx);
+    let mut old = case.get::<T>(0);
+    for sweep in 1..=sweeps {
+        let new = case.swept(device, &old, source.as_deref(), 1)?;
+        let (mut gain, mut given) = (0.0, 0.0);
+        let at = |index: usize| -> f64 { old[index].into() };
+        let flow = |p: usize, q: usize, width: f64| match (fixed(p), fixed(q)) {
+            (false, true) => width * (at(q) - at(p)),
+            (true, false) => width * (at(p) - at(q)),
+            // What leaves the one comes to the other; or neither is swept.
+            _ => 0.0,
+        };
+        for index in 0..nx * ny {
+            let (i, j) = (index % nx, index / nx);
+            if !fixed(index) {
+                let share = half(i, nx) * half(j, ny);
+                let new: f64 = new[index].into();
+                gain += 4.0 * share * (new - at(index));
+                let heat: f64 = source.as_ref().map_or(0.0, |it| it[index].into());
+                given += share * heat;
+            } else {
+                prop_assert!(new[index] == old[index], "a fixed wall has changed");
+            }
+            if i + 1 < nx {
+                given += flow(index, index + 1, half(j, ny));
+            }
+            if j + 1 < ny {
+                given += flow(index, index + nx, half(i, nx));
+            }
+        }
+        prop_assert!(
+            gain == given,
+            "sweep {sweep}: {gain}, but {given} was given"
+        );
+        old = new;
+    }
+    Ok(())
+}
+
+/// The plate with x and y exchanged, or seen in a mirror, has the same temperatures there:
+/// to the last bit, for addition commutes.
+fn looks_the_same<T: Real + Bits>(
+    case: &Fields,
+    sourced: bool,
+    sweeps: usize,
+    device: &Device,
+) -> Result<(), TestCaseError> {
+    let Fields { shape, walls, .. } = *case;
+    let Shape2 { nx, ny } = shape;
+    let third = |nth| -> Vec<T> {
+        let values = case.get::<T>(nth).into_iter();
+        values.map(|it| it * T::from(1.0 / 3.0)).collect()
+    };
+    let (initial, source) = (third(0), Some(third(1)).filter(|_| sourced));
+    let straight = case.swept(device, &initial, source.as_deref(), sweeps)?;
+    // Where a point of the other plate is in this one.
+    type Place = fn(Shape2, usize, usize) -> usize;
+    let views: [(Shape2, Walls, Place); 3] = [
+        (
+            Shape2::new(ny, nx),
+            Walls {
+                left: walls.bottom,
+                bottom: walls.left,
+                right: walls.top,
+                top: walls.right,
+            },
+            |shape, i, j| i * shape.nx + j,
+        ),
+        (
+            shape,
+            Walls {
+                left: walls.right,
+                right: walls.left,
+                ..walls
+            },
+            |shape, i, j| j * shape.nx + (shape.nx - 1 - i),
+        ),
+        (
+            shape,
+            Walls {
+                bottom: walls.top,
+                top: walls.bottom,
+                ..walls
+            },
+            |shape, i, j| (shape.ny - 1 - j) * shape.nx + i,
+        ),
+    ];
+    for (other, walls, place) in views {
+        let seen = |values: &[T]| -> Vec<T> {
+            (0..nx * ny)
+                .map(|index| values[place(shape, index % other.nx, index / other.nx)])
+                .collect()
+        };
+        let turned = source.as_deref().map(seen);
+        let got = swept(
+            device,
+            other,
+            walls,
+            &seen(&initial),
+            turned.as_deref(),
+            sweeps,
+        )?;
+        assert_same_bits(&got, &seen(&straight), |index| point(other, index));
+    }
+    Ok(())
+}
+
+/// No temperature leaves the range of the first ones without a source; and a plate that is
+/// nowhere colder, with a source that is nowhere weaker, stays so. To the last bit, for
+/// rounding never exchanges two numbers.
+fn keeps_order<T: Real>(
+    case: &Fields,
+    sweeps: usize,
+    device: &Device,
+) -> Result<(), TestCaseError> {
+    let [f, g, s, t] = [0, 1, 2, 3].map(|nth| case.get::<T>(nth));
+    let each = |f: &[T], g: &[T], larger: bool| -> Vec<T> {
+        let pairs = f.iter().zip(g);
+        pairs
+            .map(|(&f, &g)| if (f < g) == larger { g } else { f })
+            .collect()
+    };
+    // And where many neighbours are as warm as any point, or as cold.
+    let one = vec![T::from(1.0); f.len()];
+    let minus_one = vec![T::from(-1.0); f.len()];
+    let clamped = each(&each(&f, &one, false), &minus_one, true);
+    for initial in [&f, &clamped] {
+        for value in case.swept(device, initial, None, sweeps)? {
+            let colder = initial.iter().any(|&it| it <= value);
+            prop_assert!(colder && initial.iter().any(|&it| it >= value), "{value}");
+        }
+    }
+    let cold = case.swept(
+        device,
+        &each(&f, &g, false),
+        Some(&each(&s, &t, false)),
+        sweeps,
+    )?;
+    let warm = case.swept(
+        device,
+        &each(&f, &g, true),
+        Some(&each(&s, &t, true)),
+        sweeps,
+    )?;
+    for (index, (cold, warm)) in cold.iter().zip(&warm).enumerate() {
+        prop_assert!(
+            cold <= warm,
+            "{}: {cold} > {warm}",
+            point(case.shape, index)
+        );
+    }
+    Ok(())
+}
+
+/// What may be wrong with a plate and with sweeps until it is steady.
+#[derive(Debug, Clone)]
+struct Attempt {
+    shape: Shape2,
+    walls: Walls,
+    /// Whether the initial plate, and the source, have a row more.
+    longer: [bool; 2],
+    variant: Option<Variant>,
+    /// The same everywhere, but in one point something else.
+    source: Option<(i32, Option<(usize, f32)>)>,
+    tolerance: f64,
+    every: usize,
+}
+
+fn attempts() -> impl Strategy<Value = Attempt> {
+    let none = select(vec![f32::NAN, f32::INFINITY, f32::NEG_INFINITY]);
+    let heat = prop_oneof![3 => Just(None), 1 => (0..9_usize, none).prop_map(Some)];
+    (
+        (3..9_usize, 3..9_usize),
+        prop_oneof![3 => 0..16_u32, 1 => Just(15)],
+        [rarely(8), rarely(8)],
+        proptest::option::weighted(0.3, select(Variant::ALL.to_vec())),
+        proptest::option::of((-3..4_i32, heat)),
+        prop_oneof![2 => 0.0..1.0, 1 => awkward()],
+        0..4_usize,
+    )
+        .prop_map(
+            |((nx, ny), bits, longer, variant, source, tolerance, every)| Attempt {
+                shape: Shape2::new(nx, ny),
+                walls: walls(bits),
+                longer,
+                variant,
+                source,
+                tolerance,
+                every,
+            },
+        )
+}
+
+/// Why a kernel cannot sweep a plate with these walls on a device.
+fn faults_of_kernel<T: Real>(variant: Variant, walls: Walls, device: &Device) -> Faults {
+    let textbook = T::NAME == "f64" && Variant::TEXTBOOK.contains(&variant);
+    let insulated = walls != Walls::FIXED && variant != Variant::General;
+    Faults::none()
+        .and(
+            textbook,
+            "InvalidParameter",
+            format!("the kernel is {variant} for f64"),
+        )
+        .and(
+            insulated,
+            "InvalidParameter",
+            format!("the kernel is {variant}, but must be heat2d_general"),
+        )
+        .and(
+            device.kind() == DeviceKind::Cpu,
+            "NotLaunchable",
+            format!("{variant}"),
+        )
+}
+
+/// Starts, heats and sweeps a plate, of which anything may be wrong.
+fn is_judged_rightly<T: Real>(attempt: &Attempt, device: &Device) -> Result<(), TestCaseError> {
+    let Attempt {
+        shape,
+        walls,
+        longer,
+        variant,
+        source,
+        every,
+        ..
+    } = *attempt;
+    let shape_of = |longer: bool| Shape2::new(shape.nx, shape.ny + usize::from(longer));
+    let heat = Heat2d::new(shape)?.with_walls(walls);
+
+    let given = shape_of(longer[0]);
+    let initial = Field2::filled(given, T::from(1.0))?;
+    let faults = Faults::none().and(
+        longer[0],
+        "InvalidParameter",
+        format!("the initial plate is of {given} points, but must be of {shape} points"),
+    );
+    let (faults, outcome) = match variant {
+        None => (faults, heat.start(device, &initial)),
+        Some(variant) => (
+            faults.with(faults_of_kernel::<T>(variant, walls, device)),
+            heat.start_with(variant, device, &initial),
+        ),
+    };
+    let Some(mut plate) = faults.judge(outcome)? else {
+        return Ok(());
+    };
+
+    let mut heating = 0.0;
+    if let Some((everywhere, other)) = source {
+        let given = shape_of(longer[1]);
+        let mut field = Field2::filled(given, T::from(everywhere as f32))?;
+        let mut faults = Faults::none()
+            .and(
+                longer[1],
+                "InvalidParameter",
+                format!("the source is of {given} points, but must be of {shape} points"),
+            )
+            .and(
+                variant.is_some_and(|variant| variant != Variant::General),
+                "InvalidParameter",
+                "but must be heat2d_general, as there is a source",
+            );
+        if let Some((index, value)) = other {
+            field.as_mut_slice()[index] = T::from(value);
+            let words = format!("the source of element {index} is {value}");
+            faults = faults.and(true, "InvalidElement", words);
+        }
+        heating = f64::from(everywhere);
+        let Some(heated) = faults.judge(plate.with_source(&field))? else {
+            return Ok(());
+        };
+        plate = heated;
+    }
+
+    // Everything is at one temperature, and gets a quarter of the source in each sweep.
+    let tolerance = nearest::<T>(attempt.tolerance);
+    let as_f64: f64 = tolerance.into();
+    let negative = as_f64 < 0.0 || as_f64.is_nan();
+    let restless = walls == Walls::INSULATED && heating.abs() / 4.0 > as_f64;
+    let words = format!("the tolerance is {tolerance}, but must be at least");
+    let faults = Faults::none()
+        .and(negative || restless, "InvalidParameter", words)
+        .and(
+            every == 0,
+            "InvalidParameter",
+            "sweeps between two looks is 0",
+        );
+    let outcome = faults.judge(plate.sweep_until(tolerance, every, 5))?;
+    let sweeps = outcome.map_or(0, |outcome| outcome.sweeps);
+    prop_assert_eq!(plate.sweeps(), sweeps);
+    prop_assert!(sweeps <= 5 && (sweeps > 0) == faults.is_empty());
+    Ok(())
+}
+
+/// The number of `T` that is nearest.
+fn nearest<T: Real>(value: f64) -> T {
+    // A `T` is made of an `f32`: in `f64` it is enough to try those.
+    T::from(value as f32)
+}
+
+/// Sweeps buffers, of which each may be one element too long or on another device.
+fn are_judged_rightly<T: Real>(
+    shape: Shape2,
+    walls: Walls,
+    longer: [bool; 3],
+    away: [bool; 2],
+    variant: Variant,
+    device: &Device,
+) -> Result<(), TestCaseError> {
+    let heat = Heat2d::new(shape)?.with_walls(walls);
+    let elsewhere = Device::emulator();
+    let points = shape.nx * shape.ny;
+    let lens = longer.map(|longer| points + usize::from(longer));
+    let place = |away: bool| if away { &elsewhere } else { device };
+    let mut old = device.alloc_filled(lens[0], T::from(1.0))?;
+    let mut new = place(away[0]).alloc_filled(lens[1], T::from(2.0))?;
+    let source = place(away[1]).alloc_filled(lens[2], T::from(3.0))?;
+
+    let fault_of = |name: &str, nth: usize, away: bool| {
+        let words = format!(
+            "heat2d: {name} has {} elements, but must have {points}",
+            lens[nth]
+        );
+        Faults::none()
+            .and(longer[nth], "LengthMismatch", words)
+            .and(away, "DeviceMismatch", format!("heat2d: {name} is on"))
+    };
+    let both = |a: &str, b: &str| fault_of(a, 0, false).with(fault_of(b, 1, away[0]));
+    let kernel = faults_of_kernel::<T>(variant, walls, device);
+    let mut refused = 0;
+    let mut judge = |faults: Faults, outcome: Result<(), Error>| -> Result<(), TestCaseError> {
+        refused += usize::from(faults.judge(outcome)?.is_none());
+        Ok(())
+    };
+    judge(both("old", "new"), heat.sweep(&old, &mut new))?;
+    let outcome = heat.sweep_with(variant, &old, &mut new);
+    judge(both("old", "new").with(kernel.clone()), outcome)?;
+    let outcome = heat.sweep_with_source(&source, &old, &mut new);
+    judge(
+        both("old", "new").with(fault_of("source", 2, away[1])),
+        outcome,
+    )?;
+    let names = ["current", "scratch"];
+    judge(both(names[0], names[1]), heat.sweeps(&mut old, &mut new, 2))?;
+    let outcome = heat.sweeps_with(variant, &mut old, &mut new, 2);
+    judge(both(names[0], names[1]).with(kernel), outcome)?;
+    if refused == 5 {
+        // Nothing has run.
+        prop_assert!(old.to_vec()?.iter().all(|&it| it == T::from(1.0)));
+        prop_assert!(new.to_vec()?.iter().all(|&it| it == T::from(2.0)));
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(property::cases(96))]
+
+    #[test]
+    fn plates_add_up(
+        case in fields(whole(), 4),
+        factors in (-2..=2_i32, -2..=2_i32),
+        sourced in any::<bool>(),
+        sweeps in 1..8_usize,
+        device in device(),
+    ) {
+        adds_up::<f32>(&case, factors, sourced, sweeps, &device)?;
+        adds_up::<f64>(&case, factors, sourced, sweeps, &device)?;
+    }
+
+    #[test]
+    fn heat_is_neither_made_nor_lost(
+        case in fields(whole(), 2),
+        sourced in any::<bool>(),
+        sweeps in 1..5_usize,
+        device in device(),
+    ) {
+        balances::<f32>(&case, sourced, sweeps, &device)?;
+        balances::<f64>(&case, sourced, sweeps, &device)?;
+    }
+
+    #[test]
+    fn plates_look_the_same_turned_and_in_a_mirror(
+        case in fields(any_size(), 2),
+        sourced in any::<bool>(),
+        sweeps in 1..5_usize,
+        device in device(),
+    ) {
+        looks_the_same::<f32>(&case, sourced, sweeps, &device)?;
+        looks_the_same::<f64>(&case, sourced, sweeps, &device)?;
+    }
+
+    #[test]
+    fn temperatures_keep_their_range_and_order(
+        case in fields(any_size(), 4),
+        sweeps in 1..8_usize,
+        device in device(),
+    ) {
+        keeps_order::<f32>(&case, sweeps, &device)?;
+        keeps_order::<f64>(&case, sweeps, &device)?;
+    }
+
+}
+
+proptest! {
+    #![proptest_config(property::cases(256))]
+
+    #[test]
+    fn buffers_of_plates_get_the_error_they_deserve(
+        (nx, ny, bits) in (3..9_usize, 3..9_usize, 0..16_u32),
+        longer in [rarely(4), rarely(4), rarely(4)],
+        away in [rarely(4), rarely(4)],
+        variant in select(Variant::ALL.to_vec()),
+        device in device(),
+    ) {
+        let shape = Shape2::new(nx, ny);
+        are_judged_rightly::<f32>(shape, walls(bits), longer, away, variant, &device)?;
+        are_judged_rightly::<f64>(shape, walls(bits), longer, away, variant, &device)?;
+    }
+
+    #[test]
+    fn plates_get_the_error_they_deserve(attempt in attempts(), device in device()) {
+        is_judged_rightly::<f32>(&attempt, &device)?;
+        is_judged_rightly::<f64>(&attempt, &device)?;
+    }
+
+    /// Also what is counted of plates far larger than any memory.
+    #[test]
+    fn shapes_of_plates_get_the_error_they_deserve(
+        (nx, ny) in prop_oneof![
+            3 => (extent(0..9), extent(0..9)),
+            // The largest there are.
+            1 => (0x7fff_fff0..0x8000_0000_usize, 0x7fff_fff0..0x8000_0000_usize),
+        ],
+        bits in 0..16_u32,
+    ) {
+        let faults = [("nx", nx), ("ny", ny)].into_iter().fold(Faults::none(), |faults, (name, n)| {
+            let words = format!("heat2d: {name} is {n}, but ");
+            faults
+                .and(n < 3, "InvalidSize", words.clone() + "must be at least 3")
+                .and(n > 0x7fff_ffff, "IndexOverflow", words + "at most 2147483647")
+        });
+        let Some(heat) = faults.judge(Heat2d::new(Shape2::new(nx, ny)))? else {
+            return Ok(());
+        };
+        let heat = heat.with_walls(walls(bits));
+        let fixed = |bits: u32| 2 - bits.count_ones() as usize;
+        let swept = (nx - fixed(bits & 0b1010)) as u128 * (ny - fixed(bits & 0b0101)) as u128;
+        let points = nx as u128 * ny as u128;
+        let counted = |count: u128| u64::try_from(count).unwrap_or(u64::MAX);
+        prop_assert_eq!(heat.swept_points(), counted(swept));
+        prop_assert_eq!(heat.flops(), counted(4 * swept));
+        prop_assert_eq!(heat.bytes::<f32>(), counted(4 * (points + swept)));
+        prop_assert_eq!(heat.bytes::<f64>(), counted(8 * (points + swept)));
+    }
+}

@@ -1,0 +1,232 @@
+//! What all families share: shapes and fields, the geometry of launches, textures and
+//! buffers. What is said of sizes that are none, as far as memory and beyond.
+
+use halo_gpu::{
+    AddressMode, Device, DeviceKind, Dim3, Error, Field2, Field3, LaunchConfig, Limits, Shape2,
+    Shape3, Texture2d, blocks_for, reduction,
+};
+use halo_tests::property::{self, Faults, device, extent, rarely};
+use proptest::array::{uniform3, uniform4};
+use proptest::prelude::*;
+
+/// The most bytes of anything.
+const MOST: u128 = isize::MAX as u128;
+
+/// Whether so many elements of 8 bytes are few, or more than memory can ever be: others
+/// might be really allocated.
+fn few_or_too_many(points: u128) -> bool {
+    points < 10_000 || 8 * points.min(MOST) > MOST
+}
+
+/// What is wrong with a field of so many points, of elements of so many bytes.
+fn faults_of_field(name: &str, extents: &str, points: u128, bytes: u128) -> Faults {
+    let words = format!("the size in bytes of a buffer of {points} elements");
+    let countable = points <= usize::MAX as u128;
+    Faults::none()
+        .and(
+            !countable,
+            "IndexOverflow",
+            format!("{name} is {extents}, but at most"),
+        )
+        .and(countable && bytes * points > MOST, "IndexOverflow", words)
+}
+
+/// An extent of a grid or a block: around each of the limits.
+fn launch_extent() -> impl Strategy<Value = u32> {
+    prop_oneof![
+        24 => 1..11_u32,
+        1 => Just(0),
+        1 => 60..70_u32,
+        1 => 1000..1030_u32,
+        1 => 65_530..65_540_u32,
+        1 => any::<u32>(),
+    ]
+}
+
+fn dim3() -> impl Strategy<Value = Dim3> {
+    uniform3(launch_extent()).prop_map(|[x, y, z]| Dim3::new(x, y, z))
+}
+
+proptest! {
+    #![proptest_config(property::cases(256))]
+
+    #[test]
+    fn planes_get_the_error_they_deserve(
+        (nx, ny) in (extent(0..20), extent(0..20)),
+        more in rarely(4),
+    ) {
+        let shape = Shape2::new(nx, ny);
+        let points = nx as u128 * ny as u128;
+        let extents = format!("{nx} * {ny}");
+        let faults = |bytes| faults_of_field("nx * ny", &extents, points, bytes);
+        // Bytes do not matter to what only counts.
+        let counted = faults(0).judge(shape.points())?;
+        prop_assert!(counted.is_none_or(|counted| counted as u128 == points));
+        if few_or_too_many(points) {
+            let filled = faults(8).judge(Field2::filled(shape, 1.0_f64))?;
+            let made = faults(8).judge(Field2::from_fn(shape, |i, j| (i, j)))?;
+            if let (Some(filled), Some(made)) = (filled, made) {
+                prop_assert_eq!(filled.as_slice().len() as u128, points);
+                prop_assert_eq!(made.shape(), shape);
+            }
+        }
+        let len = if points < 10_000 { points as usize } else { 7 } + usize::from(more);
+        let words = format!("the data of a Field2 has {len} elements, but must have {points}");
+        let faults = faults(0).and(len as u128 != points, "LengthMismatch", words);
+        faults.judge(Field2::from_vec(shape, vec![0_u8; len]))?;
+        for (i, j) in [(nx, 0), (0, ny), (usize::MAX, usize::MAX)] {
+            prop_assert_eq!(shape.index(i, j), None);
+        }
+    }
+
+    #[test]
+    fn solids_get_the_error_they_deserve(
+        extents in uniform3(extent(0..20)),
+        more in rarely(4),
+    ) {
+        let [nx, ny, nz] = extents;
+        let shape = Shape3::new(nx, ny, nz);
+        let points = (nx as u128 * ny as u128).saturating_mul(nz as u128);
+        let extents = format!("{nx} * {ny} * {nz}");
+        let faults = |bytes| faults_of_field("nx * ny * nz", &extents, points, bytes);
+        let counted = faults(0).judge(shape.points())?;
+        prop_assert!(counted.is_none_or(|counted| counted as u128 == points));
+        if few_or_too_many(points) {
+            let filled = faults(8).judge(Field3::filled(shape, 1.0_f64))?;
+            let made = faults(8).judge(Field3::from_fn(shape, |i, j, k| (i + j + k) as f64))?;
+            if let (Some(filled), Some(made)) = (filled, made) {
+                prop_assert_eq!(filled.as_slice().len() as u128, points);
+                prop_assert_eq!(made.shape(), shape);
+            }
+        }
+        let len = if points < 10_000 { points as usize } else { 7 } + usize::from(more);
+        let words = format!("the data of a Field3 has {len} elements, but must have {points}");
+        let faults = faults(0).and(len as u128 != points, "LengthMismatch", words);
+        faults.judge(Field3::from_vec(shape, vec![0_u8; len]))?;
+        let most = usize::MAX;
+        for (i, j, k) in [(nx, 0, 0), (0, ny, 0), (0, 0, nz), (most, most, most)] {
+            prop_assert_eq!(shape.index(i, j, k), None);
+        }
+    }
+
+    #[test]
+    fn launches_get_the_error_they_deserve(
+        (grid, block) in (dim3(), dim3()),
+        dynamic in prop_oneof![2 => 0..4096_u32, 1 => 232_000..233_000_u32, 1 => any::<u32>()],
+        smaller in proptest::option::weighted(0.3, uniform4(1..2000_u32)),
+    ) {
+        let mut limits = Limits::SM_90;
+        if let Some([x, y, threads, shared]) = smaller {
+            (limits.grid.x, limits.block.y) = (x, y);
+            (limits.threads_per_block, limits.shared_bytes_opt_in) = (threads, shared);
+        }
+        let config = LaunchConfig::new(grid, block).with_dynamic_shared_bytes(dynamic);
+        let names = ["x", "y", "z"];
+        let extents = [("grid", grid, limits.grid), ("block", block, limits.block)];
+        let mut faults = Faults::none();
+        for (what, given, most) in extents {
+            let extents = given.to_array().into_iter().zip(most.to_array());
+            for (name, (given, most)) in names.into_iter().zip(extents) {
+                let words = format!("{what}.{name} is {given}, but must be at least 1 and at most {most}");
+                faults = faults.and(!(1..=most).contains(&given), "LaunchLimit", words);
+            }
+        }
+        let threads = block.to_array().into_iter().map(u128::from).product::<u128>();
+        let most = limits.threads_per_block;
+        let words = format!("threads per block is {threads}, but must be at most {most}");
+        let faults = faults
+            .and(threads > u128::from(most), "LaunchLimit", words)
+            .and(
+                dynamic > limits.shared_bytes_opt_in,
+                "LaunchLimit",
+                format!("shared memory per block in bytes is {dynamic}, but must be at most"),
+            );
+        faults.judge(config.check("some_kernel", &limits))?;
+        // u32 six times is more than u128 has.
+        let blocks = grid.to_array().into_iter().map(u128::from).product::<u128>();
+        prop_assert_eq!(config.threads(), blocks.saturating_mul(threads));
+    }
+
+    #[test]
+    fn blocks_are_counted_or_refused(points in extent(0..4000), per_group in extent(0..100)) {
+        let groups = points.checked_div(per_group).map(|whole| {
+            whole + usize::from(!points.is_multiple_of(per_group))
+        });
+        let too_many = groups.is_some_and(|groups| u32::try_from(groups).is_err());
+        let words = format!("some_kernel: the number of blocks for {points} points is");
+        let faults = Faults::none()
+            .and(per_group == 0, "InvalidParameter", "the number of points per block is 0")
+            .and(too_many, "IndexOverflow", words);
+        if let Some(blocks) = faults.judge(blocks_for("some_kernel", points, per_group))? {
+            prop_assert_eq!(Some(blocks as usize), groups);
+        }
+        prop_assert_eq!(reduction::bytes::<f64>(points), (points as u64).saturating_mul(8));
+    }
+
+    #[test]
+    fn textures_get_the_error_they_deserve(
+        (width, height) in (
+            prop_oneof![2 => extent(1..40), 1 => 131_070..131_080_usize],
+            prop_oneof![2 => extent(1..40), 1 => 64_990..65_010_usize],
+        ),
+        lengths in [rarely(4), rarely(4)],
+        border in any::<bool>(),
+        device in device(),
+    ) {
+        let most = device.limits().texture_2d;
+        let mut faults = Faults::none();
+        for (name, given, most) in [("width", width, most.width), ("height", height, most.height)] {
+            let words = format!("{name} is {given}, but must be at least 1 and at most {most}");
+            faults = faults.and(given == 0 || given > most as usize, "InvalidSize", words);
+        }
+        let faults = faults.and(
+            device.kind() == DeviceKind::Cpu,
+            "NotLaunchable",
+            "Texture2d: the cpu device",
+        );
+        // Not those that are refused by nothing but memory.
+        prop_assume!(!faults.is_empty() || width as u128 * height as u128 <= 6_000_000);
+        let mode = if border { AddressMode::Border } else { AddressMode::Clamp };
+        let Some(texture) = faults.judge(Texture2d::new(&device, width, height, mode))? else {
+            return Ok(());
+        };
+        prop_assert_eq!((texture.width(), texture.height()), (width, height));
+        prop_assert!(texture.pitch() >= width && texture.address_mode() == mode);
+        let len = width * height + usize::from(lengths[0]) - usize::from(lengths[1]);
+        let words = format!("has {len} elements, but must have {}", width * height);
+        let faults = Faults::none().and(len != width * height, "LengthMismatch", words);
+        let values = vec![1.0; len];
+        let made = Texture2d::from_slice(&device, width, height, mode, &values);
+        if let Some(texture) = faults.judge(made)? {
+            prop_assert!(texture.to_vec()? == values);
+        }
+    }
+
+    #[test]
+    fn buffers_get_the_error_they_deserve(
+        len in extent(0..40).prop_filter("memory", |&len| few_or_too_many(len as u128)),
+        other in 0..40_usize,
+        away in rarely(4),
+        device in device(),
+    ) {
+        let faults = faults_of_field("", "", len as u128, 8);
+        let Some(mut buffer) = faults.judge(device.alloc_filled(len, 1.5_f64))? else {
+            return Ok(());
+        };
+        prop_assert_eq!((buffer.len(), buffer.is_empty()), (len, len == 0));
+        let words = format!("has {other} elements, but must have {len}");
+        let faults = Faults::none().and(other != len, "LengthMismatch", words);
+        let mut values = vec![2.5; other];
+        faults.judge(buffer.copy_to_slice(&mut values))?;
+        let expected = if other == len { 1.5 } else { 2.5 };
+        prop_assert!(values.iter().all(|&it| it == expected));
+        faults.judge(buffer.copy_from_slice(&values))?;
+        let elsewhere = Device::emulator();
+        let source = if away { &elsewhere } else { &device }.alloc_filled(other, 3.5)?;
+        let faults = faults.and(away, "DeviceMismatch", "is on");
+        let copied: Result<(), Error> = buffer.copy_from(&source);
+        faults.judge(copied)?;
+        let expected = if faults.is_empty() { 3.5 } else { 1.5 };
+        prop_assert!(buffer.to_vec()?.iter().all(|&it| it == expected));
+    }
+}
