@@ -1,0 +1,90 @@
+//! Whose memory it is: buffers that go while work uses them, and memory from elsewhere.
+
+use halo_gpu::nbody::{Body, Gravity};
+use halo_gpu::{Buffer, Device, DeviceKind, reduction};
+use halo_tests::{devices, for_each, rng};
+use rand::RngExt;
+
+/// Bodies in a cube.
+fn bodies(n: usize) -> Vec<Body<f32>> {
+    let mut rng = rng();
+    let mut place = || rng.random_range(-1.0_f32..1.0);
+    (0..n)
+        .map(|_| Body {
+            x: place(),
+            y: place(),
+            z: place(),
+            mass: 1.0,
+        })
+        .collect()
+}
+
+/// What a kernel reads goes while it runs, and what comes next would be put in its place.
+#[test]
+fn a_buffer_that_is_dropped_stays_until_the_work_is_done() {
+    for_each("drops", devices(), |ref device| {
+        // Milliseconds on a GPU, in which the host is long past the drop.
+        let n = match device.kind() {
+            DeviceKind::Cuda => 70_001,
+            DeviceKind::Cpu | DeviceKind::Emulator => 301,
+        };
+        let (bodies, gravity) = (bodies(n), Gravity::new(0.1).unwrap());
+        let others = vec![
+            Body {
+                x: f32::NAN,
+                y: f32::NAN,
+                z: f32::NAN,
+                mass: f32::NAN
+            };
+            n
+        ];
+        let mut kept = device.alloc_filled(n, [f32::NAN; 3]).unwrap();
+        let read = device.upload(&bodies).unwrap();
+        gravity.apply(&read, &mut kept).unwrap();
+        let expected = kept.to_vec().unwrap();
+        assert!(expected.iter().flatten().all(|value| value.is_finite()));
+        for _ in 0..5 {
+            kept.fill([f32::NAN; 3]).unwrap();
+            let read = device.upload(&bodies).unwrap();
+            let mut lost = device.alloc_filled(n, [0.0; 3]).unwrap();
+            gravity.apply(&read, &mut lost).unwrap();
+            gravity.apply(&read, &mut kept).unwrap();
+            drop((read, lost));
+            // As large as what has just been given back.
+            let next = device.upload(&others).unwrap();
+            let next_lost = device.alloc_filled(n, [f32::NAN; 3]).unwrap();
+            assert!(kept.to_vec().unwrap() == expected, "on {}", device.name());
+            drop((next, next_lost));
+        }
+    });
+}
+
+/// In place of memory that CUDA code of the caller's has allocated: another buffer's.
+#[test]
+fn memory_from_elsewhere_is_a_buffer_on_cuda_devices_alone() {
+    for_each("memory from elsewhere", devices(), |ref device| {
+        let values: Vec<i64> = {
+            let mut rng = rng();
+            (0..10_007).map(|_| rng.random_range(-1000..1000)).collect()
+        };
+        let sum: i64 = values.iter().sum();
+        let theirs = device.upload(&values).unwrap();
+        let view = |device: &Device| {
+            let address = theirs.device_address();
+            // SAFETY: the elements are there as long as `theirs`, which is neither used nor
+            // dropped before `view` is and the sum has been waited for.
+            unsafe { Buffer::<i64>::from_device_address(device, address, values.len()) }
+        };
+        match (view(device), device.kind()) {
+            (Ok(mut view), DeviceKind::Cuda) => {
+                assert_eq!(reduction::sum(&view).unwrap(), sum);
+                view.fill(1).unwrap();
+                assert_eq!(reduction::sum(&view).unwrap(), values.len() as i64);
+                drop(view);
+                assert_eq!(theirs.to_vec().unwrap(), vec![1; values.len()]);
+            }
+            (Err(halo_gpu::Error::NotCuda { .. }), DeviceKind::Cpu | DeviceKind::Emulator) => {}
+            (result, kind) => panic!("{kind:?}: {result:?}"),
+        }
+    });
+}
