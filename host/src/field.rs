@@ -51,7 +51,7 @@ pub struct Shape3 {
     pub nz: usize,
 }
 
-/// The extents of a [`Buffer`](crate::Buffer): of one, two or three axes.
+/// The extents of a [`Buffer`]: of one, two or three axes.
 ///
 /// ```
 /// use halo_gpu::{Shape, Shape2, Shape3};

@@ -247,7 +247,7 @@ impl<T: Real> Stencil<'_, T> {
                 self.central::<P>(at, out);
             }
             Beyond::Nothing { weights, apart } => {
-                let (from_end, at_first) = self.from_end(p, n);
+                let (from_end, at_first) = self.end_of(p, n);
                 let weights = &weights[apart * from_end..];
                 let mut terms = [(T::ZERO, &[][..]); MAX_TERMS];
                 let others = (0..self.end_points()).filter(|q| *q != from_end);
@@ -265,7 +265,7 @@ impl<T: Real> Stencil<'_, T> {
     }
 
     /// How far a point is from the nearer end, and whether that is the first.
-    fn from_end(&self, p: usize, n: usize) -> (usize, bool) {
+    fn end_of(&self, p: usize, n: usize) -> (usize, bool) {
         if p < self.radius {
             (p, true)
         } else {
@@ -436,7 +436,7 @@ fn row_ends<T: Real, P: Put, const R: usize, const SECOND: bool>(
     for (f, out) in f.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
         if let Beyond::Nothing { weights, apart } = stencil.beyond {
             for p in (0..points).chain(n - points..n) {
-                let (from_end, at_first) = stencil.from_end(p, n);
+                let (from_end, at_first) = stencil.end_of(p, n);
                 let weights = &weights[apart * from_end..];
                 let mut sum = None;
                 for q in (0..stencil.end_points()).filter(|q| *q != from_end) {

@@ -452,7 +452,7 @@ impl<T: Element> Buffer<T> {
             if bytes == 0 {
                 return Ok(Self::empty(device, len));
             }
-            if address == 0 || address % align_of::<T>() as u64 != 0 {
+            if address == 0 || !address.is_multiple_of(align_of::<T>() as u64) {
                 return Err(Error::InvalidParameter {
                     operation: "a buffer of memory from elsewhere",
                     parameter: "the address",
