@@ -1085,3 +1085,31 @@ fn ptx_facts() {
         assert_eq!(count("fma"), 0);
     });
 }
+
+/// The plate is in the one buffer or the other by turns; a shape is not.
+#[test]
+fn buffers_keep_their_shapes_while_their_memory_is_exchanged() {
+    let shape = Shape2::new(9, 7);
+    let heat = Heat2d::new(shape).unwrap();
+    let initial = problem::hot_left_wall::<f32>(shape).unwrap();
+    for_each("shapes", devices(), |ref device| {
+        for sweeps in 0..4 {
+            let mut current = initial.to_device(device).unwrap();
+            let mut scratch = device.alloc_filled(63, f32::NAN).unwrap();
+            heat.sweeps(&mut current, &mut scratch, sweeps).unwrap();
+            assert_eq!(current.shape(), shape.into());
+            assert_eq!(scratch.shape(), 63.into());
+            let expected = heat.solve(&Device::cpu(), &initial, sweeps).unwrap();
+            assert!(Field2::from_device(&current).unwrap() == expected);
+
+            let turned = Shape2::new(7, 9);
+            let mut turned = device
+                .alloc_filled(63, 0.0_f32)
+                .unwrap()
+                .shaped(turned)
+                .unwrap();
+            let error = heat.sweeps(&mut current, &mut turned, 1).unwrap_err();
+            assert!(matches!(error, Error::ShapeMismatch { .. }), "{error}");
+        }
+    });
+}

@@ -30,8 +30,12 @@
 //! called `…_of`, `solve` or `accelerations`, which is given a device and copies there
 //! and back; and one on buffers, which runs on the device of the buffers and copies
 //! nothing. On CUDA devices the second kind is queued and does not wait: work on one
-//! device is done in the order in which it was given, and what hands data to the host
-//! waits for it.
+//! device is done in the order in which it was given, and what hands data to the host or
+//! takes it from there waits for it. A device has one stream: copies to and from the host
+//! do not overlap with its kernels. CUDA code of your own takes part in that order by
+//! [`Device::with_cuda_stream`], with the buffers' addresses
+//! ([`Buffer::device_address`]) or with memory that it brings along
+//! ([`Buffer::from_device_address`]).
 //!
 //! # What there is to compute
 //!
@@ -129,10 +133,11 @@
 //!
 //! **x runs fastest**, in memory and in the names: point (i, j, k) of a field of `nx` ×
 //! `ny` × `nz` points is element `(k * ny + j) * nx + i`, and `[a, b, c]` of anything is
-//! along x, y, z. [`Field2`] and [`Field3`] carry their shape; a buffer does not, so the
-//! plan that uses it ([`Derivative3d`](derivative3d::Derivative3d),
-//! [`Heat2d`](heat2d::Heat2d), …) knows the shape and compares lengths. With the feature
-//! `ndarray` fields are viewed as arrays whose slowest axis comes first.
+//! along x, y, z. [`Field2`] and [`Field3`] carry their shape, and so does the buffer that
+//! [`Field3::to_device`] makes of one; a plan ([`Derivative3d`](derivative3d::Derivative3d),
+//! [`Heat2d`](heat2d::Heat2d), …) refuses those of another. A buffer of a slice is a line
+//! until it is [`shaped`](Buffer::shaped): of it the length alone is compared. With the
+//! feature `ndarray` fields are viewed as arrays whose slowest axis comes first.
 //!
 //! # Units
 //!

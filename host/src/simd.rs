@@ -1,5 +1,4 @@
-//! The processor's widest vectors, chosen when the program runs, and the loop that
-//! several CPU ports have in common.
+//! The processor's widest vectors, chosen when the program runs.
 //!
 //! A program built for any x86-64 may use neither AVX nor fused multiply-adds, and
 //! a `mul_add` is then a call of a function. The CPU ports run their loops inside
@@ -27,45 +26,4 @@ impl<R, F: FnMut() -> R> pulp::NullaryFnOnce for Work<F> {
     fn call(mut self) -> R {
         (self.0)()
     }
-}
-
-/// `out[i] = Σ weights[m-1] · (ahead[m-1][i] - behind[m-1][i])`, the nearest first:
-/// one product, then fused multiply-adds. The rows are at least as long as `out`.
-pub(crate) fn antisymmetric<const R: usize>(
-    out: &mut [f32],
-    weights: [f32; R],
-    ahead: [&[f32]; R],
-    behind: [&[f32]; R],
-) {
-    vectorised(
-        #[inline(always)]
-        || antisymmetric_loop(out, weights, ahead, behind),
-    );
-}
-
-// A function, not a loop in the closure: that its arguments are different memory
-// is known from their types, and without that nothing is vectorised.
-#[inline(always)]
-fn antisymmetric_loop<const R: usize>(
-    out: &mut [f32],
-    weights: [f32; R],
-    ahead: [&[f32]; R],
-    behind: [&[f32]; R],
-) {
-    let n = out.len();
-    // Of one length for all to see: no bound is checked in the loop.
-    let (ahead, behind) = (ahead.map(|row| &row[..n]), behind.map(|row| &row[..n]));
-    for i in 0..n {
-        out[i] = antisymmetric_at(weights, |m| ahead[m - 1][i] - behind[m - 1][i]);
-    }
-}
-
-/// `Σ weights[m-1] · difference(m)`, in the order of [`antisymmetric`].
-#[inline(always)]
-fn antisymmetric_at<const R: usize>(weights: [f32; R], difference: impl Fn(usize) -> f32) -> f32 {
-    let mut sum = weights[0] * difference(1);
-    for m in 2..=R {
-        sum = difference(m).mul_add(weights[m - 1], sum);
-    }
-    sum
 }

@@ -291,12 +291,12 @@ fn memory_from_elsewhere_is_used_and_left() {
             drop(theirs);
             assert_eq!(noted(), ["free in stream order"]);
 
-            for wrong in [0, address + 4] {
+            for wrong in [0, address + 4, address + 8] {
                 // SAFETY: refused before it is used.
                 let view = unsafe { Buffer::<u64>::from_device_address(&device, wrong, 3) };
                 let error = view.expect_err("no address of a u64");
                 assert!(matches!(error, Error::InvalidParameter { .. }), "{error}");
-                assert!(error.to_string().contains("multiple of 8"), "{error}");
+                assert!(error.to_string().contains("multiple of 16"), "{error}");
             }
             // SAFETY: as above.
             let view = unsafe { Buffer::<u64>::from_device_address(&device, address, usize::MAX) };

@@ -107,14 +107,10 @@ fn needs(machine: &Machine) -> Vec<Need> {
             _ => State::Found(machine.rustc.clone()),
         },
         used_for: "everything",
-        mend: Mend::Run(
-            if machine.rustup {
-                "rustup toolchain install"
-            } else {
-                INSTALL_RUSTUP
-            }
-            .to_owned(),
-        ),
+        mend: Mend::Run(match &machine.pinned {
+            Some(pinned) if machine.rustup => format!("rustup toolchain install {pinned}"),
+            _ => INSTALL_RUSTUP.to_owned(),
+        }),
         required: true,
     }];
     needs.push(device_build(
@@ -358,7 +354,7 @@ fn no_gpus(machine: &Machine, trouble: &NoGpus) -> (String, Mend) {
             "the driver was updated, and what runs in the kernel is still the old one".to_owned(),
             command("sudo reboot"),
         ),
-        NoGpus::NoDevice | NoGpus::Other(_) if machine.devices_chosen => (
+        NoGpus::NoDevice if machine.devices_chosen => (
             "CUDA_VISIBLE_DEVICES is set, which can hide it".to_owned(),
             command("unset CUDA_VISIBLE_DEVICES"),
         ),
@@ -545,7 +541,10 @@ mod tests {
             ("opt", "rustup component add llvm-tools"),
             ("ptxas", ".ci/device-toolchain --toolkit"),
             ("nvcc", ".ci/device-toolchain --toolkit"),
-            ("C++", "sudo apt-get install --yes g++"),
+            (
+                "C++",
+                "sudo apt-get update && sudo apt-get install --yes g++",
+            ),
         ] {
             assert_eq!(of(&machine, what), (State::Missing(None), run(command)));
         }
@@ -653,7 +652,7 @@ mod tests {
             matches!(&state, State::Unfit { why, .. } if why.ends_with("asks for 1.95.0")),
             "{state:?}"
         );
-        assert_eq!(mend, run("rustup toolchain install"));
+        assert_eq!(mend, run("rustup toolchain install 1.95.0"));
         let machine = Machine {
             rustup: false,
             ..machine

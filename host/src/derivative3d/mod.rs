@@ -41,6 +41,7 @@ mod gpu;
 pub mod problem;
 mod tiles;
 
+use crate::device::require_shape;
 use crate::{Buffer, Device, DeviceKind, Error, Field3, Shape3};
 pub use general::{AxisBoundary, FiniteDifferences3d, Operator, Real};
 pub use gpu::GRADIENT_KERNELS;
@@ -444,10 +445,10 @@ impl Derivative3d {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidSize`] for an extent of 0, [`Error::IndexOverflow`] if the
-    /// field has more points than can be indexed, [`Error::NonFinite`] and [`Error::InvalidParameter`] for a
-    /// spacing that is not a positive number, or so small that a weight
-    /// overflows f32.
+    /// [`Error::InvalidSize`] for an extent of 0, [`Error::IndexOverflow`] if the field
+    /// has more points than can be indexed, [`Error::NonFinite`] and
+    /// [`Error::InvalidParameter`] for a spacing that is not a positive number, or such
+    /// that a weight leaves the range of f32.
     pub fn new(shape: Shape3, boundary: Boundary, spacing: [f64; 3]) -> Result<Self, Error> {
         const OPERATION: &str = "derivative3d";
         shape.points()?;
@@ -553,6 +554,11 @@ impl Derivative3d {
     ///
     /// As [`apply`](Self::apply), and [`Error::OutOfMemory`].
     pub fn of(&self, device: &Device, axis: Axis, f: &Field3<f32>) -> Result<Field3<f32>, Error> {
+        require_shape(
+            || "derivative3d: f".to_owned(),
+            self.shape.into(),
+            f.shape().into(),
+        )?;
         let f = f.to_device(device)?;
         let mut df = device.alloc_filled(f.len(), f32::NAN)?.shaped(f.shape())?;
         self.apply(axis, &f, &mut df)?;
@@ -664,6 +670,11 @@ impl Derivative3d {
     ///
     /// As [`gradient`](Self::gradient), and [`Error::OutOfMemory`].
     pub fn gradient_of(&self, device: &Device, f: &Field3<f32>) -> Result<[Field3<f32>; 3], Error> {
+        require_shape(
+            || "derivative3d: f".to_owned(),
+            self.shape.into(),
+            f.shape().into(),
+        )?;
         let f = f.to_device(device)?;
         let component = || device.alloc_filled(f.len(), f32::NAN)?.shaped(f.shape());
         let (mut x, mut y, mut z) = (component()?, component()?, component()?);

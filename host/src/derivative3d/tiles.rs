@@ -1,4 +1,6 @@
 //! The order in which the CPU ports go over the points of a field: tile by tile.
+//!
+//! A tile is one row at the least: rows are not divided, also where there is but one.
 #![forbid(unsafe_code)]
 
 use crate::Shape3;
@@ -51,7 +53,11 @@ pub(super) fn for_each_tile<T: Send, const N: usize>(
     let tasks = TASKS_PER_THREAD * rayon::current_num_threads();
     // A task has so many rows of so many planes.
     let (rows, planes) = match march {
-        March::OverPlanes => (ny.div_ceil(tasks.div_ceil(nz)).max(tile_rows), 1),
+        // Parts of a plane, or several planes.
+        March::OverPlanes => (
+            ny.div_ceil(tasks.div_ceil(nz)).max(tile_rows),
+            nz.div_ceil(tasks),
+        ),
         March::AlongZ => {
             let columns = ny.div_ceil(tile_rows);
             (tile_rows, nz.div_ceil(tasks.div_ceil(columns)))

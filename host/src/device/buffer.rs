@@ -272,9 +272,10 @@ impl<T: Element> Buffer<T> {
     /// Has `newer`, of the same device and length, take the place of this buffer, whose
     /// elements are not needed any more and go to `newer`.
     ///
-    /// [`std::mem::swap`], but right also within [`Device::record`].
+    /// [`std::mem::swap`] of the elements, but right also within [`Device::record`].
     pub(crate) fn give_way_to(&mut self, newer: &mut Self) {
-        std::mem::swap(self, newer);
+        // Not the shapes: those are what the caller has given to each.
+        std::mem::swap(&mut self.storage, &mut newer.storage);
         #[cfg(halo_cuda)]
         if let (Storage::Cuda(now), Storage::Cuda(before)) = (&self.storage, &newer.storage) {
             now.note_exchange(before);
@@ -428,8 +429,8 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     ///
     /// [`Error::NotCuda`] on other devices; [`Error::InvalidParameter`] for an address that
-    /// is null or not aligned for `T`; [`Error::IndexOverflow`] for more bytes than an
-    /// object can have.
+    /// is null, or no multiple of 16 or of `T`'s alignment, if that is more;
+    /// [`Error::IndexOverflow`] for more bytes than an object can have.
     ///
     /// # Safety
     ///
@@ -441,6 +442,9 @@ impl<T: Element> Buffer<T> {
     ///   [recorded](Device::record) counts as given each time that it is replayed.
     /// - Until then nobody else writes them, and nobody else reads them if the buffer is
     ///   written; work of other streams on them is over before, by an event, say.
+    ///
+    /// [`Heat2d::sweeps`](crate::heat2d::Heat2d::sweeps) exchanges the memory of its two
+    /// buffers: which of them has this address afterwards, `device_address` says.
     pub unsafe fn from_device_address(
         device: &Device,
         address: u64,
@@ -452,16 +456,20 @@ impl<T: Element> Buffer<T> {
             if bytes == 0 {
                 return Ok(Self::empty(device, len));
             }
-            if address == 0 || !address.is_multiple_of(align_of::<T>() as u64) {
+            // Kernels rely on it wherever they read and write vectors.
+            let alignment = align_of::<T>().max(VECTOR_BYTES) as u64;
+            if address == 0 || !address.is_multiple_of(alignment) {
                 return Err(Error::InvalidParameter {
                     operation: "a buffer of memory from elsewhere",
                     parameter: "the address",
                     given: format!("{address:#x}"),
-                    required: format!("not 0, and a multiple of {}", align_of::<T>()),
+                    required: format!("not 0, and a multiple of {alignment}"),
                 });
             }
+            // SAFETY: the caller's promise.
+            let memory = unsafe { cuda.foreign(address, bytes) };
             return Ok(Self {
-                storage: Storage::Cuda(cuda.foreign(address, bytes)),
+                storage: Storage::Cuda(memory),
                 len,
                 shape: Shape::Line(len),
                 device: device.clone(),
@@ -487,7 +495,7 @@ impl<'a, T: Element> From<&'a Buffer<T>> for In<'a, T> {
     fn from(buffer: &'a Buffer<T>) -> Self {
         // SAFETY: the address is that of `len` initialised elements of `T` on
         // the buffer's device, and the shared borrow keeps them there and
-        // unwritten for 'a.
+        // unwritten for 'a, or the promise given to `from_device_address`.
         unsafe { In::from_raw(buffer.device_address(), buffer.len) }
     }
 }
@@ -539,6 +547,11 @@ pub(crate) fn require_shape(
         },
     })
 }
+
+/// The longest vector that a kernel of the library reads or writes at once: what every
+/// buffer is aligned to.
+#[cfg(halo_cuda)]
+const VECTOR_BYTES: usize = 16;
 
 /// The size of `len` elements of `T` in bytes.
 pub(super) fn bytes_of<T>(len: usize) -> Result<usize, Error> {

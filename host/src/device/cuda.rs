@@ -593,10 +593,13 @@ impl CudaDevice {
         })
     }
 
-    /// Memory of somebody else, as if it were ours: `bytes` initialised bytes, not none,
-    /// which stay as they are told to, and there, until the last work that is given to
-    /// this device with them is done.
-    pub(super) fn foreign(&self, address: u64, bytes: usize) -> CudaMemory {
+    /// Memory of somebody else, as if it were ours.
+    ///
+    /// # Safety
+    ///
+    /// As `Buffer::from_device_address`, for `bytes` bytes, of which there are some, from
+    /// an address that is a multiple of 16 on.
+    pub(super) unsafe fn foreign(&self, address: u64, bytes: usize) -> CudaMemory {
         CudaMemory {
             address,
             bytes,
@@ -954,7 +957,7 @@ impl CudaMemory {
         if let Ok(word) = <[u8; 4]>::try_from(element) {
             let word = u32::from_ne_bytes(word);
             // SAFETY: the memory has that many words, and is ours alone; it is
-            // aligned to 256 bytes, as all that the driver allocates.
+            // aligned to 16 bytes, by the driver or whoever brought it.
             return checked("cuMemsetD32Async", unsafe {
                 sys::cuMemsetD32Async(self.address, word, self.bytes / 4, stream)
             });

@@ -27,7 +27,7 @@ pub use kernels::{Image, Kernels};
 pub use replay::Replay;
 pub use texture::{AddressMode, Texture2d, TextureLimits};
 
-pub(crate) use buffer::reserve;
+pub(crate) use buffer::{require_shape, reserve};
 pub(crate) use emulator::EmulatorDevice;
 pub(crate) use replay::Tally;
 
@@ -527,9 +527,10 @@ impl Device {
     /// `work` again.
     ///
     /// What this library keeps on the host is right on every device: sweeps of a
-    /// [`Plate`](crate::heat2d::Plate), [`Heat2d::sweeps`](crate::heat2d::Heat2d::sweeps)
-    /// and steps of a [`Leapfrog`](crate::nbody::Leapfrog) go on from replay to replay,
-    /// and are counted as they are done. (If two buffers of a plate have changed places
+    /// [`Plate`](crate::heat2d::Plate) and steps of a [`Leapfrog`](crate::nbody::Leapfrog)
+    /// go on from replay to replay, and are counted as they are done; so do
+    /// [`Heat2d::sweeps`](crate::heat2d::Heat2d::sweeps), but those that allocate (several
+    /// at once, where the kernel wants memory of its own, which a plate keeps). (If two buffers of a plate have changed places
     /// an odd number of times, each replay on a CUDA device ends with a copy of one of
     /// them.) What `work` itself does on the host it does at each replay on the CPU and
     /// the emulator, but on CUDA devices only while it is recorded: `count + 1` times in
@@ -557,7 +558,8 @@ impl Device {
     /// Whatever `work` returns; on CUDA devices [`Error::NotReplayable`] for what
     /// a graph cannot hold: allocating, copies from and to the host, waiting,
     /// loading, recording, constants that change from launch to launch, sweeps that
-    /// leave three or more buffers in each other's places.
+    /// leave three or more buffers in each other's places (what those hold then is
+    /// unspecified).
     pub fn record<'a>(
         &self,
         count: usize,

@@ -112,20 +112,20 @@ fn rows_in<T: Real>(
 ) -> (Vec<Box<dyn Row>>, Vec<LeftOut>) {
     let reference = Arc::new(OnceLock::new());
     let ways: Vec<By> = if device.kind() == DeviceKind::Cpu {
-        Port::ALL.map(By::Port).to_vec()
+        vec![By::Port(Port::Aos), By::OneThread, By::Port(Port::Soa)]
     } else {
         Variant::ALL.map(By::Kernel).to_vec()
     };
     let (run, too_slow): (Vec<By>, Vec<By>) = ways.into_iter().partition(|by| match by {
         By::Kernel(variant) => is_fast_enough::<T>(*variant, n),
-        By::Port(_) => true,
+        By::Port(_) | By::OneThread => true,
     });
     let left_out = too_slow.into_iter().filter_map(|by| match by {
         By::Kernel(variant) => Some(LeftOut::new(
             variant.name::<T>(),
             format!("it is slow, and its speed hardly changes beyond {MOST_FOR_ALL} bodies"),
         )),
-        By::Port(_) => None,
+        By::Port(_) | By::OneThread => None,
     });
     let left_out = left_out.collect();
     let rows = run
@@ -154,6 +154,8 @@ fn rows_in<T: Real>(
 enum By {
     Kernel(Variant),
     Port(Port),
+    /// The faster port, on one thread as the plain one is.
+    OneThread,
 }
 
 /// Instructions that the interactions of so many bodies cannot do without.
@@ -170,7 +172,7 @@ fn slots<T: Real>(by: By, n: usize) -> Slots {
     let (single, double) = match by {
         By::Kernel(Variant::RegisterTile) => (13 * interactions, 16 * interactions),
         By::Kernel(Variant::Symmetric) => (19 * (interactions / 2), 21 * (interactions / 2)),
-        By::Kernel(_) | By::Port(_) => (13 * interactions, 17 * interactions),
+        By::Kernel(_) | By::Port(_) | By::OneThread => (13 * interactions, 17 * interactions),
     };
     match T::NAME {
         "f64" => Slots {
@@ -203,7 +205,13 @@ impl<T: Real> Row for Accelerations<T> {
     fn name(&self) -> String {
         match self.by {
             By::Kernel(variant) => variant.name::<T>().to_owned(),
+            By::Port(port @ Port::Aos) => {
+                format!("nbody, CPU port, {port}, one thread, {}", T::NAME)
+            }
             By::Port(port) => format!("nbody, CPU port, {port}, {}", T::NAME),
+            By::OneThread => {
+                format!("nbody, CPU port, {}, one thread, {}", Port::Soa, T::NAME)
+            }
         }
     }
 
@@ -211,7 +219,7 @@ impl<T: Real> Row for Accelerations<T> {
         match self.by {
             By::Kernel(Variant::Shared) => format!("{} bodies", self.gravity.block()),
             By::Kernel(Variant::RegisterTile | Variant::Symmetric) => "512 × 128 bodies".to_owned(),
-            By::Kernel(_) | By::Port(_) => "–".to_owned(),
+            By::Kernel(_) | By::Port(_) | By::OneThread => "–".to_owned(),
         }
     }
 
@@ -250,9 +258,17 @@ impl<T: Real> Row for Accelerations<T> {
             By::Kernel(variant) => {
                 Some(Solver::new(&self.gravity, device, self.n, Some(variant))?)
             }
-            By::Port(_) => None,
+            By::Port(_) | By::OneThread => None,
+        };
+        let pool = match self.by {
+            By::OneThread => {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+                Some(pool.map_err(|error| Error::Bench(error.to_string()))?)
+            }
+            By::Kernel(_) | By::Port(_) => None,
         };
         Ok(Box::new(Ready {
+            pool,
             gravity: self.gravity,
             by: self.by,
             solver,
@@ -268,6 +284,8 @@ struct Ready<T: Real> {
     by: By,
     /// Keeps the memory that the kernel needs; of a port there is none.
     solver: Option<Solver<T>>,
+    /// One thread, for the row that may have no more.
+    pool: Option<rayon::ThreadPool>,
     reference: Arc<OnceLock<Reference>>,
     bodies: Buffer<Body<T>>,
     accelerations: Buffer<[T; 3]>,
@@ -288,18 +306,22 @@ impl<T: Real> Prepared for Ready<T> {
         if let Some(solver) = &mut self.solver {
             return solver.apply(&self.bodies, &mut self.accelerations);
         }
-        match self.by {
+        let port = match self.by {
             By::Kernel(_) => unreachable!("rows of kernels have a solver"),
-            By::Port(port) => {
-                let host = (
-                    self.bodies.as_host_slice(),
-                    self.accelerations.as_host_mut_slice(),
-                );
-                let (Some(bodies), Some(accelerations)) = host else {
-                    unreachable!("ports have rows on the CPU device alone");
-                };
-                self.gravity.apply_port(port, bodies, accelerations)
-            }
+            By::Port(port) => port,
+            By::OneThread => Port::Soa,
+        };
+        let host = (
+            self.bodies.as_host_slice(),
+            self.accelerations.as_host_mut_slice(),
+        );
+        let (Some(bodies), Some(accelerations)) = host else {
+            unreachable!("ports have rows on the CPU device alone");
+        };
+        let mut launch = || self.gravity.apply_port(port, bodies, accelerations);
+        match &self.pool {
+            Some(pool) => pool.install(launch),
+            None => launch(),
         }
     }
 }

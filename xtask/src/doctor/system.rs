@@ -64,7 +64,7 @@ impl System {
                      sudo apt-get install --yes nvidia-driver libcuda1"
                 }
                 Self::Ubuntu => {
-                    "sudo apt-get install --yes ubuntu-drivers-common && \
+                    "sudo apt-get update && sudo apt-get install --yes ubuntu-drivers-common && \
                      sudo ubuntu-drivers install"
                 }
                 Self::Fedora => {
@@ -99,7 +99,9 @@ impl System {
     /// What installs a package that has these names with apt, dnf and pacman.
     fn package(self, apt: &str, dnf: &str, pacman: &str) -> Option<Mend> {
         Some(Mend::Run(match self {
-            Self::Debian | Self::Ubuntu => format!("sudo apt-get install --yes {apt}"),
+            Self::Debian | Self::Ubuntu => {
+                format!("sudo apt-get update && sudo apt-get install --yes {apt}")
+            }
             Self::Fedora => format!("sudo dnf install --assumeyes {dnf}"),
             Self::Arch => format!("sudo pacman -S --needed --noconfirm {pacman}"),
             // Ubuntu, as a rule, but not always.

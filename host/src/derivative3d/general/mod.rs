@@ -20,6 +20,7 @@ mod gpu;
 mod vector_calculus;
 
 use super::{Axis, Derivative3d, Variant};
+use crate::device::require_shape;
 use crate::finite_difference::Weights;
 use crate::{Buffer, Device, DeviceKind, Element, Error, Field3, Shape3};
 pub use boundary::AxisBoundary;
@@ -564,6 +565,11 @@ impl<T: Real> FiniteDifferences3d<T> {
         f: &Field3<T>,
         apply: impl FnOnce(&Buffer<T>, &mut Buffer<T>) -> Result<(), Error>,
     ) -> Result<Field3<T>, Error> {
+        require_shape(
+            || format!("{OPERATION}: f"),
+            self.shape.into(),
+            f.shape().into(),
+        )?;
         let f = f.to_device(device)?;
         let mut df = device
             .alloc_filled(f.len(), T::nearest(f64::NAN))?

@@ -2,6 +2,7 @@
 
 use super::{FiniteDifferences3d, OPERATION, Order, Real, cpu, gpu};
 use crate::derivative3d::Axis;
+use crate::device::require_shape;
 use crate::{Buffer, Device, DeviceKind, Error, Field3};
 
 /// One of the four.
@@ -386,6 +387,10 @@ impl<T: Real> FiniteDifferences3d<T> {
         fields: [&Field3<T>; IN],
     ) -> Result<[Field3<T>; OUT], Error> {
         let mut inputs = Vec::with_capacity(IN);
+        for field in fields {
+            let (required, given) = (self.shape.into(), field.shape().into());
+            require_shape(|| format!("{OPERATION}: a field"), required, given)?;
+        }
         for field in fields {
             inputs.push(field.to_device(device)?);
         }

@@ -302,7 +302,8 @@ impl Capture {
     }
 
     /// Has what is current on the host hold what was current before the recording, in
-    /// which nothing was done. The context is current.
+    /// which nothing was done; of three or more buffers in each other's places not all do.
+    /// The context is current.
     fn settle(&self, recording: &Recording) {
         for &Exchange { now, before, bytes } in &recording.exchanges {
             // SAFETY: as in `put_in_place`. A failure means that the driver is shutting
