@@ -28,7 +28,7 @@ pub(super) const FAMILY: Family = Family {
     kernels,
     plan,
     sizes: &["256", "1024", "4096", "16384"],
-    cpu_sizes: &["256", "4096"],
+    cpu_sizes: &["256", "3072"],
 };
 
 const NAME: &str = "heat2d";
@@ -119,7 +119,7 @@ fn general_source<T: Real>(shape: Shape2) -> Result<Field2<T>, Error> {
 /// Sweeps before a plate is compared: the textbook's number, or fewer where it
 /// would take the port seconds, but more than a pass of many sweeps has.
 fn sweeps_to_check(heat: &Heat2d) -> usize {
-    const MOST_POINTS: u64 = 1 << 30;
+    const MOST_POINTS: u64 = 1 << 31;
     const FEWEST: usize = 20;
     let affordable = MOST_POINTS / heat.swept_points();
     usize::try_from(affordable).map_or(problem::SWEEPS, |most| most.clamp(FEWEST, problem::SWEEPS))
