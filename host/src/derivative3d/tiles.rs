@@ -12,8 +12,7 @@ use std::ops::Range;
 /// comes once for a tile is nothing beside its points.
 const TILE_BYTES: usize = 32 << 10;
 
-/// Tasks for each thread: so many that none waits long for the last, and that a march along
-/// z ends before it has passed more pages of memory than the processor can keep at hand.
+/// Tasks for each thread, so that none waits long for the last.
 const TASKS_PER_THREAD: usize = 16;
 
 /// Which tiles come after each other.
