@@ -857,6 +857,9 @@ impl<T: Real> Plate<T> {
     /// state is larger than the change of a sweep, by a factor of the order of the number
     /// of points along the shorter axis, squared.
     ///
+    /// It goes on where the last call has ended: to show how far it is, or to be able to
+    /// stop, call it with fewer sweeps at most, again and again until it has converged.
+    ///
     /// With four insulated walls not every plate comes to rest. What the source gives
     /// stays, so it must add up to 0, where a point on a wall counts half and one in a
     /// corner a quarter. And heat that points of even i + j have more than those of odd
