@@ -643,11 +643,15 @@ mod tests {
             assert_eq!(
                 rows.len(),
                 if device.kind() == DeviceKind::Cpu {
-                    9
+                    11
                 } else {
                     23
                 }
             );
+            // The faster port is compared with the plain one thread for thread.
+            let one_thread = rows.iter().filter(|row| row.name().contains("one thread"));
+            let expected = if device.kind() == DeviceKind::Cpu { 4 } else { 0 };
+            assert_eq!(one_thread.count(), expected);
             for row in rows {
                 let check = row.prepare(&device).unwrap().check().unwrap();
                 assert!(check.passes(), "{}: {check:?}", row.name());
