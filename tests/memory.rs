@@ -1,7 +1,9 @@
-//! Whose memory it is: buffers that go while work uses them, and memory from elsewhere.
+//! Whose memory it is: buffers that go while work uses them, buffers that change places
+//! within recorded work, and memory from elsewhere.
 
-use halo_gpu::nbody::{Body, Gravity};
-use halo_gpu::{Buffer, Device, DeviceKind, reduction};
+use halo_gpu::heat2d::{Heat2d, problem};
+use halo_gpu::nbody::{Body, Gravity, Leapfrog};
+use halo_gpu::{Buffer, Device, DeviceKind, Shape2, reduction};
 use halo_tests::{devices, for_each, rng};
 use rand::RngExt;
 
@@ -19,7 +21,8 @@ fn bodies(n: usize) -> Vec<Body<f32>> {
         .collect()
 }
 
-/// What a kernel reads goes while it runs, and what comes next would be put in its place.
+/// What a kernel reads goes while it runs. (What comes next may be put in its place, and
+/// is behind it in the stream.)
 #[test]
 fn a_buffer_that_is_dropped_stays_until_the_work_is_done() {
     for_each("drops", devices(), |ref device| {
@@ -56,6 +59,40 @@ fn a_buffer_that_is_dropped_stays_until_the_work_is_done() {
             assert!(kept.to_vec().unwrap() == expected, "on {}", device.name());
             drop((next, next_lost));
         }
+    });
+}
+
+/// Two plates, and the accelerations of two steps, take turns: a graph, which holds
+/// addresses, must come to the same as its work.
+#[test]
+fn recorded_sweeps_and_steps_go_on_from_replay_to_replay() {
+    let heat = Heat2d::new(Shape2::new(67, 45)).unwrap();
+    let initial = problem::hot_left_wall::<f32>(heat.shape()).unwrap();
+    let gravity = Gravity::new(0.1).unwrap();
+    let (bodies, still) = (bodies(93), vec![[0.0; 3]; 93]);
+    for_each("recordings", devices(), |ref device| {
+        // Once, and then so many at each of three replays.
+        for (sweeps, count) in [(1, 1), (1, 2), (3, 1), (2, 3)] {
+            let mut plate = heat.start(device, &initial).unwrap();
+            plate.sweep(sweeps).unwrap(); // what is allocated at first
+            let mut replay = device.record(count, || plate.sweep(sweeps)).unwrap();
+            (0..3).for_each(|_| replay.run().unwrap());
+            drop(replay);
+            plate.sweep(1).unwrap();
+            let all = sweeps * (2 + 3 * count) + 1;
+            assert_eq!(plate.sweeps(), all as u64);
+            let expected = heat.solve(&Device::cpu(), &initial, all).unwrap();
+            assert!(plate.field().unwrap() == expected, "{sweeps}, {count}");
+        }
+
+        let start = || Leapfrog::new(gravity, device, &bodies, &still, 0.001).unwrap();
+        let (mut recorded, mut plain) = (start(), start());
+        let mut replay = device.record(1, || recorded.advance(3)).unwrap();
+        (0..3).for_each(|_| replay.run().unwrap());
+        drop(replay);
+        plain.advance(12).unwrap();
+        assert_eq!(recorded.steps(), plain.steps());
+        assert_eq!(recorded.bodies().unwrap(), plain.bodies().unwrap());
     });
 }
 
