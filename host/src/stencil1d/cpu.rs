@@ -17,58 +17,9 @@ const ELEMENTS_PER_TASK: usize = 1 << 13;
 /// The stencil on `input` into the inner elements of `output`, both of one
 /// length, at least `2 * RADIUS + 1`.
 pub(super) fn stencil(coefficients: [f32; RADIUS], input: &[f32], output: &mut [f32]) {
-    let inner = RADIUS..output.len() - RADIUS;
-    output[inner]
-        .par_chunks_mut(ELEMENTS_PER_TASK)
-        .enumerate()
-        .for_each(|(task, output)| {
-            // Element i of this task's output is centred on element i + RADIUS here.
-            let input = &input[task * ELEMENTS_PER_TASK..];
-            let ahead = std::array::from_fn(|m| &input[RADIUS + (m + 1)..]);
-            let behind = std::array::from_fn(|m| &input[RADIUS - (m + 1)..]);
-            antisymmetric(output, coefficients, ahead, behind);
-        });
-}
-
-/// `out[i] = Σ weights[m-1] · (ahead[m-1][i] - behind[m-1][i])`, the nearest first:
-/// one product, then fused multiply-adds. The rows are at least as long as `out`.
-fn antisymmetric<const R: usize>(
-    out: &mut [f32],
-    weights: [f32; R],
-    ahead: [&[f32]; R],
-    behind: [&[f32]; R],
-) {
-    vectorised(
-        #[inline(always)]
-        || antisymmetric_loop(out, weights, ahead, behind),
-    );
-}
-
-// A function, not a loop in the closure: that its arguments are different memory
-// is known from their types, and without that nothing is vectorised.
-#[inline(always)]
-fn antisymmetric_loop<const R: usize>(
-    out: &mut [f32],
-    weights: [f32; R],
-    ahead: [&[f32]; R],
-    behind: [&[f32]; R],
-) {
-    let n = out.len();
-    // Of one length for all to see: no bound is checked in the loop.
-    let (ahead, behind) = (ahead.map(|row| &row[..n]), behind.map(|row| &row[..n]));
-    for i in 0..n {
-        out[i] = antisymmetric_at(weights, |m| ahead[m - 1][i] - behind[m - 1][i]);
-    }
-}
-
-/// `Σ weights[m-1] · difference(m)`, in the order of [`antisymmetric`].
-#[inline(always)]
-fn antisymmetric_at<const R: usize>(weights: [f32; R], difference: impl Fn(usize) -> f32) -> f32 {
-    let mut sum = weights[0] * difference(1);
-    for m in 2..=R {
-        sum = difference(m).mul_add(weights[m - 1], sum);
-    }
-    sum
+    let mut points = [0.0; MAX_POINTS];
+    points[MAX_RADIUS + 1..][..RADIUS].copy_from_slice(&coefficients);
+    by_radius::<f32, RADIUS>(Form::Antisymmetric, &points, input, output);
 }
 
 /// f32 and f64, as the port computes with them.
