@@ -9,6 +9,8 @@
     any(target_arch = "x86_64", target_arch = "aarch64")
 ))]
 
+mod child;
+
 use cuda_std::host::{In, Kernel, Out, ParamPack, Symbol};
 use halo_gpu::heat2d::{Heat2d, Plate, Variant};
 use halo_gpu::nbody::{Body, Gravity, Leapfrog};
@@ -21,7 +23,6 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-const CHILD: &str = "HALO_TEST_CHILD";
 const LOG: &str = "FAKE_CUDA_LOG";
 
 /// A folder that goes with the test.
@@ -45,7 +46,7 @@ enum Driver {
 /// Runs `body` in a process of its own that finds `driver`. `name` is the
 /// calling test, which the child process runs again.
 fn alone(name: &str, driver: Driver, body: fn()) {
-    if std::env::var(CHILD).is_ok_and(|child| child == name) {
+    if child::is(name) {
         return body();
     }
     let folder = Folder(std::env::temp_dir().join(format!("halo-{name}-{}", std::process::id())));
@@ -65,19 +66,13 @@ fn alone(name: &str, driver: Driver, body: fn()) {
             ""
         }
     };
-    let output = Command::new(std::env::current_exe().expect("the path of this test"))
-        .args(["--exact", name, "--nocapture"])
-        .env(CHILD, name)
-        .env("LD_LIBRARY_PATH", &folder.0)
-        .env("FAKE_CUDA", words)
-        .env(LOG, folder.0.join("log"))
-        .output()
-        .expect("a child process");
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{name}:\n{text}{}",
-        String::from_utf8_lossy(&output.stderr)
+    child::passes(
+        name,
+        Command::new(std::env::current_exe().expect("the path of this test"))
+            .args(["--exact", name, "--nocapture"])
+            .env("LD_LIBRARY_PATH", &folder.0)
+            .env("FAKE_CUDA", words)
+            .env(LOG, folder.0.join("log")),
     );
 }
 

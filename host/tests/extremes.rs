@@ -1,6 +1,9 @@
 //! Sizes at the very end of what is legal: what is computed from them neither wraps
 //! nor panics, and memory that nobody has is an error and no abort.
 
+#[cfg(target_os = "linux")]
+mod child;
+
 use halo_gpu::derivative3d::{Axis, Boundary, Derivative3d, Variant};
 use halo_gpu::heat2d::Heat2d;
 use halo_gpu::nbody::problem::{Cluster, Disc};
@@ -112,8 +115,7 @@ fn memory_that_nobody_has_is_an_error() {
 #[test]
 fn a_cluster_that_memory_does_not_hold_is_an_error() {
     const NAME: &str = "a_cluster_that_memory_does_not_hold_is_an_error";
-    const CHILD: &str = "HALO_TEST_CHILD";
-    if std::env::var(CHILD).is_ok_and(|child| child == NAME) {
+    if child::is(NAME) {
         let disc = Disc {
             bodies: MAX_BODIES - 1,
             center: 1.0,
@@ -137,18 +139,12 @@ fn a_cluster_that_memory_does_not_hold_is_an_error() {
         );
         return;
     }
-    let output = std::process::Command::new("sh")
-        .arg("-c")
-        .arg("ulimit -v 4194304 && exec \"$0\" --exact \"$1\" --nocapture")
-        .arg(std::env::current_exe().expect("the path of this test"))
-        .arg(NAME)
-        .env(CHILD, NAME)
-        .output()
-        .expect("a shell");
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{text}{}",
-        String::from_utf8_lossy(&output.stderr)
+    child::passes(
+        NAME,
+        std::process::Command::new("sh")
+            .arg("-c")
+            .arg("ulimit -v 4194304 && exec \"$0\" --exact \"$1\" --nocapture")
+            .arg(std::env::current_exe().expect("the path of this test"))
+            .arg(NAME),
     );
 }
