@@ -247,15 +247,14 @@ impl<T: Real> Stencil<'_, T> {
                 self.central::<P>(at, out);
             }
             Beyond::Nothing { weights, apart } => {
-                let (from_end, at_first) = self.end_of(p, n);
-                let weights = &weights[apart * from_end..];
+                let (all, negative) = self.end_terms(weights, apart, p);
                 let mut terms = [(T::ZERO, &[][..]); MAX_TERMS];
-                let others = (0..self.end_points()).filter(|q| *q != from_end);
-                for (term, q) in terms.iter_mut().zip(others) {
-                    *term = (weights[q], at(if at_first { q } else { n - 1 - q }));
+                let mut count = 0;
+                for (term, (weight, q)) in terms.iter_mut().zip(all) {
+                    *term = (weight, at(q));
+                    count += 1;
                 }
-                let terms = &terms[..self.end_points() - 1];
-                let (here, negative) = (at(p), self.is_negative(at_first));
+                let (here, terms) = (at(p), &terms[..count]);
                 vectorised(
                     #[inline(always)]
                     || one_sided::<T, P>(out, here, terms, negative),
@@ -264,23 +263,26 @@ impl<T: Real> Stencil<'_, T> {
         }
     }
 
-    /// How far a point is from the nearer end, and whether that is the first.
-    fn end_of(&self, p: usize, n: usize) -> (usize, bool) {
-        if p < self.radius {
-            (p, true)
-        } else {
-            (n - 1 - p, false)
-        }
-    }
-
-    /// The points that a one-sided stencil is made of, from the end on.
-    fn end_points(&self) -> usize {
-        2 * self.radius + self.order as usize
-    }
-
-    /// Seen from the other end, a first derivative has the other sign.
-    fn is_negative(&self, at_first: bool) -> bool {
-        self.order == Order::First && !at_first
+    /// The terms of the one-sided sum at point `p`, each a weight and a point, and whether
+    /// the derivative is the negative of the sum.
+    #[inline(always)]
+    fn end_terms<'w>(
+        &self,
+        weights: &'w [T],
+        apart: usize,
+        p: usize,
+    ) -> (impl Iterator<Item = (T, usize)> + use<'w, T>, bool) {
+        let n = self.axis.extent(self.shape);
+        let at_first = p < self.radius;
+        let from_end = if at_first { p } else { n - 1 - p };
+        let weights = &weights[apart * from_end..][..2 * self.radius + self.order as usize];
+        let others = weights
+            .iter()
+            .enumerate()
+            .filter(move |(q, _)| *q != from_end);
+        let terms = others.map(move |(q, weight)| (*weight, if at_first { q } else { n - 1 - q }));
+        // Seen from the other end, a first derivative has the other sign.
+        (terms, self.order == Order::First && !at_first)
     }
 
     /// The central stencil; `at(m)` is what lies m points ahead, as long as `out`.
@@ -436,18 +438,16 @@ fn row_ends<T: Real, P: Put, const R: usize, const SECOND: bool>(
     for (f, out) in f.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
         if let Beyond::Nothing { weights, apart } = stencil.beyond {
             for p in (0..points).chain(n - points..n) {
-                let (from_end, at_first) = stencil.end_of(p, n);
-                let weights = &weights[apart * from_end..];
+                let (terms, negative) = stencil.end_terms(weights, apart, p);
                 let mut sum = None;
-                for q in (0..stencil.end_points()).filter(|q| *q != from_end) {
-                    let term = f[if at_first { q } else { n - 1 - q }] - f[p];
+                for (weight, q) in terms {
+                    let term = f[q] - f[p];
                     sum = Some(match sum {
-                        None => weights[q] * term,
-                        Some(sum) => term.multiply_add(weights[q], sum),
+                        None => weight * term,
+                        Some(sum) => term.multiply_add(weight, sum),
                     });
                 }
                 let sum = sum.unwrap_or(T::ZERO);
-                let negative = stencil.is_negative(at_first);
                 P::put(&mut out[p], if negative { -sum } else { sum });
             }
             continue;

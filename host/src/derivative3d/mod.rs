@@ -40,8 +40,8 @@ mod general;
 mod gpu;
 pub mod problem;
 mod tiles;
+mod transfer;
 
-use crate::device::require_shape;
 use crate::{Buffer, Device, DeviceKind, Error, Field3, Shape3};
 pub use general::{AxisBoundary, FiniteDifferences3d, Operator, Real};
 pub use gpu::GRADIENT_KERNELS;
@@ -554,15 +554,12 @@ impl Derivative3d {
     ///
     /// As [`apply`](Self::apply), and [`Error::OutOfMemory`].
     pub fn of(&self, device: &Device, axis: Axis, f: &Field3<f32>) -> Result<Field3<f32>, Error> {
-        require_shape(
-            || "derivative3d: f".to_owned(),
-            self.shape.into(),
-            f.shape().into(),
-        )?;
-        let f = f.to_device(device)?;
-        let mut df = device.alloc_filled(f.len(), f32::NAN)?.shaped(f.shape())?;
-        self.apply(axis, &f, &mut df)?;
-        Field3::from_device(&df)
+        let [f] = transfer::upload("derivative3d: f", self.shape, device, [f])?;
+        let mut results = transfer::for_results(&f)?;
+        let [df] = &mut results;
+        self.apply(axis, &f, df)?;
+        let [df] = transfer::download(&results)?;
+        Ok(df)
     }
 
     /// ∂f/∂axis, into `df`, on the device of the buffers.
@@ -670,17 +667,10 @@ impl Derivative3d {
     ///
     /// As [`gradient`](Self::gradient), and [`Error::OutOfMemory`].
     pub fn gradient_of(&self, device: &Device, f: &Field3<f32>) -> Result<[Field3<f32>; 3], Error> {
-        require_shape(
-            || "derivative3d: f".to_owned(),
-            self.shape.into(),
-            f.shape().into(),
-        )?;
-        let f = f.to_device(device)?;
-        let component = || device.alloc_filled(f.len(), f32::NAN)?.shaped(f.shape());
-        let (mut x, mut y, mut z) = (component()?, component()?, component()?);
-        self.gradient(&f, [&mut x, &mut y, &mut z])?;
-        let field = |df| Field3::from_device(df);
-        Ok([field(&x)?, field(&y)?, field(&z)?])
+        let [f] = transfer::upload("derivative3d: f", self.shape, device, [f])?;
+        let mut gradient = transfer::for_results(&f)?;
+        self.gradient(&f, gradient.each_mut())?;
+        transfer::download(&gradient)
     }
 
     /// The kernel that [`gradient`](Self::gradient) launches, one of

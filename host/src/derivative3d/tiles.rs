@@ -26,7 +26,6 @@ pub(super) enum March {
 }
 
 /// Whole rows of one plane, which follow each other.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tile {
     /// Their j.
     pub rows: Range<usize>,

@@ -19,8 +19,7 @@ mod cpu;
 mod gpu;
 mod vector_calculus;
 
-use super::{Axis, Derivative3d, Variant};
-use crate::device::require_shape;
+use super::{Axis, Derivative3d, Variant, transfer};
 use crate::finite_difference::Weights;
 use crate::{Buffer, Device, DeviceKind, Element, Error, Field3, Shape3};
 pub use boundary::AxisBoundary;
@@ -565,17 +564,12 @@ impl<T: Real> FiniteDifferences3d<T> {
         f: &Field3<T>,
         apply: impl FnOnce(&Buffer<T>, &mut Buffer<T>) -> Result<(), Error>,
     ) -> Result<Field3<T>, Error> {
-        require_shape(
-            || format!("{OPERATION}: f"),
-            self.shape.into(),
-            f.shape().into(),
-        )?;
-        let f = f.to_device(device)?;
-        let mut df = device
-            .alloc_filled(f.len(), T::nearest(f64::NAN))?
-            .shaped(f.shape())?;
-        apply(&f, &mut df)?;
-        Field3::from_device(&df)
+        let [f] = transfer::upload(&format!("{OPERATION}: f"), self.shape, device, [f])?;
+        let mut results = transfer::for_results(&f)?;
+        let [df] = &mut results;
+        apply(&f, df)?;
+        let [df] = transfer::download(&results)?;
+        Ok(df)
     }
 
     /// The table of `axis` for this order.

@@ -1,8 +1,7 @@
 //! Gradient, divergence, curl and Laplacian.
 
 use super::{FiniteDifferences3d, OPERATION, Order, Real, cpu, gpu};
-use crate::derivative3d::Axis;
-use crate::device::require_shape;
+use crate::derivative3d::{Axis, transfer};
 use crate::{Buffer, Device, DeviceKind, Error, Field3};
 
 /// One of the four.
@@ -386,29 +385,10 @@ impl<T: Real> FiniteDifferences3d<T> {
         operator: Operator,
         fields: [&Field3<T>; IN],
     ) -> Result<[Field3<T>; OUT], Error> {
-        let mut inputs = Vec::with_capacity(IN);
-        for field in fields {
-            let (required, given) = (self.shape.into(), field.shape().into());
-            require_shape(|| format!("{OPERATION}: a field"), required, given)?;
-        }
-        for field in fields {
-            inputs.push(field.to_device(device)?);
-        }
-        let mut outputs = Vec::with_capacity(OUT);
-        for _ in 0..OUT {
-            let output = device.alloc_filled(inputs[0].len(), T::nearest(f64::NAN))?;
-            outputs.push(output.shaped(inputs[0].shape())?);
-        }
-        let read: Vec<&Buffer<T>> = inputs.iter().collect();
-        let mut written: Vec<&mut Buffer<T>> = outputs.iter_mut().collect();
-        self.apply(operator, &read, &mut written)?;
-        let mut fields = Vec::with_capacity(OUT);
-        for output in &outputs {
-            fields.push(Field3::from_device(output)?);
-        }
-        match fields.try_into() {
-            Ok(fields) => Ok(fields),
-            Err(_) => unreachable!("as many fields as outputs"),
-        }
+        let what = format!("{OPERATION}: a field");
+        let inputs = transfer::upload(&what, self.shape, device, fields)?;
+        let mut outputs = transfer::for_results(&inputs[0])?;
+        self.apply(operator, &inputs.each_ref(), &mut outputs.each_mut())?;
+        transfer::download(&outputs)
     }
 }
