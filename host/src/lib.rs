@@ -267,6 +267,7 @@ pub mod reduction;
 pub mod roofline;
 mod simd;
 pub mod stencil1d;
+mod streaming;
 
 pub use accuracy::Errors;
 pub use device::{

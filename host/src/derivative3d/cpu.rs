@@ -6,17 +6,26 @@
 #![forbid(unsafe_code)]
 
 use super::general::{Operator, Order, Real};
-use super::tiles::{March, Tile, for_each_tile};
+use super::tiles::{March, Part, Tile, for_each_tile};
 use super::{Axis, Derivative3d, RADIUS};
 use crate::Shape3;
-use crate::simd::vectorised;
+use crate::simd::{Formula, Value, vectorised};
+use crate::streaming::Stores;
 use std::array::from_fn;
+use std::marker::PhantomData;
 
 /// Points of the windows in which the ends of a row are computed.
 const WINDOW: usize = 3 * RADIUS;
 
 /// The most terms of a one-sided sum: those of a second derivative of the 8th order.
 const MAX_TERMS: usize = 2 * RADIUS + 1;
+
+/// Where the rows of a central stencil are among those that it gets: that of the points
+/// themselves, those ahead, and those behind, nearest first.
+const HERE: usize = 0;
+const AHEAD: usize = 1;
+const BEHIND: usize = AHEAD + RADIUS;
+const ROWS: usize = BEHIND + RADIUS;
 
 /// Points for which the terms of a one-sided sum are added up at a time.
 const BLOCK: usize = 64;
@@ -46,7 +55,7 @@ pub(super) enum Beyond<'p, T> {
 
 /// What is done with a derivative and the point that it is for.
 trait Put {
-    fn put<T: Real>(out: &mut T, derivative: T);
+    fn put<V: Value>(so_far: V, derivative: V) -> V;
 }
 
 struct Set;
@@ -56,29 +65,29 @@ struct Subtracted;
 
 impl Put for Set {
     #[inline(always)]
-    fn put<T: Real>(out: &mut T, derivative: T) {
-        *out = derivative;
+    fn put<V: Value>(_: V, derivative: V) -> V {
+        derivative
     }
 }
 
 impl Put for Negated {
     #[inline(always)]
-    fn put<T: Real>(out: &mut T, derivative: T) {
-        *out = -derivative;
+    fn put<V: Value>(_: V, derivative: V) -> V {
+        -derivative
     }
 }
 
 impl Put for Added {
     #[inline(always)]
-    fn put<T: Real>(out: &mut T, derivative: T) {
-        *out = *out + derivative;
+    fn put<V: Value>(so_far: V, derivative: V) -> V {
+        so_far + derivative
     }
 }
 
 impl Put for Subtracted {
     #[inline(always)]
-    fn put<T: Real>(out: &mut T, derivative: T) {
-        *out = *out - derivative;
+    fn put<V: Value>(so_far: V, derivative: V) -> V {
+        so_far - derivative
     }
 }
 
@@ -86,7 +95,8 @@ impl Put for Subtracted {
 ///
 /// The axis has at least `RADIUS + overlap` points.
 pub(super) fn derivative(plan: &Derivative3d, axis: Axis, f: &[f32], df: &mut [f32]) {
-    along(&Stencil::of(plan, axis), f, df);
+    let stores = Stores::of(size_of_val(df));
+    along(&Stencil::of(plan, axis), stores, f, df);
 }
 
 /// The gradient of `f` into `df`, all of the plan's shape.
@@ -94,16 +104,20 @@ pub(super) fn derivative(plan: &Derivative3d, axis: Axis, f: &[f32], df: &mut [f
 /// The axes have at least `RADIUS + overlap` points.
 pub(super) fn gradient(plan: &Derivative3d, f: &[f32], mut df: [&mut [f32]; 3]) {
     let stencils = Axis::ALL.map(|axis| Stencil::of(plan, axis));
-    operator(&stencils, Operator::Gradient, &[f], &mut df);
+    let stores = Stores::of(3 * size_of_val(f));
+    operator(&stencils, Operator::Gradient, stores, &[f], &mut df);
 }
 
 /// The derivative of `f` into `df`, both of the stencil's shape.
-pub(super) fn along<T: Real>(stencil: &Stencil<'_, T>, f: &[T], df: &mut [T]) {
-    let march = match stencil.axis {
-        Axis::X | Axis::Y => March::OverPlanes,
-        Axis::Z => March::AlongZ,
+pub(super) fn along<T: Real>(stencil: &Stencil<'_, T>, stores: Stores, f: &[T], df: &mut [T]) {
+    let (march, stores) = match stencil.axis {
+        // Every few lines are ends of rows, which come again: all of it would be a draft,
+        // and copied, which takes longer than it saves.
+        Axis::X => (March::OverPlanes, Stores::Ordinary),
+        Axis::Y => (March::OverPlanes, stores),
+        Axis::Z => (March::AlongZ, stores),
     };
-    for_each_tile(stencil.shape, march, [df], |tile, [out]| {
+    for_each_tile(stencil.shape, march, stores, [df], |tile, [out]| {
         stencil.tile::<Set>(f, tile, out);
     });
 }
@@ -113,43 +127,52 @@ pub(super) fn along<T: Real>(stencil: &Stencil<'_, T>, f: &[T], df: &mut [T]) {
 pub(super) fn operator<T: Real>(
     [x, y, z]: &[Stencil<'_, T>; 3],
     operator: Operator,
+    stores: Stores,
     inputs: &[&[T]],
     outputs: &mut [&mut [T]],
 ) {
     let (shape, march) = (x.shape, March::AlongZ);
     match (operator, inputs, outputs) {
         (Operator::Gradient, [f], [gx, gy, gz]) => {
-            for_each_tile(shape, march, [gx, gy, gz], |tile, [gx, gy, gz]| {
+            let outputs = [&mut **gx, gy, gz];
+            for_each_tile(shape, march, stores, outputs, |tile, [gx, gy, gz]| {
                 x.tile::<Set>(f, tile, gx);
                 y.tile::<Set>(f, tile, gy);
                 z.tile::<Set>(f, tile, gz);
             });
         }
         (Operator::Divergence, [u, v, w], [out]) => {
-            for_each_tile(shape, march, [out], |tile, [out]| {
-                x.tile::<Set>(u, tile, out);
-                y.tile::<Added>(v, tile, out);
+            for_each_tile(shape, march, stores, [out], |tile, [mut out]| {
+                x.tile::<Set>(u, tile, out.begin());
+                y.tile::<Added>(v, tile, out.begin());
                 z.tile::<Added>(w, tile, out);
             });
         }
         (Operator::Laplacian, [f], [out]) => {
-            for_each_tile(shape, march, [out], |tile, [out]| {
-                x.tile::<Set>(f, tile, out);
-                y.tile::<Added>(f, tile, out);
+            for_each_tile(shape, march, stores, [out], |tile, [mut out]| {
+                x.tile::<Set>(f, tile, out.begin());
+                y.tile::<Added>(f, tile, out.begin());
                 z.tile::<Added>(f, tile, out);
             });
         }
         (Operator::Curl, [u, v, w], [cx, cy, cz]) => {
-            for_each_tile(shape, march, [cx, cy, cz], |tile, [cx, cy, cz]| {
-                y.tile::<Set>(w, tile, cx);
-                z.tile::<Subtracted>(v, tile, cx);
-                // Along x a tile is computed as one line, whose row ends come again: that
-                // can only be what comes first.
-                x.tile::<Negated>(w, tile, cy);
-                z.tile::<Added>(u, tile, cy);
-                x.tile::<Set>(v, tile, cz);
-                y.tile::<Subtracted>(u, tile, cz);
-            });
+            let outputs = [&mut **cx, cy, cz];
+            for_each_tile(
+                shape,
+                march,
+                stores,
+                outputs,
+                |tile, [mut cx, mut cy, mut cz]| {
+                    y.tile::<Set>(w, tile, cx.begin());
+                    z.tile::<Subtracted>(v, tile, cx);
+                    // Along x a tile is computed as one line, whose row ends come again: that
+                    // can only be what comes first.
+                    x.tile::<Negated>(w, tile, cy.begin());
+                    z.tile::<Added>(u, tile, cy);
+                    x.tile::<Set>(v, tile, cz.begin());
+                    y.tile::<Subtracted>(u, tile, cz);
+                },
+            );
         }
         _ => unreachable!("as many fields as the operator has"),
     }
@@ -177,36 +200,39 @@ impl<T: Real> Stencil<'_, T> {
     /// The derivatives of the tile's points of `f`, put into `out`.
     ///
     /// Along x, `out` may not be added to: the ends of rows are put there twice.
-    fn tile<P: Put>(&self, f: &[T], tile: &Tile, out: &mut [T]) {
+    fn tile<P: Put>(&self, f: &[T], tile: &Tile, mut out: Part<'_, '_, T>) {
         let Shape3 { nx, ny, .. } = self.shape;
         let rows = |j: usize, k: usize, len: usize| &f[(k * ny + j) * nx..][..len];
-        let first = tile.rows.start;
+        let (first, k, len) = (tile.rows.start, tile.k, tile.rows.len() * nx);
         match self.axis {
-            Axis::X => self.along_rows::<P>(rows(first, tile.k, out.len()), out),
+            Axis::X => {
+                self.along_rows::<P>(rows(first, k, len), out.draft());
+                out.finish();
+            }
             // Of all rows at once, but for those near an end.
             Axis::Y => {
                 let inside = self.inside(ny);
                 let begin = inside.start.clamp(first, tile.rows.end);
                 let end = inside.end.clamp(begin, tile.rows.end);
-                let (before, out) = out.split_at_mut((begin - first) * nx);
-                let (middle, after) = out.split_at_mut((end - begin) * nx);
-                for (j, out) in (first..begin).zip(before.chunks_exact_mut(nx)) {
-                    self.near_end::<P>(j, |j| rows(j, tile.k, nx), out);
-                }
+                let (before, out) = out.split_at((begin - first) * nx);
+                let (middle, after) = out.split_at((end - begin) * nx);
                 if begin < end {
-                    let len = middle.len();
-                    self.central::<P>(|m| rows(begin.wrapping_add_signed(m), tile.k, len), middle);
+                    let len = (end - begin) * nx;
+                    self.central::<P>(|m| rows(begin.wrapping_add_signed(m), k, len), middle);
                 }
-                for (j, out) in (end..tile.rows.end).zip(after.chunks_exact_mut(nx)) {
-                    self.near_end::<P>(j, |j| rows(j, tile.k, nx), out);
+                for (near_end, mut out) in [(first..begin, before), (end..tile.rows.end, after)] {
+                    for j in near_end {
+                        let row;
+                        (row, out) = out.split_at(nx);
+                        self.near_end::<P>(j, |j| rows(j, k, nx), nx, row);
+                    }
                 }
             }
             Axis::Z => {
-                let (k, len) = (tile.k, out.len());
                 if self.inside(self.shape.nz).contains(&k) {
                     self.central::<P>(|m| rows(first, k.wrapping_add_signed(m), len), out);
                 } else {
-                    self.near_end::<P>(k, |k| rows(first, k, len), out);
+                    self.near_end::<P>(k, |k| rows(first, k, len), len, out);
                 }
             }
         }
@@ -217,10 +243,15 @@ impl<T: Real> Stencil<'_, T> {
         self.radius..n.saturating_sub(self.radius)
     }
 
-    /// Across what `at` gives, rows or more of one length, for those at point `p` of the
+    /// Across what `at` gives, rows or more of `len` points, for those at point `p` of the
     /// axis, which is near an end.
-    fn near_end<'f, P: Put>(&self, p: usize, at: impl Fn(usize) -> &'f [T], out: &mut [T])
-    where
+    fn near_end<'f, P: Put>(
+        &self,
+        p: usize,
+        at: impl Fn(usize) -> &'f [T],
+        len: usize,
+        mut out: Part<'_, '_, T>,
+    ) where
         T: 'f,
     {
         let n = self.axis.extent(self.shape);
@@ -239,7 +270,7 @@ impl<T: Real> Stencil<'_, T> {
                 out,
             ),
             Beyond::Value(value) => {
-                let beyond = vec![value; out.len()];
+                let beyond = vec![value; len];
                 let at = |m: isize| match p.checked_add_signed(m) {
                     Some(q) if q < n => at(q),
                     _ => &beyond[..],
@@ -255,10 +286,12 @@ impl<T: Real> Stencil<'_, T> {
                     count += 1;
                 }
                 let (here, terms) = (at(p), &terms[..count]);
+                let draft = out.draft();
                 vectorised(
                     #[inline(always)]
-                    || one_sided::<T, P>(out, here, terms, negative),
+                    || one_sided::<T, P>(draft, here, terms, negative),
                 );
+                out.finish();
             }
         }
     }
@@ -286,7 +319,7 @@ impl<T: Real> Stencil<'_, T> {
     }
 
     /// The central stencil; `at(m)` is what lies m points ahead, as long as `out`.
-    fn central<'f, P: Put>(&self, at: impl Fn(isize) -> &'f [T], out: &mut [T])
+    fn central<'f, P: Put>(&self, at: impl Fn(isize) -> &'f [T], out: Part<'_, '_, T>)
     where
         T: 'f,
     {
@@ -298,23 +331,23 @@ impl<T: Real> Stencil<'_, T> {
         }
     }
 
-    fn central_of<'f, P: Put, const R: usize>(&self, at: impl Fn(isize) -> &'f [T], out: &mut [T])
-    where
+    fn central_of<'f, P: Put, const R: usize>(
+        &self,
+        at: impl Fn(isize) -> &'f [T],
+        out: Part<'_, '_, T>,
+    ) where
         T: 'f,
     {
-        let weights: [T; R] = from_fn(|m| self.weights[m]);
-        let ahead = from_fn(|m| at(m as isize + 1));
-        let behind = from_fn(|m| at(-(m as isize) - 1));
-        let here = at(0);
+        let rows: [_; ROWS] = from_fn(|row| match row {
+            // What a shorter stencil does not have is not used.
+            AHEAD..BEHIND if row - AHEAD < R => at((row - AHEAD) as isize + 1),
+            BEHIND..ROWS if row - BEHIND < R => at(-((row - BEHIND) as isize) - 1),
+            _ => at(0),
+        });
+        let weights = from_fn(|m| self.weights[m]);
         match self.order {
-            Order::First => vectorised(
-                #[inline(always)]
-                || central::<T, P, R, false>(out, weights, here, ahead, behind),
-            ),
-            Order::Second => vectorised(
-                #[inline(always)]
-                || central::<T, P, R, true>(out, weights, here, ahead, behind),
-            ),
+            Order::First => out.fill(rows, &Central::<T, P, R, false>::of(weights)),
+            Order::Second => out.fill(rows, &Central::<T, P, R, true>::of(weights)),
         }
     }
 
@@ -324,7 +357,7 @@ impl<T: Real> Stencil<'_, T> {
         if len > 2 * radius {
             let inner = len - 2 * radius;
             let at = |m: isize| &f[radius.wrapping_add_signed(m)..][..inner];
-            self.central::<P>(at, &mut out[radius..][..inner]);
+            self.central::<P>(at, Part::Here(&mut out[radius..][..inner]));
         }
         match radius {
             1 => self.ends_of::<P, 1>(f, out),
@@ -353,50 +386,56 @@ impl<T: Real> Stencil<'_, T> {
 
 /// The central stencil of `R` points to either side at one point.
 #[inline(always)]
-fn sum<T: Real, const R: usize, const SECOND: bool>(
-    weights: [T; R],
-    here: T,
-    ahead: impl Fn(usize) -> T,
-    behind: impl Fn(usize) -> T,
-) -> T {
-    let mut sum = T::ZERO;
-    for (m, weight) in weights.into_iter().enumerate() {
+fn sum<V: Value, const R: usize, const SECOND: bool>(
+    weight: impl Fn(usize) -> V,
+    minus_two: V,
+    here: V,
+    ahead: impl Fn(usize) -> V,
+    behind: impl Fn(usize) -> V,
+) -> V {
+    let mut sum = here;
+    for m in 0..R {
         let term = if SECOND {
-            here.multiply_add(T::nearest(-2.0), ahead(m) + behind(m))
+            here.fused(minus_two, ahead(m) + behind(m))
         } else {
             ahead(m) - behind(m)
         };
         sum = if m == 0 {
-            weight * term
+            weight(m) * term
         } else {
-            term.multiply_add(weight, sum)
+            term.fused(weight(m), sum)
         };
     }
     sum
 }
 
-#[inline(always)]
-fn central<T: Real, P: Put, const R: usize, const SECOND: bool>(
-    out: &mut [T],
+/// [`sum`], put into the points.
+struct Central<T, P, const R: usize, const SECOND: bool> {
     weights: [T; R],
-    here: &[T],
-    ahead: [&[T]; R],
-    behind: [&[T]; R],
-) {
-    // Of one length for all to see: no bound is checked in the loop.
-    let n = out.len();
-    let here = &here[..n];
-    let (ahead, behind) = (ahead.map(|row| &row[..n]), behind.map(|row| &row[..n]));
-    for i in 0..n {
-        let derivative = sum::<T, R, SECOND>(
-            weights,
-            here[i],
+    put: PhantomData<P>,
+}
+
+impl<T, P, const R: usize, const SECOND: bool> Central<T, P, R, SECOND> {
+    fn of(weights: [T; R]) -> Self {
+        let put = PhantomData;
+        Self { weights, put }
+    }
+}
+
+impl<T: Real, P: Put, const R: usize, const SECOND: bool> Formula<T> for Central<T, P, R, SECOND> {
+    #[inline(always)]
+    fn at<V: Value>(&self, splat: impl Fn(T) -> V, so_far: V, row: impl Fn(usize) -> V) -> V {
+        let derivative = sum::<V, R, SECOND>(
             #[inline(always)]
-            |m| ahead[m][i],
+            |m| splat(self.weights[m]),
+            splat(T::nearest(-2.0)),
+            row(HERE),
             #[inline(always)]
-            |m| behind[m][i],
+            |m| row(AHEAD + m),
+            #[inline(always)]
+            |m| row(BEHIND + m),
         );
-        P::put(&mut out[i], derivative);
+        P::put(so_far, derivative)
     }
 }
 
@@ -419,7 +458,7 @@ fn one_sided<T: Real, P: Put>(out: &mut [T], here: &[T], terms: &[(T, &[T])], ne
             }
         }
         for (out, sum) in out.iter_mut().zip(sums) {
-            P::put(out, if negative { -sum } else { sum });
+            *out = P::put(*out, if negative { -sum } else { sum });
         }
     }
 }
@@ -448,35 +487,62 @@ fn row_ends<T: Real, P: Put, const R: usize, const SECOND: bool>(
                     });
                 }
                 let sum = sum.unwrap_or(T::ZERO);
-                P::put(&mut out[p], if negative { -sum } else { sum });
+                out[p] = P::put(out[p], if negative { -sum } else { sum });
             }
             continue;
         }
-        let value = |q: isize| match (usize::try_from(q), &stencil.beyond) {
-            (Ok(q), _) if q < n => f[q],
-            (_, Beyond::Value(value)) => *value,
-            (Ok(q), Beyond::Points(points)) => f[points[1][q - n]],
-            (Err(_), Beyond::Points(points)) => f[points[0][-q as usize - 1]],
-            (_, Beyond::Nothing { .. }) => unreachable!("one-sided stencils stay inside"),
+        // The point that is m beyond an end, from 0 on: the first end or the last.
+        let beyond = |end: usize, m: usize| match &stencil.beyond {
+            Beyond::Value(value) => *value,
+            Beyond::Points(points) => f[points[end][m]],
+            Beyond::Nothing { .. } => unreachable!("one-sided stencils stay inside"),
         };
-        for first in [0, n - points] {
-            // From `R` points before the first of them on.
-            let mut window = [T::ZERO; WINDOW];
-            for (q, point) in window[..points + 2 * R].iter_mut().enumerate() {
-                *point = value((first + q) as isize - R as isize);
+        // From `R` points before the first of them on.
+        let mut window = [T::ZERO; WINDOW];
+        if n >= 2 * R {
+            for m in 0..R {
+                window[R - 1 - m] = beyond(0, m);
             }
-            for i in 0..points {
-                let here = i + R;
-                let derivative = sum::<T, R, SECOND>(
-                    weights,
-                    window[here],
-                    #[inline(always)]
-                    |m| window[here + m + 1],
-                    #[inline(always)]
-                    |m| window[here - m - 1],
-                );
-                P::put(&mut out[first + i], derivative);
+            window[R..3 * R].copy_from_slice(&f[..2 * R]);
+            window_sums::<T, P, R, SECOND>(weights, &window, &mut out[..R]);
+            window[..2 * R].copy_from_slice(&f[n - 2 * R..]);
+            for m in 0..R {
+                window[2 * R + m] = beyond(1, m);
             }
+            window_sums::<T, P, R, SECOND>(weights, &window, &mut out[n - R..]);
+            continue;
         }
+        for first in [0, n - points] {
+            for (q, point) in window[..points + 2 * R].iter_mut().enumerate() {
+                *point = match (first + q).checked_sub(R) {
+                    None => beyond(0, R - 1 - first - q),
+                    Some(q) if q < n => f[q],
+                    Some(q) => beyond(1, q - n),
+                };
+            }
+            window_sums::<T, P, R, SECOND>(weights, &window, &mut out[first..][..points]);
+        }
+    }
+}
+
+/// The central stencil for the points `out`, of which the first is point `R` of the window.
+#[inline(always)]
+fn window_sums<T: Real, P: Put, const R: usize, const SECOND: bool>(
+    weights: [T; R],
+    window: &[T; WINDOW],
+    out: &mut [T],
+) {
+    for (here, out) in (R..).zip(out) {
+        let derivative = sum::<T, R, SECOND>(
+            #[inline(always)]
+            |m| weights[m],
+            T::nearest(-2.0),
+            window[here],
+            #[inline(always)]
+            |m| window[here + m + 1],
+            #[inline(always)]
+            |m| window[here - m - 1],
+        );
+        *out = P::put(*out, derivative);
     }
 }

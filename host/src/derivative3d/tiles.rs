@@ -4,6 +4,8 @@
 #![forbid(unsafe_code)]
 
 use crate::Shape3;
+use crate::simd::{Formula, InVectors, fill, vectorised};
+use crate::streaming::{Stores, Streaming, streamed};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -33,18 +35,88 @@ pub(super) struct Tile {
     pub k: usize,
 }
 
+/// Some of a tile's points of an output.
+pub(super) enum Part<'tile, 'out, T> {
+    /// The points.
+    Here(&'tile mut [T]),
+    /// The points are written once, past the caches, and never read. What is not the last
+    /// to be done with them is done with a draft.
+    Past {
+        draft: &'tile mut [T],
+        out: &'out mut [T],
+        stream: &'tile Streaming<'out>,
+    },
+}
+
+impl<'out, T: InVectors> Part<'_, 'out, T> {
+    /// Where the values lie with which more will be done.
+    pub(super) fn draft(&mut self) -> &mut [T] {
+        match self {
+            Self::Here(out) => out,
+            Self::Past { draft, .. } => draft,
+        }
+    }
+
+    /// The same points, for something that is not the last to be done with them.
+    pub(super) fn begin(&mut self) -> Part<'_, 'out, T> {
+        Part::Here(self.draft())
+    }
+
+    /// What the draft holds is what the points are to hold.
+    pub(super) fn finish(self) {
+        if let Self::Past { draft, out, stream } = self {
+            stream.copy(out, draft);
+        }
+    }
+
+    /// Makes all points what `formula` gives for them and `rows`.
+    pub(super) fn fill<const N: usize>(self, rows: [&[T]; N], formula: &impl Formula<T>) {
+        match self {
+            Self::Here(out) => vectorised(
+                #[inline(always)]
+                || fill(out, rows, formula),
+            ),
+            Self::Past { draft, out, stream } => {
+                stream.fill(out, draft, rows, formula);
+            }
+        }
+    }
+
+    /// The first `count` points, and the others.
+    pub(super) fn split_at(self, count: usize) -> (Self, Self) {
+        match self {
+            Self::Here(out) => {
+                let (first, others) = out.split_at_mut(count);
+                (Self::Here(first), Self::Here(others))
+            }
+            Self::Past { draft, out, stream } => {
+                let (draft, other_drafts) = draft.split_at_mut(count);
+                let (out, others) = out.split_at_mut(count);
+                let first = Self::Past { draft, out, stream };
+                let others = Self::Past {
+                    draft: other_drafts,
+                    out: others,
+                    stream,
+                };
+                (first, others)
+            }
+        }
+    }
+}
+
 /// The rows of a tile of fields whose rows have `nx` elements of `bytes` bytes.
 fn rows_per_tile(nx: usize, bytes: usize) -> usize {
     (TILE_BYTES / bytes / nx).max(1)
 }
 
 /// Calls `work` for all tiles of fields of `shape`, on all threads, with the tile's points of
-/// each output.
-pub(super) fn for_each_tile<T: Send, const N: usize>(
+/// each output, all of which it has to write.
+pub(super) fn for_each_tile<'out, T: InVectors, const N: usize>(
     shape: Shape3,
     march: March,
-    outputs: [&mut [T]; N],
-    work: impl Fn(&Tile, [&mut [T]; N]) + Sync,
+    stores: Stores,
+    outputs: [&'out mut [T]; N],
+    work: impl Fn(&Tile, [Part<'_, 'out, T>; N]) + Sync,
 ) {
     let Shape3 { nx, ny, nz } = shape;
     let tile_rows = rows_per_tile(nx, size_of::<T>());
@@ -78,31 +150,62 @@ pub(super) fn for_each_tile<T: Send, const N: usize>(
             tasks[k / planes * columns + column].push((column * rows, k, part));
         }
     }
-    tasks.into_par_iter().for_each(|task| {
-        for (first, k, part) in task {
-            let mut parts = part.map(|part| part.chunks_mut(tile_rows * nx));
-            let end = (first + rows).min(ny);
-            for first in (first..end).step_by(tile_rows) {
-                let tile = Tile {
-                    rows: first..(first + tile_rows).min(end),
-                    k,
-                };
-                let points = parts
-                    .each_mut()
-                    .map(|parts| parts.next().unwrap_or_default());
-                work(&tile, points);
+    let draft_len = match stores {
+        Stores::Ordinary => 0,
+        Stores::Streaming => tile_rows.min(ny) * nx,
+    };
+    let drafts = || [(); N].map(|()| vec![T::zeroed(); draft_len]);
+    tasks.into_par_iter().for_each_init(drafts, |drafts, task| {
+        streamed(|stream| {
+            for (first, k, part) in task {
+                let mut parts = part.map(|part| part.chunks_mut(tile_rows * nx));
+                let end = (first + rows).min(ny);
+                for first in (first..end).step_by(tile_rows) {
+                    let tile = Tile {
+                        rows: first..(first + tile_rows).min(end),
+                        k,
+                    };
+                    let mut drafts = drafts.iter_mut();
+                    let points = parts.each_mut().map(|parts| {
+                        let out = parts.next().unwrap_or_default();
+                        match (stores, drafts.next()) {
+                            (Stores::Streaming, Some(draft)) => Part::Past {
+                                draft: &mut draft[..out.len()],
+                                out,
+                                stream,
+                            },
+                            _ => Part::Here(out),
+                        }
+                    });
+                    work(&tile, points);
+                }
             }
-        }
+        });
     });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simd::Value;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    struct Sum;
+
+    impl Formula<f64> for Sum {
+        fn at<V: Value>(&self, _: impl Fn(f64) -> V, so_far: V, row: impl Fn(usize) -> V) -> V {
+            so_far + row(0)
+        }
+    }
 
     #[test]
     fn every_row_comes_once_and_is_the_one_it_is_said_to_be() {
-        for march in [March::OverPlanes, March::AlongZ] {
+        for (march, stores) in [
+            (March::OverPlanes, Stores::Ordinary),
+            (March::AlongZ, Stores::Ordinary),
+            (March::OverPlanes, Stores::Streaming),
+            (March::AlongZ, Stores::Streaming),
+        ] {
             // Long rows make tiles of one row, short ones of whole planes.
             for (nx, ny, nz) in [
                 (1, 1, 1),
@@ -113,22 +216,34 @@ mod tests {
                 (1024, 9, 4),
             ] {
                 let shape = Shape3::new(nx, ny, nz);
-                let mut first = vec![0_usize; nx * ny * nz];
-                let mut second = vec![0_usize; nx * ny * nz];
+                let mut first = vec![f64::NAN; nx * ny * nz];
+                let mut second = first.clone();
+                let visits: Vec<_> = (0..ny * nz).map(|_| AtomicUsize::new(0)).collect();
                 let outputs = [&mut first[..], &mut second[..]];
-                for_each_tile(shape, march, outputs, |tile, [a, b]| {
-                    assert!(tile.rows.len() <= rows_per_tile(nx, size_of::<usize>()));
-                    assert_eq!((a.len(), b.len()), (nx * tile.rows.len(), a.len()));
-                    for (j, a) in tile.rows.clone().zip(a.chunks_exact_mut(nx)) {
-                        a.iter_mut().for_each(|a| *a += 1 + tile.k * ny + j);
+                for_each_tile(shape, march, stores, outputs, |tile, [mut a, mut b]| {
+                    assert!(tile.rows.len() <= rows_per_tile(nx, size_of::<f64>()));
+                    let len = nx * tile.rows.len();
+                    assert_eq!((a.draft().len(), b.draft().len()), (len, len));
+                    for (j, a) in tile.rows.clone().zip(a.draft().chunks_exact_mut(nx)) {
+                        visits[tile.k * ny + j].fetch_add(1, Ordering::Relaxed);
+                        a.fill((tile.k * ny + j) as f64);
                     }
-                    b.iter_mut().for_each(|b| *b += 1);
+                    a.finish();
+                    b.draft().fill(tile.k as f64);
+                    // All but the first are what they were and a row.
+                    let (one, others) = b.split_at(1);
+                    others.fill([&vec![0.5; len - 1]], &Sum);
+                    one.finish();
                 });
-                assert!(second.iter().all(|times| *times == 1), "{march:?}, {shape}");
-                for (row, values) in first.chunks(nx).enumerate() {
+                let once = |visits: &AtomicUsize| visits.load(Ordering::Relaxed) == 1;
+                assert!(visits.iter().all(once), "{march:?}, {stores:?}, {shape}");
+                for (row, (a, b)) in first.chunks(nx).zip(second.chunks(nx)).enumerate() {
+                    let k = (row / ny) as f64;
                     assert!(
-                        values.iter().all(|value| *value == 1 + row),
-                        "{march:?}, {shape}"
+                        a.iter().all(|value| *value == row as f64)
+                            && b[1..].iter().all(|value| *value == k + 0.5)
+                            && (b[0] == k || b[0] == k + 0.5),
+                        "{march:?}, {stores:?}, {shape}"
                     );
                 }
             }

@@ -7,9 +7,8 @@
 
 use super::RADIUS;
 use super::custom::{Form, MAX_POINTS, MAX_RADIUS};
-use crate::simd::vectorised;
+use crate::simd::{InVectors, vectorised};
 use rayon::prelude::*;
-use std::ops::{Add, Mul, Sub};
 
 /// Elements that are worth handing to another thread.
 const ELEMENTS_PER_TASK: usize = 1 << 13;
@@ -22,31 +21,9 @@ pub(super) fn stencil(coefficients: [f32; RADIUS], input: &[f32], output: &mut [
     by_radius::<f32, RADIUS>(Form::Antisymmetric, &points, input, output);
 }
 
-/// f32 and f64, as the port computes with them.
-pub trait Line:
-    Copy + Send + Sync + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
-{
-    /// `self * factor + sum`, rounded once.
-    fn fused(self, factor: Self, sum: Self) -> Self;
-}
-
-impl Line for f32 {
-    #[inline(always)]
-    fn fused(self, factor: Self, sum: Self) -> Self {
-        self.mul_add(factor, sum)
-    }
-}
-
-impl Line for f64 {
-    #[inline(always)]
-    fn fused(self, factor: Self, sum: Self) -> Self {
-        self.mul_add(factor, sum)
-    }
-}
-
 /// The stencil with `coefficients[8 + m]` for the neighbour m, on `input` into the
 /// inner elements of `output`, both of one length, at least `2 * radius + 1`.
-pub(super) fn custom<T: Line>(
+pub(super) fn custom<T: InVectors>(
     form: Form,
     radius: usize,
     coefficients: &[T; MAX_POINTS],
@@ -65,7 +42,7 @@ pub(super) fn custom<T: Line>(
     }
 }
 
-fn by_radius<T: Line, const R: usize>(
+fn by_radius<T: InVectors, const R: usize>(
     form: Form,
     coefficients: &[T; MAX_POINTS],
     input: &[T],
@@ -139,7 +116,7 @@ fn by_radius<T: Line, const R: usize>(
 // known from their types, and without that nothing is vectorised. The formulas are
 // `#[inline(always)]`, too: those of many points would else stay calls.
 #[inline(always)]
-fn each<T: Line, const R: usize>(
+fn each<T: InVectors, const R: usize>(
     out: &mut [T],
     here: &[T],
     ahead: [&[T]; R],

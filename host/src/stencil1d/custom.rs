@@ -1,6 +1,7 @@
 //! Stencils of your own: any coefficients, one to eight neighbours on either side.
 
 use super::{cpu, gpu};
+use crate::simd::InVectors;
 use crate::{Buffer, Device, DeviceKind, Element, Error};
 pub use gpu_kernels::stencil1d::custom::{MAX_POINTS, MAX_RADIUS};
 use std::fmt;
@@ -10,7 +11,7 @@ const OPERATION: &str = "stencil1d: custom";
 /// f32 or f64: what lines of a [`Custom`] stencil are made of. No other type can
 /// implement it.
 pub trait Real:
-    Element + Into<f64> + PartialEq + fmt::Debug + fmt::Display + cpu::Line + gpu::Entry
+    Element + Into<f64> + PartialEq + fmt::Debug + fmt::Display + InVectors + gpu::Entry
 {
     /// `f32` or `f64`.
     const NAME: &'static str;

@@ -21,6 +21,7 @@ mod vector_calculus;
 
 use super::{Axis, Derivative3d, Variant, transfer};
 use crate::finite_difference::Weights;
+use crate::simd::InVectors;
 use crate::{Buffer, Device, DeviceKind, Element, Error, Field3, Shape3};
 pub use boundary::AxisBoundary;
 use gpu_kernels::derivative3d::general::{
@@ -37,7 +38,12 @@ const SPACINGS: [&str; 3] = ["spacing along x", "spacing along y", "spacing alon
 
 /// f32 or f64: what fields are made of. No other type can implement it.
 pub trait Real:
-    gpu_kernels::derivative3d::general_real::Real + Element + Into<f64> + gpu::Entries + fmt::Debug
+    gpu_kernels::derivative3d::general_real::Real
+    + Element
+    + InVectors
+    + Into<f64>
+    + gpu::Entries
+    + fmt::Debug
 {
     /// `f32` or `f64`.
     const NAME: &'static str;

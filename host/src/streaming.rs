@@ -1,0 +1,235 @@
+//! Results that are written past the processor's caches.
+//!
+//! An ordinary store reads the line that it writes into the cache first, so that a result
+//! costs the memory two transfers, and what the cache held of the input makes room for it.
+//! That is right for a result that is read again soon, and wrong for one that no cache could
+//! hold until then. Those are stored in whole lines, which the processor writes as they are:
+//! [`streamed`].
+
+use crate::simd::{Formula, InVectors, Value, fill};
+use bytemuck::Pod;
+use pulp::{Simd, WithSimd};
+#[cfg(target_arch = "x86_64")]
+use std::any::TypeId;
+use std::marker::PhantomData;
+
+/// Bytes of a line of the cache.
+const LINE_BYTES: usize = 64;
+
+/// From so many bytes of results on no cache is expected to hold them, and what they are
+/// computed from, until they are read. Measured where 32 MiB are the share of several
+/// machines: 16 MiB of results were faster past the caches, as were 8, by a little.
+const MIN_BYTES: usize = 8 << 20;
+
+/// How results are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stores {
+    /// Into the caches.
+    Ordinary,
+    /// Past them.
+    Streaming,
+}
+
+impl Stores {
+    /// What is right for so many bytes of results.
+    pub(crate) fn of(bytes: usize) -> Self {
+        if bytes < MIN_BYTES {
+            Self::Ordinary
+        } else {
+            Self::Streaming
+        }
+    }
+}
+
+/// Stores past the caches, into memory that stays borrowed until they have been done.
+pub(crate) struct Streaming<'out>(PhantomData<fn(&'out mut ()) -> &'out mut ()>);
+
+/// Calls `work`, whose streaming stores have been done when this returns.
+///
+/// What is stored to is borrowed for `'out`, which is longer than the call: nothing else
+/// reads or writes it before.
+pub(crate) fn streamed<'out, R>(work: impl FnOnce(&Streaming<'out>) -> R) -> R {
+    struct Fence;
+    impl Drop for Fence {
+        fn drop(&mut self) {
+            fence();
+        }
+    }
+    // Also where the work panics.
+    let _fence = Fence;
+    work(&Streaming(PhantomData))
+}
+
+impl<'out> Streaming<'out> {
+    /// Makes all points of `out` what `formula` gives for them, as if they were `so_far`, and
+    /// `rows`.
+    ///
+    /// # Panics
+    ///
+    /// If `so_far` or a row is shorter than `out`.
+    pub(crate) fn fill<T: InVectors, const N: usize>(
+        &self,
+        out: &'out mut [T],
+        so_far: &[T],
+        rows: [&[T]; N],
+        formula: &impl Formula<T>,
+    ) {
+        pulp::Arch::new().dispatch(Fill {
+            stream: self,
+            out,
+            so_far,
+            rows,
+            formula,
+        });
+    }
+
+    /// Copies `from` to `out`, of one length.
+    ///
+    /// # Panics
+    ///
+    /// If `from` is shorter.
+    pub(crate) fn copy<T: InVectors>(&self, out: &'out mut [T], from: &[T]) {
+        struct Same;
+
+        impl<T> Formula<T> for Same {
+            #[inline(always)]
+            fn at<V: Value>(&self, _: impl Fn(T) -> V, so_far: V, _: impl Fn(usize) -> V) -> V {
+                so_far
+            }
+        }
+
+        self.fill(out, from, [], &Same);
+    }
+}
+
+/// [`Streaming::fill`].
+struct Fill<'f, 'out, T, F, const N: usize> {
+    stream: &'f Streaming<'out>,
+    out: &'out mut [T],
+    so_far: &'f [T],
+    rows: [&'f [T]; N],
+    formula: &'f F,
+}
+
+impl<T: InVectors, F: Formula<T>, const N: usize> WithSimd for Fill<'_, '_, T, F, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { out, formula, .. } = self;
+        // Only whole lines leave the processor as they are.
+        let start = out.as_ptr().align_offset(LINE_BYTES).min(out.len());
+        let (head, out) = out.split_at_mut(start);
+        let whole_lines = out.len() - out.len() % (LINE_BYTES / size_of::<T>());
+        let (lines, tail) = out.split_at_mut(whole_lines);
+        let end = start + lines.len();
+        for (out, first) in [(head, 0), (tail, end)] {
+            out.copy_from_slice(&self.so_far[first..][..out.len()]);
+            let mut rows = self.rows;
+            for row in &mut rows {
+                *row = &row[first..];
+            }
+            fill(out, rows, formula);
+        }
+
+        let lines = T::vectors_mut::<S>(lines);
+        // Of one length for all to see: no bound is checked in the loop.
+        let count = lines.len();
+        let mut rows = [&[][..]; N];
+        for (vectors, row) in rows.iter_mut().zip(self.rows) {
+            *vectors = &T::vectors::<S>(&row[start..end])[..count];
+        }
+        let so_far = &T::vectors::<S>(&self.so_far[start..end])[..count];
+        for (i, out) in lines.iter_mut().enumerate() {
+            let value = formula.at(
+                #[inline(always)]
+                |number: T| number.splat(simd),
+                T::load(simd, so_far[i]),
+                #[inline(always)]
+                |row| T::load(simd, rows[row][i]),
+            );
+            store::<S, _>(self.stream, out, T::lanes(value));
+        }
+    }
+}
+
+/// Writes a vector of the instruction set `S` to where it begins, or is within, a line.
+#[inline(always)]
+fn store<'out, S: Simd, L: Pod>(_: &Streaming<'out>, out: &'out mut L, value: L) {
+    #[cfg(target_arch = "x86_64")]
+    if TypeId::of::<S>() == TypeId::of::<pulp::x86::V3>() {
+        use std::arch::x86_64::{__m256i, _mm256_stream_si256};
+
+        let (out, value): (&mut __m256i, _) = (bytemuck::cast_mut(out), bytemuck::cast(value));
+        // SAFETY: pulp calls nothing for V3 unless the processor has AVX. `out` is aligned
+        // and writable, as a reference is. That it is written later than the program says
+        // is not seen: it is borrowed until `streamed` has returned, which waits for that.
+        unsafe { _mm256_stream_si256(out, value) };
+        return;
+    }
+    *out = value;
+}
+
+/// Waits for the thread's streaming stores.
+fn fence() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 has SSE.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was there, less twice the row.
+    struct LessTwice;
+
+    impl<T: From<f32>> Formula<T> for LessTwice {
+        fn at<V: Value>(&self, splat: impl Fn(T) -> V, so_far: V, row: impl Fn(usize) -> V) -> V {
+            row(0).fused(splat(T::from(-2.0)), so_far)
+        }
+    }
+
+    fn every_point_is_filled_and_no_other<T: InVectors + From<f32> + Into<f64> + PartialEq>() {
+        let numbers =
+            |sign: f32| -> Vec<T> { (0..200).map(|i| T::from(sign * i as f32)).collect() };
+        let (from, row) = (numbers(1.0), numbers(-1.0));
+        for first in 0..20 {
+            for len in [0, 1, 7, 8, 15, 16, 17, 31, 32, 33, 64, 127, 180] {
+                let mut copy = vec![T::from(f32::NAN); 200];
+                let mut filled = copy.clone();
+                streamed(|stream| {
+                    stream.copy(&mut copy[first..][..len], &from[..len]);
+                    let out = &mut filled[first..][..len];
+                    stream.fill(out, &from, [&row[1..]], &LessTwice);
+                });
+                for (i, (copy, filled)) in copy.into_iter().zip(filled).enumerate() {
+                    if (first..first + len).contains(&i) {
+                        let point = (i - first) as f32;
+                        assert!(copy == T::from(point), "{first}, {len}, {i}");
+                        let value = point + 2.0 * (point + 1.0);
+                        assert!(filled == T::from(value), "{first}, {len}, {i}");
+                    } else {
+                        assert!(copy.into().is_nan(), "{first}, {len}, {i}");
+                        assert!(filled.into().is_nan(), "{first}, {len}, {i}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_point_is_filled_wherever_the_line_begins_and_no_other() {
+        every_point_is_filled_and_no_other::<f32>();
+        every_point_is_filled_and_no_other::<f64>();
+    }
+
+    #[test]
+    #[should_panic(expected = "range end index")]
+    fn a_row_that_is_too_short_is_refused() {
+        let mut out = [0.0_f64; 40];
+        streamed(|stream| stream.copy(&mut out, &[1.0; 39]));
+    }
+}
