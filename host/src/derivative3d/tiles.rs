@@ -14,6 +14,10 @@ use std::ops::Range;
 /// comes once for a tile is nothing beside its points.
 const TILE_BYTES: usize = 32 << 10;
 
+/// The most that a draft of a tile may hold. A longer row is in no second-level cache, and
+/// the memory for it not nothing beside the fields.
+const MAX_DRAFT_BYTES: usize = 1 << 20;
+
 /// Tasks for each thread, so that none waits long for the last.
 const TASKS_PER_THREAD: usize = 16;
 
@@ -150,9 +154,10 @@ pub(super) fn for_each_tile<'out, T: InVectors, const N: usize>(
             tasks[k / planes * columns + column].push((column * rows, k, part));
         }
     }
-    let draft_len = match stores {
-        Stores::Ordinary => 0,
-        Stores::Streaming => tile_rows.min(ny) * nx,
+    let tile_len = tile_rows.min(ny) * nx;
+    let (stores, draft_len) = match stores {
+        Stores::Streaming if tile_len * size_of::<T>() <= MAX_DRAFT_BYTES => (stores, tile_len),
+        _ => (Stores::Ordinary, 0),
     };
     let drafts = || [(); N].map(|()| vec![T::zeroed(); draft_len]);
     tasks.into_par_iter().for_each_init(drafts, |drafts, task| {
@@ -213,6 +218,8 @@ mod tests {
                 (20_000, 3, 9),
                 (3, 1, 200),
                 (3, 40_000, 1),
+                (131_072, 2, 2),
+                (131_073, 2, 2),
                 (1024, 9, 4),
             ] {
                 let shape = Shape3::new(nx, ny, nz);
