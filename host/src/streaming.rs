@@ -31,8 +31,9 @@ pub(crate) enum Stores {
 }
 
 impl Stores {
-    /// What is right for so many bytes of results.
-    pub(crate) fn of(bytes: usize) -> Self {
+    /// What is right for results of these sizes.
+    pub(crate) fn of<T>(results: &[&mut [T]]) -> Self {
+        let bytes: usize = results.iter().map(|result| size_of_val(*result)).sum();
         if bytes < MIN_BYTES {
             Self::Ordinary
         } else {

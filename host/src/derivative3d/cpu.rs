@@ -95,7 +95,7 @@ impl Put for Subtracted {
 ///
 /// The axis has at least `RADIUS + overlap` points.
 pub(super) fn derivative(plan: &Derivative3d, axis: Axis, f: &[f32], df: &mut [f32]) {
-    let stores = Stores::of(size_of_val(df));
+    let stores = Stores::of(&[&mut *df]);
     along(&Stencil::of(plan, axis), stores, f, df);
 }
 
@@ -104,7 +104,7 @@ pub(super) fn derivative(plan: &Derivative3d, axis: Axis, f: &[f32], df: &mut [f
 /// The axes have at least `RADIUS + overlap` points.
 pub(super) fn gradient(plan: &Derivative3d, f: &[f32], mut df: [&mut [f32]; 3]) {
     let stencils = Axis::ALL.map(|axis| Stencil::of(plan, axis));
-    let stores = Stores::of(3 * size_of_val(f));
+    let stores = Stores::of(&df);
     operator(&stencils, Operator::Gradient, stores, &[f], &mut df);
 }
 
@@ -453,7 +453,7 @@ fn one_sided<T: Real, P: Put>(out: &mut [T], here: &[T], terms: &[(T, &[T])], ne
                 *sum = if q == 0 {
                     *weight * term
                 } else {
-                    term.multiply_add(*weight, *sum)
+                    term.fused(*weight, *sum)
                 };
             }
         }
@@ -483,7 +483,7 @@ fn row_ends<T: Real, P: Put, const R: usize, const SECOND: bool>(
                     let term = f[q] - f[p];
                     sum = Some(match sum {
                         None => weight * term,
-                        Some(sum) => term.multiply_add(weight, sum),
+                        Some(sum) => term.fused(weight, sum),
                     });
                 }
                 let sum = sum.unwrap_or(T::ZERO);
@@ -499,6 +499,8 @@ fn row_ends<T: Real, P: Put, const R: usize, const SECOND: bool>(
         };
         // From `R` points before the first of them on.
         let mut window = [T::ZERO; WINDOW];
+        // In all but the shortest rows the windows have lengths that the compiler knows: these
+        // few points would else take as long as many of the others.
         if n >= 2 * R {
             for m in 0..R {
                 window[R - 1 - m] = beyond(0, m);

@@ -7,34 +7,13 @@
 
 use super::{Wall, Walls};
 use crate::Shape2;
-use crate::simd::vectorised;
+use crate::simd::{Value, vectorised};
 use rayon::prelude::*;
-use std::ops::{Add, Mul, Sub};
 
 /// What the formula asks of a temperature: `f32` or `f64`.
-pub(super) trait Temperature:
-    Copy
-    + Send
-    + Sync
-    + Add<Output = Self>
-    + Sub<Output = Self>
-    + Mul<Output = Self>
-    + From<f32>
-    + PartialOrd
-{
-}
+pub(super) trait Temperature: Value + From<f32> + PartialOrd {}
 
-impl<T> Temperature for T where
-    T: Copy
-        + Send
-        + Sync
-        + Add<Output = T>
-        + Sub<Output = T>
-        + Mul<Output = T>
-        + From<f32>
-        + PartialOrd
-{
-}
+impl<T: Value + From<f32> + PartialOrd> Temperature for T {}
 
 /// Points that are worth handing to another thread.
 const POINTS_PER_TASK: usize = 1 << 13;

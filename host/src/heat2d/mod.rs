@@ -102,6 +102,7 @@ pub mod problem;
 mod walls;
 
 use crate::device::Tally;
+use crate::simd::Value;
 use crate::{AddressMode, Buffer, Device, DeviceKind, Element, Error, Field2, Shape2, Texture2d};
 use gpu_kernels::heat2d::{BLOCK, HALO_TILE};
 use std::fmt;
@@ -259,6 +260,7 @@ impl fmt::Display for Variant {
 pub trait Real:
     gpu_kernels::heat2d::Real
     + Element
+    + Value
     + From<f32>
     + Into<f64>
     + gpu::Entries

@@ -7,11 +7,18 @@
 
 use super::RADIUS;
 use super::custom::{Form, MAX_POINTS, MAX_RADIUS};
-use crate::simd::{InVectors, vectorised};
+use crate::simd::{Formula, InVectors, Value, fill, vectorised};
 use rayon::prelude::*;
 
 /// Elements that are worth handing to another thread.
 const ELEMENTS_PER_TASK: usize = 1 << 13;
+
+/// Where the rows of a stencil are among those that its formula gets: that of the points
+/// themselves, those ahead, and those behind, nearest first.
+const HERE: usize = 0;
+const AHEAD: usize = 1;
+const BEHIND: usize = AHEAD + MAX_RADIUS;
+const ROWS: usize = BEHIND + MAX_RADIUS;
 
 /// The stencil on `input` into the inner elements of `output`, both of one
 /// length, at least `2 * RADIUS + 1`.
@@ -58,77 +65,71 @@ fn by_radius<T: InVectors, const R: usize>(
         .for_each(|(task, output)| {
             // Element i of this task's output is centred on element i + R here.
             let input = &input[task * ELEMENTS_PER_TASK..];
-            let here = &input[R..];
-            let ahead: [&[T]; R] = std::array::from_fn(|m| &input[R + (m + 1)..]);
-            let behind: [&[T]; R] = std::array::from_fn(|m| &input[R - (m + 1)..]);
+            let rows: [_; ROWS] = std::array::from_fn(|row| match row {
+                // What a shorter stencil does not have is not used.
+                AHEAD..BEHIND if row - AHEAD < R => &input[R + (row - AHEAD + 1)..],
+                BEHIND..ROWS if row - BEHIND < R => &input[R - (row - BEHIND + 1)..],
+                _ => &input[R..],
+            });
             vectorised(
                 #[inline(always)]
                 || match form {
-                    Form::Antisymmetric => each(
-                        output,
-                        here,
-                        ahead,
-                        behind,
-                        #[inline(always)]
-                        |i, _, ahead, behind| {
-                            let mut sum = next[0] * (ahead[0][i] - behind[0][i]);
-                            for m in 1..R {
-                                sum = (ahead[m][i] - behind[m][i]).fused(next[m], sum);
-                            }
-                            sum
-                        },
-                    ),
-                    Form::Symmetric => each(
-                        output,
-                        here,
-                        ahead,
-                        behind,
-                        #[inline(always)]
-                        |i, here, ahead, behind| {
-                            let mut sum = center * here[i];
-                            for m in 0..R {
-                                sum = (ahead[m][i] + behind[m][i]).fused(next[m], sum);
-                            }
-                            sum
-                        },
-                    ),
-                    Form::Any => each(
-                        output,
-                        here,
-                        ahead,
-                        behind,
-                        #[inline(always)]
-                        |i, here, ahead, behind| {
-                            let mut sum = center * here[i];
-                            for m in 0..R {
-                                sum = ahead[m][i].fused(next[m], sum);
-                                sum = behind[m][i].fused(last[m], sum);
-                            }
-                            sum
-                        },
-                    ),
+                    Form::Antisymmetric => fill(output, rows, &Antisymmetric { next }),
+                    Form::Symmetric => fill(output, rows, &Symmetric { center, next }),
+                    Form::Any => fill(output, rows, &Any { center, next, last }),
                 },
             );
         });
 }
 
-// A function, not a loop in the closures: that its arguments are different memory is
-// known from their types, and without that nothing is vectorised. The formulas are
-// `#[inline(always)]`, too: those of many points would else stay calls.
-#[inline(always)]
-fn each<T: InVectors, const R: usize>(
-    out: &mut [T],
-    here: &[T],
-    ahead: [&[T]; R],
-    behind: [&[T]; R],
-    value: impl Fn(usize, &[T], &[&[T]; R], &[&[T]; R]) -> T,
-) {
-    let n = out.len();
-    // Of one length for all to see: no bound is checked in the loop.
-    let here = &here[..n];
-    let (ahead, behind) = (ahead.map(|row| &row[..n]), behind.map(|row| &row[..n]));
-    #[expect(clippy::needless_range_loop, reason = "all rows have one index")]
-    for i in 0..n {
-        out[i] = value(i, here, &ahead, &behind);
+/// `Σ next[m] · (ahead(m) - behind(m))`.
+struct Antisymmetric<T, const R: usize> {
+    next: [T; R],
+}
+
+impl<T: Copy, const R: usize> Formula<T> for Antisymmetric<T, R> {
+    #[inline(always)]
+    fn at<V: Value>(&self, splat: impl Fn(T) -> V, _: V, row: impl Fn(usize) -> V) -> V {
+        let mut sum = splat(self.next[0]) * (row(AHEAD) - row(BEHIND));
+        for m in 1..R {
+            sum = (row(AHEAD + m) - row(BEHIND + m)).fused(splat(self.next[m]), sum);
+        }
+        sum
+    }
+}
+
+/// `center · here + Σ next[m] · (ahead(m) + behind(m))`.
+struct Symmetric<T, const R: usize> {
+    center: T,
+    next: [T; R],
+}
+
+impl<T: Copy, const R: usize> Formula<T> for Symmetric<T, R> {
+    #[inline(always)]
+    fn at<V: Value>(&self, splat: impl Fn(T) -> V, _: V, row: impl Fn(usize) -> V) -> V {
+        let mut sum = splat(self.center) * row(HERE);
+        for m in 0..R {
+            sum = (row(AHEAD + m) + row(BEHIND + m)).fused(splat(self.next[m]), sum);
+        }
+        sum
+    }
+}
+
+/// `center · here + Σ (next[m] · ahead(m) + last[m] · behind(m))`.
+struct Any<T, const R: usize> {
+    center: T,
+    next: [T; R],
+    last: [T; R],
+}
+
+impl<T: Copy, const R: usize> Formula<T> for Any<T, R> {
+    #[inline(always)]
+    fn at<V: Value>(&self, splat: impl Fn(T) -> V, _: V, row: impl Fn(usize) -> V) -> V {
+        let mut sum = splat(self.center) * row(HERE);
+        for m in 0..R {
+            sum = row(AHEAD + m).fused(splat(self.next[m]), sum);
+            sum = row(BEHIND + m).fused(splat(self.last[m]), sum);
+        }
+        sum
     }
 }

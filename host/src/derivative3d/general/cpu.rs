@@ -19,7 +19,7 @@ pub(super) fn along<T: Real>(
     f: &[T],
     df: &mut [T],
 ) {
-    let stores = Stores::of(size_of_val(df));
+    let stores = Stores::of(&[&mut *df]);
     cpu::along(&stencil(plan, axis, order), stores, f, df);
 }
 
@@ -33,7 +33,7 @@ pub(super) fn operator<T: Real>(
     outputs: &mut [&mut [T]],
 ) {
     let stencils = Axis::ALL.map(|axis| stencil(plan, axis, operator.order()));
-    let stores = Stores::of(outputs.iter().map(|output| size_of_val(*output)).sum());
+    let stores = Stores::of(outputs);
     cpu::operator(&stencils, operator, stores, inputs, outputs);
 }
 

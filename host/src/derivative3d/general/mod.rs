@@ -57,7 +57,9 @@ pub trait Real:
 
     /// `self * a + b`, rounded once.
     #[must_use]
-    fn multiply_add(self, a: Self, b: Self) -> Self;
+    fn multiply_add(self, a: Self, b: Self) -> Self {
+        self.fused(a, b)
+    }
 
     /// Whether this is neither 0, subnormal, infinite nor NaN.
     #[must_use]
@@ -92,11 +94,6 @@ impl Real for f32 {
     #[inline(always)]
     fn nearest(value: f64) -> Self {
         value as Self
-    }
-
-    #[inline(always)]
-    fn multiply_add(self, a: Self, b: Self) -> Self {
-        self.mul_add(a, b)
     }
 
     fn is_normal_number(self) -> bool {
@@ -149,11 +146,6 @@ impl Real for f64 {
     #[inline(always)]
     fn nearest(value: f64) -> Self {
         value
-    }
-
-    #[inline(always)]
-    fn multiply_add(self, a: Self, b: Self) -> Self {
-        self.mul_add(a, b)
     }
 
     fn is_normal_number(self) -> bool {
