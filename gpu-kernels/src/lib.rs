@@ -21,6 +21,8 @@ pub mod heat2d;
 pub mod loops;
 pub mod nbody;
 pub mod reduction;
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod registry;
 pub mod roofline;
 pub mod stencil1d;
 mod vector;

@@ -211,20 +211,9 @@ fn check<K: Kernel>(device: &Device, config: &LaunchConfig) -> Result<(), Error>
 /// [`Error::IndexOverflow`] when the number does not fit `u32`;
 /// [`Error::InvalidParameter`] when `per_group` is zero.
 pub fn blocks_for(kernel: &'static str, points: usize, per_group: usize) -> Result<u32, Error> {
-    if per_group == 0 {
-        return Err(Error::InvalidParameter {
-            operation: kernel,
-            parameter: "the number of points per block",
-            given: "0".to_owned(),
-            required: "at least 1".to_owned(),
-        });
-    }
-    let groups = points.div_ceil(per_group);
-    u32::try_from(groups).map_err(|_| Error::IndexOverflow {
-        what: format!("{kernel}: the number of blocks for {points} points"),
-        given: groups.to_string(),
-        limit: u64::from(u32::MAX),
-    })
+    Ok(gpu_kernels::registry::blocks_for(
+        kernel, points, per_group,
+    )?)
 }
 
 /// Values of device constants that belong to one launch.

@@ -268,6 +268,7 @@ pub mod roofline;
 mod simd;
 pub mod stencil1d;
 mod streaming;
+mod variants;
 
 pub use accuracy::Errors;
 pub use device::{

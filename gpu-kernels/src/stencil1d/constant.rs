@@ -36,3 +36,13 @@ pub unsafe fn stencil1d_constant(input: *const f32, output: *mut f32, n: usize) 
     // RADIUS. The rest is forwarded word for word.
     unsafe { stencil1d(input, output, n, |m| STENCIL1D_COEFFICIENTS[m - 1]) }
 }
+
+crate::register! {
+    stencil1d_constant: f32, Textbook,
+    "a tile in shared memory, the coefficients in constant memory",
+    geometry: super::geometry::tiled,
+    cost: super::geometry::cost,
+    example: super::geometry::EXAMPLE,
+    tile: "block + 8",
+    twin: same,
+}

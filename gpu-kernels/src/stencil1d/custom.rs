@@ -191,6 +191,31 @@ kernels! {
     stencil1d_custom_f64 of f64, STENCIL1D_CUSTOM_F64;
 }
 
+macro_rules! registered {
+    ($($name:ident of $type:ident;)*) => {$(
+        crate::register! {
+            $name: $type, Tuned,
+            "any coefficients, up to eight neighbours on either side",
+            geometry: |kernel, line| {
+                let per_block = CUSTOM_BLOCK as usize * (THREAD_BYTES / size_of::<$type>());
+                let grid = blocks_for(kernel, line.points(), per_block)?;
+                Ok(Geometry::linear(grid, CUSTOM_BLOCK))
+            },
+            // Of the widest stencil, every coefficient for itself.
+            cost: |line| {
+                let flops = 4 * MAX_RADIUS as u64 + 1;
+                super::geometry::inner_cost(line, MAX_RADIUS, size_of::<$type>(), flops)
+            },
+            example: super::geometry::EXAMPLE,
+        }
+    )*};
+}
+
+registered! {
+    stencil1d_custom_f32 of f32;
+    stencil1d_custom_f64 of f64;
+}
+
 /// # Safety
 ///
 /// As the entry points.

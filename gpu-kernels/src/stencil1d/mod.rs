@@ -36,8 +36,24 @@ use cuda_std::{GpuFloat, shared};
 
 pub mod constant;
 pub mod custom;
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod geometry;
 pub mod readonly;
 pub mod vector4;
+
+/// The family's kernels.
+#[cfg(not(target_arch = "nvptx64"))]
+pub const FAMILY: crate::registry::Family = crate::registry::Family {
+    name: "stencil1d",
+    computes: "a stencil on a line",
+    kernels: crate::entries![
+        constant::stencil1d_constant,
+        readonly::stencil1d_readonly,
+        vector4::stencil1d_vector4,
+        custom::stencil1d_custom_f32,
+        custom::stencil1d_custom_f64,
+    ],
+};
 
 /// How far the stencil reaches to either side, in elements: the width of the halo.
 pub const RADIUS: usize = 4;
@@ -50,6 +66,13 @@ pub const VECTOR_BLOCK: u32 = 128;
 
 /// Vectors of 4 elements that each of them computes.
 pub const VECTORS: usize = 2;
+
+/// The elements of the textbook's line.
+pub const N_DEFAULT: usize = 1 << 16;
+
+/// Floating-point operations per element: 4 subtractions, 1 multiplication and
+/// 3 fused multiply-adds of two operations each.
+pub const FLOPS_PER_ELEMENT: u64 = 11;
 
 /// The sum over m of `coefficient(m) * difference(m)`, in the order of every kernel.
 #[inline(always)]

@@ -41,3 +41,13 @@ pub unsafe fn stencil1d_readonly(
         stencil1d(input, output, n, |m| [c1, c2, c3, c4][m - 1]);
     }
 }
+
+crate::register! {
+    stencil1d_readonly: f32, Textbook,
+    "a tile in shared memory, the coefficients through the read-only data cache",
+    geometry: super::geometry::tiled,
+    cost: super::geometry::cost,
+    example: super::geometry::EXAMPLE,
+    tile: "block + 8",
+    twin: same,
+}

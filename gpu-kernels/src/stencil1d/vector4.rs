@@ -113,3 +113,15 @@ pub unsafe fn stencil1d_vector4(input: *const f32, output: *mut f32, n: usize) {
         }
     });
 }
+
+crate::register! {
+    stencil1d_vector4: f32, Tuned,
+    "16 bytes per access, neighbours from other lanes",
+    geometry: |kernel, line| {
+        let per_block = Vector4::COUNT * VECTOR_BLOCK as usize * VECTORS;
+        let grid = blocks_for(kernel, line.points(), per_block)?;
+        Ok(Geometry::linear(grid, VECTOR_BLOCK))
+    },
+    cost: super::geometry::cost,
+    example: super::geometry::EXAMPLE,
+}

@@ -80,11 +80,11 @@ pub enum Form {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Custom<T: Real> {
-    n: usize,
-    form: Form,
-    radius: usize,
+    pub(super) n: usize,
+    pub(super) form: Form,
+    pub(super) radius: usize,
     /// That of the neighbour m at place 8 + m; 0 beyond the radius.
-    coefficients: [T; MAX_POINTS],
+    pub(super) coefficients: [T; MAX_POINTS],
 }
 
 impl<T: Real> Custom<T> {
@@ -282,22 +282,18 @@ impl<T: Real> Custom<T> {
     /// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for buffers that do not
     /// fit, and what a launch can fail with.
     pub fn apply(&self, input: &Buffer<T>, output: &mut Buffer<T>) -> Result<(), Error> {
-        self.check_len("input", input.len())?;
-        self.check_len("output", output.len())?;
-        input.device().require("stencil1d: output", output)?;
+        let checked = Checked::new(self, input, output)?;
         match input.device().kind() {
             DeviceKind::Cpu => {
                 let (Some(input), Some(output)) =
-                    (input.as_host_slice(), output.as_host_mut_slice())
+                    (input.as_host_slice(), checked.output.as_host_mut_slice())
                 else {
                     unreachable!("buffers of the CPU device are host memory");
                 };
                 cpu::custom(self.form, self.radius, &self.coefficients, input, output);
                 Ok(())
             }
-            DeviceKind::Emulator | DeviceKind::Cuda => {
-                T::launch(self.form, self.radius, &self.coefficients, input, output)
-            }
+            DeviceKind::Emulator | DeviceKind::Cuda => T::launch(checked),
         }
     }
 
@@ -309,6 +305,32 @@ impl<T: Real> Custom<T> {
             what: format!("stencil1d: {what}"),
             required: self.n,
             given,
+        })
+    }
+}
+
+/// A stencil and buffers that fit it: of its length, on one device. Whoever has one may
+/// launch a kernel on it, and only the check makes one.
+#[derive(Debug)]
+pub struct Checked<'a, T: Real> {
+    pub(super) stencil: &'a Custom<T>,
+    pub(super) input: &'a Buffer<T>,
+    pub(super) output: &'a mut Buffer<T>,
+}
+
+impl<'a, T: Real> Checked<'a, T> {
+    fn new(
+        stencil: &'a Custom<T>,
+        input: &'a Buffer<T>,
+        output: &'a mut Buffer<T>,
+    ) -> Result<Self, Error> {
+        stencil.check_len("input", input.len())?;
+        stencil.check_len("output", output.len())?;
+        input.device().require("stencil1d: output", output)?;
+        Ok(Self {
+            stencil,
+            input,
+            output,
         })
     }
 }

@@ -1,19 +1,18 @@
 //! Launches of the kernels, on a CUDA device or on the emulator.
 
-use super::custom::{Form, MAX_POINTS};
-use super::{RADIUS, Stencil1d, Variant};
-use crate::{
-    Buffer, Constants, Element, Error, LaunchConfig, blocks_for, launch, launch_with_constants,
-};
+use super::Stencil1d;
+use super::custom::{Checked, Form, Real};
+use crate::variants::{launch_registered, variants};
+use crate::{Buffer, Constants, Element, Error};
 use cuda_std::host::Kernel;
+use gpu_kernels::registry::Problem;
 use gpu_kernels::stencil1d::constant::{STENCIL1D_COEFFICIENTS, stencil1d_constant};
 use gpu_kernels::stencil1d::custom::{
-    ANTISYMMETRIC, ANY, CUSTOM_BLOCK, STENCIL1D_CUSTOM_F32, STENCIL1D_CUSTOM_F64, SYMMETRIC,
-    THREAD_BYTES, stencil1d_custom_f32, stencil1d_custom_f64,
+    ANTISYMMETRIC, ANY, STENCIL1D_CUSTOM_F32, STENCIL1D_CUSTOM_F64, SYMMETRIC,
+    stencil1d_custom_f32, stencil1d_custom_f64,
 };
 use gpu_kernels::stencil1d::readonly::stencil1d_readonly;
 use gpu_kernels::stencil1d::vector4::stencil1d_vector4;
-use gpu_kernels::stencil1d::{VECTOR_BLOCK, VECTORS};
 
 /// Threads of a warp: what the threads of a block are a multiple of.
 pub(super) const WARP: u32 = 32;
@@ -21,30 +20,28 @@ pub(super) const WARP: u32 = 32;
 /// The most threads of a block on any device.
 pub(super) const MAX_BLOCK: u32 = 1024;
 
+variants! {
+    /// One of the kernels.
+    ///
+    /// The textbook's two have a tile of `block + 8` elements in shared memory, one
+    /// element per thread, and the first four threads load both halos.
+    pub enum Variant {
+        /// `stencil1d_constant`: the coefficients are in constant memory.
+        Constant: stencil1d_constant;
+        /// `stencil1d_readonly`: the coefficients are in global memory, read through
+        /// the read-only data cache.
+        ReadOnly: stencil1d_readonly;
+        /// `stencil1d_vector4`: no tile; 16 bytes per access, neighbours from other lanes.
+        /// What the library picks.
+        Vector4: stencil1d_vector4;
+    }
+}
+
 impl Variant {
     /// The kernel's entry point, as in the PTX.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Constant => stencil1d_constant::NAME,
-            Self::ReadOnly => stencil1d_readonly::NAME,
-            Self::Vector4 => stencil1d_vector4::NAME,
-        }
-    }
-
-    /// Grid, block and shared memory.
-    fn launch_config(self, stencil: &Stencil1d) -> Result<LaunchConfig, Error> {
-        if self == Self::Vector4 {
-            let per_block = 4 * VECTOR_BLOCK as usize * VECTORS;
-            let blocks = blocks_for(self.name(), stencil.n, per_block)?;
-            return Ok(LaunchConfig::new(blocks, VECTOR_BLOCK));
-        }
-        let block = stencil.block;
-        let tile = block + 2 * RADIUS as u32;
-        Ok(
-            LaunchConfig::new(blocks_for(self.name(), stencil.n, block as usize)?, block)
-                .with_dynamic_shared_bytes(tile * size_of::<f32>() as u32),
-        )
+        self.entries()[0].name
     }
 }
 
@@ -57,14 +54,15 @@ pub(super) fn launch_constant(
     output: &mut Buffer<f32>,
 ) -> Result<(), Error> {
     let device = input.device().clone();
-    let config = Variant::Constant.launch_config(stencil)?;
     let constants = Constants::new().with::<STENCIL1D_COEFFICIENTS>(&stencil.coefficients);
     let args = stencil1d_constant::args(input, output, stencil.n);
     // SAFETY: input and output have n elements each, are both on `device` and
     // are distinct, since output is borrowed mutably. The geometry is the one
     // the kernel documents, with blocks of at least a warp. The coefficients are
     // set by this very call.
-    unsafe { launch_with_constants::<stencil1d_constant>(&device, &config, &constants, args) }
+    unsafe {
+        launch_registered::<stencil1d_constant>(&device, &stencil.problem(), &constants, args)
+    }
 }
 
 /// Launches `stencil1d_readonly` on the device of the buffers.
@@ -78,11 +76,17 @@ pub(super) fn launch_readonly(
     output: &mut Buffer<f32>,
 ) -> Result<(), Error> {
     let device = input.device().clone();
-    let config = Variant::ReadOnly.launch_config(stencil)?;
     let args = stencil1d_readonly::args(input, output, coefficients, stencil.n);
     // SAFETY: as above; the coefficients are RADIUS elements on `device`, and
     // are borrowed, so that nothing launched before this call's end writes them.
-    unsafe { launch::<stencil1d_readonly>(&device, &config, args) }
+    unsafe {
+        launch_registered::<stencil1d_readonly>(
+            &device,
+            &stencil.problem(),
+            &Constants::new(),
+            args,
+        )
+    }
 }
 
 /// Launches `stencil1d_vector4` on the device of the buffers.
@@ -94,11 +98,10 @@ pub(super) fn launch_vector4(
     output: &mut Buffer<f32>,
 ) -> Result<(), Error> {
     let device = input.device().clone();
-    let config = Variant::Vector4.launch_config(stencil)?;
     let constants = Constants::new().with::<STENCIL1D_COEFFICIENTS>(&stencil.coefficients);
     let args = stencil1d_vector4::args(input, output, stencil.n);
     // SAFETY: as for `launch_constant`; buffers are aligned to 16 bytes on every device.
-    unsafe { launch_with_constants::<stencil1d_vector4>(&device, &config, &constants, args) }
+    unsafe { launch_registered::<stencil1d_vector4>(&device, &stencil.problem(), &constants, args) }
 }
 
 /// Types that there is a kernel for custom stencils of.
@@ -107,16 +110,9 @@ pub trait Entry: Element {
     const KERNEL: &'static str;
 
     /// Launches it on the device of the buffers.
-    ///
-    /// The caller has checked the buffers' lengths and devices, and that the radius is 1
-    /// to 8.
-    fn launch(
-        form: Form,
-        radius: usize,
-        coefficients: &[Self; MAX_POINTS],
-        input: &Buffer<Self>,
-        output: &mut Buffer<Self>,
-    ) -> Result<(), Error>;
+    fn launch(checked: Checked<'_, Self>) -> Result<(), Error>
+    where
+        Self: Real;
 }
 
 macro_rules! entries {
@@ -124,29 +120,23 @@ macro_rules! entries {
         impl Entry for $type {
             const KERNEL: &'static str = $kernel::NAME;
 
-            fn launch(
-                form: Form,
-                radius: usize,
-                coefficients: &[Self; MAX_POINTS],
-                input: &Buffer<Self>,
-                output: &mut Buffer<Self>,
-            ) -> Result<(), Error> {
+            fn launch(Checked { stencil, input, output }: Checked<'_, Self>) -> Result<(), Error> {
                 let (device, n) = (input.device().clone(), input.len());
-                let per_block = CUSTOM_BLOCK as usize * (THREAD_BYTES / size_of::<Self>());
-                let grid = blocks_for($kernel::NAME, n, per_block)?;
-                let config = LaunchConfig::new(grid, CUSTOM_BLOCK);
-                let form = match form {
+                let form = match stencil.form {
                     Form::Antisymmetric => ANTISYMMETRIC,
                     Form::Symmetric => SYMMETRIC,
                     Form::Any => ANY,
                 };
-                let constants = Constants::new().with::<$coefficients>(coefficients);
-                let args = $kernel::args(input, output, n, radius as u32, form);
-                // SAFETY: input and output have n elements each, are both on `device`
-                // and are distinct, since output is borrowed mutably; every allocation
-                // is aligned to 16 bytes. The grid has a thread for each THREAD_BYTES of a
-                // line. The coefficients are set by this very call.
-                unsafe { launch_with_constants::<$kernel>(&device, &config, &constants, args) }
+                let constants = Constants::new().with::<$coefficients>(&stencil.coefficients);
+                let args = $kernel::args(input, output, n, stencil.radius as u32, form);
+                // SAFETY: `Checked::new` found n elements in input and in output, both on
+                // `device`; they are distinct, since output is borrowed mutably, and every
+                // allocation is aligned to 16 bytes. A `Custom` has a radius from 1 to 8.
+                // The grid has a thread for each THREAD_BYTES of a line. The coefficients
+                // are set by this very call.
+                unsafe {
+                    launch_registered::<$kernel>(&device, &Problem::line(n), &constants, args)
+                }
             }
         }
     )*};

@@ -40,7 +40,10 @@ pub mod problem;
 use crate::derivative3d::WEIGHTS;
 use crate::{Buffer, Device, DeviceKind, Error};
 pub use custom::{Custom, Form, MAX_POINTS, MAX_RADIUS, Real};
-pub use gpu_kernels::stencil1d::{BLOCK_DEFAULT, RADIUS};
+pub use gpu::Variant;
+use gpu_kernels::registry::{Cost, Problem};
+use gpu_kernels::stencil1d::geometry;
+pub use gpu_kernels::stencil1d::{BLOCK_DEFAULT, FLOPS_PER_ELEMENT, RADIUS};
 use std::fmt;
 
 /// The fewest elements of a line: an element with its neighbours.
@@ -48,34 +51,6 @@ pub const MIN_LEN: usize = 2 * RADIUS + 1;
 
 /// The textbook's coefficients.
 pub const TEXTBOOK_COEFFICIENTS: [f32; RADIUS] = [-1.0, -2.0, 2.0, 1.0];
-
-/// Floating-point operations per element: 4 subtractions, 1 multiplication and
-/// 3 fused multiply-adds of two operations each.
-pub const FLOPS_PER_ELEMENT: u64 = 11;
-
-/// One of the kernels.
-///
-/// The textbook's two have a tile of `block + 8` elements in shared memory, one
-/// element per thread, and the first four threads load both halos.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Variant {
-    /// `stencil1d_constant`: the coefficients are in constant memory.
-    Constant,
-    /// `stencil1d_readonly`: the coefficients are in global memory, read through
-    /// the read-only data cache.
-    ReadOnly,
-    /// `stencil1d_vector4`: no tile; 16 bytes per access, neighbours from other lanes.
-    /// What the library picks.
-    Vector4,
-}
-
-impl Variant {
-    /// The textbook's two kernels.
-    pub const TEXTBOOK: [Self; 2] = [Self::Constant, Self::ReadOnly];
-
-    /// All kernels, the textbook's first.
-    pub const ALL: [Self; 3] = [Self::Constant, Self::ReadOnly, Self::Vector4];
-}
 
 impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -240,19 +215,26 @@ impl Stencil1d {
         self.n - 2 * RADIUS
     }
 
+    /// The line, and the block of the textbook kernels, as the table of kernels has it.
+    const fn problem(&self) -> Problem {
+        Problem::line(self.n).with_block(self.block)
+    }
+
+    const fn cost(&self) -> Cost {
+        geometry::cost(&self.problem())
+    }
+
     /// The bytes it has to move at the least: each element read once, each inner
     /// element written once. At most `u64::MAX`.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
-        (self.n as u64)
-            .saturating_add(self.inner_len() as u64)
-            .saturating_mul(size_of::<f32>() as u64)
+        self.cost().bytes
     }
 
     /// The floating-point operations, at most `u64::MAX`.
     #[must_use]
     pub const fn flops(&self) -> u64 {
-        (self.inner_len() as u64).saturating_mul(FLOPS_PER_ELEMENT)
+        self.cost().flops
     }
 
     /// The stencil on a line on the host, computed on `device`: the `n - 8` inner
