@@ -253,6 +253,8 @@
 #![warn(clippy::missing_errors_doc)]
 
 mod accuracy;
+#[cfg(feature = "cases")]
+pub mod case;
 pub mod derivative3d;
 pub mod device;
 pub mod error;

@@ -32,6 +32,8 @@
 //! # }
 //! ```
 
+#[cfg(feature = "cases")]
+pub(crate) mod cases;
 mod cpu;
 mod custom;
 mod gpu;

@@ -1,0 +1,210 @@
+//! Every kernel of the table, on every device that runs kernels: right results at ragged
+//! sizes, inputs left alone, the geometry of the table and no other, and wrong arguments
+//! refused before anything runs.
+//!
+//! Nothing here names a kernel or a family. What a family promises beyond that (its
+//! physics, its orders, its own errors) has a suite of the family's name.
+
+use halo_gpu::case::{Case, Entry, Memory, Problem, SUBJECTS, Values, registry, subject};
+use halo_gpu::{Device, Dim3, EmulatorOptions, Error, LaunchAxis, LaunchConfig, Limits};
+use halo_tests::{for_each, kernel_devices, ptx, rng};
+use rand::RngExt;
+use std::collections::BTreeSet;
+
+/// A case with fresh random data.
+fn case(entry: &Entry, problem: &Problem) -> Case {
+    let mut rng = rng();
+    let mut random = || rng.random_range(-1.0..1.0);
+    subject(entry)
+        .expect("a subject for every family")
+        .case(entry, problem, &mut random)
+        .unwrap()
+}
+
+fn upload(values: &[Box<dyn Values>], device: &Device) -> Vec<Box<dyn Memory>> {
+    values
+        .iter()
+        .map(|values| values.upload(device).unwrap())
+        .collect()
+}
+
+/// Fails unless the buffers hold these values, bit for bit.
+fn assert_untouched(values: &[Box<dyn Values>], memory: &[Box<dyn Memory>], what: &str) {
+    for (number, (values, memory)) in values.iter().zip(memory).enumerate() {
+        let difference = values.first_difference(memory.as_ref()).unwrap();
+        assert_eq!(difference, None, "{what} {number} was changed");
+    }
+}
+
+/// Runs `check` for every kernel, and fails where there is none.
+fn for_each_kernel(what: &str, mut check: impl FnMut(&'static Entry)) {
+    for_each(what, registry::entries().map(|entry| entry.name), |name| {
+        check(registry::entry(name).unwrap());
+    });
+}
+
+/// A problem that the kernel takes, of more than one block where it has any.
+fn typical(entry: &Entry) -> Problem {
+    let problems = subject(entry).unwrap().problems(entry);
+    *problems.last().expect("problems for every kernel")
+}
+
+#[test]
+fn every_family_has_a_subject_and_every_subject_a_family() {
+    let families: BTreeSet<_> = registry::FAMILIES
+        .iter()
+        .map(|family| family.name)
+        .collect();
+    let subjects: BTreeSet<_> = SUBJECTS.iter().map(|subject| subject.family()).collect();
+    assert_eq!(families, subjects);
+}
+
+#[test]
+fn names_say_family_variant_and_type() {
+    let mut seen = BTreeSet::new();
+    for_each_kernel("names", |entry| {
+        assert!(seen.insert(entry.name), "twice in the table");
+        let short = format!("{}_{}", entry.family, entry.variant);
+        let long = format!("{short}_{}", entry.scalar);
+        assert!(entry.name == short || entry.name == long, "{short}");
+        assert!(!entry.computes.is_empty());
+        assert!(
+            entry
+                .file
+                .starts_with(&format!("gpu-kernels/src/{}/", entry.family)),
+            "{}",
+            entry.file
+        );
+    });
+}
+
+#[test]
+fn the_committed_ptx_has_the_kernels_of_the_table_and_no_others() {
+    let table: BTreeSet<_> = registry::entries().map(|entry| entry.name).collect();
+    let families: Vec<_> = registry::FAMILIES
+        .iter()
+        .map(|family| format!("{}_", family.name))
+        .collect();
+    for_each("targets", ptx::TARGETS, |target| {
+        let entries: BTreeSet<_> = ptx::text(target)
+            .lines()
+            .filter_map(|line| line.split(".visible .entry ").nth(1))
+            .filter_map(|rest| rest.split('(').next())
+            .filter(|name| families.iter().any(|family| name.starts_with(family)))
+            .collect();
+        assert_eq!(entries, table);
+    });
+}
+
+#[test]
+fn every_kernel_gives_what_its_family_promises() {
+    for device in kernel_devices() {
+        for_each_kernel(device.name(), |entry| {
+            let problems = subject(entry).unwrap().problems(entry);
+            for_each(entry.name, problems, |problem| {
+                let case = case(entry, &problem);
+                let inputs = upload(&case.inputs, &device);
+                let mut outputs = upload(&case.outputs, &device);
+                (case.launch)(&inputs, &mut outputs).unwrap();
+                let verdict = case.expected.check(&outputs).unwrap();
+                verdict.unwrap_or_else(|why| panic!("{why}"));
+                assert_untouched(&case.inputs, &inputs, "input");
+            });
+        });
+    }
+}
+
+#[test]
+fn a_launch_has_the_geometry_of_the_table() {
+    for_each_kernel("geometry", |entry| {
+        let example = entry.geometry(&entry.example).unwrap();
+        LaunchConfig::from(example)
+            .check(entry.name, &Limits::SM_90)
+            .unwrap();
+        assert!(entry.cost(&entry.example).bytes > 0 || entry.cost(&entry.example).flops > 0);
+
+        let problem = typical(entry);
+        let [blocks, ..] = entry.geometry(&problem).unwrap().grid;
+        assert!(blocks > 1, "{problem:?} is one block, which shows little");
+        // A device whose grids are just as long takes it, and one block less is refused.
+        let limited = |blocks: u32| {
+            let mut limits = Limits::SM_90;
+            limits.grid = Dim3::new(blocks, limits.grid.y, limits.grid.z);
+            let device = Device::emulator_with(EmulatorOptions {
+                limits,
+                ..EmulatorOptions::default()
+            });
+            let case = case(entry, &problem);
+            let inputs = upload(&case.inputs, &device);
+            let mut outputs = upload(&case.outputs, &device);
+            let outcome = (case.launch)(&inputs, &mut outputs);
+            if outcome.is_err() {
+                assert_untouched(&case.outputs, &outputs, "output");
+            }
+            outcome
+        };
+        limited(blocks).unwrap();
+        let error = limited(blocks - 1).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                Error::LaunchLimit { kernel, axis: LaunchAxis::GridX, given, .. }
+                    if kernel == entry.name && given == u64::from(blocks)
+            ),
+            "{error}"
+        );
+    });
+}
+
+#[test]
+fn buffers_that_do_not_fit_are_refused_before_anything_runs() {
+    for device in kernel_devices() {
+        for_each_kernel(device.name(), |entry| {
+            let case = case(entry, &typical(entry));
+            let elsewhere = Device::cpu();
+            for number in 0..case.inputs.len() + case.outputs.len() {
+                // One argument is too short; then, one is on another device.
+                for other in [None, Some(&elsewhere)] {
+                    let mut inputs = upload(&case.inputs, &device);
+                    let mut outputs = upload(&case.outputs, &device);
+                    let (values, memory) = match number.checked_sub(inputs.len()) {
+                        None => (&case.inputs[number], &mut inputs[number]),
+                        Some(output) => (&case.outputs[output], &mut outputs[output]),
+                    };
+                    *memory = match other {
+                        None => values.shortened().upload(&device).unwrap(),
+                        Some(other) => values.upload(other).unwrap(),
+                    };
+                    let error = (case.launch)(&inputs, &mut outputs).unwrap_err();
+                    let refused = match other {
+                        None => matches!(
+                            error,
+                            Error::LengthMismatch { .. } | Error::ShapeMismatch { .. }
+                        ),
+                        Some(_) => matches!(error, Error::DeviceMismatch { .. }),
+                    };
+                    assert!(refused, "argument {number}: {error}");
+                    if other.is_some() {
+                        assert_untouched(&case.outputs, &outputs, "output");
+                    }
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn the_cpu_launches_no_kernel() {
+    let device = Device::cpu();
+    for_each_kernel("kernels on the CPU", |entry| {
+        let case = case(entry, &typical(entry));
+        let inputs = upload(&case.inputs, &device);
+        let mut outputs = upload(&case.outputs, &device);
+        match (case.launch)(&inputs, &mut outputs) {
+            Err(Error::NotLaunchable { kernel }) => assert_eq!(kernel, entry.name),
+            Err(other) => panic!("{other}"),
+            // Where the family picks the kernel, it picks the port on the CPU.
+            Ok(()) => case.expected.check(&outputs).unwrap().unwrap(),
+        }
+    });
+}
