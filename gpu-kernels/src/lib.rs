@@ -21,6 +21,7 @@ pub mod heat2d;
 pub mod loops;
 pub mod nbody;
 pub mod reduction;
+mod register;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod registry;
 pub mod roofline;
