@@ -117,12 +117,15 @@ pub fn buffer_mut<T: Element>(memory: &mut dyn Memory) -> &mut Buffer<T> {
 /// Outcome of a comparison: why it failed, or nothing.
 pub type Verdict = Result<(), String>;
 
+/// Looks at the outputs.
+pub type Judge = Box<dyn Fn(&[Box<dyn Memory>]) -> Result<Verdict, Error> + Send + Sync>;
+
 /// What must be in the outputs after a launch.
 pub enum Expected {
     /// These bits, in every output; what a kernel does not write is what was there.
     Bits(Vec<Box<dyn Values>>),
     /// What the function accepts.
-    Within(Box<dyn Fn(&[Box<dyn Memory>]) -> Result<Verdict, Error> + Send + Sync>),
+    Within(Judge),
 }
 
 impl fmt::Debug for Expected {

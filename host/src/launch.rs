@@ -9,6 +9,7 @@ use crate::device::Backend;
 use crate::error::LaunchAxis;
 use crate::{Device, Error, Limits};
 use cuda_std::host::{Kernel, Symbol};
+use gpu_kernels::registry::{Geometry, Problem, Refusal, Registered};
 use std::fmt;
 
 /// Three extents or a point, x y z, as CUDA counts blocks and threads.
@@ -473,4 +474,55 @@ pub unsafe fn launch_with_constants<K: Kernel>(
             unsafe { cuda.launch::<K>(config, constants, &args) }
         }
     }
+}
+
+impl From<Geometry> for LaunchConfig {
+    fn from(geometry: Geometry) -> Self {
+        let ([gx, gy, gz], [bx, by, bz]) = (geometry.grid, geometry.block);
+        Self::new((gx, gy, gz), (bx, by, bz))
+            .with_dynamic_shared_bytes(geometry.dynamic_shared_bytes)
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::TooMany {
+                kernel,
+                what,
+                given,
+                limit,
+            } => Self::IndexOverflow {
+                what: format!("{kernel}: {what}"),
+                given: given.to_string(),
+                limit,
+            },
+            Refusal::NothingPerBlock { kernel } => Self::InvalidParameter {
+                operation: kernel,
+                parameter: "the number of points per block",
+                given: "0".to_owned(),
+                required: "at least 1".to_owned(),
+            },
+        }
+    }
+}
+
+/// Launches `K` with the geometry that its entry gives for `problem`.
+///
+/// # Errors
+///
+/// [`Refusal`]'s, and those of [`launch_with_constants`].
+///
+/// # Safety
+///
+/// As [`launch_with_constants`], of the geometry that the entry of `K` gives.
+pub(crate) unsafe fn launch_registered<K: Registered>(
+    device: &Device,
+    problem: &Problem,
+    constants: &Constants<'_>,
+    args: K::Args<'_>,
+) -> Result<(), Error> {
+    let config = K::ENTRY.geometry(problem)?.into();
+    // SAFETY: the caller's promise, passed on.
+    unsafe { launch_with_constants::<K>(device, &config, constants, args) }
 }

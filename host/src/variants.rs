@@ -1,59 +1,6 @@
-//! A family's choice of kernels, made from the table in `gpu_kernels::registry`, and the
-//! launch of a kernel with the geometry that stands there.
+//! A family's choice of kernels, made from the table in `gpu_kernels::registry`.
 
-use crate::{Constants, Device, Error, LaunchConfig, launch_with_constants};
-use gpu_kernels::registry::{Geometry, Problem, Refusal, Registered};
-
-impl From<Geometry> for LaunchConfig {
-    fn from(geometry: Geometry) -> Self {
-        let ([gx, gy, gz], [bx, by, bz]) = (geometry.grid, geometry.block);
-        Self::new((gx, gy, gz), (bx, by, bz))
-            .with_dynamic_shared_bytes(geometry.dynamic_shared_bytes)
-    }
-}
-
-impl From<Refusal> for Error {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::TooMany {
-                kernel,
-                what,
-                given,
-                limit,
-            } => Self::IndexOverflow {
-                what: format!("{kernel}: {what}"),
-                given: given.to_string(),
-                limit,
-            },
-            Refusal::NothingPerBlock { kernel } => Self::InvalidParameter {
-                operation: kernel,
-                parameter: "the number of points per block",
-                given: "0".to_owned(),
-                required: "at least 1".to_owned(),
-            },
-        }
-    }
-}
-
-/// Launches `K` with the geometry that its entry gives for `problem`.
-///
-/// # Errors
-///
-/// [`Refusal`]'s, and those of [`launch_with_constants`].
-///
-/// # Safety
-///
-/// As [`launch_with_constants`], of the geometry that the entry of `K` gives.
-pub(crate) unsafe fn launch_registered<K: Registered>(
-    device: &Device,
-    problem: &Problem,
-    constants: &Constants<'_>,
-    args: K::Args<'_>,
-) -> Result<(), Error> {
-    let config = K::ENTRY.geometry(problem)?.into();
-    // SAFETY: the caller's promise, passed on.
-    unsafe { launch_with_constants::<K>(device, &config, constants, args) }
-}
+pub(crate) use crate::launch::launch_registered;
 
 /// Declares the enum of a family's kernels: a variant for each, with the entry points that
 /// it has, one for each type.
