@@ -113,7 +113,7 @@ fn driver_version() -> Result<DriverVersion, Error> {
     if let Err(code) = code.into_result() {
         return Err(described("cuDriverGetVersion", code));
     }
-    let version = u32::try_from(version).unwrap_or(0);
+    let version = u32::try_from(version).map_err(|_| cannot_be_right("cuDriverGetVersion"))?;
     Ok(DriverVersion {
         major: version / 1000,
         minor: version % 1000 / 10,
@@ -141,6 +141,11 @@ fn described(call: &'static str, code: CUresult) -> Error {
         name: code.name(),
         text: code.text(),
     }
+}
+
+/// An answer of the driver that cannot be one, with which it reported success.
+fn cannot_be_right(call: &'static str) -> Error {
+    described(call, CUresult::INVALID_ANSWER)
 }
 
 /// An error on the way to a launch of `kernel`, which a call of the driver does not
@@ -173,7 +178,15 @@ fn attribute(device: cust::device::Device, attribute: c_int) -> Result<u32, Erro
     // attribute that the driver does not know is an error.
     let code = unsafe { sys::cuDeviceGetAttribute(&raw mut value, attribute, device.as_raw()) };
     checked("cuDeviceGetAttribute", code)?;
-    Ok(u32::try_from(value).unwrap_or(0))
+    u32::try_from(value).map_err(|_| cannot_be_right("cuDeviceGetAttribute"))
+}
+
+/// As [`attribute`], for what no device has none of.
+fn positive_attribute(device: cust::device::Device, number: c_int) -> Result<u32, Error> {
+    match attribute(device, number)? {
+        0 => Err(cannot_be_right("cuDeviceGetAttribute")),
+        value => Ok(value),
+    }
 }
 
 /// As [`attribute`], for what a driver may not say.
@@ -192,7 +205,7 @@ fn properties(device: cust::device::Device, generation: Generation) -> Result<Pr
     let bus_bits = optional_attribute(device, device_attribute::GLOBAL_MEMORY_BUS_WIDTH);
     Ok(Properties {
         name,
-        multiprocessors: attribute(device, device_attribute::MULTIPROCESSOR_COUNT)?,
+        multiprocessors: positive_attribute(device, device_attribute::MULTIPROCESSOR_COUNT)?,
         threads_per_multiprocessor: optional_attribute(
             device,
             device_attribute::MAX_THREADS_PER_MULTIPROCESSOR,
@@ -209,7 +222,7 @@ fn properties(device: cust::device::Device, generation: Generation) -> Result<Pr
 }
 
 fn limits(device: cust::device::Device) -> Result<Limits, Error> {
-    let get = |number| attribute(device, number);
+    let get = |number| positive_attribute(device, number);
     let shared_bytes = get(device_attribute::MAX_SHARED_MEMORY_PER_BLOCK)?;
     Ok(Limits {
         threads_per_block: get(device_attribute::MAX_THREADS_PER_BLOCK)?,

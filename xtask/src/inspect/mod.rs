@@ -137,7 +137,7 @@ pub(crate) fn run(flags: &Inspect) -> Result<Outcome, Error> {
     }
     if let Some(path) = &flags.json {
         let text = serde_json::to_string_pretty(&reports).map_err(Error::json("write", path))?;
-        std::fs::write(path, text + "\n").map_err(Error::file("write", path))?;
+        workspace::write(path, text + "\n")?;
     }
     Ok(Outcome::Clean)
 }

@@ -1,5 +1,6 @@
 //! The driver library: loading it, and the two ways of calling it.
 
+mod file;
 mod library;
 pub mod sys;
 mod trampolines;

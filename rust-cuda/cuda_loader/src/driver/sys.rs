@@ -60,6 +60,8 @@ impl CUresult {
     pub const NOT_SUPPORTED: Self = Self(801);
     /// Not the driver's: the installed driver does not have the function.
     pub const SYMBOL_MISSING: Self = Self(0x4C4F_0001);
+    /// Not the driver's: it reported success, and its answer cannot be one.
+    pub const INVALID_ANSWER: Self = Self(0x4C4F_0002);
 
     /// `Ok` for [`CUresult::SUCCESS`], the code itself as error otherwise.
     ///
@@ -83,6 +85,7 @@ impl CUresult {
                 Self::NOT_INITIALIZED => "CUDA_ERROR_NOT_INITIALIZED",
                 Self::NO_DEVICE => "CUDA_ERROR_NO_DEVICE",
                 Self::SYMBOL_MISSING => "SYMBOL_MISSING",
+                Self::INVALID_ANSWER => "INVALID_ANSWER",
                 _ => "an error without a name",
             }
             .to_owned()
@@ -98,6 +101,9 @@ impl CUresult {
                 Self::NOT_INITIALIZED => "the CUDA driver is not loaded or not initialised",
                 Self::NO_DEVICE => "there is no CUDA device, or no CUDA driver",
                 Self::SYMBOL_MISSING => "the installed CUDA driver does not have this function",
+                Self::INVALID_ANSWER => {
+                    "the installed CUDA driver reported success, but its answer cannot be right"
+                }
                 _ => "the installed CUDA driver does not know this code",
             }
             .to_owned()
@@ -507,8 +513,8 @@ macro_rules! functions {
 
 /// Why a slot is empty.
 fn unavailable() -> CUresult {
-    // Every driver has this one, so an empty slot means that none is loaded.
-    if slots::cuGetErrorName.load(Ordering::Acquire).is_null() {
+    // Nothing without this one is loaded as a driver.
+    if slots::cuInit.load(Ordering::Acquire).is_null() {
         CUresult::NOT_INITIALIZED
     } else {
         CUresult::SYMBOL_MISSING
@@ -533,6 +539,10 @@ functions! {
     fn cuInit(flags: c_uint);
     /// The CUDA version the driver supports, as 1000 × major + 10 × minor.
     fn cuDriverGetVersion(driverVersion: *mut c_int);
+    /// How many devices there are.
+    fn cuDeviceGetCount(count: *mut c_int);
+    /// A device's name, which ends in a zero byte, into `len` bytes.
+    fn cuDeviceGetName(name: *mut c_char, len: c_int, dev: CUdevice);
     /// One of [`device_attribute`].
     fn cuDeviceGetAttribute(pi: *mut c_int, attrib: c_int, dev: CUdevice);
 

@@ -19,7 +19,7 @@ use super::sys;
 use cust::sys::CUresult;
 use std::arch::naked_asm;
 use std::cell::Cell;
-use std::ffi::{CStr, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 thread_local! {
     static LAST_CODE: Cell<u32> = const { Cell::new(0) };
@@ -78,15 +78,77 @@ unsafe extern "C" fn cuInit(flags: c_uint) -> u32 {
     checked(unsafe { sys::cuInit(flags) }.0)
 }
 
+/// More devices than any machine has.
+const TOO_MANY_DEVICES: c_int = 1024;
+
+/// How many devices there are; a driver is not believed every number.
+///
+/// # Safety
+///
+/// `count` is good for the number that is written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDeviceGetCount(count: *mut c_int) -> u32 {
+    // SAFETY: the caller's promise.
+    let mut code = unsafe { sys::cuDeviceGetCount(count) };
+    // SAFETY: as above; a success has written the number.
+    if code == sys::CUresult::SUCCESS && !(0..TOO_MANY_DEVICES).contains(unsafe { &*count }) {
+        code = sys::CUresult::INVALID_ANSWER;
+    }
+    checked(code.0)
+}
+
+/// A device's name; one that does not end within its bytes is none, which cust takes
+/// for granted.
+///
+/// # Safety
+///
+/// `name` is good for `len` bytes, which were written to before.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, len: c_int, device: c_int) -> u32 {
+    // SAFETY: the caller's promise.
+    let mut code = unsafe { sys::cuDeviceGetName(name, len, device) };
+    if code == sys::CUresult::SUCCESS {
+        let len = usize::try_from(len).unwrap_or(0);
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { std::slice::from_raw_parts(name, len) };
+        if !bytes.contains(&0) {
+            code = sys::CUresult::INVALID_ANSWER;
+        }
+    }
+    checked(code.0)
+}
+
+/// The description of a code, which there always is: cust reads what was written
+/// without asking whether something was. Describing leaves [`last_code`] alone.
+///
+/// # Safety
+///
+/// `words` is good for the pointer that is written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuGetErrorString(code: u32, words: *mut *const c_char) -> u32 {
+    // SAFETY: the caller's promise.
+    let described = unsafe { sys::cuGetErrorString(sys::CUresult(code), words) };
+    // SAFETY: as above; a success has written the pointer.
+    if described != sys::CUresult::SUCCESS || unsafe { *words }.is_null() {
+        // SAFETY: as above.
+        unsafe { *words = c"the CUDA driver has no words for it".as_ptr() };
+    }
+    CUresult::CUDA_SUCCESS as u32
+}
+
 macro_rules! trampolines {
     (
+        written: [$($written:ident),* $(,)?],
         called: [$($called:ident),* $(,)?],
         jumped: [$($jumped:ident),* $(,)?] $(,)?
     ) => {
         /// Every function defined here, for cust to be linked with: what cust
         /// 0.3.2 refers to.
-        pub const SYMBOLS: &[&str] =
-            &["cuInit", $(stringify!($called),)* $(stringify!($jumped)),*];
+        pub const SYMBOLS: &[&str] = &[
+            $(stringify!($written),)*
+            $(stringify!($called),)*
+            $(stringify!($jumped),)*
+        ];
 
         #[allow(non_upper_case_globals, reason = "a slot is called as its function")]
         mod slots {
@@ -177,6 +239,7 @@ const fn c_name(name: &'static str) -> &'static CStr {
 // The functions that cust 0.3.2 refers to, generic code included. A test
 // compares this list with cust's compiled objects.
 trampolines! {
+    written: [cuInit, cuDeviceGetCount, cuDeviceGetName, cuGetErrorString],
     called: [
         cuArray3DCreate_v2, cuArray3DGetDescriptor_v2, cuArrayDestroy, cuCtxCreate_v2,
         cuCtxDestroy_v2, cuCtxGetApiVersion, cuCtxGetCacheConfig, cuCtxGetCurrent,
@@ -184,13 +247,13 @@ trampolines! {
         cuCtxGetStreamPriorityRange, cuCtxPopCurrent_v2, cuCtxPushCurrent_v2,
         cuCtxSetCacheConfig, cuCtxSetCurrent, cuCtxSetLimit, cuCtxSetSharedMemConfig,
         cuCtxSynchronize, cuDestroyExternalMemory, cuDeviceGet, cuDeviceGetAttribute,
-        cuDeviceGetCount, cuDeviceGetName, cuDevicePrimaryCtxRelease_v2,
+        cuDevicePrimaryCtxRelease_v2,
         cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxRetain,
         cuDevicePrimaryCtxSetFlags_v2, cuDeviceTotalMem_v2, cuDriverGetVersion,
         cuEventCreate, cuEventDestroy_v2, cuEventElapsedTime, cuEventQuery,
         cuEventRecord, cuEventSynchronize, cuExternalMemoryGetMappedBuffer,
         cuFuncGetAttribute, cuFuncSetCacheConfig, cuFuncSetSharedMemConfig,
-        cuGetErrorString, cuGraphAddKernelNode, cuGraphCreate, cuGraphDebugDotPrint,
+        cuGraphAddKernelNode, cuGraphCreate, cuGraphDebugDotPrint,
         cuGraphDestroy, cuGraphGetEdges, cuGraphGetNodes, cuGraphKernelNodeGetParams,
         cuGraphNodeGetType, cuImportExternalMemory, cuLaunchHostFunc, cuLinkComplete,
         cuLinkCreate_v2, cuLinkDestroy, cuMemAdvise, cuMemAllocAsync, cuMemAllocHost_v2,
