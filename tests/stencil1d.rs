@@ -193,7 +193,7 @@ fn the_textbook_problem_is_solved() {
     assert_eq!(TEXTBOOK_COEFFICIENTS, [-1.0, -2.0, 2.0, 1.0]);
     let stencil = Stencil1d::new(problem::N, TEXTBOOK_COEFFICIENTS).unwrap();
     assert_eq!(stencil.block(), BLOCK_DEFAULT);
-    let input = problem::whole_numbers(problem::N);
+    let input = problem::whole_numbers(problem::N).unwrap();
     let before = poison(problem::N);
     for_each_implementation("textbook problem", |device, implementation| {
         let output = implementation.run(device, &stencil, &input, &before);
@@ -211,7 +211,7 @@ fn the_textbook_problem_is_solved() {
 fn the_derivative_is_that_of_analysis() {
     let n = 1000;
     let stencil = problem::derivative(n).unwrap();
-    let line = problem::sine(n);
+    let line = problem::sine(n).unwrap();
     for_each_implementation("derivative", |device, implementation| {
         let output = implementation.run(device, &stencil, &line, &vec![f32::NAN; n]);
         let errors = problem::derivative_errors(&output);
@@ -300,7 +300,7 @@ fn two_stencils_do_not_see_each_others_coefficients() {
     // Constant memory is one array for all: plans that take turns, and threads
     // that launch at the same time, must each get their own coefficients.
     let n = 500;
-    let input = problem::whole_numbers(n);
+    let input = problem::whole_numbers(n).unwrap();
     let devices = kernel_devices();
     for_each(
         "coefficients",

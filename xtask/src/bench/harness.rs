@@ -497,6 +497,18 @@ fn copy_on_cpu(
     })
 }
 
+/// An empty vector with room for `len` elements; an error where there is no memory
+/// for so many.
+pub(super) fn reserve<T>(len: usize) -> Result<Vec<T>, Error> {
+    let mut values = Vec::new();
+    values
+        .try_reserve_exact(len)
+        .map_err(|_| halo_gpu::Error::HostOutOfMemory {
+            requested: (len as u64).saturating_mul(size_of::<T>() as u64),
+        })?;
+    Ok(values)
+}
+
 /// A progress bar on standard error; nothing where that is no terminal.
 fn progress(rows: usize) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(rows as u64), ProgressDrawTarget::stderr());
