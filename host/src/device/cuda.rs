@@ -13,13 +13,13 @@ mod recording;
 
 pub(super) use recording::Graph;
 
-use super::kernels::Image;
+use super::image::Image;
+use super::layout::{AddressMode, Layout};
+use super::properties::Properties;
 use super::ptx;
-use super::replay::Tally;
-use super::texture::{AddressMode, Layout, TextureLimits};
-use super::{Backend, ComputeCapability, Device, DriverVersion, Limits, Properties};
-use crate::launch::Constants;
-use crate::{Dim3, Error, LaunchConfig};
+use super::tally::Tally;
+use crate::limits::{Limits, TextureLimits};
+use crate::{ComputeCapability, Constants, Dim3, DriverVersion, Error, LaunchConfig};
 use cuda_loader::sys::{self, CUcontext, CUresult, device_attribute};
 use cuda_std::host::{Kernel, ParamPack};
 use cust::error::CudaError;
@@ -42,8 +42,12 @@ pub(super) fn count() -> Result<usize, Error> {
     Ok(count as usize)
 }
 
-/// Opens CUDA device number `ordinal` with kernels from `source`.
-pub(super) fn open(ordinal: usize, source: ptx::Source) -> Result<Device, Error> {
+/// Opens CUDA device number `ordinal` with kernels from `source`: what it is, what
+/// launches may ask of it, and the device.
+pub(super) fn open(
+    ordinal: usize,
+    source: ptx::Source,
+) -> Result<(Properties, Limits, CudaDevice), Error> {
     let count = count()?;
     if count == 0 {
         return Err(Error::NoDevice);
@@ -88,7 +92,7 @@ pub(super) fn open(ordinal: usize, source: ptx::Source) -> Result<Device, Error>
         let _current = cuda.core.enter()?;
         cuda.core.own.lock().load(&cuda.core)?;
     }
-    Ok(Device::new(properties, limits, Backend::Cuda(cuda)))
+    Ok((properties, limits, cuda))
 }
 
 /// Loads and initialises the driver.
@@ -289,7 +293,7 @@ impl Generation {
     }
 }
 
-/// The backend of a [`Device`] of kind `Cuda`.
+/// A CUDA device.
 pub(crate) struct CudaDevice {
     core: Arc<Core>,
 }

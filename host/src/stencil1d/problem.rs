@@ -23,7 +23,7 @@
 //! ```
 
 use super::{RADIUS, Stencil1d, TEXTBOOK_COEFFICIENTS};
-use crate::device::reserve;
+use crate::allocation::reserve;
 use crate::{Error, Errors};
 use std::f64::consts::TAU;
 

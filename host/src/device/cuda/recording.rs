@@ -19,7 +19,7 @@
 
 use super::{Core, CudaDevice, Resource, StandIns, checked};
 use crate::Error;
-use crate::device::replay::Tally;
+use crate::device::tally::Tally;
 use crate::launch::Constants;
 use cuda_loader::sys;
 use std::cell::RefCell;
