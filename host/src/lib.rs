@@ -242,12 +242,9 @@
 //!
 //! - `gpu`: CUDA devices, on Linux on x86_64 and aarch64. The CUDA driver is
 //!   looked for when the first CUDA device is asked for; a program built with
-//!   this feature also starts where there is none, and running needs no CUDA
-//!   toolkit. Neither does building, if `CUDA_LIBRARY_PATH` names a folder with a
-//!   `lib64/libcuda.so` that holds the text `INPUT()`, as this repository's
-//!   `.cargo/config.toml` does (the build script of cust says "Could not find a
-//!   cuda installation" where there is neither). Without the feature, and on other
-//!   platforms, [`Device::cuda`] exists and says why it cannot.
+//!   this feature also starts where there is none. Neither building nor running needs
+//!   a CUDA toolkit. Without the feature, and on other platforms, [`Device::cuda`]
+//!   exists and says why it cannot.
 //! - `ndarray`: fields as views of the `ndarray` crate, and fields from views.
 
 #![warn(clippy::missing_errors_doc)]

@@ -213,8 +213,7 @@ fn driver() -> Result<Driver, String> {
     use cust::error::{CudaError, CudaResult};
 
     cuda_loader::load().map_err(|error| error.reason.clone())?;
-    // By the driver's number: cust has no name for most.
-    let said = |_: CudaError| CUresult(cuda_loader::last_code()).to_string();
+    let said = |error: CudaError| CUresult(error.code()).to_string();
     let version = CudaApiVersion::get().map_err(said)?;
     let number = |number: i32| u32::try_from(number).unwrap_or(0);
     let gpu = |device: Device| -> CudaResult<Gpu> {
@@ -239,10 +238,10 @@ fn driver() -> Result<Driver, String> {
             .ok()
             .as_deref()
             .and_then(driver_release),
-        gpus: gpus().map_err(|error| match (error, cuda_loader::last_code()) {
-            (CudaError::NoDevice, _) => NoGpus::NoDevice,
-            (_, 803) => NoGpus::Mismatch,
-            (error, _) => NoGpus::Other(said(error)),
+        gpus: gpus().map_err(|error| match error {
+            CudaError::NoDevice => NoGpus::NoDevice,
+            error if error.code() == 803 => NoGpus::Mismatch,
+            error => NoGpus::Other(said(error)),
         }),
     })
 }

@@ -1,6 +1,6 @@
 //! The driver library, and the addresses found in it.
 
-use super::{file, sys, trampolines};
+use super::{file, sys};
 use crate::LoadError;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::ffi::{CStr, c_void};
@@ -18,16 +18,14 @@ const NAMES: [&str; 3] = [
     "/run/opengl-driver/lib/libcuda.so.1",
 ];
 
-/// The address of one function. What it holds before the driver is loaded, and
-/// when the driver lacks the function, is up to the table it belongs to.
+/// The address of one function: null before the driver is loaded, and when the driver
+/// lacks the function.
 pub(crate) type Slot = AtomicPtr<c_void>;
 
-/// One function of a table.
+/// One function.
 pub(crate) struct Entry {
     pub(crate) name: &'static CStr,
     pub(crate) slot: &'static Slot,
-    /// What goes into the slot when the driver lacks the function.
-    pub(crate) missing: *mut c_void,
 }
 
 pub(crate) fn load() -> Result<(), &'static LoadError> {
@@ -41,7 +39,6 @@ fn open() -> Result<(), LoadError> {
         match open_whole(name) {
             Ok(library) => {
                 fill(&library, &sys::entries());
-                fill(&library, &trampolines::entries());
                 // The driver has threads and callbacks of its own; its code has
                 // to stay where it is until the process ends.
                 std::mem::forget(library);
@@ -80,12 +77,7 @@ fn open_whole(name: &str) -> Result<Library, String> {
 fn fill(library: &Library, entries: &[Entry]) {
     for entry in entries {
         let address = address(library, entry.name);
-        let target = if address.is_null() {
-            entry.missing
-        } else {
-            address
-        };
-        entry.slot.store(target, Ordering::Release);
+        entry.slot.store(address, Ordering::Release);
     }
 }
 
