@@ -24,6 +24,7 @@ mod doctor;
 mod error;
 mod flags;
 mod inspect;
+mod kernels;
 mod mutate;
 mod output;
 mod process;

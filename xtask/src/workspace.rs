@@ -46,20 +46,6 @@ pub(crate) fn files(root: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// The names of the families: the folders of `gpu-kernels/src`, sorted.
-pub(crate) fn families(root: &Path) -> Result<Vec<String>, Error> {
-    let folder = root.join("gpu-kernels/src");
-    let mut families = Vec::new();
-    for entry in fs::read_dir(&folder).map_err(Error::file("read", &folder))? {
-        let entry = entry.map_err(Error::file("read", &folder))?;
-        if entry.path().is_dir() {
-            families.push(entry.file_name().to_string_lossy().into_owned());
-        }
-    }
-    families.sort();
-    Ok(families)
-}
-
 /// Every file under `folder` whose name ends in `.rs`, sorted; none where the
 /// folder does not exist.
 pub(crate) fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {

@@ -30,6 +30,8 @@ mod sample;
 mod size;
 #[cfg(any(test, feature = "bench"))]
 mod stats;
+#[cfg(feature = "bench")]
+mod table;
 #[cfg(any(test, feature = "bench"))]
 mod text;
 #[cfg(feature = "bench")]
