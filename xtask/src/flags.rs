@@ -40,7 +40,7 @@ pub(crate) enum Task {
     /// there is an nvcc, the CUDA C++ twins in baselines/ are shown beside it.
     Inspect(Inspect),
     /// Check the repository's own rules
-    Tidy,
+    Tidy(Tidy),
     /// Break the kernels one by one, and expect the tests to notice
     Mutate(Mutate),
     /// Say what this machine has of what the tasks need, and how to get the rest
@@ -261,6 +261,13 @@ pub(crate) struct Inspect {
     /// Write everything found to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Tidy {
+    /// Print which module imports which, and where modules do so in circles; check nothing
+    #[arg(long)]
+    pub(crate) imports: bool,
 }
 
 #[derive(Debug, Args)]

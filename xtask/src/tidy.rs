@@ -8,6 +8,7 @@
 //! | `cpu-port` | `host/src/F/cpu.rs` forbids unsafe code | the port is what kernels are checked against: it stays plain |
 //! | `absolute-path` | no file names a path of somebody's machine | the repository works wherever it is cloned |
 //! | `marker` | no file holds a marker of unfinished work | what is committed is finished; what is not is an issue |
+//! | `layers` | a module imports what its layer may, and none itself by way of others; the layers are data in `tidy/layers.rs`, and `--imports` says who imports whom | a part can be understood without those above it |
 //!
 //! Files under a folder called `fixtures` are test data: the last two rules
 //! still cover them, `module-docs` does not. Neither does it cover `ui`, whose
@@ -16,6 +17,8 @@
 //! That every kernel has its name, a test and a row are facts of the table of kernels, as
 //! `tests/conformance.rs` and `bench/table.rs` see; families that it does not have are
 //! looked at by [`kernels::tidy`].
+
+mod layers;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -26,19 +29,24 @@ use proc_macro2::{TokenStream, TokenTree};
 
 use crate::Outcome;
 use crate::error::Error;
+use crate::flags;
 use crate::kernels::{self, is_instrument};
 use crate::output;
 use crate::rust_source;
 use crate::workspace;
 
 /// Checks every rule, prints each finding on a line of its own.
-pub(crate) fn run() -> Result<Outcome, Error> {
+pub(crate) fn run(flags: &flags::Tidy) -> Result<Outcome, Error> {
     let root = workspace::root()?;
     let tree = Tree {
         files: workspace::files(&root)?,
         root,
         table: registry::FAMILIES,
     };
+    if flags.imports {
+        layers::list(&tree)?;
+        return Ok(Outcome::Clean);
+    }
     let findings = check(&tree)?;
     for finding in &findings {
         output::line(&finding.to_string());
@@ -119,13 +127,14 @@ impl fmt::Display for Finding {
 /// Looks at the tree, and adds what it finds.
 pub(crate) type Rule = fn(&Tree, &mut Findings) -> Result<(), Error>;
 
-const RULES: [(&str, Rule); 6] = [
+const RULES: [(&str, Rule); 7] = [
     ("family-places", family_places),
     ("module-docs", module_docs),
     ("unsafe-places", unsafe_places),
     ("cpu-port", cpu_port),
     ("absolute-path", absolute_path),
     ("marker", marker),
+    ("layers", layers::layers),
 ];
 
 /// Collects findings under the name of the rule being checked.
@@ -561,11 +570,11 @@ mod tests {
     fn kernel_name_outside_the_families() {
         fires(
             &[(
-                "gpu-kernels/src/block.rs",
+                "gpu-kernels/src/loops.rs",
                 "//! Blocks.\n#[kernel]\nunsafe fn heat2d_b() {}\n",
             )],
             "kernel-name",
-            "gpu-kernels/src/block.rs:3",
+            "gpu-kernels/src/loops.rs:3",
         );
     }
 
@@ -687,6 +696,23 @@ mod tests {
         assert!(
             findings(&[("docs/a.md", concat!("mktemp a.XX", "XXXX and TO", "DOS"))]).is_empty()
         );
+    }
+
+    #[test]
+    fn layers_that_look_up() {
+        let up = ("host/src/error.rs", "//! E.\nuse crate::device::Buffer;\n");
+        let device = ("host/src/device/mod.rs", "//! D.\npub struct Buffer;\n");
+        fires(&[up, device], "layers", "host/src/error.rs:2");
+        fires(
+            &[("host/src/new.rs", "//! N.\n")],
+            "layers",
+            "host/src/new.rs",
+        );
+        let down = (
+            "host/src/device/mod.rs",
+            "//! D.\nuse crate::error::Error;\n",
+        );
+        assert!(findings(&[("host/src/error.rs", "//! E.\npub enum Error {}\n"), down]).is_empty());
     }
 
     #[test]
