@@ -212,27 +212,40 @@ fn families(tree: &Tree) -> BTreeSet<String> {
     families
 }
 
+/// The places of a family F, and who needs them.
+const PLACES: [(&str, Needed); 7] = [
+    ("gpu-kernels/src/F/mod.rs", Needed::Always),
+    ("host/src/F/mod.rs", Needed::Always),
+    ("host/src/F/gpu.rs", Needed::Always),
+    ("host/src/F/cpu.rs", Needed::ToCompute),
+    ("tests/F.rs", Needed::Always),
+    ("xtask/src/bench/F.rs", Needed::Always),
+    ("baselines/F.cu", Needed::ToCompare),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Needed {
+    Always,
+    /// By all but what measures the device.
+    ToCompute,
+    /// Likewise, where there are baselines at all.
+    ToCompare,
+}
+
 fn family_places(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
+    let baselines = tree.has_folder("baselines");
     for family in families(tree) {
-        let mut places = vec![
-            format!("gpu-kernels/src/{family}/mod.rs"),
-            format!("host/src/{family}/mod.rs"),
-            format!("host/src/{family}/gpu.rs"),
-            format!("tests/{family}.rs"),
-            format!("xtask/src/bench/{family}.rs"),
-        ];
-        if !is_instrument(&family) {
-            places.push(format!("host/src/{family}/cpu.rs"));
-            if tree.has_folder("baselines") {
-                places.push(format!("baselines/{family}.cu"));
+        for (place, needed) in PLACES {
+            let place = place.replace('F', &family);
+            let excused = match needed {
+                Needed::Always => false,
+                Needed::ToCompute => is_instrument(&family),
+                Needed::ToCompare => is_instrument(&family) || !baselines,
+            };
+            if !excused && !tree.has(&place) {
+                let message = format!("missing: every place of the family {family} must exist");
+                findings.add(place, 0, message);
             }
-        }
-        for place in places.into_iter().filter(|place| !tree.has(place)) {
-            findings.add(
-                place,
-                0,
-                format!("missing: every place of the family {family} must exist"),
-            );
         }
     }
     Ok(())
@@ -258,33 +271,43 @@ fn module_docs(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
     Ok(())
 }
 
-fn unsafe_places(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
-    const LIBRARY: &str =
-        "unsafe code in host/src belongs in */gpu.rs, device/, launch.rs or streaming.rs";
-    const TASKS: &str = "unsafe code in xtask/src belongs in bench/rivals.rs or bench/cub.rs";
+/// Folders in which unsafe code has its places, and these: files and folders, or names of
+/// files anywhere below.
+const UNSAFE: [(&str, &[&str]); 2] = [
+    (
+        "host/src",
+        &["*/gpu.rs", "device", "launch.rs", "streaming.rs"],
+    ),
+    ("xtask/src", &["bench/rivals.rs", "bench/cub.rs"]),
+];
 
-    let in_library = tree.rust_under("host/src").map(|file| (file, LIBRARY));
-    let in_tasks = tree.rust_under("xtask/src").map(|file| (file, TASKS));
-    for (file, rule) in in_library.chain(in_tasks) {
-        let allowed = file.ends_with("gpu.rs")
-            || file.starts_with("host/src/device")
-            || file == Path::new("host/src/launch.rs")
-            || file == Path::new("host/src/streaming.rs")
-            || file == Path::new("xtask/src/bench/rivals.rs")
-            || file == Path::new("xtask/src/bench/cub.rs");
-        if allowed {
-            continue;
-        }
-        let tokens: TokenStream =
-            tree.text(file)?
-                .parse()
-                .map_err(|error: proc_macro2::LexError| Error::Parse {
-                    path: file.clone(),
-                    line: error.span().start().line,
-                    message: error.to_string(),
-                })?;
-        if let Some(line) = first_unsafe(&tokens) {
-            findings.add(file, line, rule);
+fn unsafe_places(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
+    for (folder, places) in UNSAFE {
+        for file in tree.rust_under(folder) {
+            let inside = file.strip_prefix(folder).unwrap_or(file);
+            let is_in = |place: &&str| match place.strip_prefix("*/") {
+                Some(name) => inside.ends_with(name),
+                None => inside.starts_with(place),
+            };
+            if places.iter().any(is_in) {
+                continue;
+            }
+            let tokens: TokenStream =
+                tree.text(file)?
+                    .parse()
+                    .map_err(|error: proc_macro2::LexError| Error::Parse {
+                        path: file.clone(),
+                        line: error.span().start().line,
+                        message: error.to_string(),
+                    })?;
+            if let Some(line) = first_unsafe(&tokens) {
+                let places = places.join(", ");
+                findings.add(
+                    file,
+                    line,
+                    format!("unsafe code in {folder} belongs in {places}"),
+                );
+            }
         }
     }
     Ok(())
