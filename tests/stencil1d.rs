@@ -7,6 +7,7 @@ mod custom;
 #[path = "stencil1d/properties.rs"]
 mod properties;
 
+use halo_gpu::case::{Problem, registry};
 use halo_gpu::stencil1d::{
     BLOCK_DEFAULT, RADIUS, Stencil1d, TEXTBOOK_COEFFICIENTS, Variant, problem,
 };
@@ -121,6 +122,28 @@ fn the_variants_are_the_textbooks_two_kernels_and_the_tuned_one() {
     );
     assert_eq!(Variant::ALL.map(|variant| variant.to_string()), names);
     assert_eq!(names[..2], Variant::TEXTBOOK.map(Variant::name));
+}
+
+#[test]
+fn a_block_has_a_thread_for_each_of_its_elements_and_a_tile_with_both_halos() {
+    for variant in Variant::TEXTBOOK {
+        let entry = registry::entry(variant.name()).unwrap();
+        for_each(
+            entry.name,
+            [None, Some(32), Some(96), Some(1024)],
+            |block| {
+                let line = Problem {
+                    block,
+                    ..Problem::line(10_000)
+                };
+                let threads = block.unwrap_or(32);
+                let geometry = entry.geometry(&line).unwrap();
+                assert_eq!(geometry.grid, [10_000_u32.div_ceil(threads), 1, 1]);
+                assert_eq!(geometry.block, [threads, 1, 1]);
+                assert_eq!(geometry.dynamic_shared_bytes, 4 * (4 + threads + 4));
+            },
+        );
+    }
 }
 
 #[test]

@@ -8,20 +8,10 @@ use std::process::Command;
 use crate::error::Error;
 use crate::process;
 
-/// The folder of the workspace's Cargo.toml: the current folder, or the nearest
-/// one above it.
+/// The folder of the workspace that the current folder is in.
 pub(crate) fn root() -> Result<PathBuf, Error> {
-    let start = std::env::current_dir().map_err(Error::file("read", "."))?;
-    start
-        .ancestors()
-        .find(|folder| is_workspace(folder))
-        .map(Path::to_path_buf)
-        .ok_or(Error::NoWorkspace)
-}
-
-fn is_workspace(folder: &Path) -> bool {
-    fs::read_to_string(folder.join("Cargo.toml"))
-        .is_ok_and(|manifest| manifest.lines().any(|line| line.trim() == "[workspace]"))
+    let metadata = cargo_metadata::MetadataCommand::new().no_deps().exec()?;
+    Ok(metadata.workspace_root.into())
 }
 
 /// The paths, relative to `root`, of all files that git tracks or would track.
@@ -44,20 +34,6 @@ pub(crate) fn files(root: &Path) -> Result<Vec<PathBuf>, Error> {
     files.sort();
     files.dedup();
     Ok(files)
-}
-
-/// The names of the families: the folders of `gpu-kernels/src`, sorted.
-pub(crate) fn families(root: &Path) -> Result<Vec<String>, Error> {
-    let folder = root.join("gpu-kernels/src");
-    let mut families = Vec::new();
-    for entry in fs::read_dir(&folder).map_err(Error::file("read", &folder))? {
-        let entry = entry.map_err(Error::file("read", &folder))?;
-        if entry.path().is_dir() {
-            families.push(entry.file_name().to_string_lossy().into_owned());
-        }
-    }
-    families.sort();
-    Ok(families)
 }
 
 /// Every file under `folder` whose name ends in `.rs`, sorted; none where the

@@ -18,7 +18,7 @@ use super::roofline;
 use super::size::Size;
 use super::stats::Times;
 use super::timing::{self, Timed};
-use super::{cub, environment, files};
+use super::{cub, environment, files, table};
 use crate::Outcome;
 use crate::error::Error;
 use crate::flags::{Bench, DeviceChoice};
@@ -99,7 +99,7 @@ pub(super) fn run(flags: &Bench, families: &[Family]) -> Result<Outcome, Error> 
         })
         .collect();
     if flags.list {
-        for kernel in families.iter().flat_map(|family| (family.kernels)()) {
+        for kernel in families.iter().flat_map(|family| table::measured(family)) {
             output::line(kernel);
         }
         return Ok(Outcome::Clean);

@@ -30,6 +30,8 @@ mod sample;
 mod size;
 #[cfg(any(test, feature = "bench"))]
 mod stats;
+#[cfg(feature = "bench")]
+mod table;
 #[cfg(any(test, feature = "bench"))]
 mod text;
 #[cfg(feature = "bench")]
@@ -68,19 +70,16 @@ families! {
     stencil1d,
 }
 
-/// Runs the benchmark: in this process where it was built in, else by building
-/// and running `halo-bench`.
+/// Runs the benchmark in this process.
+#[cfg(feature = "bench")]
 pub(crate) fn run(flags: &Bench) -> Result<Outcome, Error> {
-    #[cfg(feature = "bench")]
-    return harness::run(flags, &ROWS);
-
-    #[cfg(not(feature = "bench"))]
-    hand_over(flags)
+    harness::run(flags, &ROWS)
 }
 
-/// Builds `halo-bench` with the same flags on its command line, and runs it.
+/// Builds `halo-bench`, which has the benchmark built in, and runs it with the same
+/// command line.
 #[cfg(not(feature = "bench"))]
-fn hand_over(flags: &Bench) -> Result<Outcome, Error> {
+pub(crate) fn run(_understood: &Bench) -> Result<Outcome, Error> {
     use std::io::IsTerminal as _;
     use std::process::Command;
 
@@ -92,7 +91,8 @@ fn hand_over(flags: &Bench) -> Result<Outcome, Error> {
     if !std::io::stderr().is_terminal() {
         command.arg("--quiet");
     }
-    command.arg("--").args(flags.to_arguments());
+    // Behind the program's name and the task's.
+    command.arg("--").args(std::env::args_os().skip(2));
     let status = command.status().map_err(|source| Error::Start {
         program: process::name(&command),
         source,
