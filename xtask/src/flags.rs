@@ -78,11 +78,11 @@ pub(crate) struct Bench {
     #[arg(long)]
     pub(crate) compare: bool,
 
-    /// Write everything measured to this file, as JSON
+    /// Write everything measured to this file, as JSON; compressed where its name ends in .gz
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 
-    /// Write a line per row and contender to this file, as comma-separated values
+    /// Write a line per row and baseline to this file, as comma-separated values
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
 
@@ -114,30 +114,6 @@ impl Bench {
     /// The command line that says the same again, to hand to halo-bench.
     #[cfg(any(test, not(feature = "bench")))]
     pub(crate) fn to_arguments(&self) -> Vec<std::ffi::OsString> {
-        let mut arguments = self.measuring_arguments();
-        for (flag, path) in [
-            ("--json", &self.json),
-            ("--csv", &self.csv),
-            ("--html", &self.html),
-            ("--svg", &self.svg),
-        ] {
-            if let Some(path) = path {
-                arguments.extend([flag.into(), path.into()]);
-            }
-        }
-        for path in &self.from {
-            arguments.extend(["--from".into(), path.into()]);
-        }
-        arguments
-    }
-
-    /// What of the command line says how to measure; nothing where nothing is to
-    /// be measured.
-    #[cfg(any(test, not(feature = "bench")))]
-    fn measuring_arguments(&self) -> Vec<std::ffi::OsString> {
-        if !self.from.is_empty() {
-            return Vec::new();
-        }
         let mut arguments = vec!["--device".into(), self.device.to_string().into()];
         for family in &self.families {
             arguments.extend(["--family".into(), family.into()]);
@@ -154,6 +130,16 @@ impl Bench {
         }
         if self.compare {
             arguments.push("--compare".into());
+        }
+        for (flag, path) in [
+            ("--json", &self.json),
+            ("--csv", &self.csv),
+            ("--html", &self.html),
+            ("--svg", &self.svg),
+        ] {
+            if let Some(path) = path {
+                arguments.extend([flag.into(), path.into()]);
+            }
         }
         arguments
     }
@@ -332,7 +318,6 @@ mod tests {
         for line in [
             "--device cuda:1 --family derivative3d --size 64x32x96 --launches 7 --warmup 0 --list",
             "--json out/a.json --csv out/a.csv --html out/a.html --svg out --compare",
-            "--from out/a.json --from out/b.json --html out/a.html",
             "",
         ] {
             let first = bench(&format!("xtask bench {line}")).unwrap();

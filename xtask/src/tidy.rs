@@ -7,7 +7,7 @@
 //! | `kernel-test` | `tests/F.rs` names every kernel of F | no kernel goes untested |
 //! | `kernel-bench` | `xtask/src/bench/F.rs` names every kernel of F | no kernel goes unmeasured |
 //! | `module-docs` | every Rust file begins with `//!` documentation | a reader learns what a file is for before reading it |
-//! | `unsafe-places` | in `host/src`, the word `unsafe` stands only in `*/gpu.rs`, `device/`, `launch.rs` and `streaming.rs`; in `xtask/src` only in `bench/rivals.rs` and `bench/cub.rs` | what must be reviewed for soundness is a known, small set |
+//! | `unsafe-places` | in `host/src`, the word `unsafe` stands only in `*/gpu.rs`, `device/`, `launch.rs` and `streaming.rs`; in `xtask/src` only in `bench/baselines.rs` and `bench/cub.rs` | what must be reviewed for soundness is a known, small set |
 //! | `cpu-port` | `host/src/F/cpu.rs` forbids unsafe code | the port is what kernels are checked against: it stays plain |
 //! | `absolute-path` | no file names a path of somebody's machine | the repository works wherever it is cloned |
 //! | `marker` | no file holds a marker of unfinished work | what is committed is finished; what is not is an issue |
@@ -332,7 +332,7 @@ fn module_docs(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
 fn unsafe_places(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
     const LIBRARY: &str =
         "unsafe code in host/src belongs in */gpu.rs, device/, launch.rs or streaming.rs";
-    const TASKS: &str = "unsafe code in xtask/src belongs in bench/rivals.rs or bench/cub.rs";
+    const TASKS: &str = "unsafe code in xtask/src belongs in bench/baselines.rs or bench/cub.rs";
 
     let in_library = tree.rust_under("host/src").map(|file| (file, LIBRARY));
     let in_tasks = tree.rust_under("xtask/src").map(|file| (file, TASKS));
@@ -341,7 +341,7 @@ fn unsafe_places(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
             || file.starts_with("host/src/device")
             || file == Path::new("host/src/launch.rs")
             || file == Path::new("host/src/streaming.rs")
-            || file == Path::new("xtask/src/bench/rivals.rs")
+            || file == Path::new("xtask/src/bench/baselines.rs")
             || file == Path::new("xtask/src/bench/cub.rs");
         if allowed {
             continue;
