@@ -333,7 +333,8 @@ impl Canvas {
         };
         html! {
             svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox={ "0 0 " (width) " " (height) }
-                width=(width) height=(height) role="img"
+                width=(width) height=(height) role="img" font-family="sans-serif"
+                stroke-linejoin="round" paint-order="stroke"
                 aria-labelledby={ (id) "-title " (id) "-description" }
             {
                 title id={ (id) "-title" } { (title) }
@@ -392,7 +393,7 @@ fn path(pixels: &[(f64, f64)], pen: Pen, title: Option<&str>) -> Markup {
     }
     html! {
         path d=(path) fill="none" stroke=(pen.colour) stroke-width=(pen.width)
-            stroke-linejoin="round" stroke-dasharray=[pen.dashes] stroke-opacity=[pen.opacity]
+            stroke-dasharray=[pen.dashes] stroke-opacity=[pen.opacity]
             { @if let Some(title) = title { title { (title) } } }
     }
 }
@@ -415,9 +416,8 @@ fn words((x, y): (f64, f64), text: &str, font: Font) -> Markup {
     let (x, y) = (round(x), round(y));
     let turned = (font.turn != 0.0).then(|| format!("rotate({:.1} {x} {y})", font.turn));
     html! {
-        text x=(x) y=(y) class=[font.code.then_some("mono")] font-family="sans-serif"
-            font-size=(font.size) font-weight=[font.bold.then_some("600")] fill=(font.colour)
-            text-anchor=(font.anchor) stroke=(Colour::Paper) stroke-width="3"
-            stroke-linejoin="round" paint-order="stroke" transform=[turned] { (text.render()) }
+        text x=(x) y=(y) class=[font.code.then_some("mono")] font-size=(font.size)
+            font-weight=[font.bold.then_some("600")] fill=(font.colour) text-anchor=(font.anchor)
+            stroke=(Colour::Paper) stroke-width="3" transform=[turned] { (text.render()) }
     }
 }

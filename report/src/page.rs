@@ -68,6 +68,7 @@ pub fn html(record: &Record) -> String {
                         (reasons(&left_out))
                     }
                     h2 { "All figures" }
+                    p { "± is half the distance between the quartiles." }
                     @for (hue, family) in record.families.iter().enumerate() {
                         (table(record, hue, family))
                     }

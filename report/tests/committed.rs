@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 #[test]
 fn every_committed_record_has_its_tables_its_page_and_its_charts() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/bench");
-    let mut records = 0;
-    for entry in std::fs::read_dir(folder).unwrap() {
+    let (mut records, mut pictures) = (0, 0);
+    for entry in std::fs::read_dir(&folder).unwrap() {
         let path: PathBuf = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
         if !name.contains(".json") {
@@ -30,6 +30,14 @@ fn every_committed_record_has_its_tables_its_page_and_its_charts() {
         let expect = 2 + record.baselines.len() + record.families.len();
         assert_eq!(charts.len(), expect);
         for (name, svg) in charts {
+            // The pictures beside a record are those that are made of it.
+            if let Ok(picture) = std::fs::read_to_string(folder.join(&name)) {
+                pictures += 1;
+                assert!(
+                    picture == svg,
+                    "make {name} again, as docs/bench/README.md says"
+                );
+            }
             let document = roxmltree::Document::parse(&svg).unwrap();
             let marks = document
                 .descendants()
@@ -37,5 +45,9 @@ fn every_committed_record_has_its_tables_its_page_and_its_charts() {
             assert!(marks.count() > 5, "{name}");
         }
     }
-    assert!(records > 0);
+    let committed = std::fs::read_dir(&folder).unwrap().filter(|entry| {
+        let path = entry.as_ref().unwrap().path();
+        path.extension().is_some_and(|extension| extension == "svg")
+    });
+    assert_eq!((records, pictures), (1, committed.count()));
 }

@@ -56,8 +56,8 @@ pub(super) fn figure(record: &Record) -> Outcome<'_> {
         slug: "roofline".to_owned(),
         title: TITLE.to_owned(),
         caption: "Each kernel at the largest size it was timed at. Left of the ridge memory is the limit, right of it \
-                  arithmetic. Intensity counts every input and output once; points that share a place are set side by \
-                  side. A point above the slope worked from a cache, or did several sweeps at once. n-body counts its \
+                  arithmetic. Intensity counts every input and output once; outlines lie around the kernels that they \
+                  are compared with. A point above the slope worked from a cache, or did several sweeps at once. n-body counts its \
                   operations by convention; how near it comes to a limit of its own is shown further down."
             .to_owned(),
         description,
