@@ -70,9 +70,11 @@ pub(crate) enum Error {
     #[error("{0}")]
     Mutation(String),
 
-    #[cfg(any(test, feature = "bench"))]
     #[error("{0}")]
     Bench(String),
+
+    #[error(transparent)]
+    Report(#[from] halo_report::Error),
 
     #[cfg(feature = "bench")]
     #[error(transparent)]

@@ -85,11 +85,11 @@ pub(crate) struct Bench {
     #[arg(long)]
     pub(crate) compare: bool,
 
-    /// Write everything measured to this file, as JSON
+    /// Write everything measured to this file, as JSON; compressed where its name ends in .gz
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 
-    /// Write a line per row and contender to this file, as comma-separated values
+    /// Write a line per row and baseline to this file, as comma-separated values
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
 
@@ -289,7 +289,6 @@ mod tests {
         for line in [
             "--device cuda:1 --family derivative3d --size 64x32x96 --launches 7 --warmup 0 --list",
             "--json out/a.json --csv out/a.csv --html out/a.html --svg out --compare",
-            "--from out/a.json --from out/b.json --html out/a.html",
             "",
         ] {
             let first = bench(&format!("xtask bench {line}")).unwrap();

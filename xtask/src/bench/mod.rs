@@ -3,37 +3,24 @@
 //! One file per family says what its rows are; everything else (which device,
 //! warm-up, timing, the ceilings that speeds are set against) is the same for all
 //! and lives in [`harness`] and [`timing`]; who the rows are compared with, in
-//! [`rivals`] and [`cub`]. What a run came to is a [`report`], which [`text`],
-//! [`csv`] and [`page`] show, each in its way. A new family is a file
-//! `bench/<family>.rs` with a `FAMILY` in it, and its name in the list below.
+//! [`baselines`] and [`cub`]. What a run came to is a record, which the crate
+//! `halo-report` shows in every form; where it goes is in [`sink`]. A new family is a
+//! file `bench/<family>.rs` with a `FAMILY` in it, and its name in the list below.
 
-#[cfg(any(test, feature = "bench"))]
-mod csv;
+#[cfg(feature = "bench")]
+mod baselines;
 #[cfg(feature = "bench")]
 mod cub;
 #[cfg(feature = "bench")]
 mod environment;
-#[cfg(any(test, feature = "bench"))]
-mod files;
 #[cfg(feature = "bench")]
 mod harness;
-#[cfg(any(test, feature = "bench"))]
-mod page;
-#[cfg(any(test, feature = "bench"))]
-mod report;
-#[cfg(feature = "bench")]
-mod rivals;
 #[cfg(feature = "bench")]
 mod roofline;
-#[cfg(test)]
-mod sample;
+mod sink;
 mod size;
-#[cfg(any(test, feature = "bench"))]
-mod stats;
 #[cfg(feature = "bench")]
 mod table;
-#[cfg(any(test, feature = "bench"))]
-mod text;
 #[cfg(feature = "bench")]
 mod timing;
 
@@ -70,16 +57,24 @@ families! {
     stencil1d,
 }
 
-/// Runs the benchmark in this process.
-#[cfg(feature = "bench")]
+/// Runs the benchmark: in this process where it was built in, else by building
+/// and running `halo-bench`. What was measured before is shown without either.
 pub(crate) fn run(flags: &Bench) -> Result<Outcome, Error> {
-    harness::run(flags, &ROWS)
+    if !flags.from.is_empty() {
+        return sink::show(flags);
+    }
+
+    #[cfg(feature = "bench")]
+    return harness::run(flags, &ROWS);
+
+    #[cfg(not(feature = "bench"))]
+    hand_over()
 }
 
 /// Builds `halo-bench`, which has the benchmark built in, and runs it with the same
 /// command line.
 #[cfg(not(feature = "bench"))]
-pub(crate) fn run(_understood: &Bench) -> Result<Outcome, Error> {
+fn hand_over() -> Result<Outcome, Error> {
     use std::io::IsTerminal as _;
     use std::process::Command;
 

@@ -188,7 +188,7 @@ fn slots<T: Real>(by: By, n: usize) -> Slots {
 
 /// The n-body example of the CUDA samples, in their style.
 const SAMPLE: Entry = Entry {
-    rival: "CUDA n-body sample style",
+    baseline: "CUDA n-body sample style",
     kernel: "nbody_shared_f32",
     entry: "nbody_sample_f32",
 };

@@ -1,17 +1,26 @@
-//! Facts about the page and its charts, for reports of every kind.
+//! Facts about the page and its charts, for records of every kind.
 
 use roxmltree::{Document, Node};
 
-use super::super::report::fake;
-use super::super::report::{Measured, Report};
-use super::super::sample;
-use super::super::stats::{Ratio, Times, Verdict};
-use super::palette::Colour;
 use super::{html, svg_files};
+use crate::palette::Colour;
+use crate::record::Record;
+use crate::sample;
+use crate::stats::Times;
 
-/// The page without what XML does not know: the document type.
-fn markup(page: &str) -> &str {
-    page.strip_prefix("<!DOCTYPE html>\n").unwrap()
+/// The page as XML: without the document type, and with an end of the elements that
+/// HTML has no end of.
+fn markup(page: &str) -> String {
+    let page = page
+        .strip_prefix("<!DOCTYPE html>")
+        .unwrap()
+        .replace("<wbr>", "<wbr/>");
+    let mut parts = page.split("<meta ");
+    let mut markup = parts.next().unwrap().to_owned();
+    for part in parts {
+        markup += &format!("<meta {}", part.replacen('>', "/>", 1));
+    }
+    markup
 }
 
 fn elements<'a>(document: &'a Document<'_>, name: &str) -> Vec<Node<'a, 'a>> {
@@ -112,10 +121,11 @@ fn check_drawing(svg: Node<'_, '_>) {
     assert!(lowest_key < top_of_plot, "{lowest_key} and {top_of_plot}");
 }
 
-/// What holds for the page and the files of every report. Returns the page.
-fn check(report: &Report) -> String {
-    let page = html(report).unwrap();
-    let document = Document::parse(markup(&page)).unwrap();
+/// What holds for the page and the files of every record. Returns the page.
+fn check(record: &Record) -> String {
+    let page = html(record);
+    let markup = markup(&page);
+    let document = Document::parse(&markup).unwrap();
     for svg in elements(&document, "svg") {
         check_drawing(svg);
     }
@@ -157,7 +167,7 @@ fn check(report: &Report) -> String {
                 .collect()
         })
         .collect();
-    let expect: Vec<String> = report.rows().map(|row| row.name.clone()).collect();
+    let expect: Vec<String> = record.rows().map(|row| row.name.clone()).collect();
     assert_eq!(names, expect);
     // Every row has a cell in each column.
     for table in elements(&document, "table") {
@@ -169,7 +179,7 @@ fn check(report: &Report) -> String {
         assert!(rows.iter().all(|cells| *cells == rows[0]), "{rows:?}");
     }
 
-    let files = svg_files(report).unwrap();
+    let files = svg_files(record);
     for (name, svg) in &files {
         assert!(name.ends_with(".svg"));
         let document = Document::parse(svg).unwrap();
@@ -183,20 +193,20 @@ fn check(report: &Report) -> String {
         .filter_map(|node| node.text())
         .collect();
     let missing = left_out.matches('“').count();
-    // All rivals share one reason where none took part, else each has a chart.
-    let rivals = files
+    // All baselines share one reason where none took part, else each has a chart.
+    let baselines = files
         .iter()
         .filter(|file| file.0.starts_with("ratios-"))
         .count();
-    let expect = 2 + rivals.max(1) + report.families.len();
+    let expect = 2 + baselines.max(1) + record.families.len();
     assert_eq!(files.len() + missing, expect);
     assert_eq!(elements(&document, "figure").len(), files.len());
     page
 }
 
-/// The file of this name among the charts of a report.
-fn file(report: &Report, name: &str) -> String {
-    let files = svg_files(report).unwrap();
+/// The file of this name among the charts of a record.
+fn file(record: &Record, name: &str) -> String {
+    let files = svg_files(record);
     let found = files.into_iter().find(|(found, _)| found == name);
     found.unwrap_or_else(|| panic!("there is no {name}")).1
 }
@@ -220,8 +230,8 @@ fn marks(svg: &str) -> Vec<(String, bool)> {
 }
 
 /// The names of the kernels that some row of has a time.
-fn timed_kernels(report: &Report) -> Vec<&str> {
-    let mut names: Vec<&str> = report
+fn timed_kernels(record: &Record) -> Vec<&str> {
+    let mut names: Vec<&str> = record
         .rows()
         .filter(|row| row.single.is_some())
         .map(|row| row.name.as_str())
@@ -232,19 +242,19 @@ fn timed_kernels(report: &Report) -> Vec<&str> {
 }
 
 #[test]
-fn a_report_of_everything_has_all_charts_and_all_rows() {
-    let report = sample::report();
-    let page = check(&report);
+fn a_record_of_everything_has_all_charts_and_all_rows() {
+    let record = sample::whole();
+    let page = check(&record);
     for part in [
         "Fixture GPU &lt;made up&gt;",
         "for CUDA 13.0",
-        "nvcc 13.0.88",
+        "13.0.88",
         "1.95.0",
         "22.1.2",
         "0123456789ab",
         "2026-01-31 12:00:00 UTC",
-        "20 launches timed after 3 of warm-up; median, each launch between two CUDA events",
-        "someone else; took no part: there is none &amp; never was",
+        "20 timed after 3 of warm-up; median, each launch between two CUDA events",
+        "someone else; NOT COMPARED: there is none &amp; never was",
         "derivative3d_x_pencil4 was not run: a row of 512 does not fit",
         "a note &amp; &lt;more&gt;",
     ] {
@@ -252,8 +262,7 @@ fn a_report_of_everything_has_all_charts_and_all_rows() {
     }
     // The sample's stencil1d has one size.
     assert!(page.contains("“stencil1d: speed against size”: it was timed at one size only"));
-    let names: Vec<String> = svg_files(&report)
-        .unwrap()
+    let names: Vec<String> = svg_files(&record)
         .into_iter()
         .map(|(name, _)| name)
         .collect();
@@ -274,10 +283,10 @@ fn a_report_of_everything_has_all_charts_and_all_rows() {
 }
 
 #[test]
-fn the_roofline_has_a_filled_point_per_kernel_and_an_outline_per_rival() {
-    let report = sample::report();
-    let marks = marks(&file(&report, "roofline.svg"));
-    for name in timed_kernels(&report) {
+fn the_roofline_has_a_filled_point_per_kernel_and_an_outline_per_baseline() {
+    let record = sample::whole();
+    let marks = marks(&file(&record, "roofline.svg"));
+    for name in timed_kernels(&record) {
         let own = marks
             .iter()
             .filter(|(title, filled)| *filled && title.starts_with(&format!("{name}, ")))
@@ -290,7 +299,7 @@ fn the_roofline_has_a_filled_point_per_kernel_and_an_outline_per_rival() {
             .filter(|(title, filled)| !filled && title.starts_with(&format!("{who}: ")))
             .count()
     };
-    // As many as the sample's kernels have such rivals at their largest size.
+    // As many as the sample's kernels have such baselines at their largest size.
     assert_eq!(
         (of("nvcc"), of("CUB"), of("n-body sample style")),
         (23, 4, 2)
@@ -299,23 +308,23 @@ fn the_roofline_has_a_filled_point_per_kernel_and_an_outline_per_rival() {
 }
 
 #[test]
-fn ratios_show_each_kernel_that_has_a_rival_and_what_came_of_it() {
-    let report = sample::report();
+fn ratios_show_each_kernel_that_has_a_baseline_and_what_came_of_it() {
+    let record = sample::whole();
     let of = [
         ("nvcc", "ratios-nvcc.svg"),
         ("CUB", "ratios-CUB.svg"),
         ("n-body sample style", "ratios-n-body-sample-style.svg"),
     ]
-    .map(|(name, path)| (name, marks(&file(&report, path))));
-    let svg = file(&report, "ratios-CUB.svg");
-    for row in report.rows().filter(|row| row.single.is_some()) {
-        for contender in &row.contenders {
-            let (_, marks) = of.iter().find(|of| of.0 == contender.name).unwrap();
+    .map(|(name, path)| (name, marks(&file(&record, path))));
+    let svg = file(&record, "ratios-CUB.svg");
+    for row in record.rows().filter(|row| row.single.is_some()) {
+        for baseline in &row.baselines {
+            let (_, marks) = of.iter().find(|of| of.0 == baseline.name).unwrap();
             let shown = marks.iter().any(|(title, _)| {
                 title.starts_with(&format!("{}, ", row.name))
-                    && title.contains(&format!("of {}'s time", contender.name))
+                    && title.contains(&format!("of {}'s time", baseline.name))
             });
-            assert!(shown, "{} against {}", row.name, contender.name);
+            assert!(shown, "{} against {}", row.name, baseline.name);
         }
     }
     let document = Document::parse(&svg).unwrap();
@@ -331,8 +340,8 @@ fn ratios_show_each_kernel_that_has_a_rival_and_what_came_of_it() {
 
 #[test]
 fn bandwidth_shows_cub_and_the_copy_and_what_a_launch_costs() {
-    let report = sample::report();
-    let svg = file(&report, "bandwidth-reduction.svg");
+    let record = sample::whole();
+    let svg = file(&record, "bandwidth-reduction.svg");
     let document = Document::parse(&svg).unwrap();
     let texts: Vec<&str> = elements(&document, "text")
         .iter()
@@ -349,7 +358,7 @@ fn bandwidth_shows_cub_and_the_copy_and_what_a_launch_costs() {
         assert!(texts.contains(&text), "{text} is not in {texts:?}");
     }
     let marks = marks(&svg);
-    let sizes = report.families[3].problems.len();
+    let sizes = record.families[3].problems.len();
     let of = |who: &str| {
         marks
             .iter()
@@ -369,7 +378,7 @@ fn bandwidth_shows_cub_and_the_copy_and_what_a_launch_costs() {
 
 #[test]
 fn interactions_have_the_issue_limit_of_each_precision() {
-    let svg = file(&sample::report(), "throughput-nbody.svg");
+    let svg = file(&sample::whole(), "throughput-nbody.svg");
     // 30 T slots a second, 13 an interaction; 15 T and 24.
     assert!(
         svg.contains("f32 issue limit 2.31 T interactions/s"),
@@ -379,11 +388,10 @@ fn interactions_have_the_issue_limit_of_each_precision() {
 }
 
 #[test]
-fn a_run_without_rivals_on_one_size_has_what_it_can() {
+fn a_run_without_baselines_on_one_size_has_what_it_can() {
     let page = check(&sample::alone());
-    assert!(page.contains("nobody else&#39;s kernels took part in this run"));
+    assert!(page.contains("nobody else's kernels took part in this run"));
     let names: Vec<String> = svg_files(&sample::alone())
-        .unwrap()
         .into_iter()
         .map(|(name, _)| name)
         .collect();
@@ -393,9 +401,9 @@ fn a_run_without_rivals_on_one_size_has_what_it_can() {
 
 #[test]
 fn a_run_on_the_emulator_has_no_chart_and_says_why() {
-    let report = sample::untimed();
-    let page = check(&report);
-    assert!(svg_files(&report).unwrap().is_empty());
+    let record = sample::untimed();
+    let page = check(&record);
+    assert!(svg_files(&record).is_empty());
     assert!(page.contains("no ceiling was measured in this run"));
     assert!(page.contains("nothing was timed of it"));
     assert!(!page.contains("time, single launch") && !page.contains(" TB/s"));
@@ -403,9 +411,9 @@ fn a_run_on_the_emulator_has_no_chart_and_says_why() {
 }
 
 #[test]
-fn reports_with_nothing_in_them_are_pages_too() {
-    check(&fake::report(Vec::new()));
-    let mut empty = fake::report(Vec::new());
+fn records_with_nothing_in_them_are_pages_too() {
+    check(&sample::record(Vec::new()));
+    let mut empty = sample::record(Vec::new());
     empty.families[0].problems.clear();
     check(&empty);
     empty.families.clear();
@@ -414,94 +422,70 @@ fn reports_with_nothing_in_them_are_pages_too() {
 
 #[test]
 fn one_kernel_at_one_size_is_enough_for_a_chart() {
-    let report = fake::report(vec![fake::row("derivative3d_only", 1e-5)]);
-    check(&report);
-    let names: Vec<String> = svg_files(&report)
-        .unwrap()
+    let record = sample::record(vec![sample::row("derivative3d_only", 1e-5)]);
+    check(&record);
+    let names: Vec<String> = svg_files(&record)
         .into_iter()
         .map(|(name, _)| name)
         .collect();
     assert_eq!(names, ["roofline.svg", "limits.svg"]);
 }
 
+/// Every time of a record, with the number of its row.
+fn times(record: &mut Record) -> impl Iterator<Item = (usize, &mut Times)> {
+    let problems = record
+        .families
+        .iter_mut()
+        .flat_map(|family| &mut family.problems);
+    let rows = problems.flat_map(|problem| &mut problem.rows).enumerate();
+    rows.flat_map(|(index, row)| {
+        let others = row
+            .baselines
+            .iter_mut()
+            .flat_map(|it| [&mut it.single, &mut it.replayed]);
+        let all = [&mut row.single, &mut row.replayed]
+            .into_iter()
+            .chain(others);
+        all.flatten().map(move |time| (index, time))
+    })
+}
+
 #[test]
-fn times_and_ratios_of_any_size_stay_on_the_page() {
-    let ratio = |value: f64, spread: f64| Ratio {
-        value,
-        spread,
-        verdict: Verdict::Slower,
-    };
+fn times_of_any_size_stay_on_the_page() {
     let extremes = [0.0, 1e-300, 1e-9, 1.0, 1e9, 1e300, f64::INFINITY, f64::NAN];
     for apart in [1, 3, 6] {
         for (index, first) in extremes.into_iter().enumerate() {
             let second = extremes[(index + apart) % extremes.len()];
-            let mut report = sample::report();
-            let ceilings = std::mem::take(&mut report.ceilings);
-            let mut index = 0;
-            for family in &mut report.families {
-                for row in family
-                    .problems
-                    .iter_mut()
-                    .flat_map(|problem| &mut problem.rows)
-                {
-                    index += 1;
-                    let median_s = if index % 2 == 0 { first } else { second };
-                    let time = |time: Times| Times { median_s, ..time };
-                    for measured in [&mut row.single, &mut row.replayed].into_iter().flatten() {
-                        let time = time(measured.time);
-                        *measured = Measured::new(&row.work, time, 1, &ceilings);
-                    }
-                    for contender in &mut row.contenders {
-                        let modes = [&mut contender.single, &mut contender.replayed];
-                        for against in modes.into_iter().flatten() {
-                            against.time = time(against.time);
-                            against.ratio = ratio(second, first);
-                        }
-                    }
-                }
+            let mut record = sample::whole();
+            for (turn, (row, time)) in times(&mut record).enumerate() {
+                // Neighbours differ, and so do a row and whoever did the same.
+                time.median_s = if (row + turn) % 2 == 0 { first } else { second };
+                time.relative_spread = second;
             }
-            report.ceilings = ceilings;
-            check(&report);
-            for ceiling in [
-                &mut report.ceilings.copy,
-                &mut report.ceilings.fp32,
-                &mut report.ceilings.fp64,
-            ]
-            .into_iter()
-            .flatten()
-            {
-                ceiling.per_s = first;
+            check(&record);
+            let ceilings = &mut record.ceilings;
+            for ceiling in [&mut ceilings.copy, &mut ceilings.fp32, &mut ceilings.fp64] {
+                ceiling.as_mut().unwrap().time.median_s = first;
             }
-            check(&report);
+            check(&record);
         }
     }
 }
 
 #[test]
 fn ratios_without_spread_have_a_band_of_no_width() {
-    let mut report = sample::report();
-    for family in &mut report.families {
-        for row in family
-            .problems
-            .iter_mut()
-            .flat_map(|problem| &mut problem.rows)
-        {
-            for contender in &mut row.contenders {
-                let modes = [&mut contender.single, &mut contender.replayed];
-                for against in modes.into_iter().flatten() {
-                    against.ratio.spread = 0.0;
-                }
-            }
-        }
+    let mut record = sample::whole();
+    for (_, time) in times(&mut record) {
+        time.relative_spread = 0.0;
     }
-    check(&report);
+    check(&record);
 }
 
 #[test]
-fn words_of_the_report_are_never_markup() {
+fn words_of_the_record_are_never_markup() {
     const HOSTILE: &str = "</title></script><script>alert(\"&\")</script><!-- ]]> '\u{1}";
-    let mut report = sample::report();
-    let environment = &mut report.environment;
+    let mut record = sample::whole();
+    let environment = &mut record.environment;
     for text in [
         &mut environment.device.name,
         &mut environment.device.kind,
@@ -513,13 +497,13 @@ fn words_of_the_report_are_never_markup() {
     }
     environment.device.why = Some(HOSTILE.to_owned());
     environment.commit = Some(HOSTILE.to_owned());
-    report.timing = Some(HOSTILE.to_owned());
-    for rival in &mut report.rivals {
-        rival.name.push_str(HOSTILE);
-        rival.what.push_str(HOSTILE);
-        rival.why_not = Some(HOSTILE.to_owned());
+    record.timing = Some(HOSTILE.to_owned());
+    for baseline in &mut record.baselines {
+        baseline.name.push_str(HOSTILE);
+        baseline.what.push_str(HOSTILE);
+        baseline.why_not = Some(HOSTILE.to_owned());
     }
-    for family in &mut report.families {
+    for family in &mut record.families {
         family.name.push_str(HOSTILE);
         for problem in &mut family.problems {
             problem.size.push_str(HOSTILE);
@@ -528,24 +512,24 @@ fn words_of_the_report_are_never_markup() {
             for row in &mut problem.rows {
                 row.name.push_str(HOSTILE);
                 row.tile.push_str(HOSTILE);
-                for contender in &mut row.contenders {
-                    contender.name.push_str(HOSTILE);
-                    contender.why_not = Some(HOSTILE.to_owned());
+                for baseline in &mut row.baselines {
+                    baseline.name.push_str(HOSTILE);
+                    baseline.why_not = Some(HOSTILE.to_owned());
                 }
             }
         }
     }
     // Control characters cannot be in XML at all.
     let hostile = HOSTILE.replace('\u{1}', "\u{fffd}");
-    let page = html(&report).unwrap();
-    let document = Document::parse(markup(&page)).unwrap();
+    let markup = markup(&html(&record));
+    let document = Document::parse(&markup).unwrap();
     assert_eq!(elements(&document, "script").len(), 1);
     let title = elements(&document, "title")[0].text().unwrap();
     assert_eq!(
         title,
         format!("Halo benchmark: Fixture GPU <made up>{hostile}")
     );
-    for (name, svg) in svg_files(&report).unwrap() {
+    for (name, svg) in svg_files(&record) {
         let document = Document::parse(&svg).unwrap();
         assert!(elements(&document, "script").is_empty());
         assert!(

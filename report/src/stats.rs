@@ -10,52 +10,59 @@ use serde::{Deserialize, Serialize};
 /// moves a mean, not a median. The spread says how far to trust it: a
 /// difference between two kernels below it is noise.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Times {
+pub struct Times {
     /// How many launches were timed.
-    pub(crate) launches: usize,
-    pub(crate) median_s: f64,
-    pub(crate) min_s: f64,
-    pub(crate) max_s: f64,
-    /// Half the distance between the quartiles, divided by the median.
-    pub(crate) relative_spread: f64,
+    pub launches: usize,
+    /// The median.
+    pub median_s: f64,
+    /// The shortest.
+    pub min_s: f64,
+    /// The longest.
+    pub max_s: f64,
+    /// Half the distance between the quartiles, divided by the median; to a thousandth
+    /// of a percent, since more digits mean nothing and fill records.
+    pub relative_spread: f64,
 }
 
 impl Times {
     /// The statistics of these timings; `None` for none at all.
-    pub(crate) fn of(timings: &[Duration]) -> Option<Self> {
-        let mut seconds: Vec<f64> = timings.iter().map(Duration::as_secs_f64).collect();
-        seconds.sort_by(f64::total_cmp);
-        let (&min_s, &max_s) = (seconds.first()?, seconds.last()?);
-        let median_s = quantile(&seconds, 0.5);
-        let half_quartiles = (quantile(&seconds, 0.75) - quantile(&seconds, 0.25)) / 2.0;
+    #[must_use]
+    pub fn of(timings: &[Duration]) -> Option<Self> {
+        // Whole numbers, so that what is between two of them has few digits.
+        let mut nanoseconds: Vec<f64> = timings.iter().map(|time| time.as_nanos() as f64).collect();
+        nanoseconds.sort_by(f64::total_cmp);
+        let (&min, &max) = (nanoseconds.first()?, nanoseconds.last()?);
+        let median = quantile(&nanoseconds, 0.5);
+        let half_quartiles = (quantile(&nanoseconds, 0.75) - quantile(&nanoseconds, 0.25)) / 2.0;
+        let spread = if median > 0.0 {
+            half_quartiles / median
+        } else {
+            0.0
+        };
         Some(Self {
-            launches: seconds.len(),
-            median_s,
-            min_s,
-            max_s,
-            relative_spread: if median_s > 0.0 {
-                half_quartiles / median_s
-            } else {
-                0.0
-            },
+            launches: nanoseconds.len(),
+            median_s: median / 1e9,
+            min_s: min / 1e9,
+            max_s: max / 1e9,
+            relative_spread: (spread * 1e5).round() / 1e5,
         })
     }
 }
 
 /// How the time of one compares with the time of another.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Ratio {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ratio {
     /// The one's median over the other's: below 1 the one is faster.
-    pub(crate) value: f64,
+    pub value: f64,
     /// How much of the difference may be noise: the sum of both relative spreads.
-    pub(crate) spread: f64,
-    pub(crate) verdict: Verdict,
+    pub spread: f64,
+    /// What it comes to.
+    pub verdict: Verdict,
 }
 
 /// What a ratio of times comes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Verdict {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
     /// The one takes less time, by more than the spread.
     Faster,
     /// The difference is within the spread.
@@ -64,9 +71,22 @@ pub(crate) enum Verdict {
     Slower,
 }
 
+impl Verdict {
+    /// In one word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Faster => "faster",
+            Self::Equal => "equal",
+            Self::Slower => "slower",
+        }
+    }
+}
+
 impl Ratio {
     /// These times over those.
-    pub(crate) fn of(these: &Times, those: &Times) -> Self {
+    #[must_use]
+    pub fn of(these: &Times, those: &Times) -> Self {
         let value = these.median_s / those.median_s;
         let spread = these.relative_spread + those.relative_spread;
         // Written so that a ratio that is no number is never called faster.
@@ -129,7 +149,7 @@ mod tests {
     #[test]
     fn spread_is_half_the_quartile_distance_over_the_median() {
         // Quartiles 2 and 4, median 3.
-        assert!(close(times(&[1, 2, 3, 4, 5]).relative_spread, 1.0 / 3.0));
+        assert!(close(times(&[1, 2, 3, 4, 5]).relative_spread, 0.33333));
     }
 
     #[test]

@@ -7,13 +7,9 @@
 //! (2021) propose for readers with any kind of colour vision, darkened or
 //! lightened to stand out from the background by 3 : 1 or more.
 
-use std::fmt::Write as _;
-
-use plotters::style::RGBColor;
-
 /// A colour by what it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Colour {
+pub(crate) enum Colour {
     /// Behind everything.
     Paper,
     /// Axes and what is written.
@@ -42,17 +38,10 @@ const HUES: [(u32, u32); 6] = [
 
 impl Colour {
     /// Everything there is to restyle.
-    pub(super) fn all() -> impl Iterator<Item = Self> {
-        [
-            Self::Paper,
-            Self::Ink,
-            Self::Faint,
-            Self::Grid,
-            Self::FineGrid,
-            Self::Band,
-        ]
-        .into_iter()
-        .chain((0..HUES.len()).map(Self::Hue))
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        use Colour::{Band, Faint, FineGrid, Grid, Hue, Ink, Paper};
+        let plain = [Paper, Ink, Faint, Grid, FineGrid, Band];
+        plain.into_iter().chain((0..HUES.len()).map(Hue))
     }
 
     /// As it is in light, and in dark. No two are the same: the style sheet
@@ -70,40 +59,38 @@ impl Colour {
     }
 
     /// As an attribute has it.
-    pub(super) fn hex(self) -> String {
+    pub(crate) fn hex(self) -> String {
         format!("#{:06X}", self.pair().0)
     }
+}
 
-    /// As plotters takes it.
-    pub(super) fn rgb(self) -> RGBColor {
-        let [_, r, g, b] = self.pair().0.to_be_bytes();
-        RGBColor(r, g, b)
+impl maud::Render for Colour {
+    fn render_to(&self, buffer: &mut String) {
+        buffer.push_str(&self.hex());
     }
 }
 
 /// The style sheet of a chart that stands alone or in a page: the font, and the
-/// dark colours.
-pub(super) fn style() -> String {
-    let mut style = String::from(
-        ".chart text{font-family:system-ui,-apple-system,\"Segoe UI\",Roboto,\"DejaVu Sans\",sans-serif}\
-         .chart .mono{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,\"DejaVu Sans Mono\",monospace}\
-         .chart .mark:hover{stroke-width:4}\n\
-         @media (prefers-color-scheme:dark){",
-    );
-    for colour in Colour::all() {
+/// dark colours. No character of it means anything in XML.
+pub(crate) fn style() -> String {
+    let dark = Colour::all().map(|colour| {
         let (light, (_, dark)) = (colour.hex(), colour.pair());
-        let _ = write!(
-            style,
-            ".chart [fill=\"{light}\"]{{fill:#{dark:06X}}}.chart [stroke=\"{light}\"]{{stroke:#{dark:06X}}}"
-        );
-    }
-    style.push_str("}\n");
-    style
+        ["fill", "stroke"]
+            .map(|it| format!(".chart [{it}=\"{light}\"]{{{it}:#{dark:06X}}}"))
+            .concat()
+    });
+    format!(
+        ".chart text{{font-family:system-ui,-apple-system,\"Segoe UI\",Roboto,\"DejaVu Sans\",sans-serif}}\
+         .chart .mono{{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,\"DejaVu Sans Mono\",monospace}}\
+         .chart .mark:hover{{stroke-width:4}}\n\
+         @media (prefers-color-scheme:dark){{{}}}\n",
+        dark.collect::<String>()
+    )
 }
 
 /// The outline of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(crate) enum Shape {
     Circle,
     Square,
     Triangle,
@@ -114,62 +101,41 @@ pub(super) enum Shape {
 
 impl Shape {
     /// The shape that goes with a hue.
-    pub(super) fn of(hue: usize) -> Self {
-        [
-            Self::Circle,
-            Self::Square,
-            Self::Triangle,
-            Self::Diamond,
-            Self::Inverted,
-            Self::Cross,
-        ][hue % 6]
+    pub(crate) fn of(hue: usize) -> Self {
+        use Shape::{Circle, Cross, Diamond, Inverted, Square, Triangle};
+        [Circle, Square, Triangle, Diamond, Inverted, Cross][hue % 6]
     }
 
     /// The outline as path data, about a point; all shapes look equally large.
-    pub(super) fn path(self, (x, y): (f64, f64), radius: f64) -> String {
-        let polygon = |corners: &[(f64, f64)]| {
-            let mut path = String::new();
-            for (index, (dx, dy)) in corners.iter().enumerate() {
-                let command = if index == 0 { 'M' } else { 'L' };
-                let _ = write!(
-                    path,
-                    "{command}{:.1} {:.1}",
-                    x + dx * radius,
-                    y + dy * radius
+    pub(crate) fn path(self, (x, y): (f64, f64), radius: f64) -> String {
+        let corners: &[(f64, f64)] = match self {
+            Self::Circle => {
+                let (left, r, across) = (x - radius, radius, 2.0 * radius);
+                return format!(
+                    "M{left:.1} {y:.1}a{r:.1} {r:.1} 0 1 0 {across:.1} 0a{r:.1} {r:.1} 0 1 0 -{across:.1} 0Z"
                 );
             }
-            path.push('Z');
-            path
-        };
-        match self {
-            Self::Circle => format!(
-                "M{:.1} {y:.1}a{radius:.1} {radius:.1} 0 1 0 {:.1} 0a{radius:.1} {radius:.1} 0 1 0 {:.1} 0Z",
-                x - radius,
-                2.0 * radius,
-                -2.0 * radius
-            ),
-            Self::Square => polygon(&[(-0.88, -0.88), (0.88, -0.88), (0.88, 0.88), (-0.88, 0.88)]),
-            Self::Triangle => polygon(&[(0.0, -1.2), (1.1, 0.85), (-1.1, 0.85)]),
-            Self::Diamond => polygon(&[(0.0, -1.28), (1.28, 0.0), (0.0, 1.28), (-1.28, 0.0)]),
-            Self::Inverted => polygon(&[(0.0, 1.2), (1.1, -0.85), (-1.1, -0.85)]),
+            Self::Square => &[(-0.88, -0.88), (0.88, -0.88), (0.88, 0.88), (-0.88, 0.88)],
+            Self::Triangle => &[(0.0, -1.2), (1.1, 0.85), (-1.1, 0.85)],
+            Self::Diamond => &[(0.0, -1.28), (1.28, 0.0), (0.0, 1.28), (-1.28, 0.0)],
+            Self::Inverted => &[(0.0, 1.2), (1.1, -0.85), (-1.1, -0.85)],
             Self::Cross => {
-                let (a, b) = (0.38, 1.1);
-                polygon(&[
-                    (-a, -b),
-                    (a, -b),
-                    (a, -a),
-                    (b, -a),
-                    (b, a),
-                    (a, a),
-                    (a, b),
-                    (-a, b),
-                    (-a, a),
-                    (-b, a),
-                    (-b, -a),
-                    (-a, -a),
-                ])
+                const A: f64 = 0.38;
+                const B: f64 = 1.1;
+                #[rustfmt::skip]
+                const CORNERS: [(f64, f64); 12] = [
+                    (-A, -B), (A, -B), (A, -A), (B, -A), (B, A), (A, A),
+                    (A, B), (-A, B), (-A, A), (-B, A), (-B, -A), (-A, -A),
+                ];
+                &CORNERS
             }
+        };
+        let mut path = String::new();
+        for (index, (dx, dy)) in corners.iter().enumerate() {
+            let command = if index == 0 { 'M' } else { 'L' };
+            path += &format!("{command}{:.1} {:.1}", x + dx * radius, y + dy * radius);
         }
+        path + "Z"
     }
 }
 

@@ -1,7 +1,7 @@
 //! Who the rows are compared with: the same kernels in CUDA C++, compiled by the
 //! nvcc of this machine, and CUB.
 //!
-//! A twin in CUDA C++ is launched by the row's own code, on the row's own buffers
+//! A kernel in CUDA C++ is launched by the row's own code, on the row's own buffers
 //! and with the row's own geometry: only the kernel is another one, put in its
 //! place by [`Device::using`]. Nothing here is needed: what is missing is said, and
 //! the rest is measured.
@@ -9,20 +9,20 @@
 use std::thread;
 
 use halo_gpu::{Device, DeviceKind, Image, Kernels};
+use halo_report::record::{self, Toolkit};
 
 use super::cub::{Compiled, Cub, Reduction};
 use super::harness::{Check, Prepared};
-use super::report::{RivalReport, Toolkit};
 use crate::baselines::Toolchain;
 use crate::error::{Error, chain};
 
-/// Names, as reports have them.
+/// Names, as records have them.
 pub(super) const NVCC: &str = "nvcc";
 pub(super) const CUB: &str = "CUB";
 
 /// Does the work of a row by other means, on what the row has on the device.
-pub(super) trait Contender {
-    /// The name of its rival.
+pub(super) trait Baseline {
+    /// Its name in the record.
     fn name(&self) -> &str;
     /// As [`Prepared::check`].
     fn check(&mut self, row: &mut dyn Prepared) -> Result<Check, Error>;
@@ -31,11 +31,11 @@ pub(super) trait Contender {
 }
 
 /// A kernel in the CUDA C++ of a row's family that does the row's work in another
-/// way than the row's twin.
+/// way than the one of the row's own name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// What it is, for the report.
-    pub(super) rival: &'static str,
+    /// What it is, for the record.
+    pub(super) baseline: &'static str,
     /// The kernel in whose place it is launched.
     pub(super) kernel: &'static str,
     /// Its own name.
@@ -44,63 +44,71 @@ pub(super) struct Entry {
 
 /// What was found to compare with.
 #[derive(Default)]
-pub(super) struct Rivals {
+pub(super) struct Baselines {
     /// The kernels of each family's CUDA C++.
-    twins: Vec<(&'static str, Kernels)>,
+    kernels: Vec<(&'static str, Kernels)>,
     cub: Option<Cub>,
-    pub(super) reports: Vec<RivalReport>,
+    pub(super) records: Vec<record::Baseline>,
     pub(super) toolkit: Option<Toolkit>,
 }
 
-impl Rivals {
-    /// Looks for a compiler and compiles what these families are compared with.
-    /// Takes as long as the slowest of the compilations, some 20 seconds.
-    pub(super) fn find(device: &Device, families: &[&'static str]) -> Self {
-        let mut rivals = Self::default();
+impl Baselines {
+    /// Looks for a compiler and compiles what these families are compared with, each by
+    /// the kernels of its own rows' names and by these entries. Takes as long as the
+    /// slowest of the compilations, some 20 seconds.
+    pub(super) fn find(device: &Device, families: &[(&'static str, Vec<Entry>)]) -> Self {
+        let mut baselines = Self::default();
         let why_not = match target(device) {
             Err(why_not) => why_not,
             Ok(arch) => match Toolchain::find() {
                 Ok(toolchain) => {
-                    rivals.toolkit = Some(Toolkit {
+                    baselines.toolkit = Some(Toolkit {
                         nvcc: Some(toolchain.version().to_owned()),
                         why_not: None,
                     });
-                    rivals.compile(device, families, &toolchain, &arch);
-                    return rivals;
+                    baselines.compile(device, families, &toolchain, &arch);
+                    return baselines;
                 }
                 Err(error) => chain(&error),
             },
         };
-        rivals.toolkit = Some(Toolkit {
-            nvcc: None,
-            why_not: Some(why_not.clone()),
-        });
-        let mut wanted = vec![(NVCC, TWINS)];
-        if families.contains(&REDUCED_BY_CUB) {
-            wanted.push((CUB, DEVICE_REDUCE));
+        let mut absent =
+            |name, what: &str| baselines.add(name, what.to_owned(), Some(why_not.clone()));
+        absent(NVCC, SAME_KERNELS);
+        if families.iter().any(|(name, _)| *name == REDUCED_BY_CUB) {
+            absent(CUB, DEVICE_REDUCE);
         }
-        let reports = wanted.into_iter().map(|(name, what)| RivalReport {
-            name: name.to_owned(),
-            what: what.to_owned(),
-            why_not: Some(why_not.clone()),
+        baselines.toolkit = Some(Toolkit {
+            nvcc: None,
+            why_not: Some(why_not),
         });
-        rivals.reports = reports.collect();
-        rivals
+        baselines
+    }
+
+    /// Puts one into the record, once.
+    fn add(&mut self, name: &str, what: String, why_not: Option<String>) {
+        if self.records.iter().all(|known| known.name != name) {
+            self.records.push(record::Baseline {
+                name: name.to_owned(),
+                what,
+                why_not,
+            });
+        }
     }
 
     /// Compiles everything at once, and loads it.
     fn compile(
         &mut self,
         device: &Device,
-        families: &[&'static str],
+        families: &[(&'static str, Vec<Entry>)],
         toolchain: &Toolchain,
         arch: &str,
     ) {
-        let wants_cub = families.contains(&REDUCED_BY_CUB);
+        let wants_cub = families.iter().any(|(name, _)| *name == REDUCED_BY_CUB);
         let (cubins, cub) = thread::scope(|scope| {
             let cubins: Vec<_> = families
                 .iter()
-                .map(|&family| (family, scope.spawn(move || toolchain.cubin(family, arch))))
+                .map(|&(family, _)| (family, scope.spawn(move || toolchain.cubin(family, arch))))
                 .collect();
             let cub = wants_cub.then(|| scope.spawn(|| Compiled::new(toolchain, arch)));
             let cubins: Vec<_> = cubins
@@ -119,16 +127,13 @@ impl Rivals {
                 unsafe { device.load_kernels(Image::Cubin(&cubin)) }.map_err(|error| chain(&error))
             });
             match loaded {
-                Ok(kernels) => self.twins.push((family, kernels)),
+                Ok(kernels) => self.kernels.push((family, kernels)),
                 Err(why) => failures.push(format!("{family}: {why}")),
             }
         }
         let compiler = format!("nvcc {} for {arch}", toolchain.version());
-        self.reports.push(RivalReport {
-            name: NVCC.to_owned(),
-            what: format!("{TWINS}, {compiler}"),
-            why_not: (!failures.is_empty()).then(|| failures.join("; ")),
-        });
+        let why_not = (!failures.is_empty()).then(|| failures.join("; "));
+        self.add(NVCC, format!("{SAME_KERNELS}, {compiler}"), why_not);
         if let Some(cub) = cub {
             let loaded = cub
                 .map_err(|error| chain(&error))
@@ -138,73 +143,58 @@ impl Rivals {
                 Err(why_not) => (None, Some(why_not)),
             };
             self.cub = cub;
-            self.reports.push(RivalReport {
-                name: CUB.to_owned(),
-                what: format!("{DEVICE_REDUCE}, {compiler}"),
-                why_not,
-            });
+            self.add(CUB, format!("{DEVICE_REDUCE}, {compiler}"), why_not);
+        }
+        for (family, entries) in families {
+            if self.kernels.iter().any(|(name, _)| name == family) {
+                for entry in entries {
+                    let what = format!("CUDA C++, nvcc {}", toolchain.version());
+                    self.add(entry.baseline, what, None);
+                }
+            }
         }
     }
 
-    /// Those that can do the work of this row, which has `entries` besides its
-    /// twin.
+    /// Those that can do the work of this row, which has `entries` besides the kernel of
+    /// its own name.
     pub(super) fn of_row(
-        &mut self,
+        &self,
         device: &Device,
         family: &str,
         entries: &[Entry],
         row: &dyn Prepared,
-    ) -> Result<Vec<Box<dyn Contender>>, Error> {
-        let mut contenders: Vec<Box<dyn Contender>> = Vec::new();
-        let twins = self.twins.iter().find(|(name, _)| *name == family);
-        if let Some((_, kernels)) = twins.cloned() {
-            contenders.push(Box::new(Twin {
-                name: NVCC,
-                kernels: kernels.clone(),
-                device: device.clone(),
-            }));
-            for entry in entries {
-                self.introduce(entry.rival);
-                contenders.push(Box::new(Twin {
-                    name: entry.rival,
-                    // SAFETY: as that of the twins; see the entry's comment.
-                    kernels: unsafe { kernels.clone().with_entry(entry.kernel, entry.entry) },
-                    device: device.clone(),
+    ) -> Result<Vec<Box<dyn Baseline>>, Error> {
+        let mut baselines: Vec<Box<dyn Baseline>> = Vec::new();
+        let kernels = self.kernels.iter().find(|(name, _)| *name == family);
+        if let Some((_, kernels)) = kernels {
+            let mut add = |name, kernels| {
+                let device = device.clone();
+                baselines.push(Box::new(CudaCpp {
+                    name,
+                    kernels,
+                    device,
                 }));
+            };
+            add(NVCC, kernels.clone());
+            for entry in entries {
+                // SAFETY: as that of the kernels themselves; see the entry's comment.
+                let kernels = unsafe { kernels.clone().with_entry(entry.kernel, entry.entry) };
+                add(entry.baseline, kernels);
             }
         }
         if let Some(cub) = &self.cub
             && let Some(work) = row.cub()
         {
-            contenders.push(Box::new(Reduction::new(cub, device, work)?));
+            baselines.push(Box::new(Reduction::new(cub, device, work)?));
         }
-        Ok(contenders)
-    }
-
-    /// Puts a rival that is another entry point into the report, once.
-    fn introduce(&mut self, name: &str) {
-        if self.reports.iter().any(|report| report.name == name) {
-            return;
-        }
-        let compiler = self
-            .toolkit
-            .as_ref()
-            .and_then(|toolkit| toolkit.nvcc.as_deref());
-        self.reports.push(RivalReport {
-            name: name.to_owned(),
-            what: format!(
-                "CUDA C++, nvcc {}",
-                compiler.unwrap_or("of unknown version")
-            ),
-            why_not: None,
-        });
+        Ok(baselines)
     }
 }
 
 /// The family that CUB does the work of.
 const REDUCED_BY_CUB: &str = "reduction";
 
-const TWINS: &str = "the same kernels in CUDA C++ (baselines/), launched in the same way";
+const SAME_KERNELS: &str = "the same kernels in CUDA C++ (baselines/), launched in the same way";
 const DEVICE_REDUCE: &str =
     "DeviceReduce of the CUDA toolkit: the whole reduction, down to one value";
 
@@ -226,13 +216,13 @@ fn joined<T>(handle: thread::ScopedJoinHandle<'_, T>) -> T {
 }
 
 /// A row's kernel in CUDA C++, launched by the row itself.
-struct Twin {
+struct CudaCpp {
     name: &'static str,
     kernels: Kernels,
     device: Device,
 }
 
-impl Contender for Twin {
+impl Baseline for CudaCpp {
     fn name(&self) -> &str {
         self.name
     }
@@ -246,7 +236,7 @@ impl Contender for Twin {
     }
 }
 
-/// Why a contender that failed to be checked does not take part, where that is no
+/// Why a baseline that failed to be checked does not take part, where that is no
 /// failure of the run: it may just not have the kernel.
 pub(super) fn excuse(error: &Error) -> Option<String> {
     match error {
@@ -262,18 +252,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_gpu_there_is_nobody_and_the_report_says_so() {
+    fn without_a_gpu_there_is_nobody_and_the_record_says_so() {
         for device in [Device::cpu(), Device::emulator()] {
-            let rivals = Rivals::find(&device, &["reduction", "heat2d"]);
-            assert!(rivals.twins.is_empty() && rivals.cub.is_none());
-            let names: Vec<&str> = rivals.reports.iter().map(|it| it.name.as_str()).collect();
+            let families = ["reduction", "heat2d"].map(|name| (name, Vec::new()));
+            let found = Baselines::find(&device, &families);
+            assert!(found.kernels.is_empty() && found.cub.is_none());
+            let names: Vec<&str> = found.records.iter().map(|it| it.name.as_str()).collect();
             assert_eq!(names, [NVCC, CUB]);
-            assert_eq!(Rivals::find(&device, &["heat2d"]).reports.len(), 1);
-            for report in &rivals.reports {
-                let why_not = report.why_not.as_deref().unwrap();
+            assert_eq!(Baselines::find(&device, &families[1..]).records.len(), 1);
+            for baseline in &found.records {
+                let why_not = baseline.why_not.as_deref().unwrap();
                 assert!(why_not.contains("CUDA devices alone"), "{why_not}");
             }
-            let toolkit = rivals.toolkit.unwrap();
+            let toolkit = found.toolkit.unwrap();
             assert!(toolkit.nvcc.is_none() && toolkit.why_not.is_some());
         }
     }

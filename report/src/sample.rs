@@ -1,15 +1,14 @@
-//! A made-up report for tests: a GPU that does not exist, with times from a
-//! formula. It has everything that a report can have: several sizes and one,
-//! rivals that took part and that did not, replayed launches, rows that failed.
+//! Made-up records for tests: a GPU that does not exist, with times from a
+//! formula. It has everything that a record can have: several sizes and one,
+//! baselines that took part and that did not, replayed launches, rows that failed.
 
 use std::time::Duration;
 
-use super::report::{
-    Against, Ceiling, Ceilings, Check, ContenderReport, DeviceReport, Environment, FamilyReport,
-    LeftOut, Measured, Metric, ProblemReport, Report, RivalReport, RowReport, Slots, Toolkit, Unit,
-    Work,
+use crate::record::{
+    Baseline, BaselineRow, Ceiling, Ceilings, Check, DeviceRecord, Environment, FamilyRecord,
+    LeftOut, Metric, ProblemRecord, Record, RowRecord, Slots, Toolkit, Unit, Work,
 };
-use super::stats::{Ratio, Times};
+use crate::stats::Times;
 
 /// What the device that does not exist copies and computes in a second.
 const COPY: f64 = 4.0e12;
@@ -30,7 +29,11 @@ fn times(median_s: f64, spread: f64) -> Times {
 fn ceilings() -> Ceilings {
     let of = |per_s: f64, method: &str| {
         let amount = (per_s * 5e-4) as u64;
-        Some(Ceiling::of(amount, times(5e-4, 0.001), method.to_owned()))
+        Some(Ceiling {
+            amount,
+            time: times(5e-4, 0.001),
+            method: method.to_owned(),
+        })
     };
     Ceilings {
         copy: of(COPY, "made up: a copy of 1024 MiB"),
@@ -40,7 +43,7 @@ fn ceilings() -> Ceilings {
 }
 
 /// A kernel of the sample: its name, the fraction of its limit it reaches, and
-/// how its time compares with each rival's.
+/// how its time compares with each baseline's.
 struct Kernel {
     name: &'static str,
     reaches: f64,
@@ -196,7 +199,7 @@ const SAMPLES: [Sample; 5] = [
     },
 ];
 
-fn row(kernel: &Kernel, sample: &Sample, elements: u64, ceilings: &Ceilings) -> RowReport {
+fn sampled(kernel: &Kernel, sample: &Sample, elements: u64) -> RowRecord {
     let n = elements as f64;
     let double = kernel.name.ends_with("f64");
     let (bytes, flops, slots) = (sample.work)(n, kernel.name);
@@ -221,40 +224,28 @@ fn row(kernel: &Kernel, sample: &Sample, elements: u64, ceilings: &Ceilings) -> 
     let replayed_s = 1.6e-6 + least / kernel.reaches;
     let single_s = replayed_s + 2.4e-6;
     let short = single_s < 5e-5;
-    // Rivals differ more at some sizes than at others.
+    // Baselines differ more at some sizes than at others.
     let drift = 1.0 + 0.02 * (n.log2() * 7.0).sin();
     let noise = (2e-7 / single_s).min(0.05) + 0.001;
-    let contender = |name: &str, factor: f64| {
-        let against = |mine: f64, spread: f64| {
-            let time = times(mine / (factor * drift), spread);
-            Against {
-                time,
-                ratio: Ratio::of(&times(mine, spread), &time),
-            }
-        };
-        ContenderReport {
+    let baseline = |&(name, factor): &(&str, f64)| {
+        let scale = 1.0 / (factor * drift);
+        BaselineRow {
             name: name.to_owned(),
             why_not: None,
             check: Some(PASSES),
-            within_bounds: true,
-            single: Some(against(single_s, noise)),
-            replayed: short.then(|| against(replayed_s, noise / 4.0)),
+            single: Some(times(single_s * scale, noise)),
+            replayed: short.then(|| times(replayed_s * scale, noise / 4.0)),
         }
     };
-    RowReport {
+    RowRecord {
         name: kernel.name.to_owned(),
         tile: "4 × 72".to_owned(),
         check: PASSES,
-        within_bounds: true,
         work,
-        single: Some(Measured::new(&work, times(single_s, noise), 1, ceilings)),
-        replayed: short
-            .then(|| Measured::new(&work, times(replayed_s, noise / 4.0), 100, ceilings)),
-        contenders: kernel
-            .against
-            .iter()
-            .map(|(name, factor)| contender(name, *factor))
-            .collect(),
+        single: Some(times(single_s, noise)),
+        replayed: short.then(|| times(replayed_s, noise / 4.0)),
+        launches_per_graph: short.then_some(100),
+        baselines: kernel.against.iter().map(baseline).collect(),
     }
 }
 
@@ -266,16 +257,15 @@ const PASSES: Check = Check {
 };
 
 /// The whole sample.
-pub(crate) fn report() -> Report {
-    let ceilings = ceilings();
+pub(crate) fn whole() -> Record {
     let families = SAMPLES
         .iter()
-        .map(|sample| FamilyReport {
+        .map(|sample| FamilyRecord {
             name: sample.name.to_owned(),
             problems: sample
                 .sizes
                 .iter()
-                .map(|(size, elements)| ProblemReport {
+                .map(|(size, elements)| ProblemRecord {
                     size: (*size).to_owned(),
                     elements: *elements,
                     problem: format!("a made-up problem of {elements} elements"),
@@ -285,106 +275,177 @@ pub(crate) fn report() -> Report {
                     rows: sample
                         .kernels
                         .iter()
-                        .map(|kernel| row(kernel, sample, *elements, &ceilings))
+                        .map(|kernel| sampled(kernel, sample, *elements))
                         .collect(),
                     left_out: Vec::new(),
                 })
                 .collect(),
+            ceilings: None,
         })
         .collect();
-    let rival = |name: &str, what: &str, why_not: Option<&str>| RivalReport {
+    let baseline = |name: &str, what: &str, why_not: Option<&str>| Baseline {
         name: name.to_owned(),
         what: what.to_owned(),
         why_not: why_not.map(str::to_owned),
     };
-    let mut report = Report {
-        environment: Environment {
-            device: DeviceReport {
-                kind: "cuda".to_owned(),
-                name: "Fixture GPU <made up>".to_owned(),
-                compute_capability: Some("9.0".to_owned()),
-                driver: Some("for CUDA 13.0".to_owned()),
-                ptx_target: Some("sm_90".to_owned()),
-                why: None,
-            },
-            toolkit: Toolkit {
-                nvcc: Some("13.0.88".to_owned()),
-                why_not: None,
-            },
-            rustc: "1.95.0".to_owned(),
-            llvm: "22.1.2".to_owned(),
-            commit: Some("0123456789ab".to_owned()),
-            date: "2026-01-31T12:00:00Z".to_owned(),
-        },
+    let mut record = Record {
+        environment: environment("Fixture GPU <made up>"),
         launches: 20,
         warmup: 3,
         timing: Some("median, each launch between two CUDA events".to_owned()),
-        ceilings,
-        rivals: vec![
-            rival("nvcc", "the same kernels in CUDA C++, made up", None),
-            rival("CUB", "DeviceReduce, made up", None),
-            rival("n-body sample style", "tiles and unrolling, made up", None),
-            rival("absent", "someone else", Some("there is none & never was")),
+        ceilings: ceilings(),
+        baselines: vec![
+            baseline("nvcc", "the same kernels in CUDA C++, made up", None),
+            baseline("CUB", "DeviceReduce, made up", None),
+            baseline("n-body sample style", "tiles and unrolling, made up", None),
+            baseline("absent", "someone else", Some("there is none & never was")),
         ],
         families,
+        missing: Vec::new(),
     };
     // A row that failed its check, and a kernel that was too slow to run.
-    let problem = &mut report.families[0].problems[3];
+    let problem = &mut record.families[0].problems[3];
     problem.left_out.push(LeftOut {
         name: "derivative3d_x_pencil4".to_owned(),
         why: "a row of 512 does not fit".to_owned(),
     });
     let failed = problem.rows.remove(0);
-    problem.rows.push(RowReport {
+    problem.rows.push(RowRecord {
         name: "derivative3d_y_wrong".to_owned(),
         check: Check {
             max_error: f64::NAN,
             ..PASSES
         },
-        within_bounds: false,
         single: None,
         replayed: None,
-        contenders: Vec::new(),
+        launches_per_graph: None,
+        baselines: Vec::new(),
         ..failed
     });
-    report
+    record
 }
 
 /// The same run without anything that was timed, as the emulator's.
-pub(crate) fn untimed() -> Report {
-    let mut report = report();
-    report.environment.device.kind = "emulator".to_owned();
-    report.timing = None;
-    report.ceilings = Ceilings::default();
-    report.rivals.clear();
-    for family in &mut report.families {
+pub(crate) fn untimed() -> Record {
+    let mut record = whole();
+    record.environment.device.kind = "emulator".to_owned();
+    record.timing = None;
+    record.ceilings = Ceilings::default();
+    record.baselines.clear();
+    for family in &mut record.families {
         family.problems.truncate(1);
         for row in &mut family.problems[0].rows {
             (row.single, row.replayed) = (None, None);
-            row.contenders.clear();
+            row.baselines.clear();
         }
     }
-    report
+    record
 }
 
-/// The same run without rivals, at one size, with the copy as the only ceiling:
+/// The same run without baselines, at one size, with the copy as the only ceiling:
 /// what a run on a CPU gives.
-pub(crate) fn alone() -> Report {
-    let mut report = report();
-    report.environment.device.kind = "cpu".to_owned();
-    report.rivals.clear();
-    report.ceilings.fp32 = None;
-    report.ceilings.fp64 = None;
-    let ceilings = &report.ceilings;
-    for family in &mut report.families {
+pub(crate) fn alone() -> Record {
+    let mut record = whole();
+    record.environment.device.kind = "cpu".to_owned();
+    record.baselines.clear();
+    record.ceilings.fp32 = None;
+    record.ceilings.fp64 = None;
+    for family in &mut record.families {
         family.problems.truncate(1);
         for row in &mut family.problems[0].rows {
             row.replayed = None;
-            row.contenders.clear();
-            if let Some(single) = &mut row.single {
-                *single = Measured::new(&row.work, single.time, 1, ceilings);
-            }
+            row.baselines.clear();
         }
     }
-    report
+    record
+}
+
+/// Where made-up records were made.
+fn environment(device: &str) -> Environment {
+    Environment {
+        device: DeviceRecord {
+            kind: "cuda".to_owned(),
+            name: device.to_owned(),
+            compute_capability: Some("9.0".to_owned()),
+            driver: Some("for CUDA 13.0".to_owned()),
+            ptx_target: Some("sm_90".to_owned()),
+            why: None,
+        },
+        toolkit: Toolkit {
+            nvcc: Some("13.0.88".to_owned()),
+            why_not: None,
+        },
+        rustc: "1.95.0".to_owned(),
+        llvm: "22.1.2".to_owned(),
+        commit: Some("0123456789ab".to_owned()),
+        date: "2026-01-31T12:00:00Z".to_owned(),
+    }
+}
+
+/// One launch of so many microseconds.
+pub(crate) fn microseconds(microseconds: u64) -> Times {
+    Times::of(&[Duration::from_micros(microseconds)]).unwrap()
+}
+
+/// A row of 10 µs, or none where this error is out of its bounds.
+pub(crate) fn row(name: &str, max_error: f64) -> RowRecord {
+    let check = Check {
+        rms_error: 7.3e-6,
+        rms_bound: 1e-5,
+        max_error,
+        max_bound: 1e-4,
+    };
+    RowRecord {
+        name: name.to_owned(),
+        tile: "4 × 72".to_owned(),
+        check,
+        work: Work {
+            bytes: 2_000_000,
+            flops: 3_000_000,
+            items: 250_000,
+            unit: Unit::Points,
+            metric: Metric::Bandwidth,
+            slots: Slots::default(),
+        },
+        single: check.passes().then(|| microseconds(10)),
+        replayed: None,
+        launches_per_graph: None,
+        baselines: Vec::new(),
+    }
+}
+
+/// A run of these rows, each launched once.
+pub(crate) fn record(rows: Vec<RowRecord>) -> Record {
+    let copy = Ceiling {
+        amount: 4_000_000,
+        time: microseconds(10),
+        method: "one copy".to_owned(),
+    };
+    Record {
+        environment: environment("Some GPU"),
+        launches: 1,
+        warmup: 3,
+        timing: Some("median of CUDA events".to_owned()),
+        ceilings: Ceilings {
+            copy: Some(copy),
+            fp32: None,
+            fp64: None,
+        },
+        baselines: Vec::new(),
+        families: vec![FamilyRecord {
+            name: "derivative3d".to_owned(),
+            problems: vec![ProblemRecord {
+                size: "64x64x64".to_owned(),
+                elements: 262_144,
+                problem: "64 × 64 × 64".to_owned(),
+                boundary: Some("period n-1".to_owned()),
+                working_set_bytes: 2_097_152,
+                notes: Vec::new(),
+                rows,
+                left_out: Vec::new(),
+            }],
+            ceilings: None,
+        }],
+        missing: Vec::new(),
+    }
 }
