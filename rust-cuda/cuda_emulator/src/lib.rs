@@ -39,9 +39,9 @@
 //!     dynamic_shared_bytes: 0,
 //! };
 //! let run = |with_barrier| {
-//!     verify(&config, &Verify::default(), &memory, &|| {
-//!         reverse(std::ptr::with_exposed_provenance_mut(address), with_barrier)
-//!     })
+//!     let thread = || reverse(std::ptr::with_exposed_provenance_mut(address), with_barrier);
+//!     // SAFETY: threads own plain values only, and nobody else uses the memory.
+//!     unsafe { verify(&config, &Verify::default(), &memory, &thread) }
 //! };
 //! // Without the barrier half the threads read what nobody has written yet.
 //! assert!(matches!(run(false), Err(Diagnosis::UninitialisedRead { .. })));
@@ -139,8 +139,9 @@
 //! Whatever a device function may: compute, and use memory and the intrinsics. It
 //! should not hold a lock or a borrow of something thread-local over an intrinsic,
 //! as other threads of its block run on the same OS thread meanwhile. A thread that
-//! faults, or is stopped in the middle of a computation, does not run its
-//! destructors; all others do.
+//! faults, overflows its stack, or is stopped in the middle of a computation does not
+//! run its destructors; all others do. That is why [`launch`] and [`verify`] are
+//! `unsafe`. What belongs to the host (allocations, copies, launches) is refused.
 //!
 //! [`launch`]: fn@launch
 //! [`verify`]: fn@verify

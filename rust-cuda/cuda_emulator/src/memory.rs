@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::config::Poison;
 use crate::diagnosis::{MemoryKind, MemoryName};
+use crate::here::HERE;
 use crate::region::{Offset, Placement, Region};
 use crate::texture::{Texture, TextureDescriptor};
 
@@ -40,6 +41,12 @@ pub enum MemoryError {
         /// The size of an element.
         element_bytes: usize,
     },
+    /// A kernel asked for what only the host may do.
+    #[error("{operation} within a kernel; it is for the host, outside of launches")]
+    InKernel {
+        /// What was asked for.
+        operation: &'static str,
+    },
     /// A texture cannot be bound so.
     #[error("cannot bind the texture: {reason}")]
     Texture {
@@ -52,6 +59,11 @@ pub enum MemoryError {
 ///
 /// Cloning makes another handle to the same memory. An [`Allocation`] keeps the
 /// memory it came from alive.
+///
+/// Launches on one memory take turns, as on a stream of a device: what surrounds
+/// the buffers is checked after each, and a finding is that launch's own. A
+/// [`verify`](fn@crate::verify), which restores the buffers between its runs, also
+/// waits for the host's copies, and they for it.
 ///
 /// ```
 /// use cuda_emulator::DeviceMemory;
@@ -75,6 +87,11 @@ struct Inner {
     /// The pattern in the canaries; allocations made now get this one.
     canary: AtomicU32,
     state: Mutex<State>,
+    /// Held by the launch that runs.
+    turn: Mutex<()>,
+    /// What the buffers hold: a verification has all of it to itself, copies by
+    /// the host share it.
+    contents: RwLock<()>,
 }
 
 #[derive(Debug, Default)]
@@ -138,7 +155,7 @@ impl DeviceMemory {
             inner: Arc::new(Inner {
                 placement,
                 canary: AtomicU32::new(canary_word(Poison::default())),
-                state: Mutex::default(),
+                ..Inner::default()
             }),
         }
     }
@@ -177,7 +194,7 @@ impl DeviceMemory {
     ///
     /// [`MemoryError::Allocation`] if there is no memory or the alignment cannot
     /// be served, [`MemoryError::Elements`] if `bytes` is not a multiple of
-    /// `element_bytes`.
+    /// `element_bytes`, [`MemoryError::InKernel`].
     pub fn alloc_elements(
         &self,
         bytes: usize,
@@ -185,6 +202,7 @@ impl DeviceMemory {
         align: usize,
         label: &str,
     ) -> Result<Allocation, MemoryError> {
+        host_only("allocating")?;
         if element_bytes == 0 || !bytes.is_multiple_of(element_bytes) {
             return Err(MemoryError::Elements {
                 label: label.to_owned(),
@@ -226,8 +244,9 @@ impl DeviceMemory {
     ///
     /// [`MemoryError::Texture`] if the memory is not inside one live allocation
     /// or the descriptor asks for what CUDA does not offer; see
-    /// [`TextureDescriptor`].
+    /// [`TextureDescriptor`]. [`MemoryError::InKernel`].
     pub fn bind_texture(&self, descriptor: &TextureDescriptor) -> Result<u64, MemoryError> {
+        host_only("binding a texture")?;
         let bytes = descriptor
             .bytes()
             .map_err(|reason| MemoryError::Texture { reason })?;
@@ -307,6 +326,40 @@ impl DeviceMemory {
         }
     }
 
+    /// Waits until no other launch runs on this memory.
+    pub(crate) fn turn(&self) -> Turn<'_> {
+        Turn {
+            _turn: self
+                .inner
+                .turn
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+
+    /// Waits until nobody else copies to or from this memory.
+    pub(crate) fn alone(&self) -> RwLockWriteGuard<'_, ()> {
+        self.inner
+            .contents
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until nobody has the contents alone.
+    ///
+    /// # Panics
+    ///
+    /// In a kernel, which may itself be what would be waited for.
+    fn share(&self) -> RwLockReadGuard<'_, ()> {
+        if let Err(error) = host_only("copying by the host") {
+            panic!("{error}");
+        }
+        self.inner
+            .contents
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing that holds the lock leaves the state half changed.
         self.inner
@@ -314,6 +367,19 @@ impl DeviceMemory {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The right to launch on a memory; see [`DeviceMemory::turn`].
+pub(crate) struct Turn<'a> {
+    _turn: MutexGuard<'a, ()>,
+}
+
+/// Refuses `operation` if a kernel asks for it.
+fn host_only(operation: &'static str) -> Result<(), MemoryError> {
+    if HERE.with(|here| here.block().is_some()) {
+        return Err(MemoryError::InKernel { operation });
+    }
+    Ok(())
 }
 
 /// The pattern of canaries that goes with a poison: different from it, so that a
@@ -408,8 +474,10 @@ impl Allocation {
     ///
     /// # Panics
     ///
-    /// If they do not fit.
+    /// If they do not fit; in a kernel.
     pub fn copy_from_bytes(&mut self, offset: usize, bytes: &[u8]) {
+        let memory = self.memory.clone();
+        let _shared = memory.share();
         self.check(offset, bytes.len());
         // SAFETY: checked to lie inside the allocation, which is accessible as
         // long as this value exists; a slice of ordinary memory cannot overlap
@@ -423,8 +491,9 @@ impl Allocation {
     ///
     /// # Panics
     ///
-    /// If there are fewer bytes than that.
+    /// If there are fewer bytes than that; in a kernel.
     pub fn copy_to_bytes(&self, offset: usize, bytes: &mut [u8]) {
+        let _shared = self.memory.share();
         self.check(offset, bytes.len());
         // SAFETY: as in `copy_from_bytes`; all bytes are initialised, by `alloc`
         // if by nobody else.
@@ -437,8 +506,13 @@ impl Allocation {
     ///
     /// # Panics
     ///
-    /// If either range is not inside its allocation.
+    /// If either range is not inside its allocation; in a kernel.
     pub fn copy_from(&mut self, to: usize, source: &Self, from: usize, len: usize) {
+        let memory = self.memory.clone();
+        let _shared = memory.share();
+        // One lock is not taken twice: a verification may be waiting in between.
+        let other = (!Arc::ptr_eq(&memory.inner, &source.memory.inner)).then_some(&source.memory);
+        let _source_shared = other.map(DeviceMemory::share);
         self.check(to, len);
         source.check(from, len);
         // SAFETY: both ranges were checked; `copy` allows overlap, though these

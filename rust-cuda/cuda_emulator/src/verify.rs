@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::config::{Blocks, LaunchConfig, Options, Poison, Report, ThreadOrder};
 use crate::diagnosis::{Diagnosis, Difference};
-use crate::launch::launch;
-use crate::memory::{DeviceMemory, Record, canary_word};
+use crate::launch::{self, launch_in_turn};
+use crate::memory::{DeviceMemory, Record, Turn, canary_word};
 
 /// How [`verify`](fn@crate::verify) goes about it.
 ///
@@ -30,8 +30,7 @@ pub struct Verify {
     /// exactly.
     pub comparisons: Vec<(String, Compare)>,
     /// Addresses ([`Allocation::addr`](crate::Allocation::addr)) of the buffers to
-    /// restore between runs and to compare. `None`: all live ones of the memory,
-    /// which is right if nobody else uses it meanwhile.
+    /// restore between runs and to compare. `None`: all live ones of the memory.
     pub buffers: Option<Vec<u64>>,
 }
 
@@ -108,15 +107,27 @@ pub enum Compare {
 /// Afterwards the buffers hold the results of the first run, so that the effect is
 /// that of one launch.
 ///
+/// Other launches on this memory, and the host's copies to and from it, wait until
+/// it has ended.
+///
 /// # Errors
 ///
 /// See [`Diagnosis`]. Afterwards the contents of buffers are not defined.
-pub fn verify(
+///
+/// # Safety
+///
+/// As [`launch`](fn@crate::launch). And unless [`Verify::buffers`] names the buffers,
+/// nobody accesses any buffer of `memory` meanwhile by its address; copies by
+/// [`Allocation`](crate::Allocation)'s methods may be made at any time.
+pub unsafe fn verify(
     config: &LaunchConfig,
     how: &Verify,
     memory: &DeviceMemory,
     thread: &(dyn Fn() + Sync),
 ) -> Result<Report, Diagnosis> {
+    launch::check(config, &how.options)?;
+    let turn = memory.turn();
+    let _alone = memory.alone();
     let first_order = how.orders.first().copied().unwrap_or_default();
     let first_poison = how.poisons.first().copied().unwrap_or_default();
     let trial = Trial {
@@ -124,6 +135,7 @@ pub fn verify(
         how,
         memory,
         thread,
+        turn: &turn,
         buffers: buffers(config, how, memory)?,
     };
     let before = trial.contents();
@@ -183,6 +195,7 @@ struct Trial<'a> {
     how: &'a Verify,
     memory: &'a DeviceMemory,
     thread: &'a (dyn Fn() + Sync),
+    turn: &'a Turn<'a>,
     buffers: Vec<Arc<Record>>,
 }
 
@@ -215,7 +228,7 @@ impl Trial<'_> {
         (options.order, options.poison, options.blocks) = (order, poison, blocks);
         // What a kernel reads just outside a buffer changes along.
         self.memory.set_canaries(canary_word(poison));
-        launch(self.config, &options, self.memory, self.thread)
+        launch_in_turn(self.config, &options, self.memory, self.turn, self.thread)
     }
 
     fn contents(&self) -> Vec<Vec<u8>> {

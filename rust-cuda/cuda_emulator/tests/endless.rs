@@ -5,9 +5,9 @@ mod common;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{Buffer, ORDERS, config, ordered, tid};
+use common::{Buffer, ORDERS, config, launch, ordered, tid};
 use cuda_emulator::intrinsics as cuda;
-use cuda_emulator::{Blocks, DeviceMemory, Diagnosis, Limit, Options, launch};
+use cuda_emulator::{Blocks, DeviceMemory, Diagnosis, Limit, Options};
 
 fn word(buffer: &Buffer<u32>) -> impl Fn() -> &'static AtomicU32 + Sync + Copy + use<> {
     let p = buffer.ptr();
