@@ -642,6 +642,11 @@ impl<'l> Block<'l> {
         )
     }
 
+    /// The place of the running thread, but for its line.
+    pub fn place_of_running(&self) -> Place {
+        self.place(Some(self.running.get()), None)
+    }
+
     fn place(&self, thread: Option<u32>, site: Option<Site>) -> Place {
         Place {
             kernel: self.launch.config.kernel,

@@ -128,11 +128,16 @@
 //! instead: what is exact in the table above by faults is then by value, writes
 //! only, and within a page; a wild access ends the process.
 //!
-//! On Linux the first launch installs handlers for `SIGSEGV`, `SIGBUS` and one
-//! real-time signal that nobody handles. Faults that are not an emulated thread's
-//! go to the handlers that were there before, so Rust's own report of stack
-//! overflows works as ever. It also puts a panic hook in front of the process's,
+//! On Linux the first launch installs handlers for `SIGSEGV` and `SIGBUS`, for the
+//! signals by which a process ends itself, and for one real-time signal that nobody
+//! handles. What is not an emulated thread's goes to the handlers that were there
+//! before, so Rust's own report of stack overflows works as ever. It also puts a panic hook in front of the process's,
 //! which keeps panics of emulated threads from being printed.
+//!
+//! A panic that does not unwind (under `panic = "abort"`, in a function that cannot
+//! unwind, by the checks of undefined behaviour in builds with debug assertions)
+//! ends the process, as does an abort. Kernel, block, thread, line and message are
+//! printed before.
 //!
 //! # What a kernel may do
 //!
