@@ -410,7 +410,11 @@ fn run_parallel(launch: &Launch<'_>, queue: &Queue) {
         // Such a job may want the lock that our caller holds (`LaunchLock`), on
         // this same OS thread. A thread of our own only waits.
         thread::scope(|scope| {
-            scope.spawn(run);
+            let spawned = thread::Builder::new().spawn_scoped(scope, run);
+            if spawned.is_err() {
+                // Slower, and right.
+                work(launch, queue);
+            }
         });
     }
 }

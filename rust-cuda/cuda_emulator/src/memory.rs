@@ -1,6 +1,6 @@
 //! Device memory: allocations with guard pages, and textures bound to them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -11,6 +11,7 @@ use crate::diagnosis::{MemoryKind, MemoryName};
 use crate::here::HERE;
 use crate::region::{Offset, Placement, Region};
 use crate::texture::{Texture, TextureDescriptor};
+use crate::{sys, workspace};
 
 /// How many freed allocations, and how many bytes of address space of such, are
 /// kept inaccessible so that a use after free is found.
@@ -21,7 +22,7 @@ const QUARANTINE_BYTES: usize = 1 << 38;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
-    /// The system gave no memory, or the size or alignment cannot be served.
+    /// The system gave no memory, or the size cannot be served.
     #[error("cannot allocate {bytes} bytes for `{label}`: {source}")]
     Allocation {
         /// The label given.
@@ -40,6 +41,16 @@ pub enum MemoryError {
         bytes: usize,
         /// The size of an element.
         element_bytes: usize,
+    },
+    /// The alignment cannot be served.
+    #[error("`{label}`: alignment {align}; needed is a power of two up to {max}, the page size")]
+    Alignment {
+        /// The label given.
+        label: String,
+        /// The alignment asked for.
+        align: usize,
+        /// The largest there is.
+        max: usize,
     },
     /// A kernel asked for what only the host may do.
     #[error("{operation} within a kernel; it is for the host, outside of launches")]
@@ -102,8 +113,13 @@ struct State {
     /// The freed ones, oldest first.
     quarantine: VecDeque<usize>,
     quarantine_bytes: usize,
-    textures: Arc<Vec<Option<Texture>>>,
+    textures: Arc<Textures>,
+    /// The handle that was given last.
+    last_handle: u64,
 }
+
+/// Textures by their handles.
+pub(crate) type Textures = HashMap<u64, Texture>;
 
 /// One allocation, live or freed.
 #[derive(Debug)]
@@ -192,9 +208,9 @@ impl DeviceMemory {
     ///
     /// # Errors
     ///
-    /// [`MemoryError::Allocation`] if there is no memory or the alignment cannot
-    /// be served, [`MemoryError::Elements`] if `bytes` is not a multiple of
-    /// `element_bytes`, [`MemoryError::InKernel`].
+    /// [`MemoryError::Allocation`] if there is no memory, [`MemoryError::Alignment`],
+    /// [`MemoryError::Elements`] if `bytes` is not a multiple of `element_bytes`,
+    /// [`MemoryError::InKernel`].
     pub fn alloc_elements(
         &self,
         bytes: usize,
@@ -210,14 +226,22 @@ impl DeviceMemory {
                 element_bytes,
             });
         }
+        let max = sys::page_size();
+        if !align.is_power_of_two() || align > max {
+            return Err(MemoryError::Alignment {
+                label: label.to_owned(),
+                align,
+                max,
+            });
+        }
         let canary = self.inner.canary.load(Ordering::Relaxed);
-        let region = Region::new(bytes, align, self.inner.placement, canary).map_err(|source| {
-            MemoryError::Allocation {
+        let region = self
+            .or_make_room(|| Region::new(bytes, align, self.inner.placement, canary))
+            .map_err(|source| MemoryError::Allocation {
                 label: label.to_owned(),
                 bytes,
                 source,
-            }
-        })?;
+            })?;
         // SAFETY: nobody else knows of this region yet.
         unsafe { region.fill(Poison::default().word()) };
         let record = Arc::new(Record {
@@ -268,21 +292,17 @@ impl DeviceMemory {
                 ),
             })?;
         let texture = Texture::new(*descriptor, record);
-        let textures = Arc::make_mut(&mut state.textures);
         // Handles are not used twice, so that a stale one is found.
-        textures.push(Some(texture));
-        Ok(textures.len() as u64)
+        state.last_handle += 1;
+        let handle = state.last_handle;
+        Arc::make_mut(&mut state.textures).insert(handle, texture);
+        Ok(handle)
     }
 
     /// Ends the life of a texture's handle. Returns whether it was bound.
     pub fn unbind_texture(&self, handle: u64) -> bool {
         let mut state = self.lock();
-        let index = usize::try_from(handle).unwrap_or(0).wrapping_sub(1);
-        if !matches!(state.textures.get(index), Some(Some(_))) {
-            return false;
-        }
-        Arc::make_mut(&mut state.textures)[index] = None;
-        true
+        Arc::make_mut(&mut state.textures).remove(&handle).is_some()
     }
 
     /// Number of live allocations.
@@ -298,7 +318,7 @@ impl DeviceMemory {
         self.live().iter().map(|record| record.region.len()).sum()
     }
 
-    pub(crate) fn textures(&self) -> Arc<Vec<Option<Texture>>> {
+    pub(crate) fn textures(&self) -> Arc<Textures> {
         Arc::clone(&self.lock().textures)
     }
 
@@ -324,6 +344,22 @@ impl DeviceMemory {
                 record.while_live(|region| region.set_canaries(word));
             }
         }
+    }
+
+    /// Does what needs memory or address space; again, when there is too little,
+    /// after giving back what is kept of freed allocations and ended launches.
+    pub(crate) fn or_make_room<T>(&self, get: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        let error = match get() {
+            Ok(got) => return Ok(got),
+            Err(error) => error,
+        };
+        if error.kind() == io::ErrorKind::InvalidInput {
+            return Err(error);
+        }
+        let quarantined = self.lock().trim_quarantine(0, 0);
+        workspace::drop_idle();
+        drop(quarantined);
+        get()
     }
 
     /// Waits until no other launch runs on this memory.
@@ -398,10 +434,11 @@ impl State {
         Some(Arc::clone(record))
     }
 
-    /// Lets go of the oldest freed allocations while there are too many.
-    fn trim_quarantine(&mut self) -> Vec<Arc<Record>> {
+    /// Lets go of the oldest freed allocations while there are more than `count`
+    /// of them, or of more than `bytes` in all.
+    fn trim_quarantine(&mut self, count: usize, bytes: usize) -> Vec<Arc<Record>> {
         let mut gone = Vec::new();
-        while self.quarantine.len() > QUARANTINE_COUNT || self.quarantine_bytes > QUARANTINE_BYTES {
+        while self.quarantine.len() > count || self.quarantine_bytes > bytes {
             let Some(start) = self.quarantine.pop_front() else {
                 break;
             };
@@ -550,7 +587,7 @@ impl Drop for Allocation {
             let mut state = self.memory.lock();
             state.quarantine.push_back(region.range_start());
             state.quarantine_bytes += region.range_len();
-            state.trim_quarantine()
+            state.trim_quarantine(QUARANTINE_COUNT, QUARANTINE_BYTES)
         };
         // Unmapped here, without the lock.
         drop(gone);

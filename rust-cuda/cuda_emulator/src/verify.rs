@@ -1,11 +1,14 @@
 //! Launches a kernel several times, under different conditions, and compares.
 
+use std::io;
 use std::sync::Arc;
 
 use crate::config::{Blocks, LaunchConfig, Options, Poison, Report, ThreadOrder};
 use crate::diagnosis::{Diagnosis, Difference};
 use crate::launch::{self, launch_in_turn};
 use crate::memory::{DeviceMemory, Record, Turn, canary_word};
+use crate::region::Region;
+use crate::sys;
 
 /// How [`verify`](fn@crate::verify) goes about it.
 ///
@@ -138,11 +141,11 @@ pub unsafe fn verify(
         turn: &turn,
         buffers: buffers(config, how, memory)?,
     };
-    let before = trial.contents();
+    let before = trial.contents()?;
     let run = |order, poison, blocks| {
         trial.restore(&before);
         let report = trial.run(order, poison, blocks)?;
-        Ok((report, trial.contents()))
+        Ok((report, trial.contents()?))
     };
     let blocks = how.options.blocks;
     let (report, first) = run(first_order, first_poison, blocks)?;
@@ -231,19 +234,27 @@ impl Trial<'_> {
         launch_in_turn(self.config, &options, self.memory, self.turn, self.thread)
     }
 
-    fn contents(&self) -> Vec<Vec<u8>> {
-        let copy = |record: &Arc<Record>| {
-            record.while_live(|region| {
-                // SAFETY: the region is live as long as this closure runs, and
-                // its bytes are initialised; no launch of ours is running, and
-                // the caller keeps others away from these buffers.
-                unsafe { std::slice::from_raw_parts(region.data(), region.len()) }.to_vec()
-            })
+    fn contents(&self) -> Result<Vec<Vec<u8>>, Diagnosis> {
+        let copy = |region: &Region| -> io::Result<Vec<u8>> {
+            let reserve = || sys::available::reserve(region.len());
+            let mut bytes = self.memory.or_make_room(reserve)?;
+            // SAFETY: the region is live as long as this closure runs, and its
+            // bytes are initialised; no launch is running, and the caller keeps
+            // others away from these buffers.
+            bytes.extend_from_slice(unsafe {
+                std::slice::from_raw_parts(region.data(), region.len())
+            });
+            Ok(bytes)
         };
-        self.buffers
-            .iter()
-            .map(|record| copy(record).unwrap_or_default())
-            .collect()
+        let copies = self.buffers.iter().map(|record| {
+            let copied = record.while_live(copy).unwrap_or_else(|| Ok(Vec::new()));
+            copied.map_err(|error| Diagnosis::OutOfMemory {
+                kernel: self.config.kernel,
+                what: format!("a copy of buffer `{}`", record.label),
+                reason: error.to_string(),
+            })
+        });
+        copies.collect()
     }
 
     fn restore(&self, contents: &[Vec<u8>]) {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Buffer, Ptr, config, launch, run, tid, verify};
+use common::{Buffer, Ptr, config, run, tid, verify};
 use cuda_emulator::intrinsics as cuda;
 use cuda_emulator::{DeviceMemory, Diagnosis, MemoryKind, Poison, Verify};
 
@@ -10,7 +10,7 @@ use cuda_emulator::{DeviceMemory, Diagnosis, MemoryKind, Poison, Verify};
 #[cfg(guarded)]
 mod exact {
     use super::*;
-    use common::{ORDERS, launch, ordered, verify};
+    use common::{ORDERS, launch, ordered};
     use cuda_emulator::{Access, LaunchConfig, Options, Placement};
 
     fn expect_out_of_bounds(

@@ -6,6 +6,8 @@
 //! found by their canaries, and an endless loop that calls nothing stays
 //! endless. The build script decides which.
 
+pub(crate) mod available;
+
 #[cfg(guarded)]
 mod native;
 #[cfg(guarded)]

@@ -46,8 +46,8 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Reserves `len` bytes (a multiple of the page size, not zero) that fault
-    /// when touched.
+    /// Reserves `len` bytes (a multiple of the page size, not zero) of address
+    /// space that fault when touched. Memory is asked for by [`Self::open`].
     pub fn reserve(len: usize) -> io::Result<Self> {
         // SAFETY: a new anonymous private mapping at an address of the kernel's
         // choice touches no existing memory.
@@ -56,7 +56,7 @@ impl Mapping {
                 ptr::null_mut(),
                 len,
                 libc::PROT_NONE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
                 -1,
                 0,
             )
