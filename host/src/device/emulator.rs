@@ -37,7 +37,8 @@ pub struct EmulatorOptions {
     /// How blocks share the machine.
     pub blocks: Blocks,
     /// Barriers, warp operations and atomics that one thread may come to before
-    /// the kernel counts as never ending.
+    /// the kernel counts as never ending, beyond those that the launch is known to
+    /// need ([`LaunchConfig::with_steps`]).
     pub step_limit: u64,
     /// Wall-clock time that a launch may take.
     pub time_limit: Option<Duration>,
@@ -189,6 +190,8 @@ impl EmulatorDevice {
                 reason: "a kernel cannot be launched from within a kernel".to_owned(),
             }));
         }
+        let mut options = self.options.clone();
+        options.expected_steps = config.steps;
         let config = cuda_emulator::LaunchConfig {
             kernel: K::NAME,
             grid: config.grid.to_array(),
@@ -203,16 +206,16 @@ impl EmulatorDevice {
         };
 
         let kept = self.keep(constants);
-        let run = || -> Result<(), Error> {
+        let run = move || -> Result<(), Error> {
             if self.verify {
                 let mut how = Verify::default();
-                how.options = self.options.clone();
+                how.options = options;
                 // SAFETY: kernels are device functions, which own plain values only;
                 // the host reaches this memory by copies alone.
                 unsafe { cuda_emulator::verify(&config, &how, &self.memory, &thread) }?;
             } else {
                 // SAFETY: as above.
-                unsafe { cuda_emulator::launch(&config, &self.options, &self.memory, &thread) }?;
+                unsafe { cuda_emulator::launch(&config, &options, &self.memory, &thread) }?;
             }
             Ok(())
         };

@@ -715,8 +715,9 @@ impl<'l> Block<'l> {
         let slot = self.slot();
         let steps = slot.steps.get() + 1;
         slot.steps.set(steps);
-        let limit = if steps > self.launch.options.step_limit {
-            Limit::Steps(self.launch.options.step_limit)
+        let most = self.launch.options.most_steps();
+        let limit = if steps > most {
+            Limit::Steps(most)
         } else if self.out_of_time() {
             self.time_limit()
         } else {

@@ -130,7 +130,9 @@ pub(crate) fn launch_in_turn(
     let begun = Instant::now();
     let blocks = check(config, options)?;
     panics::install_hook();
-    let watched = match options.time_limit {
+    // At most 1024.
+    let threads: u32 = config.block.iter().product();
+    let watched = match options.most_time(blocks.saturating_mul(u64::from(threads))) {
         None => None,
         Some(limit) => watchdog::watch(limit).map_err(|error| Diagnosis::OutOfMemory {
             kernel: config.kernel,
@@ -145,8 +147,7 @@ pub(crate) fn launch_in_turn(
         textures: memory.textures(),
         kernel: thread,
         ticket: watched.as_ref().map(|watched| watched.0.clone()),
-        // At most 1024.
-        threads: config.block.iter().product(),
+        threads,
     };
     let queue = Queue::new(blocks, options.order);
     match options.blocks {

@@ -110,6 +110,41 @@ fn endless_barriers_and_warp_operations_reach_the_step_limit() {
 }
 
 #[test]
+fn steps_that_a_launch_needs_by_design_are_not_counted() {
+    let memory = DeviceMemory::new();
+    let kernel = |rounds: u32| {
+        move || {
+            for _ in 0..rounds {
+                cuda::barrier();
+            }
+        }
+    };
+    let mut options = Options::default();
+    options.step_limit = 100;
+    for (rounds, expected, ends) in [
+        (100, 0, true),
+        (101, 0, false),
+        (5000, 4900, true),
+        (5001, 4900, false),
+        (5001, u64::MAX, true),
+    ] {
+        options.expected_steps = expected;
+        let report = launch(&config(2, 33), &options, &memory, &kernel(rounds));
+        assert_eq!(report.is_ok(), ends, "{rounds} of {expected}: {report:?}");
+        if let Err(diagnosis) = report {
+            let Diagnosis::NeverEnds { limit, .. } = diagnosis else {
+                panic!("{diagnosis}");
+            };
+            assert_eq!(limit, Limit::Steps(100 + expected));
+        }
+    }
+    // The time limit grows with them, too.
+    options.time_limit = Some(Duration::ZERO);
+    options.expected_steps = 1_000_000;
+    launch(&config(2, 33), &options, &memory, &kernel(5000)).unwrap();
+}
+
+#[test]
 fn a_spin_lock_between_threads_of_a_block_works() {
     let memory = DeviceMemory::new();
     let lock = Buffer::new(&memory, "lock", &[0_u32]);
