@@ -117,8 +117,9 @@ pub struct Options {
     /// limit has a microsecond more for each of them and each thread. Default 0.
     pub expected_steps: u64,
     /// Wall-clock time the launch may take; a thread that is still running then
-    /// is stopped wherever it is, also in a loop that calls nothing. `None`:
-    /// unlimited. Default 5 minutes.
+    /// is stopped, also in a loop that calls nothing, as soon as it is in code that
+    /// holds no locks: not while it prints or allocates. `None`: unlimited. Default
+    /// 5 minutes.
     pub time_limit: Option<Duration>,
     /// How blocks share the machine. Default [`Blocks::Parallel`].
     pub blocks: Blocks,

@@ -182,6 +182,13 @@ pub(crate) fn check(config: &LaunchConfig, options: &Options) -> Result<u64, Dia
             "a kernel cannot be launched from within a kernel".to_owned(),
         ));
     }
+    if !same_process() {
+        return Err(invalid(
+            "this process was forked from one that has launched kernels, and has not got the \
+             threads that run them; launch after the fork only"
+                .to_owned(),
+        ));
+    }
     let grid_max = [i32::MAX as u32, 65_535, 65_535];
     let block_max = [1024, 1024, 64];
     for (what, given, max) in [
@@ -237,6 +244,13 @@ pub(crate) fn check(config: &LaunchConfig, options: &Options) -> Result<u64, Dia
         )));
     }
     Ok(blocks)
+}
+
+/// Whether this is the process that launched first: one forked from it has not got
+/// its threads, and may have their locks.
+fn same_process() -> bool {
+    static FIRST: OnceLock<u32> = OnceLock::new();
+    *FIRST.get_or_init(std::process::id) == std::process::id()
 }
 
 /// The blocks still to run, and what was found in those that ran.

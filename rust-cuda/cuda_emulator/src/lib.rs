@@ -139,6 +139,9 @@
 //! ends the process, as does an abort. Kernel, block, thread, line and message are
 //! printed before.
 //!
+//! A process that was forked from one that has launched kernels cannot launch any: a
+//! launch there is an [`InvalidLaunch`](Diagnosis::InvalidLaunch).
+//!
 //! # What a kernel may do
 //!
 //! Whatever a device function may: compute, and use memory and the intrinsics. It
@@ -164,6 +167,8 @@ mod random;
 mod region;
 mod runner;
 mod shared;
+#[cfg(guarded)]
+mod stoppable;
 mod symbol;
 mod sys;
 mod texture;

@@ -338,6 +338,60 @@ fn the_time_limit_ends_threads_that_call_nothing() {
     }
 }
 
+/// Kernels that would be in code that holds a lock nearly all the time.
+#[cfg(guarded)]
+mod in_locks {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::process::{Command, Stdio};
+
+    #[test]
+    #[ignore = "prints without end; run by the test below"]
+    fn child_prints_for_ever() {
+        let memory = DeviceMemory::new();
+        let mut options = Options::default();
+        options.time_limit = Some(Duration::from_millis(30));
+        let diagnosis = launch(&config(2, 32), &options, &memory, &|| {
+            loop {
+                println!("for ever {}", tid());
+            }
+        });
+        assert!(matches!(diagnosis, Err(Diagnosis::NeverEnds { .. })));
+        println!("the launch has ended");
+        std::io::stdout().flush().unwrap();
+    }
+
+    #[test]
+    fn a_kernel_that_prints_leaves_the_output_usable() {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["in_locks::child_prints_for_ever", "--exact", "--ignored"])
+            .arg("--nocapture")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut text = String::new();
+        let mut out = child.stdout.take().unwrap();
+        let reader = std::thread::spawn(move || {
+            out.read_to_string(&mut text).unwrap();
+            text
+        });
+        let begun = Instant::now();
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            if begun.elapsed() > Duration::from_secs(100) {
+                child.kill().unwrap();
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        let text = reader.join().unwrap();
+        let end = text.lines().rev().take(6).collect::<Vec<_>>();
+        assert!(status.success(), "{status}: … {end:?}");
+        assert!(text.contains("the launch has ended"));
+    }
+}
+
 #[test]
 fn a_launch_within_its_time_is_left_alone() {
     let memory = DeviceMemory::new();

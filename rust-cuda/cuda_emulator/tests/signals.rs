@@ -254,3 +254,29 @@ fn what_does_not_unwind_is_reported_before_the_process_dies() {
         assert!(!text.contains("survived"), "{what}: {text}");
     }
 }
+
+#[test]
+#[ignore = "forks; run by the test below, alone"]
+fn child_forks() {
+    let memory = DeviceMemory::new();
+    run(&memory, 64, 64, || {}).unwrap();
+    // SAFETY: the new process launches, which is refused, and exits at once.
+    unsafe {
+        let forked = libc::fork();
+        if forked == 0 {
+            let refused = run(&memory, 64, 64, || {});
+            let right = matches!(refused, Err(Diagnosis::InvalidLaunch { .. }));
+            libc::_exit(if right { 42 } else { 43 });
+        }
+        let mut status = 0;
+        assert_eq!(libc::waitpid(forked, &mut status, 0), forked);
+        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 42);
+    }
+    run(&memory, 64, 64, || {}).unwrap();
+}
+
+#[test]
+fn a_launch_in_a_forked_process_is_refused() {
+    let (status, text) = child("child_forks");
+    assert!(status.success(), "{text}");
+}

@@ -18,6 +18,12 @@ mod portable;
 #[cfg(not(guarded))]
 pub(crate) use portable::*;
 
+/// Finds out what handlers that stop threads want to know.
+pub(crate) fn prepare_to_stop() {
+    #[cfg(guarded)]
+    crate::stoppable::look_up();
+}
+
 /// A fault of an emulated thread, as the signal handler saw it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fault {

@@ -13,6 +13,7 @@ use corosensei::stack::{Stack, StackPointer};
 
 use super::Fault;
 use crate::here::{Exit, HERE};
+use crate::stoppable;
 
 /// Whether [`Mapping::reserve`] gives memory that faults when touched.
 pub(crate) const GUARDED: bool = true;
@@ -285,9 +286,9 @@ pub(crate) unsafe fn stop(thread: OsThread) {
     }
 }
 
-/// A stack for signal handlers, for OS threads that Rust did not start and that
-/// have none: without it the overflow of an emulated thread's stack could not
-/// be handled.
+/// A stack for signal handlers, in the place of none, which threads have that Rust
+/// did not start, or of one that is too small to look at frames on. Without it the
+/// overflow of an emulated thread's stack could not be handled.
 struct AltStack(Cell<*mut c_void>);
 
 const ALT_STACK_BYTES: usize = 64 * 1024;
@@ -304,7 +305,8 @@ impl AltStack {
         // SAFETY: stack_t is plain data, valid when zeroed, and was filled in if
         // the call succeeded.
         let current = unsafe { current.assume_init() };
-        if asked != 0 || current.ss_flags & libc::SS_DISABLE == 0 {
+        let there = current.ss_flags & libc::SS_DISABLE == 0;
+        if asked != 0 || there && current.ss_size >= ALT_STACK_BYTES {
             return;
         }
         // SAFETY: a new anonymous mapping touches no existing memory.
@@ -376,6 +378,8 @@ fn install() {
     static INSTALLED: std::sync::Once = std::sync::Once::new();
     INSTALLED.call_once(|| {
         RUNTIME_CODE.get_or_init(runtime_code);
+        // The first look at frames loads what it needs; handlers could not.
+        backtrace::trace(|_| true);
         for ((signal, handler), earlier) in HANDLED.into_iter().zip(&EARLIER) {
             // Remembered before ours is in place: it may be called at once.
             if let Some(now) = disposition(signal) {
@@ -564,10 +568,14 @@ extern "C" fn on_stop(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
             return;
         }
         here.leave_kernel();
+        if !stoppable::may_stop(pc, &here.stack()) {
+            here.enter_kernel();
+            return;
+        }
         // SAFETY: as in `end_faulting_thread`. Unlike a fault this can come
-        // between any two instructions; code of the C library and of the
-        // emulator, which could hold a lock, is excluded by `RUNTIME_CODE` and
-        // by `interruptible`.
+        // between any two instructions; code that could hold a lock is excluded:
+        // the C library's by `RUNTIME_CODE`, the emulator's by `interruptible`,
+        // and others' by `may_stop`.
         let regs = unsafe { trap.setup_trap_handler(move || Exit::Stopped { instruction: pc }) };
         set_registers(context, &regs);
     });
