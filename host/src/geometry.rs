@@ -77,6 +77,8 @@ pub struct LaunchConfig {
     pub block: Dim3,
     /// Dynamic shared memory of a block, in bytes.
     pub dynamic_shared_bytes: u32,
+    /// See [`with_steps`](Self::with_steps).
+    pub steps: u64,
 }
 
 impl LaunchConfig {
@@ -87,6 +89,7 @@ impl LaunchConfig {
             grid: grid.into(),
             block: block.into(),
             dynamic_shared_bytes: 0,
+            steps: 0,
         }
     }
 
@@ -94,6 +97,23 @@ impl LaunchConfig {
     #[must_use]
     pub const fn with_dynamic_shared_bytes(mut self, bytes: u32) -> Self {
         self.dynamic_shared_bytes = bytes;
+        self
+    }
+
+    /// The same where each thread by design comes to about so many barriers, warp
+    /// operations and atomics: for the emulator, which otherwise takes a kernel that
+    /// comes to very many for one that never ends
+    /// ([`EmulatorOptions::step_limit`](crate::EmulatorOptions)).
+    ///
+    /// ```
+    /// use halo_gpu::LaunchConfig;
+    ///
+    /// let sweeps = 600_000;
+    /// assert_eq!(LaunchConfig::new(1, 64).with_steps(2 * sweeps).steps, 1_200_000);
+    /// ```
+    #[must_use]
+    pub const fn with_steps(mut self, steps: u64) -> Self {
+        self.steps = steps;
         self
     }
 

@@ -5,13 +5,13 @@ use super::layout::{AddressMode, Layout};
 use super::properties::Properties;
 use crate::{Constants, Error, LaunchConfig, Limits};
 use cuda_emulator::{
-    Addressing, Allocation, Blocks, DeviceMemory, LaunchLock, MemoryError, Options, Placement,
-    Poison, RESIDENT_THREADS_MAX, TextureDescriptor, TextureShape, ThreadOrder, Verify,
+    Addressing, Allocation, Blocks, DeviceMemory, Diagnosis, LaunchLock, MemoryError, Options,
+    Placement, Poison, RESIDENT_THREADS_MAX, TextureDescriptor, TextureShape, ThreadOrder, Verify,
 };
 use cuda_std::host::Kernel;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 /// How an emulated device runs kernels.
@@ -37,7 +37,8 @@ pub struct EmulatorOptions {
     /// How blocks share the machine.
     pub blocks: Blocks,
     /// Barriers, warp operations and atomics that one thread may come to before
-    /// the kernel counts as never ending.
+    /// the kernel counts as never ending, beyond those that the launch is known to
+    /// need ([`LaunchConfig::with_steps`]).
     pub step_limit: u64,
     /// Wall-clock time that a launch may take.
     pub time_limit: Option<Duration>,
@@ -92,24 +93,9 @@ pub(crate) struct EmulatorDevice {
     options: Options,
     verify: bool,
     memory: DeviceMemory,
-    gate: Arc<Gate>,
     /// Values this device's constants were set to, by name.
     constants: Mutex<HashMap<&'static str, KeptConstant>>,
     allocations: AtomicU64,
-}
-
-/// Who may touch the device's memory.
-///
-/// A verified launch saves, restores and compares *all* buffers of its device,
-/// so it has the device to itself. Everything else, plain launches and copies by
-/// the host, touches only what it has borrowed, and shares.
-#[derive(Default)]
-struct Gate(RwLock<()>);
-
-impl Gate {
-    fn share(&self) -> RwLockReadGuard<'_, ()> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[derive(Clone)]
@@ -131,7 +117,6 @@ impl EmulatorDevice {
             options: own,
             verify: options.verify,
             memory: DeviceMemory::with_placement(options.placement),
-            gate: Arc::default(),
             constants: Mutex::default(),
             allocations: AtomicU64::new(0),
         }
@@ -152,15 +137,11 @@ impl EmulatorDevice {
         let number = self.allocations.fetch_add(1, Ordering::Relaxed);
         let label = format!("#{number}: {}", std::any::type_name::<T>());
         let align = align_of::<T>().max(ALIGNMENT);
-        let _shared = self.gate.share();
         let allocation = self
             .memory
             .alloc_elements(bytes, size_of::<T>(), align, &label)
             .map_err(of_memory)?;
-        Ok(EmulatorMemory {
-            allocation: Some(allocation),
-            gate: Arc::clone(&self.gate),
-        })
+        Ok(EmulatorMemory { allocation })
     }
 
     /// A texture of zeros.
@@ -202,6 +183,15 @@ impl EmulatorDevice {
         constants: &Constants<'_>,
         args: &K::Args<'_>,
     ) -> Result<(), Error> {
+        // It would wait for the constants that its own launch has.
+        if cuda_emulator::intrinsics::in_kernel() {
+            return Err(Error::from(Diagnosis::InvalidLaunch {
+                kernel: K::NAME,
+                reason: "a kernel cannot be launched from within a kernel".to_owned(),
+            }));
+        }
+        let mut options = self.options.clone();
+        options.expected_steps = config.steps;
         let config = cuda_emulator::LaunchConfig {
             kernel: K::NAME,
             grid: config.grid.to_array(),
@@ -216,15 +206,16 @@ impl EmulatorDevice {
         };
 
         let kept = self.keep(constants);
-        let run = || -> Result<(), Error> {
+        let run = move || -> Result<(), Error> {
             if self.verify {
                 let mut how = Verify::default();
-                how.options = self.options.clone();
-                let _alone = self.gate.0.write().unwrap_or_else(PoisonError::into_inner);
-                cuda_emulator::verify(&config, &how, &self.memory, &thread)?;
+                how.options = options;
+                // SAFETY: kernels are device functions, which own plain values only;
+                // the host reaches this memory by copies alone.
+                unsafe { cuda_emulator::verify(&config, &how, &self.memory, &thread) }?;
             } else {
-                let _shared = self.gate.share();
-                cuda_emulator::launch(&config, &self.options, &self.memory, &thread)?;
+                // SAFETY: as above.
+                unsafe { cuda_emulator::launch(&config, &options, &self.memory, &thread) }?;
             }
             Ok(())
         };
@@ -346,14 +337,12 @@ fn of_memory(error: MemoryError) -> Error {
 
 /// Guarded memory of the emulator.
 pub(super) struct EmulatorMemory {
-    /// Taken by `Drop` only.
-    allocation: Option<Allocation>,
-    gate: Arc<Gate>,
+    allocation: Allocation,
 }
 
 impl EmulatorMemory {
     pub(super) fn address(&self) -> u64 {
-        self.allocation.as_ref().map_or(0, Allocation::addr)
+        self.allocation.addr()
     }
 
     pub(super) fn write(&mut self, source: &[u8]) {
@@ -365,41 +354,26 @@ impl EmulatorMemory {
     }
 
     fn write_at(&mut self, offset: usize, source: &[u8]) {
-        let _shared = self.gate.share();
-        if let Some(allocation) = &mut self.allocation {
-            allocation.copy_from_bytes(offset, source);
-        }
+        self.allocation.copy_from_bytes(offset, source);
     }
 
     fn read_at(&self, offset: usize, target: &mut [u8]) {
-        let _shared = self.gate.share();
-        if let Some(allocation) = &self.allocation {
-            allocation.copy_to_bytes(offset, target);
-        }
+        self.allocation.copy_to_bytes(offset, target);
     }
 
     pub(super) fn copy_from(&mut self, source: &Self) {
-        let _shared = self.gate.share();
-        if let (Some(own), Some(source)) = (&mut self.allocation, &source.allocation) {
-            own.copy_from(0, source, 0, source.len());
-        }
+        self.allocation
+            .copy_from(0, &source.allocation, 0, source.allocation.len());
     }
 
     pub(super) fn fill<T: bytemuck::NoUninit>(&mut self, value: T) {
         let element = bytemuck::bytes_of(&value);
-        let len = self.allocation.as_ref().map_or(0, Allocation::len);
+        let len = self.allocation.len();
         // Some thousand elements at a time; the length is a multiple of one.
         let repeated = element.repeat((len / element.len()).clamp(1, 4096));
         for offset in (0..len).step_by(repeated.len()) {
             self.write_at(offset, &repeated[..repeated.len().min(len - offset)]);
         }
-    }
-}
-
-impl Drop for EmulatorMemory {
-    fn drop(&mut self) {
-        let _shared = self.gate.share();
-        self.allocation = None;
     }
 }
 
@@ -441,8 +415,7 @@ impl EmulatorTexture {
 
 impl Drop for EmulatorTexture {
     fn drop(&mut self) {
-        if let Some(allocation) = &self.memory.allocation {
-            allocation.memory().unbind_texture(self.handle);
-        }
+        let memory = self.memory.allocation.memory();
+        memory.unbind_texture(self.handle);
     }
 }

@@ -49,6 +49,18 @@ impl Layout {
         // Both are at most u32 now; their products fit u64, and usize on every
         // platform that has a driver.
         let alignment = limits.pitch_alignment as usize;
+        let largest = limits.pitch_bytes as usize;
+        if alignment == 0 || !alignment.is_multiple_of(size_of::<f32>()) || alignment > largest {
+            return Err(Error::InvalidParameter {
+                operation: "Texture2d",
+                parameter: "the limits' pitch_alignment",
+                given: alignment.to_string(),
+                required: format!(
+                    "a multiple of {} that a pitch of {largest} bytes can have",
+                    size_of::<f32>()
+                ),
+            });
+        }
         let pitch_bytes = (width * size_of::<f32>()).next_multiple_of(alignment);
         Ok(Self {
             width,

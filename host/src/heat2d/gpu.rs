@@ -341,6 +341,10 @@ macro_rules! resident {
                     residence.warp_rows,
                     &mut words,
                 );
+                // Each sweep has a barrier, the exchange between lanes, up to two
+                // shuffles each way and row, and its part of the exchange between blocks.
+                let steps = sweeps as u64 * u64::from(4 * residence.warp_rows + 32);
+                let config = residence.config.with_steps(steps);
                 // SAFETY: old and new have nx * ny elements each, the workspace as many
                 // as they need; all are on `device` and distinct, since two are borrowed
                 // mutably. Both extents are at least 3 and, as the plate fits, far below
@@ -348,7 +352,7 @@ macro_rules! resident {
                 // which its geometry follows, and is given up when a launch fails. The
                 // geometry is the one the kernel documents, and the device holds all
                 // blocks at the same time.
-                unsafe { launch_kernel::<$kernel>(&device, &residence.config, args) }?;
+                unsafe { launch_kernel::<$kernel>(&device, &config, args) }?;
                 *$workspace = Some(words);
                 Ok(sweeps)
             }

@@ -82,7 +82,7 @@ impl<T: Number> SinglePass<T> {
     /// ```
     #[must_use]
     pub fn with_blocks(mut self, blocks: u32) -> Self {
-        self.blocks = blocks.clamp(1, self.device.limits().grid.x);
+        self.blocks = blocks.clamp(1, self.device.limits().grid.x.max(1));
         self
     }
 

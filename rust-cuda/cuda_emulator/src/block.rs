@@ -19,7 +19,7 @@ use crate::diagnosis::{
 };
 use crate::here::HERE;
 use crate::intrinsics::{SharedSlot, ShuffleKind};
-use crate::memory::{DeviceMemory, canary_word};
+use crate::memory::{DeviceMemory, Textures, canary_word};
 use crate::random::Random;
 use crate::region::{Offset, fill_words};
 use crate::shared::RegionId;
@@ -37,7 +37,7 @@ pub(crate) struct Launch<'l> {
     pub config: &'l LaunchConfig,
     pub options: &'l Options,
     pub memory: &'l DeviceMemory,
-    pub textures: Arc<Vec<Option<Texture>>>,
+    pub textures: Arc<Textures>,
     pub kernel: &'l (dyn Fn() + Sync),
     pub ticket: Option<Arc<Ticket>>,
     /// Threads per block.
@@ -642,6 +642,11 @@ impl<'l> Block<'l> {
         )
     }
 
+    /// The place of the running thread, but for its line.
+    pub fn place_of_running(&self) -> Place {
+        self.place(Some(self.running.get()), None)
+    }
+
     fn place(&self, thread: Option<u32>, site: Option<Site>) -> Place {
         Place {
             kernel: self.launch.config.kernel,
@@ -710,8 +715,9 @@ impl<'l> Block<'l> {
         let slot = self.slot();
         let steps = slot.steps.get() + 1;
         slot.steps.set(steps);
-        let limit = if steps > self.launch.options.step_limit {
-            Limit::Steps(self.launch.options.step_limit)
+        let most = self.launch.options.most_steps();
+        let limit = if steps > most {
+            Limit::Steps(most)
         } else if self.out_of_time() {
             self.time_limit()
         } else {
@@ -989,12 +995,10 @@ impl<'l> Block<'l> {
         align: usize,
     ) -> *mut u8 {
         let poison = self.launch.options.poison;
-        let taken = self.workspace.shared.borrow_mut().take(
-            size,
-            align,
-            poison.word(),
-            canary_word(poison),
-        );
+        let taken = self.launch.memory.or_make_room(|| {
+            let mut pool = self.workspace.shared.borrow_mut();
+            pool.take(size, align, poison.word(), canary_word(poison))
+        });
         let region = match taken {
             Ok(region) => region,
             Err(error) => self.fail(Diagnosis::OutOfMemory {
@@ -1134,10 +1138,9 @@ impl<'l> Block<'l> {
     }
 
     fn texture(&self, operation: &'static str, handle: u64, site: Site) -> &Texture {
-        let index = usize::try_from(handle).unwrap_or(0).wrapping_sub(1);
-        match self.launch.textures.get(index) {
-            Some(Some(texture)) => texture,
-            _ => self.invalid(
+        match self.launch.textures.get(&handle) {
+            Some(texture) => texture,
+            None => self.invalid(
                 site,
                 operation,
                 format!("{handle} is not the handle of a texture bound at the time of the launch"),

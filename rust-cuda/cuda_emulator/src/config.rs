@@ -112,9 +112,14 @@ pub struct Options {
     /// [`step`](crate::intrinsics::step) calls) one thread may take before the
     /// kernel counts as never ending. Default 2²⁰.
     pub step_limit: u64,
+    /// Steps of one thread that the launch needs by design, in a loop over so many
+    /// sweeps for instance. The step limit counts what is beyond them, and the time
+    /// limit has a microsecond more for each of them and each thread. Default 0.
+    pub expected_steps: u64,
     /// Wall-clock time the launch may take; a thread that is still running then
-    /// is stopped wherever it is, also in a loop that calls nothing. `None`:
-    /// unlimited. Default 5 minutes.
+    /// is stopped, also in a loop that calls nothing, as soon as it is in code that
+    /// holds no locks: not while it prints or allocates. `None`: unlimited. Default
+    /// 5 minutes.
     pub time_limit: Option<Duration>,
     /// How blocks share the machine. Default [`Blocks::Parallel`].
     pub blocks: Blocks,
@@ -133,11 +138,25 @@ impl Default for Options {
             order: ThreadOrder::Forward,
             poison: Poison::Nan,
             step_limit: 1 << 20,
+            expected_steps: 0,
             time_limit: Some(Duration::from_secs(300)),
             blocks: Blocks::Parallel,
             shared_limit: SHARED_LIMIT_DEFAULT,
             stack_bytes: 128 * 1024,
         }
+    }
+}
+
+impl Options {
+    /// Steps after which a thread counts as never ending.
+    pub(crate) fn most_steps(&self) -> u64 {
+        self.step_limit.saturating_add(self.expected_steps)
+    }
+
+    /// The time that a launch of so many threads may take.
+    pub(crate) fn most_time(&self, threads: u64) -> Option<Duration> {
+        let expected = Duration::from_micros(self.expected_steps.saturating_mul(threads));
+        Some(self.time_limit?.saturating_add(expected))
     }
 }
 

@@ -447,7 +447,7 @@ pub enum Diagnosis {
         blocks: bool,
     },
 
-    /// The system gave no memory for stacks or shared arrays.
+    /// The system gave no memory for stacks, shared arrays or copies of buffers.
     #[error("kernel `{kernel}`: the system gave no memory for {what}: {reason}")]
     OutOfMemory {
         /// The kernel's name.

@@ -6,8 +6,9 @@
 //! while it is set, nothing else here changes.
 
 use std::cell::Cell;
+use std::fmt;
 use std::ops::Range;
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, Ordering, compiler_fence};
 
 use corosensei::trap::CoroutineTrapHandler;
@@ -49,6 +50,7 @@ thread_local! {
             stack: Cell::new((0, 0)),
             in_kernel: AtomicBool::new(false),
             unwinding: Cell::new(false),
+            last_words: Cell::new(None),
         }
     };
 }
@@ -64,6 +66,8 @@ pub(crate) struct Here {
     in_kernel: AtomicBool,
     /// Whether the running thread has begun to panic or to exit by unwinding.
     unwinding: Cell<bool>,
+    /// What to print if the panic that has begun ends the process.
+    last_words: Cell<Option<NonNull<str>>>,
 }
 
 impl Here {
@@ -126,6 +130,34 @@ impl Here {
         // Both: a kernel may have caught its panic, and the host may be
         // panicking while it launches.
         self.unwinding.get() && std::thread::panicking()
+    }
+
+    /// Keeps the address of what to print if the panic that has begun ends the
+    /// process. The text must stay where it is until this is called again.
+    pub fn set_last_words(&self, text: Option<&str>) {
+        self.last_words.set(text.map(NonNull::from));
+    }
+
+    /// What to print when the process aborts at this moment: the panic that a thread
+    /// of a kernel is in, or the place of the thread. Nothing if the kernel has no
+    /// part in it. Allocates nothing.
+    #[allow(
+        dead_code,
+        reason = "for signal handlers, which not all platforms have"
+    )]
+    pub fn say_last_words(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        if self.unwinding()
+            && let Some(text) = self.last_words.get()
+        {
+            // SAFETY: whoever set the address keeps the text there.
+            writeln!(out, "{}", unsafe { text.as_ref() })
+        } else if self.in_kernel()
+            && let Some(block) = self.block()
+        {
+            writeln!(out, "{}: ended the process", block.place_of_running())
+        } else {
+            Ok(())
+        }
     }
 
     /// The way out of the running coroutine, if the kernel's own code is running.

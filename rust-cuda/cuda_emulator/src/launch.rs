@@ -14,7 +14,7 @@ use crate::config::{
 };
 use crate::diagnosis::{Diagnosis, Place};
 use crate::here::HERE;
-use crate::memory::DeviceMemory;
+use crate::memory::{DeviceMemory, Turn};
 use crate::random::Permutation;
 use crate::region::Offset;
 use crate::runner::{Progress, Runner};
@@ -37,13 +37,48 @@ const THREADS_PER_WORKER: u64 = 512;
 /// Returns what was done, or what is wrong with the kernel. After a diagnosis the
 /// contents of buffers are those of a launch that was stopped somewhere.
 ///
-/// A thread that faults, overflows its stack, or is stopped at the time limit in
-/// the middle of a computation ends without running destructors; a kernel must
-/// therefore not own anything but plain values, which is so for device code.
+/// Launches on one memory take turns.
 ///
 /// # Errors
 ///
 /// See [`Diagnosis`].
+///
+/// # Safety
+///
+/// A thread that overflows its stack, that faults, or that the time limit stops in
+/// the middle of a computation ends where it is. Its frames are given up and used
+/// again, and no destructor in them runs, nor anything else that would have come
+/// later. So no memory may be reached through what `thread` and the functions it
+/// calls leave behind, in particular:
+///
+/// - they start no scoped thread, which may borrow from their frames;
+/// - they pin nothing in their frames;
+/// - nothing that they borrow or share is unsound to use after they were cut short.
+///
+/// Functions that own plain values only, as device code does, fulfil that.
+///
+/// ```compile_fail,E0133
+/// use cuda_emulator::{DeviceMemory, LaunchConfig, Options, launch};
+///
+/// fn overflow(n: u64) -> u64 {
+///     std::hint::black_box(overflow(n + 1)) + 1
+/// }
+/// let config = LaunchConfig {
+///     kernel: "scope",
+///     grid: [1, 1, 1],
+///     block: [1, 1, 1],
+///     dynamic_shared_bytes: 0,
+/// };
+/// // Not without `unsafe`: the scoped thread would read the frame it borrows from
+/// // when that is gone.
+/// let _ = launch(&config, &Options::default(), &DeviceMemory::new(), &|| {
+///     let value = 1;
+///     std::thread::scope(|scope| {
+///         scope.spawn(|| while value == 1 {});
+///         overflow(0);
+///     });
+/// });
+/// ```
 ///
 /// # Example
 ///
@@ -59,12 +94,14 @@ const THREADS_PER_WORKER: u64 = 512;
 ///     block: [64, 1, 1],
 ///     dynamic_shared_bytes: 0,
 /// };
-/// let report = launch(&config, &Options::default(), &memory, &|| {
+/// let indices = || {
 ///     let i = intrinsics::block_idx()[0] * 64 + intrinsics::thread_idx()[0];
 ///     let out = std::ptr::with_exposed_provenance_mut::<u32>(address as usize);
 ///     // SAFETY: every thread writes its own element of 256.
 ///     unsafe { out.add(i as usize).write(i) };
-/// })?;
+/// };
+/// // SAFETY: threads own plain values only.
+/// let report = unsafe { launch(&config, &Options::default(), &memory, &indices) }?;
 /// assert_eq!(report.threads, 256);
 ///
 /// let mut last = [0; 4];
@@ -72,16 +109,30 @@ const THREADS_PER_WORKER: u64 = 512;
 /// assert_eq!(u32::from_ne_bytes(last), 255);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn launch(
+pub unsafe fn launch(
     config: &LaunchConfig,
     options: &Options,
     memory: &DeviceMemory,
     thread: &(dyn Fn() + Sync),
 ) -> Result<Report, Diagnosis> {
+    check(config, options)?;
+    launch_in_turn(config, options, memory, &memory.turn(), thread)
+}
+
+/// [`launch`], by the holder of the memory's turn.
+pub(crate) fn launch_in_turn(
+    config: &LaunchConfig,
+    options: &Options,
+    memory: &DeviceMemory,
+    _turn: &Turn<'_>,
+    thread: &(dyn Fn() + Sync),
+) -> Result<Report, Diagnosis> {
     let begun = Instant::now();
     let blocks = check(config, options)?;
     panics::install_hook();
-    let watched = match options.time_limit {
+    // At most 1024.
+    let threads: u32 = config.block.iter().product();
+    let watched = match options.most_time(blocks.saturating_mul(u64::from(threads))) {
         None => None,
         Some(limit) => watchdog::watch(limit).map_err(|error| Diagnosis::OutOfMemory {
             kernel: config.kernel,
@@ -96,8 +147,7 @@ pub fn launch(
         textures: memory.textures(),
         kernel: thread,
         ticket: watched.as_ref().map(|watched| watched.0.clone()),
-        // At most 1024.
-        threads: config.block.iter().product(),
+        threads,
     };
     let queue = Queue::new(blocks, options.order);
     match options.blocks {
@@ -122,7 +172,7 @@ pub fn launch(
 }
 
 /// Checks what can be checked before anything runs; returns the number of blocks.
-fn check(config: &LaunchConfig, options: &Options) -> Result<u64, Diagnosis> {
+pub(crate) fn check(config: &LaunchConfig, options: &Options) -> Result<u64, Diagnosis> {
     let invalid = |reason| Diagnosis::InvalidLaunch {
         kernel: config.kernel,
         reason,
@@ -130,6 +180,13 @@ fn check(config: &LaunchConfig, options: &Options) -> Result<u64, Diagnosis> {
     if HERE.with(|here| here.block().is_some()) {
         return Err(invalid(
             "a kernel cannot be launched from within a kernel".to_owned(),
+        ));
+    }
+    if !same_process() {
+        return Err(invalid(
+            "this process was forked from one that has launched kernels, and has not got the \
+             threads that run them; launch after the fork only"
+                .to_owned(),
         ));
     }
     let grid_max = [i32::MAX as u32, 65_535, 65_535];
@@ -187,6 +244,13 @@ fn check(config: &LaunchConfig, options: &Options) -> Result<u64, Diagnosis> {
         )));
     }
     Ok(blocks)
+}
+
+/// Whether this is the process that launched first: one forked from it has not got
+/// its threads, and may have their locks.
+fn same_process() -> bool {
+    static FIRST: OnceLock<u32> = OnceLock::new();
+    *FIRST.get_or_init(std::process::id) == std::process::id()
 }
 
 /// The blocks still to run, and what was found in those that ran.
@@ -361,7 +425,11 @@ fn run_parallel(launch: &Launch<'_>, queue: &Queue) {
         // Such a job may want the lock that our caller holds (`LaunchLock`), on
         // this same OS thread. A thread of our own only waits.
         thread::scope(|scope| {
-            scope.spawn(run);
+            let spawned = thread::Builder::new().spawn_scoped(scope, run);
+            if spawned.is_err() {
+                // Slower, and right.
+                work(launch, queue);
+            }
         });
     }
 }
@@ -427,8 +495,16 @@ pub struct LaunchLock(#[allow(dead_code, reason = "held, not looked at")] MutexG
 
 impl LaunchLock {
     /// Waits for the lock. The OS thread that holds it must not ask again.
+    ///
+    /// # Panics
+    ///
+    /// In a kernel: its own launch may hold the lock.
     pub fn acquire() -> Self {
         static LOCK: Mutex<()> = Mutex::new(());
+        assert!(
+            HERE.with(|here| here.block().is_none()),
+            "LaunchLock::acquire called within a kernel"
+        );
         // A launch that panicked leaves constants that the next one overwrites.
         Self(LOCK.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -39,9 +39,9 @@
 //!     dynamic_shared_bytes: 0,
 //! };
 //! let run = |with_barrier| {
-//!     verify(&config, &Verify::default(), &memory, &|| {
-//!         reverse(std::ptr::with_exposed_provenance_mut(address), with_barrier)
-//!     })
+//!     let thread = || reverse(std::ptr::with_exposed_provenance_mut(address), with_barrier);
+//!     // SAFETY: threads own plain values only, and nobody else uses the memory.
+//!     unsafe { verify(&config, &Verify::default(), &memory, &thread) }
 //! };
 //! // Without the barrier half the threads read what nobody has written yet.
 //! assert!(matches!(run(false), Err(Diagnosis::UninitialisedRead { .. })));
@@ -128,19 +128,28 @@
 //! instead: what is exact in the table above by faults is then by value, writes
 //! only, and within a page; a wild access ends the process.
 //!
-//! On Linux the first launch installs handlers for `SIGSEGV`, `SIGBUS` and one
-//! real-time signal that nobody handles. Faults that are not an emulated thread's
-//! go to the handlers that were there before, so Rust's own report of stack
-//! overflows works as ever. It also puts a panic hook in front of the process's,
+//! On Linux the first launch installs handlers for `SIGSEGV` and `SIGBUS`, for the
+//! signals by which a process ends itself, and for one real-time signal that nobody
+//! handles. What is not an emulated thread's goes to the handlers that were there
+//! before, so Rust's own report of stack overflows works as ever. It also puts a panic hook in front of the process's,
 //! which keeps panics of emulated threads from being printed.
+//!
+//! A panic that does not unwind (under `panic = "abort"`, in a function that cannot
+//! unwind, by the checks of undefined behaviour in builds with debug assertions)
+//! ends the process, as does an abort. Kernel, block, thread, line and message are
+//! printed before.
+//!
+//! A process that was forked from one that has launched kernels cannot launch any: a
+//! launch there is an [`InvalidLaunch`](Diagnosis::InvalidLaunch).
 //!
 //! # What a kernel may do
 //!
 //! Whatever a device function may: compute, and use memory and the intrinsics. It
 //! should not hold a lock or a borrow of something thread-local over an intrinsic,
 //! as other threads of its block run on the same OS thread meanwhile. A thread that
-//! faults, or is stopped in the middle of a computation, does not run its
-//! destructors; all others do.
+//! faults, overflows its stack, or is stopped in the middle of a computation does not
+//! run its destructors; all others do. That is why [`launch`] and [`verify`] are
+//! `unsafe`. What belongs to the host (allocations, copies, launches) is refused.
 //!
 //! [`launch`]: fn@launch
 //! [`verify`]: fn@verify
@@ -158,6 +167,8 @@ mod random;
 mod region;
 mod runner;
 mod shared;
+#[cfg(guarded)]
+mod stoppable;
 mod symbol;
 mod sys;
 mod texture;

@@ -1,15 +1,17 @@
 //! Device memory: allocations with guard pages, and textures bound to them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::config::Poison;
 use crate::diagnosis::{MemoryKind, MemoryName};
+use crate::here::HERE;
 use crate::region::{Offset, Placement, Region};
 use crate::texture::{Texture, TextureDescriptor};
+use crate::{sys, workspace};
 
 /// How many freed allocations, and how many bytes of address space of such, are
 /// kept inaccessible so that a use after free is found.
@@ -20,7 +22,7 @@ const QUARANTINE_BYTES: usize = 1 << 38;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
-    /// The system gave no memory, or the size or alignment cannot be served.
+    /// The system gave no memory, or the size cannot be served.
     #[error("cannot allocate {bytes} bytes for `{label}`: {source}")]
     Allocation {
         /// The label given.
@@ -40,6 +42,22 @@ pub enum MemoryError {
         /// The size of an element.
         element_bytes: usize,
     },
+    /// The alignment cannot be served.
+    #[error("`{label}`: alignment {align}; needed is a power of two up to {max}, the page size")]
+    Alignment {
+        /// The label given.
+        label: String,
+        /// The alignment asked for.
+        align: usize,
+        /// The largest there is.
+        max: usize,
+    },
+    /// A kernel asked for what only the host may do.
+    #[error("{operation} within a kernel; it is for the host, outside of launches")]
+    InKernel {
+        /// What was asked for.
+        operation: &'static str,
+    },
     /// A texture cannot be bound so.
     #[error("cannot bind the texture: {reason}")]
     Texture {
@@ -52,6 +70,11 @@ pub enum MemoryError {
 ///
 /// Cloning makes another handle to the same memory. An [`Allocation`] keeps the
 /// memory it came from alive.
+///
+/// Launches on one memory take turns, as on a stream of a device: what surrounds
+/// the buffers is checked after each, and a finding is that launch's own. A
+/// [`verify`](fn@crate::verify), which restores the buffers between its runs, also
+/// waits for the host's copies, and they for it.
 ///
 /// ```
 /// use cuda_emulator::DeviceMemory;
@@ -75,6 +98,11 @@ struct Inner {
     /// The pattern in the canaries; allocations made now get this one.
     canary: AtomicU32,
     state: Mutex<State>,
+    /// Held by the launch that runs.
+    turn: Mutex<()>,
+    /// What the buffers hold: a verification has all of it to itself, copies by
+    /// the host share it.
+    contents: RwLock<()>,
 }
 
 #[derive(Debug, Default)]
@@ -85,8 +113,13 @@ struct State {
     /// The freed ones, oldest first.
     quarantine: VecDeque<usize>,
     quarantine_bytes: usize,
-    textures: Arc<Vec<Option<Texture>>>,
+    textures: Arc<Textures>,
+    /// The handle that was given last.
+    last_handle: u64,
 }
+
+/// Textures by their handles.
+pub(crate) type Textures = HashMap<u64, Texture>;
 
 /// One allocation, live or freed.
 #[derive(Debug)]
@@ -138,7 +171,7 @@ impl DeviceMemory {
             inner: Arc::new(Inner {
                 placement,
                 canary: AtomicU32::new(canary_word(Poison::default())),
-                state: Mutex::default(),
+                ..Inner::default()
             }),
         }
     }
@@ -175,9 +208,9 @@ impl DeviceMemory {
     ///
     /// # Errors
     ///
-    /// [`MemoryError::Allocation`] if there is no memory or the alignment cannot
-    /// be served, [`MemoryError::Elements`] if `bytes` is not a multiple of
-    /// `element_bytes`.
+    /// [`MemoryError::Allocation`] if there is no memory, [`MemoryError::Alignment`],
+    /// [`MemoryError::Elements`] if `bytes` is not a multiple of `element_bytes`,
+    /// [`MemoryError::InKernel`].
     pub fn alloc_elements(
         &self,
         bytes: usize,
@@ -185,6 +218,7 @@ impl DeviceMemory {
         align: usize,
         label: &str,
     ) -> Result<Allocation, MemoryError> {
+        host_only("allocating")?;
         if element_bytes == 0 || !bytes.is_multiple_of(element_bytes) {
             return Err(MemoryError::Elements {
                 label: label.to_owned(),
@@ -192,14 +226,22 @@ impl DeviceMemory {
                 element_bytes,
             });
         }
+        let max = sys::page_size();
+        if !align.is_power_of_two() || align > max {
+            return Err(MemoryError::Alignment {
+                label: label.to_owned(),
+                align,
+                max,
+            });
+        }
         let canary = self.inner.canary.load(Ordering::Relaxed);
-        let region = Region::new(bytes, align, self.inner.placement, canary).map_err(|source| {
-            MemoryError::Allocation {
+        let region = self
+            .or_make_room(|| Region::new(bytes, align, self.inner.placement, canary))
+            .map_err(|source| MemoryError::Allocation {
                 label: label.to_owned(),
                 bytes,
                 source,
-            }
-        })?;
+            })?;
         // SAFETY: nobody else knows of this region yet.
         unsafe { region.fill(Poison::default().word()) };
         let record = Arc::new(Record {
@@ -226,8 +268,9 @@ impl DeviceMemory {
     ///
     /// [`MemoryError::Texture`] if the memory is not inside one live allocation
     /// or the descriptor asks for what CUDA does not offer; see
-    /// [`TextureDescriptor`].
+    /// [`TextureDescriptor`]. [`MemoryError::InKernel`].
     pub fn bind_texture(&self, descriptor: &TextureDescriptor) -> Result<u64, MemoryError> {
+        host_only("binding a texture")?;
         let bytes = descriptor
             .bytes()
             .map_err(|reason| MemoryError::Texture { reason })?;
@@ -249,21 +292,17 @@ impl DeviceMemory {
                 ),
             })?;
         let texture = Texture::new(*descriptor, record);
-        let textures = Arc::make_mut(&mut state.textures);
         // Handles are not used twice, so that a stale one is found.
-        textures.push(Some(texture));
-        Ok(textures.len() as u64)
+        state.last_handle += 1;
+        let handle = state.last_handle;
+        Arc::make_mut(&mut state.textures).insert(handle, texture);
+        Ok(handle)
     }
 
     /// Ends the life of a texture's handle. Returns whether it was bound.
     pub fn unbind_texture(&self, handle: u64) -> bool {
         let mut state = self.lock();
-        let index = usize::try_from(handle).unwrap_or(0).wrapping_sub(1);
-        if !matches!(state.textures.get(index), Some(Some(_))) {
-            return false;
-        }
-        Arc::make_mut(&mut state.textures)[index] = None;
-        true
+        Arc::make_mut(&mut state.textures).remove(&handle).is_some()
     }
 
     /// Number of live allocations.
@@ -279,7 +318,7 @@ impl DeviceMemory {
         self.live().iter().map(|record| record.region.len()).sum()
     }
 
-    pub(crate) fn textures(&self) -> Arc<Vec<Option<Texture>>> {
+    pub(crate) fn textures(&self) -> Arc<Textures> {
         Arc::clone(&self.lock().textures)
     }
 
@@ -307,6 +346,56 @@ impl DeviceMemory {
         }
     }
 
+    /// Does what needs memory or address space; again, when there is too little,
+    /// after giving back what is kept of freed allocations and ended launches.
+    pub(crate) fn or_make_room<T>(&self, get: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        let error = match get() {
+            Ok(got) => return Ok(got),
+            Err(error) => error,
+        };
+        if error.kind() == io::ErrorKind::InvalidInput {
+            return Err(error);
+        }
+        let quarantined = self.lock().trim_quarantine(0, 0);
+        workspace::drop_idle();
+        drop(quarantined);
+        get()
+    }
+
+    /// Waits until no other launch runs on this memory.
+    pub(crate) fn turn(&self) -> Turn<'_> {
+        Turn {
+            _turn: self
+                .inner
+                .turn
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+
+    /// Waits until nobody else copies to or from this memory.
+    pub(crate) fn alone(&self) -> RwLockWriteGuard<'_, ()> {
+        self.inner
+            .contents
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until nobody has the contents alone.
+    ///
+    /// # Panics
+    ///
+    /// In a kernel, which may itself be what would be waited for.
+    fn share(&self) -> RwLockReadGuard<'_, ()> {
+        if let Err(error) = host_only("copying by the host") {
+            panic!("{error}");
+        }
+        self.inner
+            .contents
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing that holds the lock leaves the state half changed.
         self.inner
@@ -314,6 +403,19 @@ impl DeviceMemory {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The right to launch on a memory; see [`DeviceMemory::turn`].
+pub(crate) struct Turn<'a> {
+    _turn: MutexGuard<'a, ()>,
+}
+
+/// Refuses `operation` if a kernel asks for it.
+fn host_only(operation: &'static str) -> Result<(), MemoryError> {
+    if HERE.with(|here| here.block().is_some()) {
+        return Err(MemoryError::InKernel { operation });
+    }
+    Ok(())
 }
 
 /// The pattern of canaries that goes with a poison: different from it, so that a
@@ -332,10 +434,11 @@ impl State {
         Some(Arc::clone(record))
     }
 
-    /// Lets go of the oldest freed allocations while there are too many.
-    fn trim_quarantine(&mut self) -> Vec<Arc<Record>> {
+    /// Lets go of the oldest freed allocations while there are more than `count`
+    /// of them, or of more than `bytes` in all.
+    fn trim_quarantine(&mut self, count: usize, bytes: usize) -> Vec<Arc<Record>> {
         let mut gone = Vec::new();
-        while self.quarantine.len() > QUARANTINE_COUNT || self.quarantine_bytes > QUARANTINE_BYTES {
+        while self.quarantine.len() > count || self.quarantine_bytes > bytes {
             let Some(start) = self.quarantine.pop_front() else {
                 break;
             };
@@ -408,8 +511,10 @@ impl Allocation {
     ///
     /// # Panics
     ///
-    /// If they do not fit.
+    /// If they do not fit; in a kernel.
     pub fn copy_from_bytes(&mut self, offset: usize, bytes: &[u8]) {
+        let memory = self.memory.clone();
+        let _shared = memory.share();
         self.check(offset, bytes.len());
         // SAFETY: checked to lie inside the allocation, which is accessible as
         // long as this value exists; a slice of ordinary memory cannot overlap
@@ -423,8 +528,9 @@ impl Allocation {
     ///
     /// # Panics
     ///
-    /// If there are fewer bytes than that.
+    /// If there are fewer bytes than that; in a kernel.
     pub fn copy_to_bytes(&self, offset: usize, bytes: &mut [u8]) {
+        let _shared = self.memory.share();
         self.check(offset, bytes.len());
         // SAFETY: as in `copy_from_bytes`; all bytes are initialised, by `alloc`
         // if by nobody else.
@@ -437,8 +543,13 @@ impl Allocation {
     ///
     /// # Panics
     ///
-    /// If either range is not inside its allocation.
+    /// If either range is not inside its allocation; in a kernel.
     pub fn copy_from(&mut self, to: usize, source: &Self, from: usize, len: usize) {
+        let memory = self.memory.clone();
+        let _shared = memory.share();
+        // One lock is not taken twice: a verification may be waiting in between.
+        let other = (!Arc::ptr_eq(&memory.inner, &source.memory.inner)).then_some(&source.memory);
+        let _source_shared = other.map(DeviceMemory::share);
         self.check(to, len);
         source.check(from, len);
         // SAFETY: both ranges were checked; `copy` allows overlap, though these
@@ -476,7 +587,7 @@ impl Drop for Allocation {
             let mut state = self.memory.lock();
             state.quarantine.push_back(region.range_start());
             state.quarantine_bytes += region.range_len();
-            state.trim_quarantine()
+            state.trim_quarantine(QUARANTINE_COUNT, QUARANTINE_BYTES)
         };
         // Unmapped here, without the lock.
         drop(gone);

@@ -1,4 +1,4 @@
-//! Panics of emulated threads: kept, not printed.
+//! Panics of emulated threads: kept, not printed, unless they end the process.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -7,11 +7,15 @@ use std::sync::Once;
 
 use crate::SourceLine;
 use crate::here::HERE;
+use crate::{symbol, sys};
 
 /// What a panic said.
 pub(crate) struct Panicked {
     pub message: String,
     pub line: Option<SourceLine>,
+    /// The whole of it with kernel, block and thread, for a panic that does not
+    /// unwind: the process ends before anybody could take what it said.
+    report: String,
 }
 
 thread_local! {
@@ -41,7 +45,14 @@ pub(crate) fn install_hook() {
                 ours
             });
             if ours {
-                LAST.set(Some(describe(info)));
+                let panicked = describe(info);
+                if !sys::GUARDED && ends_the_process(&panicked.message) {
+                    eprintln!("{}", panicked.report);
+                }
+                LAST.with_borrow_mut(|last| {
+                    let panicked = last.insert(panicked);
+                    HERE.with(|here| here.set_last_words(Some(&panicked.report)));
+                });
             } else {
                 earlier(info);
             }
@@ -50,14 +61,44 @@ pub(crate) fn install_hook() {
 }
 
 fn describe(info: &PanicHookInfo<'_>) -> Panicked {
+    let message = text(info.payload());
+    let line = info.location().map(|location| SourceLine {
+        file: location.file().to_owned().into(),
+        line: location.line(),
+        column: location.column(),
+    });
+    // Checks inside the standard library say where they are, not who called them.
+    let line = match line {
+        Some(line) if symbol::in_library(&line.file) => symbol::line_of_panic().or(Some(line)),
+        line => line,
+    };
+    let report = HERE.with(|here| {
+        here.block().map_or_else(String::new, |block| {
+            block
+                .explain_panic(block.linear_thread_idx(), message.clone(), line.clone())
+                .to_string()
+        })
+    });
     Panicked {
-        message: text(info.payload()),
-        line: info.location().map(|location| SourceLine {
-            file: location.file().to_owned().into(),
-            line: location.line(),
-            column: location.column(),
-        }),
+        message,
+        line,
+        report,
     }
+}
+
+/// Whether a panic that says this does not unwind, in this build: where nothing
+/// handles the abort that follows, it is printed before.
+fn ends_the_process(message: &str) -> bool {
+    let by_the_compiler = [
+        "unsafe precondition(s) violated",
+        "null pointer dereference occurred",
+        "misaligned pointer dereference",
+        "trying to construct an enum from an invalid value",
+    ];
+    cfg!(panic = "abort")
+        || by_the_compiler
+            .iter()
+            .any(|start| message.starts_with(start))
 }
 
 fn text(payload: &(dyn Any + Send)) -> String {
@@ -77,9 +118,11 @@ pub(crate) fn keep(payload: &(dyn Any + Send)) {
         // Not ours if the panic went by without the hook (`resume_unwind`, or a
         // hook set after ours), and the hook had described an earlier one.
         if last.as_ref().is_none_or(|last| last.message != message) {
+            HERE.with(|here| here.set_last_words(None));
             *last = Some(Panicked {
                 message,
                 line: None,
+                report: String::new(),
             });
         }
     });
@@ -87,8 +130,10 @@ pub(crate) fn keep(payload: &(dyn Any + Send)) {
 
 /// What the panic said that was last kept on this OS thread.
 pub(crate) fn take() -> Panicked {
+    HERE.with(|here| here.set_last_words(None));
     LAST.take().unwrap_or_else(|| Panicked {
         message: "nothing".to_owned(),
         line: None,
+        report: String::new(),
     })
 }

@@ -52,13 +52,19 @@ pub(crate) struct Offset(pub i64);
 impl Region {
     /// Memory for `len` bytes aligned to `align`, a power of two no larger than
     /// a page. The data hold zero, the canaries the pattern `canary`.
+    ///
+    /// What no memory could serve is an error of the kind `InvalidInput`.
     pub fn new(len: usize, align: usize, placement: Placement, canary: u32) -> io::Result<Self> {
         let page = sys::page_size();
-        let too_large = || io::Error::other("the size overflows the address space");
+        let too_large = || {
+            let reason = "the size overflows the address space";
+            io::Error::new(io::ErrorKind::InvalidInput, reason)
+        };
         if !align.is_power_of_two() || align > page {
-            return Err(io::Error::other(format!(
-                "alignment {align} is not a power of two up to the page size, {page}"
-            )));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("alignment {align} is not a power of two up to the page size, {page}"),
+            ));
         }
         let padded = len.checked_next_multiple_of(align).ok_or_else(too_large)?;
         let accessible = padded
@@ -76,6 +82,7 @@ impl Region {
             .checked_mul(2)
             .and_then(|guards| guards.checked_add(accessible + front + back))
             .ok_or_else(too_large)?;
+        sys::available::require(accessible)?;
         let mapping = Mapping::reserve(total)?;
         mapping.open(guard, total - 2 * guard)?;
         let start = match placement {

@@ -192,7 +192,8 @@ impl<'b> Runner<'b> {
         let coroutine = match &mut self.threads[i] {
             Some(coroutine) => coroutine,
             empty => {
-                let stack = match self.block.workspace.stack() {
+                let memory = self.block.launch.memory;
+                let stack = match memory.or_make_room(|| self.block.workspace.stack()) {
                     Ok(stack) => stack,
                     Err(error) => {
                         self.block.set_failure(Diagnosis::OutOfMemory {

@@ -29,13 +29,7 @@ fn line_of(return_address: usize) -> Option<SourceLine> {
             return;
         };
         let file = file.to_string_lossy();
-        let library = [
-            "/rustc/",
-            "/library/core/src/",
-            "/library/std/src/",
-            "/library/alloc/src/",
-        ];
-        if library.iter().any(|part| file.contains(part)) {
+        if in_library(&file) {
             return;
         }
         found = Some(SourceLine {
@@ -45,6 +39,40 @@ fn line_of(return_address: usize) -> Option<SourceLine> {
         });
     });
     found
+}
+
+/// The innermost line of user code that has led to the panic whose hook this is
+/// called from.
+pub(crate) fn line_of_panic() -> Option<SourceLine> {
+    let mut found = None;
+    let mut behind_hook = false;
+    backtrace::trace(|frame| {
+        if behind_hook {
+            found = line_of(frame.ip().addr());
+        } else {
+            // The standard library's function that calls hooks, and its callers.
+            backtrace::resolve_frame(frame, |symbol| {
+                let name = symbol
+                    .name()
+                    .map(|name| name.to_string())
+                    .unwrap_or_default();
+                behind_hook |= name.contains("rust_begin_unwind");
+            });
+        }
+        found.is_none()
+    });
+    found
+}
+
+/// Whether a source file is one of the standard library.
+pub(crate) fn in_library(file: &str) -> bool {
+    let library = [
+        "/rustc/",
+        "/library/core/src/",
+        "/library/std/src/",
+        "/library/alloc/src/",
+    ];
+    library.iter().any(|part| file.contains(part))
 }
 
 #[cfg(test)]

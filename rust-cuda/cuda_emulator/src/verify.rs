@@ -1,11 +1,14 @@
 //! Launches a kernel several times, under different conditions, and compares.
 
+use std::io;
 use std::sync::Arc;
 
 use crate::config::{Blocks, LaunchConfig, Options, Poison, Report, ThreadOrder};
 use crate::diagnosis::{Diagnosis, Difference};
-use crate::launch::launch;
-use crate::memory::{DeviceMemory, Record, canary_word};
+use crate::launch::{self, launch_in_turn};
+use crate::memory::{DeviceMemory, Record, Turn, canary_word};
+use crate::region::Region;
+use crate::sys;
 
 /// How [`verify`](fn@crate::verify) goes about it.
 ///
@@ -30,8 +33,7 @@ pub struct Verify {
     /// exactly.
     pub comparisons: Vec<(String, Compare)>,
     /// Addresses ([`Allocation::addr`](crate::Allocation::addr)) of the buffers to
-    /// restore between runs and to compare. `None`: all live ones of the memory,
-    /// which is right if nobody else uses it meanwhile.
+    /// restore between runs and to compare. `None`: all live ones of the memory.
     pub buffers: Option<Vec<u64>>,
 }
 
@@ -108,15 +110,27 @@ pub enum Compare {
 /// Afterwards the buffers hold the results of the first run, so that the effect is
 /// that of one launch.
 ///
+/// Other launches on this memory, and the host's copies to and from it, wait until
+/// it has ended.
+///
 /// # Errors
 ///
 /// See [`Diagnosis`]. Afterwards the contents of buffers are not defined.
-pub fn verify(
+///
+/// # Safety
+///
+/// As [`launch`](fn@crate::launch). And unless [`Verify::buffers`] names the buffers,
+/// nobody accesses any buffer of `memory` meanwhile by its address; copies by
+/// [`Allocation`](crate::Allocation)'s methods may be made at any time.
+pub unsafe fn verify(
     config: &LaunchConfig,
     how: &Verify,
     memory: &DeviceMemory,
     thread: &(dyn Fn() + Sync),
 ) -> Result<Report, Diagnosis> {
+    launch::check(config, &how.options)?;
+    let turn = memory.turn();
+    let _alone = memory.alone();
     let first_order = how.orders.first().copied().unwrap_or_default();
     let first_poison = how.poisons.first().copied().unwrap_or_default();
     let trial = Trial {
@@ -124,13 +138,14 @@ pub fn verify(
         how,
         memory,
         thread,
+        turn: &turn,
         buffers: buffers(config, how, memory)?,
     };
-    let before = trial.contents();
+    let before = trial.contents()?;
     let run = |order, poison, blocks| {
         trial.restore(&before);
         let report = trial.run(order, poison, blocks)?;
-        Ok((report, trial.contents()))
+        Ok((report, trial.contents()?))
     };
     let blocks = how.options.blocks;
     let (report, first) = run(first_order, first_poison, blocks)?;
@@ -183,6 +198,7 @@ struct Trial<'a> {
     how: &'a Verify,
     memory: &'a DeviceMemory,
     thread: &'a (dyn Fn() + Sync),
+    turn: &'a Turn<'a>,
     buffers: Vec<Arc<Record>>,
 }
 
@@ -215,22 +231,30 @@ impl Trial<'_> {
         (options.order, options.poison, options.blocks) = (order, poison, blocks);
         // What a kernel reads just outside a buffer changes along.
         self.memory.set_canaries(canary_word(poison));
-        launch(self.config, &options, self.memory, self.thread)
+        launch_in_turn(self.config, &options, self.memory, self.turn, self.thread)
     }
 
-    fn contents(&self) -> Vec<Vec<u8>> {
-        let copy = |record: &Arc<Record>| {
-            record.while_live(|region| {
-                // SAFETY: the region is live as long as this closure runs, and
-                // its bytes are initialised; no launch of ours is running, and
-                // the caller keeps others away from these buffers.
-                unsafe { std::slice::from_raw_parts(region.data(), region.len()) }.to_vec()
-            })
+    fn contents(&self) -> Result<Vec<Vec<u8>>, Diagnosis> {
+        let copy = |region: &Region| -> io::Result<Vec<u8>> {
+            let reserve = || sys::available::reserve(region.len());
+            let mut bytes = self.memory.or_make_room(reserve)?;
+            // SAFETY: the region is live as long as this closure runs, and its
+            // bytes are initialised; no launch is running, and the caller keeps
+            // others away from these buffers.
+            bytes.extend_from_slice(unsafe {
+                std::slice::from_raw_parts(region.data(), region.len())
+            });
+            Ok(bytes)
         };
-        self.buffers
-            .iter()
-            .map(|record| copy(record).unwrap_or_default())
-            .collect()
+        let copies = self.buffers.iter().map(|record| {
+            let copied = record.while_live(copy).unwrap_or_else(|| Ok(Vec::new()));
+            copied.map_err(|error| Diagnosis::OutOfMemory {
+                kernel: self.config.kernel,
+                what: format!("a copy of buffer `{}`", record.label),
+                reason: error.to_string(),
+            })
+        });
+        copies.collect()
     }
 
     fn restore(&self, contents: &[Vec<u8>]) {

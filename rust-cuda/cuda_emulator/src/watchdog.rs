@@ -3,7 +3,8 @@
 //!
 //! At the deadline the launch is marked; threads notice at their next barrier,
 //! warp operation, atomic or step. Those that have not after [`GRACE`] are
-//! interrupted by a signal where they are, again and again until the launch ends.
+//! interrupted by a signal where they are, again and again until the launch ends,
+//! and stopped where no lock is held.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,8 +16,9 @@ use crate::sys::{self, OsThread};
 
 /// How long threads may take to notice by themselves.
 const GRACE: Duration = Duration::from_millis(20);
-/// Time between two signals.
-const REPEAT: Duration = Duration::from_millis(5);
+/// Time between two signals. A thread that prints or allocates for ever can be
+/// stopped in the moments between only, so there are many.
+const REPEAT: Duration = Duration::from_millis(1);
 
 /// A launch with a time limit.
 #[derive(Debug)]
@@ -129,12 +131,14 @@ fn run() {
     loop {
         let now = Instant::now();
         let mut next: Option<Instant> = None;
+        let mut stopping = false;
         for ticket in &state.tickets {
             let due = if ticket.deadline > now {
                 ticket.deadline
             } else {
                 ticket.expired.store(true, Ordering::Relaxed);
                 if now >= ticket.deadline + GRACE {
+                    stopping = true;
                     for &thread in lock(&ticket.workers).iter() {
                         // SAFETY: the thread takes itself off the list, under
                         // the lock held here, before it goes on to other things,
@@ -145,6 +149,12 @@ fn run() {
                 now + REPEAT
             };
             next = Some(next.map_or(due, |next| next.min(due)));
+        }
+        if stopping {
+            // Without the lock: looking up lines takes a while at first.
+            drop(state);
+            sys::prepare_to_stop();
+            state = lock(&WATCHDOG.state);
         }
         state.wakes = next;
         state = match next {

@@ -24,6 +24,13 @@ fn idle() -> MutexGuard<'static, Vec<Workspace>> {
     IDLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Gives the idle workspaces back to the system.
+pub(crate) fn drop_idle() {
+    let idle = std::mem::take(&mut *idle());
+    // Unmapped here, without the lock.
+    drop(idle);
+}
+
 /// Idle workspaces kept.
 const IDLE_MAX: usize = 64;
 

@@ -5,9 +5,9 @@ mod common;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use common::{Buffer, ORDERS, config, ordered, run, tid};
+use common::{Buffer, ORDERS, config, launch, ordered, run, tid};
 use cuda_emulator::intrinsics as cuda;
-use cuda_emulator::{Blocks, DeviceMemory, Diagnosis, Doing, Options, launch};
+use cuda_emulator::{Blocks, DeviceMemory, Diagnosis, Doing, Options};
 
 /// Runs a kernel in every order; all must fail, and `check` the diagnosis.
 fn must_fail(grid: u32, block: u32, kernel: impl Fn() + Sync, check: impl Fn(&Diagnosis)) {

@@ -2,16 +2,16 @@
 
 mod common;
 
-use common::{Buffer, Ptr, config, run, tid};
+use common::{Buffer, Ptr, config, run, tid, verify};
 use cuda_emulator::intrinsics as cuda;
-use cuda_emulator::{DeviceMemory, Diagnosis, MemoryKind, Poison, Verify, verify};
+use cuda_emulator::{DeviceMemory, Diagnosis, MemoryKind, Poison, Verify};
 
 /// Detections by guard pages: exact, with the thread and the line.
 #[cfg(guarded)]
 mod exact {
     use super::*;
-    use common::{ORDERS, ordered};
-    use cuda_emulator::{Access, LaunchConfig, Options, Placement, launch};
+    use common::{ORDERS, launch, ordered};
+    use cuda_emulator::{Access, LaunchConfig, Options, Placement};
 
     fn expect_out_of_bounds(
         diagnosis: &Diagnosis,

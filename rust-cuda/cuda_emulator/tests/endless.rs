@@ -5,9 +5,9 @@ mod common;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{Buffer, ORDERS, config, ordered, tid};
+use common::{Buffer, ORDERS, config, launch, ordered, tid};
 use cuda_emulator::intrinsics as cuda;
-use cuda_emulator::{Blocks, DeviceMemory, Diagnosis, Limit, Options, launch};
+use cuda_emulator::{Blocks, DeviceMemory, Diagnosis, Limit, Options};
 
 fn word(buffer: &Buffer<u32>) -> impl Fn() -> &'static AtomicU32 + Sync + Copy + use<> {
     let p = buffer.ptr();
@@ -107,6 +107,41 @@ fn endless_barriers_and_warp_operations_reach_the_step_limit() {
         })
         .unwrap();
     }
+}
+
+#[test]
+fn steps_that_a_launch_needs_by_design_are_not_counted() {
+    let memory = DeviceMemory::new();
+    let kernel = |rounds: u32| {
+        move || {
+            for _ in 0..rounds {
+                cuda::barrier();
+            }
+        }
+    };
+    let mut options = Options::default();
+    options.step_limit = 100;
+    for (rounds, expected, ends) in [
+        (100, 0, true),
+        (101, 0, false),
+        (5000, 4900, true),
+        (5001, 4900, false),
+        (5001, u64::MAX, true),
+    ] {
+        options.expected_steps = expected;
+        let report = launch(&config(2, 33), &options, &memory, &kernel(rounds));
+        assert_eq!(report.is_ok(), ends, "{rounds} of {expected}: {report:?}");
+        if let Err(diagnosis) = report {
+            let Diagnosis::NeverEnds { limit, .. } = diagnosis else {
+                panic!("{diagnosis}");
+            };
+            assert_eq!(limit, Limit::Steps(100 + expected));
+        }
+    }
+    // The time limit grows with them, too.
+    options.time_limit = Some(Duration::ZERO);
+    options.expected_steps = 1_000_000;
+    launch(&config(2, 33), &options, &memory, &kernel(5000)).unwrap();
 }
 
 #[test]
@@ -300,6 +335,60 @@ fn the_time_limit_ends_threads_that_call_nothing() {
         // And everything works afterwards.
         let report = launch(&config(8, 128), &options, &memory, &|| cuda::barrier());
         assert_eq!(report.unwrap().barriers, 8);
+    }
+}
+
+/// Kernels that would be in code that holds a lock nearly all the time.
+#[cfg(guarded)]
+mod in_locks {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::process::{Command, Stdio};
+
+    #[test]
+    #[ignore = "prints without end; run by the test below"]
+    fn child_prints_for_ever() {
+        let memory = DeviceMemory::new();
+        let mut options = Options::default();
+        options.time_limit = Some(Duration::from_millis(30));
+        let diagnosis = launch(&config(2, 32), &options, &memory, &|| {
+            loop {
+                println!("for ever {}", tid());
+            }
+        });
+        assert!(matches!(diagnosis, Err(Diagnosis::NeverEnds { .. })));
+        println!("the launch has ended");
+        std::io::stdout().flush().unwrap();
+    }
+
+    #[test]
+    fn a_kernel_that_prints_leaves_the_output_usable() {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["in_locks::child_prints_for_ever", "--exact", "--ignored"])
+            .arg("--nocapture")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut text = String::new();
+        let mut out = child.stdout.take().unwrap();
+        let reader = std::thread::spawn(move || {
+            out.read_to_string(&mut text).unwrap();
+            text
+        });
+        let begun = Instant::now();
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            if begun.elapsed() > Duration::from_secs(100) {
+                child.kill().unwrap();
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        let text = reader.join().unwrap();
+        let end = text.lines().rev().take(6).collect::<Vec<_>>();
+        assert!(status.success(), "{status}: … {end:?}");
+        assert!(text.contains("the launch has ended"));
     }
 }
 

@@ -6,12 +6,11 @@ mod common;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use common::{Buffer, ORDERS, Shared, config, ordered, run, tid};
+use common::{Buffer, ORDERS, Shared, config, launch, ordered, run, tid, verify};
 use cuda_emulator::intrinsics::{self as cuda, SharedSlot};
 use cuda_emulator::{
     Addressing, Blocks, DeviceMemory, Diagnosis, LaunchConfig, MemoryError, Options,
-    SHARED_LIMIT_DEFAULT, SHARED_LIMIT_OPT_IN, TextureDescriptor, TextureShape, Verify, launch,
-    verify,
+    SHARED_LIMIT_DEFAULT, SHARED_LIMIT_OPT_IN, TextureDescriptor, TextureShape, Verify,
 };
 
 #[test]

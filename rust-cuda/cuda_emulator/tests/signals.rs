@@ -15,8 +15,14 @@ use cuda_emulator::{DeviceMemory, Diagnosis};
 
 /// Runs the ignored test `name` alone; its exit status and what it printed.
 fn child(name: &str) -> (ExitStatus, String) {
+    child_with(name, &[])
+}
+
+/// As [`child`], with these environment variables.
+fn child_with(name: &str, variables: &[(&str, &str)]) -> (ExitStatus, String) {
     let output = Command::new(std::env::current_exe().unwrap())
         .args([name, "--exact", "--ignored", "--nocapture"])
+        .envs(variables.iter().copied())
         .output()
         .unwrap();
     let text = format!(
@@ -163,4 +169,114 @@ fn panics_of_kernels_are_not_printed_and_others_are() {
     assert!(status.success(), "{text}");
     assert!(text.contains("of the host"), "{text}");
     assert!(!text.contains("of the kernel"), "{text}");
+}
+
+/// What does not unwind: each ends the process, in builds with debug assertions by a
+/// panic that cannot unwind, in others by a fault, or not at all.
+#[test]
+#[ignore = "dies; run by the test below"]
+fn child_panics_without_unwinding() {
+    let what = std::env::var("HALO_TEST_FAULT").unwrap();
+    let data = std::hint::black_box([1_u32; 4]);
+    let index = std::hint::black_box(9_usize);
+    let memory = DeviceMemory::new();
+    let launched = run(&memory, 2, 64, || {
+        if cuda_emulator::intrinsics::block_idx()[0] != 1 || tid() != 3 {
+            return;
+        }
+        // SAFETY: none: each is the mistake that is to be reported.
+        unsafe {
+            match &*what {
+                "null dereference" => {
+                    std::hint::black_box(*std::hint::black_box(std::ptr::null::<u32>()));
+                }
+                "misaligned dereference" => {
+                    let odd = data.as_ptr().byte_add(std::hint::black_box(1));
+                    std::hint::black_box(*odd);
+                }
+                "get_unchecked" => {
+                    std::hint::black_box(data.get_unchecked(index));
+                }
+                "unwrap_unchecked" => {
+                    let none = std::hint::black_box(None::<u32>);
+                    std::hint::black_box(none.unwrap_unchecked());
+                }
+                "overlapping copy" => {
+                    let mut data = data;
+                    let start = data.as_mut_ptr();
+                    std::ptr::copy_nonoverlapping(start, std::hint::black_box(start.add(1)), 3);
+                    std::hint::black_box(data);
+                }
+                "panic in C" => panics_in_c(),
+                "abort" => std::process::abort(),
+                _ => panic!("unknown: {what}"),
+            }
+        }
+    });
+    println!("survived with {launched:?}");
+}
+
+extern "C" fn panics_in_c() {
+    panic!("of a function that cannot unwind");
+}
+
+#[test]
+fn what_does_not_unwind_is_reported_before_the_process_dies() {
+    let message_of = [
+        ("null dereference", "null pointer dereference"),
+        ("misaligned dereference", "misaligned pointer dereference"),
+        ("get_unchecked", "get_unchecked"),
+        ("unwrap_unchecked", "unreachable_unchecked"),
+        ("overlapping copy", "copy_nonoverlapping"),
+        ("panic in C", "of a function that cannot unwind"),
+        ("abort", ""),
+    ];
+    for (what, message) in message_of {
+        let (status, text) = child_with(
+            "child_panics_without_unwinding",
+            &[("HALO_TEST_FAULT", what)],
+        );
+        if !cfg!(debug_assertions) && !["panic in C", "abort"].contains(&what) {
+            continue;
+        }
+        assert_eq!(status.signal(), Some(libc::SIGABRT), "{what}: {text}");
+        for part in [
+            "kernel `kernel`, block (1, 0, 0), thread (3, 0, 0)",
+            message,
+        ] {
+            assert!(text.contains(part), "{what}: no {part:?} in {text}");
+        }
+        let line = text.lines().any(|line| {
+            line.contains("thread (3, 0, 0), at ")
+                && line.contains("cuda_emulator/tests/signals.rs:")
+        });
+        assert!(line || what == "abort", "{what}: {text}");
+        assert!(!text.contains("survived"), "{what}: {text}");
+    }
+}
+
+#[test]
+#[ignore = "forks; run by the test below, alone"]
+fn child_forks() {
+    let memory = DeviceMemory::new();
+    run(&memory, 64, 64, || {}).unwrap();
+    // SAFETY: the new process launches, which is refused, and exits at once.
+    unsafe {
+        let forked = libc::fork();
+        if forked == 0 {
+            let refused = run(&memory, 64, 64, || {});
+            let right = matches!(refused, Err(Diagnosis::InvalidLaunch { .. }));
+            libc::_exit(if right { 42 } else { 43 });
+        }
+        let mut status = 0;
+        assert_eq!(libc::waitpid(forked, &mut status, 0), forked);
+        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 42);
+    }
+    run(&memory, 64, 64, || {}).unwrap();
+}
+
+#[test]
+fn a_launch_in_a_forked_process_is_refused() {
+    let (status, text) = child("child_forks");
+    assert!(status.success(), "{text}");
 }

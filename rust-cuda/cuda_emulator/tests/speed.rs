@@ -5,9 +5,9 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Buffer, tid};
+use common::{Buffer, launch, tid};
 use cuda_emulator::intrinsics::{self as cuda, ShuffleKind};
-use cuda_emulator::{DeviceMemory, LaunchConfig, Options, launch};
+use cuda_emulator::{DeviceMemory, LaunchConfig, Options};
 
 /// A 64³ launch in the shape of the derivative kernels: load a tile, barrier, fill
 /// its halo, barrier, compute.

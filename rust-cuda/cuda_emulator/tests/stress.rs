@@ -4,11 +4,9 @@ mod common;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use common::{Buffer, ORDERS, config, ordered, run, tid};
+use common::{Buffer, ORDERS, config, launch, ordered, run, tid, verify};
 use cuda_emulator::intrinsics::{self as cuda, ShuffleKind};
-use cuda_emulator::{
-    Blocks, DeviceMemory, Diagnosis, LaunchLock, Options, ThreadOrder, Verify, launch, verify,
-};
+use cuda_emulator::{Blocks, DeviceMemory, Diagnosis, LaunchLock, Options, ThreadOrder, Verify};
 use rayon::prelude::*;
 
 /// A block-wide sum with shuffles, shared memory and barriers; one per block.

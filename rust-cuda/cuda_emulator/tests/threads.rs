@@ -4,9 +4,9 @@ mod common;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{Buffer, ORDERS, config, ordered, run, tid};
+use common::{Buffer, ORDERS, config, launch, ordered, run, tid};
 use cuda_emulator::intrinsics as cuda;
-use cuda_emulator::{DeviceMemory, Diagnosis, LaunchConfig, Options, launch};
+use cuda_emulator::{DeviceMemory, Diagnosis, LaunchConfig, Options};
 
 #[test]
 fn every_thread_knows_its_place() {

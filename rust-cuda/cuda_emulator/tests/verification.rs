@@ -4,11 +4,10 @@ mod common;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use common::{Buffer, Ptr, config, tid};
+use common::{Buffer, Ptr, config, launch, tid, verify};
 use cuda_emulator::intrinsics as cuda;
 use cuda_emulator::{
     Blocks, Compare, DeviceMemory, Diagnosis, LaunchConfig, Options, Poison, ThreadOrder, Verify,
-    launch, verify,
 };
 
 fn check(

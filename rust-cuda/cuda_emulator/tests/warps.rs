@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{Buffer, ORDERS, config, ordered, tid};
+use common::{Buffer, ORDERS, config, launch, ordered, tid};
 use cuda_emulator::intrinsics::{self as cuda, ShuffleKind};
-use cuda_emulator::{DeviceMemory, Diagnosis, Doing, SourceMissing, launch};
+use cuda_emulator::{DeviceMemory, Diagnosis, Doing, SourceMissing};
 
 const FULL: u32 = u32::MAX;
 

@@ -42,9 +42,8 @@ where
         block,
         dynamic_shared_bytes,
     };
-    launch(&config, &Options::default(), memory, &|| unsafe {
-        K::run_thread(args)
-    })
+    let thread = || unsafe { K::run_thread(args) };
+    unsafe { launch(&config, &Options::default(), memory, &thread) }
 }
 
 /// One block of threads along x.

@@ -57,13 +57,9 @@ fn run<K: for<'a> Kernel<Args<'a> = (Out<'a, u32>,)>>(
     };
     let address = data.as_mut_ptr().expose_provenance() as u64;
     let args = (unsafe { Out::from_raw(address, data.len()) },);
-    launch(
-        &config,
-        &Options::default(),
-        &DeviceMemory::new(),
-        &|| unsafe { K::run_thread(&args) },
-    )
-    .unwrap_or_else(|diagnosis| panic!("{diagnosis}"))
+    let thread = || unsafe { K::run_thread(&args) };
+    unsafe { launch(&config, &Options::default(), &DeviceMemory::new(), &thread) }
+        .unwrap_or_else(|diagnosis| panic!("{diagnosis}"))
 }
 
 #[test]

@@ -6,6 +6,8 @@
 //! found by their canaries, and an endless loop that calls nothing stays
 //! endless. The build script decides which.
 
+pub(crate) mod available;
+
 #[cfg(guarded)]
 mod native;
 #[cfg(guarded)]
@@ -15,6 +17,12 @@ pub(crate) use native::*;
 mod portable;
 #[cfg(not(guarded))]
 pub(crate) use portable::*;
+
+/// Finds out what handlers that stop threads want to know.
+pub(crate) fn prepare_to_stop() {
+    #[cfg(guarded)]
+    crate::stoppable::look_up();
+}
 
 /// A fault of an emulated thread, as the signal handler saw it.
 #[derive(Debug, Clone, Copy)]

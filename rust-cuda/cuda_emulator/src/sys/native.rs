@@ -13,6 +13,7 @@ use corosensei::stack::{Stack, StackPointer};
 
 use super::Fault;
 use crate::here::{Exit, HERE};
+use crate::stoppable;
 
 /// Whether [`Mapping::reserve`] gives memory that faults when touched.
 pub(crate) const GUARDED: bool = true;
@@ -46,8 +47,8 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Reserves `len` bytes (a multiple of the page size, not zero) that fault
-    /// when touched.
+    /// Reserves `len` bytes (a multiple of the page size, not zero) of address
+    /// space that fault when touched. Memory is asked for by [`Self::open`].
     pub fn reserve(len: usize) -> io::Result<Self> {
         // SAFETY: a new anonymous private mapping at an address of the kernel's
         // choice touches no existing memory.
@@ -56,7 +57,7 @@ impl Mapping {
                 ptr::null_mut(),
                 len,
                 libc::PROT_NONE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
                 -1,
                 0,
             )
@@ -285,9 +286,9 @@ pub(crate) unsafe fn stop(thread: OsThread) {
     }
 }
 
-/// A stack for signal handlers, for OS threads that Rust did not start and that
-/// have none: without it the overflow of an emulated thread's stack could not
-/// be handled.
+/// A stack for signal handlers, in the place of none, which threads have that Rust
+/// did not start, or of one that is too small to look at frames on. Without it the
+/// overflow of an emulated thread's stack could not be handled.
 struct AltStack(Cell<*mut c_void>);
 
 const ALT_STACK_BYTES: usize = 64 * 1024;
@@ -304,7 +305,8 @@ impl AltStack {
         // SAFETY: stack_t is plain data, valid when zeroed, and was filled in if
         // the call succeeded.
         let current = unsafe { current.assume_init() };
-        if asked != 0 || current.ss_flags & libc::SS_DISABLE == 0 {
+        let there = current.ss_flags & libc::SS_DISABLE == 0;
+        if asked != 0 || there && current.ss_size >= ALT_STACK_BYTES {
             return;
         }
         // SAFETY: a new anonymous mapping touches no existing memory.
@@ -353,9 +355,19 @@ impl Drop for AltStack {
     }
 }
 
-/// The handlers that were there before ours, by signal.
-static EARLIER_SEGV: OnceLock<libc::sigaction> = OnceLock::new();
-static EARLIER_BUS: OnceLock<libc::sigaction> = OnceLock::new();
+/// Signals that ours handle: faults of memory, of which threads come back, and
+/// the ends of a process, before which it is said which thread came to it.
+const HANDLED: [(c_int, Handler); 6] = [
+    (libc::SIGSEGV, on_fault),
+    (libc::SIGBUS, on_fault),
+    (libc::SIGABRT, on_end),
+    (libc::SIGILL, on_end),
+    (libc::SIGFPE, on_end),
+    (libc::SIGTRAP, on_end),
+];
+/// The handlers that were there before ours, in the order of [`HANDLED`].
+static EARLIER: [OnceLock<libc::sigaction>; HANDLED.len()] =
+    [const { OnceLock::new() }; HANDLED.len()];
 /// The signal that [`stop`] sends; `None` inside if no signal number was free.
 static STOP_SIGNAL: OnceLock<Option<c_int>> = OnceLock::new();
 /// Address ranges of code that may hold locks of the C library: a thread is not
@@ -366,11 +378,13 @@ fn install() {
     static INSTALLED: std::sync::Once = std::sync::Once::new();
     INSTALLED.call_once(|| {
         RUNTIME_CODE.get_or_init(runtime_code);
-        for (signal, earlier) in [(libc::SIGSEGV, &EARLIER_SEGV), (libc::SIGBUS, &EARLIER_BUS)] {
+        // The first look at frames loads what it needs; handlers could not.
+        backtrace::trace(|_| true);
+        for ((signal, handler), earlier) in HANDLED.into_iter().zip(&EARLIER) {
             // Remembered before ours is in place: it may be called at once.
             if let Some(now) = disposition(signal) {
                 earlier.get_or_init(|| now);
-                set_handler(signal, on_fault, 0);
+                set_handler(signal, handler, 0);
             }
         }
         STOP_SIGNAL.get_or_init(|| {
@@ -417,24 +431,71 @@ fn set_handler(signal: c_int, handler: Handler, flags: c_int) -> bool {
 extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel calls this with a valid siginfo and ucontext.
     let ended = unsafe { end_faulting_thread(&*info, &mut *context.cast::<libc::ucontext_t>()) };
-    if ended {
-        return;
+    if !ended {
+        pass_on(signal, info, context);
     }
-    let earlier = if signal == libc::SIGSEGV {
-        EARLIER_SEGV.get()
-    } else {
-        EARLIER_BUS.get()
+}
+
+/// Signals that end the process: says which emulated thread came to it.
+extern "C" fn on_end(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let mut text = Text::default();
+    let said = HERE.with(|here| here.say_last_words(&mut text));
+    if said.is_ok() && text.len > 0 {
+        // SAFETY: write is async-signal-safe, and the bytes are this frame's.
+        unsafe { libc::write(libc::STDERR_FILENO, text.bytes.as_ptr().cast(), text.len) };
+    }
+    pass_on(signal, info, context);
+}
+
+/// Text in a place of its own, cut off where that is full: signal handlers do not
+/// allocate.
+struct Text {
+    bytes: [u8; 2048],
+    len: usize,
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self {
+            bytes: [0; 2048],
+            len: 0,
+        }
+    }
+}
+
+impl std::fmt::Write for Text {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        let room = &mut self.bytes[self.len..];
+        let n = text.len().min(room.len());
+        room[..n].copy_from_slice(&text.as_bytes()[..n]);
+        self.len += n;
+        Ok(())
+    }
+}
+
+/// Calls the handler that was there before ours.
+fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let position = HANDLED.iter().position(|&(handled, _)| handled == signal);
+    let Some(earlier) = position.and_then(|position| EARLIER[position].get()) else {
+        return;
     };
-    let Some(earlier) = earlier else { return };
+    // Abort ends the process whatever becomes of its signal, and somebody who
+    // ignores one that was sent means it.
+    let ignored = earlier.sa_sigaction == libc::SIG_IGN && signal == libc::SIGABRT;
     match earlier.sa_sigaction {
+        _ if ignored => {}
         // Ignoring a fault would only repeat it for ever: both end the process,
-        // when the instruction is tried again with the default action in place.
+        // with the default action in place, by the signal's being raised again.
         libc::SIG_DFL | libc::SIG_IGN => {
             // SAFETY: sigaction is plain data for which all-zero is valid; it
-            // stands for the default action, with an empty mask.
+            // stands for the default action, with an empty mask. The signal is
+            // blocked here, and delivered when this handler returns.
             unsafe {
                 let default: libc::sigaction = MaybeUninit::zeroed().assume_init();
                 libc::sigaction(signal, &default, ptr::null_mut());
+                if signal == libc::SIGABRT || signal == libc::SIGTRAP {
+                    libc::raise(signal);
+                }
             }
         }
         handler if earlier.sa_flags & libc::SA_SIGINFO != 0 => {
@@ -507,10 +568,14 @@ extern "C" fn on_stop(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
             return;
         }
         here.leave_kernel();
+        if !stoppable::may_stop(pc, &here.stack()) {
+            here.enter_kernel();
+            return;
+        }
         // SAFETY: as in `end_faulting_thread`. Unlike a fault this can come
-        // between any two instructions; code of the C library and of the
-        // emulator, which could hold a lock, is excluded by `RUNTIME_CODE` and
-        // by `interruptible`.
+        // between any two instructions; code that could hold a lock is excluded:
+        // the C library's by `RUNTIME_CODE`, the emulator's by `interruptible`,
+        // and others' by `may_stop`.
         let regs = unsafe { trap.setup_trap_handler(move || Exit::Stopped { instruction: pc }) };
         set_registers(context, &regs);
     });

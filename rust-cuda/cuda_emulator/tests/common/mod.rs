@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "no test uses all of it")]
 
 use cuda_emulator::{
-    Allocation, DeviceMemory, Diagnosis, LaunchConfig, Options, Report, ThreadOrder, launch,
+    Allocation, DeviceMemory, Diagnosis, LaunchConfig, Options, Report, ThreadOrder, Verify,
 };
 
 /// Values that can be copied to and from device memory.
@@ -122,6 +122,28 @@ pub fn config(grid: u32, block: u32) -> LaunchConfig {
         block: [block, 1, 1],
         dynamic_shared_bytes: 0,
     }
+}
+
+/// [`cuda_emulator::launch`] of a kernel of these tests.
+pub fn launch(
+    config: &LaunchConfig,
+    options: &Options,
+    memory: &DeviceMemory,
+    kernel: &(dyn Fn() + Sync),
+) -> Result<Report, Diagnosis> {
+    // SAFETY: kernels of these tests own nothing that others rely on.
+    unsafe { cuda_emulator::launch(config, options, memory, kernel) }
+}
+
+/// [`cuda_emulator::verify`] of a kernel of these tests.
+pub fn verify(
+    config: &LaunchConfig,
+    how: &Verify,
+    memory: &DeviceMemory,
+    kernel: &(dyn Fn() + Sync),
+) -> Result<Report, Diagnosis> {
+    // SAFETY: as in `launch`; no test accesses a buffer meanwhile but by copies.
+    unsafe { cuda_emulator::verify(config, how, memory, kernel) }
 }
 
 /// Runs with the default options.

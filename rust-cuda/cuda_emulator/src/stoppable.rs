@@ -1,0 +1,268 @@
+//! Where a thread may be stopped: in a kernel's own code, called by nothing that
+//! may hold a lock.
+//!
+//! A thread that is stopped gives up its frames. If one of them holds a lock (the
+//! standard output's, an allocator's), nobody ever gets that again. So the signal
+//! handler looks at all frames, and stops the thread only if each of them is at an
+//! address that is known to be harmless. It cannot find out itself, as it may not
+//! allocate: it notes addresses that it does not know, the watchdog looks them up,
+//! and at one of the next signals they are known. A loop comes to the same few
+//! addresses again and again.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+
+/// Addresses that are known or wanted. (Zero is no address.)
+static ADDRESSES: [AtomicUsize; SIZE] = [const { AtomicUsize::new(0) }; SIZE];
+/// What is known of each.
+static KNOWN: [AtomicU8; SIZE] = [const { AtomicU8::new(WANTED) }; SIZE];
+
+const SIZE: usize = 1 << 12;
+const WANTED: u8 = 0;
+const HARMLESS: u8 = 1;
+const HOLDS_LOCKS: u8 = 2;
+
+/// Places that are tried for an address.
+const TRIES: usize = 16;
+
+/// Whether the thread that a signal has interrupted at `interrupted` may be stopped
+/// there; `stack` is its stack. For signal handlers: allocates nothing.
+pub(crate) fn may_stop(interrupted: usize, stack: &Range<usize>) -> bool {
+    let mut harmless = true;
+    let mut inside = false;
+    let mut whole = false;
+    let mut last = true;
+    // SAFETY: what must not be done at the same time is looking up symbols, which
+    // this does not.
+    unsafe {
+        backtrace::trace_unsynchronized(|frame| {
+            let address = frame.ip().addr();
+            if !inside {
+                // Up to here it is the handler itself.
+                if address == interrupted {
+                    inside = true;
+                    // Return addresses are looked up by what comes before them.
+                    harmless = is_harmless(address + 1);
+                }
+                return true;
+            }
+            if !stack.contains(&frame.sp().addr()) {
+                whole = true;
+                return false;
+            }
+            // All of them, so that all become known. The outermost, which has nothing
+            // behind it, is where a stack begins, and no function.
+            harmless &= std::mem::replace(&mut last, is_harmless(address));
+            true
+        });
+    }
+    whole && harmless
+}
+
+fn is_harmless(address: usize) -> bool {
+    for place in places(address) {
+        let found = ADDRESSES[place].load(Ordering::Acquire);
+        if found == address {
+            return KNOWN[place].load(Ordering::Acquire) == HARMLESS;
+        }
+        let free = found == 0;
+        let taken = |place: usize| {
+            ADDRESSES[place].compare_exchange(0, address, Ordering::AcqRel, Ordering::Acquire)
+        };
+        if free && taken(place).is_ok() {
+            return false;
+        }
+    }
+    false
+}
+
+fn places(address: usize) -> impl Iterator<Item = usize> {
+    let first = address.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (usize::BITS - 12);
+    (0..TRIES).map(move |i| (first + i) % SIZE)
+}
+
+/// Looks up what handlers want to know. Not for signal handlers.
+pub(crate) fn look_up() {
+    let mut used = 0;
+    for (address, known) in ADDRESSES.iter().zip(&KNOWN) {
+        let address = address.load(Ordering::Acquire);
+        if address == 0 {
+            continue;
+        }
+        used += 1;
+        if known.load(Ordering::Acquire) == WANTED {
+            let verdict = if holds_locks(address) {
+                HOLDS_LOCKS
+            } else {
+                HARMLESS
+            };
+            known.store(verdict, Ordering::Release);
+        }
+    }
+    if used > SIZE / 4 * 3 {
+        forget();
+    }
+}
+
+/// Makes room. A handler that runs meanwhile may find an address unknown, or write
+/// down one that is forgotten again; it never finds the verdict of another, since an
+/// address goes before its verdict does and comes after.
+fn forget() {
+    for (address, known) in ADDRESSES.iter().zip(&KNOWN) {
+        let before = address.load(Ordering::Acquire);
+        known.store(WANTED, Ordering::Release);
+        // One that was written down since stays, as wanted.
+        let _ = address.compare_exchange(before, 0, Ordering::AcqRel, Ordering::Acquire);
+    }
+}
+
+/// Whether the code that returns to `address` may hold a lock, as far as symbols
+/// and line tables tell.
+fn holds_locks(address: usize) -> bool {
+    let mut holds = false;
+    let address = std::ptr::without_provenance_mut(address);
+    backtrace::resolve(address, |symbol| {
+        let file = symbol
+            .filename()
+            .map(|file| file.to_string_lossy().into_owned());
+        let raw = symbol.name().map(|name| {
+            let raw = String::from_utf8_lossy(name.as_bytes()).into_owned();
+            (raw, format!("{name:#}"))
+        });
+        let name = raw
+            .as_ref()
+            .map(|(raw, name)| (raw.as_str(), name.as_str()));
+        holds |= function_holds_locks(file.as_deref(), name);
+    });
+    holds
+}
+
+/// Whether a function may hold a lock, by its source file and by its name, in the
+/// binary and for people.
+fn function_holds_locks(file: Option<&str>, name: Option<(&str, &str)>) -> bool {
+    if let Some((_, name)) = name {
+        // Locks the panic hook; calls the allocator; is one.
+        let known = [
+            "panic_with_hook",
+            "begin_panic",
+            "rust_begin_unwind",
+            "__rust_alloc",
+            "__rust_dealloc",
+            "__rust_realloc",
+            "__rg_",
+            "__rdl_",
+            "GlobalAlloc",
+        ];
+        if known.iter().any(|known| name.contains(known)) {
+            return true;
+        }
+    }
+    match (file, name) {
+        (Some(file), _) => file_holds_locks(file),
+        (None, Some((raw, name))) => {
+            let by_rust = raw.starts_with("_R") || raw.starts_with("_ZN") && raw.contains("17h");
+            let modules = [
+                "std::io",
+                "std::sync",
+                "std::sys",
+                "std::thread",
+                "std::env",
+                "std::fs",
+                "std::process",
+                "std::backtrace",
+                "std::alloc",
+                "alloc::alloc",
+                "alloc::raw_vec",
+                "cuda_emulator::",
+            ];
+            // Of the emulator's own, what calls the kernel.
+            let calls_kernel = name.contains("cuda_emulator::runner");
+            !by_rust || !calls_kernel && modules.iter().any(|module| name.contains(module))
+        }
+        // A program without symbols: nothing is known of any address.
+        (None, None) => false,
+    }
+}
+
+fn file_holds_locks(file: &str) -> bool {
+    let file = file.replace('\\', "/");
+    let within = |part: &str| file.find(part).map(|at| &file[at + part.len()..]);
+    if let Some(rest) = within("/library/std/src/") {
+        let harmless = ["panic.rs", "panicking.rs", "num/", "hash/", "collections/"];
+        return !harmless.iter().any(|start| rest.starts_with(start));
+    }
+    if let Some(rest) = within("/library/alloc/src/") {
+        return rest.starts_with("alloc.rs") || rest.starts_with("raw_vec");
+    }
+    if let Some(rest) = within("/library/core/src/") {
+        return rest.starts_with("alloc/");
+    }
+    if let Some(rest) = within("cuda_emulator/src/") {
+        return rest != "runner.rs";
+    }
+    // Of other languages nothing is known.
+    !file.ends_with(".rs")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_that_may_hold_locks() {
+        let std = "/rustc/0123/library/std/src/";
+        for (file, holds) in [
+            (format!("{std}io/stdio.rs"), true),
+            (format!("{std}sync/reentrant_lock.rs"), true),
+            (format!("{std}panicking.rs"), false),
+            ("/rustc/0123/library/core/src/fmt/mod.rs".to_owned(), false),
+            ("/rustc/0123/library/alloc/src/alloc.rs".to_owned(), true),
+            ("/rustc/0123/library/alloc/src/boxed.rs".to_owned(), false),
+            ("src/kernels.rs".to_owned(), false),
+            ("mimalloc/src/page.c".to_owned(), true),
+            ("rust-cuda/cuda_emulator/src/memory.rs".to_owned(), true),
+            ("rust-cuda/cuda_emulator/src/runner.rs".to_owned(), false),
+        ] {
+            assert_eq!(function_holds_locks(Some(&file), None), holds, "{file}");
+        }
+        for (raw, name, holds) in [
+            (
+                "_ZN3std2io5stdio6_print17h0123E",
+                "std::io::stdio::_print",
+                true,
+            ),
+            ("_RNvCs1_5mykernels5sweep", "mykernels::sweep", false),
+            ("mi_malloc", "mi_malloc", true),
+            (
+                "_RNvX_A_GlobalAlloc",
+                "<A as core::alloc::GlobalAlloc>::alloc",
+                true,
+            ),
+            ("_RNv__rust_alloc", "__rustc::__rust_alloc", true),
+        ] {
+            assert_eq!(
+                function_holds_locks(None, Some((raw, name))),
+                holds,
+                "{name}"
+            );
+        }
+        assert!(!function_holds_locks(None, None));
+        let hook = Some(("_R", "std::panicking::panic_with_hook"));
+        assert!(function_holds_locks(
+            Some(&format!("{std}panicking.rs")),
+            hook
+        ));
+    }
+
+    #[test]
+    fn what_is_wanted_is_looked_up() {
+        let trims = str::trim as *const () as usize + 1;
+        assert!(!is_harmless(trims), "not known at first");
+        look_up();
+        assert!(is_harmless(trims));
+        let reads = std::fs::exists::<&str> as *const () as usize + 1;
+        assert!(!is_harmless(reads));
+        look_up();
+        assert!(!is_harmless(reads));
+    }
+}
