@@ -36,9 +36,13 @@ fn assert_untouched(values: &[Box<dyn Values>], memory: &[Box<dyn Memory>], what
     }
 }
 
-/// Runs `check` for every kernel, and fails where there is none.
+/// Runs `check` for every kernel, or for those of the family that `HALO_TEST_FAMILY`
+/// names, and fails where there is none.
 fn for_each_kernel(what: &str, mut check: impl FnMut(&'static Entry)) {
-    for_each(what, registry::entries().map(|entry| entry.name), |name| {
+    let family = std::env::var("HALO_TEST_FAMILY").ok();
+    let wanted = |entry: &&Entry| family.as_ref().is_none_or(|only| only == entry.family);
+    let names = registry::entries().filter(wanted).map(|entry| entry.name);
+    for_each(what, names, |name| {
         check(registry::entry(name).unwrap());
     });
 }

@@ -75,18 +75,18 @@ impl Copy {
         })
     }
 
-    /// Writes the kernels' sources with their mutations, builds the suites, and
-    /// returns them by family. Mutations that do not compile are taken out of
+    /// Writes the kernels' sources with their mutations, builds the suites of these
+    /// names, and returns them by name. Mutations that do not compile are taken out of
     /// `sources` and returned as well.
     pub(crate) fn build(
         &self,
         sources: &mut [Source],
-        families: &[String],
+        names: &[String],
     ) -> Result<(BTreeMap<String, Suite>, Vec<u32>), Error> {
         let mut rejected = Vec::new();
         loop {
             let written = self.instrument(sources)?;
-            let attempt = self.cargo(families)?;
+            let attempt = self.cargo(names)?;
             if attempt.success {
                 return Ok((attempt.suites, rejected));
             }
@@ -131,7 +131,7 @@ impl Copy {
         Ok(written)
     }
 
-    fn cargo(&self, families: &[String]) -> Result<Attempt, Error> {
+    fn cargo(&self, names: &[String]) -> Result<Attempt, Error> {
         let mut command = Command::new(process::cargo());
         command
             .current_dir(&self.folder)
@@ -139,8 +139,8 @@ impl Copy {
             .arg("--message-format=json")
             .env("CARGO_TARGET_DIR", &self.target)
             .envs(PROFILE);
-        for family in families {
-            command.args(["--test", family]);
+        for name in names {
+            command.args(["--test", name]);
         }
         let output = command.output().map_err(|source| Error::Start {
             program: process::name(&command),
@@ -153,9 +153,9 @@ impl Copy {
         }
         if let (true, Some(missing)) = (
             attempt.success,
-            families
+            names
                 .iter()
-                .find(|family| !attempt.suites.contains_key(*family)),
+                .find(|name| !attempt.suites.contains_key(*name)),
         ) {
             return Err(Error::Mutation(format!(
                 "cargo built no test suite called {missing}: is there a tests/{missing}.rs, and does tests/Cargo.toml list it?"
@@ -187,6 +187,7 @@ impl Attempt {
                         let suite = Suite {
                             executable: executable.into(),
                             folder: folder.to_owned(),
+                            family: None,
                         };
                         (artifact.target.name, suite)
                     }));

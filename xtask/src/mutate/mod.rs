@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use gpu_kernels::registry;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Outcome;
@@ -185,7 +186,26 @@ fn execute(
                 .collect(),
         })
         .collect();
-    let (suites, rejected) = copy.build(&mut sources, &families)?;
+    let in_table = |family: &&String| registry::family(family).is_some();
+    let mut names = families.clone();
+    if families.iter().any(|family| in_table(&family)) {
+        names.push(CONFORMANCE.to_owned());
+    }
+    let (built, rejected) = copy.build(&mut sources, &names)?;
+    let mut suites = Suites::new();
+    for family in &families {
+        let own = built.get(family).cloned();
+        suites.extend(own.map(|suite| ((family.clone(), family.clone()), suite)));
+    }
+    if let Some(all) = built.get(CONFORMANCE) {
+        for family in families.iter().filter(in_table) {
+            let suite = Suite {
+                family: Some(family.clone()),
+                ..all.clone()
+            };
+            suites.insert((family.clone(), CONFORMANCE.to_owned()), suite);
+        }
+    }
     to_run.retain(|mutation| !rejected.contains(&mutation.number));
 
     let plans = unmutated(suites, flags)?;
@@ -201,6 +221,13 @@ fn execute(
         rejected: rejected.len(),
     })
 }
+
+/// The suite that goes through the table of kernels.
+const CONFORMANCE: &str = "conformance";
+
+/// Suites, and what goes with them, by family and name.
+type Suites = BySuite<Suite>;
+type BySuite<T> = BTreeMap<(String, String), T>;
 
 fn clean_if(clean: bool) -> Outcome {
     if clean {
@@ -295,7 +322,7 @@ fn spread<T: Clone>(all: &[T], count: usize) -> Vec<T> {
         .collect()
 }
 
-/// How a family's mutations are tried.
+/// How a family's mutations are tried on one of its suites.
 struct Plan {
     suite: Suite,
     /// Its tests, the shortest first, and then those that are not known to pass, one by
@@ -309,14 +336,14 @@ struct Plan {
 
 impl Plan {
     /// Runs these tests with the mutation on. One that notices must pass without it.
-    fn run(&self, family: &str, mutation: &Mutation, tests: &[String]) -> Result<Verdict, Error> {
+    fn run(&self, name: &str, mutation: &Mutation, tests: &[String]) -> Result<Verdict, Error> {
         let verdict = self.suite.run(Some(mutation.number), tests, self.timeout)?;
         if let Some(test) = verdict.test()
             && self.unproven.iter().any(|unproven| unproven == test)
         {
             let without = self.suite.run(None, &[test.to_owned()], NO_LIMIT)?;
             if !matches!(without, Verdict::Passed(_)) {
-                return Err(fails_unmutated(family, &without));
+                return Err(fails_unmutated(name, &without));
             }
         }
         Ok(verdict)
@@ -329,16 +356,13 @@ const SAMPLE_LIMIT: Duration = Duration::from_secs(20);
 
 /// Runs every suite with no mutation on: it must pass, as far as it gets where the
 /// mutations are a sample. Returns how to go about the mutations, by family.
-fn unmutated(
-    suites: BTreeMap<String, Suite>,
-    flags: &Mutate,
-) -> Result<BTreeMap<String, Plan>, Error> {
-    let plan = |family: &str, suite: Suite| {
+fn unmutated(suites: Suites, flags: &Mutate) -> Result<BySuite<Plan>, Error> {
+    let plan = |name: &str, suite: Suite| {
         let start = Instant::now();
         let limit = flags.sample.map_or(NO_LIMIT, |_| SAMPLE_LIMIT);
         let (tests, unproven) = match suite.run(None, &[], limit)? {
             Verdict::Passed(tests) if tests.is_empty() => {
-                return Err(Error::Mutation(format!("tests/{family}.rs ran no test")));
+                return Err(Error::Mutation(format!("tests/{name}.rs ran no test")));
             }
             Verdict::Passed(tests) => (tests, Vec::new()),
             Verdict::TimedOut(_, passed) if flags.sample.is_some() => {
@@ -346,7 +370,7 @@ fn unmutated(
                 others.retain(|test| passed.iter().all(|timed| timed.test != *test));
                 (passed, others)
             }
-            verdict => return Err(fails_unmutated(family, &verdict)),
+            verdict => return Err(fails_unmutated(name, &verdict)),
         };
         // Generous: other work may share the machine by then.
         let timeout = flags.timeout.map_or_else(
@@ -367,11 +391,11 @@ fn unmutated(
         for _ in 0..jobs(flags) {
             scope.spawn(|| {
                 loop {
-                    let Some((family, suite)) = lock(&waiting).pop_first() else {
+                    let Some((key, suite)) = lock(&waiting).pop_first() else {
                         return;
                     };
-                    let plan = plan(&family, suite);
-                    lock(&plans).insert(family, plan);
+                    let plan = plan(&key.1, suite);
+                    lock(&plans).insert(key, plan);
                 }
             });
         }
@@ -379,16 +403,16 @@ fn unmutated(
     let plans = std::mem::take(&mut *lock(&plans));
     plans
         .into_iter()
-        .map(|(family, plan)| Ok((family, plan?)))
+        .map(|(key, plan)| Ok((key, plan?)))
         .collect()
 }
 
 /// Longer than any suite takes.
 const NO_LIMIT: Duration = Duration::from_secs(3600);
 
-fn fails_unmutated(family: &str, verdict: &Verdict) -> Error {
+fn fails_unmutated(name: &str, verdict: &Verdict) -> Error {
     Error::Mutation(format!(
-        "tests/{family}.rs fails with no mutation on ({}): mend that first",
+        "tests/{name}.rs fails with no mutation on ({}): mend that first",
         verdict.test().unwrap_or_default()
     ))
 }
@@ -410,7 +434,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// sources, and returns it.
 fn try_all(
     mutations: &[&Mutation],
-    plans: &BTreeMap<String, Plan>,
+    plans: &BySuite<Plan>,
     flags: &Mutate,
 ) -> Result<Vec<Verdict>, Error> {
     let bar = ProgressBar::new(mutations.len() as u64);
@@ -519,29 +543,30 @@ fn outcome(verdict: &Verdict) -> String {
 /// Runs the tests that are likely to notice, then the others, the shortest first.
 fn try_one(
     mutation: &Mutation,
-    plans: &BTreeMap<String, Plan>,
+    plans: &BySuite<Plan>,
     likely: &[String],
 ) -> Result<Verdict, Error> {
     let plans: Vec<(&String, &Plan)> = plans
         .iter()
-        .filter(|(family, _)| mutation.family.as_ref().is_none_or(|of| of == *family))
+        .filter(|((family, _), _)| mutation.family.as_ref().is_none_or(|of| of == family))
+        .map(|((_, name), plan)| (name, plan))
         .collect();
     let mut passed = Vec::new();
     let stages = plans.iter().map(|(_, plan)| plan.stages.len()).max();
     if !likely.is_empty() {
-        for (family, plan) in &plans {
-            let verdict = plan.run(family, mutation, likely)?;
+        for (name, plan) in &plans {
+            let verdict = plan.run(name, mutation, likely)?;
             if verdict.test().is_some() {
                 return Ok(verdict);
             }
         }
     }
     for stage in 0..stages.unwrap_or(0) {
-        for (family, plan) in &plans {
+        for (name, plan) in &plans {
             let Some(tests) = plan.stages.get(stage) else {
                 continue;
             };
-            match plan.run(family, mutation, tests)? {
+            match plan.run(name, mutation, tests)? {
                 Verdict::Passed(tests) => passed.extend(tests),
                 verdict => return Ok(verdict),
             }

@@ -16,6 +16,8 @@ pub(crate) struct Suite {
     pub(crate) executable: PathBuf,
     /// The folder tests run in: their package's.
     pub(crate) folder: PathBuf,
+    /// The family to test, for a suite that tests all of them.
+    pub(crate) family: Option<String>,
 }
 
 /// A test that passed.
@@ -74,6 +76,9 @@ impl Suite {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
+        if let Some(family) = &self.family {
+            command.env("HALO_TEST_FAMILY", family);
+        }
         if !only.is_empty() {
             command.arg("--exact").args(only);
         }
@@ -251,6 +256,7 @@ mod tests {
         let suite = Suite {
             executable,
             folder: folder.path().to_path_buf(),
+            family: None,
         };
         // A file just written may still look busy to the kernel when another
         // test forks at that moment.
