@@ -532,13 +532,13 @@ mod tests {
             .notes
             .push(format!("a\n{HOSTILE}"));
         let folder = tempfile::tempdir().unwrap();
-        let json = Some(folder.path().join("a.json"));
+        let json = folder.path().join("a.json");
         let outputs = Outputs {
-            json: json.clone(),
+            json: Some(json.clone()),
             ..Outputs::default()
         };
         assert!(outputs.write(&record).is_empty());
-        let text = crate::to_text(&read(&[json.unwrap()]).unwrap().unwrap());
+        let text = crate::to_text(&read(&[json]).unwrap().unwrap());
         assert!(text.contains("[31mred"), "{text}");
         let obeyed = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
         assert!(!text.contains(obeyed));

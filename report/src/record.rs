@@ -80,7 +80,7 @@ pub struct Toolkit {
     pub why_not: Option<String>,
 }
 
-/// Someone to be compared with: "nvcc" (the kernels' twins in CUDA C++), "CUB".
+/// Someone to be compared with: "nvcc" (the same kernels in CUDA C++), "CUB".
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Baseline {
     /// What it is called in rows.

@@ -37,7 +37,7 @@ pub(crate) enum Task {
     /// Say what each kernel costs, without a GPU: registers, memory, occupancy, instructions
     ///
     /// The committed PTX is assembled by ptxas and listed by nvdisasm. Where
-    /// there is an nvcc, the CUDA C++ twins in baselines/ are shown beside it.
+    /// there is an nvcc, the CUDA C++ kernels in baselines/ are shown beside it.
     Inspect(Inspect),
     /// Check the repository's own rules
     Tidy(Tidy),
