@@ -36,7 +36,7 @@ macro_rules! register {
         const _: () = {
             #[allow(unused_imports)]
             use $crate::registry::{
-                Entry, Geometry, HasScalar, Measured, Problem, Registered, Role, Twin, blocks_for,
+                Cost, Entry, Geometry, HasScalar, Measured, Problem, Registered, Role, Twin, blocks_for,
                 family_of, variant_of,
             };
             const NAME: &str = <$kernel as cuda_std::host::Kernel>::NAME;

@@ -70,6 +70,35 @@ aos_kernels! {
     nbody_aos_unroll32_f64: f64, 32;
 }
 
+/// Entries of the table: a name, the type of its reals, what tells it from the others.
+macro_rules! registered {
+    ($($name:ident: $real:ident, $computes:literal;)+) => {$(
+        crate::register! {
+            $name: $real, Textbook,
+            $computes,
+            geometry: super::geometry::threads,
+            cost: super::geometry::accelerations::<$real>,
+            example: super::geometry::EXAMPLE,
+            twin: same,
+        }
+    )+};
+}
+
+registered! {
+    nbody_aos_unroll1_f32: f32, "bodies from global memory, one interaction per turn";
+    nbody_aos_unroll2_f32: f32, "two interactions per turn";
+    nbody_aos_unroll4_f32: f32, "four interactions per turn";
+    nbody_aos_unroll8_f32: f32, "eight interactions per turn";
+    nbody_aos_unroll16_f32: f32, "sixteen interactions per turn";
+    nbody_aos_unroll32_f32: f32, "thirty-two interactions per turn";
+    nbody_aos_unroll1_f64: f64, "bodies from global memory, one interaction per turn";
+    nbody_aos_unroll2_f64: f64, "two interactions per turn";
+    nbody_aos_unroll4_f64: f64, "four interactions per turn";
+    nbody_aos_unroll8_f64: f64, "eight interactions per turn";
+    nbody_aos_unroll16_f64: f64, "sixteen interactions per turn";
+    nbody_aos_unroll32_f64: f64, "thirty-two interactions per turn";
+}
+
 /// The acceleration of the thread's body, `UNROLL` interactions a turn.
 ///
 /// # Safety

@@ -55,6 +55,31 @@ kick_drift_kernels! {
     nbody_kick_drift_f64: f64;
 }
 
+/// Threads of a block.
+pub const KICK_DRIFT_BLOCK: u32 = 256;
+
+macro_rules! registered {
+    ($($name:ident: $real:ident;)+) => {$(
+        crate::register! {
+            $name: $real, Step,
+            "kicks velocities and lets bodies drift",
+            geometry: |kernel, bodies| super::geometry::blocks_of(KICK_DRIFT_BLOCK, kernel, bodies),
+            // Accelerations and velocities in, velocities and bodies in and out.
+            cost: |bodies| Cost {
+                bytes: (bodies.points() as u64).saturating_mul(17 * size_of::<$real>() as u64),
+                flops: (bodies.points() as u64).saturating_mul(12),
+            },
+            example: super::geometry::EXAMPLE,
+            unmeasured: "the rows of a leapfrog's step time it with the accelerations",
+        }
+    )+};
+}
+
+registered! {
+    nbody_kick_drift_f32: f32;
+    nbody_kick_drift_f64: f64;
+}
+
 /// # Safety
 ///
 /// As the entry points.

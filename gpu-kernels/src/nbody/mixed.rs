@@ -90,3 +90,14 @@ pub unsafe fn nbody_mixed_f32(
         unsafe { *accelerations.add(i as usize) = total };
     }
 }
+
+crate::register! {
+    nbody_mixed_f32: f32, Tuned,
+    "interactions in f32, their sums in f64",
+    geometry: super::geometry::tiled::<f32>,
+    cost: |bodies| super::geometry::all_pairs::<f32>(
+        bodies, size_of::<[f64; 3]>(), super::FLOPS_PER_INTERACTION_F32,
+    ),
+    example: super::geometry::EXAMPLE,
+    tile: "block bodies",
+}

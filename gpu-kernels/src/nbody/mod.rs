@@ -41,13 +41,51 @@ use core::ops::{Add, Mul, Neg, Sub};
 use cuda_std::{GpuFloat, warp};
 
 pub mod aos;
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod geometry;
 pub mod kick_drift;
 pub mod mixed;
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod parts;
 pub mod potential;
 pub mod register_tile;
 pub mod shared;
 pub mod sum;
 pub mod symmetric;
+
+/// The family's kernels.
+#[cfg(not(target_arch = "nvptx64"))]
+pub const FAMILY: crate::registry::Family = crate::registry::Family {
+    name: "nbody",
+    computes: "all-pairs gravity",
+    kernels: crate::entries![
+        aos::nbody_aos_unroll1_f32,
+        aos::nbody_aos_unroll1_f64,
+        aos::nbody_aos_unroll2_f32,
+        aos::nbody_aos_unroll2_f64,
+        aos::nbody_aos_unroll4_f32,
+        aos::nbody_aos_unroll4_f64,
+        aos::nbody_aos_unroll8_f32,
+        aos::nbody_aos_unroll8_f64,
+        aos::nbody_aos_unroll16_f32,
+        aos::nbody_aos_unroll16_f64,
+        aos::nbody_aos_unroll32_f32,
+        aos::nbody_aos_unroll32_f64,
+        shared::nbody_shared_f32,
+        shared::nbody_shared_f64,
+        register_tile::nbody_register_tile_f32,
+        register_tile::nbody_register_tile_f64,
+        symmetric::nbody_symmetric_f32,
+        symmetric::nbody_symmetric_f64,
+        sum::nbody_sum_f32,
+        sum::nbody_sum_f64,
+        potential::nbody_potential_f32,
+        potential::nbody_potential_f64,
+        mixed::nbody_mixed_f32,
+        kick_drift::nbody_kick_drift_f32,
+        kick_drift::nbody_kick_drift_f64,
+    ],
+};
 
 /// Floating-point operations of an interaction in f32, by the line of
 /// [`body_body`]: 3 + 6 + 2 + 3 + 6, a fused multiply-add being two and the

@@ -73,6 +73,24 @@ potential_kernels! {
     nbody_potential_f64: f64;
 }
 
+macro_rules! registered {
+    ($($name:ident: $real:ident;)+) => {$(
+        crate::register! {
+            $name: $real, Tuned,
+            "potentials, or shares of their energy",
+            geometry: super::geometry::tiled::<$real>,
+            cost: super::geometry::potentials::<$real>,
+            example: super::geometry::EXAMPLE,
+            tile: "block bodies",
+        }
+    )+};
+}
+
+registered! {
+    nbody_potential_f32: f32;
+    nbody_potential_f64: f64;
+}
+
 /// The potential at the thread's body.
 ///
 /// # Safety

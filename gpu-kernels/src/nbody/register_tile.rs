@@ -71,6 +71,27 @@ register_tile_kernels! {
     nbody_register_tile_f64: f64, 4;
 }
 
+macro_rules! registered {
+    ($($name:ident: $real:ident;)+) => {$(
+        crate::register! {
+            $name: $real, Tuned,
+            "four bodies per thread, the sums in parts",
+            geometry: |kernel, bodies| {
+                let per_block = REGISTER_BLOCK as usize * REGISTER_BODIES;
+                super::geometry::in_parts(REGISTER_BLOCK, per_block, kernel, bodies)
+            },
+            cost: super::geometry::accelerations::<$real>,
+            example: super::geometry::EXAMPLE_IN_PARTS,
+            tile: "512 × 128 bodies",
+        }
+    )+};
+}
+
+registered! {
+    nbody_register_tile_f32: f32;
+    nbody_register_tile_f64: f64;
+}
+
 /// The part of the sums that the block's place along y says, for the thread's bodies.
 ///
 /// # Safety

@@ -57,6 +57,27 @@ shared_kernels! {
     nbody_shared_f64: f64;
 }
 
+crate::register! {
+    nbody_shared_f32: f32, Textbook,
+    "bodies from a tile in shared memory",
+    geometry: super::geometry::tiled::<f32>,
+    cost: super::geometry::accelerations::<f32>,
+    example: super::geometry::EXAMPLE,
+    tile: "block bodies",
+    twin: same,
+    twins: [("CUDA n-body sample style", "nbody_sample_f32")],
+}
+
+crate::register! {
+    nbody_shared_f64: f64, Textbook,
+    "bodies from a tile in shared memory",
+    geometry: super::geometry::tiled::<f64>,
+    cost: super::geometry::accelerations::<f64>,
+    example: super::geometry::EXAMPLE,
+    tile: "block bodies",
+    twin: same,
+}
+
 /// The acceleration of the thread's body.
 ///
 /// # Safety

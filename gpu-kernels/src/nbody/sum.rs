@@ -62,6 +62,38 @@ sum_kernels! {
     nbody_sum_f64: f64;
 }
 
+/// Threads of a block.
+pub const SUM_BLOCK: u32 = 256;
+
+macro_rules! registered {
+    ($($name:ident: $real:ident;)+) => {$(
+        crate::register! {
+            $name: $real, Step,
+            "adds up what was left in parts",
+            geometry: |kernel, bodies| {
+                let components = bodies.extents[0].saturating_mul(3);
+                let grid = blocks_for(kernel, components, SUM_BLOCK as usize)?;
+                Ok(Geometry::linear(grid, SUM_BLOCK))
+            },
+            cost: |bodies| {
+                let [n, rows, _] = bodies.extents;
+                let reals = 3 * n as u64;
+                Cost {
+                    bytes: reals.saturating_mul((rows as u64 + 1) * size_of::<$real>() as u64),
+                    flops: reals.saturating_mul(rows as u64),
+                }
+            },
+            example: super::geometry::EXAMPLE_IN_PARTS,
+            unmeasured: "the rows of the kernels that leave parts time it with them",
+        }
+    )+};
+}
+
+registered! {
+    nbody_sum_f32: f32;
+    nbody_sum_f64: f64;
+}
+
 /// The thread's component.
 ///
 /// # Safety

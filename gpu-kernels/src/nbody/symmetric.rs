@@ -110,6 +110,27 @@ symmetric_kernels! {
     nbody_symmetric_f64: f64, 2, 4;
 }
 
+macro_rules! registered {
+    ($($name:ident: $real:ident;)+) => {$(
+        crate::register! {
+            $name: $real, Tuned,
+            "each pair once, the sums in parts",
+            geometry: |kernel, bodies| {
+                let per_block = SYMMETRIC_GROUP as usize;
+                super::geometry::in_parts(SYMMETRIC_BLOCK, per_block, kernel, bodies)
+            },
+            cost: super::geometry::accelerations::<$real>,
+            example: super::geometry::EXAMPLE_IN_PARTS,
+            tile: "512 × 128 bodies",
+        }
+    )+};
+}
+
+registered! {
+    nbody_symmetric_f32: f32;
+    nbody_symmetric_f64: f64;
+}
+
 /// The tiles of the block's part.
 ///
 /// # Safety

@@ -1,10 +1,9 @@
 //! Potentials and the energy that is in them; accelerations in mixed precision.
 
-use super::{ACCELERATIONS, Body, Gravity, Real, check_values, cpu, gpu};
+use super::check::{self, ACCELERATIONS, POTENTIALS};
+use super::gpu::{self, Launch};
+use super::{Body, Gravity, Real, cpu};
 use crate::{Buffer, Device, DeviceKind, Error, reduction};
-
-/// What errors call them.
-pub(super) const POTENTIALS: &str = "potentials";
 
 impl Gravity {
     /// The potential of each of `bodies`, `φ_i = -Σ_{j≠i} m_j / √(|r|² + ε²)`, in f64,
@@ -78,17 +77,17 @@ impl Gravity {
         bodies: &Buffer<Body<T>>,
         potentials: &mut Buffer<f64>,
     ) -> Result<(), Error> {
-        check_values(bodies, POTENTIALS, potentials)?;
-        self.softening_squared::<T>()?;
+        check::values(bodies, POTENTIALS, potentials)?;
         if bodies.device().kind() != DeviceKind::Cpu {
-            return T::launch_potential(self, false, bodies, potentials);
+            return self.launch_potentials(false, bodies, potentials);
         }
+        self.softening_squared::<T>()?;
         let (Some(bodies), Some(potentials)) =
             (bodies.as_host_slice(), potentials.as_host_mut_slice())
         else {
             unreachable!("buffers of the CPU device are host memory");
         };
-        cpu::potentials(bodies, self.softening * self.softening, potentials);
+        cpu::potentials(bodies, self.softening() * self.softening(), potentials);
         Ok(())
     }
 
@@ -120,7 +119,7 @@ impl Gravity {
     pub fn potential_energy_on<T: Real>(&self, bodies: &Buffer<Body<T>>) -> Result<f64, Error> {
         let mut shares = bodies.device().alloc_filled(bodies.len(), f64::NAN)?;
         if bodies.device().kind() != DeviceKind::Cpu {
-            T::launch_potential(self, true, bodies, &mut shares)?;
+            self.launch_potentials(true, bodies, &mut shares)?;
             return reduction::sum(&shares);
         }
         self.potentials_into(bodies, &mut shares)?;
@@ -130,6 +129,52 @@ impl Gravity {
             }
         }
         reduction::sum(&shares)
+    }
+
+    fn launch_potentials<T: Real>(
+        &self,
+        weighted: bool,
+        bodies: &Buffer<Body<T>>,
+        potentials: &mut Buffer<f64>,
+    ) -> Result<(), Error> {
+        Launch::Potentials {
+            weighted,
+            block: self.block(),
+            softening_squared: self.softening_squared()?,
+            bodies,
+            potentials,
+        }
+        .launch()
+    }
+
+    /// The potential energy `-Σ_{i<j} m_i m_j / √(|r|² + ε²)`, computed in f64 on
+    /// the CPU.
+    ///
+    /// Its negative gradient with respect to x_i is m_i a_i: with it and the
+    /// kinetic energy, an integration can be checked.
+    ///
+    /// ```
+    /// use halo_gpu::nbody::{Body, Gravity};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let bodies = [
+    ///     Body { x: 0.0_f32, y: 0.0, z: 0.0, mass: 16.0 },
+    ///     Body { x: 1.0, y: 1.0, z: 1.0, mass: 8.0 },
+    /// ];
+    /// assert_eq!(Gravity::new(1.0)?.potential_energy(&bodies)?, -16.0 * 8.0 / 2.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check).
+    pub fn potential_energy<T: Real>(&self, bodies: &[Body<T>]) -> Result<f64, Error> {
+        self.check(bodies)?;
+        Ok(cpu::potential_energy(
+            bodies,
+            self.softening() * self.softening(),
+        ))
     }
 
     /// The acceleration of each of `bodies` in mixed precision: interactions in f32, their
@@ -172,11 +217,11 @@ impl Gravity {
         bodies: &Buffer<Body<f32>>,
         accelerations: &mut Buffer<[f64; 3]>,
     ) -> Result<(), Error> {
-        if bodies.device().kind() != DeviceKind::Cpu {
-            return gpu::launch_mixed(self, bodies, accelerations);
-        }
-        check_values(bodies, ACCELERATIONS, accelerations)?;
+        check::values(bodies, ACCELERATIONS, accelerations)?;
         let softening_squared = self.softening_squared::<f32>()?;
+        if bodies.device().kind() != DeviceKind::Cpu {
+            return gpu::mixed(self.block(), softening_squared, bodies, accelerations);
+        }
         let (Some(bodies), Some(accelerations)) =
             (bodies.as_host_slice(), accelerations.as_host_mut_slice())
         else {

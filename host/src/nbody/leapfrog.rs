@@ -1,13 +1,10 @@
 //! Bodies in motion: the leapfrog integrator.
 
-use super::{
-    ACCELERATIONS, Body, Gravity, OPERATION, Real, Solver, check_buffers, check_lengths, cpu,
-};
+use super::check::{self, ACCELERATIONS, OPERATION, VELOCITIES};
+use super::gpu::Launch;
+use super::{Body, Gravity, Real, Solver, cpu};
 use crate::device::Tally;
 use crate::{Buffer, Device, Error};
-
-/// What errors call them.
-pub(super) const VELOCITIES: &str = "velocities";
 
 /// Bodies that move under their own gravity, on a device.
 ///
@@ -262,8 +259,8 @@ pub fn kick_drift<T: Real>(
     velocities: &mut Buffer<[T; 3]>,
     bodies: &mut Buffer<Body<T>>,
 ) -> Result<(), Error> {
-    check_buffers(bodies, ACCELERATIONS, accelerations)?;
-    check_buffers(bodies, VELOCITIES, velocities)?;
+    check::values(bodies, ACCELERATIONS, accelerations)?;
+    check::values(bodies, VELOCITIES, velocities)?;
     for (parameter, given) in ["the time of the kick", "the time of the drift"]
         .into_iter()
         .zip(times)
@@ -286,7 +283,13 @@ pub fn kick_drift<T: Real>(
             cpu::kick_drift(accelerations, times, velocities, bodies);
             Ok(())
         }
-        _ => T::launch_kick_drift(accelerations, times, velocities, bodies),
+        _ => Launch::KickDrift {
+            times,
+            accelerations,
+            velocities,
+            bodies,
+        }
+        .launch(),
     }
 }
 
@@ -304,7 +307,7 @@ pub(super) fn kinetic_energy<T: Real>(bodies: &[Body<T>], velocities: &[[T; 3]])
 }
 
 fn check_velocities<T: Real>(bodies: usize, velocities: &[[T; 3]]) -> Result<(), Error> {
-    check_lengths(bodies, VELOCITIES, velocities.len())?;
+    check::lengths(bodies, VELOCITIES, velocities.len())?;
     const WHAT: [&str; 3] = [
         "the velocity along x of body",
         "the velocity along y of body",

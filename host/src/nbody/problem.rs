@@ -5,8 +5,9 @@
 //! as it is. [`Cluster::cold_disc`] is a disc of bodies on circles. [`Reference`] has the accelerations of given bodies in f64, straight
 //! from the formula, and the bounds within which an implementation must be.
 
+use super::check::{self, OPERATION};
 use super::leapfrog::kinetic_energy;
-use super::{Body, Gravity, INTERACTION_ROUNDOFFS, OPERATION, Port, Real, check_count};
+use super::{Body, Gravity, INTERACTION_ROUNDOFFS, Port, Real};
 use crate::allocation::reserve;
 use crate::{Error, Errors};
 use rand_xoshiro::SplitMix64;
@@ -79,7 +80,7 @@ impl<T: Real> Cluster<T> {
     /// [`Error::EmptyInput`] for no bodies, [`Error::IndexOverflow`] for too many,
     /// [`Error::HostOutOfMemory`] for more than there is memory for.
     pub fn plummer(n: usize, seed: u64) -> Result<Self, Error> {
-        check_count(n)?;
+        check::count(n)?;
         // All of it first, so that nothing is computed in vain.
         let mut states: Vec<[f64; 6]> = reserve(n)?;
         let (mut bodies, mut velocities) = (reserve(n)?, reserve(n)?);
@@ -144,7 +145,7 @@ impl<T: Real> Cluster<T> {
     pub fn cold_disc(gravity: &Gravity, disc: &Disc) -> Result<Self, Error> {
         disc.check()?;
         let n = disc.bodies.saturating_add(1);
-        check_count(n)?;
+        check::count(n)?;
         // All of it first, so that nothing is computed in vain.
         let (mut bodies, mut velocities): (Vec<Body<T>>, Vec<[T; 3]>) = (reserve(n)?, reserve(n)?);
         let mut accelerations: Vec<[T; 3]> = reserve(n)?;

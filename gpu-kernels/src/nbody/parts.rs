@@ -1,0 +1,217 @@
+//! How [`register_tile`](super::register_tile) and [`symmetric`](super::symmetric) deal
+//! out their sums, and what [`sum`](super::sum) has to add up then: each computed once,
+//! for the grid, the kernels' arguments and the length of the arrays.
+
+use super::{REGISTER_BLOCK, REGISTER_BODIES, SYMMETRIC_GROUP, SYMMETRIC_TILES};
+use crate::registry::Problem;
+
+/// The most blocks along y that a grid has.
+const MAX_PARTS: usize = 65_535;
+
+/// A launch of [`register_tile`](super::register_tile).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TileParts {
+    n: usize,
+    per_part: u32,
+    parts: u32,
+}
+
+impl TileParts {
+    /// The sums over `n` bodies, from 1 to 2³¹, in `wanted` parts or as many as there can
+    /// be.
+    #[must_use]
+    pub fn new(n: usize, wanted: usize) -> Self {
+        let tile = REGISTER_BLOCK as usize;
+        let tiles = n.div_ceil(tile);
+        let parts = wanted.clamp(1, tiles.clamp(1, MAX_PARTS));
+        let per_part = tiles.div_ceil(parts) * tile;
+        // At most 2^31 and a tile.
+        Self {
+            n,
+            per_part: per_part as u32,
+            parts: n.div_ceil(per_part) as u32,
+        }
+    }
+
+    /// Blocks that compute a part.
+    #[must_use]
+    pub const fn blocks(n: usize) -> usize {
+        n.div_ceil(REGISTER_BLOCK as usize * REGISTER_BODIES)
+    }
+
+    /// The bodies.
+    #[must_use]
+    pub const fn n(self) -> usize {
+        self.n
+    }
+
+    /// The bodies that a part adds up; the last may have fewer.
+    #[must_use]
+    pub const fn per_part(self) -> u32 {
+        self.per_part
+    }
+
+    /// Rows of `n` sums that are left.
+    #[must_use]
+    pub const fn parts(self) -> u32 {
+        self.parts
+    }
+
+    /// What the geometry follows from.
+    #[must_use]
+    pub const fn problem(self) -> Problem {
+        Problem::plane(self.n, self.parts as usize)
+    }
+
+    /// What is to be added up.
+    #[must_use]
+    pub const fn rows(self) -> Rows {
+        Rows {
+            n: self.n,
+            parts: self.parts,
+            reactions: 0,
+            half_of_last: false,
+            add: false,
+        }
+    }
+}
+
+/// The number of groups of [`symmetric`](super::symmetric), for at most 2³¹ bodies.
+#[must_use]
+pub const fn groups(n: usize) -> u32 {
+    n.div_ceil(SYMMETRIC_GROUP as usize) as u32
+}
+
+/// How many distances there are between groups of `n` bodies: a group is at distance 0
+/// from itself.
+#[must_use]
+pub const fn distances(n: usize) -> u32 {
+    groups(n) / 2 + 1
+}
+
+/// A launch of [`symmetric`](super::symmetric): some distances between groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Round {
+    n: usize,
+    first: u32,
+    end: u32,
+    per_part: u32,
+}
+
+impl Round {
+    /// The rounds over `n` bodies, from 1 to 2³¹, of at most so many distances each, in at
+    /// most so many parts each. The first has the most of both.
+    pub fn all(n: usize, distances: u32, parts: u32) -> impl Iterator<Item = Self> {
+        let all = self::distances(n);
+        let distances = distances.clamp(1, all);
+        let tiles = distances * SYMMETRIC_TILES;
+        let per_part = tiles.div_ceil(parts.clamp(1, tiles.min(MAX_PARTS as u32)));
+        (0..all.div_ceil(distances)).map(move |round| {
+            let first = round * distances;
+            Self {
+                n,
+                first,
+                end: (first + distances).min(all),
+                per_part,
+            }
+        })
+    }
+
+    /// The bodies.
+    #[must_use]
+    pub const fn n(self) -> usize {
+        self.n
+    }
+
+    /// The tiles, from the first to before the last.
+    #[must_use]
+    pub const fn tiles(self) -> [u32; 2] {
+        [self.first * SYMMETRIC_TILES, self.end * SYMMETRIC_TILES]
+    }
+
+    /// The tiles that a part adds up; the last may have fewer.
+    #[must_use]
+    pub const fn per_part(self) -> u32 {
+        self.per_part
+    }
+
+    /// Rows of `n` sums that are left.
+    #[must_use]
+    pub const fn parts(self) -> u32 {
+        let [first, end] = self.tiles();
+        (end - first).div_ceil(self.per_part)
+    }
+
+    /// Rows of `n` reactions that are left: one for each distance but 0.
+    #[must_use]
+    pub const fn reactions(self) -> u32 {
+        self.end - if self.first == 0 { 1 } else { self.first }
+    }
+
+    /// What the geometry follows from.
+    #[must_use]
+    pub const fn problem(self) -> Problem {
+        Problem::plane(self.n, self.parts() as usize)
+    }
+
+    /// What is to be added up, and added to what the rounds before have left.
+    #[must_use]
+    pub const fn rows(self) -> Rows {
+        let opposite = groups(self.n).is_multiple_of(2) && self.end == distances(self.n);
+        Rows {
+            n: self.n,
+            parts: self.parts(),
+            reactions: self.reactions(),
+            half_of_last: opposite && self.reactions() > 0,
+            add: self.first > 0,
+        }
+    }
+}
+
+/// A launch of [`sum`](super::sum).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rows {
+    n: usize,
+    parts: u32,
+    reactions: u32,
+    half_of_last: bool,
+    add: bool,
+}
+
+impl Rows {
+    /// The bodies.
+    #[must_use]
+    pub const fn n(self) -> usize {
+        self.n
+    }
+
+    /// Rows that are added.
+    #[must_use]
+    pub const fn parts(self) -> u32 {
+        self.parts
+    }
+
+    /// Rows that are taken off.
+    #[must_use]
+    pub const fn reactions(self) -> u32 {
+        self.reactions
+    }
+
+    /// Whether the last of these holds nothing for the first half of the groups.
+    #[must_use]
+    pub const fn half_of_last(self) -> bool {
+        self.half_of_last
+    }
+
+    /// Whether there is something already that it is added to.
+    #[must_use]
+    pub const fn add(self) -> bool {
+        self.add
+    }
+
+    /// What geometry and cost follow from.
+    #[must_use]
+    pub const fn problem(self) -> Problem {
+        Problem::plane(self.n, self.parts as usize + self.reactions as usize)
+    }
+}

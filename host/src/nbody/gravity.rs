@@ -1,0 +1,301 @@
+//! Gravity: what is computed, and which bodies it is defined for.
+
+use super::check::{self, OPERATION};
+use super::{Body, Real};
+use crate::Error;
+use gpu_kernels::nbody::geometry;
+pub use gpu_kernels::nbody::geometry::DEFAULT_BLOCK;
+use gpu_kernels::registry::Problem;
+
+/// All-pairs gravity with a given softening.
+///
+/// ```
+/// use halo_gpu::nbody::Gravity;
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// // 0.05 in the unit of the positions; blocks of 64 threads, sums in 4 parts, and at most
+/// // 64 MiB for each of the two arrays that those are kept in.
+/// let gravity = Gravity::new(0.05)?.with_block(64)?.with_parts(4)?.with_scratch_bytes(64 << 20);
+/// assert_eq!((gravity.softening(), gravity.block()), (0.05, 64));
+/// assert_eq!(Gravity::interactions(1000), 1_000_000);
+/// assert_eq!(Gravity::flops::<f32>(1000), 20_000_000);
+/// assert_eq!(Gravity::bytes::<f32>(1000), 1000 * (16 + 12));
+/// assert!(gravity.with_block(48).is_err() && gravity.with_parts(0).is_err());
+/// assert!(Gravity::new(0.0).is_err()); // without softening there is no answer at r = 0
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Gravity {
+    softening: f64,
+    block: u32,
+    pub(super) parts: Option<u32>,
+    pub(super) scratch: usize,
+}
+
+/// The most bytes of each of the two arrays of a [`Solver`], where
+/// [`Gravity::with_scratch_bytes`] says nothing else: 1 GiB.
+pub const DEFAULT_SCRATCH_BYTES: usize = 1 << 30;
+
+impl Gravity {
+    /// Gravity with the softening length ε, in the unit of the positions.
+    ///
+    /// Which lengths are possible depends on the type of the bodies and is checked
+    /// when there are some: [`Real::SHORTEST`] to [`Real::LONGEST`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NonFinite`], and [`Error::InvalidParameter`] for a softening that
+    /// no type allows; zero is one.
+    pub fn new(softening: f64) -> Result<Self, Error> {
+        if !softening.is_finite() {
+            return Err(Error::NonFinite {
+                operation: OPERATION,
+                parameter: "the softening length",
+                given: softening,
+            });
+        }
+        let gravity = Self {
+            softening,
+            block: DEFAULT_BLOCK,
+            parts: None,
+            scratch: DEFAULT_SCRATCH_BYTES,
+        };
+        gravity.softening_squared::<f64>()?;
+        Ok(gravity)
+    }
+
+    /// The same, with kernels launched in blocks of `block` threads.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidSize`] unless `block` is a multiple of 32 from 32 to 1024.
+    pub fn with_block(mut self, block: u32) -> Result<Self, Error> {
+        check::block(block)?;
+        self.block = block;
+        Ok(self)
+    }
+
+    /// The same, with the sums of [`Variant::RegisterTile`] and
+    /// [`Variant::Symmetric`] made in `parts` parts, or as many as the number of
+    /// bodies and the memory allow.
+    ///
+    /// Without it the number follows from that of the bodies and that of the
+    /// device's multiprocessors, so that a large device is filled and a small one not
+    /// troubled. It decides in which order terms are added, and with it the last
+    /// digits: for the same digits on devices of different sizes, set it.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::nbody::problem::Cluster;
+    /// use halo_gpu::nbody::{Gravity, Port, Variant};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let bodies = Cluster::<f32>::plummer(300, 1)?.bodies;
+    /// let device = Device::emulator();
+    /// let (stars, mut kernel) = (device.upload(&bodies)?, device.alloc_filled(300, [0.0; 3])?);
+    ///
+    /// // A single part is added in the order of the plain port. In the emulator, which does not
+    /// // approximate the root, that makes the same bits.
+    /// let gravity = Gravity::new(0.05)?.with_parts(1)?;
+    /// gravity.apply_with(Variant::RegisterTile, &stars, &mut kernel)?;
+    /// let mut port = vec![[0.0; 3]; 300];
+    /// gravity.apply_port(Port::Aos, &bodies, &mut port)?;
+    /// assert_eq!(kernel.to_vec()?, port);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for 0.
+    pub fn with_parts(mut self, parts: u32) -> Result<Self, Error> {
+        if parts == 0 {
+            return Err(Error::InvalidParameter {
+                operation: OPERATION,
+                parameter: "the number of parts",
+                given: "0".to_owned(),
+                required: "at least 1".to_owned(),
+            });
+        }
+        self.parts = Some(parts);
+        Ok(self)
+    }
+
+    /// The same, with at most so many bytes in each of the two arrays of a
+    /// [`Solver`], or one row where that is more. With less memory the work is done in
+    /// more rounds, or in fewer parts, and sums in another order.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::nbody::problem::{Cluster, Reference};
+    /// use halo_gpu::nbody::{Gravity, Solver, Variant};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let bodies = Cluster::<f32>::plummer(600, 1)?.bodies;
+    /// let device = Device::emulator();
+    /// let stars = device.upload(&bodies)?;
+    /// let mut accelerations = device.alloc_filled(600, [0.0; 3])?;
+    ///
+    /// let gravity = Gravity::new(0.05)?.with_scratch_bytes(0); // one row, and as many rounds
+    /// let mut solver = Solver::new(&gravity, &device, 600, Some(Variant::Symmetric))?;
+    /// solver.apply(&stars, &mut accelerations)?;
+    /// let reference = Reference::sampled(&gravity, &bodies, 50)?;
+    /// let bounds = reference.bounds::<f32>();
+    /// assert!(reference.errors(&accelerations.to_vec()?)?.within(bounds.rms, bounds.max));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub const fn with_scratch_bytes(mut self, bytes: usize) -> Self {
+        self.scratch = bytes;
+        self
+    }
+
+    /// The softening length ε.
+    #[must_use]
+    pub const fn softening(&self) -> f64 {
+        self.softening
+    }
+
+    /// Threads per block of the textbook kernels; the tile of [`Variant::Shared`] holds as
+    /// many bodies.
+    #[must_use]
+    pub const fn block(&self) -> u32 {
+        self.block
+    }
+
+    /// Interactions of `n` bodies, n², the ones with themselves included; at most
+    /// `u64::MAX`.
+    #[must_use]
+    pub const fn interactions(n: usize) -> u64 {
+        geometry::interactions(&Problem::line(n))
+    }
+
+    /// Operations on `n` bodies, by the convention of 20 (f32) or 30 (f64) per
+    /// interaction; at most `u64::MAX`.
+    #[must_use]
+    pub const fn flops<T: Real>(n: usize) -> u64 {
+        geometry::accelerations::<T>(&Problem::line(n)).flops
+    }
+
+    /// The bytes that have to move for `n` bodies at the least: each body read
+    /// once, each acceleration written once. At most `u64::MAX`.
+    #[must_use]
+    pub const fn bytes<T: Real>(n: usize) -> u64 {
+        geometry::accelerations::<T>(&Problem::line(n)).bytes
+    }
+
+    /// The largest sum of the masses' sizes for bodies of `T`.
+    ///
+    /// It keeps m / (|r|² + ε²)^(3/2), at most m / ε³, and the sum of all r s, at
+    /// most 0.39 Σ|m| / ε², below half of the largest number.
+    #[must_use]
+    pub fn mass_limit<T: Real>(&self) -> f64 {
+        // In this order no product leaves the range of f64 before its time.
+        let scale = T::MAX / 4.0 * self.softening * self.softening * self.softening.min(1.0);
+        scale.min(T::MAX)
+    }
+
+    /// Checks that gravity is defined for these bodies, and their accelerations
+    /// finite.
+    ///
+    /// - There is at least one and at most [`MAX_BODIES`].
+    /// - The softening is from [`Real::SHORTEST`] to [`Real::LONGEST`].
+    /// - Coordinates are numbers of at most [`Real::LONGEST`] in size.
+    /// - Masses are finite; their sizes add up to at most
+    ///   [`mass_limit`](Self::mass_limit). They may be zero or negative.
+    ///
+    /// ```
+    /// use halo_gpu::Error;
+    /// use halo_gpu::nbody::{Body, Gravity};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let gravity = Gravity::new(1.0)?;
+    /// let at = |x, mass| Body { x, y: 0.0_f32, z: 0.0, mass };
+    /// gravity.check(&[at(0.0, 1.0), at(1.0, -1.0)])?;
+    ///
+    /// let lost = gravity.check(&[at(0.0, 1.0), at(f32::NAN, 1.0)]);
+    /// assert!(matches!(lost, Err(Error::InvalidElement { index: 1, .. })));
+    /// let heavy = 0.6 * gravity.mass_limit::<f32>() as f32;
+    /// gravity.check(&[at(0.0, heavy)])?;
+    /// let heavy = gravity.check(&[at(0.0, heavy), at(1.0, heavy)]);
+    /// assert!(matches!(heavy, Err(Error::InvalidElement { index: 1, .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::EmptyInput`], [`Error::IndexOverflow`],
+    /// [`Error::InvalidParameter`] for the softening, [`Error::InvalidElement`]
+    /// with the index of the first body that breaks a rule.
+    pub fn check<T: Real>(&self, bodies: &[Body<T>]) -> Result<(), Error> {
+        check::count(bodies.len())?;
+        self.softening_squared::<T>()?;
+        let refuse = |what, index, given, required| {
+            Err(Error::InvalidElement {
+                operation: OPERATION,
+                what,
+                index,
+                given,
+                required,
+            })
+        };
+        let limit = self.mass_limit::<T>();
+        let mut total = 0.0;
+        for (index, body) in bodies.iter().enumerate() {
+            let coordinates = [
+                ("the x coordinate of body", body.x),
+                ("the y coordinate of body", body.y),
+                ("the z coordinate of body", body.z),
+            ];
+            for (what, coordinate) in coordinates {
+                let coordinate: f64 = coordinate.into();
+                // Written so that NaN fails.
+                if !(coordinate.abs() <= T::LONGEST) {
+                    let required = format!("a number from {:e} to {:e}", -T::LONGEST, T::LONGEST);
+                    return refuse(what, index, coordinate, required);
+                }
+            }
+            let mass: f64 = body.mass.into();
+            if !mass.is_finite() {
+                return refuse(
+                    "the mass of body",
+                    index,
+                    mass,
+                    "a finite number".to_owned(),
+                );
+            }
+            total += mass.abs();
+            if !(total <= limit) {
+                let required = format!(
+                    "smaller: with softening {} the sizes of all masses may add up to {limit:e} in {}",
+                    self.softening,
+                    T::NAME
+                );
+                return refuse("the mass of body", index, mass, required);
+            }
+        }
+        Ok(())
+    }
+
+    /// ε², rounded once.
+    pub(super) fn softening_squared<T: Real>(&self) -> Result<T, Error> {
+        if !(T::SHORTEST..=T::LONGEST).contains(&self.softening) {
+            return Err(Error::InvalidParameter {
+                operation: OPERATION,
+                parameter: "the softening length",
+                given: format!("{:?}", self.softening),
+                required: format!(
+                    "positive, from {:e} to {:e} in {} (without softening, bodies at one place \
+                     attract each other infinitely)",
+                    T::SHORTEST,
+                    T::LONGEST,
+                    T::NAME
+                ),
+            });
+        }
+        Ok(T::nearest(self.softening * self.softening))
+    }
+}
