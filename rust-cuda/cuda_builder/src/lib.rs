@@ -229,9 +229,10 @@ impl CudaBuilder {
     /// The architecture to write PTX for; [`NvvmArch::Compute75`] by default,
     /// which every GPU that CUDA 13 supports can run.
     ///
-    /// While the crate is compiled, `cfg(target_feature = "sm_75")` and the like
-    /// hold for this architecture and all before it, and `env!("CUDA_ARCH")` is
-    /// its number, `750`.
+    /// While the crate is compiled, `cfg(target_feature = "sm_75")` and
+    /// `cfg(target_feature = "compute_75")` hold for this architecture and
+    /// [all that it includes](NvvmArch::includes), and `env!("CUDA_ARCH")` is its
+    /// number, `750`.
     #[must_use]
     pub fn arch(mut self, arch: NvvmArch) -> Self {
         self.arch = arch;

@@ -441,16 +441,16 @@ fn configuration(ptx: &Ptx) -> Vec<u32> {
 fn the_crate_sees_its_architecture_and_features() {
     assert_eq!(
         configuration(&raw_kernels(ARCH)),
-        [750, 75, 4444, 6666, 8888]
+        [750, 75, 4444, 6666, 8888, 0x0f0f]
     );
     let extra = builder("raw-kernels").build_args(&["--features", "extra"]);
     assert_eq!(
         configuration(&build(&extra.arch(NvvmArch::Compute90))),
-        [900, 90, 3333, 6666, 8888]
+        [900, 90, 3333, 6666, 8888, 0x3f3f]
     );
     assert_eq!(
         configuration(oldest_with_optix()),
-        [610, 61, 4444, 6666, 7777]
+        [610, 61, 4444, 6666, 7777, 0x0303]
     );
 }
 
