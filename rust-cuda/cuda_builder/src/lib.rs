@@ -346,7 +346,7 @@ impl CudaBuilder {
     }
 
     /// The PTX version to write, as `(8, 0)`. By default the first one that has
-    /// the architecture, and 6.0 at least: it runs on the oldest drivers. Inline assembly with
+    /// the architecture, and 6.3 at least: it runs on the oldest drivers. Inline assembly with
     /// newer instructions needs a newer version.
     #[must_use]
     pub fn ptx_version(mut self, major: u32, minor: u32) -> Self {

@@ -539,3 +539,21 @@ fn the_module_is_written_where_it_is_wanted() {
             .starts_with(b"BC")
     );
 }
+
+/// LLVM's own choice for these targets, 6.0 and 6.1, is too old for `activemask`.
+#[test]
+fn the_ptx_version_has_what_the_oldest_targets_can_do() {
+    let krate = OneFile::new(
+        "lanes",
+        "unsafe extern \"C\" { #[link_name = \"llvm.nvvm.activemask\"] fn activemask() -> u32; }\n\
+         #[unsafe(no_mangle)] pub unsafe extern \"ptx-kernel\" fn k(out: *mut u32) {\n\
+         unsafe { *out = activemask() } }\n",
+    );
+    let ptx = build(&krate.builder().arch(NvvmArch::Compute70));
+    assert!(
+        ptx.text.contains(".version 6.3\n.target sm_70\n"),
+        "{}",
+        ptx.text
+    );
+    assert_eq!(count(&body(&ptx.text, "k"), "activemask.b32"), 1);
+}
