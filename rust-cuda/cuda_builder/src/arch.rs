@@ -94,6 +94,35 @@ impl NvvmArch {
         format!("sm_{}{}", self.capability_value(), self.suffix())
     }
 
+    /// The architectures whose instructions this one has, itself included, oldest
+    /// first: those with neither letter up to its capability; for one with `a` or
+    /// `f` those with `f` of its family, too; one with `a` is had by itself alone.
+    ///
+    /// ```
+    /// use cuda_builder::NvvmArch::{Compute90, Compute90a, Compute103f};
+    /// assert!(Compute90a.includes().any(|arch| arch == Compute90));
+    /// assert!(Compute103f.includes().all(|arch| arch != Compute90a));
+    /// ```
+    pub fn includes(self) -> impl Iterator<Item = Self> {
+        let (own, family) = (self.capability_value(), !self.suffix().is_empty());
+        Self::ALL.iter().copied().filter(move |other| {
+            let capability = other.capability_value();
+            *other == self
+                || capability <= own
+                    && match other.suffix() {
+                        "" => true,
+                        "f" => family && capability / 10 == own / 10,
+                        _ => false,
+                    }
+        })
+    }
+
+    /// The values of `cfg(target_feature = "…")` that one architecture stands for:
+    /// `sm_75`, and upstream's `compute_75`.
+    pub(crate) fn features(self) -> [String; 2] {
+        [self.sm(), self.to_string()]
+    }
+
     /// What the environment variable `CUDA_ARCH` says while the kernel crate is
     /// compiled, and `__CUDA_ARCH__` in CUDA C++: 750 for `Compute75`.
     #[must_use]
@@ -159,6 +188,28 @@ mod tests {
                 arch.to_string().replace("compute_", "Compute")
             );
         }
+    }
+
+    #[test]
+    fn an_architecture_includes_those_before_it() {
+        let check = |arch: NvvmArch, expect: &[&str]| {
+            let newest: Vec<_> = arch.includes().map(NvvmArch::sm).collect();
+            assert_eq!(newest[newest.len() - expect.len()..], *expect, "{arch}");
+        };
+        check(NvvmArch::Compute35, &["sm_35"]);
+        check(NvvmArch::Compute75, &["sm_70", "sm_72", "sm_75"]);
+        check(NvvmArch::Compute90a, &["sm_89", "sm_90", "sm_90a"]);
+        check(NvvmArch::Compute100, &["sm_89", "sm_90", "sm_100"]);
+        check(
+            NvvmArch::Compute103f,
+            &[
+                "sm_90", "sm_100", "sm_100f", "sm_101", "sm_101f", "sm_103", "sm_103f",
+            ],
+        );
+        check(
+            NvvmArch::Compute120a,
+            &["sm_110", "sm_120", "sm_120f", "sm_120a"],
+        );
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::error::CudaBuilderError;
 use crate::header::{self, Cfg, Header};
 use crate::tools::{Toolchain, capture, describe};
 use crate::wrapper;
-use crate::{CudaBuilder, DebugInfo};
+use crate::{CudaBuilder, DebugInfo, NvvmArch};
 
 /// rustc's name for CUDA devices.
 pub(crate) const TARGET: &str = "nvptx64-nvidia-cuda";
@@ -414,7 +414,8 @@ pub(crate) fn build(
     let cfg = Cfg::new(&capture(
         command_with(&toolchain.rustc.path, &mut cfg_query)
             .args(["--print", "cfg", "--target", TARGET])
-            .arg(format!("-Ctarget-cpu={sm}")),
+            .arg(format!("-Ctarget-cpu={sm}"))
+            .args(architecture_cfgs(builder.arch)),
     )?);
 
     let mut command = cargo(toolchain, krate.package.directory());
@@ -587,6 +588,14 @@ fn rustflags(toolchain: &Toolchain, builder: &CudaBuilder) -> Vec<OsString> {
     .into_iter()
     .map(OsString::from)
     .collect();
+    flags.extend(architecture_cfgs(builder.arch).map(OsString::from));
+    let known: Vec<_> = NvvmArch::ALL
+        .iter()
+        .flat_map(|arch| arch.features())
+        .map(|feature| format!("{feature:?}"))
+        .collect();
+    let known = known.join(",");
+    flags.push(format!("--check-cfg=cfg(target_feature,values({known}))").into());
     flags.push("--check-cfg=cfg(optix)".into());
     if builder.optix {
         flags.push("--cfg=optix".into());
@@ -609,6 +618,17 @@ fn rustflags(toolchain: &Toolchain, builder: &CudaBuilder) -> Vec<OsString> {
         flags.push(remap(&library, "library"));
     }
     flags
+}
+
+/// `cfg(target_feature = "sm_75")` and `"compute_75"`, of the architecture and all
+/// that it includes. rustc itself sets only those with `sm_` that it knows.
+fn architecture_cfgs(arch: NvvmArch) -> impl Iterator<Item = String> {
+    let cfgs = arch
+        .includes()
+        .flat_map(NvvmArch::features)
+        .map(|feature| format!("--cfg=target_feature={feature:?}"));
+    // A lint against what rustc sets by itself; here it is the same, and more.
+    std::iter::once("-Aexplicit_builtin_cfgs_in_flags".to_owned()).chain(cfgs)
 }
 
 /// Absolute paths stay out of the PTX.

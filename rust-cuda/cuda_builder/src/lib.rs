@@ -229,9 +229,10 @@ impl CudaBuilder {
     /// The architecture to write PTX for; [`NvvmArch::Compute75`] by default,
     /// which every GPU that CUDA 13 supports can run.
     ///
-    /// While the crate is compiled, `cfg(target_feature = "sm_75")` and the like
-    /// hold for this architecture and all before it, and `env!("CUDA_ARCH")` is
-    /// its number, `750`.
+    /// While the crate is compiled, `cfg(target_feature = "sm_75")` and
+    /// `cfg(target_feature = "compute_75")` hold for this architecture and
+    /// [all that it includes](NvvmArch::includes), and `env!("CUDA_ARCH")` is its
+    /// number, `750`.
     #[must_use]
     pub fn arch(mut self, arch: NvvmArch) -> Self {
         self.arch = arch;
@@ -345,7 +346,7 @@ impl CudaBuilder {
     }
 
     /// The PTX version to write, as `(8, 0)`. By default the first one that has
-    /// the architecture, and 6.0 at least: it runs on the oldest drivers. Inline assembly with
+    /// the architecture, and 6.3 at least: it runs on the oldest drivers. Inline assembly with
     /// newer instructions needs a newer version.
     #[must_use]
     pub fn ptx_version(mut self, major: u32, minor: u32) -> Self {

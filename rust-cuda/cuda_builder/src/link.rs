@@ -195,10 +195,11 @@ pub(crate) fn assemble(
     run("assembling the LLVM IR", &mut command, text)
 }
 
-/// Warp operations name their lanes since PTX 6.0, which LLVM does not choose by
-/// itself for targets older than that.
+/// The PTX version: the user's; for targets before sm_75 6.3, which has `.sync` warp
+/// operations, `activemask` and `nanosleep`; and otherwise LLVM's choice. LLVM writes
+/// the oldest version that knows the target, whatever the instructions need.
 fn ptx_version(builder: &CudaBuilder) -> Option<String> {
-    let oldest = (builder.arch.capability_value() < 70).then_some((6, 0));
+    let oldest = (builder.arch.capability_value() < 75).then_some((6, 3));
     builder
         .ptx_version
         .or(oldest)

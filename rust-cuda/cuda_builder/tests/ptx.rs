@@ -441,16 +441,16 @@ fn configuration(ptx: &Ptx) -> Vec<u32> {
 fn the_crate_sees_its_architecture_and_features() {
     assert_eq!(
         configuration(&raw_kernels(ARCH)),
-        [750, 75, 4444, 6666, 8888]
+        [750, 75, 4444, 6666, 8888, 0x0f0f]
     );
     let extra = builder("raw-kernels").build_args(&["--features", "extra"]);
     assert_eq!(
         configuration(&build(&extra.arch(NvvmArch::Compute90))),
-        [900, 90, 3333, 6666, 8888]
+        [900, 90, 3333, 6666, 8888, 0x3f3f]
     );
     assert_eq!(
         configuration(oldest_with_optix()),
-        [610, 61, 4444, 6666, 7777]
+        [610, 61, 4444, 6666, 7777, 0x0303]
     );
 }
 
@@ -538,4 +538,22 @@ fn the_module_is_written_where_it_is_wanted() {
             .unwrap()
             .starts_with(b"BC")
     );
+}
+
+/// LLVM's own choice for these targets, 6.0 and 6.1, is too old for `activemask`.
+#[test]
+fn the_ptx_version_has_what_the_oldest_targets_can_do() {
+    let krate = OneFile::new(
+        "lanes",
+        "unsafe extern \"C\" { #[link_name = \"llvm.nvvm.activemask\"] fn activemask() -> u32; }\n\
+         #[unsafe(no_mangle)] pub unsafe extern \"ptx-kernel\" fn k(out: *mut u32) {\n\
+         unsafe { *out = activemask() } }\n",
+    );
+    let ptx = build(&krate.builder().arch(NvvmArch::Compute70));
+    assert!(
+        ptx.text.contains(".version 6.3\n.target sm_70\n"),
+        "{}",
+        ptx.text
+    );
+    assert_eq!(count(&body(&ptx.text, "k"), "activemask.b32"), 1);
 }

@@ -40,7 +40,7 @@ pub mod mid;
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering;
-use paste::paste;
+use cuda_std_macros::paste;
 
 macro_rules! scope_doc {
     (device) => {

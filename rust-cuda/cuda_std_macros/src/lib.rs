@@ -25,6 +25,7 @@
 mod gpu_only;
 mod kernel;
 mod launch_bounds;
+mod paste;
 mod statics;
 mod visible;
 
@@ -237,6 +238,14 @@ pub fn gpu_only(attr: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn externally_visible(attr: TokenStream, item: TokenStream) -> TokenStream {
     finish(visible::expand(attr.into(), item.into()))
+}
+
+/// Joins the words of every `[<a _ b>]` to one identifier: for the tables of
+/// functions in `cuda_std`, and no part of its interface.
+#[doc(hidden)]
+#[proc_macro]
+pub fn paste(input: TokenStream) -> TokenStream {
+    finish(paste::expand(input.into()))
 }
 
 /// The expansion, or the error as a `compile_error!` at the offending token.

@@ -24,7 +24,7 @@
 
 #[cfg(target_arch = "nvptx64")]
 use core::arch::asm;
-use paste::paste;
+use cuda_std_macros::paste;
 
 #[cfg(not(target_arch = "nvptx64"))]
 use super::host::{Integer as _, Value as _};

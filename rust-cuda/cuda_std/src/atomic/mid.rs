@@ -13,7 +13,7 @@
 
 use super::intrinsics;
 use core::sync::atomic::Ordering;
-use paste::paste;
+use cuda_std_macros::paste;
 
 macro_rules! thread_fence {
     ($($scope:ident: $whom:literal;)*) => { paste! {$(
