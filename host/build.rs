@@ -28,10 +28,10 @@ fn main() {
     }
 }
 
-/// Compares the hash that each PTX file records with that of the sources.
+/// Compares the hashes that each PTX file records with its text and with the sources.
 ///
 /// Outside the repository (a published package) there are no sources to compare
-/// with, only files to be there.
+/// with, only files to be there and whole.
 #[cfg(feature = "gpu")]
 fn check_ptx() -> Result<(), String> {
     use std::fs;
@@ -57,13 +57,17 @@ fn check_ptx() -> Result<(), String> {
     for target in ptx_hash::TARGETS {
         let name = format!("ptx/{}", ptx_hash::file_name(target));
         println!("cargo::rerun-if-changed={name}");
-        let problem = match (fs::read_to_string(package.join(&name)), &sources_hash) {
-            (Err(error), _) => format!("host/{name}: {error}"),
-            (Ok(_), None) => continue,
-            (Ok(ptx), Some(hash)) => match ptx_hash::recorded(&ptx) {
-                Some(recorded) if recorded == hash => continue,
-                Some(_) => format!("host/{name} was built from other kernel sources than these"),
-                None => format!("host/{name} does not say which sources it was built from"),
+        let problem = match fs::read_to_string(package.join(&name)) {
+            Err(error) => format!("host/{name}: {error}"),
+            Ok(ptx) => match (ptx_hash::recorded(&ptx), &sources_hash) {
+                (None, _) => format!("host/{name} does not say which sources it was built from"),
+                (Some(recorded), Some(hash)) if recorded != hash => {
+                    format!("host/{name} was built from other kernel sources than these")
+                }
+                _ if !ptx_hash::is_whole(&ptx) => {
+                    format!("host/{name} is damaged: its text is not what its third line says")
+                }
+                _ => continue,
             },
         };
         problems.push_str(&problem);

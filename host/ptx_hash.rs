@@ -1,4 +1,5 @@
-//! Which PTX files there are, and which sources they were built from.
+//! Which PTX files there are, which sources they were built from, and whether they
+//! are whole.
 //!
 //! One definition for the two that need it: host's build script (which compares)
 //! and xtask (which writes); both take this file in with `#[path]`. It may use
@@ -26,23 +27,54 @@ pub const SOURCES: [&str; 5] = [
     "rust-cuda/cuda_std_macros/src",
 ];
 
-const HEADER: &str = "// halo-gpu kernels, sources sha256:";
+const SOURCES_HASH: &str = "// halo-gpu kernels, sources sha256:";
+const BUILDER: &str = "// built by ";
+const TEXT_HASH: &str = "// text below sha256:";
 
 /// The name of the PTX file for `target` in host's folder `ptx`.
 pub fn file_name(target: &str) -> String {
     format!("halo_{target}.ptx")
 }
 
-/// The first line of a PTX file that was built from sources with this hash,
-/// without the line's end.
-pub fn header(hash: &str) -> String {
-    format!("{HEADER} {hash}")
+/// How many lines a PTX file has before its text.
+pub const HEADER_LINES: usize = 3;
+
+/// The PTX file for what `builder` made of sources with this hash: three lines about
+/// it, then the text.
+pub fn file(sources: &str, builder: &str, text: &str) -> String {
+    let text_hash = of_text(text);
+    format!("{SOURCES_HASH} {sources}\n{BUILDER}{builder}\n{TEXT_HASH} {text_hash}\n{text}")
 }
 
-/// The hash in the first line of a PTX file, or `None` without such a line.
-pub fn recorded(ptx: &str) -> Option<&str> {
-    let hash = ptx.lines().next()?.strip_prefix(HEADER)?.trim();
+/// The hash of the sources that a PTX file was built from, by its first line, or
+/// `None` without such a line.
+pub fn recorded(file: &str) -> Option<&str> {
+    hash_in(file.lines().next()?, SOURCES_HASH)
+}
+
+/// What built a PTX file, by its second line.
+pub fn builder(file: &str) -> Option<&str> {
+    file.lines().nth(1)?.strip_prefix(BUILDER)
+}
+
+/// Whether the text of a PTX file is what its third line says, with nothing missing
+/// and nothing changed.
+pub fn is_whole(file: &str) -> bool {
+    let mut parts = file.splitn(HEADER_LINES + 1, '\n');
+    match (parts.nth(HEADER_LINES - 1), parts.next()) {
+        (Some(line), Some(text)) => hash_in(line, TEXT_HASH) == Some(&of_text(text)),
+        _ => false,
+    }
+}
+
+fn hash_in<'a>(line: &'a str, before: &str) -> Option<&'a str> {
+    let hash = line.strip_prefix(before)?.trim();
     (hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(hash)
+}
+
+/// The SHA-256 of PTX with line ends as `\n`.
+fn of_text(text: &str) -> String {
+    hexadecimal(Sha256::digest(with_unix_line_ends(text.into())))
 }
 
 /// The SHA-256 over the files below [`SOURCES`] in the repository at `root`, as
@@ -68,8 +100,12 @@ pub fn of_sources(root: &Path) -> io::Result<String> {
         digest.update((contents.len() as u64).to_le_bytes());
         digest.update(&contents);
     }
-    let digest = digest.finalize();
-    Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hexadecimal(digest.finalize()))
+}
+
+fn hexadecimal(digest: impl AsRef<[u8]>) -> String {
+    let digest = digest.as_ref().iter();
+    digest.map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn collect(root: &Path, name: String, files: &mut Vec<(String, PathBuf)>) -> io::Result<()> {
@@ -96,6 +132,9 @@ fn collect(root: &Path, name: String, files: &mut Vec<(String, PathBuf)>) -> io:
 }
 
 fn with_unix_line_ends(mut contents: Vec<u8>) -> Vec<u8> {
+    if !contents.contains(&b'\r') {
+        return contents;
+    }
     let mut previous_is_cr = false;
     let mut kept = Vec::with_capacity(contents.len());
     for byte in contents.drain(..) {

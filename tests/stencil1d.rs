@@ -7,6 +7,7 @@ mod custom;
 #[path = "stencil1d/properties.rs"]
 mod properties;
 
+use halo_gpu::case::{Problem, registry};
 use halo_gpu::stencil1d::{
     BLOCK_DEFAULT, RADIUS, Stencil1d, TEXTBOOK_COEFFICIENTS, Variant, problem,
 };
@@ -124,6 +125,28 @@ fn the_variants_are_the_textbooks_two_kernels_and_the_tuned_one() {
 }
 
 #[test]
+fn a_block_has_a_thread_for_each_of_its_elements_and_a_tile_with_both_halos() {
+    for variant in Variant::TEXTBOOK {
+        let entry = registry::entry(variant.name()).unwrap();
+        for_each(
+            entry.name,
+            [None, Some(32), Some(96), Some(1024)],
+            |block| {
+                let line = Problem {
+                    block,
+                    ..Problem::line(10_000)
+                };
+                let threads = block.unwrap_or(32);
+                let geometry = entry.geometry(&line).unwrap();
+                assert_eq!(geometry.grid, [10_000_u32.div_ceil(threads), 1, 1]);
+                assert_eq!(geometry.block, [threads, 1, 1]);
+                assert_eq!(geometry.dynamic_shared_bytes, 4 * (4 + threads + 4));
+            },
+        );
+    }
+}
+
+#[test]
 fn the_tuned_kernel_gives_the_bits_of_the_definition_around_its_blocks() {
     let mut rng = rng();
     // A block has 1024 elements, a warp's access 128, a vector 4.
@@ -193,7 +216,7 @@ fn the_textbook_problem_is_solved() {
     assert_eq!(TEXTBOOK_COEFFICIENTS, [-1.0, -2.0, 2.0, 1.0]);
     let stencil = Stencil1d::new(problem::N, TEXTBOOK_COEFFICIENTS).unwrap();
     assert_eq!(stencil.block(), BLOCK_DEFAULT);
-    let input = problem::whole_numbers(problem::N);
+    let input = problem::whole_numbers(problem::N).unwrap();
     let before = poison(problem::N);
     for_each_implementation("textbook problem", |device, implementation| {
         let output = implementation.run(device, &stencil, &input, &before);
@@ -211,7 +234,7 @@ fn the_textbook_problem_is_solved() {
 fn the_derivative_is_that_of_analysis() {
     let n = 1000;
     let stencil = problem::derivative(n).unwrap();
-    let line = problem::sine(n);
+    let line = problem::sine(n).unwrap();
     for_each_implementation("derivative", |device, implementation| {
         let output = implementation.run(device, &stencil, &line, &vec![f32::NAN; n]);
         let errors = problem::derivative_errors(&output);
@@ -300,7 +323,7 @@ fn two_stencils_do_not_see_each_others_coefficients() {
     // Constant memory is one array for all: plans that take turns, and threads
     // that launch at the same time, must each get their own coefficients.
     let n = 500;
-    let input = problem::whole_numbers(n);
+    let input = problem::whole_numbers(n).unwrap();
     let devices = kernel_devices();
     for_each(
         "coefficients",

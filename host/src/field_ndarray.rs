@@ -60,7 +60,7 @@ macro_rules! impl_ndarray {
                 T: Clone,
             {
                 let reversed!($($extent),+) = view.dim();
-                let mut data = crate::device::reserve(view.len())?;
+                let mut data = crate::allocation::reserve(view.len())?;
                 data.extend(view.iter().cloned());
                 Self::from_vec($shape::new($($extent),+), data)
             }

@@ -242,19 +242,18 @@
 //!
 //! - `gpu`: CUDA devices, on Linux on x86_64 and aarch64. The CUDA driver is
 //!   looked for when the first CUDA device is asked for; a program built with
-//!   this feature also starts where there is none, and running needs no CUDA
-//!   toolkit. Neither does building, if `CUDA_LIBRARY_PATH` names a folder with a
-//!   `lib64/libcuda.so` that holds the text `INPUT()`, as this repository's
-//!   `.cargo/config.toml` does (the build script of cust says "Could not find a
-//!   cuda installation" where there is neither). Without the feature, and on other
-//!   platforms, [`Device::cuda`] exists and says why it cannot.
+//!   this feature also starts where there is none. Neither building nor running needs
+//!   a CUDA toolkit. Without the feature, and on other platforms, [`Device::cuda`]
+//!   exists and says why it cannot.
 //! - `ndarray`: fields as views of the `ndarray` crate, and fields from views.
 
 #![warn(clippy::missing_errors_doc)]
 
 mod accuracy;
+mod allocation;
 #[cfg(feature = "cases")]
 pub mod case;
+mod constants;
 pub mod derivative3d;
 pub mod device;
 pub mod error;
@@ -262,27 +261,33 @@ pub mod field;
 #[cfg(feature = "ndarray")]
 mod field_ndarray;
 pub mod finite_difference;
+mod geometry;
 pub mod heat2d;
 pub mod launch;
+mod limits;
 pub mod nbody;
 pub mod reduction;
 pub mod roofline;
+mod shape;
 mod simd;
 pub mod stencil1d;
 mod streaming;
 mod variants;
+mod versions;
 
 pub use accuracy::Errors;
+pub use constants::Constants;
 pub use device::{
-    AddressMode, Buffer, ComputeCapability, Device, DeviceKind, DriverVersion, Element,
-    EmulatorOptions, Image, Kernels, Limits, Properties, Replay, Texture2d,
+    AddressMode, Buffer, Device, DeviceKind, Element, EmulatorOptions, Image, Kernels, Properties,
+    Replay, Texture2d,
 };
 pub use error::{Error, LaunchAxis};
-pub use field::{Field2, Field3, Shape, Shape2, Shape3};
-pub use launch::{
-    Constants, Dim3, LaunchConfig, blocks_for, blocks_per_multiprocessor, launch,
-    launch_with_constants, resident_blocks,
-};
+pub use field::{Field2, Field3};
+pub use geometry::{Dim3, LaunchConfig, blocks_for};
+pub use launch::{blocks_per_multiprocessor, launch, launch_with_constants, resident_blocks};
+pub use limits::Limits;
+pub use shape::{Shape, Shape2, Shape3};
+pub use versions::{ComputeCapability, DriverVersion};
 
 /// The examples of the repository's README, as tests. (A package has no README beside it,
 /// and no need of them.)

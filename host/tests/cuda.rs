@@ -86,7 +86,8 @@ fn build_fake_driver(library: &Path, options: &[&str]) {
         &WITH_OPTIONS
     };
     let compiled = compiled.get_or_init(|| {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/fake_driver.rs");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../rust-cuda/cust/tests/fixtures/fake_driver.rs");
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
         let status = Command::new(rustc)
             .args(["--edition=2024", "--crate-type=cdylib", "-Cpanic=abort"])

@@ -93,20 +93,55 @@ fn missing_sources_are_named() {
 #[test]
 fn what_the_header_records_is_read_back() {
     let hash = "0123456789abcdef".repeat(4);
-    let ptx = format!("{}\n.version 8.0\n", ptx_hash::header(&hash));
-    assert_eq!(ptx_hash::recorded(&ptx), Some(hash.as_str()));
+    let file = ptx_hash::file(&hash, "a compiler", ".version 8.0\n");
+    assert_eq!(ptx_hash::recorded(&file), Some(hash.as_str()));
+    assert_eq!(ptx_hash::builder(&file), Some("a compiler"));
     assert_eq!(
-        ptx_hash::recorded(&ptx.replace('\n', "\r\n")),
-        Some(hash.as_str())
+        file.lines().nth(ptx_hash::HEADER_LINES),
+        Some(".version 8.0")
     );
+    let dos = file.replace('\n', "\r\n");
+    assert_eq!(ptx_hash::recorded(&dos), Some(hash.as_str()));
+    assert!(ptx_hash::is_whole(&dos));
     for other in [
         "",
         "\n.version 8.0\n",
         ".version 8.0\n.target sm_90\n",
-        &format!("\n{ptx}"),
-        &ptx_hash::header(&hash[1..]),
-        &ptx_hash::header(&hash.replace('0', "g")),
+        &format!("\n{file}"),
+        &ptx_hash::file(&hash[1..], "a compiler", ""),
+        &ptx_hash::file(&hash.replace('0', "g"), "a compiler", ""),
     ] {
         assert_eq!(ptx_hash::recorded(other), None, "{other:?}");
+    }
+}
+
+/// What is left of a file when the disk is full, or one edited by hand.
+#[test]
+fn a_file_of_which_anything_is_missing_or_changed_is_not_whole() {
+    let text = ".version 8.0\n.visible .entry kernel()\n{\n\tret;\n}\n";
+    let whole = ptx_hash::file(&"0".repeat(64), "a compiler", text);
+    assert!(ptx_hash::is_whole(&whole));
+    for length in 0..whole.len() {
+        assert!(!ptx_hash::is_whole(&whole[..length]), "{length} bytes");
+    }
+    for other in [
+        whole.replace("ret", "nop"),
+        whole.clone() + "\n",
+        format!("\n{whole}"),
+        whole.replace("sha256", "sha1"),
+    ] {
+        assert!(!ptx_hash::is_whole(&other), "{other}");
+    }
+}
+
+#[test]
+fn the_committed_files_are_whole() {
+    for target in ptx_hash::TARGETS {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("ptx")
+            .join(ptx_hash::file_name(target));
+        let file = fs::read_to_string(&path).expect("a committed file");
+        assert!(ptx_hash::recorded(&file).is_some(), "{target}");
+        assert!(ptx_hash::is_whole(&file), "{target}");
     }
 }

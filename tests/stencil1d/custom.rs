@@ -187,6 +187,22 @@ fn what_is_not_finite_goes_no_farther_than_the_stencil() {
 }
 
 #[test]
+fn a_sum_of_nothing_has_the_sign_of_its_first_product() {
+    for_each("devices", devices(), |device| {
+        for form in FORMS {
+            // -1 × (1 - 1), and -1 × 0 with nothing added but the like, are -0.
+            let value = if form == Form::Antisymmetric {
+                1.0
+            } else {
+                0.0
+            };
+            check(&device, form, &[-1.0_f32; 3], &[value; 40]);
+            check(&device, form, &[-1.0_f64; 3], &[f64::from(value); 40]);
+        }
+    });
+}
+
+#[test]
 fn derivatives_are_as_accurate_as_their_weights() {
     for_each("devices", devices(), |device| {
         for order in [2_u32, 4, 6, 8] {

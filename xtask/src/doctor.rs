@@ -25,8 +25,22 @@ struct Need {
     used_for: &'static str,
     /// What brings it.
     mend: Mend,
+}
+
+impl Need {
+    fn new(what: impl Into<String>, state: State, used_for: &'static str, mend: Mend) -> Self {
+        Self {
+            what: what.into(),
+            state,
+            used_for,
+            mend,
+        }
+    }
+
     /// Whether `ptx` cannot do without it.
-    required: bool,
+    fn is_required(&self) -> bool {
+        [EVERYTHING, DEVICE_BUILDS].contains(&self.used_for)
+    }
 }
 
 /// Whether it is there.
@@ -64,7 +78,7 @@ pub(crate) fn run() -> Result<Outcome, Error> {
 fn outcome(needs: &[Need]) -> Outcome {
     let lacking = needs
         .iter()
-        .any(|need| need.required && !matches!(need.state, State::Found(_)));
+        .any(|need| need.is_required() && !matches!(need.state, State::Found(_)));
     if lacking {
         Outcome::Findings
     } else {
@@ -72,9 +86,11 @@ fn outcome(needs: &[Need]) -> Outcome {
     }
 }
 
+const EVERYTHING: &str = "everything";
 const DEVICE_BUILDS: &str = "cargo xtask ptx";
 const PTX_CHECKS: &str = "cargo xtask inspect";
 const BASELINES: &str = "the CUDA C++ baselines";
+const HOST_COMPILER: &str = "nvcc, for the CUDA C++ baselines";
 const GPU_RUNS: &str = "running on a GPU";
 
 /// Installs rustup, which then brings what rust-toolchain.toml lists.
@@ -90,108 +106,99 @@ const TOOLKIT_PAGE: &str = "https://developer.nvidia.com/cuda-downloads";
 const WITHOUT_GPU: &str = "cargo xtask bench --device emulator";
 
 fn needs(machine: &Machine) -> Vec<Need> {
-    let device_build = |what: String, found: &Option<PathBuf>, component: &str| Need {
-        what,
-        state: at(found),
-        used_for: DEVICE_BUILDS,
-        mend: machine.component(component),
-        required: true,
+    let program = |tool: &Option<Tool>| toolkit_program(tool.as_ref(), &machine.committed);
+    let part = |what: String, found: &Option<PathBuf>, component: &str| {
+        Need::new(what, at(found), DEVICE_BUILDS, machine.component(component))
     };
-    let mut needs = vec![Need {
-        what: "rustc".to_owned(),
-        state: match &machine.pinned {
-            Some(pinned) if !machine.rustc.contains(pinned.as_str()) => State::Unfit {
-                found: machine.rustc.clone(),
-                why: format!("rust-toolchain.toml asks for {pinned}"),
-            },
-            _ => State::Found(machine.rustc.clone()),
-        },
-        used_for: "everything",
-        mend: Mend::Run(match &machine.pinned {
-            Some(pinned) if machine.rustup => format!("rustup toolchain install {pinned}"),
-            _ => INSTALL_RUSTUP.to_owned(),
-        }),
-        required: true,
-    }];
-    needs.push(device_build(
-        "source of core (rust-src)".to_owned(),
-        &machine.core_source,
-        "rust-src",
-    ));
-    for (tool, found) in &machine.llvm_tools {
+    let llvm = |(tool, found): &(&str, _)| {
         let what = format!("{tool} of LLVM {}", machine.llvm_major);
-        needs.push(device_build(what, found, "llvm-tools"));
-    }
-
-    for (what, tool, used_for) in [
-        ("ptxas", &machine.ptxas, PTX_CHECKS),
-        ("nvdisasm", &machine.nvdisasm, PTX_CHECKS),
-        ("nvcc (CUDA toolkit)", &machine.nvcc, BASELINES),
-    ] {
-        needs.push(Need {
-            what: what.to_owned(),
-            state: toolkit_program(tool.as_ref(), &machine.committed),
-            used_for,
-            mend: machine.toolkit(),
-            required: false,
-        });
-    }
-    needs.push(Need {
-        what: "C++ compiler".to_owned(),
-        state: at(&machine.cxx),
-        used_for: "nvcc, for the CUDA C++ baselines",
-        mend: machine.system.cxx(),
-        required: false,
-    });
-
-    needs.push(Need {
-        what: "CUDA driver (libcuda)".to_owned(),
-        state: driver_state(machine),
-        used_for: GPU_RUNS,
-        // A driver without a GPU is of no use.
-        mend: match machine.gpu_on_bus {
-            Some(false) => without_gpu(),
-            _ => machine.system.driver(),
-        },
-        required: false,
-    });
-    let gpu = |state, mend| Need {
-        what: "GPU".to_owned(),
-        state,
-        used_for: GPU_RUNS,
-        mend,
-        required: false,
+        part(what, found, "llvm-tools")
     };
-    match machine.driver.as_ref().map(|driver| &driver.gpus) {
-        Ok(Ok(gpus)) if !gpus.is_empty() => {
-            needs.extend(
-                gpus.iter()
-                    .map(|it| gpu(gpu_state(it, &machine.committed), without_gpu())),
-            );
-        }
-        Ok(Err(trouble)) => {
-            let (why, mend) = no_gpus(machine, trouble);
-            needs.push(gpu(State::Missing(Some(why)), mend));
-        }
-        Ok(Ok(_)) => {
-            let (why, mend) = no_gpus(machine, &NoGpus::NoDevice);
-            needs.push(gpu(State::Missing(Some(why)), mend));
-        }
-        // Without a driver only the bus can tell.
-        Err(_) => needs.push(match machine.gpu_on_bus {
-            Some(true) => gpu(
-                State::Missing(Some(
-                    "there is one of NVIDIA's, which needs the driver".to_owned(),
-                )),
-                machine.system.driver(),
-            ),
-            _ => gpu(State::Missing(None), without_gpu()),
-        }),
-    }
+    let toolkit =
+        |what: &str, tool, used_for| Need::new(what, program(tool), used_for, machine.toolkit());
+    let gpu = |(state, mend)| Need::new("GPU", state, GPU_RUNS, mend);
+
+    let mut needs = vec![
+        Need::new(
+            "rustc",
+            rustc_state(machine),
+            EVERYTHING,
+            machine.compiler(),
+        ),
+        part(
+            "source of core (rust-src)".to_owned(),
+            &machine.core_source,
+            "rust-src",
+        ),
+    ];
+    needs.extend(machine.llvm_tools.iter().map(llvm));
+    needs.extend([
+        toolkit("ptxas", &machine.ptxas, PTX_CHECKS),
+        toolkit("nvdisasm", &machine.nvdisasm, PTX_CHECKS),
+        toolkit("nvcc (CUDA toolkit)", &machine.nvcc, BASELINES),
+        Need::new(
+            "C++ compiler",
+            at(&machine.cxx),
+            HOST_COMPILER,
+            machine.system.cxx(),
+        ),
+        Need::new(
+            "CUDA driver (libcuda)",
+            driver_state(machine),
+            GPU_RUNS,
+            driver_mend(machine),
+        ),
+    ]);
+    needs.extend(gpus(machine).into_iter().map(gpu));
     needs
 }
 
+fn rustc_state(machine: &Machine) -> State {
+    let found = machine.rustc.clone();
+    match &machine.pinned {
+        Some(pinned) if !found.contains(pinned.as_str()) => State::Unfit {
+            found,
+            why: format!("rust-toolchain.toml asks for {pinned}"),
+        },
+        _ => State::Found(found),
+    }
+}
+
+fn driver_mend(machine: &Machine) -> Mend {
+    // A driver without a GPU is of no use.
+    match machine.gpu_on_bus {
+        Some(false) => without_gpu(),
+        _ => machine.system.driver(),
+    }
+}
+
+/// Each GPU, or the one that is not there.
+fn gpus(machine: &Machine) -> Vec<(State, Mend)> {
+    match machine.driver.as_ref().map(|driver| &driver.gpus) {
+        Ok(Ok(gpus)) if !gpus.is_empty() => {
+            let state = |gpu| (gpu_state(gpu, &machine.committed), without_gpu());
+            gpus.iter().map(state).collect()
+        }
+        Ok(Ok(_)) => vec![no_gpus(machine, &NoGpus::NoDevice)],
+        Ok(Err(trouble)) => vec![no_gpus(machine, trouble)],
+        // Without a driver only the bus can tell.
+        Err(_) if machine.gpu_on_bus == Some(true) => {
+            let why = "there is one of NVIDIA's, which needs the driver".to_owned();
+            vec![(State::Missing(Some(why)), machine.system.driver())]
+        }
+        Err(_) => vec![(State::Missing(None), without_gpu())],
+    }
+}
+
 impl Machine {
+    /// What brings the compiler.
+    fn compiler(&self) -> Mend {
+        Mend::Run(match &self.pinned {
+            Some(pinned) if self.rustup => format!("rustup toolchain install {pinned}"),
+            _ => INSTALL_RUSTUP.to_owned(),
+        })
+    }
+
     /// What brings a component of the Rust toolchain.
     fn component(&self, name: &str) -> Mend {
         // The script needs Debian's packages; what it brings, it brings also where
@@ -347,30 +354,27 @@ fn gpu_state(gpu: &Gpu, committed: &[Committed]) -> State {
 }
 
 /// Why a driver that is there shows no GPU, and what mends that.
-fn no_gpus(machine: &Machine, trouble: &NoGpus) -> (String, Mend) {
-    let command = |command: &str| Mend::Run(command.to_owned());
-    match trouble {
+fn no_gpus(machine: &Machine, trouble: &NoGpus) -> (State, Mend) {
+    let run = |command: &str| Mend::Run(command.to_owned());
+    let (why, mend) = match trouble {
         NoGpus::Mismatch => (
-            "the driver was updated, and what runs in the kernel is still the old one".to_owned(),
-            command("sudo reboot"),
+            "the driver was updated, and what runs in the kernel is still the old one",
+            run("sudo reboot"),
         ),
         NoGpus::NoDevice if machine.devices_chosen => (
-            "CUDA_VISIBLE_DEVICES is set, which can hide it".to_owned(),
-            command("unset CUDA_VISIBLE_DEVICES"),
+            "CUDA_VISIBLE_DEVICES is set, which can hide it",
+            run("unset CUDA_VISIBLE_DEVICES"),
         ),
-        NoGpus::NoDevice if machine.gpu_on_bus == Some(false) => (
-            "there is none of NVIDIA's in this machine".to_owned(),
-            without_gpu(),
-        ),
-        NoGpus::NoDevice => (
-            "the driver reports none".to_owned(),
-            command("sudo modprobe nvidia"),
-        ),
-        NoGpus::Other(reason) => (
-            format!("the driver says: {reason}"),
-            command("sudo modprobe nvidia"),
-        ),
-    }
+        NoGpus::NoDevice if machine.gpu_on_bus == Some(false) => {
+            ("there is none of NVIDIA's in this machine", without_gpu())
+        }
+        NoGpus::NoDevice => ("the driver reports none", run("sudo modprobe nvidia")),
+        NoGpus::Other(reason) => {
+            let why = format!("the driver says: {reason}");
+            return (State::Missing(Some(why)), run("sudo modprobe nvidia"));
+        }
+    };
+    (State::Missing(Some(why.to_owned())), mend)
 }
 
 fn report(needs: &[Need]) -> String {

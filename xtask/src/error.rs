@@ -28,10 +28,8 @@ pub(crate) enum Error {
         output: String,
     },
 
-    #[error(
-        "found no workspace: neither the current folder nor one above it holds a Cargo.toml with [workspace]; run this inside a checkout"
-    )]
-    NoWorkspace,
+    #[error("found no workspace; run this inside a checkout")]
+    NoWorkspace(#[from] cargo_metadata::Error),
 
     #[error("cannot parse {} as Rust: {message} at line {line}", path.display())]
     Parse {
@@ -72,9 +70,11 @@ pub(crate) enum Error {
     #[error("{0}")]
     Mutation(String),
 
-    #[cfg(any(test, feature = "bench"))]
     #[error("{0}")]
     Bench(String),
+
+    #[error(transparent)]
+    Report(#[from] halo_report::Error),
 
     #[cfg(feature = "bench")]
     #[error(transparent)]

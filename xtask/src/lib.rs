@@ -23,7 +23,9 @@ mod bench;
 mod doctor;
 mod error;
 mod flags;
+mod imports;
 mod inspect;
+mod kernels;
 mod mutate;
 mod output;
 mod process;
@@ -53,7 +55,7 @@ pub fn main() -> ExitCode {
         flags::Task::Bench(bench) => bench::run(&bench),
         flags::Task::Ptx(ptx) => ptx::run(&ptx),
         flags::Task::Inspect(inspect) => inspect::run(&inspect),
-        flags::Task::Tidy => tidy::run(),
+        flags::Task::Tidy(tidy) => tidy::run(&tidy),
         flags::Task::Mutate(mutate) => mutate::run(&mutate),
         flags::Task::Doctor => doctor::run(),
     };

@@ -2,7 +2,7 @@
 //!
 //! One file per target, `host/ptx/halo_<target>.ptx`. Its first line holds the
 //! hash of the sources, which host's build script compares with the sources it
-//! sees; the second says what built it.
+//! sees; the second says what built it; the third holds the hash of the text.
 
 use std::path::Path;
 
@@ -84,15 +84,18 @@ fn complaint(committed: std::io::Result<String>, built: &str, hash: &str) -> Opt
     let remedy = ptx_hash::REBUILD_COMMAND;
     match committed {
         Err(error) => Some(format!("{error}; run: {remedy}")),
+        Ok(committed) if !ptx_hash::is_whole(&committed) => Some(format!(
+            "its text is not what its third line says; run: {remedy}"
+        )),
         Ok(committed) => difference(&committed, built).map(|difference| {
             let what = if ptx_hash::recorded(&committed) == Some(hash) {
                 "is not what these same sources build"
             } else {
                 "was built from other sources than these"
             };
-            let toolchains = match (builder(&committed), builder(built)) {
+            let toolchains = match (ptx_hash::builder(&committed), ptx_hash::builder(built)) {
                 (Some(then), Some(now)) if then != now => {
-                    format!("\n(that file was {then}; this one is {now})")
+                    format!("\n(that file was built by {then}; this one is built by {now})")
                 }
                 _ => String::new(),
             };
@@ -104,7 +107,7 @@ fn complaint(committed: std::io::Result<String>, built: &str, hash: &str) -> Opt
     }
 }
 
-/// The file for one target: two lines about it, then the PTX of all kernels.
+/// The file for one target, with the PTX of all kernels.
 fn build(root: &Path, target: &str, hash: &str) -> Result<String, Error> {
     let failed = |source: Box<dyn std::error::Error + Send + Sync>| Error::Ptx {
         target: target.to_owned(),
@@ -121,34 +124,21 @@ fn build(root: &Path, target: &str, hash: &str) -> Result<String, Error> {
             }
             error => failed(Box::new(error)),
         })?;
-    Ok(format!(
-        "{}\n{BUILDER}rustc {}, LLVM {}\n{}",
-        ptx_hash::header(hash),
-        ptx.rustc_version,
-        ptx.llvm_version,
-        ptx.text
+    Ok(ptx_hash::file(
+        hash,
+        &format!("rustc {}, LLVM {}", ptx.rustc_version, ptx.llvm_version),
+        &ptx.text,
     ))
 }
 
-/// How the second line of the file begins: the compiler and the LLVM that made it.
-const BUILDER: &str = "// built by ";
-
-/// What built this file, by its second line: "built by …".
-fn builder(ptx: &str) -> Option<&str> {
-    let line = ptx.lines().nth(1)?;
-    line.starts_with(BUILDER)
-        .then(|| line.trim_start_matches("// "))
-}
-
-/// How the file that is there differs from the one just built; `None` where
-/// they are the same byte for byte, apart from the line that says what built
-/// them.
+/// How the file that is there differs from the one just built; `None` where the
+/// hash of the sources and the text are the same byte for byte.
 fn difference(committed: &str, built: &str) -> Option<String> {
+    // What built them, and the hash that follows from the text, are not compared.
     let code = |text: &'_ str| -> Vec<String> {
         let mut lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
-        if lines.get(1).is_some_and(|line| line.starts_with(BUILDER)) {
-            lines[1].clear();
-        }
+        let about = lines.iter_mut().take(ptx_hash::HEADER_LINES).skip(1);
+        about.for_each(String::clear);
         lines
     };
     let (old, new) = (code(committed), code(built));
@@ -181,11 +171,8 @@ fn difference(committed: &str, built: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::ptx_hash::file;
     use super::*;
-
-    fn file(hash: &str, builder: &str, code: &str) -> String {
-        format!("{}\n{BUILDER}{builder}\n{code}", ptx_hash::header(hash))
-    }
 
     #[test]
     fn the_same_code_built_by_another_release_is_no_difference() {
@@ -203,7 +190,7 @@ mod tests {
                 &file("a", "x", "1\n5\n6\n3\n")
             )
             .as_deref(),
-            Some("@@ line 4 @@\n-2\n+5\n+6\n")
+            Some("@@ line 5 @@\n-2\n+5\n+6\n")
         );
         // Another hash over the same code is a difference, too.
         assert!(difference(&file("a", "x", "1\n"), &file("b", "x", "1\n")).is_some());
@@ -231,7 +218,9 @@ mod tests {
             "{elsewhere}"
         );
         let missing = complaint(Err(std::io::ErrorKind::NotFound.into()));
-        for text in [other, same, missing] {
+        let damaged = complaint(Ok(built[..built.len() - 1].to_owned()));
+        assert!(damaged.starts_with("its text is not"), "{damaged}");
+        for text in [other, same, missing, damaged] {
             assert!(text.contains("run: cargo xtask ptx"), "{text}");
         }
     }
@@ -253,14 +242,5 @@ mod tests {
         ] {
             assert_eq!(committed_for(arch), format!("host/ptx/halo_{target}.ptx"));
         }
-    }
-
-    #[test]
-    fn the_header_can_be_read_back() {
-        let hash = "0123456789abcdef".repeat(4);
-        assert_eq!(
-            ptx_hash::recorded(&file(&hash, "x", "1\n")),
-            Some(hash.as_str())
-        );
     }
 }

@@ -3,38 +3,50 @@
 //! | rule | what it demands | why |
 //! |---|---|---|
 //! | `family-places` | a family has all its places: `gpu-kernels/src/F/mod.rs`, `host/src/F/{mod,cpu,gpu}.rs`, `tests/F.rs`, `xtask/src/bench/F.rs` and, where there is a folder `baselines`, `baselines/F.cu`; `roofline`, which measures the device and computes nothing, has neither a port nor a baseline | a search for the name returns the whole feature |
-//! | `kernel-name` | a kernel is called `F_…` and stands under `gpu-kernels/src/F/` | its name says where it is |
-//! | `kernel-test` | `tests/F.rs` names every kernel of F | no kernel goes untested |
-//! | `kernel-bench` | `xtask/src/bench/F.rs` names every kernel of F | no kernel goes unmeasured |
 //! | `module-docs` | every Rust file begins with `//!` documentation | a reader learns what a file is for before reading it |
-//! | `unsafe-places` | in `host/src`, the word `unsafe` stands only in `*/gpu.rs`, `device/`, `launch.rs` and `streaming.rs`; in `xtask/src` only in `bench/rivals.rs` and `bench/cub.rs` | what must be reviewed for soundness is a known, small set |
+//! | `unsafe-places` | in `host/src`, the word `unsafe` stands only in `*/gpu.rs`, `device/`, `launch.rs` and `streaming.rs`; in `xtask/src` only in `bench/baselines.rs` and `bench/cub.rs` | what must be reviewed for soundness is a known, small set |
 //! | `cpu-port` | `host/src/F/cpu.rs` forbids unsafe code | the port is what kernels are checked against: it stays plain |
 //! | `absolute-path` | no file names a path of somebody's machine | the repository works wherever it is cloned |
 //! | `marker` | no file holds a marker of unfinished work | what is committed is finished; what is not is an issue |
+//! | `layers` | a module imports what its layer may, and none itself by way of others; the layers are data in `tidy/layers.rs`, and `--imports` says who imports whom | a part can be understood without those above it |
 //!
 //! Files under a folder called `fixtures` are test data: the last two rules
 //! still cover them, `module-docs` does not. Neither does it cover `ui`, whose
 //! files are programs that must not compile.
+//!
+//! That every kernel has its name, a test and a row are facts of the table of kernels, as
+//! `tests/conformance.rs` and `bench/table.rs` see; families that it does not have are
+//! looked at by [`kernels::tidy`].
+
+mod layers;
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
+use gpu_kernels::registry::{self, Family};
 use proc_macro2::{TokenStream, TokenTree};
 
 use crate::Outcome;
 use crate::error::Error;
+use crate::flags;
+use crate::kernels::{self, is_instrument};
 use crate::output;
-use crate::rust_source::{self, Kernel};
+use crate::rust_source;
 use crate::workspace;
 
 /// Checks every rule, prints each finding on a line of its own.
-pub(crate) fn run() -> Result<Outcome, Error> {
+pub(crate) fn run(flags: &flags::Tidy) -> Result<Outcome, Error> {
     let root = workspace::root()?;
     let tree = Tree {
         files: workspace::files(&root)?,
         root,
+        table: registry::FAMILIES,
     };
+    if flags.imports {
+        layers::list(&tree)?;
+        return Ok(Outcome::Clean);
+    }
     let findings = check(&tree)?;
     for finding in &findings {
         output::line(&finding.to_string());
@@ -44,7 +56,7 @@ pub(crate) fn run() -> Result<Outcome, Error> {
             eprintln!(
                 "tidy: {} files, {} rules, nothing found",
                 tree.files.len(),
-                RULES.len()
+                RULES.len() + kernels::tidy::RULES.len()
             );
             Ok(Outcome::Clean)
         }
@@ -56,14 +68,20 @@ pub(crate) fn run() -> Result<Outcome, Error> {
 }
 
 /// The files the rules look at.
-struct Tree {
+pub(crate) struct Tree {
     root: PathBuf,
     /// Relative to the root, sorted.
     files: Vec<PathBuf>,
+    /// The table of kernels.
+    table: &'static [Family],
 }
 
 impl Tree {
-    fn has(&self, path: impl AsRef<Path>) -> bool {
+    pub(crate) fn has_in_table(&self, family: &str) -> bool {
+        self.table.iter().any(|known| known.name == family)
+    }
+
+    pub(crate) fn has(&self, path: impl AsRef<Path>) -> bool {
         self.files
             .binary_search(&path.as_ref().to_path_buf())
             .is_ok()
@@ -73,30 +91,16 @@ impl Tree {
         self.files.iter().any(|file| file.starts_with(folder))
     }
 
-    fn text(&self, path: &Path) -> Result<String, Error> {
+    pub(crate) fn text(&self, path: &Path) -> Result<String, Error> {
         workspace::read(&self.root.join(path))
     }
 
     /// The Rust files under this folder.
-    fn rust_under(&self, folder: &str) -> impl Iterator<Item = &PathBuf> {
+    pub(crate) fn rust_under(&self, folder: &str) -> impl Iterator<Item = &PathBuf> {
         let folder = folder.to_owned();
         self.files
             .iter()
             .filter(move |file| is_rust(file) && file.starts_with(&folder))
-    }
-
-    /// The kernels of each file under gpu-kernels/src, by the file's path.
-    fn kernels(&self) -> Result<Vec<(&Path, Vec<Kernel>)>, Error> {
-        let mut found = Vec::new();
-        for file in self.rust_under(KERNELS) {
-            let syntax = rust_source::parse(file, &self.text(file)?)?;
-            let prefix = family_of(file).map_or(String::new(), |family| format!("{family}_"));
-            let kernels = rust_source::kernels(&syntax, &prefix);
-            if !kernels.is_empty() {
-                found.push((file.as_path(), kernels));
-            }
-        }
-        Ok(found)
     }
 }
 
@@ -120,28 +124,32 @@ impl fmt::Display for Finding {
     }
 }
 
-type Rule = fn(&Tree, &mut Findings) -> Result<(), Error>;
+/// Looks at the tree, and adds what it finds.
+pub(crate) type Rule = fn(&Tree, &mut Findings) -> Result<(), Error>;
 
-const RULES: [(&str, Rule); 9] = [
+const RULES: [(&str, Rule); 7] = [
     ("family-places", family_places),
-    ("kernel-name", kernel_name),
-    ("kernel-test", kernel_test),
-    ("kernel-bench", kernel_bench),
     ("module-docs", module_docs),
     ("unsafe-places", unsafe_places),
     ("cpu-port", cpu_port),
     ("absolute-path", absolute_path),
     ("marker", marker),
+    ("layers", layers::layers),
 ];
 
 /// Collects findings under the name of the rule being checked.
-struct Findings {
+pub(crate) struct Findings {
     rule: &'static str,
     all: Vec<Finding>,
 }
 
 impl Findings {
-    fn add(&mut self, path: impl Into<PathBuf>, line: usize, message: impl Into<String>) {
+    pub(crate) fn add(
+        &mut self,
+        path: impl Into<PathBuf>,
+        line: usize,
+        message: impl Into<String>,
+    ) {
         self.all.push(Finding {
             path: path.into(),
             line,
@@ -156,7 +164,7 @@ fn check(tree: &Tree) -> Result<Vec<Finding>, Error> {
         rule: "",
         all: Vec::new(),
     };
-    for (name, rule) in RULES {
+    for (name, rule) in RULES.into_iter().chain(kernels::tidy::RULES) {
         findings.rule = name;
         rule(tree, &mut findings)?;
     }
@@ -164,10 +172,10 @@ fn check(tree: &Tree) -> Result<Vec<Finding>, Error> {
     Ok(findings.all)
 }
 
-const KERNELS: &str = "gpu-kernels/src";
+pub(crate) const KERNELS: &str = "gpu-kernels/src";
 
 /// The family whose folder this file of gpu-kernels is in, if it is in one.
-fn family_of(file: &Path) -> Option<&str> {
+pub(crate) fn family_of(file: &Path) -> Option<&str> {
     let inside = file.strip_prefix(KERNELS).ok()?;
     let mut components = inside.components();
     let first = components.next()?;
@@ -178,9 +186,11 @@ fn family_of(file: &Path) -> Option<&str> {
     }
 }
 
-/// A family is whatever has a folder of kernels, a launch file in host or a baseline.
+/// A family is whatever is in the table, or has a folder of kernels, a launch file in host
+/// or a baseline.
 fn families(tree: &Tree) -> BTreeSet<String> {
-    let mut families = BTreeSet::new();
+    let table = tree.table.iter().map(|family| family.name.to_owned());
+    let mut families: BTreeSet<String> = table.collect();
     for file in &tree.files {
         families.extend(family_of(file).map(str::to_owned));
         if let Ok(inside) = file.strip_prefix("host/src")
@@ -202,111 +212,43 @@ fn families(tree: &Tree) -> BTreeSet<String> {
     families
 }
 
-/// Whether its kernels measure the device instead of computing anything: there is
-/// nothing to port, and nothing to compare with.
-fn is_instrument(family: &str) -> bool {
-    family == "roofline"
+/// The places of a family F, and who needs them.
+const PLACES: [(&str, Needed); 7] = [
+    ("gpu-kernels/src/F/mod.rs", Needed::Always),
+    ("host/src/F/mod.rs", Needed::Always),
+    ("host/src/F/gpu.rs", Needed::Always),
+    ("host/src/F/cpu.rs", Needed::ToCompute),
+    ("tests/F.rs", Needed::Always),
+    ("xtask/src/bench/F.rs", Needed::Always),
+    ("baselines/F.cu", Needed::ToCompare),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Needed {
+    Always,
+    /// By all but what measures the device.
+    ToCompute,
+    /// Likewise, where there are baselines at all.
+    ToCompare,
 }
 
 fn family_places(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
+    let baselines = tree.has_folder("baselines");
     for family in families(tree) {
-        let mut places = vec![
-            format!("gpu-kernels/src/{family}/mod.rs"),
-            format!("host/src/{family}/mod.rs"),
-            format!("host/src/{family}/gpu.rs"),
-            format!("tests/{family}.rs"),
-            format!("xtask/src/bench/{family}.rs"),
-        ];
-        if !is_instrument(&family) {
-            places.push(format!("host/src/{family}/cpu.rs"));
-            if tree.has_folder("baselines") {
-                places.push(format!("baselines/{family}.cu"));
-            }
-        }
-        for place in places.into_iter().filter(|place| !tree.has(place)) {
-            findings.add(
-                place,
-                0,
-                format!("missing: every place of the family {family} must exist"),
-            );
-        }
-    }
-    Ok(())
-}
-
-fn kernel_name(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
-    for (file, kernels) in tree.kernels()? {
-        for kernel in kernels {
-            match family_of(file) {
-                None => findings.add(
-                    file,
-                    kernel.line,
-                    format!(
-                        "kernel {} stands outside the families' folders",
-                        kernel.name
-                    ),
-                ),
-                Some(family) if !kernel.name.starts_with(&format!("{family}_")) => findings.add(
-                    file,
-                    kernel.line,
-                    format!("kernel {} must be called {family}_…", kernel.name),
-                ),
-                Some(_) => {}
+        for (place, needed) in PLACES {
+            let place = place.replace('F', &family);
+            let excused = match needed {
+                Needed::Always => false,
+                Needed::ToCompute => is_instrument(&family),
+                Needed::ToCompare => is_instrument(&family) || !baselines,
+            };
+            if !excused && !tree.has(&place) {
+                let message = format!("missing: every place of the family {family} must exist");
+                findings.add(place, 0, message);
             }
         }
     }
     Ok(())
-}
-
-/// Every kernel must be named by this file of its family.
-fn kernels_named_in(
-    tree: &Tree,
-    findings: &mut Findings,
-    place: fn(&str) -> String,
-    lacking: &str,
-) -> Result<(), Error> {
-    for (file, kernels) in tree.kernels()? {
-        let Some(family) = family_of(file) else {
-            continue;
-        };
-        let place = place(family);
-        // Where the file itself is missing, family-places says so.
-        if !tree.has(&place) {
-            continue;
-        }
-        let text = tree.text(Path::new(&place))?;
-        for kernel in kernels {
-            if !rust_source::has_word(&text, &kernel.name) {
-                findings.add(
-                    file,
-                    kernel.line,
-                    format!(
-                        "kernel {} has no {lacking}: {place} does not name it",
-                        kernel.name
-                    ),
-                );
-            }
-        }
-    }
-    Ok(())
-}
-
-fn kernel_test(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
-    kernels_named_in(
-        tree,
-        findings,
-        |family| format!("tests/{family}.rs"),
-        "test",
-    )
-}
-
-fn kernel_bench(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
-    kernels_named_in(
-        tree,
-        findings,
-        |family| format!("xtask/src/bench/{family}.rs"),
-        "benchmark row",
-    )
 }
 
 fn module_docs(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
@@ -329,33 +271,43 @@ fn module_docs(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
     Ok(())
 }
 
-fn unsafe_places(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
-    const LIBRARY: &str =
-        "unsafe code in host/src belongs in */gpu.rs, device/, launch.rs or streaming.rs";
-    const TASKS: &str = "unsafe code in xtask/src belongs in bench/rivals.rs or bench/cub.rs";
+/// Folders in which unsafe code has its places, and these: files and folders, or names of
+/// files anywhere below.
+const UNSAFE: [(&str, &[&str]); 2] = [
+    (
+        "host/src",
+        &["*/gpu.rs", "device", "launch.rs", "streaming.rs"],
+    ),
+    ("xtask/src", &["bench/baselines.rs", "bench/cub.rs"]),
+];
 
-    let in_library = tree.rust_under("host/src").map(|file| (file, LIBRARY));
-    let in_tasks = tree.rust_under("xtask/src").map(|file| (file, TASKS));
-    for (file, rule) in in_library.chain(in_tasks) {
-        let allowed = file.ends_with("gpu.rs")
-            || file.starts_with("host/src/device")
-            || file == Path::new("host/src/launch.rs")
-            || file == Path::new("host/src/streaming.rs")
-            || file == Path::new("xtask/src/bench/rivals.rs")
-            || file == Path::new("xtask/src/bench/cub.rs");
-        if allowed {
-            continue;
-        }
-        let tokens: TokenStream =
-            tree.text(file)?
-                .parse()
-                .map_err(|error: proc_macro2::LexError| Error::Parse {
-                    path: file.clone(),
-                    line: error.span().start().line,
-                    message: error.to_string(),
-                })?;
-        if let Some(line) = first_unsafe(&tokens) {
-            findings.add(file, line, rule);
+fn unsafe_places(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
+    for (folder, places) in UNSAFE {
+        for file in tree.rust_under(folder) {
+            let inside = file.strip_prefix(folder).unwrap_or(file);
+            let is_in = |place: &&str| match place.strip_prefix("*/") {
+                Some(name) => inside.ends_with(name),
+                None => inside.starts_with(place),
+            };
+            if places.iter().any(is_in) {
+                continue;
+            }
+            let tokens: TokenStream =
+                tree.text(file)?
+                    .parse()
+                    .map_err(|error: proc_macro2::LexError| Error::Parse {
+                        path: file.clone(),
+                        line: error.span().start().line,
+                        message: error.to_string(),
+                    })?;
+            if let Some(line) = first_unsafe(&tokens) {
+                let places = places.join(", ");
+                findings.add(
+                    file,
+                    line,
+                    format!("unsafe code in {folder} belongs in {places}"),
+                );
+            }
         }
     }
     Ok(())
@@ -523,6 +475,7 @@ mod tests {
         let tree = Tree {
             root: folder.path().to_path_buf(),
             files,
+            table: &[],
         };
         check(&tree)
             .unwrap()
@@ -602,6 +555,19 @@ mod tests {
     }
 
     #[test]
+    fn a_family_of_the_table_has_its_places() {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = Tree {
+            root: folder.path().to_path_buf(),
+            files: Vec::new(),
+            table: &registry::FAMILIES[..1],
+        };
+        let findings = check(&tree).unwrap();
+        assert_eq!(findings.len(), 6, "{findings:#?}");
+        assert!(findings.iter().all(|it| it.rule == "family-places"));
+    }
+
+    #[test]
     fn kernel_name_of_another_family() {
         fires(
             &[
@@ -627,11 +593,11 @@ mod tests {
     fn kernel_name_outside_the_families() {
         fires(
             &[(
-                "gpu-kernels/src/block.rs",
+                "gpu-kernels/src/loops.rs",
                 "//! Blocks.\n#[kernel]\nunsafe fn heat2d_b() {}\n",
             )],
             "kernel-name",
-            "gpu-kernels/src/block.rs:3",
+            "gpu-kernels/src/loops.rs:3",
         );
     }
 
@@ -756,13 +722,32 @@ mod tests {
     }
 
     #[test]
+    fn layers_that_look_up() {
+        let up = ("host/src/error.rs", "//! E.\nuse crate::device::Buffer;\n");
+        let device = ("host/src/device/mod.rs", "//! D.\npub struct Buffer;\n");
+        fires(&[up, device], "layers", "host/src/error.rs:2");
+        fires(
+            &[("host/src/new.rs", "//! N.\n")],
+            "layers",
+            "host/src/new.rs",
+        );
+        let down = (
+            "host/src/device/mod.rs",
+            "//! D.\nuse crate::error::Error;\n",
+        );
+        assert!(findings(&[("host/src/error.rs", "//! E.\npub enum Error {}\n"), down]).is_empty());
+    }
+
+    #[test]
     fn files_that_are_no_text_are_passed_over() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("a.bin"), [0xff, 0xfe, 0x00]).unwrap();
         let tree = Tree {
             root: folder.path().to_path_buf(),
             files: vec!["a.bin".into()],
+            table: &[],
         };
+
         assert!(check(&tree).unwrap().is_empty());
     }
 }

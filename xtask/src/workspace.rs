@@ -1,26 +1,17 @@
 //! Where the workspace is, and which files belong to it.
 
 use std::fs;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::error::Error;
 use crate::process;
 
-/// The folder of the workspace's Cargo.toml: the current folder, or the nearest
-/// one above it.
+/// The folder of the workspace that the current folder is in.
 pub(crate) fn root() -> Result<PathBuf, Error> {
-    let start = std::env::current_dir().map_err(Error::file("read", "."))?;
-    start
-        .ancestors()
-        .find(|folder| is_workspace(folder))
-        .map(Path::to_path_buf)
-        .ok_or(Error::NoWorkspace)
-}
-
-fn is_workspace(folder: &Path) -> bool {
-    fs::read_to_string(folder.join("Cargo.toml"))
-        .is_ok_and(|manifest| manifest.lines().any(|line| line.trim() == "[workspace]"))
+    let metadata = cargo_metadata::MetadataCommand::new().no_deps().exec()?;
+    Ok(metadata.workspace_root.into())
 }
 
 /// The paths, relative to `root`, of all files that git tracks or would track.
@@ -43,20 +34,6 @@ pub(crate) fn files(root: &Path) -> Result<Vec<PathBuf>, Error> {
     files.sort();
     files.dedup();
     Ok(files)
-}
-
-/// The names of the families: the folders of `gpu-kernels/src`, sorted.
-pub(crate) fn families(root: &Path) -> Result<Vec<String>, Error> {
-    let folder = root.join("gpu-kernels/src");
-    let mut families = Vec::new();
-    for entry in fs::read_dir(&folder).map_err(Error::file("read", &folder))? {
-        let entry = entry.map_err(Error::file("read", &folder))?;
-        if entry.path().is_dir() {
-            families.push(entry.file_name().to_string_lossy().into_owned());
-        }
-    }
-    families.sort();
-    Ok(families)
 }
 
 /// Every file under `folder` whose name ends in `.rs`, sorted; none where the
@@ -86,9 +63,9 @@ pub(crate) fn read(path: &Path) -> Result<String, Error> {
     fs::read_to_string(path).map_err(Error::file("read", path))
 }
 
-/// Writes a text file, making its folder where there is none, and leaving the
-/// file alone (and so its modification time) where it already says just that.
-/// Returns whether it wrote.
+/// Writes a text file as [`write`] does, making its folder where there is none, and
+/// leaving the file alone (and so its modification time) where it already says just
+/// that. Returns whether it wrote.
 pub(crate) fn write_if_changed(path: &Path, text: &str) -> Result<bool, Error> {
     if fs::read_to_string(path).is_ok_and(|present| present == text) {
         return Ok(false);
@@ -96,6 +73,107 @@ pub(crate) fn write_if_changed(path: &Path, text: &str) -> Result<bool, Error> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(Error::file("make", folder))?;
     }
-    fs::write(path, text).map_err(Error::file("write", path))?;
+    write(path, text)?;
     Ok(true)
+}
+
+/// Writes a file whole or not at all: beside the one that is there, which it then
+/// takes the place of. A full disk, or the end of the process, leaves the old one.
+///
+/// What is no file, such as `/dev/stdout`, is written to as it is.
+pub(crate) fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<(), Error> {
+    let beside = |path: &Path| -> io::Result<()> {
+        let folder = path.parent().filter(|folder| *folder != Path::new(""));
+        let mut builder = tempfile::Builder::new();
+        // As for any new file: the process's mask takes from these.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let mut file = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
+        file.write_all(contents.as_ref())?;
+        // A disk that is written to later may turn out full later.
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        Ok(())
+    };
+    match fs::metadata(path) {
+        Ok(present) if !present.is_file() => fs::write(path, &contents),
+        // A link stays one.
+        Ok(_) => fs::canonicalize(path).and_then(|path| beside(&path)),
+        Err(_) => beside(path),
+    }
+    .map_err(Error::file("write", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_written_file_is_as_any_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/file");
+        assert!(write_if_changed(&path, "one").unwrap());
+        assert!(!write_if_changed(&path, "one").unwrap());
+        assert!(write_if_changed(&path, "two").unwrap());
+        assert_eq!(read(&path).unwrap(), "two");
+        let plain = folder.path().join("plain");
+        fs::write(&plain, "").unwrap();
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions(),
+            fs::metadata(&plain).unwrap().permissions()
+        );
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+        let error = write(&folder.path().join("none/file"), "").unwrap_err();
+        assert!(error.to_string().contains("none/file"), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_and_devices_are_written_through() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        write(&link, "new").unwrap();
+        assert_eq!(read(&file).unwrap(), "new");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        write(Path::new("/dev/null"), "lost").unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+        // Writes to it fail as those to a full disk do.
+        #[cfg(target_os = "linux")]
+        write(Path::new("/dev/full"), "lost").unwrap_err();
+    }
+
+    /// Files that cannot grow beyond 4 KiB stand in for a full disk: a write fails in
+    /// the middle or, where the signal is not ignored, ends the process there.
+    #[cfg(unix)]
+    #[test]
+    fn a_full_disk_leaves_the_old_file() {
+        const FILE: &str = "XTASK_TEST_FULL_DISK";
+        if let Some(file) = std::env::var_os(FILE) {
+            let error = write_if_changed(Path::new(&file), &"new\n".repeat(4096)).unwrap_err();
+            assert!(error.to_string().starts_with("cannot write"), "{error}");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "old").unwrap();
+        for (ignore, succeeds) in [("trap '' XFSZ;", true), ("", false)] {
+            let script = format!("{ignore} ulimit -f 8 && exec \"$0\" \"$@\"");
+            let name = "workspace::tests::a_full_disk_leaves_the_old_file";
+            let child = Command::new("sh")
+                .args(["-c", &script])
+                .arg(std::env::current_exe().unwrap())
+                .args(["--exact", name])
+                .env(FILE, &file)
+                .output()
+                .unwrap();
+            assert_eq!(child.status.success(), succeeds, "{child:?}");
+            if succeeds {
+                assert!(String::from_utf8_lossy(&child.stdout).contains("1 passed"));
+                assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+            }
+            assert_eq!(read(&file).unwrap(), "old");
+        }
+    }
 }

@@ -232,13 +232,20 @@ unsafe fn stencil<T: Line>(
     // Elements that a thread writes.
     let own = VECTORS * T::PER_VECTOR;
     let first = (block + thread::thread_idx_x() as usize) * own;
+    // equivalent mutant (comparison): there is no element n, and nothing is written
     if first >= n {
         return;
     }
     let reach = radius as usize;
     // Cell c of the window is the element first + c - 8.
     let mut window = [T::ZERO; WINDOW];
+    // equivalent mutant (literal): the window has room, and no sum takes what is behind
+    // equivalent mutant (width: `MAX_RADIUS + 1`): as above
     let cells = own + 2 * MAX_RADIUS;
+    // equivalent mutant (comparison): without vectors the elements are read one by one
+    // equivalent mutant (width: `MAX_RADIUS + 1`): as above
+    // equivalent mutant (width: in `first >= MAX_RADIUS`): `first` is a multiple of 4
+    // equivalent mutant (width: in `first + own + MAX_RADIUS`): what no sum takes is in the last vector's 16 bytes
     let whole = first >= MAX_RADIUS && first + own + MAX_RADIUS <= n;
     // equivalent mutant (guard): without vectors the elements are read one by one
     if whole {
@@ -249,9 +256,15 @@ unsafe fn stencil<T: Line>(
             unrolled::<10>(|v| {
                 let cell = v * T::PER_VECTOR;
                 // What no coefficient asks for is not read.
+                // equivalent mutant (comparison): reads more of the window
+                // equivalent mutant (logic): reads more of the window
+                // equivalent mutant (width: `MAX_RADIUS - 1`): reads more of the window
                 let wanted = cell + T::PER_VECTOR + reach > MAX_RADIUS
-                    // equivalent mutant (width: `MAX_RADIUS` made `MAX_RADIUS + 1`): reads more
+                    // equivalent mutant (comparison): reads more, up to the window's end
+                    // equivalent mutant (width: `MAX_RADIUS + 1`): reads more
                     && cell < MAX_RADIUS + own + reach;
+                // equivalent mutant (comparison): what is wanted is in the window
+                // equivalent mutant (logic): reads more of the window
                 if cell < cells && wanted {
                     let vector = load_readonly(vectors.add(v));
                     unrolled::<4>(|i| {
@@ -265,6 +278,7 @@ unsafe fn stencil<T: Line>(
     } else {
         unrolled::<WINDOW>(|cell| {
             let element = first + cell;
+            // equivalent mutant (comparison: `cell < cells`): the window has room, no sum takes it
             if cell < cells && element >= MAX_RADIUS && element - MAX_RADIUS < n {
                 // SAFETY: an element of the line.
                 window[cell] = unsafe { load_readonly(input.add(element - MAX_RADIUS)) };
@@ -280,6 +294,8 @@ unsafe fn stencil<T: Line>(
             if m <= reach {
                 let weight = coefficient(MAX_RADIUS + m);
                 unrolled::<MAX_OWN>(|i| {
+                    // equivalent mutant (guard: `true`): sums that are not written
+                    // equivalent mutant (comparison): sums that are not written
                     if i < own {
                         let difference = here(i, MAX_RADIUS + m) - here(i, MAX_RADIUS - m);
                         sums[i] = if k == 0 {
@@ -293,6 +309,8 @@ unsafe fn stencil<T: Line>(
         });
     } else {
         unrolled::<MAX_OWN>(|i| {
+            // equivalent mutant (guard: `true`): sums that are not written
+            // equivalent mutant (comparison): sums that are not written
             if i < own {
                 sums[i] = coefficient(MAX_RADIUS) * here(i, MAX_RADIUS);
             }
@@ -302,6 +320,8 @@ unsafe fn stencil<T: Line>(
             if m <= reach {
                 let (ahead, behind) = (coefficient(MAX_RADIUS + m), coefficient(MAX_RADIUS - m));
                 unrolled::<MAX_OWN>(|i| {
+                    // equivalent mutant (guard: `true`): sums that are not written
+                    // equivalent mutant (comparison): sums that are not written
                     if i < own {
                         let (next, before) = (here(i, MAX_RADIUS + m), here(i, MAX_RADIUS - m));
                         sums[i] = if form == SYMMETRIC {
@@ -318,10 +338,14 @@ unsafe fn stencil<T: Line>(
     // SAFETY: what is written are elements of the line, by this thread alone; the vector
     // is aligned as above.
     unsafe {
+        // equivalent mutant (comparison): without vectors the elements are written one by one
+        // equivalent mutant (guard: `false`): as above
         if first >= reach && first + own + reach <= n {
             unrolled::<VECTORS>(|v| {
                 let mut elements = [T::ZERO; 4];
                 unrolled::<4>(|i| {
+                    // equivalent mutant (guard): f64 has room for four, and takes two
+                    // equivalent mutant (comparison): as above
                     if i < T::PER_VECTOR {
                         elements[i] = sums[v * T::PER_VECTOR + i];
                     }

@@ -54,6 +54,7 @@ pub unsafe fn stencil1d_vector4(input: *const f32, output: *mut f32, n: usize) {
     // The first element of the thread's nth vector.
     let start = |nth: usize| COUNT * (first + nth * VECTOR_BLOCK as usize);
     let source = |i: usize| {
+        // equivalent mutant (comparison): the same four elements are read one by one
         if i + COUNT <= n {
             // SAFETY: four elements of the line, a multiple of four from its start.
             return unsafe { load_readonly(input.add(i).cast::<Vector4>()) };
@@ -74,9 +75,11 @@ pub unsafe fn stencil1d_vector4(input: *const f32, output: *mut f32, n: usize) {
     let mut behind = own;
     unrolled::<VECTORS>(|nth| own[nth] = source(start(nth)));
     unrolled::<VECTORS>(|nth| {
+        // equivalent mutant (literal: in `start(nth) > 0`): a vector starts at a multiple of four
         if lane == 0 && start(nth) > 0 {
             before[nth] = source(start(nth) - COUNT);
         }
+        // equivalent mutant (guard): the other lanes would load, but use nothing
         if lane == WARP - 1 {
             behind[nth] = source(start(nth) + COUNT);
         }
@@ -100,9 +103,14 @@ pub unsafe fn stencil1d_vector4(input: *const f32, output: *mut f32, n: usize) {
             )
         });
         let i = start(nth);
+        // equivalent mutant (comparison): without vectors the elements are written one by one
+        // equivalent mutant (guard: `false`): as above
+        // equivalent mutant (width: in `i >= RADIUS`): as above, and `i` is a multiple of four
+        // equivalent mutant (width: `RADIUS + 1` in `i + COUNT + RADIUS`): as above
         if i >= RADIUS && i + COUNT + RADIUS <= n {
             // SAFETY: four inner elements, which no other thread writes.
             unsafe { store_streaming(output.add(i).cast::<Vector4>(), value) };
+        // equivalent mutant (width: `RADIUS - 1`): `i` is a multiple of four
         } else if i >= RADIUS {
             unrolled::<COUNT>(|e| {
                 if i + e + RADIUS < n {

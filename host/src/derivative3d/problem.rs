@@ -31,7 +31,7 @@
 //! ```
 
 use super::{Axis, Boundary, Derivative3d};
-use crate::device::reserve;
+use crate::allocation::reserve;
 use crate::{Error, Errors, Field3, Shape3};
 use std::f64::consts::TAU;
 

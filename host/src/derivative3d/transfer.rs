@@ -1,7 +1,7 @@
 //! Fields on their way to a device and back.
 
 use super::general::Real;
-use crate::device::require_shape;
+use crate::shape::require_shape;
 use crate::{Buffer, Device, Error, Field3, Shape3};
 
 /// The fields on `device`, if all are of `shape`; `what` is what errors call one of them.

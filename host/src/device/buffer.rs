@@ -1,9 +1,10 @@
 //! Arrays in device memory.
 
 use super::emulator::EmulatorMemory;
-use super::{Backend, Device};
+use super::handle::{Backend, Device};
 use crate::Error;
-use crate::field::Shape;
+use crate::allocation::{bytes_of, reserve};
+use crate::shape::{Shape, require_shape};
 use cuda_std::host::{In, Out};
 use std::fmt;
 
@@ -60,8 +61,56 @@ enum Storage<T> {
     Cuda(CudaMemory),
 }
 
+impl Device {
+    /// A buffer of `len` elements, all equal to `value`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`], [`Error::IndexOverflow`] when the size in bytes
+    /// fits no `usize`, [`Error::Driver`].
+    pub fn alloc_filled<T: Element>(&self, len: usize, value: T) -> Result<Buffer<T>, Error> {
+        Buffer::filled(self, len, value)
+    }
+
+    /// A buffer holding a copy of `values`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`], [`Error::Driver`].
+    pub fn upload<T: Element>(&self, values: &[T]) -> Result<Buffer<T>, Error> {
+        Buffer::from_slice(self, values)
+    }
+
+    /// Fails with [`Error::DeviceMismatch`] unless `buffer` is on this device.
+    ///
+    /// `what` names the buffer in the message. Launch code calls this for every
+    /// buffer that it passes to a kernel.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::emulator();
+    /// device.require("the input", &device.upload(&[1.0_f32])?)?;
+    /// let elsewhere = device.require("the input", &Device::cpu().upload(&[1.0_f32])?);
+    /// assert_eq!(
+    ///     elsewhere.unwrap_err().to_string(),
+    ///     "the input is on cpu, but the operation runs on emulator"
+    /// );
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeviceMismatch`].
+    pub fn require<T: Element>(&self, what: &str, buffer: &Buffer<T>) -> Result<(), Error> {
+        self.require_same(what, buffer.device())
+    }
+}
+
 impl<T: Element> Buffer<T> {
-    pub(super) fn filled(device: &Device, len: usize, value: T) -> Result<Self, Error> {
+    fn filled(device: &Device, len: usize, value: T) -> Result<Self, Error> {
         let bytes = bytes_of::<T>(len)?;
         if bytes == 0 {
             return Ok(Self::empty(device, len));
@@ -92,7 +141,7 @@ impl<T: Element> Buffer<T> {
         })
     }
 
-    pub(super) fn from_slice(device: &Device, values: &[T]) -> Result<Self, Error> {
+    fn from_slice(device: &Device, values: &[T]) -> Result<Self, Error> {
         let bytes = size_of_val(values);
         if bytes == 0 {
             return Ok(Self::empty(device, values.len()));
@@ -525,55 +574,7 @@ impl<T: Element> fmt::Debug for Buffer<T> {
     }
 }
 
-/// Refuses what `given` is, of `required` points or a line of as many.
-pub(crate) fn require_shape(
-    what: impl FnOnce() -> String,
-    required: Shape,
-    given: Shape,
-) -> Result<(), Error> {
-    if given.fits(required) {
-        return Ok(());
-    }
-    Err(match given {
-        Shape::Line(given) => Error::LengthMismatch {
-            what: what(),
-            required: required.points()?,
-            given,
-        },
-        _ => Error::ShapeMismatch {
-            what: what(),
-            required: required.to_string(),
-            given: given.to_string(),
-        },
-    })
-}
-
 /// The longest vector that a kernel of the library reads or writes at once: what every
 /// buffer is aligned to.
 #[cfg(halo_cuda)]
 const VECTOR_BYTES: usize = 16;
-
-/// The size of `len` elements of `T` in bytes.
-pub(super) fn bytes_of<T>(len: usize) -> Result<usize, Error> {
-    // Rust allows no object above isize::MAX bytes, and pointer arithmetic in
-    // kernels relies on that.
-    len.checked_mul(size_of::<T>())
-        .filter(|bytes| isize::try_from(*bytes).is_ok())
-        .ok_or_else(|| Error::IndexOverflow {
-            what: format!("the size in bytes of a buffer of {len} elements"),
-            given: format!("{len} * {}", size_of::<T>()),
-            limit: isize::MAX as u64,
-        })
-}
-
-/// An empty vector with room for `len` elements.
-pub(crate) fn reserve<T>(len: usize) -> Result<Vec<T>, Error> {
-    let bytes = bytes_of::<T>(len)?;
-    let mut values = Vec::new();
-    values
-        .try_reserve_exact(len)
-        .map_err(|_| Error::HostOutOfMemory {
-            requested: bytes as u64,
-        })?;
-    Ok(values)
-}

@@ -1,6 +1,6 @@
 //! The device that runs CPU ports: nothing but its properties.
 
-use super::Properties;
+use super::properties::Properties;
 
 pub(super) fn properties() -> Properties {
     Properties {

@@ -4,7 +4,7 @@
 //! A cubin is an ELF file of machine type 190. Which generation it is for stands
 //! in its flags; where in the flags depends on the version of the ABI.
 
-use super::ComputeCapability;
+use crate::ComputeCapability;
 
 /// Bytes of the header of a 64-bit ELF file.
 const HEADER: usize = 64;

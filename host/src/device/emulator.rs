@@ -1,9 +1,9 @@
 //! The emulator as a device: kernels run on the CPU, thread by thread.
 
-use super::texture::{AddressMode, Layout};
-use super::{Limits, Properties, cpu};
-use crate::launch::Constants;
-use crate::{Error, LaunchConfig};
+use super::cpu;
+use super::layout::{AddressMode, Layout};
+use super::properties::Properties;
+use crate::{Constants, Error, LaunchConfig, Limits};
 use cuda_emulator::{
     Addressing, Allocation, Blocks, DeviceMemory, Diagnosis, LaunchLock, MemoryError, Options,
     Placement, Poison, RESIDENT_THREADS_MAX, TextureDescriptor, TextureShape, ThreadOrder, Verify,

@@ -1,29 +1,14 @@
 //! Kernels from elsewhere, in place of those that the library carries.
 
+use super::handle::Device;
+use super::image::Image;
+use crate::Error;
 use std::fmt;
 
 #[cfg(halo_cuda)]
 use super::cuda::StandIns;
-
-/// Code for a CUDA device, in one of the two forms that its driver takes.
-#[derive(Clone, Copy)]
-#[non_exhaustive]
-pub enum Image<'a> {
-    /// PTX, which the driver compiles.
-    Ptx(&'a str),
-    /// Machine code for one generation of device (a cubin), as `nvcc -cubin` and
-    /// `ptxas` write it.
-    Cubin(&'a [u8]),
-}
-
-impl fmt::Debug for Image<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ptx(text) => write!(f, "Ptx({} bytes)", text.len()),
-            Self::Cubin(bytes) => write!(f, "Cubin({} bytes)", bytes.len()),
-        }
-    }
-}
+#[cfg(halo_cuda)]
+use super::handle::Backend;
 
 /// Kernels that a device has loaded besides its own, by
 /// [`Device::load_kernels`](super::Device::load_kernels).
@@ -34,7 +19,7 @@ impl fmt::Debug for Image<'_> {
 #[derive(Clone)]
 pub struct Kernels {
     #[cfg(halo_cuda)]
-    pub(super) inner: StandIns,
+    inner: StandIns,
     /// Nothing loads any where there are no CUDA devices.
     #[cfg(not(halo_cuda))]
     never: std::convert::Infallible,
@@ -71,5 +56,78 @@ impl Kernels {
 impl fmt::Debug for Kernels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Kernels").finish_non_exhaustive()
+    }
+}
+
+impl Device {
+    /// Loads kernels from elsewhere, to be put in the place of this device's own
+    /// by [`Device::using`]: CUDA C++ compiled by nvcc, say, to compare with.
+    ///
+    /// ```
+    /// use halo_gpu::{Device, Error, Image};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::best();
+    /// let ptx = ".version 6.4\n.target sm_75\n.address_size 64\n"; // of no kernel at all
+    /// // SAFETY: it has none of the library's kernels.
+    /// match unsafe { device.load_kernels(Image::Ptx(ptx)) } {
+    ///     Ok(kernels) => {
+    ///         let values = device.upload(&[1.0_f32, 2.0])?;
+    ///         let sum = device.using(&kernels, || halo_gpu::reduction::sum(&values))?;
+    ///         assert!(matches!(sum, Err(Error::KernelNotFound { .. })));
+    ///         assert_eq!(halo_gpu::reduction::sum(&values)?, 3.0); // by the library's own again
+    ///     }
+    ///     Err(error) => assert!(matches!(error, Error::NotCuda { .. }), "{error}"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotCuda`] on other devices. For PTX those of
+    /// [`Device::cuda_with_ptx`]; for machine code [`Error::InvalidCubin`] when it
+    /// is none, is cut off or is refused by the driver, and
+    /// [`Error::UnsupportedCubin`] when it is for another generation of device.
+    ///
+    /// # Safety
+    ///
+    /// As [`Device::cuda_with_ptx`], of every kernel that is launched while these
+    /// are in use.
+    pub unsafe fn load_kernels(&self, image: Image<'_>) -> Result<Kernels, Error> {
+        #[cfg(halo_cuda)]
+        if let Backend::Cuda(cuda) = self.backend() {
+            return Ok(Kernels {
+                inner: cuda.load_kernels(image)?,
+            });
+        }
+        let _ = image;
+        Err(self.not_cuda("loading kernels"))
+    }
+
+    /// Runs `work`, during which this thread's launches on this device take their
+    /// kernels from `kernels`.
+    ///
+    /// Everything else stays as it is: buffers, constants by name, geometry, order.
+    /// A kernel that is not in `kernels` is [`Error::KernelNotFound`] there, and
+    /// never taken from the device's own.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeviceMismatch`] when another device has loaded them;
+    /// [`Error::NotCuda`] on other devices.
+    pub fn using<R>(&self, kernels: &Kernels, work: impl FnOnce() -> R) -> Result<R, Error> {
+        #[cfg(halo_cuda)]
+        if let Backend::Cuda(cuda) = self.backend() {
+            return cuda
+                .using(&kernels.inner, work)
+                .ok_or_else(|| Error::DeviceMismatch {
+                    what: "the module of the kernels".to_owned(),
+                    required: self.name().to_owned(),
+                    given: "another device".to_owned(),
+                });
+        }
+        let _ = (kernels, work);
+        Err(self.not_cuda("using other kernels"))
     }
 }

@@ -1,6 +1,6 @@
 //! The PTX that this library carries, and the choice among it.
 
-use super::ComputeCapability;
+use crate::ComputeCapability;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,10 +1,9 @@
 //! Work that was recorded once, to be given to a device again and again.
 
-use super::{Backend, Device};
+use super::handle::{Backend, Device};
+use super::tally::Tally;
 use crate::Error;
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 #[cfg(halo_cuda)]
 use super::cuda::Graph;
@@ -36,13 +35,13 @@ use super::cuda::Graph;
 /// # }
 /// ```
 pub struct Replay<'a> {
-    pub(super) how: How<'a>,
-    pub(super) count: usize,
-    pub(super) device: Device,
+    how: How<'a>,
+    count: usize,
+    device: Device,
 }
 
 /// What replaying does.
-pub(super) enum How<'a> {
+enum How<'a> {
     /// It calls the work again.
     Call(Box<dyn FnMut() -> Result<(), Error> + 'a>),
     /// It queues the graph; the work is kept for what it borrows and owns.
@@ -51,6 +50,77 @@ pub(super) enum How<'a> {
         Graph,
         #[allow(dead_code)] Box<dyn FnMut() -> Result<(), Error> + 'a>,
     ),
+}
+
+impl Device {
+    /// Runs `work` once and records it `count` times, to be given to this device
+    /// again by [`Replay::run`].
+    ///
+    /// On CUDA devices the recording is a graph: giving it to the device costs the
+    /// host one call however many launches it has, and the device starts each of
+    /// them as soon as the one before is over. That is the way to run kernels so
+    /// short that the host could not keep up, and to measure them. What goes into
+    /// the recording is what this thread gives to this device: launches, fills and
+    /// copies from buffer to buffer. On the CPU and the emulator replaying calls
+    /// `work` again.
+    ///
+    /// What this library keeps on the host is right on every device: sweeps of a
+    /// [`Plate`](crate::heat2d::Plate) and steps of a [`Leapfrog`](crate::nbody::Leapfrog)
+    /// go on from replay to replay, and are counted as they are done; so do
+    /// [`Heat2d::sweeps`](crate::heat2d::Heat2d::sweeps), but those that allocate (several
+    /// at once, where the kernel wants memory of its own, which a plate keeps). (If two buffers of a plate have changed places
+    /// an odd number of times, each replay on a CUDA device ends with a copy of one of
+    /// them.) What `work` itself does on the host it does at each replay on the CPU and
+    /// the emulator, but on CUDA devices only while it is recorded: `count + 1` times in
+    /// all. So give work that gives the device the same every time, and that neither
+    /// exchanges buffers nor counts.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::best();
+    /// let source = device.upload(&[1.0_f32; 1000])?;
+    /// let mut target = device.alloc_filled(1000, 0.0_f32)?;
+    /// let mut replay = device.record(50, || target.copy_from(&source))?;
+    /// let times = device.time_each(1, 5, || replay.run())?; // of 50 copies each
+    /// assert_eq!(times.len(), 5);
+    /// drop(replay); // `target` can be used again
+    /// assert_eq!(target.to_vec()?, [1.0; 1000]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Whatever `work` returns; on CUDA devices [`Error::NotReplayable`] for what
+    /// a graph cannot hold: allocating, copies from and to the host, waiting,
+    /// loading, recording, constants that change from launch to launch, sweeps that
+    /// leave three or more buffers in each other's places (what those hold then is
+    /// unspecified).
+    pub fn record<'a>(
+        &self,
+        count: usize,
+        work: impl FnMut() -> Result<(), Error> + 'a,
+    ) -> Result<Replay<'a>, Error> {
+        let mut work: Box<dyn FnMut() -> Result<(), Error> + 'a> = Box::new(work);
+        let how = match self.backend() {
+            Backend::Cpu | Backend::Emulator(_) => {
+                work()?;
+                How::Call(work)
+            }
+            #[cfg(halo_cuda)]
+            Backend::Cuda(cuda) => {
+                let graph = cuda.record(count, &mut work)?;
+                How::Graph(graph, work)
+            }
+        };
+        Ok(Replay {
+            how,
+            count,
+            device: self.clone(),
+        })
+    }
 }
 
 impl Replay<'_> {
@@ -82,19 +152,16 @@ impl Replay<'_> {
     }
 }
 
-/// How often something was done on a device, by replays as well.
-///
-/// A plain number would stand still while a graph is replayed, and would count what was
-/// merely recorded.
-#[derive(Debug, Default)]
-pub(crate) struct Tally(Arc<AtomicU64>);
+impl fmt::Debug for Replay<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replay")
+            .field("count", &self.count)
+            .field("device", &self.device)
+            .finish_non_exhaustive()
+    }
+}
 
 impl Tally {
-    /// The number now.
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
     /// Counts what was given to `device` by this thread: now or, where that is being
     /// recorded as a graph, at every replay.
     pub(crate) fn add(&self, device: &Device, more: u64) {
@@ -107,31 +174,5 @@ impl Tally {
                 }
             }
         }
-    }
-
-    /// Counts it now.
-    pub(super) fn count(&self, more: u64) {
-        self.0.fetch_add(more, Ordering::Relaxed);
-    }
-
-    /// Whether both are one.
-    #[cfg(halo_cuda)]
-    pub(super) fn same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-
-    /// The same number, not one of its own.
-    #[cfg(halo_cuda)]
-    pub(super) fn share(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl fmt::Debug for Replay<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Replay")
-            .field("count", &self.count)
-            .field("device", &self.device)
-            .finish_non_exhaustive()
     }
 }

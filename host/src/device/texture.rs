@@ -1,50 +1,15 @@
 //! 2-D textures over rows in linear memory.
 
 use super::emulator::EmulatorTexture;
-use super::{Backend, Device};
+use super::handle::{Backend, Device};
+use super::layout::{AddressMode, Layout};
 use crate::Error;
+use crate::allocation::reserve;
 use cuda_std::host::{In, Out};
 use std::fmt;
 
 #[cfg(halo_cuda)]
 use super::cuda::CudaTexture;
-
-/// What a texture reads outside its extents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum AddressMode {
-    /// The nearest element inside.
-    #[default]
-    Clamp,
-    /// Zero.
-    Border,
-}
-
-/// What 2-D textures over linear memory may be like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TextureLimits {
-    /// Elements of a row.
-    pub width: u32,
-    /// Rows.
-    pub height: u32,
-    /// Bytes from row to row, at most.
-    pub pitch_bytes: u32,
-    /// What the bytes from row to row are a multiple of.
-    pub pitch_alignment: u32,
-    /// What the address of the first element is a multiple of.
-    pub alignment: u32,
-}
-
-impl TextureLimits {
-    /// The limits of compute capability 9.0, which the emulator has by default.
-    pub const SM_90: Self = Self {
-        width: 131_072,
-        height: 65_000,
-        pitch_bytes: 2_097_120,
-        pitch_alignment: 32,
-        alignment: 512,
-    };
-}
 
 /// `width` × `height` elements of `f32` that kernels read through a texture
 /// object: with point filtering, unnormalised coordinates, and an
@@ -84,74 +49,6 @@ enum Storage {
     Emulator(EmulatorTexture),
     #[cfg(halo_cuda)]
     Cuda(CudaTexture),
-}
-
-/// Where the elements lie.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Layout {
-    /// Elements of a row.
-    pub(super) width: usize,
-    /// Rows.
-    pub(super) height: usize,
-    /// Elements from row to row.
-    pub(super) pitch: usize,
-    pub(super) address_mode: AddressMode,
-}
-
-impl Layout {
-    fn new(
-        limits: &TextureLimits,
-        width: usize,
-        height: usize,
-        address_mode: AddressMode,
-    ) -> Result<Self, Error> {
-        // Rows whose pitch would exceed its own limit are too wide, too.
-        let widest = limits
-            .width
-            .min(limits.pitch_bytes / size_of::<f32>() as u32);
-        for (axis, given, limit) in [("width", width, widest), ("height", height, limits.height)] {
-            if given == 0 || given > limit as usize {
-                return Err(Error::InvalidSize {
-                    operation: "Texture2d",
-                    axis,
-                    given,
-                    required: format!("at least 1 and at most {limit} on this device"),
-                });
-            }
-        }
-        // Both are at most u32 now; their products fit u64, and usize on every
-        // platform that has a driver.
-        let alignment = limits.pitch_alignment as usize;
-        let largest = limits.pitch_bytes as usize;
-        if alignment == 0 || !alignment.is_multiple_of(size_of::<f32>()) || alignment > largest {
-            return Err(Error::InvalidParameter {
-                operation: "Texture2d",
-                parameter: "the limits' pitch_alignment",
-                given: alignment.to_string(),
-                required: format!(
-                    "a multiple of {} that a pitch of {largest} bytes can have",
-                    size_of::<f32>()
-                ),
-            });
-        }
-        let pitch_bytes = (width * size_of::<f32>()).next_multiple_of(alignment);
-        Ok(Self {
-            width,
-            height,
-            pitch: pitch_bytes / size_of::<f32>(),
-            address_mode,
-        })
-    }
-
-    /// Elements of all rows, padding included.
-    pub(super) fn elements(&self) -> usize {
-        self.pitch * self.height
-    }
-
-    /// Bytes of all rows, padding included.
-    pub(super) fn bytes(&self) -> usize {
-        self.elements() * size_of::<f32>()
-    }
 }
 
 impl Texture2d {
@@ -273,7 +170,7 @@ impl Texture2d {
     /// [`Error::Driver`], also when a kernel that was launched earlier has failed.
     pub fn to_vec(&self) -> Result<Vec<f32>, Error> {
         let elements = self.layout.width * self.layout.height;
-        let mut values = super::reserve(elements)?;
+        let mut values = reserve(elements)?;
         values.resize(elements, 0.0);
         match &self.storage {
             Storage::Emulator(texture) => texture.download(&mut values),

@@ -7,7 +7,7 @@
 
 use super::leapfrog::kinetic_energy;
 use super::{Body, Gravity, INTERACTION_ROUNDOFFS, OPERATION, Port, Real, check_count};
-use crate::device::reserve;
+use crate::allocation::reserve;
 use crate::{Error, Errors};
 use rayon::prelude::*;
 use std::f64::consts::{PI, TAU};

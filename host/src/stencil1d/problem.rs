@@ -8,12 +8,12 @@
 //! # fn main() -> Result<(), halo_gpu::Error> {
 //! let device = Device::cpu();
 //! let textbook = Stencil1d::new(500, TEXTBOOK_COEFFICIENTS)?;
-//! let input = device.upload(&problem::whole_numbers(500))?;
+//! let input = device.upload(&problem::whole_numbers(500)?)?;
 //! let mut output = device.alloc_filled(500, 0.0)?;
 //! textbook.apply(&input, &mut output)?;
 //! assert_eq!(problem::textbook_errors(&output.to_vec()?).max, 0.0);
 //!
-//! let input = device.upload(&problem::sine(500))?;
+//! let input = device.upload(&problem::sine(500)?)?;
 //! problem::derivative(500)?.apply(&input, &mut output)?;
 //! let (errors, bounds) =
 //!     (problem::derivative_errors(&output.to_vec()?), problem::derivative_error_bounds());
@@ -23,6 +23,7 @@
 //! ```
 
 use super::{RADIUS, Stencil1d, TEXTBOOK_COEFFICIENTS};
+use crate::allocation::reserve;
 use crate::{Error, Errors};
 use std::f64::consts::TAU;
 
@@ -37,9 +38,19 @@ pub const POINTS_PER_PERIOD: usize = 64;
 ///
 /// With whole coefficients every product and sum is exact in `f32`, so there is
 /// one right result whatever the order of the operations.
-#[must_use]
-pub fn whole_numbers(n: usize) -> Vec<f32> {
-    (0..n).map(|i| whole_number(i) as f32).collect()
+///
+/// # Errors
+///
+/// [`Error::IndexOverflow`], [`Error::HostOutOfMemory`] for more than there is memory for.
+pub fn whole_numbers(n: usize) -> Result<Vec<f32>, Error> {
+    line(n, |i| whole_number(i) as f32)
+}
+
+/// So many elements, each computed from its index.
+fn line(n: usize, element: impl Fn(usize) -> f32) -> Result<Vec<f32>, Error> {
+    let mut line = reserve(n)?;
+    line.extend((0..n).map(element));
+    Ok(line)
 }
 
 fn whole_number(i: usize) -> i64 {
@@ -75,9 +86,12 @@ pub fn derivative(n: usize) -> Result<Stencil1d, Error> {
 
 /// A sine wave of period 1 and [`POINTS_PER_PERIOD`] points per period,
 /// evaluated in `f64` and rounded once.
-#[must_use]
-pub fn sine(n: usize) -> Vec<f32> {
-    (0..n).map(|i| phase(i).sin() as f32).collect()
+///
+/// # Errors
+///
+/// As [`whole_numbers`].
+pub fn sine(n: usize) -> Result<Vec<f32>, Error> {
+    line(n, |i| phase(i).sin() as f32)
 }
 
 /// The angle at point `i`, within one period.

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use halo_gpu::{Buffer, Device};
 use libloading::Library;
 
+use super::baselines::{Baseline, CUB};
 use super::harness::{Check, Prepared};
-use super::rivals::{CUB, Contender};
 use crate::baselines::{self, Toolchain};
 use crate::error::Error;
 
@@ -188,7 +188,7 @@ impl Reduction {
         let mut temp_bytes = self.temp.len();
         let (output, temp) = (self.output.device_address(), self.temp.device_address());
         self.device.with_cuda_stream(|stream| {
-            // SAFETY: the row is there as long as its contenders, and so is its
+            // SAFETY: the row is there as long as its baselines, and so is its
             // input; output and scratch memory are ours, and large enough. All of
             // it is the device's, in whose stream order it is used.
             unsafe {
@@ -199,7 +199,7 @@ impl Reduction {
     }
 }
 
-impl Contender for Reduction {
+impl Baseline for Reduction {
     fn name(&self) -> &str {
         CUB
     }

@@ -2,11 +2,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::report::{DeviceReport, Environment, Toolkit};
+use halo_report::record::{DeviceRecord, Environment, Toolkit};
 
 /// The environment of a run on this device that began at this date; without a
 /// toolkit none was looked for.
-pub(super) fn of(device: DeviceReport, toolkit: Option<Toolkit>, date: String) -> Environment {
+pub(super) fn of(device: DeviceRecord, toolkit: Option<Toolkit>, date: String) -> Environment {
     Environment {
         device,
         toolkit: toolkit.unwrap_or_else(|| Toolkit {

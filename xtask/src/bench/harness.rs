@@ -4,21 +4,22 @@
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
-use halo_gpu::{Buffer, Device, DeviceKind};
+use halo_gpu::{Buffer, Device, DeviceKind, Errors};
+use halo_report::record::{
+    self, BaselineRow, Ceiling, Ceilings, DeviceRecord, FamilyRecord, ProblemRecord, Record,
+    RowRecord,
+};
+pub(super) use halo_report::record::{LeftOut, Metric, Slots, Unit, Work};
+use halo_report::stats::Times;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::report::{
-    Against, Ceiling, Ceilings, ContenderReport, DeviceReport, FamilyReport, Measured,
-    ProblemReport, Report, RowReport,
-};
-pub(super) use super::report::{Check, LeftOut, Metric, Slots, Unit, Work};
-pub(super) use super::rivals::Entry;
-use super::rivals::{Contender, Rivals};
+pub(super) use super::baselines::Entry;
+use super::baselines::{self, Baseline, Baselines};
 use super::roofline;
+use super::sink::Sink;
 use super::size::Size;
-use super::stats::Times;
 use super::timing::{self, Timed};
-use super::{cub, environment, files};
+use super::{cub, environment, table};
 use crate::Outcome;
 use crate::error::Error;
 use crate::flags::{Bench, DeviceChoice};
@@ -37,6 +38,28 @@ pub(super) struct Family {
     /// The sizes at which it is run on the CPU, likewise; none: its own alone. What the
     /// memory holds back is seen beyond the caches only.
     pub(super) cpu_sizes: &'static [&'static str],
+}
+
+/// What a row's errors came to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Check(pub(super) record::Check);
+
+impl Check {
+    /// These errors, against these bounds.
+    pub(super) fn new(errors: Errors, bounds: Errors) -> Self {
+        Self(record::Check {
+            rms_error: errors.rms,
+            rms_bound: bounds.rms,
+            max_error: errors.max,
+            max_bound: bounds.max,
+        })
+    }
+
+    /// Whether both errors are within their bounds. NaN is not.
+    #[cfg(test)]
+    pub(super) fn passes(&self) -> bool {
+        self.0.passes()
+    }
 }
 
 /// What a family will run.
@@ -90,7 +113,8 @@ pub(super) trait Prepared {
     }
 }
 
-/// Runs the families that the flags name, and prints and writes what came of it.
+/// Runs the families that the flags name, and prints and writes what came of each as soon
+/// as it has.
 pub(super) fn run(flags: &Bench, families: &[Family]) -> Result<Outcome, Error> {
     let families: Vec<&Family> = families
         .iter()
@@ -99,37 +123,36 @@ pub(super) fn run(flags: &Bench, families: &[Family]) -> Result<Outcome, Error> 
         })
         .collect();
     if flags.list {
-        for kernel in families.iter().flat_map(|family| (family.kernels)()) {
+        for kernel in families.iter().flat_map(|family| table::measured(family)) {
             output::line(kernel);
         }
         return Ok(Outcome::Clean);
     }
 
-    if let Some(report) = files::read(&flags.from)? {
-        return finish(flags, &report);
-    }
-
+    let mut sink = Sink::open(flags)?;
     let date = environment::now();
     let (device, why) = choose(flags.device)?;
     let timed = device.kind() != DeviceKind::Emulator;
 
     let mut plans = Vec::new();
     for family in &families {
-        for size in sizes(family, device.kind(), flags)? {
-            let mut plan = (family.plan)(&device, size.as_ref())?;
-            if let Some(error) = plan.refused.take_if(|_| !flags.compare) {
-                return Err(error);
-            }
-            plans.push((family.name, plan));
-        }
+        plans.push((family.name, plans_of(family, &device, flags)?));
     }
-    let progress = progress(plans.iter().map(|(_, plan)| plan.rows.len()).sum());
+    let all = || plans.iter().flat_map(|(_, plans)| plans);
+    let progress = progress(all().map(|plan| plan.rows.len()).sum());
 
-    let mut rivals = Rivals::default();
+    let mut baselines = Baselines::default();
     if flags.compare {
         progress.set_message("compiling CUDA C++");
-        let names: Vec<&str> = families.iter().map(|family| family.name).collect();
-        rivals = Rivals::find(&device, &names);
+        let entries = |plans: &[Plan]| {
+            let rows = plans.iter().flat_map(|plan| &plan.rows);
+            rows.flat_map(|row| row.entries()).copied().collect()
+        };
+        let families: Vec<_> = plans
+            .iter()
+            .map(|(name, plans)| (*name, entries(plans)))
+            .collect();
+        baselines = Baselines::find(&device, &families);
     }
     let mut ceilings = Ceilings::default();
     if timed {
@@ -139,37 +162,8 @@ pub(super) fn run(flags: &Bench, families: &[Family]) -> Result<Outcome, Error> 
         ceilings.fp32 = roofline::measure::<f32>(&device, flags)?;
         ceilings.fp64 = roofline::measure::<f64>(&device, flags)?;
     }
-    let mut reports: Vec<FamilyReport> = Vec::new();
-    for (name, plan) in plans {
-        let mut rows = Vec::new();
-        for row in &plan.rows {
-            progress.set_message(format!("{} at {}", row.name(), plan.size));
-            let row = run_row(&device, name, row.as_ref(), flags, &ceilings, &mut rivals)?;
-            rows.push(row);
-            progress.inc(1);
-        }
-        let problem = ProblemReport {
-            size: plan.size,
-            elements: plan.elements,
-            problem: plan.problem,
-            boundary: plan.boundary,
-            working_set_bytes: plan.working_set_bytes,
-            notes: notes(&device, plan.working_set_bytes),
-            rows,
-            left_out: plan.left_out,
-        };
-        match reports.last_mut().filter(|family| family.name == name) {
-            Some(family) => family.problems.push(problem),
-            None => reports.push(FamilyReport {
-                name: name.to_owned(),
-                problems: vec![problem],
-            }),
-        }
-    }
-    progress.finish_and_clear();
-
-    let report = Report {
-        environment: environment::of(describe(&device, why), rivals.toolkit, date),
+    let mut record = Record {
+        environment: environment::of(describe(&device, why), baselines.toolkit.take(), date),
         launches: flags.launches(),
         warmup: flags.warmup,
         timing: match device.kind() {
@@ -178,20 +172,83 @@ pub(super) fn run(flags: &Bench, families: &[Family]) -> Result<Outcome, Error> 
             DeviceKind::Emulator => None,
         },
         ceilings,
-        rivals: rivals.reports,
-        families: reports,
+        baselines: std::mem::take(&mut baselines.records),
+        families: Vec::new(),
+        missing: Vec::new(),
     };
-    finish(flags, &report)
+    progress.suspend(|| sink.print(&halo_report::header(&record)));
+    record.missing = families
+        .iter()
+        .map(|family| family.name.to_owned())
+        .collect();
+    for (name, plans) in plans {
+        let family = match measure(&device, name, plans, flags, &baselines, &progress) {
+            Ok(family) => family,
+            Err(error) => {
+                progress.finish_and_clear();
+                let missing = record.missing.join(", ");
+                sink.print(&format!("cut short: before {missing} had been measured"));
+                return Err(error);
+            }
+        };
+        record.missing.remove(0);
+        record.families.push(family);
+        progress.suspend(|| {
+            sink.save(&record);
+            let measured = record.families.last();
+            sink.print(&measured.map_or(String::new(), |it| halo_report::of_family(&record, it)));
+        });
+    }
+    progress.finish_and_clear();
+    sink.print(&halo_report::legend(&record));
+    sink.outcome(&record)
 }
 
-/// Prints the report, and writes it where the flags say.
-fn finish(flags: &Bench, report: &Report) -> Result<Outcome, Error> {
-    output::line(report.to_text().trim_end());
-    files::write(flags, report)?;
-    Ok(if report.passes() {
-        Outcome::Clean
-    } else {
-        Outcome::Findings
+/// What a family will run, size by size.
+fn plans_of(family: &Family, device: &Device, flags: &Bench) -> Result<Vec<Plan>, Error> {
+    let mut plans = Vec::new();
+    for size in sizes(family, device.kind(), flags)? {
+        let mut plan = (family.plan)(device, size.as_ref())?;
+        if let Some(error) = plan.refused.take_if(|_| !flags.compare) {
+            return Err(error);
+        }
+        plans.push(plan);
+    }
+    Ok(plans)
+}
+
+/// Runs a family.
+fn measure(
+    device: &Device,
+    name: &str,
+    plans: Vec<Plan>,
+    flags: &Bench,
+    baselines: &Baselines,
+    progress: &ProgressBar,
+) -> Result<FamilyRecord, Error> {
+    let mut problems = Vec::new();
+    for plan in plans {
+        let mut rows = Vec::new();
+        for row in &plan.rows {
+            progress.set_message(format!("{} at {}", row.name(), plan.size));
+            rows.push(run_row(device, name, row.as_ref(), flags, baselines)?);
+            progress.inc(1);
+        }
+        problems.push(ProblemRecord {
+            size: plan.size,
+            elements: plan.elements,
+            problem: plan.problem,
+            boundary: plan.boundary,
+            working_set_bytes: plan.working_set_bytes,
+            notes: notes(device, plan.working_set_bytes),
+            rows,
+            left_out: plan.left_out,
+        });
+    }
+    Ok(FamilyRecord {
+        name: name.to_owned(),
+        problems,
+        ceilings: None,
     })
 }
 
@@ -232,9 +289,9 @@ fn choose(choice: DeviceChoice) -> Result<(Device, Option<String>), Error> {
     })
 }
 
-fn describe(device: &Device, why: Option<String>) -> DeviceReport {
+fn describe(device: &Device, why: Option<String>) -> DeviceRecord {
     let properties = device.properties();
-    DeviceReport {
+    DeviceRecord {
         kind: match device.kind() {
             DeviceKind::Cuda => "cuda",
             DeviceKind::Cpu => "cpu",
@@ -242,8 +299,8 @@ fn describe(device: &Device, why: Option<String>) -> DeviceReport {
         }
         .to_owned(),
         name: match device.kind() {
-            DeviceKind::Cuda => device.name().to_owned(),
-            DeviceKind::Cpu | DeviceKind::Emulator => processor(),
+            DeviceKind::Cuda => halo_report::printable(device.name()),
+            DeviceKind::Cpu | DeviceKind::Emulator => halo_report::printable(&processor()),
         },
         compute_capability: properties.compute_capability.map(|found| found.to_string()),
         driver: properties
@@ -292,64 +349,53 @@ fn run_row(
     family: &str,
     row: &dyn Row,
     flags: &Bench,
-    ceilings: &Ceilings,
-    rivals: &mut Rivals,
-) -> Result<RowReport, Error> {
-    let work = row.work();
+    baselines: &Baselines,
+) -> Result<RowRecord, Error> {
     let mut prepared = row.prepare(device)?;
-    let check = prepared.check()?;
-    let mut report = RowReport {
+    let mut record = RowRecord {
         name: row.name(),
         tile: row.tile(),
-        check,
-        within_bounds: check.passes(),
-        work,
+        check: prepared.check()?.0,
+        work: row.work(),
         single: None,
         replayed: None,
-        contenders: Vec::new(),
+        launches_per_graph: None,
+        baselines: Vec::new(),
     };
-    if !report.within_bounds || device.kind() == DeviceKind::Emulator {
-        return Ok(report);
+    if !record.check.passes() || device.kind() == DeviceKind::Emulator {
+        return Ok(record);
     }
-    let contenders = rivals.of_row(device, family, row.entries(), prepared.as_ref())?;
-    compare(
-        device,
-        flags,
-        ceilings,
-        prepared.as_mut(),
-        contenders,
-        &mut report,
-    )?;
-    Ok(report)
+    let baselines = baselines.of_row(device, family, row.entries(), prepared.as_ref())?;
+    compare(device, flags, prepared.as_mut(), baselines, &mut record)?;
+    Ok(record)
 }
 
-/// Times a row that has passed its check and those of the contenders that pass
+/// Times a row that has passed its check and those of the baselines that pass
 /// theirs, in turns.
 fn compare(
     device: &Device,
     flags: &Bench,
-    ceilings: &Ceilings,
     row: &mut dyn Prepared,
-    contenders: Vec<Box<dyn Contender>>,
-    report: &mut RowReport,
+    baselines: Vec<Box<dyn Baseline>>,
+    record: &mut RowRecord,
 ) -> Result<(), Error> {
     let mut taking_part = Vec::new();
-    for mut contender in contenders {
-        let check = contender.check(row);
-        let judged = ContenderReport::of(contender.name(), check)?;
-        if judged.within_bounds {
-            taking_part.push((report.contenders.len(), contender));
+    for mut baseline in baselines {
+        let check = baseline.check(row);
+        let judged = judged(baseline.name(), check)?;
+        if judged.check.is_some_and(|check| check.passes()) {
+            taking_part.push((record.baselines.len(), baseline));
         }
-        report.contenders.push(judged);
+        record.baselines.push(judged);
     }
 
     let row = RefCell::new(row);
     let mut own = Own(&row);
     let mut others: Vec<Other<'_, '_>> = taking_part
         .iter_mut()
-        .map(|(_, contender)| Other {
+        .map(|(_, baseline)| Other {
             row: &row,
-            contender: contender.as_mut(),
+            baseline: baseline.as_mut(),
         })
         .collect();
     let mut all: Vec<&mut dyn Timed> = vec![&mut own];
@@ -358,29 +404,43 @@ fn compare(
     let single: Vec<Times> = statistics(&timing::single(device, flags, &mut all)?);
     // Elsewhere there is nothing between two launches that a graph would spare.
     let restores = row.borrow_mut().restore()?;
-    let launches = match single.first() {
+    record.launches_per_graph = match single.first() {
         Some(time) if flags.compare && device.kind() == DeviceKind::Cuda && !restores => {
             timing::launches_per_graph(Duration::from_secs_f64(time.median_s))
         }
         _ => None,
     };
-    let replayed = match launches {
+    let replayed = match record.launches_per_graph {
         Some(launches) => statistics(&timing::replayed(device, flags, launches, &mut all)?),
         None => Vec::new(),
     };
 
-    let measured = |time: &Times, launches| Measured::new(&report.work, *time, launches, ceilings);
-    report.single = single.first().map(|time| measured(time, 1));
-    report.replayed = replayed
-        .first()
-        .map(|time| measured(time, launches.unwrap_or(1)));
-    let places: Vec<usize> = taking_part.iter().map(|(place, _)| *place).collect();
-    for (turn, place) in (1..).zip(places) {
-        let against = |times: &[Times]| Some(Against::of(times.first()?, times.get(turn)?));
-        report.contenders[place].single = against(&single);
-        report.contenders[place].replayed = against(&replayed);
+    record.single = single.first().copied();
+    record.replayed = replayed.first().copied();
+    for (turn, (place, _)) in (1..).zip(&taking_part) {
+        record.baselines[*place].single = single.get(turn).copied();
+        record.baselines[*place].replayed = replayed.get(turn).copied();
     }
     Ok(())
+}
+
+/// A baseline by this name that came to this in its check. An error that just means that
+/// it cannot do the work is its excuse; any other is returned.
+fn judged(name: &str, check: Result<Check, Error>) -> Result<BaselineRow, Error> {
+    let (check, why_not) = match check {
+        Ok(check) => (Some(check.0), None),
+        Err(error) => match baselines::excuse(&error) {
+            Some(why_not) => (None, Some(why_not)),
+            None => return Err(error),
+        },
+    };
+    Ok(BaselineRow {
+        name: name.to_owned(),
+        why_not,
+        check,
+        single: None,
+        replayed: None,
+    })
 }
 
 /// The statistics of each of these; none where nothing was timed.
@@ -404,15 +464,15 @@ impl Timed for Own<'_, '_> {
     }
 }
 
-/// A contender, to be timed.
+/// A baseline, to be timed.
 struct Other<'a, 'b> {
     row: &'a RefCell<&'b mut dyn Prepared>,
-    contender: &'a mut dyn Contender,
+    baseline: &'a mut dyn Baseline,
 }
 
 impl Timed for Other<'_, '_> {
     fn launch(&mut self) -> Result<(), halo_gpu::Error> {
-        self.contender.launch(&mut **self.row.borrow_mut())
+        self.baseline.launch(&mut **self.row.borrow_mut())
     }
 
     // It works on what the row works on.
@@ -452,7 +512,12 @@ fn measure_copy(device: &Device, flags: &Bench) -> Result<Ceiling, Error> {
         "{what} of {} MiB in this run, bytes read plus bytes written",
         array_bytes >> 20
     );
-    Ok(Ceiling::of(2 * array_bytes as u64, time, method))
+    let amount = 2 * array_bytes as u64;
+    Ok(Ceiling {
+        amount,
+        time,
+        method,
+    })
 }
 
 /// Times copies within the GPU's memory; returns the array's size as well,
@@ -495,6 +560,18 @@ fn copy_on_cpu(
         std::hint::black_box(&mut target);
         Ok(took)
     })
+}
+
+/// An empty vector with room for `len` elements; an error where there is no memory
+/// for so many.
+pub(super) fn reserve<T>(len: usize) -> Result<Vec<T>, Error> {
+    let mut values = Vec::new();
+    values
+        .try_reserve_exact(len)
+        .map_err(|_| halo_gpu::Error::HostOutOfMemory {
+            requested: (len as u64).saturating_mul(size_of::<T>() as u64),
+        })?;
+    Ok(values)
 }
 
 /// A progress bar on standard error; nothing where that is no terminal.
@@ -548,12 +625,11 @@ pub(super) mod tests {
 
     impl Prepared for Fake {
         fn check(&mut self) -> Result<Check, Error> {
-            Ok(Check {
-                rms_error: self.error,
-                rms_bound: 1.0,
-                max_error: self.error,
-                max_bound: 1.0,
-            })
+            let of = |value| Errors {
+                rms: value,
+                max: value,
+            };
+            Ok(Check::new(of(self.error), of(1.0)))
         }
 
         fn launch(&mut self) -> Result<(), halo_gpu::Error> {
@@ -579,56 +655,48 @@ pub(super) mod tests {
         }
     }
 
-    /// The report of a row with this error on this device, and its launches.
-    fn outcome(error: f64, device: &Device) -> (RowReport, u32) {
+    /// The record of a row with this error on this device, and its launches.
+    fn outcome(error: f64, device: &Device) -> (RowRecord, u32) {
         let row = Fake {
             error,
             launches: Rc::default(),
         };
-        let report = run_row(
-            device,
-            "family",
-            &row,
-            &flags(),
-            &Ceilings::default(),
-            &mut Rivals::default(),
-        )
-        .unwrap();
-        (report, row.launches.get())
+        let record = run_row(device, "family", &row, &flags(), &Baselines::default());
+        (record.unwrap(), row.launches.get())
     }
 
     #[test]
     fn a_row_within_bounds_is_launched_for_warm_up_and_time() {
-        let (report, launches) = outcome(1.0, &Device::cpu());
+        let (record, launches) = outcome(1.0, &Device::cpu());
         assert_eq!(launches, 9);
-        assert_eq!(report.single.unwrap().time.launches, 7);
+        assert_eq!(record.single.unwrap().launches, 7);
     }
 
     #[test]
     fn a_row_out_of_bounds_is_never_timed() {
         for error in [1.5, f64::INFINITY, f64::NAN] {
-            let (report, launches) = outcome(error, &Device::cpu());
+            let (record, launches) = outcome(error, &Device::cpu());
             assert_eq!(launches, 0, "{error}");
-            assert!(!report.within_bounds && report.single.is_none());
+            assert!(!record.check.passes() && record.single.is_none());
         }
     }
 
     #[test]
     fn nothing_is_timed_on_the_emulator() {
-        let (report, launches) = outcome(0.0, &Device::emulator());
+        let (record, launches) = outcome(0.0, &Device::emulator());
         assert_eq!(launches, 0);
-        assert!(report.within_bounds && report.single.is_none());
+        assert!(record.check.passes() && record.single.is_none());
     }
 
-    /// A contender that counts its launches and has whatever error it is told, or
+    /// A baseline that counts its launches and has whatever error it is told, or
     /// no kernel.
-    struct FakeContender {
+    struct FakeBaseline {
         name: &'static str,
         error: Option<f64>,
         launches: Rc<Cell<u32>>,
     }
 
-    impl Contender for FakeContender {
+    impl Baseline for FakeBaseline {
         fn name(&self) -> &str {
             self.name
         }
@@ -637,11 +705,9 @@ pub(super) mod tests {
             let Some(error) = self.error else {
                 return Err(halo_gpu::Error::KernelNotFound { kernel: "fake" }.into());
             };
-            let check = row.check()?;
-            Ok(Check {
-                max_error: error,
-                ..check
-            })
+            let mut check = row.check()?;
+            check.0.max_error = error;
+            Ok(check)
         }
 
         fn launch(&mut self, _: &mut dyn Prepared) -> Result<(), halo_gpu::Error> {
@@ -651,48 +717,39 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn contenders_are_checked_and_those_that_pass_are_timed_in_turns() {
+    fn baselines_are_checked_and_those_that_pass_are_timed_in_turns() {
         let device = Device::cpu();
         let counts: [Rc<Cell<u32>>; 4] = Default::default();
-        let contender = |name, error, count: &Rc<Cell<u32>>| {
-            Box::new(FakeContender {
+        let baseline = |name, error, count: &Rc<Cell<u32>>| {
+            Box::new(FakeBaseline {
                 name,
                 error,
                 launches: Rc::clone(count),
-            }) as Box<dyn Contender>
+            }) as Box<dyn Baseline>
         };
         let mut row = Fake {
             error: 0.5,
             launches: Rc::clone(&counts[0]),
         };
-        let (mut report, _) = outcome(0.5, &Device::emulator());
-        assert!(report.contenders.is_empty());
-        let contenders = vec![
-            contender("good", Some(0.25), &counts[1]),
-            contender("wrong", Some(2.0), &counts[2]),
-            contender("lacking", None, &counts[3]),
+        let (mut record, _) = outcome(0.5, &Device::emulator());
+        assert!(record.baselines.is_empty());
+        let baselines = vec![
+            baseline("good", Some(0.25), &counts[1]),
+            baseline("wrong", Some(2.0), &counts[2]),
+            baseline("lacking", None, &counts[3]),
         ];
-        let ceilings = Ceilings::default();
-        compare(
-            &device,
-            &flags(),
-            &ceilings,
-            &mut row,
-            contenders,
-            &mut report,
-        )
-        .unwrap();
+        compare(&device, &flags(), &mut row, baselines, &mut record).unwrap();
 
         assert_eq!(counts.map(|count| count.get()), [9, 9, 0, 0]);
-        assert_eq!(report.single.unwrap().time.launches, 7);
-        assert!(report.replayed.is_none(), "graphs are for CUDA devices");
-        let [good, wrong, lacking] = &report.contenders[..] else {
-            panic!("{:?}", report.contenders);
+        assert_eq!(record.single.unwrap().launches, 7);
+        assert!(record.replayed.is_none(), "graphs are for CUDA devices");
+        let [good, wrong, lacking] = &record.baselines[..] else {
+            panic!("{:?}", record.baselines);
         };
-        assert!(good.within_bounds && good.why_not.is_none());
-        assert_eq!(good.single.unwrap().time.launches, 7);
+        assert!(!good.is_wrong() && good.why_not.is_none());
+        assert_eq!(good.single.unwrap().launches, 7);
         assert_eq!(wrong.check.unwrap().max_error, 2.0);
-        assert!(!wrong.within_bounds && wrong.single.is_none());
+        assert!(wrong.is_wrong() && wrong.single.is_none());
         assert_eq!(lacking.why_not.as_deref(), Some("it has no fake"));
         assert!(lacking.check.is_none() && lacking.single.is_none());
     }
@@ -700,7 +757,7 @@ pub(super) mod tests {
     #[test]
     fn an_error_that_is_no_excuse_ends_the_run() {
         let error: Error = halo_gpu::Error::NoDevice.into();
-        assert!(ContenderReport::of("nvcc", Err(error)).is_err());
+        assert!(judged("nvcc", Err(error)).is_err());
     }
 
     #[test]

@@ -3,35 +3,24 @@
 //! One file per family says what its rows are; everything else (which device,
 //! warm-up, timing, the ceilings that speeds are set against) is the same for all
 //! and lives in [`harness`] and [`timing`]; who the rows are compared with, in
-//! [`rivals`] and [`cub`]. What a run came to is a [`report`], which [`text`],
-//! [`csv`] and [`page`] show, each in its way. A new family is a file
-//! `bench/<family>.rs` with a `FAMILY` in it, and its name in the list below.
+//! [`baselines`] and [`cub`]. What a run came to is a record, which the crate
+//! `halo-report` shows in every form; where it goes is in [`sink`]. A new family is a
+//! file `bench/<family>.rs` with a `FAMILY` in it, and its name in the list below.
 
-#[cfg(any(test, feature = "bench"))]
-mod csv;
+#[cfg(feature = "bench")]
+mod baselines;
 #[cfg(feature = "bench")]
 mod cub;
 #[cfg(feature = "bench")]
 mod environment;
-#[cfg(any(test, feature = "bench"))]
-mod files;
 #[cfg(feature = "bench")]
 mod harness;
-#[cfg(any(test, feature = "bench"))]
-mod page;
-#[cfg(any(test, feature = "bench"))]
-mod report;
-#[cfg(feature = "bench")]
-mod rivals;
 #[cfg(feature = "bench")]
 mod roofline;
-#[cfg(test)]
-mod sample;
+mod sink;
 mod size;
-#[cfg(any(test, feature = "bench"))]
-mod stats;
-#[cfg(any(test, feature = "bench"))]
-mod text;
+#[cfg(feature = "bench")]
+mod table;
 #[cfg(feature = "bench")]
 mod timing;
 
@@ -69,18 +58,23 @@ families! {
 }
 
 /// Runs the benchmark: in this process where it was built in, else by building
-/// and running `halo-bench`.
+/// and running `halo-bench`. What was measured before is shown without either.
 pub(crate) fn run(flags: &Bench) -> Result<Outcome, Error> {
+    if !flags.from.is_empty() {
+        return sink::show(flags);
+    }
+
     #[cfg(feature = "bench")]
     return harness::run(flags, &ROWS);
 
     #[cfg(not(feature = "bench"))]
-    hand_over(flags)
+    hand_over()
 }
 
-/// Builds `halo-bench` with the same flags on its command line, and runs it.
+/// Builds `halo-bench`, which has the benchmark built in, and runs it with the same
+/// command line.
 #[cfg(not(feature = "bench"))]
-fn hand_over(flags: &Bench) -> Result<Outcome, Error> {
+fn hand_over() -> Result<Outcome, Error> {
     use std::io::IsTerminal as _;
     use std::process::Command;
 
@@ -92,7 +86,8 @@ fn hand_over(flags: &Bench) -> Result<Outcome, Error> {
     if !std::io::stderr().is_terminal() {
         command.arg("--quiet");
     }
-    command.arg("--").args(flags.to_arguments());
+    // Behind the program's name and the task's.
+    command.arg("--").args(std::env::args_os().skip(2));
     let status = command.status().map_err(|source| Error::Start {
         program: process::name(&command),
         source,

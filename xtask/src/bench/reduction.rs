@@ -19,7 +19,7 @@ use halo_gpu::reduction::{
 use halo_gpu::{Buffer, Device, DeviceKind, Errors};
 
 use super::cub;
-use super::harness::{Check, Family, Metric, Plan, Prepared, Row, Slots, Unit, Work};
+use super::harness::{self, Check, Family, Metric, Plan, Prepared, Row, Slots, Unit, Work};
 use super::size::Size;
 use crate::error::Error;
 
@@ -409,8 +409,9 @@ const CHUNK: usize = DEFAULT_BLOCK as usize;
 
 impl<T: Sample> Input<T> {
     fn new(device: &Device, n: usize) -> Result<Self, Error> {
-        let mut values = vec![T::POISON; n];
-        let mut sums = vec![T::POISON.exact(); n.div_ceil(CHUNK)];
+        let (mut values, mut sums) = (harness::reserve(n)?, harness::reserve(n.div_ceil(CHUNK))?);
+        values.resize(n, T::POISON);
+        sums.resize(n.div_ceil(CHUNK), T::POISON.exact());
         // Each thread makes a part of its own, a multiple of CHUNK.
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let part = sums.len().div_ceil(threads).max(1);

@@ -3,9 +3,9 @@
 
 use halo_gpu::roofline::{MultiplyAdds, Real};
 use halo_gpu::{Device, DeviceKind};
+use halo_report::record::Ceiling;
+use halo_report::stats::Times;
 
-use super::report::Ceiling;
-use super::stats::Times;
 use crate::error::Error;
 use crate::flags::Bench;
 
@@ -36,7 +36,12 @@ pub(super) fn measure<T: Real>(device: &Device, flags: &Bench) -> Result<Option<
             work.multiply_adds() / work.threads() as u64,
             work.threads(),
         );
-        Ceiling::of(work.multiply_adds(), time, method)
+        let amount = work.multiply_adds();
+        Ceiling {
+            amount,
+            time,
+            method,
+        }
     }))
 }
 

@@ -9,7 +9,7 @@ use halo_gpu::stencil1d::{
 };
 use halo_gpu::{Buffer, Device, DeviceKind, Errors};
 
-use super::harness::{Check, Family, LeftOut, Metric, Plan, Prepared, Row, Slots, Unit, Work};
+use super::harness::{self, Check, Family, LeftOut, Metric, Plan, Prepared, Row, Slots, Unit, Work};
 use super::size::Size;
 use crate::error::Error;
 
@@ -144,8 +144,8 @@ impl Row for Stencil {
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
         let n = self.stencil.n();
         let line = match self.line {
-            Line::WholeNumbers => problem::whole_numbers(n),
-            Line::Sine => problem::sine(n),
+            Line::WholeNumbers => problem::whole_numbers(n)?,
+            Line::Sine => problem::sine(n)?,
         };
         Ok(Box::new(Ready {
             stencil: self.stencil.on(device)?,
@@ -256,8 +256,9 @@ impl<T: Sample> Row for Widest<T> {
     }
 
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
-        let line = problem::whole_numbers(self.stencil.n());
-        let numbers: Vec<T> = line.iter().map(|&number| T::of(number)).collect();
+        let line = problem::whole_numbers(self.stencil.n())?;
+        let mut numbers: Vec<T> = harness::reserve(line.len())?;
+        numbers.extend(line.iter().map(|&number| T::of(number)));
         Ok(Box::new(WidestReady {
             stencil: self.stencil,
             line,

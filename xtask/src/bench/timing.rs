@@ -1,4 +1,4 @@
-//! Timing of launches: those of one row, or those of a row and its contenders in
+//! Timing of launches: those of one row, or those of a row and its baselines in
 //! turns, as single launches or as replayed graphs.
 //!
 //! In turns whatever drifts during the measurement, a clock or a temperature, drifts for
@@ -69,7 +69,7 @@ pub(super) fn single(
 /// Work that keeps a GPU busy while the host hands over what is to be timed.
 ///
 /// A short launch ends before the host has handed over the next. What is then
-/// timed is the host, and, where contenders take turns, whoever comes after the
+/// timed is the host, and, where several take turns, whoever comes after the
 /// one that costs the host most is charged for it.
 struct Hold {
     work: MultiplyAdds,
@@ -78,7 +78,7 @@ struct Hold {
 
 impl Hold {
     /// More than a host needs to hand over a launch and a mark behind it, or the
-    /// two launches that some contenders are.
+    /// two launches that some of what is timed are.
     const PER_LAUNCH: Duration = Duration::from_micros(20);
 
     /// What lasts until the host has handed over so many `launches`.
@@ -100,8 +100,8 @@ impl Hold {
     }
 }
 
-/// Whose turn it is, of `count` contenders: rounds without end, in each of which each has
-/// one. After so many rounds as there are contenders (twice as many, where their number
+/// Whose turn it is, of `count` that are timed: rounds without end, in each of which each has
+/// one. After so many rounds as take part (twice as many, where their number
 /// is odd) each has come after each other one equally often within a round: the rows of a
 /// balanced Latin square (Williams, Australian Journal of Scientific Research A 2, 1949).
 fn turns(count: usize) -> impl Iterator<Item = usize> {
@@ -119,7 +119,7 @@ fn turns(count: usize) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Timings of [`turns`] of `count` contenders from round `first` on, for each of them.
+/// Timings of [`turns`] of `count` that are timed from round `first` on, for each of them.
 fn dealt(timings: &[Duration], count: usize, first: usize) -> Vec<Vec<Duration>> {
     let mut dealt = vec![Vec::new(); count];
     for (&timing, at) in timings.iter().zip(turns(count).skip(first * count)) {
@@ -155,7 +155,7 @@ pub(super) fn replayed(
     all: &mut [&mut dyn Timed],
 ) -> Result<Vec<Vec<Duration>>, Error> {
     let count = all.len();
-    // Contenders may share what they launch on, but not at the same time.
+    // They may share what they launch on, but not at the same time.
     let all = &RefCell::new(all);
     let mut graphs = (0..count)
         .map(|at| device.record(launches as usize, move || all.borrow_mut()[at].launch()))

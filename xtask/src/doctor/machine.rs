@@ -207,12 +207,14 @@ fn gpu_on_bus(folder: &Path) -> Option<bool> {
     any(target_arch = "x86_64", target_arch = "aarch64")
 ))]
 fn driver() -> Result<Driver, String> {
+    use cuda_loader::sys::CUresult;
     use cust::CudaApiVersion;
     use cust::device::{Device, DeviceAttribute};
     use cust::error::{CudaError, CudaResult};
 
     cuda_loader::load().map_err(|error| error.reason.clone())?;
-    let version = CudaApiVersion::get().map_err(|error| error.to_string())?;
+    let said = |error: CudaError| CUresult(error.code()).to_string();
+    let version = CudaApiVersion::get().map_err(said)?;
     let number = |number: i32| u32::try_from(number).unwrap_or(0);
     let gpu = |device: Device| -> CudaResult<Gpu> {
         let get = |attribute| device.get_attribute(attribute).map(number);
@@ -236,10 +238,10 @@ fn driver() -> Result<Driver, String> {
             .ok()
             .as_deref()
             .and_then(driver_release),
-        gpus: gpus().map_err(|error| match (error, cuda_loader::last_code()) {
-            (CudaError::NoDevice, _) => NoGpus::NoDevice,
-            (_, 803) => NoGpus::Mismatch,
-            (error, code) => NoGpus::Other(format!("{error} (code {code})")),
+        gpus: gpus().map_err(|error| match error {
+            CudaError::NoDevice => NoGpus::NoDevice,
+            error if error.code() == 803 => NoGpus::Mismatch,
+            error => NoGpus::Other(said(error)),
         }),
     })
 }

@@ -14,14 +14,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gpu_kernels::registry::Entry;
+
 use crate::Outcome;
 use crate::baselines;
 use crate::error::Error;
 use crate::flags::Inspect;
+use crate::kernels;
 use crate::output;
 use crate::process;
 use crate::ptx;
-use crate::rust_source;
+use crate::tidy;
 use crate::toolchain::{PTX_TOOLS_MEND, Toolchain};
 use crate::workspace;
 
@@ -52,15 +55,6 @@ struct Compiled {
     counts: sass::Counts,
 }
 
-/// A kernel in the sources.
-struct Source {
-    family: String,
-    name: String,
-    /// Relative to the repository's root.
-    path: PathBuf,
-    line: usize,
-}
-
 /// The programs that turn PTX into something to look at.
 struct Tools {
     ptxas: PathBuf,
@@ -70,8 +64,8 @@ struct Tools {
 /// Prints what the flags ask for. Comes to findings where gates do not hold.
 pub(crate) fn run(flags: &Inspect) -> Result<Outcome, Error> {
     let root = workspace::root()?;
-    let sources = sources(&root)?;
-    let selected = select(&sources, flags)?;
+    let kernels = kernels::all(&root)?;
+    let selected = select(&kernels, flags)?;
     let tools = Tools::find(&Toolchain::of(&root)?)?;
     if flags.gates {
         return check_gates(&root, &selected, &tools);
@@ -92,9 +86,9 @@ pub(crate) fn run(flags: &Inspect) -> Result<Outcome, Error> {
 
     let multiprocessor = Multiprocessor::of(&flags.arch);
     let mut reports = Vec::new();
-    for source in &selected {
-        let bounds = rust.bounds.get(&source.name).copied();
-        let block = block_of(flags, source, bounds);
+    for entry in &selected {
+        let bounds = rust.bounds.get(entry.name).copied();
+        let block = block_of(flags, entry, bounds);
         let side = |compiled: &Compiled| Side {
             resources: compiled.resources,
             occupancy: block
@@ -104,19 +98,22 @@ pub(crate) fn run(flags: &Inspect) -> Result<Outcome, Error> {
         };
         let own = rust
             .kernels
-            .get(&source.name)
+            .get(entry.name)
             .ok_or_else(|| Error::NotInPtx {
-                kernel: source.name.clone(),
+                kernel: entry.name.to_owned(),
             })?;
-        let twin = cpp.as_ref().and_then(|kernels| kernels.get(&source.name));
+        let twin = cpp.as_ref().and_then(|kernels| {
+            let same = entry.twins.iter().find(|twin| twin.style.is_none())?;
+            kernels.get(same.entry)
+        });
         if flags.sass {
-            print_listing(&format!("{}, Rust", source.name), own);
+            print_listing(&format!("{}, Rust", entry.name), own);
             if let Some(twin) = twin {
-                print_listing(&format!("{}, CUDA C++", source.name), twin);
+                print_listing(&format!("{}, CUDA C++", entry.name), twin);
             }
         }
         reports.push(KernelReport {
-            kernel: source.name.clone(),
+            kernel: entry.name.to_owned(),
             arch: flags.arch.clone(),
             block,
             rust: side(own),
@@ -137,31 +134,31 @@ pub(crate) fn run(flags: &Inspect) -> Result<Outcome, Error> {
     }
     if let Some(path) = &flags.json {
         let text = serde_json::to_string_pretty(&reports).map_err(Error::json("write", path))?;
-        std::fs::write(path, text + "\n").map_err(Error::file("write", path))?;
+        workspace::write(path, text + "\n")?;
     }
     Ok(Outcome::Clean)
 }
 
-fn check_gates(root: &Path, selected: &[&Source], tools: &Tools) -> Result<Outcome, Error> {
+fn check_gates(root: &Path, selected: &[&Entry], tools: &Tools) -> Result<Outcome, Error> {
     let rust = compile_rust(root, tools, gates::ARCH)?;
     let mut findings = Vec::new();
     let mut subjects = Vec::new();
-    for source in selected {
+    for entry in selected {
         let compiled = rust
             .kernels
-            .get(&source.name)
+            .get(entry.name)
             .ok_or_else(|| Error::NotInPtx {
-                kernel: source.name.clone(),
+                kernel: entry.name.to_owned(),
             })?;
         subjects.push(gates::Subject {
-            path: &source.path,
-            line: source.line,
-            name: &source.name,
+            path: Path::new(entry.file),
+            line: entry.line as usize,
+            name: entry.name,
             compiled,
         });
     }
     let mut found = Vec::new();
-    for path in workspace::rust_files(&root.join(KERNELS))? {
+    for path in workspace::rust_files(&root.join(tidy::KERNELS))? {
         let relative = path.strip_prefix(root).unwrap_or(&path);
         let text = workspace::read(&path)?;
         found.extend(gates::parse(relative, &text, &mut findings));
@@ -185,44 +182,21 @@ fn check_gates(root: &Path, selected: &[&Source], tools: &Tools) -> Result<Outco
     })
 }
 
-const KERNELS: &str = "gpu-kernels/src";
-
-/// Every kernel of every family, in the order of the files.
-fn sources(root: &Path) -> Result<Vec<Source>, Error> {
-    let mut sources = Vec::new();
-    for family in workspace::families(root)? {
-        let folder = Path::new(KERNELS).join(&family);
-        for path in workspace::rust_files(&root.join(&folder))? {
-            let relative = path.strip_prefix(root).unwrap_or(&path);
-            let syntax = rust_source::parse(relative, &workspace::read(&path)?)?;
-            for kernel in rust_source::kernels(&syntax, &format!("{family}_")) {
-                sources.push(Source {
-                    family: family.clone(),
-                    name: kernel.name,
-                    path: relative.to_owned(),
-                    line: kernel.line,
-                });
-            }
-        }
-    }
-    Ok(sources)
-}
-
-/// The kernels that the flags name, in the order of the sources; all, where they
+/// The kernels that the flags name, in the order of the table; all, where they
 /// name none.
-fn select<'a>(sources: &'a [Source], flags: &Inspect) -> Result<Vec<&'a Source>, Error> {
+fn select<'a>(kernels: &'a [Entry], flags: &Inspect) -> Result<Vec<&'a Entry>, Error> {
     for family in &flags.families {
-        if !sources.iter().any(|source| &source.family == family) {
+        if !kernels.iter().any(|entry| entry.family == family) {
             return Err(Error::NoSuchFamily {
                 family: family.clone(),
             });
         }
     }
     for name in &flags.kernels {
-        if !sources.iter().any(|source| &source.name == name) {
-            let similar: Vec<&str> = sources
+        if !kernels.iter().any(|entry| entry.name == name) {
+            let similar: Vec<&str> = kernels
                 .iter()
-                .map(|source| source.name.as_str())
+                .map(|entry| entry.name)
                 .filter(|known| known.contains(name.as_str()))
                 .collect();
             return Err(Error::NoSuchKernel {
@@ -232,12 +206,12 @@ fn select<'a>(sources: &'a [Source], flags: &Inspect) -> Result<Vec<&'a Source>,
         }
     }
     let everything = flags.kernels.is_empty() && flags.families.is_empty();
-    Ok(sources
+    Ok(kernels
         .iter()
-        .filter(|source| {
+        .filter(|entry| {
             everything
-                || flags.kernels.contains(&source.name)
-                || flags.families.contains(&source.family)
+                || flags.kernels.iter().any(|name| name == entry.name)
+                || flags.families.iter().any(|family| family == entry.family)
         })
         .collect())
 }
@@ -289,12 +263,12 @@ fn compile_rust(root: &Path, tools: &Tools, arch: &str) -> Result<Rust, Error> {
 fn compile_baselines(
     nvcc: &baselines::Toolchain,
     tools: &Tools,
-    selected: &[&Source],
+    selected: &[&Entry],
     arch: &str,
 ) -> Result<BTreeMap<String, Compiled>, Error> {
     let families: Vec<&str> = baselines::families()
         .into_iter()
-        .filter(|family| selected.iter().any(|source| source.family == *family))
+        .filter(|family| selected.iter().any(|entry| entry.family == *family))
         .collect();
     let compiled: Vec<_> = std::thread::scope(|scope| {
         let threads: Vec<_> = families
@@ -337,16 +311,19 @@ fn join(
         .collect()
 }
 
-/// The block that occupancy is computed for: what the flags say, else the most
-/// threads that the kernel allows, else the textbook's.
-fn block_of(flags: &Inspect, source: &Source, bounds: Option<u32>) -> Option<Block> {
-    let textbook = textbook_block(&source.family, &source.name);
+/// The block that occupancy is computed for: what the flags say, else that of the
+/// table's example, else the most threads that the kernel allows.
+fn block_of(flags: &Inspect, entry: &Entry, bounds: Option<u32>) -> Option<Block> {
+    let example = entry.geometry(&entry.example).ok().map(|geometry| Block {
+        threads: geometry.block.iter().product(),
+        dynamic_shared_bytes: geometry.dynamic_shared_bytes,
+    });
     let threads = flags
         .block
-        .or(bounds)
-        .or(textbook.map(|block| block.threads))?;
+        .or(example.map(|block| block.threads))
+        .or(bounds)?;
     let dynamic_shared_bytes = flags.dynamic_shared.unwrap_or_else(|| {
-        textbook
+        example
             .filter(|block| block.threads == threads)
             .map_or(0, |block| block.dynamic_shared_bytes)
     });
@@ -354,61 +331,6 @@ fn block_of(flags: &Inspect, source: &Source, bounds: Option<u32>) -> Option<Blo
         threads,
         dynamic_shared_bytes,
     })
-}
-
-/// How the textbook's kernels are launched by default; host's `gpu.rs` files
-/// compute the same. `None` for any other kernel.
-fn textbook_block(family: &str, kernel: &str) -> Option<Block> {
-    let variant = kernel.strip_prefix(family)?.strip_prefix('_')?;
-    let block = |threads, dynamic_shared_bytes| {
-        Some(Block {
-            threads,
-            dynamic_shared_bytes,
-        })
-    };
-    match family {
-        // 64³ points: four threads for each along the pencil, and a halo of 4.
-        "derivative3d" => {
-            let (_, pencils) = variant.split_once("_pencil")?;
-            block(4 * 64, pencils.parse::<u32>().ok()? * (64 + 8) * 4)
-        }
-        "heat2d" => [
-            "global",
-            "shared_core",
-            "shared_overlap",
-            "shared_halo",
-            "texture",
-        ]
-        .contains(&variant)
-        .then_some(Block {
-            threads: 16 * 16,
-            dynamic_shared_bytes: 0,
-        }),
-        "stencil1d" => ["constant", "readonly"]
-            .contains(&variant)
-            .then_some(Block {
-                threads: 32,
-                dynamic_shared_bytes: (32 + 8) * 4,
-            }),
-        "reduction" => {
-            let (variant, _) = variant.rsplit_once('_')?;
-            match variant {
-                "global" | "shared" | "shared_unroll4" => block(128, 0),
-                "shared_unroll4_dynamic" => block(128, 128 * 4),
-                _ => None,
-            }
-        }
-        "nbody" => {
-            let (variant, real) = variant.rsplit_once('_')?;
-            let body = if real == "f64" { 32 } else { 16 };
-            match variant {
-                "shared" => block(128, 128 * body),
-                _ if variant.starts_with("aos_unroll") => block(128, 0),
-                _ => None,
-            }
-        }
-        _ => None,
-    }
 }
 
 fn print_listing(title: &str, compiled: &Compiled) {
@@ -423,6 +345,7 @@ fn print_listing(title: &str, compiled: &Compiled) {
 mod tests {
     use super::*;
     use clap::Parser as _;
+    use gpu_kernels::registry;
 
     fn flags(line: &str) -> Inspect {
         let line = format!("xtask inspect {line}");
@@ -432,61 +355,53 @@ mod tests {
         }
     }
 
-    fn source(name: &str) -> Source {
-        Source {
-            family: name.split('_').next().unwrap().to_owned(),
-            name: name.to_owned(),
-            path: PathBuf::new(),
-            line: 1,
-        }
-    }
-
     #[test]
     fn kernels_are_selected_by_name_and_family() {
-        let sources = ["heat2d_a", "heat2d_b", "nbody_a"].map(source);
+        let kernels: Vec<Entry> = registry::entries().copied().collect();
         let names = |line: &str| {
-            select(&sources, &flags(line)).map(|selected| {
-                selected
-                    .iter()
-                    .map(|source| source.name.clone())
-                    .collect::<Vec<_>>()
-            })
+            select(&kernels, &flags(line))
+                .map(|selected| selected.iter().map(|entry| entry.name).collect::<Vec<_>>())
         };
-        assert_eq!(names("").unwrap().len(), 3);
-        assert_eq!(names("nbody_a heat2d_a").unwrap(), ["heat2d_a", "nbody_a"]);
-        assert_eq!(names("--family heat2d").unwrap(), ["heat2d_a", "heat2d_b"]);
-        let error = names("heat2d").unwrap_err().to_string();
-        assert!(error.contains("heat2d_a, heat2d_b"), "{error}");
+        assert_eq!(names("").unwrap().len(), kernels.len());
+        assert_eq!(
+            names("stencil1d_vector4 stencil1d_constant").unwrap(),
+            ["stencil1d_constant", "stencil1d_vector4"]
+        );
+        let family = names("--family stencil1d").unwrap();
+        assert_eq!(
+            family.len(),
+            registry::family("stencil1d").unwrap().kernels.len()
+        );
+        let error = names("stencil1d_custom").unwrap_err().to_string();
+        assert!(
+            error.contains("stencil1d_custom_f32, stencil1d_custom_f64"),
+            "{error}"
+        );
         assert!(names("nosuch").is_err());
+        assert!(names("--family nosuch").is_err());
     }
 
     #[test]
-    fn the_block_is_the_flags_then_the_kernels_then_the_textbooks() {
-        let shared = source("nbody_shared_f64");
-        let block = |line: &str, source: &Source, bounds| {
-            block_of(&flags(line), source, bounds)
+    fn the_block_is_the_flags_then_the_tables_then_the_kernels() {
+        let block = |line: &str, entry: &Entry, bounds| {
+            block_of(&flags(line), entry, bounds)
                 .map(|block| (block.threads, block.dynamic_shared_bytes))
         };
-        assert_eq!(block("", &shared, None), Some((128, 4096)));
+        let constant = registry::entry("stencil1d_constant").unwrap();
+        assert_eq!(block("", constant, None), Some((32, 160)));
+        assert_eq!(block("", constant, Some(512)), Some((32, 160)));
         // Another block has another tile: that is not known.
-        assert_eq!(block("--block 256", &shared, None), Some((256, 0)));
+        assert_eq!(block("--block 256", constant, None), Some((256, 0)));
         assert_eq!(
-            block("--block 256 --dynamic-shared 8192", &shared, None),
+            block("--block 256 --dynamic-shared 8192", constant, None),
             Some((256, 8192))
         );
-        assert_eq!(block("", &shared, Some(512)), Some((512, 0)));
-        assert_eq!(block("--block 64", &shared, Some(512)), Some((64, 0)));
-        assert_eq!(block("", &source("nbody_other_f32"), None), None);
-    }
-
-    #[test]
-    fn every_textbook_kernel_has_a_block() {
-        let root = workspace::root().unwrap();
-        let known = sources(&root)
-            .unwrap()
-            .iter()
-            .filter(|source| textbook_block(&source.family, &source.name).is_some())
-            .count();
-        assert_eq!(known, 6 + 5 + 14 + 8 + 2);
+        let unknown = Entry {
+            geometry_of: |kernel, _| Err(registry::Refusal::NothingPerBlock { kernel }),
+            ..*constant
+        };
+        assert_eq!(block("", &unknown, Some(512)), Some((512, 0)));
+        assert_eq!(block("--block 64", &unknown, Some(512)), Some((64, 0)));
+        assert_eq!(block("", &unknown, None), None);
     }
 }

@@ -6,7 +6,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::Value;
+use cargo_metadata::Message;
+use cargo_metadata::diagnostic::{Diagnostic, DiagnosticLevel};
 
 use super::instrument::{Instrumented, crate_root};
 use super::operators::Site;
@@ -145,10 +146,7 @@ impl Copy {
             program: process::name(&command),
             source,
         })?;
-        let mut attempt = Attempt::read(
-            &String::from_utf8_lossy(&output.stdout),
-            &self.folder.join("tests"),
-        );
+        let mut attempt = Attempt::read(&output.stdout, &self.folder.join("tests"));
         attempt.success = output.status.success();
         if attempt.rendered.is_empty() {
             attempt.rendered = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -179,52 +177,36 @@ struct Attempt {
 }
 
 impl Attempt {
-    fn read(messages: &str, folder: &Path) -> Self {
+    /// `messages` are cargo's, with what others print among them.
+    fn read(messages: &[u8], folder: &Path) -> Self {
         let mut attempt = Self::default();
-        for message in messages
-            .lines()
-            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        {
-            match message["reason"].as_str() {
-                Some("compiler-artifact") => {
-                    if let (Some(name), Some(executable), Some(true)) = (
-                        message["target"]["name"].as_str(),
-                        message["executable"].as_str(),
-                        message["profile"]["test"].as_bool(),
-                    ) {
-                        attempt.suites.insert(
-                            name.to_owned(),
-                            Suite {
-                                executable: executable.into(),
-                                folder: folder.to_owned(),
-                            },
-                        );
-                    }
+        for message in Message::parse_stream(messages).map_while(Result::ok) {
+            match message {
+                Message::CompilerArtifact(artifact) if artifact.profile.test => {
+                    attempt.suites.extend(artifact.executable.map(|executable| {
+                        let suite = Suite {
+                            executable: executable.into(),
+                            folder: folder.to_owned(),
+                        };
+                        (artifact.target.name, suite)
+                    }));
                 }
-                Some("compiler-message") => attempt.error(&message["message"]),
+                Message::CompilerMessage(said) => attempt.error(said.message),
                 _ => {}
             }
         }
         attempt
     }
 
-    fn error(&mut self, diagnostic: &Value) {
-        if diagnostic["level"] != "error" {
+    fn error(&mut self, diagnostic: Diagnostic) {
+        if diagnostic.level != DiagnosticLevel::Error {
             return;
         }
-        self.rendered
-            .push_str(diagnostic["rendered"].as_str().unwrap_or(""));
-        let spans = diagnostic["spans"].as_array();
-        for span in spans.into_iter().flatten() {
-            if let (Some(file), Some(start), Some(end)) = (
-                span["file_name"].as_str(),
-                span["byte_start"].as_u64(),
-                span["byte_end"].as_u64(),
-            ) {
-                self.errors
-                    .push((file.into(), start as usize..end as usize));
-            }
-        }
+        self.rendered.extend(diagnostic.rendered);
+        self.errors.extend(diagnostic.spans.into_iter().map(|span| {
+            let range = span.byte_start as usize..span.byte_end as usize;
+            (span.file_name.into(), range)
+        }));
     }
 }
 
@@ -254,14 +236,39 @@ mod tests {
 
     #[test]
     fn cargo_messages_are_read() {
-        let messages = r#"
-            {"reason":"compiler-artifact","target":{"name":"halo_gpu"},"profile":{"test":false},"executable":null}
-            {"reason":"compiler-artifact","target":{"name":"heat2d"},"profile":{"test":true},"executable":"out/heat2d-1"}
-            {"reason":"compiler-message","message":{"level":"warning","rendered":"w","spans":[]}}
-            {"reason":"compiler-message","message":{"level":"error","rendered":"E","spans":[{"file_name":"gpu-kernels/src/a.rs","byte_start":3,"byte_end":9}]}}
-            not json
-        "#;
-        let attempt = Attempt::read(messages, Path::new("tests"));
+        let artifact = |name: &str, test: bool, executable: &str| {
+            format!(
+                r#"{{"reason":"compiler-artifact","package_id":"p","manifest_path":"/Cargo.toml",
+                "target":{{"kind":["lib"],"crate_types":["lib"],"name":"{name}",
+                "src_path":"/lib.rs","edition":"2024","doctest":true,"test":true,"doc":true}},
+                "profile":{{"opt_level":"0","debuginfo":0,"debug_assertions":true,
+                "overflow_checks":true,"test":{test}}},"features":[],"filenames":[],
+                "executable":{executable},"fresh":false}}"#
+            )
+        };
+        let message = |level: &str, rendered: &str, spans: &str| {
+            format!(
+                r#"{{"reason":"compiler-message","package_id":"p","manifest_path":"/Cargo.toml",
+                "target":{{"kind":["lib"],"crate_types":["lib"],"name":"a","src_path":"/lib.rs",
+                "edition":"2024","doctest":true,"test":true,"doc":true}},"message":{{
+                "message":"m","code":null,"level":"{level}","children":[],
+                "rendered":"{rendered}","spans":[{spans}]}}}}"#
+            )
+        };
+        let span = r#"{"file_name":"gpu-kernels/src/a.rs","byte_start":3,"byte_end":9,
+            "line_start":1,"line_end":1,"column_start":1,"column_end":1,"is_primary":true,
+            "text":[],"label":null,"suggested_replacement":null,
+            "suggestion_applicability":null,"expansion":null}"#;
+        let messages: String = [
+            artifact("halo_gpu", false, "null"),
+            artifact("heat2d", true, r#""out/heat2d-1""#),
+            message("warning", "w", ""),
+            message("error", "E", span),
+            "not json".to_owned(),
+        ]
+        .map(|message| message.replace('\n', "") + "\n")
+        .concat();
+        let attempt = Attempt::read(messages.as_bytes(), Path::new("tests"));
         assert_eq!(attempt.suites.keys().collect::<Vec<_>>(), ["heat2d"]);
         assert_eq!(
             attempt.suites["heat2d"].executable,

@@ -28,7 +28,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::Outcome;
 use crate::error::Error;
 use crate::flags::Mutate;
+use crate::kernels;
 use crate::output;
+use crate::tidy::KERNELS;
 use crate::workspace;
 use build::{Copy, Source};
 use operators::Site;
@@ -61,6 +63,8 @@ impl Mutation {
 
 /// Everything there is to mutate.
 struct Found {
+    /// The families, sorted.
+    families: Vec<String>,
     /// Text of each source, by its path.
     texts: BTreeMap<PathBuf, String>,
     mutations: Vec<Mutation>,
@@ -70,11 +74,11 @@ struct Found {
 
 pub(crate) fn run(flags: &Mutate) -> Result<Outcome, Error> {
     let root = workspace::root()?;
-    let found = find(&root)?;
+    let found = find(&root, kernels::families(&root)?)?;
     for complaint in &found.complaints {
         output::line(complaint);
     }
-    let families = workspace::families(&root)?;
+    let families = &found.families;
     if let Some(unknown) = flags
         .families
         .iter()
@@ -154,7 +158,7 @@ fn execute(
             "no mutation to run: the flags leave none (see cargo xtask mutate --list)".to_owned(),
         ));
     }
-    let mut families = workspace::families(root)?;
+    let mut families = found.families.clone();
     families.retain(|family| {
         to_run
             .iter()
@@ -207,19 +211,20 @@ fn clean_if(clean: bool) -> Outcome {
 }
 
 /// Finds every mutation of the kernels' sources, and what is waived.
-fn find(root: &Path) -> Result<Found, Error> {
+fn find(root: &Path, families: Vec<String>) -> Result<Found, Error> {
     let mut found = Found {
+        families,
         texts: BTreeMap::new(),
         mutations: Vec::new(),
         complaints: Vec::new(),
     };
-    let families = workspace::families(root)?;
-    for file in workspace::rust_files(&root.join("gpu-kernels/src"))? {
+    for file in workspace::rust_files(&root.join(KERNELS))? {
         let path = file.strip_prefix(root).unwrap_or(&file).to_path_buf();
         let text = workspace::read(&file)?;
-        let family = families
+        let family = found
+            .families
             .iter()
-            .find(|family| path.starts_with(Path::new("gpu-kernels/src").join(family)))
+            .find(|family| path.starts_with(Path::new(KERNELS).join(family)))
             .cloned();
 
         let (waivers, malformed) = waiver::waivers(&text);
@@ -591,7 +596,7 @@ mod tests {
     #[test]
     fn mutations_are_found_with_their_family_and_waiver() {
         let folder = workspace();
-        let found = find(folder.path()).unwrap();
+        let found = find(folder.path(), vec!["heat2d".to_owned()]).unwrap();
         let lines: Vec<String> = found.mutations.iter().map(Mutation::describe).collect();
         assert_eq!(
             lines,
@@ -676,7 +681,7 @@ pub fn text(a: String, b: &str) -> String {
         };
         git(&["init", "--quiet"]);
 
-        let found = find(&root).unwrap();
+        let found = find(&root, vec!["sum".to_owned()]).unwrap();
         let selected: Vec<&Mutation> = found.mutations.iter().collect();
         let target = folder.path().join("target");
         let tally = execute(&root, &target, &found, &selected, &flags("--timeout 5")).unwrap();
@@ -706,7 +711,7 @@ pub fn text(a: String, b: &str) -> String {
     #[test]
     fn flags_choose_among_them() {
         let folder = workspace();
-        let found = find(folder.path()).unwrap();
+        let found = find(folder.path(), vec!["heat2d".to_owned()]).unwrap();
         let count = |line: &str| select(&found.mutations, &flags(line)).len();
         assert_eq!(count(""), 4);
         assert_eq!(count("--only barrier: --only heat2d/mod.rs:3"), 2);

@@ -90,6 +90,7 @@ pub(crate) fn sites(path: &Path, text: &str) -> Result<Vec<Site>, Error> {
     let mut finder = Finder {
         text,
         function: String::new(),
+        around: None,
         sites: Vec::new(),
     };
     finder.visit_file(&file);
@@ -103,6 +104,8 @@ pub(crate) fn sites(path: &Path, text: &str) -> Result<Vec<Site>, Error> {
 struct Finder<'a> {
     text: &'a str,
     function: String,
+    /// The operation whose operands are being looked at, as it is quoted.
+    around: Option<String>,
     sites: Vec<Site>,
 }
 
@@ -128,6 +131,12 @@ impl Finder<'_> {
             let head: String = source.chars().take(46).collect();
             format!("`{head} …`")
         }
+    }
+
+    /// " in" the operation around, which tells operands of one name apart.
+    fn context(&self) -> String {
+        let around = self.around.as_ref();
+        around.map_or_else(String::new, |quoted| format!(" in {quoted}"))
     }
 
     fn in_function(
@@ -174,9 +183,13 @@ impl Finder<'_> {
                 self.add(here, operator, what, &replacement);
             }
         }
+        let quoted = self.quoted(here);
+        let outer = self.around.replace(quoted);
         for operand in [left, right] {
             self.literal(operand);
+            self.visit_expr(operand);
         }
+        self.around = outer;
     }
 
     /// A whole number written out.
@@ -192,7 +205,7 @@ impl Finder<'_> {
             self.add(
                 number.span(),
                 Operator::Literal,
-                format!("`{number}` made `{replaced}`"),
+                format!("`{number}` made `{replaced}`{}", self.context()),
                 &replaced,
             );
         }
@@ -293,7 +306,7 @@ impl Finder<'_> {
                 self.add(
                     path.span(),
                     Operator::Width,
-                    format!("`{name}` made `{name} {sign} 1`"),
+                    format!("`{name}` made `{name} {sign} 1`{}", self.context()),
                     &replacement,
                 );
             }
@@ -443,7 +456,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
             return;
         }
         match expression {
-            Expr::Binary(binary) => self.binary(binary),
+            Expr::Binary(binary) => return self.binary(binary),
             Expr::Call(call) => {
                 self.call(call);
                 // Not the callee: it is a path, not a value.

@@ -133,6 +133,10 @@ mod tests {
     fn a_waiver_can_be_narrowed() {
         let text = "fn f() {\n  // equivalent mutant (width: made `RADIUS + 1`): the tile has room\n  g(RADIUS);\n}";
         assert_eq!(counts(text), (1, 1));
+
+        // Of two that are the same but for the operation around them.
+        let text = "fn f() {\n  // equivalent mutant (width: in `a >= RADIUS`): a is even\n  a >= RADIUS && b >= RADIUS\n}";
+        assert_eq!(counts(text), (2, 5));
     }
 
     #[test]

@@ -1,15 +1,19 @@
 //! Loaded code: a module with its kernels and constants.
 
+use super::core::Core;
+use super::driver::said;
 use super::recording;
-use super::{Core, checked, described};
-use crate::device::{ComputeCapability, cubin, ptx};
+use crate::device::{cubin, ptx};
 use crate::error::LaunchAxis;
-use crate::{Error, LaunchConfig};
-use cuda_loader::sys::{self, CUresult, function_attribute};
+use crate::{ComputeCapability, Error, LaunchConfig};
+use cuda_loader::sys::{self, CUdeviceptr};
+use cust::error::CudaError;
+use cust::function::FunctionAttribute;
+use cust::module::LoadFailure;
 use std::borrow::Cow;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
-use std::ffi::{CString, c_int, c_void};
+use std::ffi::CString;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Code that the driver has not seen yet.
@@ -90,10 +94,15 @@ impl Module {
         }
     }
 
-    /// The driver's modules that were loaded, which are forgotten.
-    pub(super) fn take(&self) -> impl Iterator<Item = sys::CUmodule> {
+    /// The driver's modules that were loaded, which are forgotten here.
+    pub(super) fn take(&self) -> impl Iterator<Item = cust::module::Module> {
         let loaded = std::mem::take(&mut *self.lock().loaded);
         loaded.modules.into_values()
+    }
+
+    /// Unloads what is loaded, and nobody uses any more. The context is current.
+    pub(super) fn unload(&self) {
+        self.take().for_each(drop);
     }
 }
 
@@ -106,13 +115,14 @@ pub(super) struct Locked<'a> {
 #[derive(Default)]
 struct Loaded {
     /// By the number of the part.
-    modules: BTreeMap<usize, sys::CUmodule>,
+    modules: BTreeMap<usize, cust::module::Module>,
     functions: HashMap<String, Function>,
     constants: HashMap<&'static str, LoadedConstant>,
 }
 
 #[derive(Clone, Copy)]
 pub(super) struct Function {
+    /// Of a module that stays loaded as long as it is locked.
     pub(super) raw: sys::CUfunction,
     /// Threads of a block at most, given the registers that the kernel needs.
     max_threads: u32,
@@ -122,7 +132,7 @@ pub(super) struct Function {
 }
 
 struct LoadedConstant {
-    address: sys::CUdeviceptr,
+    address: CUdeviceptr,
     bytes: usize,
     /// What it was last set to, if it was.
     value: Option<Box<[u8]>>,
@@ -136,10 +146,10 @@ impl Locked<'_> {
 
     /// The driver's module of a part, loaded at the first call. The context is
     /// current.
-    fn part(&mut self, core: &Core, part: usize) -> Result<sys::CUmodule, Error> {
+    fn part(&mut self, core: &Core, part: usize) -> Result<&cust::module::Module, Error> {
         match self.loaded.modules.entry(part) {
-            Entry::Occupied(loaded) => Ok(*loaded.get()),
-            Entry::Vacant(place) => Ok(*place.insert(load(core, self.code, part)?)),
+            Entry::Occupied(loaded) => Ok(loaded.into_mut()),
+            Entry::Vacant(place) => Ok(place.insert(load(core, self.code, part)?)),
         }
     }
 
@@ -170,28 +180,19 @@ impl Locked<'_> {
         entry: &str,
     ) -> Result<Function, Error> {
         let module = self.part(core, self.code.part_with(entry))?;
-        let unknown = || Error::KernelNotFound { kernel: name };
-        let c_name = CString::new(entry).map_err(|_| unknown())?;
-        let mut raw = sys::CUfunction::NULL;
-        // SAFETY: the pointer is good for one handle, the module is alive, the
-        // name ends in a zero byte.
-        let code = unsafe { sys::cuModuleGetFunction(&raw mut raw, module, c_name.as_ptr()) };
-        if code == CUresult::NOT_FOUND {
-            return Err(unknown());
-        }
-        checked("cuModuleGetFunction", code)?;
+        let function = match module.get_function(entry) {
+            Err(CudaError::NotFound) => return Err(Error::KernelNotFound { kernel: name }),
+            result => said("cuModuleGetFunction", result)?,
+        };
         let get = |attribute| {
-            let mut value: c_int = 0;
-            // SAFETY: the pointer is good for one integer, the function is alive.
-            let code = unsafe { sys::cuFuncGetAttribute(&raw mut value, attribute, raw) };
-            checked("cuFuncGetAttribute", code)?;
+            let value = said("cuFuncGetAttribute", function.get_attribute(attribute))?;
             Ok::<_, Error>(u32::try_from(value).unwrap_or(0))
         };
         Ok(Function {
-            raw,
-            max_threads: get(function_attribute::MAX_THREADS_PER_BLOCK)?,
-            static_shared_bytes: get(function_attribute::SHARED_SIZE_BYTES)?,
-            max_dynamic_shared_bytes: get(function_attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES)?,
+            raw: function.to_raw(),
+            max_threads: get(FunctionAttribute::MaxThreadsPerBlock)?,
+            static_shared_bytes: get(FunctionAttribute::SharedMemorySizeBytes)?,
+            max_dynamic_shared_bytes: get(FunctionAttribute::MaxDynamicSharedSizeBytes)?,
         })
     }
 
@@ -226,18 +227,9 @@ impl Locked<'_> {
         recording::refuse(core, "a launch that sets a constant anew")?;
         // Unknown until the copy is known to have been made.
         constant.value = None;
-        // SAFETY: the symbol has that many bytes, and so has the value, which
-        // stays where it is until the copy is over: that is waited for.
-        let code = unsafe {
-            sys::cuMemcpyHtoDAsync_v2(
-                constant.address,
-                value.as_ptr().cast(),
-                value.len(),
-                core.stream,
-            )
-        };
-        checked("cuMemcpyHtoDAsync_v2", code)?;
-        core.synchronize()?;
+        // SAFETY: the symbol has that many bytes; launches that read it are queued already
+        // or come when the lock on the module is free again.
+        unsafe { core.upload(constant.address, value) }?;
         constant.value = Some(value.into());
         Ok(())
     }
@@ -249,16 +241,10 @@ impl Locked<'_> {
             reason: "there is no global of that name".to_owned(),
         };
         let c_name = CString::new(name).map_err(|_| unknown())?;
-        let (mut address, mut bytes) = (0, 0);
-        // SAFETY: the pointers are good for an address and a size, the module is
-        // alive, the name ends in a zero byte.
-        let code = unsafe {
-            sys::cuModuleGetGlobal_v2(&raw mut address, &raw mut bytes, module, c_name.as_ptr())
+        let (address, bytes) = match module.find_global(&c_name) {
+            Err(CudaError::NotFound) => return Err(unknown()),
+            result => said("cuModuleGetGlobal_v2", result)?,
         };
-        if code == CUresult::NOT_FOUND {
-            return Err(unknown());
-        }
-        checked("cuModuleGetGlobal_v2", code)?;
         Ok(LoadedConstant {
             address,
             bytes,
@@ -268,7 +254,7 @@ impl Locked<'_> {
 }
 
 /// Has the driver load a part of this code. The context is current.
-fn load(core: &Core, code: &Code, part: usize) -> Result<sys::CUmodule, Error> {
+fn load(core: &Core, code: &Code, part: usize) -> Result<cust::module::Module, Error> {
     match code {
         Code::Ptx(parts) => load_ptx(core, &parts[part].text),
         Code::Cubin(bytes) => load_cubin(core, bytes),
@@ -276,97 +262,68 @@ fn load(core: &Core, code: &Code, part: usize) -> Result<sys::CUmodule, Error> {
 }
 
 /// Loads machine code, of which its header has been checked.
-fn load_cubin(core: &Core, bytes: &[u8]) -> Result<sys::CUmodule, Error> {
-    let mut module = sys::CUmodule::NULL;
-    // SAFETY: the image is an ELF file whose tables lie within the bytes, which
-    // tell the driver how long it is; there are no options.
-    let code = unsafe {
-        sys::cuModuleLoadDataEx(
-            &raw mut module,
-            bytes.as_ptr().cast(),
-            0,
-            std::ptr::null_mut(),
-            std::ptr::null_mut(),
-        )
-    };
-    match code {
-        CUresult::SUCCESS => Ok(module),
-        CUresult::OUT_OF_MEMORY => Err(core.out_of_memory(bytes.len())),
-        CUresult::INVALID_IMAGE | CUresult::NO_BINARY_FOR_GPU | CUresult::INVALID_SOURCE => {
+fn load_cubin(core: &Core, bytes: &[u8]) -> Result<cust::module::Module, Error> {
+    let loaded = cust::module::Module::from_cubin(bytes, &[]);
+    loaded.or_else(|error| match error {
+        CudaError::OutOfMemory => Err(core.out_of_memory(bytes.len())),
+        CudaError::InvalidImage | CudaError::NoBinaryForGpu | CudaError::InvalidSource => {
+            let code = sys::CUresult(error.code());
             Err(Error::InvalidCubin {
                 reason: format!("is refused by the driver: {code}"),
             })
         }
-        code => Err(checked("cuModuleLoadDataEx", code)
-            .err()
-            .unwrap_or_else(|| described("cuModuleLoadDataEx", code))),
-    }
+        error => said("cuModuleLoadDataEx", Err(error)),
+    })
 }
 
 /// Compiles and loads PTX.
-fn load_ptx(core: &Core, text: &str) -> Result<sys::CUmodule, Error> {
-    const LOG_BYTES: usize = 16 * 1024;
+fn load_ptx(core: &Core, text: &str) -> Result<cust::module::Module, Error> {
+    let Core {
+        generation, name, ..
+    } = core;
     let ptx = CString::new(text).map_err(|error| {
         let reason = format!(
             "(not given to the driver: byte {} is zero)",
             error.nul_position()
         );
-        core.generation.invalid(text, &core.name, reason)
+        generation.invalid(text, name, reason)
     })?;
-    let mut log = vec![0_u8; LOG_BYTES];
-    let mut options = [
-        sys::jit_option::ERROR_LOG_BUFFER,
-        sys::jit_option::ERROR_LOG_BUFFER_SIZE_BYTES,
-    ];
-    let mut values = [
-        log.as_mut_ptr().cast::<c_void>(),
-        // This value is a number, in the space of a pointer.
-        std::ptr::without_provenance_mut(LOG_BYTES),
-    ];
-    let mut module = sys::CUmodule::NULL;
-    // SAFETY: the image is text that ends in a zero byte, as PTX has to; there
-    // are as many values as options, each of its option's type; the buffer has
-    // the size given with it, and all of it outlives the call.
-    let code = unsafe {
-        sys::cuModuleLoadDataEx(
-            &raw mut module,
-            ptx.as_ptr().cast(),
-            options.len() as u32,
-            options.as_mut_ptr(),
-            values.as_mut_ptr(),
-        )
-    };
-    let log = || {
-        let end = log.iter().position(|byte| *byte == 0).unwrap_or(LOG_BYTES);
-        String::from_utf8_lossy(&log[..end]).trim_end().to_owned()
-    };
-    let Core {
-        generation, name, ..
-    } = core;
-    match code {
-        CUresult::SUCCESS => Ok(module),
-        CUresult::OUT_OF_MEMORY => Err(core.out_of_memory(text.len())),
-        CUresult::UNSUPPORTED_PTX_VERSION | CUresult::NO_BINARY_FOR_GPU => {
-            Err(generation.unsupported(text, name, log()))
+    let loaded = cust::module::Module::compile(&ptx, &[]);
+    loaded.or_else(|LoadFailure { error, mut log }| match error {
+        CudaError::OutOfMemory => Err(core.out_of_memory(text.len())),
+        UNSUPPORTED_PTX_VERSION | CudaError::NoBinaryForGpu => {
+            Err(generation.unsupported(text, name, log))
         }
-        CUresult::INVALID_PTX | CUresult::INVALID_IMAGE | CUresult::INVALID_SOURCE => {
+        CudaError::InvalidPtx | CudaError::InvalidImage | CudaError::InvalidSource => {
             // Drivers call PTX for a newer device invalid, too.
             if ptx::header(text).needs > Some(generation.capability) {
-                return Err(generation.unsupported(text, name, log()));
+                return Err(generation.unsupported(text, name, log));
             }
-            let mut log = log();
             if log.is_empty() {
+                let code = sys::CUresult(error.code());
                 log = format!("(an empty log; the driver's code is {code})");
             }
             Err(generation.invalid(text, name, log))
         }
-        code => Err(checked("cuModuleLoadDataEx", code)
-            .err()
-            .unwrap_or_else(|| described("cuModuleLoadDataEx", code))),
-    }
+        error => said("cuModuleLoadDataEx", Err(error)),
+    })
 }
 
+/// The PTX is of a newer version than the driver's compiler knows.
+const UNSUPPORTED_PTX_VERSION: CudaError =
+    CudaError::from_code(sys::CUresult::UNSUPPORTED_PTX_VERSION.0);
+
 impl Function {
+    /// The kernel, to be asked and set.
+    ///
+    /// # Safety
+    ///
+    /// Its module stays loaded as long as the result lives.
+    pub(super) unsafe fn as_cust<'a>(&self) -> cust::function::Function<'a> {
+        // SAFETY: the caller's promise.
+        unsafe { cust::function::Function::from_raw(self.raw) }
+    }
+
     /// Checks a launch against what this kernel allows on this device, and opts
     /// in to more shared memory where that is needed.
     fn prepare(
@@ -399,16 +356,10 @@ impl Function {
             });
         }
         if dynamic > self.max_dynamic_shared_bytes {
-            // The limit fits `c_int`, being one of the driver's own numbers.
-            let value = c_int::try_from(dynamic).unwrap_or(c_int::MAX);
-            // SAFETY: the function is alive.
-            checked("cuFuncSetAttribute", unsafe {
-                sys::cuFuncSetAttribute(
-                    self.raw,
-                    function_attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                    value,
-                )
-            })?;
+            // SAFETY: the module is locked, and stays loaded.
+            let function = unsafe { self.as_cust() };
+            let opted_in = function.set_max_dynamic_shared_memory(dynamic);
+            said("cuFuncSetAttribute", opted_in)?;
             self.max_dynamic_shared_bytes = dynamic;
         }
         Ok(())

@@ -17,11 +17,15 @@
 //! places an odd number of times, the graph ends by copying the one that is current
 //! to where the next replay reads it, see [`note_exchange`].
 
-use super::{Core, CudaDevice, Resource, StandIns, checked};
-use crate::Error;
-use crate::device::replay::Tally;
-use crate::launch::Constants;
+use super::core::{Core, CudaDevice, copy};
+use super::driver::said;
+use super::stand_ins::StandIns;
+use crate::device::tally::Tally;
+use crate::{Constants, Error};
 use cuda_loader::sys;
+use cust::error::CudaResult;
+use cust::graph::GraphExec;
+use cust::stream::{CaptureMode, Stream};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -96,7 +100,7 @@ pub(super) fn refuse(core: &Core, what: &'static str) -> Result<(), Error> {
 pub(super) fn queue(core: &Core) -> sys::CUstream {
     RECORDING.with_borrow(|recording| match recording {
         Some(recording) if std::ptr::eq(Arc::as_ptr(&recording.core), core) => recording.stream,
-        _ => core.stream,
+        _ => core.stream.as_inner(),
     })
 }
 
@@ -174,24 +178,6 @@ pub(super) fn note_exchange(
     });
 }
 
-/// Copies within the device. The context is current.
-///
-/// # Safety
-///
-/// Both have so many bytes, are the device's own, do not overlap, and live until the
-/// stream's work is over or, while it records, its graph is gone.
-unsafe fn copy(
-    to: sys::CUdeviceptr,
-    from: sys::CUdeviceptr,
-    bytes: usize,
-    stream: sys::CUstream,
-) -> Result<(), Error> {
-    // SAFETY: the caller's promise.
-    checked("cuMemcpyDtoDAsync_v2", unsafe {
-        sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream)
-    })
-}
-
 /// Keeps what the device would give back, for as long as this lives.
 struct Keep {
     core: Arc<Core>,
@@ -199,7 +185,7 @@ struct Keep {
 
 impl Keep {
     fn new(core: &Arc<Core>) -> Self {
-        core.kept().holders += 1;
+        core.hold();
         Self {
             core: Arc::clone(core),
         }
@@ -208,51 +194,31 @@ impl Keep {
 
 impl Drop for Keep {
     fn drop(&mut self) {
-        let waiting: Vec<Resource> = {
-            let mut kept = self.core.kept();
-            kept.holders -= 1;
-            if kept.holders > 0 {
-                return;
-            }
-            std::mem::take(&mut kept.waiting)
-        };
-        let Ok(_current) = self.core.enter() else {
-            return;
-        };
-        for resource in waiting {
-            // SAFETY: they were given back by their owners, and the last graph
-            // that may have used them is gone.
-            unsafe { self.core.free(resource) };
-        }
+        self.core.release();
     }
 }
 
 /// A stream that notes what it is given, until this is dropped or ended.
 struct Capture {
     core: Arc<Core>,
-    stream: sys::CUstream,
+    stream: Stream,
 }
 
 impl Capture {
     /// From now on, work of this thread for this device is noted. The context is
     /// current.
     fn begin(core: &Arc<Core>) -> Result<Self, Error> {
-        let mut stream = sys::CUstream::NULL;
-        // SAFETY: the pointer is good for the one handle that is written.
-        checked("cuStreamCreate", unsafe {
-            sys::cuStreamCreate(&raw mut stream, sys::STREAM_NON_BLOCKING)
-        })?;
+        let stream = said("cuStreamCreateWithPriority", Stream::new_non_blocking(None))?;
+        let begun = stream.begin_capture(CaptureMode::ThreadLocal);
+        said("cuStreamBeginCapture_v2", begun)?;
+        let queue = stream.as_inner();
         let capture = Self {
             core: Arc::clone(core),
             stream,
         };
-        // SAFETY: the stream is alive.
-        checked("cuStreamBeginCapture_v2", unsafe {
-            sys::cuStreamBeginCapture_v2(stream, sys::STREAM_CAPTURE_MODE_THREAD_LOCAL)
-        })?;
         RECORDING.set(Some(Recording {
             core: Arc::clone(core),
-            stream,
+            stream: queue,
             used: Vec::new(),
             counted: Vec::new(),
             exchanges: Vec::new(),
@@ -261,18 +227,14 @@ impl Capture {
     }
 
     /// What was noted, which begins and ends with everything in its place.
-    fn end(self) -> Result<(sys::CUgraph, Recording), Error> {
+    fn end(self) -> Result<(cust::graph::Graph, Recording), Error> {
         self.put_in_place()?;
         let Some(recording) = RECORDING.take() else {
             unreachable!("a recording goes on until it is ended here or dropped");
         };
-        let mut graph = sys::CUgraph::NULL;
-        // SAFETY: the pointer is good for the one handle that is written, the
-        // stream is alive.
-        let code = unsafe { sys::cuStreamEndCapture(self.stream, &raw mut graph) };
+        let graph = self.stream.end_capture();
         self.settle(&recording);
-        checked("cuStreamEndCapture", code)?;
-        Ok((graph, recording))
+        Ok((said("cuStreamEndCapture", graph)?, recording))
     }
 
     /// Has the graph end with what is current where it began with it.
@@ -296,7 +258,7 @@ impl Capture {
             }
             // SAFETY: whoever noted the exchange had both, of that size and apart; what
             // has been dropped since is not given back while there is a graph.
-            unsafe { copy(before, now, bytes, self.stream) }?;
+            unsafe { copy(before, now, bytes, self.stream.as_inner()) }?;
         }
         Ok(())
     }
@@ -308,7 +270,7 @@ impl Capture {
         for &Exchange { now, before, bytes } in &recording.exchanges {
             // SAFETY: as in `put_in_place`. A failure means that the driver is shutting
             // down or that a kernel has faulted: whatever comes next fails too.
-            let _ = unsafe { copy(now, before, bytes, self.core.stream) };
+            let _ = unsafe { copy(now, before, bytes, self.core.stream.as_inner()) };
         }
     }
 }
@@ -321,16 +283,8 @@ impl Drop for Capture {
         // Still there where the work failed or panicked, and then the graph is
         // of no use.
         let unfinished = RECORDING.take();
-        // SAFETY: stream and graph are ours and used by nothing else.
-        unsafe {
-            if unfinished.is_some() {
-                let mut graph = sys::CUgraph::NULL;
-                let _ = sys::cuStreamEndCapture(self.stream, &raw mut graph);
-                if graph != sys::CUgraph::NULL {
-                    let _ = sys::cuGraphDestroy(graph);
-                }
-            }
-            let _ = sys::cuStreamDestroy_v2(self.stream);
+        if unfinished.is_some() {
+            drop(self.stream.end_capture());
         }
         if let Some(recording) = &unfinished {
             self.settle(recording);
@@ -340,7 +294,7 @@ impl Drop for Capture {
 
 /// Recorded work, ready to be launched.
 pub(in crate::device) struct Graph {
-    raw: sys::CUgraphExec,
+    run: GraphExec,
     used: Vec<Used>,
     counted: Vec<(Tally, u64)>,
     core: Arc<Core>,
@@ -371,18 +325,9 @@ impl CudaDevice {
             work()?;
         }
         let (graph, Recording { used, counted, .. }) = capture.end()?;
-        let mut raw = sys::CUgraphExec::NULL;
-        // SAFETY: the pointer is good for the one handle that is written, and
-        // the graph, if there is one, is alive and destroyed just once. The
-        // executable graph is a copy.
-        let code = unsafe {
-            let code = sys::cuGraphInstantiateWithFlags(&raw mut raw, graph, 0);
-            let _ = sys::cuGraphDestroy(graph);
-            code
-        };
-        checked("cuGraphInstantiateWithFlags", code)?;
+        let run = said("cuGraphInstantiateWithFlags", graph.instantiate())?;
         Ok(Graph {
-            raw,
+            run,
             used,
             counted,
             core: Arc::clone(core),
@@ -419,11 +364,10 @@ impl Graph {
             }
             locked.push(module);
         }
-        // SAFETY: graph and stream are alive, and so is all that the graph uses,
-        // because nothing was given back since it was recorded.
-        checked("cuGraphLaunch", unsafe {
-            sys::cuGraphLaunch(self.raw, core.stream)
-        })?;
+        // SAFETY: all that the graph uses is alive, because nothing was given back since
+        // it was recorded.
+        let queued = unsafe { self.run.launch(&core.stream) };
+        said("cuGraphLaunch", queued)?;
         for (tally, count) in &self.counted {
             tally.count(*count);
         }
@@ -436,10 +380,8 @@ impl Drop for Graph {
         let Ok(_current) = self.core.enter() else {
             return;
         };
-        // SAFETY: the graph is ours, and what was queued of it is over.
-        unsafe {
-            let _ = sys::cuStreamSynchronize(self.core.stream);
-            let _ = sys::cuGraphExecDestroy(self.raw);
-        }
+        // What was queued of it is over before it goes. A failure means that the driver is
+        // shutting down or that a kernel has faulted.
+        let _: CudaResult<()> = self.core.stream.synchronize();
     }
 }

@@ -1,6 +1,6 @@
 //! The driver library, and the addresses found in it.
 
-use super::{sys, trampolines};
+use super::{file, sys};
 use crate::LoadError;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::ffi::{CStr, c_void};
@@ -18,16 +18,14 @@ const NAMES: [&str; 3] = [
     "/run/opengl-driver/lib/libcuda.so.1",
 ];
 
-/// The address of one function. What it holds before the driver is loaded, and
-/// when the driver lacks the function, is up to the table it belongs to.
+/// The address of one function: null before the driver is loaded, and when the driver
+/// lacks the function.
 pub(crate) type Slot = AtomicPtr<c_void>;
 
-/// One function of a table.
+/// One function.
 pub(crate) struct Entry {
     pub(crate) name: &'static CStr,
     pub(crate) slot: &'static Slot,
-    /// What goes into the slot when the driver lacks the function.
-    pub(crate) missing: *mut c_void,
 }
 
 pub(crate) fn load() -> Result<(), &'static LoadError> {
@@ -38,21 +36,16 @@ pub(crate) fn load() -> Result<(), &'static LoadError> {
 fn open() -> Result<(), LoadError> {
     let mut reason = None;
     for name in NAMES {
-        // SAFETY: opening a library runs its initialisers. This is the CUDA
-        // driver by its well-known name, the very library that a program linked
-        // with it would have loaded before `main`, and its initialisers expect
-        // nothing of us.
-        match unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL) } {
+        match open_whole(name) {
             Ok(library) => {
                 fill(&library, &sys::entries());
-                fill(&library, &trampolines::entries());
                 // The driver has threads and callbacks of its own; its code has
                 // to stay where it is until the process ends.
                 std::mem::forget(library);
                 return Ok(());
             }
-            Err(error) => {
-                reason.get_or_insert_with(|| describe(&error));
+            Err(words) => {
+                reason.get_or_insert(words);
             }
         }
     }
@@ -62,19 +55,38 @@ fn open() -> Result<(), LoadError> {
     })
 }
 
+/// Opens a library that is all there and a driver, or says what it is instead.
+fn open_whole(name: &str) -> Result<Library, String> {
+    if let Some(fault) = file::fault(name) {
+        return Err(fault);
+    }
+    // SAFETY: opening a library runs its initialisers. This is the CUDA
+    // driver by its well-known name, the very library that a program linked
+    // with it would have loaded before `main`, and its initialisers expect
+    // nothing of us.
+    let library = unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL) };
+    let library = library.map_err(|error| describe(&error))?;
+    if address(&library, c"cuInit").is_null() {
+        return Err(format!(
+            "{name} is no CUDA driver: it has no function cuInit"
+        ));
+    }
+    Ok(library)
+}
+
 fn fill(library: &Library, entries: &[Entry]) {
     for entry in entries {
-        // SAFETY: the symbol is taken as an address only, never dereferenced at
-        // the type named here; who calls it declares its type.
-        let address = unsafe { library.get::<*mut c_void>(entry.name.to_bytes_with_nul()) }
-            .map_or(std::ptr::null_mut(), |symbol| symbol.into_raw());
-        let target = if address.is_null() {
-            entry.missing
-        } else {
-            address
-        };
-        entry.slot.store(target, Ordering::Release);
+        let address = address(library, entry.name);
+        entry.slot.store(address, Ordering::Release);
     }
+}
+
+/// The address of a function, or null where the library lacks it.
+fn address(library: &Library, name: &CStr) -> *mut c_void {
+    // SAFETY: the symbol is taken as an address only, never dereferenced at
+    // the type named here; who calls it declares its type.
+    unsafe { library.get::<*mut c_void>(name.to_bytes_with_nul()) }
+        .map_or(std::ptr::null_mut(), |symbol| symbol.into_raw())
 }
 
 /// The dynamic linker's own words, which name the file.

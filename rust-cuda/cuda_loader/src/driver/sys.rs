@@ -7,7 +7,7 @@
 //! ([`load`](crate::load)) and [`CUresult::SYMBOL_MISSING`] when the installed
 //! driver does not have the function.
 //!
-//! Only what cust lacks or gets wrong is here, with what that needs.
+//! What the crate `cust` wraps is here, and what that needs.
 
 #![allow(
     clippy::too_many_arguments,
@@ -60,6 +60,8 @@ impl CUresult {
     pub const NOT_SUPPORTED: Self = Self(801);
     /// Not the driver's: the installed driver does not have the function.
     pub const SYMBOL_MISSING: Self = Self(0x4C4F_0001);
+    /// Not the driver's: it reported success, and its answer cannot be one.
+    pub const INVALID_ANSWER: Self = Self(0x4C4F_0002);
 
     /// `Ok` for [`CUresult::SUCCESS`], the code itself as error otherwise.
     ///
@@ -83,6 +85,7 @@ impl CUresult {
                 Self::NOT_INITIALIZED => "CUDA_ERROR_NOT_INITIALIZED",
                 Self::NO_DEVICE => "CUDA_ERROR_NO_DEVICE",
                 Self::SYMBOL_MISSING => "SYMBOL_MISSING",
+                Self::INVALID_ANSWER => "INVALID_ANSWER",
                 _ => "an error without a name",
             }
             .to_owned()
@@ -98,6 +101,9 @@ impl CUresult {
                 Self::NOT_INITIALIZED => "the CUDA driver is not loaded or not initialised",
                 Self::NO_DEVICE => "there is no CUDA device, or no CUDA driver",
                 Self::SYMBOL_MISSING => "the installed CUDA driver does not have this function",
+                Self::INVALID_ANSWER => {
+                    "the installed CUDA driver reported success, but its answer cannot be right"
+                }
                 _ => "the installed CUDA driver does not know this code",
             }
             .to_owned()
@@ -138,6 +144,8 @@ pub type CUdevice = c_int;
 pub type CUdeviceptr = u64;
 /// Texture as kernels take it.
 pub type CUtexObject = c_ulonglong;
+/// Surface as kernels take it.
+pub type CUsurfObject = c_ulonglong;
 
 macro_rules! handles {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
@@ -176,6 +184,12 @@ handles! {
     CUgraph;
     /// A graph, ready to run.
     CUgraphExec;
+    /// A piece of work in a graph.
+    CUgraphNode;
+    /// An array, in which textures and surfaces lie.
+    CUarray;
+    /// What is being linked.
+    CUlinkState;
 }
 
 /// Attributes for [`cuDeviceGetAttribute`], by the names they have behind
@@ -253,6 +267,8 @@ pub mod function_attribute {
 /// Options for [`cuModuleLoadDataEx`], by the names they have behind `CU_JIT_`.
 pub mod jit_option {
     use std::ffi::c_uint;
+    /// Registers of a thread at most.
+    pub const MAX_REGISTERS: c_uint = 0;
     /// Buffer for what the compiler has to say.
     pub const INFO_LOG_BUFFER: c_uint = 3;
     /// Its size in bytes; afterwards, bytes written.
@@ -263,6 +279,14 @@ pub mod jit_option {
     pub const ERROR_LOG_BUFFER_SIZE_BYTES: c_uint = 6;
     /// 0 to 4.
     pub const OPTIMIZATION_LEVEL: c_uint = 7;
+    /// Compiles for the device of the current context.
+    pub const TARGET_FROM_CUCONTEXT: c_uint = 8;
+    /// The compute capability to compile for, as 10 × major + minor.
+    pub const TARGET: c_uint = 9;
+    /// 0: PTX, 1: code for an older device, where a fat binary has none for the very one.
+    pub const FALLBACK_STRATEGY: c_uint = 10;
+    /// Whether debuggers find their way.
+    pub const GENERATE_DEBUG_INFO: c_uint = 11;
     /// Whether line numbers are kept for profilers.
     pub const GENERATE_LINE_INFO: c_uint = 13;
 }
@@ -283,6 +307,10 @@ pub const MEM_LOCATION_TYPE_DEVICE: c_uint = 1;
 pub const MEMORYTYPE_HOST: c_uint = 1;
 /// `CU_MEMORYTYPE_DEVICE`.
 pub const MEMORYTYPE_DEVICE: c_uint = 2;
+/// `CU_MEMORYTYPE_ARRAY`.
+pub const MEMORYTYPE_ARRAY: c_uint = 3;
+/// `CU_RESOURCE_TYPE_ARRAY`.
+pub const RESOURCE_TYPE_ARRAY: c_uint = 0;
 /// `CU_RESOURCE_TYPE_PITCH2D`.
 pub const RESOURCE_TYPE_PITCH2D: c_uint = 3;
 /// `CU_AD_FORMAT_FLOAT`.
@@ -330,8 +358,8 @@ pub struct CUDA_MEMCPY2D {
     pub srcHost: *const c_void,
     /// Where, for device memory.
     pub srcDevice: CUdeviceptr,
-    /// Null.
-    pub srcArray: *mut c_void,
+    /// Where, for an array.
+    pub srcArray: CUarray,
     /// Bytes from row to row.
     pub srcPitch: usize,
     /// First byte of each row.
@@ -344,8 +372,8 @@ pub struct CUDA_MEMCPY2D {
     pub dstHost: *mut c_void,
     /// Where, for device memory.
     pub dstDevice: CUdeviceptr,
-    /// Null.
-    pub dstArray: *mut c_void,
+    /// Where, for an array.
+    pub dstArray: CUarray,
     /// Bytes from row to row.
     pub dstPitch: usize,
     /// Bytes of a row that are copied.
@@ -354,22 +382,31 @@ pub struct CUDA_MEMCPY2D {
     pub Height: usize,
 }
 
-/// What a texture reads, for pitched memory only: the other kinds of resource
-/// are smaller and share the space.
-#[derive(Debug, Clone, Copy)]
+/// What a texture or a surface reads.
+#[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_RESOURCE_DESC {
-    /// [`RESOURCE_TYPE_PITCH2D`].
+    /// [`RESOURCE_TYPE_ARRAY`] or [`RESOURCE_TYPE_PITCH2D`].
     pub resType: c_uint,
-    /// The rows.
-    pub pitch2D: CUDA_RESOURCE_DESC_pitch2D,
+    /// Where it lies.
+    pub res: CUDA_RESOURCE_DESC_res,
     /// 0.
     pub flags: c_uint,
 }
 
+/// Where the elements of a texture lie: the kinds of resource share the space.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub union CUDA_RESOURCE_DESC_res {
+    /// The array, with [`RESOURCE_TYPE_ARRAY`].
+    pub array: CUarray,
+    /// The rows, with [`RESOURCE_TYPE_PITCH2D`].
+    pub pitch2D: CUDA_RESOURCE_DESC_pitch2D,
+}
+
 /// Rows of elements in linear memory.
 ///
-/// The size is that of the union it stands for in `cuda.h`, 128 bytes.
+/// The size is that of the union it is a part of in `cuda.h`, 128 bytes.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_RESOURCE_DESC_pitch2D {
@@ -387,6 +424,19 @@ pub struct CUDA_RESOURCE_DESC_pitch2D {
     pub pitchInBytes: usize,
     /// Zeros: the rest of the union.
     pub reserved: [u64; 11],
+}
+
+impl CUDA_RESOURCE_DESC_pitch2D {
+    /// No rows: all of the union is zero.
+    pub const ZERO: Self = Self {
+        devPtr: 0,
+        format: 0,
+        numChannels: 0,
+        width: 0,
+        height: 0,
+        pitchInBytes: 0,
+        reserved: [0; 11],
+    };
 }
 
 /// How a texture reads.
@@ -413,6 +463,130 @@ pub struct CUDA_TEXTURE_DESC {
     pub borderColor: [f32; 4],
     /// Zeros.
     pub reserved: [c_int; 12],
+}
+
+/// A copy of boxes.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct CUDA_MEMCPY3D {
+    /// First byte of each row.
+    pub srcXInBytes: usize,
+    /// First row.
+    pub srcY: usize,
+    /// First plane.
+    pub srcZ: usize,
+    /// 0.
+    pub srcLOD: usize,
+    /// [`MEMORYTYPE_HOST`], [`MEMORYTYPE_DEVICE`] or [`MEMORYTYPE_ARRAY`].
+    pub srcMemoryType: c_uint,
+    /// Where, for host memory.
+    pub srcHost: *const c_void,
+    /// Where, for device memory.
+    pub srcDevice: CUdeviceptr,
+    /// Where, for an array.
+    pub srcArray: CUarray,
+    /// Null.
+    pub reserved0: *mut c_void,
+    /// Bytes from row to row.
+    pub srcPitch: usize,
+    /// Rows of a plane.
+    pub srcHeight: usize,
+    /// First byte of each row.
+    pub dstXInBytes: usize,
+    /// First row.
+    pub dstY: usize,
+    /// First plane.
+    pub dstZ: usize,
+    /// 0.
+    pub dstLOD: usize,
+    /// [`MEMORYTYPE_HOST`], [`MEMORYTYPE_DEVICE`] or [`MEMORYTYPE_ARRAY`].
+    pub dstMemoryType: c_uint,
+    /// Where, for host memory.
+    pub dstHost: *mut c_void,
+    /// Where, for device memory.
+    pub dstDevice: CUdeviceptr,
+    /// Where, for an array.
+    pub dstArray: CUarray,
+    /// Null.
+    pub reserved1: *mut c_void,
+    /// Bytes from row to row.
+    pub dstPitch: usize,
+    /// Rows of a plane.
+    pub dstHeight: usize,
+    /// Bytes of a row that are copied.
+    pub WidthInBytes: usize,
+    /// Rows that are copied.
+    pub Height: usize,
+    /// Planes that are copied.
+    pub Depth: usize,
+}
+
+/// What an array is.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub struct CUDA_ARRAY3D_DESCRIPTOR {
+    /// Elements of a row.
+    pub Width: usize,
+    /// Rows, or 0.
+    pub Height: usize,
+    /// Planes or layers, or 0.
+    pub Depth: usize,
+    /// `CU_AD_FORMAT_…`.
+    pub Format: c_uint,
+    /// 1, 2 or 4.
+    pub NumChannels: c_uint,
+    /// `CUDA_ARRAY3D_…`.
+    pub Flags: c_uint,
+}
+
+/// How the elements of a texture are looked at.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct CUDA_RESOURCE_VIEW_DESC {
+    /// `CU_RES_VIEW_FORMAT_…`.
+    pub format: c_uint,
+    /// Elements of a row.
+    pub width: usize,
+    /// Rows.
+    pub height: usize,
+    /// Planes.
+    pub depth: usize,
+    /// 0 without mipmaps.
+    pub firstMipmapLevel: c_uint,
+    /// 0 without mipmaps.
+    pub lastMipmapLevel: c_uint,
+    /// 0 without layers.
+    pub firstLayer: c_uint,
+    /// 0 without layers.
+    pub lastLayer: c_uint,
+    /// Zeros.
+    pub reserved: [c_uint; 16],
+}
+
+/// A launch as a piece of work in a graph.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct CUDA_KERNEL_NODE_PARAMS {
+    /// The kernel.
+    pub func: CUfunction,
+    /// Blocks along x.
+    pub gridDimX: c_uint,
+    /// Blocks along y.
+    pub gridDimY: c_uint,
+    /// Blocks along z.
+    pub gridDimZ: c_uint,
+    /// Threads of a block along x.
+    pub blockDimX: c_uint,
+    /// Threads of a block along y.
+    pub blockDimY: c_uint,
+    /// Threads of a block along z.
+    pub blockDimZ: c_uint,
+    /// Dynamic shared memory of a block, in bytes.
+    pub sharedMemBytes: c_uint,
+    /// Pointers to the parameters.
+    pub kernelParams: *mut *mut c_void,
+    /// Null.
+    pub extra: *mut *mut c_void,
 }
 
 /// An option of [`cuLaunchKernelEx`].
@@ -470,7 +644,6 @@ macro_rules! functions {
                     }
                 },
                 slot: &slots::$name,
-                missing: std::ptr::null_mut(),
             },)*]
         }
 
@@ -507,8 +680,8 @@ macro_rules! functions {
 
 /// Why a slot is empty.
 fn unavailable() -> CUresult {
-    // Every driver has this one, so an empty slot means that none is loaded.
-    if slots::cuGetErrorName.load(Ordering::Acquire).is_null() {
+    // Nothing without this one is loaded as a driver.
+    if slots::cuInit.load(Ordering::Acquire).is_null() {
         CUresult::NOT_INITIALIZED
     } else {
         CUresult::SYMBOL_MISSING
@@ -533,8 +706,51 @@ functions! {
     fn cuInit(flags: c_uint);
     /// The CUDA version the driver supports, as 1000 × major + 10 × minor.
     fn cuDriverGetVersion(driverVersion: *mut c_int);
+    /// How many devices there are.
+    fn cuDeviceGetCount(count: *mut c_int);
+    /// A device's name, which ends in a zero byte, into `len` bytes.
+    fn cuDeviceGetName(name: *mut c_char, len: c_int, dev: CUdevice);
     /// One of [`device_attribute`].
     fn cuDeviceGetAttribute(pi: *mut c_int, attrib: c_int, dev: CUdevice);
+    /// The number of a device for the driver, from its number among the visible ones.
+    fn cuDeviceGet(device: *mut CUdevice, ordinal: c_int);
+    /// A device's memory, in bytes.
+    fn cuDeviceTotalMem_v2(bytes: *mut usize, dev: CUdevice);
+    /// Makes a device's primary context, or counts one more user of it.
+    fn cuDevicePrimaryCtxRetain(pctx: *mut CUcontext, dev: CUdevice);
+    /// Counts one user less of a device's primary context; without users it goes.
+    fn cuDevicePrimaryCtxRelease_v2(dev: CUdevice);
+    /// Destroys what a device's primary context holds, whoever uses it.
+    fn cuDevicePrimaryCtxReset_v2(dev: CUdevice);
+    /// Sets how a device's primary context waits.
+    fn cuDevicePrimaryCtxSetFlags_v2(dev: CUdevice, flags: c_uint);
+    /// Greatest and least priority of streams, of the current context.
+    fn cuCtxGetStreamPriorityRange(leastPriority: *mut c_int, greatestPriority: *mut c_int);
+
+    /// Makes a context, and makes it current above the present one.
+    fn cuCtxCreate_v2(pctx: *mut CUcontext, flags: c_uint, dev: CUdevice);
+    /// Destroys a context and what it holds.
+    fn cuCtxDestroy_v2(ctx: CUcontext);
+    /// The version of the interface that a context was made with.
+    fn cuCtxGetApiVersion(ctx: CUcontext, version: *mut c_uint);
+    /// How the current context divides the first-level cache.
+    fn cuCtxGetCacheConfig(pconfig: *mut c_uint);
+    /// Sets how the current context divides the first-level cache.
+    fn cuCtxSetCacheConfig(config: c_uint);
+    /// The device of the current context.
+    fn cuCtxGetDevice(device: *mut CUdevice);
+    /// The flags of the current context.
+    fn cuCtxGetFlags(flags: *mut c_uint);
+    /// A limit of the current context.
+    fn cuCtxGetLimit(pvalue: *mut usize, limit: c_uint);
+    /// Sets a limit of the current context.
+    fn cuCtxSetLimit(limit: c_uint, value: usize);
+    /// The banks of shared memory, of the current context.
+    fn cuCtxGetSharedMemConfig(pConfig: *mut c_uint);
+    /// Sets the banks of shared memory, of the current context.
+    fn cuCtxSetSharedMemConfig(config: c_uint);
+    /// Waits for all work of the current context.
+    fn cuCtxSynchronize();
 
     /// The calling thread's current context.
     fn cuCtxGetCurrent(pctx: *mut CUcontext);
@@ -568,6 +784,47 @@ functions! {
     );
     /// Frees device memory in stream order.
     fn cuMemFreeAsync(dptr: CUdeviceptr, hStream: CUstream);
+    /// Allocates device memory from the device's own pool, in stream order.
+    fn cuMemAllocAsync(dptr: *mut CUdeviceptr, bytesize: usize, hStream: CUstream);
+    /// Allocates memory that host and device share.
+    fn cuMemAllocManaged(dptr: *mut CUdeviceptr, bytesize: usize, flags: c_uint);
+    /// Allocates page-locked memory of the host.
+    fn cuMemAllocHost_v2(pp: *mut *mut c_void, bytesize: usize);
+    /// Frees page-locked memory of the host.
+    fn cuMemFreeHost(p: *mut c_void);
+    /// Moves shared memory to a device, or to the host with -1.
+    fn cuMemPrefetchAsync(devPtr: CUdeviceptr, count: usize, dstDevice: CUdevice, hStream: CUstream);
+    /// Tells the driver how shared memory will be used.
+    fn cuMemAdvise(devPtr: CUdeviceptr, count: usize, advice: c_uint, device: CUdevice);
+    /// Copies from the host to the device, and waits for it.
+    fn cuMemcpyHtoD_v2(dstDevice: CUdeviceptr, srcHost: *const c_void, ByteCount: usize);
+    /// Copies from the device to the host, and waits for it.
+    fn cuMemcpyDtoH_v2(dstHost: *mut c_void, srcDevice: CUdeviceptr, ByteCount: usize);
+    /// Copies on the device.
+    fn cuMemcpyDtoD_v2(dstDevice: CUdeviceptr, srcDevice: CUdeviceptr, ByteCount: usize);
+    /// Copies boxes, and waits for it where the host has a part in it.
+    fn cuMemcpy3D_v2(pCopy: *const CUDA_MEMCPY3D);
+    /// Fills with a byte.
+    fn cuMemsetD8_v2(dstDevice: CUdeviceptr, uc: u8, N: usize);
+    /// Fills with a 16-bit word.
+    fn cuMemsetD16_v2(dstDevice: CUdeviceptr, us: u16, N: usize);
+    /// Fills with a 32-bit word.
+    fn cuMemsetD32_v2(dstDevice: CUdeviceptr, ui: c_uint, N: usize);
+    /// Fills with a 16-bit word.
+    fn cuMemsetD16Async(dstDevice: CUdeviceptr, us: u16, N: usize, hStream: CUstream);
+
+    /// Makes an array.
+    fn cuArray3DCreate_v2(
+        pHandle: *mut CUarray,
+        pAllocateArray: *const CUDA_ARRAY3D_DESCRIPTOR,
+    );
+    /// What an array is.
+    fn cuArray3DGetDescriptor_v2(
+        pArrayDescriptor: *mut CUDA_ARRAY3D_DESCRIPTOR,
+        hArray: CUarray,
+    );
+    /// Destroys an array.
+    fn cuArrayDestroy(hArray: CUarray);
     /// Copies from the host to the device.
     fn cuMemcpyHtoDAsync_v2(
         dstDevice: CUdeviceptr,
@@ -606,6 +863,30 @@ functions! {
     );
     /// Unloads a module.
     fn cuModuleUnload(hmod: CUmodule);
+    /// Loads a module from a file.
+    fn cuModuleLoad(module: *mut CUmodule, fname: *const c_char);
+    /// Begins to link.
+    fn cuLinkCreate_v2(
+        numOptions: c_uint,
+        options: *mut c_uint,
+        optionValues: *mut *mut c_void,
+        stateOut: *mut CUlinkState,
+    );
+    /// Adds code to what is linked.
+    fn cuLinkAddData_v2(
+        state: CUlinkState,
+        r#type: c_uint,
+        data: *mut c_void,
+        size: usize,
+        name: *const c_char,
+        numOptions: c_uint,
+        options: *mut c_uint,
+        optionValues: *mut *mut c_void,
+    );
+    /// Links. The result is the state's own.
+    fn cuLinkComplete(state: CUlinkState, cubinOut: *mut *mut c_void, sizeOut: *mut usize);
+    /// Ends linking.
+    fn cuLinkDestroy(state: CUlinkState);
     /// A kernel of a module, by name.
     fn cuModuleGetFunction(hfunc: *mut CUfunction, hmod: CUmodule, name: *const c_char);
     /// A global of a module, by name: address and bytes.
@@ -620,6 +901,26 @@ functions! {
     fn cuFuncGetAttribute(pi: *mut c_int, attrib: c_int, hfunc: CUfunction);
     /// Sets one of [`function_attribute`].
     fn cuFuncSetAttribute(hfunc: CUfunction, attrib: c_int, value: c_int);
+    /// Sets how a kernel divides the first-level cache.
+    fn cuFuncSetCacheConfig(hfunc: CUfunction, config: c_uint);
+    /// Sets the banks of shared memory for a kernel.
+    fn cuFuncSetSharedMemConfig(hfunc: CUfunction, config: c_uint);
+    /// Dynamic shared memory that blocks may have, so many of them on a multiprocessor.
+    fn cuOccupancyAvailableDynamicSMemPerBlock(
+        dynamicSmemSize: *mut usize,
+        func: CUfunction,
+        numBlocks: c_int,
+        blockSize: c_int,
+    );
+    /// A block that fills the device, and the least grid of such blocks that does.
+    fn cuOccupancyMaxPotentialBlockSize(
+        minGridSize: *mut c_int,
+        blockSize: *mut c_int,
+        func: CUfunction,
+        blockSizeToDynamicSMemSize: *const c_void,
+        dynamicSMemSize: usize,
+        blockSizeLimit: c_int,
+    );
     /// How many blocks of a kernel fit on a multiprocessor.
     fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
         numBlocks: *mut c_int,
@@ -657,6 +958,20 @@ functions! {
 
     /// Makes a stream.
     fn cuStreamCreate(phStream: *mut CUstream, Flags: c_uint);
+    /// Makes a stream of a priority.
+    fn cuStreamCreateWithPriority(phStream: *mut CUstream, flags: c_uint, priority: c_int);
+    /// How a stream was made.
+    fn cuStreamGetFlags(hStream: CUstream, flags: *mut c_uint);
+    /// A stream's priority.
+    fn cuStreamGetPriority(hStream: CUstream, priority: *mut c_int);
+    /// Whether a stream's work is done.
+    fn cuStreamQuery(hStream: CUstream);
+    /// Calls a function of the host behind the work of a stream.
+    fn cuLaunchHostFunc(
+        hStream: CUstream,
+        r#fn: unsafe extern "C" fn(*mut c_void),
+        userData: *mut c_void,
+    );
     /// Destroys a stream, once its work is done.
     fn cuStreamDestroy_v2(hStream: CUstream);
     /// Waits for the work of a stream.
@@ -677,6 +992,29 @@ functions! {
     fn cuGraphLaunch(hGraphExec: CUgraphExec, hStream: CUstream);
     /// Destroys a graph.
     fn cuGraphDestroy(hGraph: CUgraph);
+    /// Makes an empty graph.
+    fn cuGraphCreate(phGraph: *mut CUgraph, flags: c_uint);
+    /// Adds a launch to a graph, behind others.
+    fn cuGraphAddKernelNode(
+        phGraphNode: *mut CUgraphNode,
+        hGraph: CUgraph,
+        dependencies: *const CUgraphNode,
+        numDependencies: usize,
+        nodeParams: *const CUDA_KERNEL_NODE_PARAMS,
+    );
+    /// The pieces of work in a graph.
+    fn cuGraphGetNodes(hGraph: CUgraph, nodes: *mut CUgraphNode, numNodes: *mut usize);
+    /// Which piece of work comes behind which.
+    fn cuGraphGetEdges(
+        hGraph: CUgraph,
+        from: *mut CUgraphNode,
+        to: *mut CUgraphNode,
+        numEdges: *mut usize,
+    );
+    /// What kind of work it is.
+    fn cuGraphNodeGetType(hNode: CUgraphNode, r#type: *mut c_uint);
+    /// Writes a graph in the language of Graphviz. CUDA 11.3.
+    fn cuGraphDebugDotPrint(hGraph: CUgraph, path: *const c_char, flags: c_uint);
     /// Destroys what [`cuGraphInstantiateWithFlags`] made.
     fn cuGraphExecDestroy(hGraphExec: CUgraphExec);
 
@@ -688,6 +1026,8 @@ functions! {
     fn cuEventRecord(hEvent: CUevent, hStream: CUstream);
     /// Waits for an event.
     fn cuEventSynchronize(hEvent: CUevent);
+    /// Whether the work in front of an event is done.
+    fn cuEventQuery(hEvent: CUevent);
     /// Milliseconds between two events.
     fn cuEventElapsedTime(pMilliseconds: *mut f32, hStart: CUevent, hEnd: CUevent);
 
@@ -696,60 +1036,42 @@ functions! {
         pTexObject: *mut CUtexObject,
         pResDesc: *const CUDA_RESOURCE_DESC,
         pTexDesc: *const CUDA_TEXTURE_DESC,
-        pResViewDesc: *const c_void,
+        pResViewDesc: *const CUDA_RESOURCE_VIEW_DESC,
     );
     /// Destroys a texture.
     fn cuTexObjectDestroy(texObject: CUtexObject);
+    /// Makes a surface.
+    fn cuSurfObjectCreate(pSurfObject: *mut CUsurfObject, pResDesc: *const CUDA_RESOURCE_DESC);
+    /// Destroys a surface.
+    fn cuSurfObjectDestroy(surfObject: CUsurfObject);
 }
 
-// The driver reads these, so their layouts must be those of `cuda.h`; cust has
-// them from a translation of the header.
-macro_rules! laid_out_as_in_the_header {
-    ($type:ident: $($field:ident),* $(,)?) => {
-        assert!(size_of::<$type>() == size_of::<cust::sys::$type>());
-        assert!(align_of::<$type>() == align_of::<cust::sys::$type>());
-        $(assert!(offset_of!($type, $field) == offset_of!(cust::sys::$type, $field));)*
-    };
-}
-
+// The driver reads these: sizes, and where fields lie behind padding, as a C compiler
+// lays out the types of `cuda.h` on a 64-bit platform.
 const _: () = {
     use std::mem::offset_of;
 
-    laid_out_as_in_the_header! { CUmemPoolProps:
-        allocType, handleTypes, win32SecurityAttributes, reserved,
-    }
-    assert!(
-        offset_of!(CUmemPoolProps, locationType) == offset_of!(cust::sys::CUmemPoolProps, location)
-    );
-    assert!(offset_of!(cust::sys::CUmemLocation, id) == 4);
-    assert!(offset_of!(CUmemPoolProps, locationId) == offset_of!(CUmemPoolProps, locationType) + 4);
-
-    laid_out_as_in_the_header! { CUDA_MEMCPY2D:
-        srcXInBytes, srcY, srcMemoryType, srcHost, srcDevice, srcArray, srcPitch,
-        dstXInBytes, dstY, dstMemoryType, dstHost, dstDevice, dstArray, dstPitch,
-        WidthInBytes, Height,
-    }
-    laid_out_as_in_the_header! { CUDA_TEXTURE_DESC:
-        addressMode, filterMode, flags, maxAnisotropy, mipmapFilterMode, mipmapLevelBias,
-        minMipmapLevelClamp, maxMipmapLevelClamp, borderColor, reserved,
-    }
-
-    laid_out_as_in_the_header! { CUDA_RESOURCE_DESC: resType, flags }
-    assert!(
-        offset_of!(CUDA_RESOURCE_DESC, pitch2D) == offset_of!(cust::sys::CUDA_RESOURCE_DESC, res)
-    );
-    // The translation has no name for the union's part but this one.
-    type Pitch2d = cust::sys::CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_4;
-    assert!(offset_of!(CUDA_RESOURCE_DESC_pitch2D, devPtr) == offset_of!(Pitch2d, devPtr));
-    assert!(offset_of!(CUDA_RESOURCE_DESC_pitch2D, format) == offset_of!(Pitch2d, format));
-    assert!(
-        offset_of!(CUDA_RESOURCE_DESC_pitch2D, numChannels) == offset_of!(Pitch2d, numChannels)
-    );
-    assert!(offset_of!(CUDA_RESOURCE_DESC_pitch2D, width) == offset_of!(Pitch2d, width));
-    assert!(offset_of!(CUDA_RESOURCE_DESC_pitch2D, height) == offset_of!(Pitch2d, height));
-    assert!(
-        offset_of!(CUDA_RESOURCE_DESC_pitch2D, pitchInBytes) == offset_of!(Pitch2d, pitchInBytes)
-    );
+    assert!(size_of::<CUmemPoolProps>() == 88);
+    assert!(offset_of!(CUmemPoolProps, win32SecurityAttributes) == 16);
+    assert!(size_of::<CUDA_MEMCPY2D>() == 128);
+    assert!(offset_of!(CUDA_MEMCPY2D, srcHost) == 24);
+    assert!(offset_of!(CUDA_MEMCPY2D, dstHost) == 80);
+    assert!(size_of::<CUDA_MEMCPY3D>() == 200);
+    assert!(offset_of!(CUDA_MEMCPY3D, srcHost) == 40);
+    assert!(offset_of!(CUDA_MEMCPY3D, dstHost) == 128);
+    assert!(size_of::<CUDA_ARRAY3D_DESCRIPTOR>() == 40);
+    assert!(offset_of!(CUDA_ARRAY3D_DESCRIPTOR, Format) == 24);
+    assert!(size_of::<CUDA_RESOURCE_DESC>() == 144);
+    assert!(offset_of!(CUDA_RESOURCE_DESC, res) == 8);
+    assert!(offset_of!(CUDA_RESOURCE_DESC, flags) == 136);
+    assert!(offset_of!(CUDA_RESOURCE_DESC_pitch2D, width) == 16);
+    assert!(offset_of!(CUDA_RESOURCE_DESC_pitch2D, pitchInBytes) == 32);
+    assert!(size_of::<CUDA_RESOURCE_VIEW_DESC>() == 112);
+    assert!(offset_of!(CUDA_RESOURCE_VIEW_DESC, width) == 8);
+    assert!(size_of::<CUDA_TEXTURE_DESC>() == 104);
+    assert!(offset_of!(CUDA_TEXTURE_DESC, borderColor) == 40);
+    assert!(size_of::<CUDA_KERNEL_NODE_PARAMS>() == 56);
+    assert!(offset_of!(CUDA_KERNEL_NODE_PARAMS, kernelParams) == 40);
 };
 
 #[cfg(test)]

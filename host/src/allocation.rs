@@ -1,0 +1,28 @@
+//! Memory of the host, asked for in a way that can be refused.
+
+use crate::Error;
+
+/// The size of `len` elements of `T` in bytes.
+pub(crate) fn bytes_of<T>(len: usize) -> Result<usize, Error> {
+    // Rust allows no object above isize::MAX bytes, and pointer arithmetic in
+    // kernels relies on that.
+    len.checked_mul(size_of::<T>())
+        .filter(|bytes| isize::try_from(*bytes).is_ok())
+        .ok_or_else(|| Error::IndexOverflow {
+            what: format!("the size in bytes of a buffer of {len} elements"),
+            given: format!("{len} * {}", size_of::<T>()),
+            limit: isize::MAX as u64,
+        })
+}
+
+/// An empty vector with room for `len` elements.
+pub(crate) fn reserve<T>(len: usize) -> Result<Vec<T>, Error> {
+    let bytes = bytes_of::<T>(len)?;
+    let mut values = Vec::new();
+    values
+        .try_reserve_exact(len)
+        .map_err(|_| Error::HostOutOfMemory {
+            requested: bytes as u64,
+        })?;
+    Ok(values)
+}

@@ -1,0 +1,324 @@
+//! What buffers, textures and events of a device keep alive: its context, its stream, its
+//! pool of memory; and when things are given back to the driver.
+
+use super::driver::{checked, said};
+use super::generation::{Generation, optional_attribute};
+use super::module::{Code, Module};
+use crate::{Error, Limits};
+use cuda_loader::sys::{self, CUdeviceptr};
+use cust::context::{Context, Entered};
+use cust::device::{Device, DeviceAttribute};
+use cust::error::{CudaError, CudaResult};
+use cust::memory::{self, DevicePointer, MemoryPool};
+use cust::stream::Stream;
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A CUDA device.
+pub(crate) struct CudaDevice {
+    pub(super) core: Arc<Core>,
+}
+
+/// What a device consists of. Fields are given back in this order, the context last.
+pub(super) struct Core {
+    pub(super) name: String,
+    pub(super) generation: Generation,
+    pub(super) limits: Limits,
+    /// The kernels that the device was opened with.
+    pub(super) own: Module,
+    kept: Mutex<Kept>,
+    /// Memory comes from a pool of our own, so that freeing it waits for nothing.
+    /// `None` on devices without pools.
+    pool: Option<MemoryPool>,
+    pub(super) stream: Stream,
+    context: Context,
+}
+
+/// What was given back while a graph may still use it.
+#[derive(Default)]
+struct Kept {
+    /// Recordings and graphs.
+    holders: usize,
+    waiting: Vec<Resource>,
+}
+
+/// What a device takes from the driver and has to give back.
+pub(super) enum Resource {
+    Memory(OwnMemory),
+    Texture(cust::texture::Texture),
+    Module(cust::module::Module),
+}
+
+/// The address of device memory that is ours to free.
+pub(super) struct OwnMemory(CUdeviceptr);
+
+impl OwnMemory {
+    pub(super) fn address(&self) -> CUdeviceptr {
+        self.0
+    }
+}
+
+impl CudaDevice {
+    pub(super) fn new(core: Core) -> Self {
+        Self {
+            core: Arc::new(core),
+        }
+    }
+
+    pub(in crate::device) fn synchronize(&self) -> Result<(), Error> {
+        let _current = self.core.enter()?;
+        self.core.synchronize()
+    }
+
+    /// Runs `work` with the context current, on the stream of this thread's work.
+    pub(in crate::device) fn with_stream<R>(
+        &self,
+        work: impl FnOnce(*mut c_void) -> R,
+    ) -> Result<R, Error> {
+        let _current = self.core.enter()?;
+        Ok(work(super::recording::queue(&self.core).0))
+    }
+}
+
+impl Core {
+    pub(super) fn new(
+        device: Device,
+        name: String,
+        generation: Generation,
+        limits: Limits,
+        code: Code,
+    ) -> Result<Self, Error> {
+        let context = said("cuDevicePrimaryCtxRetain", Context::retain(device))?;
+        let (stream, pool) = {
+            let _current = said("cuCtxPushCurrent_v2", context.enter())?;
+            let stream = Stream::new_non_blocking(None);
+            (said("cuStreamCreateWithPriority", stream)?, pool(device)?)
+        };
+        Ok(Self {
+            name,
+            generation,
+            limits,
+            own: Module::new(code),
+            kept: Mutex::default(),
+            pool,
+            stream,
+            context,
+        })
+    }
+
+    /// Makes the device's context current on this thread.
+    ///
+    /// Every call of the driver wants that. It costs one call of some nanoseconds where the
+    /// context is current already.
+    pub(super) fn enter(&self) -> Result<Entered<'_>, Error> {
+        said("cuCtxPushCurrent_v2", self.context.enter())
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        // Nothing in there is half done when somebody panics.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that there is a graph, or one in the making, that may use anything.
+    pub(super) fn hold(&self) {
+        self.kept().holders += 1;
+    }
+
+    /// Notes that one of them is gone; with the last goes what has waited for that.
+    pub(super) fn release(&self) {
+        let waiting: Vec<Resource> = {
+            let mut kept = self.kept();
+            kept.holders -= 1;
+            if kept.holders > 0 {
+                return;
+            }
+            std::mem::take(&mut kept.waiting)
+        };
+        let Ok(_current) = self.enter() else { return };
+        for resource in waiting {
+            self.free(resource);
+        }
+    }
+
+    /// Gives this back to the driver: now, or where a graph may still use it, as soon as
+    /// there is none. Nobody but work that was given to the device already uses it any more.
+    pub(super) fn give_back(&self, resource: Resource) {
+        // Failures mean that the driver is shutting down or that a kernel has
+        // faulted; what there was is then gone with the context.
+        let Ok(_current) = self.enter() else { return };
+        let mut kept = self.kept();
+        if kept.holders > 0 {
+            kept.waiting.push(resource);
+            return;
+        }
+        drop(kept);
+        self.free(resource);
+    }
+
+    /// Gives this back to the driver. The context is current.
+    fn free(&self, resource: Resource) {
+        // What is queued already is done first: freeing memory of a pool is
+        // stream-ordered, and everything else is preceded by waiting. For
+        // failures see `give_back`.
+        let wait = || {
+            let _: CudaResult<()> = self.stream.synchronize();
+        };
+        match (resource, &self.pool) {
+            (Resource::Memory(OwnMemory(address)), Some(_)) => {
+                let memory = DevicePointer::<u8>::from_raw(address);
+                // SAFETY: `allocate` made it, and it is given back once, as the value is gone.
+                let _: CudaResult<()> = unsafe { memory::cuda_free_async(&self.stream, memory) };
+            }
+            (Resource::Memory(OwnMemory(address)), None) => {
+                wait();
+                // SAFETY: as above.
+                let _: CudaResult<()> =
+                    unsafe { memory::cuda_free(DevicePointer::<u8>::from_raw(address)) };
+            }
+            (Resource::Texture(texture), _) => {
+                wait();
+                drop(texture);
+            }
+            (Resource::Module(module), _) => {
+                wait();
+                drop(module);
+            }
+        }
+    }
+
+    /// Waits for the end of all work.
+    pub(super) fn synchronize(&self) -> Result<(), Error> {
+        super::recording::refuse(self, "waiting for the device")?;
+        said("cuStreamSynchronize", self.stream.synchronize())
+    }
+
+    /// `bytes` (not zero) of memory. The context is current.
+    pub(super) fn allocate(&self, bytes: usize) -> Result<OwnMemory, Error> {
+        let mut allocated = self.try_allocate(bytes);
+        if allocated.1 == Err(CudaError::OutOfMemory)
+            && let Some(pool) = &self.pool
+        {
+            // What the pool holds back may be in the way of a request that its
+            // pieces do not suit.
+            self.synchronize()?;
+            said("cuMemPoolTrimTo", pool.trim_to(0))?;
+            allocated = self.try_allocate(bytes);
+        }
+        match allocated {
+            (_, Err(CudaError::OutOfMemory)) => Err(self.out_of_memory(bytes)),
+            (call, result) => Ok(OwnMemory(said(call, result)?.as_raw())),
+        }
+    }
+
+    fn try_allocate(&self, bytes: usize) -> (&'static str, CudaResult<DevicePointer<u8>>) {
+        // SAFETY: the memory is freed by `free`, before the pool and the context go; what is
+        // queued on the one stream there is comes behind this.
+        unsafe {
+            match &self.pool {
+                Some(pool) => (
+                    "cuMemAllocFromPoolAsync",
+                    pool.allocate_async(&self.stream, bytes),
+                ),
+                None => ("cuMemAlloc_v2", memory::cuda_malloc(bytes)),
+            }
+        }
+    }
+
+    pub(super) fn out_of_memory(&self, requested: usize) -> Error {
+        // A failure leaves zeros; the error that is reported is the greater one.
+        let (free, total) = memory::mem_get_info().unwrap_or_default();
+        Error::OutOfMemory {
+            device: self.name.clone(),
+            requested: requested as u64,
+            free: free as u64,
+            total: total as u64,
+        }
+    }
+
+    /// Copies from the host to the device, and waits for it. The context is current.
+    ///
+    /// # Safety
+    ///
+    /// As many bytes as `source` has are the device's at `target`, and nobody's but the
+    /// caller's and of work that was given to the device already.
+    pub(super) unsafe fn upload(&self, target: CUdeviceptr, source: &[u8]) -> Result<(), Error> {
+        let (from, bytes) = (source.as_ptr().cast(), source.len());
+        // SAFETY: the target is the caller's promise. The source is borrowed until the copy
+        // is over, which is waited for; earlier work is done first, by stream order.
+        checked("cuMemcpyHtoDAsync_v2", unsafe {
+            sys::cuMemcpyHtoDAsync_v2(target, from, bytes, self.stream.as_inner())
+        })?;
+        self.synchronize()
+    }
+
+    /// Copies from the device to the host, and waits for it. The context is current.
+    ///
+    /// # Safety
+    ///
+    /// As many bytes as `target` has are the device's at `source`, and written by nobody but
+    /// work that was given to the device already.
+    pub(super) unsafe fn download(
+        &self,
+        target: &mut [u8],
+        source: CUdeviceptr,
+    ) -> Result<(), Error> {
+        let (to, bytes) = (target.as_mut_ptr().cast(), target.len());
+        // SAFETY: the source is the caller's promise, and the target is borrowed until the
+        // copy is over, which is waited for.
+        checked("cuMemcpyDtoHAsync_v2", unsafe {
+            sys::cuMemcpyDtoHAsync_v2(to, source, bytes, self.stream.as_inner())
+        })?;
+        self.synchronize()
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        // Failures here mean that the driver is shutting down or that a kernel
+        // has faulted; there is nothing left to save and nobody to tell. What shared this
+        // value (buffers, textures, events) is gone; the stream's work is over before
+        // anything that it uses goes.
+        let Ok(_current) = self.context.enter() else {
+            return;
+        };
+        let _: CudaResult<()> = self.stream.synchronize();
+        self.own.unload();
+    }
+}
+
+/// Copies within a device, in the order of this stream's work. The context is current.
+///
+/// # Safety
+///
+/// Both have so many bytes, are the device's own, do not overlap, and live until the
+/// stream's work is over or, while it records, its graph is gone; and the target is nobody's
+/// but the caller's and of work that was given to the device already.
+pub(super) unsafe fn copy(
+    to: CUdeviceptr,
+    from: CUdeviceptr,
+    bytes: usize,
+    stream: sys::CUstream,
+) -> Result<(), Error> {
+    // SAFETY: the caller's promise.
+    checked("cuMemcpyDtoDAsync_v2", unsafe {
+        sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream)
+    })
+}
+
+/// A pool on `device` that keeps what is given back to it, or `None` where the
+/// device turns out to have none. The context is current.
+fn pool(device: Device) -> Result<Option<MemoryPool>, Error> {
+    if optional_attribute(device, DeviceAttribute::MemoryPoolsSupported).is_none() {
+        return Ok(None);
+    }
+    let pool = match MemoryPool::new(device) {
+        Err(CudaError::NotSupported) => return Ok(None),
+        result => said("cuMemPoolCreate", result)?,
+    };
+    // By default every synchronisation gives unused memory back to the driver,
+    // and the next allocation asks for it again. What the pool keeps is given
+    // back when memory runs short and when the device is dropped.
+    let kept = pool.set_release_threshold(u64::MAX);
+    said("cuMemPoolSetAttribute", kept)?;
+    Ok(Some(pool))
+}

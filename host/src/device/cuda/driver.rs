@@ -1,0 +1,74 @@
+//! The driver: loading it, and what it says as the library's errors.
+
+use crate::{DriverVersion, Error};
+use cuda_loader::sys::CUresult;
+use cust::error::{CudaError, CudaResult};
+
+/// How many CUDA devices there are.
+pub(in crate::device) fn count() -> Result<usize, Error> {
+    match initialise() {
+        Ok(()) => {}
+        Err(Error::NoDevice) => return Ok(0),
+        Err(error) => return Err(error),
+    }
+    let count = said("cuDeviceGetCount", cust::device::Device::num_devices())?;
+    Ok(count as usize)
+}
+
+/// Loads and initialises the driver.
+fn initialise() -> Result<(), Error> {
+    cuda_loader::load().map_err(|error| Error::DriverMissing {
+        searched: error.searched.join(", "),
+        reason: error.reason.clone(),
+    })?;
+    match cust::init(cust::CudaFlags::empty()) {
+        Err(CudaError::NoDevice) => Err(Error::NoDevice),
+        result => said("cuInit", result),
+    }
+}
+
+/// The version that the driver supports.
+pub(super) fn version() -> Result<DriverVersion, Error> {
+    let version = cust::CudaApiVersion::get().map_err(|error| {
+        // Not `said`, which asks for the version to describe a missing function.
+        described("cuDriverGetVersion", error)
+    })?;
+    Ok(DriverVersion {
+        major: version.major().unsigned_abs(),
+        minor: version.minor().unsigned_abs(),
+    })
+}
+
+/// A call's result, with the library's error.
+pub(super) fn said<T>(call: &'static str, result: CudaResult<T>) -> Result<T, Error> {
+    result.map_err(|error| match CUresult(error.code()) {
+        CUresult::SYMBOL_MISSING => Error::DriverTooOld {
+            function: call,
+            driver_version: version()
+                .map_or_else(|_| "of unknown version".to_owned(), |it| it.to_string()),
+        },
+        _ => described(call, error),
+    })
+}
+
+/// [`said`], of a call by its own name.
+pub(super) fn checked(call: &'static str, code: CUresult) -> Result<(), Error> {
+    let result = code.into_result();
+    said(call, result.map_err(|code| CudaError::from_code(code.0)))
+}
+
+fn described(call: &'static str, error: CudaError) -> Error {
+    let code = CUresult(error.code());
+    Error::Driver {
+        call,
+        kernel: None,
+        code: code.0,
+        name: code.name(),
+        text: code.text(),
+    }
+}
+
+/// An answer of the driver that cannot be one, with which it reported success.
+pub(super) fn cannot_be_right(call: &'static str) -> Error {
+    described(call, CudaError::from_code(CUresult::INVALID_ANSWER.0))
+}

@@ -1,0 +1,123 @@
+//! Launches.
+
+use super::core::CudaDevice;
+use super::driver::{checked, said};
+use super::recording;
+use super::stand_ins::StandIns;
+use crate::device::tally::Tally;
+use crate::{Constants, Error, LaunchConfig};
+use cuda_loader::sys;
+use cuda_std::host::{Kernel, ParamPack};
+use cust::function::BlockSize;
+
+/// An error on the way to a launch of `kernel`, which a call of the driver does not
+/// know of.
+fn on_the_way_to(kernel: &'static str) -> impl FnOnce(Error) -> Error {
+    move |mut error| {
+        if let Error::Driver { kernel: known, .. } = &mut error {
+            known.get_or_insert(kernel);
+        }
+        error
+    }
+}
+
+impl CudaDevice {
+    /// Blocks of `K` that a multiprocessor holds at a time.
+    pub(crate) fn blocks_per_multiprocessor<K: Kernel>(
+        &self,
+        config: &LaunchConfig,
+    ) -> Result<u32, Error> {
+        self.try_blocks_per_multiprocessor::<K>(config)
+            .map_err(on_the_way_to(K::NAME))
+    }
+
+    fn try_blocks_per_multiprocessor<K: Kernel>(
+        &self,
+        config: &LaunchConfig,
+    ) -> Result<u32, Error> {
+        let core = &self.core;
+        let _current = core.enter()?;
+        let stand_ins = StandIns::in_use(core);
+        let (mut module, entry) = StandIns::or_own(stand_ins.as_ref(), core, K::NAME);
+        let function = module.function(core, K::NAME, entry, config)?;
+        // SAFETY: the module is locked, and stays loaded.
+        let function = unsafe { function.as_cust() };
+        let block = config.block;
+        said(
+            "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+            function.max_active_blocks_per_multiprocessor(
+                BlockSize::xyz(block.x, block.y, block.z),
+                config.dynamic_shared_bytes as usize,
+            ),
+        )
+    }
+
+    /// Sets the constants and launches `K`, as one step.
+    ///
+    /// # Safety
+    ///
+    /// As [`launch_with_constants`](crate::launch_with_constants).
+    pub(crate) unsafe fn launch<K: Kernel>(
+        &self,
+        config: &LaunchConfig,
+        constants: &Constants<'_>,
+        args: &K::Args<'_>,
+    ) -> Result<(), Error> {
+        // SAFETY: the caller's promise, passed on.
+        let result = unsafe { self.try_launch::<K>(config, constants, args) };
+        result.map_err(on_the_way_to(K::NAME))
+    }
+
+    /// [`launch`](Self::launch), whose errors of the driver do not name the kernel.
+    ///
+    /// # Safety
+    ///
+    /// As [`launch`](Self::launch).
+    unsafe fn try_launch<K: Kernel>(
+        &self,
+        config: &LaunchConfig,
+        constants: &Constants<'_>,
+        args: &K::Args<'_>,
+    ) -> Result<(), Error> {
+        let core = &self.core;
+        let _current = core.enter()?;
+        let stand_ins = StandIns::in_use(core);
+        let (mut module, entry) = StandIns::or_own(stand_ins.as_ref(), core, K::NAME);
+        let function = module.function(core, K::NAME, entry, config)?;
+        for constant in constants.entries() {
+            module.set_constant(core, constant.name, constant.bytes)?;
+        }
+        let mut pack = ParamPack::new();
+        K::pack(args, &mut pack);
+        let mut parameters = pack.as_ptrs();
+        let LaunchConfig { grid, block, .. } = config;
+        // SAFETY: function and stream are alive; `Kernel` promises that the pack
+        // has the entry point's parameters in order, and each pointer is good
+        // for its parameter until the driver has copied them, before it returns.
+        // The rest is the caller's promise.
+        let code = unsafe {
+            sys::cuLaunchKernel(
+                function.raw,
+                grid.x,
+                grid.y,
+                grid.z,
+                block.x,
+                block.y,
+                block.z,
+                config.dynamic_shared_bytes,
+                recording::queue(core),
+                parameters.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        };
+        checked("cuLaunchKernel", code)?;
+        recording::note_launch(core, stand_ins.as_ref(), constants);
+        Ok(())
+    }
+
+    /// Leaves counting to the replays of what this thread records; false where it does
+    /// not.
+    pub(in crate::device) fn note_count(&self, tally: &Tally, more: u64) -> bool {
+        recording::note_count(&self.core, tally, more)
+    }
+}

@@ -1,0 +1,84 @@
+//! CUDA devices, through the driver.
+//!
+//! One [`CudaDevice`] has one stream, and everything that it does is queued
+//! there: work is done in the order in which it was given, so a buffer can be
+//! freed (in stream order) while kernels that use it are still running.
+//!
+//! Each module looks at those below it, and at none above:
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `launch`, `memory`, `texture`, `event` | what a device does, and what it gives out |
+//! | `recording` | work that is noted, and graphs of it |
+//! | `stand_ins` | kernels in the place of a device's own |
+//! | `module` | loaded code |
+//! | `core` | context, stream, pool, and when things are given back |
+//! | `generation`, `driver` | what the device is, and what the driver says |
+
+mod core;
+mod driver;
+mod event;
+mod generation;
+mod launch;
+mod memory;
+mod module;
+mod recording;
+mod stand_ins;
+mod texture;
+
+pub(super) use self::core::CudaDevice;
+pub(super) use driver::count;
+pub(super) use memory::CudaMemory;
+pub(super) use recording::Graph;
+pub(super) use stand_ins::StandIns;
+pub(super) use texture::CudaTexture;
+
+use self::core::Core;
+use super::properties::Properties;
+use super::ptx;
+use crate::{Error, Limits};
+use driver::said;
+use generation::Generation;
+use module::Code;
+use std::borrow::Cow;
+
+/// Opens CUDA device number `ordinal` with kernels from `source`: what it is, what
+/// launches may ask of it, and the device.
+pub(super) fn open(
+    ordinal: usize,
+    source: ptx::Source,
+) -> Result<(Properties, Limits, CudaDevice), Error> {
+    let count = count()?;
+    if count == 0 {
+        return Err(Error::NoDevice);
+    }
+    let number = u32::try_from(ordinal)
+        .ok()
+        .filter(|_| ordinal < count)
+        .ok_or(Error::DeviceOrdinal {
+            given: ordinal,
+            count,
+        })?;
+    let device = said("cuDeviceGet", cust::device::Device::get_device(number))?;
+    let generation = Generation::of(device)?;
+    let mut properties = generation::properties(device, generation)?;
+    let limits = generation::limits(device)?;
+    let (parts, given) = match source {
+        ptx::Source::Given(text) => (vec![ptx::Part::whole(Cow::Owned(text))], true),
+        ptx::Source::Embedded => match ptx::embedded_for(generation.capability) {
+            Ok(text) => (ptx::parts(text), false),
+            Err(lowest) => {
+                return Err(generation.unsupported(lowest, &properties.name, String::new()));
+            }
+        },
+    };
+    properties.ptx_target = parts.first().map(|part| ptx::header(&part.text).target);
+
+    let code = Code::Ptx(parts);
+    let core = Core::new(device, properties.name.clone(), generation, limits, code)?;
+    if given {
+        let _current = core.enter()?;
+        core.own.lock().load(&core)?;
+    }
+    Ok((properties, limits, CudaDevice::new(core)))
+}

@@ -1,0 +1,161 @@
+//! Rows in device memory that are read through the texture units.
+
+use super::core::{CudaDevice, Resource};
+use super::driver::{checked, said};
+use super::memory::CudaMemory;
+use super::recording;
+use crate::Error;
+use crate::device::layout::{AddressMode, Layout};
+use cuda_loader::sys::{self, CUDA_MEMCPY2D, CUarray, CUdeviceptr};
+use cust::memory::array::ArrayFormat;
+use cust::texture::{Pitched, Texture, TextureAdressingMode, TextureDescriptor};
+
+/// Rows in device memory, and the texture object that reads them.
+pub(in crate::device) struct CudaTexture {
+    /// Always there until this is dropped.
+    object: Option<Texture>,
+    /// First element, aligned as textures want it.
+    address: CUdeviceptr,
+    layout: Layout,
+    memory: CudaMemory,
+}
+
+impl CudaDevice {
+    /// A texture of zeros. `alignment` is what the driver wants of its address.
+    pub(in crate::device) fn texture(
+        &self,
+        layout: Layout,
+        alignment: u32,
+    ) -> Result<CudaTexture, Error> {
+        let slack = alignment as usize - 1;
+        let mut memory = self.allocate(layout.bytes() + slack)?;
+        memory.fill(&[0])?;
+        let address = memory.address().next_multiple_of(u64::from(alignment));
+        let outside = match layout.address_mode {
+            AddressMode::Clamp => TextureAdressingMode::Clamp,
+            AddressMode::Border => TextureAdressingMode::Border,
+        };
+        let rows = Pitched {
+            address,
+            format: ArrayFormat::F32,
+            num_channels: 1,
+            width: layout.width,
+            height: layout.height,
+            pitch_in_bytes: layout.pitch * size_of::<f32>(),
+        };
+        let reading = TextureDescriptor {
+            adress_modes: [outside; 3],
+            max_anisotropy: 0,
+            border_color: [0.0; 4],
+            ..TextureDescriptor::default()
+        };
+        let _current = self.core.enter()?;
+        // The memory was allocated in stream order, so for the rest of the
+        // driver it exists when the stream has got there.
+        self.core.synchronize()?;
+        // SAFETY: the rows lie in the memory, which goes after the texture.
+        let object = unsafe { Texture::from_pitched(rows, reading) };
+        Ok(CudaTexture {
+            object: Some(said("cuTexObjectCreate", object)?),
+            address,
+            layout,
+            memory,
+        })
+    }
+}
+
+impl CudaTexture {
+    pub(in crate::device) fn handle(&self) -> u64 {
+        self.object.as_ref().map_or(0, Texture::handle)
+    }
+
+    pub(in crate::device) fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Overwrites the elements, from rows without gaps.
+    pub(in crate::device) fn upload(&mut self, values: &[f32]) -> Result<(), Error> {
+        self.check_length(values.len());
+        self.copy_rows(CUDA_MEMCPY2D {
+            srcMemoryType: sys::MEMORYTYPE_HOST,
+            srcHost: values.as_ptr().cast(),
+            srcPitch: self.row_bytes(),
+            dstMemoryType: sys::MEMORYTYPE_DEVICE,
+            dstDevice: self.address,
+            dstPitch: self.layout.pitch * size_of::<f32>(),
+            ..self.all_rows()
+        })
+    }
+
+    /// Copies the elements to rows without gaps.
+    pub(in crate::device) fn download(&self, values: &mut [f32]) -> Result<(), Error> {
+        self.check_length(values.len());
+        self.copy_rows(CUDA_MEMCPY2D {
+            srcMemoryType: sys::MEMORYTYPE_DEVICE,
+            srcDevice: self.address,
+            srcPitch: self.layout.pitch * size_of::<f32>(),
+            dstMemoryType: sys::MEMORYTYPE_HOST,
+            dstHost: values.as_mut_ptr().cast(),
+            dstPitch: self.row_bytes(),
+            ..self.all_rows()
+        })
+    }
+
+    fn check_length(&self, given: usize) {
+        let elements = self.layout.width * self.layout.height;
+        assert_eq!(given, elements, "callers check the length");
+    }
+
+    /// As [`CudaMemory::note_exchange`], of textures of one layout.
+    pub(in crate::device) fn note_exchange(&self, before: &Self) {
+        let (core, bytes) = (self.memory.core(), self.layout.bytes());
+        recording::note_exchange(core, self.address, before.address, bytes);
+    }
+
+    fn row_bytes(&self) -> usize {
+        self.layout.width * size_of::<f32>()
+    }
+
+    /// A copy of all rows from nowhere to nowhere, to be completed.
+    fn all_rows(&self) -> CUDA_MEMCPY2D {
+        CUDA_MEMCPY2D {
+            srcXInBytes: 0,
+            srcY: 0,
+            srcMemoryType: 0,
+            srcHost: std::ptr::null(),
+            srcDevice: 0,
+            srcArray: CUarray::NULL,
+            srcPitch: 0,
+            dstXInBytes: 0,
+            dstY: 0,
+            dstMemoryType: 0,
+            dstHost: std::ptr::null_mut(),
+            dstDevice: 0,
+            dstArray: CUarray::NULL,
+            dstPitch: 0,
+            WidthInBytes: self.row_bytes(),
+            Height: self.layout.height,
+        }
+    }
+
+    fn copy_rows(&self, copy: CUDA_MEMCPY2D) -> Result<(), Error> {
+        let core = self.memory.core();
+        recording::refuse(core, "copying to or from the host")?;
+        let _current = core.enter()?;
+        // SAFETY: upload and download describe rows that lie in this texture and
+        // in a slice that is borrowed until the copy is over, which is waited for.
+        checked("cuMemcpy2DAsync_v2", unsafe {
+            sys::cuMemcpy2DAsync_v2(&raw const copy, core.stream.as_inner())
+        })?;
+        core.synchronize()
+    }
+}
+
+impl Drop for CudaTexture {
+    fn drop(&mut self) {
+        // Its memory goes afterwards, by `CudaMemory`.
+        if let Some(object) = self.object.take() {
+            self.memory.core().give_back(Resource::Texture(object));
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Fields of the host on their way to a device and back.
+
+use crate::{Buffer, Device, Element, Error, Field2, Field3, Shape};
+
+impl<T: Element> Field2<T> {
+    /// A buffer on `device` with these elements, which knows their [`Shape`].
+    ///
+    /// ```
+    /// use halo_gpu::{Device, Field2, Shape2};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let field = Field2::from_fn(Shape2::new(4, 3), |i, j| (10 * j + i) as f64)?;
+    /// let buffer = field.to_device(&Device::emulator())?;
+    /// assert_eq!(buffer.shape(), field.shape().into());
+    /// assert_eq!(Field2::from_device(&buffer)?, field);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::upload`].
+    pub fn to_device(&self, device: &Device) -> Result<Buffer<T>, Error> {
+        device.upload(self.as_slice())?.shaped(self.shape())
+    }
+
+    /// A copy of a buffer that has such a shape: from [`to_device`](Self::to_device), or
+    /// [shaped](Buffer::shaped).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ShapeMismatch`] if its shape is another; else as [`Buffer::to_vec`].
+    pub fn from_device(buffer: &Buffer<T>) -> Result<Self, Error> {
+        let Shape::Plane(shape) = buffer.shape() else {
+            return Err(Error::ShapeMismatch {
+                what: "the buffer".to_owned(),
+                required: "nx × ny".to_owned(),
+                given: buffer.shape().to_string(),
+            });
+        };
+        Self::from_vec(shape, buffer.to_vec()?)
+    }
+}
+
+impl<T: Element> Field3<T> {
+    /// A buffer on `device` with these elements, which knows their [`Shape`].
+    ///
+    /// ```
+    /// use halo_gpu::{Device, Field3, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let field = Field3::from_fn(Shape3::new(4, 3, 2), |i, j, k| (10 * j + i + k) as f64)?;
+    /// let buffer = field.to_device(&Device::emulator())?;
+    /// assert_eq!(buffer.shape(), field.shape().into());
+    /// assert_eq!(Field3::from_device(&buffer)?, field);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::upload`].
+    pub fn to_device(&self, device: &Device) -> Result<Buffer<T>, Error> {
+        device.upload(self.as_slice())?.shaped(self.shape())
+    }
+
+    /// A copy of a buffer that has such a shape: from [`to_device`](Self::to_device), or
+    /// [shaped](Buffer::shaped).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ShapeMismatch`] if its shape is another; else as [`Buffer::to_vec`].
+    pub fn from_device(buffer: &Buffer<T>) -> Result<Self, Error> {
+        let Shape::Volume(shape) = buffer.shape() else {
+            return Err(Error::ShapeMismatch {
+                what: "the buffer".to_owned(),
+                required: "nx × ny × nz".to_owned(),
+                given: buffer.shape().to_string(),
+            });
+        };
+        Self::from_vec(shape, buffer.to_vec()?)
+    }
+}

@@ -1,0 +1,23 @@
+//! Code for a CUDA device from elsewhere.
+
+use std::fmt;
+
+/// Code for a CUDA device, in one of the two forms that its driver takes.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub enum Image<'a> {
+    /// PTX, which the driver compiles.
+    Ptx(&'a str),
+    /// Machine code for one generation of device (a cubin), as `nvcc -cubin` and
+    /// `ptxas` write it.
+    Cubin(&'a [u8]),
+}
+
+impl fmt::Debug for Image<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ptx(text) => write!(f, "Ptx({} bytes)", text.len()),
+            Self::Cubin(bytes) => write!(f, "Cubin({} bytes)", bytes.len()),
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Counters that replays move on, too.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How often something was done on a device, by replays as well.
+///
+/// A plain number would stand still while a graph is replayed, and would count what was
+/// merely recorded.
+#[derive(Debug, Default)]
+pub(crate) struct Tally(Arc<AtomicU64>);
+
+impl Tally {
+    /// The number now.
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Counts it now.
+    pub(in crate::device) fn count(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// Whether both are one.
+    #[cfg(halo_cuda)]
+    pub(in crate::device) fn same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The same number, not one of its own.
+    #[cfg(halo_cuda)]
+    pub(in crate::device) fn share(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}

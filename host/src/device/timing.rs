@@ -1,0 +1,116 @@
+//! Waiting for a device, and how long its work takes.
+
+use super::handle::{Backend, Device};
+use crate::Error;
+use std::time::{Duration, Instant};
+
+impl Device {
+    /// Waits until all work given to this device is done.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use std::time::Instant;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::best();
+    /// let mut buffer = device.alloc_filled(1 << 16, 0_u32)?;
+    /// let start = Instant::now();
+    /// buffer.fill(7)?; // queued
+    /// device.synchronize()?; // done
+    /// println!("{:?}", start.elapsed());
+    /// assert_eq!(buffer.to_vec()?[65_535], 7);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Driver`] when a kernel that was launched earlier has failed.
+    pub fn synchronize(&self) -> Result<(), Error> {
+        match self.backend() {
+            Backend::Cpu | Backend::Emulator(_) => Ok(()),
+            #[cfg(halo_cuda)]
+            Backend::Cuda(cuda) => cuda.synchronize(),
+        }
+    }
+
+    /// How long the work that `work` gives to this device takes.
+    ///
+    /// On CUDA devices the time between two events in the device's stream, one
+    /// before and one after the work, so launch overhead on the host counts only
+    /// where the device waits for it; elsewhere wall-clock time.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::best();
+    /// let mut buffer = device.alloc_filled(1 << 16, 0_u32)?;
+    /// let once = device.time(|| buffer.fill(7))?;
+    /// let each = device.time_each(2, 10, || buffer.fill(8))?;
+    /// println!("{once:?}, then {each:?}");
+    /// assert_eq!((each.len(), buffer.to_vec()?[0]), (10, 8));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Whatever `work` returns, and [`Error::Driver`].
+    pub fn time(&self, work: impl FnOnce() -> Result<(), Error>) -> Result<Duration, Error> {
+        match self.backend() {
+            Backend::Cpu | Backend::Emulator(_) => wall_time(work),
+            #[cfg(halo_cuda)]
+            Backend::Cuda(cuda) => {
+                let start = cuda.record_event()?;
+                work()?;
+                let end = cuda.record_event()?;
+                cuda.elapsed(&start, &end)
+            }
+        }
+    }
+
+    /// Runs `work` `warmup` times untimed and then `launches` times timed, and
+    /// returns the time of each.
+    ///
+    /// On CUDA devices one event is recorded between consecutive runs and
+    /// nothing waits before the last of them, so `work` should only launch:
+    /// copies to the host would put their waiting into the measurement.
+    ///
+    /// # Errors
+    ///
+    /// Whatever `work` returns first, and [`Error::Driver`].
+    pub fn time_each(
+        &self,
+        warmup: usize,
+        launches: usize,
+        mut work: impl FnMut() -> Result<(), Error>,
+    ) -> Result<Vec<Duration>, Error> {
+        for _ in 0..warmup {
+            work()?;
+        }
+        match self.backend() {
+            Backend::Cpu | Backend::Emulator(_) => {
+                (0..launches).map(|_| wall_time(&mut work)).collect()
+            }
+            #[cfg(halo_cuda)]
+            Backend::Cuda(cuda) => {
+                let mut marks = vec![cuda.record_event()?];
+                for _ in 0..launches {
+                    work()?;
+                    marks.push(cuda.record_event()?);
+                }
+                marks
+                    .windows(2)
+                    .map(|pair| cuda.elapsed(&pair[0], &pair[1]))
+                    .collect()
+            }
+        }
+    }
+}
+
+fn wall_time(work: impl FnOnce() -> Result<(), Error>) -> Result<Duration, Error> {
+    let start = Instant::now();
+    work()?;
+    Ok(start.elapsed())
+}

@@ -1,0 +1,72 @@
+//! Records of the benchmark, and what readers are shown of them.
+//!
+//! The benchmark measures and fills a [`Record`]; nothing here measures anything. A
+//! record holds what was measured and nothing that follows from it: rates, ratios and
+//! limits are worked out where they are shown.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `record`, `stats` | what a run came to, and the statistics of repeated launches |
+//! | `file` | records on disk: read, joined, written whole or not at all |
+//! | `view`, `units` | a record as its readers look at it, numbers as people read them |
+//! | `text`, `csv` | tables for a terminal, lines for spreadsheets |
+//! | `page` | one HTML file with charts and sortable tables |
+//! | `figure` | which values a chart shows, and what is said about it |
+//! | `canvas`, `axis`, `palette` | how it is drawn: SVG, scales and ticks, colours and marks |
+
+mod axis;
+mod canvas;
+mod csv;
+mod figure;
+pub mod file;
+mod page;
+mod palette;
+pub mod record;
+#[cfg(test)]
+mod sample;
+pub mod stats;
+mod text;
+mod units;
+mod view;
+
+pub use csv::to_csv;
+pub use page::{html, svg_files};
+pub use record::Record;
+pub use text::{header, legend, of_family, to_text};
+pub use units::printable;
+
+/// A record could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file or folder could not be read, written or made.
+    #[error("cannot {action} {}", path.display())]
+    File {
+        /// What was being done, in the infinitive: "read", "write".
+        action: &'static str,
+        /// The file.
+        path: std::path::PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A file is no record.
+    #[error("cannot read {} as a record of the benchmark", path.display())]
+    Json {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// Two records cannot be one.
+    #[error("{} does not belong with {}: {why}", second.display(), first.display())]
+    Join {
+        /// The file that the others are added to.
+        first: std::path::PathBuf,
+        /// The file that could not be added.
+        second: std::path::PathBuf,
+        /// What keeps them apart.
+        why: String,
+    },
+    /// The lines of a record could not be put together.
+    #[error("cannot write comma-separated values")]
+    Csv(#[from] ::csv::Error),
+}

@@ -1,0 +1,408 @@
+//! The record of a run: what was measured where, and nothing that follows from it.
+//!
+//! A [`Record`] has families, a family has problems (one per size), a problem has
+//! rows (one per kernel). A row that passed its check was timed in up to two ways: as
+//! single launches, and as launches of a replayed graph, which leave out what the
+//! host needs to hand over a launch. Whoever does the same work by other means is a
+//! baseline of the row, checked in the same way and timed in turns with it.
+//!
+//! Physical limits are [`Ceilings`], measured in the same run. Which of them a row
+//! cannot get past follows from its [`Work`]: the one that would take longest.
+
+use serde::{Deserialize, Serialize};
+
+use crate::stats::Times;
+
+/// One run of the benchmark.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Record {
+    /// Where the run took place, and what was run.
+    pub environment: Environment,
+    /// Timed launches per row, and of each of its baselines.
+    pub launches: u32,
+    /// Launches before those, not counted.
+    pub warmup: u32,
+    /// How times were taken; `None` where no speed is compared.
+    pub timing: Option<String>,
+    /// What the device can do at most.
+    pub ceilings: Ceilings,
+    /// Who was looked for to be compared with; empty without a comparison.
+    pub baselines: Vec<Baseline>,
+    /// What was measured.
+    pub families: Vec<FamilyRecord>,
+    /// Families that were to be measured as well: there are some where a run was
+    /// cut short.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+}
+
+/// Where the run took place, and what was run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Environment {
+    /// What it ran on.
+    pub device: DeviceRecord,
+    /// The CUDA toolkit of the machine.
+    pub toolkit: Toolkit,
+    /// The compiler of the benchmark: "1.95.0".
+    pub rustc: String,
+    /// The LLVM in it: "22.1.2".
+    pub llvm: String,
+    /// The commit that the benchmark was built from, marked where files differed;
+    /// `None` outside a repository.
+    pub commit: Option<String>,
+    /// When the run began, UTC: "2026-01-31T12:00:00Z".
+    pub date: String,
+}
+
+/// The device of the run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DeviceRecord {
+    /// "cuda", "cpu" or "emulator".
+    pub kind: String,
+    /// What it is called.
+    pub name: String,
+    /// "9.0" and the like.
+    pub compute_capability: Option<String>,
+    /// What the driver says of itself.
+    pub driver: Option<String>,
+    /// The target of the PTX that was loaded, such as "sm_90".
+    pub ptx_target: Option<String>,
+    /// Why this device and not a GPU, where that needs saying.
+    pub why: Option<String>,
+}
+
+/// The CUDA toolkit of the machine.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Toolkit {
+    /// The release of its nvcc: "13.0.88".
+    pub nvcc: Option<String>,
+    /// Why there is none, or that it was not looked for.
+    pub why_not: Option<String>,
+}
+
+/// Someone to be compared with: "nvcc" (the kernels' twins in CUDA C++), "CUB".
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Baseline {
+    /// What it is called in rows.
+    pub name: String,
+    /// What it is, and how it was compiled.
+    pub what: String,
+    /// Why it could not take part; `None` where it did.
+    pub why_not: Option<String>,
+}
+
+/// What the device can do at most, measured in this run; `None` where it was not
+/// measured. Nothing of it is measured where no speed is compared.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ceilings {
+    /// A copy within the device's memory: bytes read plus bytes written.
+    pub copy: Option<Ceiling>,
+    /// Single-precision multiply-adds that depend on nothing but registers; one
+    /// is one issue slot of one lane.
+    pub fp32: Option<Ceiling>,
+    /// The same in double precision.
+    pub fp64: Option<Ceiling>,
+}
+
+/// One limit of the device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ceiling {
+    /// What one launch does: bytes moved, or multiply-adds of single lanes.
+    pub amount: u64,
+    /// What it took.
+    pub time: Times,
+    /// How it was measured.
+    pub method: String,
+}
+
+impl Ceiling {
+    /// The amount in a second, by the median time.
+    #[must_use]
+    pub fn per_s(&self) -> f64 {
+        self.amount as f64 / self.time.median_s
+    }
+}
+
+/// The problems of one family, smallest first.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FamilyRecord {
+    /// Its name.
+    pub name: String,
+    /// One for each size.
+    pub problems: Vec<ProblemRecord>,
+    /// The limits that were measured in its run, where that is not the run whose
+    /// limits the record has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceilings: Option<Ceilings>,
+}
+
+/// One problem, at one size.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ProblemRecord {
+    /// As `--size` takes it: "64x64x64".
+    pub size: String,
+    /// Grid points, elements or bodies: the size as one number, for an axis.
+    pub elements: u64,
+    /// Equation, size, element type.
+    pub problem: String,
+    /// The convention at the ends of the field.
+    pub boundary: Option<String>,
+    /// Bytes that one launch touches.
+    pub working_set_bytes: u64,
+    /// What a reader of the numbers must know besides.
+    pub notes: Vec<String>,
+    /// One for each kernel.
+    pub rows: Vec<RowRecord>,
+    /// Kernels of the family that were not run at this size.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A kernel that was not run at a size, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// The kernel.
+    pub name: String,
+    /// The reason.
+    pub why: String,
+}
+
+impl LeftOut {
+    /// This kernel, for this reason.
+    pub fn new(name: impl Into<String>, why: impl Into<String>) -> Self {
+        let (name, why) = (name.into(), why.into());
+        Self { name, why }
+    }
+}
+
+/// One kernel (or CPU port), checked and timed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RowRecord {
+    /// The kernel's name.
+    pub name: String,
+    /// What one block works on.
+    pub tile: String,
+    /// Nothing was timed where it did not pass.
+    pub check: Check,
+    /// What one launch has to do.
+    pub work: Work,
+    /// Launched one by one.
+    pub single: Option<Times>,
+    /// One launch of a graph that is replayed; measured where a single launch is so
+    /// short that handing it over counts, and only in a comparison.
+    pub replayed: Option<Times>,
+    /// How many launches such a graph has: what was timed is divided by it.
+    pub launches_per_graph: Option<u32>,
+    /// Who else did this work; empty without a comparison.
+    pub baselines: Vec<BaselineRow>,
+}
+
+/// What a baseline did of a row's work, checked and timed in turns with it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct BaselineRow {
+    /// The name of one of the record's baselines.
+    pub name: String,
+    /// Why it did not take part in this row; everything below is then empty.
+    pub why_not: Option<String>,
+    /// Nothing was timed where it did not pass.
+    pub check: Option<Check>,
+    /// As the row's.
+    pub single: Option<Times>,
+    /// As the row's.
+    pub replayed: Option<Times>,
+}
+
+impl BaselineRow {
+    /// Whether it was checked, and its result is wrong.
+    #[must_use]
+    pub fn is_wrong(&self) -> bool {
+        self.check.is_some_and(|check| !check.passes())
+    }
+}
+
+/// The errors of one row, and the most each may be.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Check {
+    /// The root mean square of all errors.
+    #[serde(deserialize_with = "number")]
+    pub rms_error: f64,
+    /// Its bound.
+    #[serde(deserialize_with = "number")]
+    pub rms_bound: f64,
+    /// The largest error.
+    #[serde(deserialize_with = "number")]
+    pub max_error: f64,
+    /// Its bound.
+    #[serde(deserialize_with = "number")]
+    pub max_bound: f64,
+}
+
+/// A number, or NaN where there is none: JSON cannot write it, so it becomes
+/// null there.
+fn number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
+}
+
+impl Check {
+    /// Whether both errors are within their bounds. NaN is not.
+    #[must_use]
+    pub fn passes(&self) -> bool {
+        self.rms_error <= self.rms_bound && self.max_error <= self.max_bound
+    }
+}
+
+/// What one launch has to do, whatever the kernel: the numerators of its rates.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Work {
+    /// The fewest bytes that must move: every input once, every output once.
+    pub bytes: u64,
+    /// Floating-point operations, by the family's convention.
+    pub flops: u64,
+    /// How many of `unit` one launch handles.
+    pub items: u64,
+    /// What is counted.
+    pub unit: Unit,
+    /// What the row's speed is given in.
+    pub metric: Metric,
+    /// The fewest instructions that must be issued, by single lanes.
+    #[serde(default)]
+    pub slots: Slots,
+}
+
+/// Instructions that one launch cannot do without, counted per lane; zeros where
+/// memory alone sets the limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slots {
+    /// Issued at the rate of single-precision multiply-adds.
+    pub fp32: u64,
+    /// Issued at the rate of double-precision multiply-adds.
+    pub fp64: u64,
+}
+
+/// What a family counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Grid points, or elements of a sequence.
+    Points,
+    /// Pairs of bodies.
+    Interactions,
+}
+
+impl Unit {
+    /// Many of them.
+    #[must_use]
+    pub const fn plural(self) -> &'static str {
+        match self {
+            Self::Points => "points",
+            Self::Interactions => "interactions",
+        }
+    }
+}
+
+/// What a family's speed is given in: it decides the columns of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Effective bandwidth, and its fraction of the device's copy bandwidth.
+    Bandwidth,
+    /// Items and floating-point operations per second.
+    Throughput,
+}
+
+/// The limits that a row can come up against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Roof {
+    /// The copy's bandwidth.
+    Memory,
+    /// The issue rate of single-precision instructions.
+    Fp32,
+    /// The issue rate of double-precision instructions.
+    Fp64,
+}
+
+impl Roof {
+    /// As readers know it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Fp32 => "FP32",
+            Self::Fp64 => "FP64",
+        }
+    }
+}
+
+impl Work {
+    /// The limit that binds this work, and the least time it takes under these
+    /// ceilings, in seconds; `None` where one that it needs was not measured.
+    #[must_use]
+    pub fn least(&self, ceilings: &Ceilings) -> Option<(Roof, f64)> {
+        let mut binding: Option<(Roof, f64)> = None;
+        for (roof, amount, ceiling) in [
+            (Roof::Memory, self.bytes, &ceilings.copy),
+            (Roof::Fp32, self.slots.fp32, &ceilings.fp32),
+            (Roof::Fp64, self.slots.fp64, &ceilings.fp64),
+        ] {
+            if amount == 0 {
+                continue;
+            }
+            let least_s = amount as f64 / ceiling.as_ref()?.per_s();
+            if binding.is_none_or(|(_, most)| least_s > most) {
+                binding = Some((roof, least_s));
+            }
+        }
+        binding
+    }
+}
+
+impl Record {
+    /// All rows, whatever their family and problem.
+    pub fn rows(&self) -> impl Iterator<Item = &RowRecord> {
+        let problems = self.families.iter().flat_map(|family| &family.problems);
+        problems.flat_map(|problem| &problem.rows)
+    }
+
+    /// Whether every row, and every baseline that took part, passed its check, and there
+    /// was at least one row.
+    #[must_use]
+    pub fn passes(&self) -> bool {
+        let right = |row: &RowRecord| {
+            row.check.passes() && !row.baselines.iter().any(BaselineRow::is_wrong)
+        };
+        self.rows().next().is_some() && self.rows().all(right)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sample::{record, row};
+
+    #[test]
+    fn nan_is_out_of_bounds() {
+        assert!(row("a", 1e-4).check.passes());
+        assert!(!row("a", 1.1e-4).check.passes());
+        assert!(!row("a", f64::NAN).check.passes());
+    }
+
+    #[test]
+    fn a_run_of_no_rows_does_not_pass() {
+        assert!(!record(Vec::new()).passes());
+    }
+
+    #[test]
+    fn json_keeps_its_shape() {
+        let json = serde_json::to_value(record(vec![row("a", 1e-5), row("b", 1.0)])).unwrap();
+        assert_eq!(json["environment"]["device"]["kind"], "cuda");
+        assert_eq!(json["launches"], 1);
+        assert_eq!(json["ceilings"]["copy"]["amount"], 4_000_000);
+        assert!(json["ceilings"]["fp32"].is_null());
+        assert!(json["missing"].is_null() && json["families"][0]["ceilings"].is_null());
+        let rows = &json["families"][0]["problems"][0]["rows"];
+        assert_eq!(rows[0]["name"], "a");
+        assert_eq!(rows[0]["work"]["metric"], "bandwidth");
+        assert_eq!(rows[0]["work"]["unit"], "points");
+        assert_eq!(rows[0]["single"]["launches"], 1);
+        assert_eq!(rows[0]["single"]["median_s"], 1e-5);
+        assert!(rows[1]["single"].is_null());
+    }
+}

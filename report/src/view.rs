@@ -1,0 +1,283 @@
+//! A record as its readers look at it: rows with their places, times with what
+//! follows from them, and what was measured where.
+
+use crate::record::{
+    BaselineRow, Ceiling, Ceilings, FamilyRecord, Metric, ProblemRecord, Record, Roof, RowRecord,
+};
+use crate::stats::{Ratio, Times};
+use crate::units::{median, quantity};
+
+/// How launches were timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Single,
+    Replayed,
+}
+
+impl Mode {
+    pub(crate) const ALL: [Self; 2] = [Self::Single, Self::Replayed];
+}
+
+/// A row, and where in the record it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    pub(crate) record: &'a Record,
+    /// The family's number, which gives it its colour.
+    pub(crate) hue: usize,
+    pub(crate) family: &'a FamilyRecord,
+    pub(crate) problem: &'a ProblemRecord,
+    pub(crate) row: &'a RowRecord,
+}
+
+/// What somebody took for a row's work.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timed<'a> {
+    pub(crate) place: Place<'a>,
+    pub(crate) mode: Mode,
+    /// `None` for the row's own kernel.
+    pub(crate) by: Option<&'a BaselineRow>,
+    pub(crate) time: &'a Times,
+}
+
+impl Record {
+    /// Rows with their places.
+    pub(crate) fn places(&self) -> impl Iterator<Item = Place<'_>> {
+        self.families
+            .iter()
+            .enumerate()
+            .flat_map(move |(hue, family)| {
+                family.problems.iter().flat_map(move |problem| {
+                    problem.rows.iter().map(move |row| Place {
+                        record: self,
+                        hue,
+                        family,
+                        problem,
+                        row,
+                    })
+                })
+            })
+    }
+
+    /// Of each kernel that was timed the largest size, and the others after it,
+    /// largest first; kernels in the order of the record. Where launches were replayed,
+    /// that is what is taken: at sizes where it makes a difference, single launches
+    /// show what a launch costs.
+    pub(crate) fn kernels(&self) -> Vec<Vec<Timed<'_>>> {
+        let mut kernels: Vec<Vec<Timed<'_>>> = Vec::new();
+        for timed in self.places().filter_map(|place| place.timed()) {
+            let (hue, name) = (timed.place.hue, &timed.place.row.name);
+            let same = |sizes: &&mut Vec<Timed<'_>>| {
+                sizes[0].place.hue == hue && sizes[0].place.row.name == *name
+            };
+            match kernels.iter_mut().find(same) {
+                Some(sizes) => sizes.push(timed),
+                None => kernels.push(vec![timed]),
+            }
+        }
+        for sizes in &mut kernels {
+            sizes.sort_by_key(|timed| std::cmp::Reverse(timed.place.problem.elements));
+        }
+        kernels
+    }
+
+    /// What was measured where, with what, and how: a word for each, and what there is
+    /// to say of it.
+    pub(crate) fn facts(&self) -> Vec<(&'static str, String)> {
+        let environment = &self.environment;
+        let (device, toolkit) = (&environment.device, &environment.toolkit);
+        let ceiling = |ceiling: &Option<Ceiling>, unit: &str| {
+            let found = ceiling.as_ref()?;
+            Some(format!(
+                "{}, {}",
+                quantity(found.per_s(), unit),
+                found.method
+            ))
+        };
+        let launches = match &self.timing {
+            Some(timing) => format!(
+                "{} timed after {} of warm-up; {timing}",
+                self.launches, self.warmup
+            ),
+            None => {
+                "1 per kernel, for its errors; the emulator's speed says nothing, so none is given"
+                    .to_owned()
+            }
+        };
+        let nvcc = toolkit.nvcc.as_ref().or(toolkit.why_not.as_ref());
+        let Ceilings { copy, fp32, fp64 } = &self.ceilings;
+        let facts = [
+            ("device", Some(format!("{} ({})", device.name, device.kind))),
+            ("why", device.why.clone()),
+            ("capability", device.compute_capability.clone()),
+            ("driver", device.driver.clone()),
+            ("PTX target", device.ptx_target.clone()),
+            (
+                "built by",
+                Some(format!(
+                    "rustc {}, LLVM {}; from commit {}",
+                    environment.rustc,
+                    environment.llvm,
+                    environment.commit.as_deref().unwrap_or("unknown")
+                )),
+            ),
+            ("date", Some(environment.date.clone())),
+            ("launches", Some(launches)),
+            ("copy", ceiling(copy, "B/s")),
+            ("FP32", ceiling(fp32, "instructions/s")),
+            ("FP64", ceiling(fp64, "instructions/s")),
+            ("nvcc", nvcc.filter(|_| !self.baselines.is_empty()).cloned()),
+        ];
+        let baselines = self.baselines.iter().map(|baseline| {
+            let why_not = baseline.why_not.as_ref();
+            let why_not = why_not.map_or(String::new(), |why| format!("; NOT COMPARED: {why}"));
+            (
+                "against",
+                Some(format!("{}: {}{why_not}", baseline.name, baseline.what)),
+            )
+        });
+        let missing = self.missing.join(", ");
+        let cut_short =
+            (!missing.is_empty()).then(|| format!("before {missing} had been measured"));
+        facts
+            .into_iter()
+            .chain(baselines)
+            .chain([("cut short", cut_short)])
+            .filter_map(|(word, rest)| Some((word, rest?)))
+            .collect()
+    }
+}
+
+impl<'a> Place<'a> {
+    /// The row's own time in the mode that says most of it.
+    pub(crate) fn timed(self) -> Option<Timed<'a>> {
+        self.own(Mode::Replayed).or(self.own(Mode::Single))
+    }
+
+    /// The row's own time.
+    pub(crate) fn own(self, mode: Mode) -> Option<Timed<'a>> {
+        let row: &'a RowRecord = self.row;
+        let time = match mode {
+            Mode::Single => row.single.as_ref(),
+            Mode::Replayed => row.replayed.as_ref(),
+        };
+        let (place, by) = (self, None);
+        time.map(|time| Timed {
+            place,
+            mode,
+            by,
+            time,
+        })
+    }
+
+    /// A baseline's time.
+    pub(crate) fn of(self, baseline: &'a BaselineRow, mode: Mode) -> Option<Timed<'a>> {
+        let time = match mode {
+            Mode::Single => baseline.single.as_ref(),
+            Mode::Replayed => baseline.replayed.as_ref(),
+        };
+        let (place, by) = (self, Some(baseline));
+        time.map(|time| Timed {
+            place,
+            mode,
+            by,
+            time,
+        })
+    }
+
+    /// What its family's run found that the device can do at most.
+    fn ceilings(self) -> &'a Ceilings {
+        let family: &'a FamilyRecord = self.family;
+        family.ceilings.as_ref().unwrap_or(&self.record.ceilings)
+    }
+
+    /// The limit that binds the row's work, and the least time that it takes.
+    pub(crate) fn least(self) -> Option<(Roof, f64)> {
+        self.row.work.least(self.ceilings())
+    }
+}
+
+impl<'a> Timed<'a> {
+    /// Whoever else did this work, timed in the same way.
+    pub(crate) fn baselines(self) -> impl Iterator<Item = Timed<'a>> {
+        let row: &'a RowRecord = self.place.row;
+        row.baselines
+            .iter()
+            .filter_map(move |baseline| self.place.of(baseline, self.mode))
+    }
+
+    /// The number of whoever did it among the record's baselines, which gives it its mark;
+    /// `None` for the row's own kernel.
+    pub(crate) fn baseline(self) -> Option<usize> {
+        let (by, baselines) = (self.by?, &self.place.record.baselines);
+        Some(
+            baselines
+                .iter()
+                .position(|baseline| baseline.name == by.name)
+                .unwrap_or(baselines.len()),
+        )
+    }
+
+    /// Of what one launch does so much, in a second.
+    pub(crate) fn per_s(self, amount: u64) -> f64 {
+        amount as f64 / self.time.median_s
+    }
+
+    /// The speed that the row's is given in, and its unit.
+    pub(crate) fn speed(self) -> (f64, String) {
+        let work = &self.place.row.work;
+        match work.metric {
+            Metric::Bandwidth => (self.per_s(work.bytes), "B/s".to_owned()),
+            Metric::Throughput => (self.per_s(work.items), format!("{}/s", work.unit.plural())),
+        }
+    }
+
+    /// The bandwidth over the copy's.
+    pub(crate) fn of_copy(self) -> Option<f64> {
+        let copy = self.place.ceilings().copy.as_ref()?;
+        Some(self.per_s(self.place.row.work.bytes) / copy.per_s())
+    }
+
+    /// The limit that binds the work, and how near this came to it. More than 1 where a
+    /// cache spares memory the work.
+    pub(crate) fn of_limit(self) -> Option<(Roof, f64)> {
+        let (roof, least_s) = self.place.least()?;
+        Some((roof, least_s / self.time.median_s))
+    }
+
+    /// The row's time over this one of a baseline.
+    pub(crate) fn ratio(self) -> Option<Ratio> {
+        let own = self.place.own(self.mode).filter(|_| self.by.is_some())?;
+        Some(Ratio::of(own.time, self.time))
+    }
+
+    /// Who did it, where that is not the row's own kernel.
+    pub(crate) fn who(self) -> &'a str {
+        self.by.map_or("", |baseline| &baseline.name)
+    }
+
+    /// The row's name and its size.
+    pub(crate) fn name(self) -> String {
+        let mode = match self.mode {
+            Mode::Single => "",
+            Mode::Replayed => ", replayed",
+        };
+        format!("{}, {}{mode}", self.place.row.name, self.place.problem.size)
+    }
+
+    /// Who, the row's name and its size, and on a line of its own the time.
+    pub(crate) fn title(self) -> String {
+        let who = self
+            .by
+            .map_or(String::new(), |baseline| format!("{}: ", baseline.name));
+        format!("{who}{}\n{}", self.name(), median(self.time))
+    }
+
+    /// Whether the limit, or else the count of instructions, is of double precision.
+    pub(crate) fn is_double(self) -> bool {
+        let row = self.place.row;
+        match self.place.least() {
+            Some((roof, _)) if roof != Roof::Memory => roof == Roof::Fp64,
+            _ => row.work.slots.fp64 > 0 || row.name.contains("f64"),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The committed records can be read, and everything can be made of them.
+
+use std::path::{Path, PathBuf};
+
+#[test]
+fn every_committed_record_has_its_tables_its_page_and_its_charts() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/bench");
+    let (mut records, mut pictures) = (0, 0);
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path: PathBuf = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if !name.contains(".json") {
+            continue;
+        }
+        records += 1;
+        let record = halo_report::file::read(&[path]).unwrap().unwrap();
+        assert!(record.passes() && record.missing.is_empty());
+        let (text, page) = (halo_report::to_text(&record), halo_report::html(&record));
+        let csv = halo_report::to_csv(&record).unwrap();
+        for row in record.rows() {
+            for made in [&text, &csv] {
+                assert!(made.contains(&row.name), "{}", row.name);
+            }
+        }
+        let device = &record.environment.device.name;
+        assert!(page.contains(&format!("<h1>Halo benchmark: {device}</h1>")));
+        assert!(!page.contains("Charts that are not here"));
+        let charts = halo_report::svg_files(&record);
+        // A roofline, limits, one of each baseline and one of each family.
+        let expect = 2 + record.baselines.len() + record.families.len();
+        assert_eq!(charts.len(), expect);
+        for (name, svg) in charts {
+            // The pictures beside a record are those that are made of it.
+            if let Ok(picture) = std::fs::read_to_string(folder.join(&name)) {
+                pictures += 1;
+                assert!(
+                    picture == svg,
+                    "make {name} again, as docs/bench/README.md says"
+                );
+            }
+            let document = roxmltree::Document::parse(&svg).unwrap();
+            let marks = document
+                .descendants()
+                .filter(|it| it.attribute("class") == Some("mark"));
+            assert!(marks.count() > 5, "{name}");
+        }
+    }
+    let committed = std::fs::read_dir(&folder).unwrap().filter(|entry| {
+        let path = entry.as_ref().unwrap().path();
+        path.extension().is_some_and(|extension| extension == "svg")
+    });
+    assert_eq!((records, pictures), (1, committed.count()));
+}

@@ -1,0 +1,171 @@
+//! Contexts: what a program's memory, modules and streams on a device live in.
+//!
+//! A [`Context`] is the device's primary one, which the CUDA runtime API uses as well.
+//! [`legacy`] has contexts of one's own and the stack of them.
+
+mod current;
+pub(crate) mod home;
+pub mod legacy;
+
+pub use current::{
+    CacheConfig, CurrentContext, ResourceLimit, SharedMemoryConfig, StreamPriorityRange,
+};
+pub use home::Entered;
+
+use crate::CudaApiVersion;
+use crate::device::Device;
+use crate::error::{CudaError, CudaResult, DropResult, ToResult};
+use crate::private::Sealed;
+use crate::sys::{self, CUcontext};
+use home::Owned;
+use std::sync::Arc;
+
+bitflags::bitflags! {
+    /// How a thread waits for a context's work, and what the context can do.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub struct ContextFlags: u32 {
+        /// The driver chooses.
+        const SCHED_AUTO = 0x00;
+        /// Spins: the least latency, a core busy.
+        const SCHED_SPIN = 0x01;
+        /// Spins, and lets other threads run.
+        const SCHED_YIELD = 0x02;
+        /// Sleeps.
+        const SCHED_BLOCKING_SYNC = 0x04;
+        /// The host's page-locked memory can be seen by the device. Always so today.
+        const MAP_HOST = 0x08;
+        /// Local memory stays as large as the largest launch has needed.
+        const LMEM_RESIZE_TO_MAX = 0x10;
+    }
+}
+
+/// Contexts of either kind.
+pub trait ContextHandle: Sealed {
+    /// The driver's handle.
+    #[doc(hidden)]
+    fn get_inner(&self) -> CUcontext;
+}
+
+/// The primary context of a device.
+///
+/// It stays as long as this, a clone of it, or anything that was made in it lives.
+#[derive(Debug, Clone)]
+pub struct Context {
+    owned: Arc<Owned>,
+    device: Device,
+}
+
+impl Context {
+    /// The primary context of a device, which is made current on this thread.
+    ///
+    /// # Errors
+    ///
+    /// [`CudaError::InvalidDevice`], [`CudaError::OutOfMemory`], or what else the driver
+    /// says.
+    pub fn new(device: Device) -> CudaResult<Self> {
+        let context = Self::retain(device)?;
+        // SAFETY: the context is alive.
+        unsafe { sys::cuCtxSetCurrent(context.owned.raw) }.to_result()?;
+        Ok(context)
+    }
+
+    /// [`Context::new`], which leaves current what is; see [`Context::enter`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Context::new`].
+    pub fn retain(device: Device) -> CudaResult<Self> {
+        let owned = Owned::primary(device.as_raw())?;
+        Ok(Self { owned, device })
+    }
+
+    /// Makes the context current on this thread until the result is dropped.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn enter(&self) -> CudaResult<Entered<'_>> {
+        home::enter(self.owned.raw)
+    }
+
+    /// Destroys all that the primary context of a device holds.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    ///
+    /// # Safety
+    ///
+    /// Nothing that was made in the context is used any more, by anybody in the process.
+    pub unsafe fn reset(device: &Device) -> CudaResult<()> {
+        // SAFETY: the caller's promise.
+        unsafe { sys::cuDevicePrimaryCtxReset_v2(device.as_raw()) }.to_result()
+    }
+
+    /// Sets how threads wait.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn set_flags(&self, flags: ContextFlags) -> CudaResult<()> {
+        // SAFETY: takes numbers.
+        unsafe { sys::cuDevicePrimaryCtxSetFlags_v2(self.device.as_raw(), flags.bits()) }
+            .to_result()
+    }
+
+    /// The driver's handle, which is one for as long as the context lives.
+    #[must_use]
+    pub fn as_raw(&self) -> CUcontext {
+        self.owned.raw
+    }
+
+    /// The device.
+    #[must_use]
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// The version of the interface that the context was made with.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn get_api_version(&self) -> CudaResult<CudaApiVersion> {
+        api_version(self.owned.raw)
+    }
+
+    /// Gives the context back, and says whether that went well. Where something still holds
+    /// it, it stays for that.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says, with the context.
+    #[allow(clippy::should_implement_trait, reason = "the name that cust has")]
+    pub fn drop(ctx: Self) -> DropResult<Self> {
+        let Self { owned, device } = ctx;
+        Owned::release(owned).map_err(|(error, owned)| (error, Self { owned, device }))
+    }
+}
+
+impl Sealed for Context {}
+impl ContextHandle for Context {
+    fn get_inner(&self) -> CUcontext {
+        self.owned.raw
+    }
+}
+
+fn api_version(raw: CUcontext) -> CudaResult<CudaApiVersion> {
+    let mut version = 0;
+    // SAFETY: the pointer is good for one number, and the context is alive.
+    unsafe { sys::cuCtxGetApiVersion(raw, &raw mut version) }.to_result()?;
+    let version = i32::try_from(version).map_err(|_| CudaError::InvalidValue)?;
+    Ok(CudaApiVersion { version })
+}
+
+/// A context of one's own, made current above the present one.
+fn create(flags: ContextFlags, device: Device) -> CudaResult<Arc<Owned>> {
+    let mut raw = CUcontext::NULL;
+    // SAFETY: the pointer is good for one handle.
+    unsafe { sys::cuCtxCreate_v2(&raw mut raw, flags.bits(), device.as_raw()) }.to_result()?;
+    Ok(Owned::created(raw))
+}

@@ -1,0 +1,146 @@
+//! Events: marks in streams, to wait for and to measure time between.
+
+use crate::context::home::Home;
+use crate::error::{CudaError, CudaResult, DropResult, ToResult};
+use crate::stream::Stream;
+use crate::sys::{self, CUevent, CUresult};
+use std::time::Duration;
+
+bitflags::bitflags! {
+    /// How an event is made.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub struct EventFlags: u32 {
+        /// Measures time, and threads that wait for it spin.
+        const DEFAULT = 0x0;
+        /// Threads that wait for it sleep.
+        const BLOCKING_SYNC = 0x1;
+        /// Measures no time, which is faster.
+        const DISABLE_TIMING = 0x2;
+        /// May be shared with other processes. Measures no time.
+        const INTERPROCESS = 0x4;
+    }
+}
+
+/// Whether the work in front of an event is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventStatus {
+    /// It is.
+    Ready,
+    /// It goes on.
+    NotReady,
+}
+
+/// A mark in a stream.
+#[derive(Debug)]
+pub struct Event {
+    raw: CUevent,
+    home: Home,
+}
+
+impl Event {
+    /// An event that is in no stream yet.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn new(flags: EventFlags) -> CudaResult<Self> {
+        let home = Home::current()?;
+        let mut raw = CUevent::NULL;
+        // SAFETY: the pointer is good for one handle.
+        unsafe { sys::cuEventCreate(&raw mut raw, flags.bits()) }.to_result()?;
+        Ok(Self { raw, home })
+    }
+
+    /// Puts the event behind the work that the stream has been given so far.
+    ///
+    /// # Errors
+    ///
+    /// [`CudaError::InvalidHandle`] where the stream is of another context.
+    pub fn record(&self, stream: &Stream) -> CudaResult<()> {
+        // SAFETY: both are alive.
+        unsafe { sys::cuEventRecord(self.raw, stream.as_inner()) }.to_result()
+    }
+
+    /// Whether the work in front of it is done.
+    ///
+    /// # Errors
+    ///
+    /// That of a kernel that has failed, or what else the driver says.
+    pub fn query(&self) -> CudaResult<EventStatus> {
+        // SAFETY: the event is alive.
+        match unsafe { sys::cuEventQuery(self.raw) } {
+            CUresult::NOT_READY => Ok(EventStatus::NotReady),
+            code => code.to_result().map(|()| EventStatus::Ready),
+        }
+    }
+
+    /// Waits until the work in front of it is done.
+    ///
+    /// # Errors
+    ///
+    /// As [`Event::query`].
+    pub fn synchronize(&self) -> CudaResult<()> {
+        // SAFETY: the event is alive.
+        unsafe { sys::cuEventSynchronize(self.raw) }.to_result()
+    }
+
+    /// Milliseconds from `start` to this event.
+    ///
+    /// # Errors
+    ///
+    /// [`CudaError::NotReady`] before both are over, [`CudaError::InvalidHandle`] where one
+    /// was not recorded or measures no time.
+    pub fn elapsed_time_f32(&self, start: &Self) -> CudaResult<f32> {
+        let mut milliseconds = 0.0;
+        // SAFETY: the pointer is good for one number, both events are alive.
+        unsafe { sys::cuEventElapsedTime(&raw mut milliseconds, start.raw, self.raw) }
+            .to_result()?;
+        Ok(milliseconds)
+    }
+
+    /// The time from `start` to this event.
+    ///
+    /// # Errors
+    ///
+    /// As [`Event::elapsed_time_f32`]; [`CudaError::InvalidValue`] where this event was
+    /// recorded before `start`.
+    pub fn elapsed(&self, start: &Self) -> CudaResult<Duration> {
+        let milliseconds = self.elapsed_time_f32(start)?;
+        Duration::try_from_secs_f64(f64::from(milliseconds) / 1e3)
+            .map_err(|_| CudaError::InvalidValue)
+    }
+
+    /// The driver's handle, which is one for as long as the event lives.
+    #[must_use]
+    pub fn as_raw(&self) -> CUevent {
+        self.raw
+    }
+
+    /// Destroys the event, and says whether that went well.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says, with the event.
+    #[allow(clippy::should_implement_trait, reason = "the name that cust has")]
+    pub fn drop(mut event: Self) -> DropResult<Self> {
+        event.destroy().map_err(|error| (error, event))
+    }
+
+    fn destroy(&mut self) -> CudaResult<()> {
+        if self.raw == CUevent::NULL {
+            return Ok(());
+        }
+        let _entered = self.home.enter()?;
+        // SAFETY: the event is ours; one that is still pending goes once it is over.
+        unsafe { sys::cuEventDestroy_v2(self.raw) }.to_result()?;
+        self.raw = CUevent::NULL;
+        Ok(())
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // A failure means that the driver is shutting down or that a kernel has failed.
+        let _: Result<(), CudaError> = self.destroy();
+    }
+}

@@ -1,0 +1,307 @@
+//! Kernels of a module, and how they are launched.
+
+use crate::context::{CacheConfig, SharedMemoryConfig};
+use crate::error::{CudaError, CudaResult, ToResult};
+use crate::module::Module;
+use crate::sys::{self, CUfunction};
+use std::ffi::{c_int, c_uint};
+use std::marker::PhantomData;
+
+macro_rules! extents {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub struct $name {
+            /// Along x.
+            pub x: u32,
+            /// Along y.
+            pub y: u32,
+            /// Along z.
+            pub z: u32,
+        }
+
+        impl $name {
+            /// Of one dimension.
+            #[must_use]
+            pub const fn x(x: u32) -> Self {
+                Self { x, y: 1, z: 1 }
+            }
+
+            /// Of two dimensions.
+            #[must_use]
+            pub const fn xy(x: u32, y: u32) -> Self {
+                Self { x, y, z: 1 }
+            }
+
+            /// Of three dimensions.
+            #[must_use]
+            pub const fn xyz(x: u32, y: u32, z: u32) -> Self {
+                Self { x, y, z }
+            }
+
+            /// How many there are, as the driver takes such numbers.
+            fn count(&self) -> CudaResult<c_int> {
+                let planes = u64::from(self.x) * u64::from(self.y);
+                planes
+                    .checked_mul(u64::from(self.z))
+                    .and_then(|count| c_int::try_from(count).ok())
+                    .ok_or(CudaError::InvalidValue)
+            }
+        }
+
+        impl From<u32> for $name {
+            fn from(x: u32) -> Self {
+                Self::x(x)
+            }
+        }
+
+        impl From<(u32, u32)> for $name {
+            fn from((x, y): (u32, u32)) -> Self {
+                Self::xy(x, y)
+            }
+        }
+
+        impl From<(u32, u32, u32)> for $name {
+            fn from((x, y, z): (u32, u32, u32)) -> Self {
+                Self::xyz(x, y, z)
+            }
+        }
+
+        impl From<&Self> for $name {
+            fn from(other: &Self) -> Self {
+                *other
+            }
+        }
+    };
+}
+
+extents! {
+    /// Blocks of a grid.
+    GridSize
+}
+
+extents! {
+    /// Threads of a block.
+    BlockSize
+}
+
+/// What [`Function::get_attribute`] can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum FunctionAttribute {
+    /// Threads of a block at most, given the registers that the kernel needs.
+    MaxThreadsPerBlock = 0,
+    /// Static shared memory of a block, in bytes.
+    SharedMemorySizeBytes = 1,
+    /// Constants of the module, in bytes.
+    ConstSizeBytes = 2,
+    /// Local memory of a thread, in bytes.
+    LocalSizeBytes = 3,
+    /// Registers of a thread.
+    NumRegisters = 4,
+    /// The PTX version of the code, as 10 × major + minor.
+    PtxVersion = 5,
+    /// The generation that the code is for, as 10 × major + minor.
+    BinaryVersion = 6,
+    /// Whether global loads go through the first-level cache.
+    CacheModeCa = 7,
+    /// Dynamic shared memory that launches may ask for, in bytes.
+    MaxDynamicSharedSizeBytes = 8,
+}
+
+/// A kernel of a module.
+#[derive(Debug)]
+pub struct Function<'a> {
+    raw: CUfunction,
+    module: PhantomData<&'a Module>,
+}
+
+impl Function<'_> {
+    /// The kernel of this handle.
+    ///
+    /// # Safety
+    ///
+    /// The handle is that of a kernel, whose module stays loaded as long as the result lives.
+    #[must_use]
+    pub unsafe fn from_raw(raw: CUfunction) -> Self {
+        Self {
+            raw,
+            module: PhantomData,
+        }
+    }
+
+    /// One of the numbers that describe the kernel.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn get_attribute(&self, attr: FunctionAttribute) -> CudaResult<i32> {
+        let mut value = 0;
+        // SAFETY: the pointer is good for one number, the module is alive.
+        unsafe { sys::cuFuncGetAttribute(&raw mut value, attr as c_int, self.raw) }.to_result()?;
+        Ok(value)
+    }
+
+    /// Sets how the kernel divides the first-level cache.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn set_cache_config(&mut self, config: CacheConfig) -> CudaResult<()> {
+        // SAFETY: the module is alive.
+        unsafe { sys::cuFuncSetCacheConfig(self.raw, config as c_uint) }.to_result()
+    }
+
+    /// Sets the banks of shared memory for the kernel.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn set_shared_memory_config(&mut self, cfg: SharedMemoryConfig) -> CudaResult<()> {
+        // SAFETY: the module is alive.
+        unsafe { sys::cuFuncSetSharedMemConfig(self.raw, cfg as c_uint) }.to_result()
+    }
+
+    /// Lets launches ask for so many bytes of dynamic shared memory.
+    ///
+    /// # Errors
+    ///
+    /// [`CudaError::InvalidValue`] where the device has not that much.
+    pub fn set_max_dynamic_shared_memory(&self, bytes: u32) -> CudaResult<()> {
+        let bytes = c_int::try_from(bytes).map_err(|_| CudaError::InvalidValue)?;
+        // SAFETY: the module is alive.
+        unsafe {
+            sys::cuFuncSetAttribute(
+                self.raw,
+                sys::function_attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                bytes,
+            )
+        }
+        .to_result()
+    }
+
+    /// The driver's handle, which is one for as long as the module lives.
+    #[must_use]
+    pub fn to_raw(&self) -> CUfunction {
+        self.raw
+    }
+
+    /// Bytes of dynamic shared memory that a block may have where so many blocks are on one
+    /// multiprocessor.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn available_dynamic_shared_memory_per_block(
+        &self,
+        blocks: GridSize,
+        block_size: BlockSize,
+    ) -> CudaResult<usize> {
+        let mut bytes = 0;
+        // SAFETY: the pointer is good for one size, the module is alive.
+        unsafe {
+            sys::cuOccupancyAvailableDynamicSMemPerBlock(
+                &raw mut bytes,
+                self.raw,
+                blocks.count()?,
+                block_size.count()?,
+            )
+        }
+        .to_result()?;
+        Ok(bytes)
+    }
+
+    /// How many blocks a multiprocessor holds at a time.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn max_active_blocks_per_multiprocessor(
+        &self,
+        block_size: BlockSize,
+        dynamic_smem_size: usize,
+    ) -> CudaResult<u32> {
+        let mut blocks = 0;
+        // SAFETY: the pointer is good for one number, the module is alive.
+        unsafe {
+            sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                &raw mut blocks,
+                self.raw,
+                block_size.count()?,
+                dynamic_smem_size,
+            )
+        }
+        .to_result()?;
+        Ok(u32::try_from(blocks).unwrap_or(0))
+    }
+
+    /// A grid and a block that fill the device: the least number of blocks, and their
+    /// threads. Blocks have at most as many as `block_size_limit`; 0 is no limit.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn suggested_launch_configuration(
+        &self,
+        dynamic_smem_size: usize,
+        block_size_limit: BlockSize,
+    ) -> CudaResult<(u32, u32)> {
+        let (mut grid, mut block) = (0, 0);
+        // SAFETY: the pointers are good for one number each, the module is alive; null
+        // means that shared memory is the same for all blocks.
+        unsafe {
+            sys::cuOccupancyMaxPotentialBlockSize(
+                &raw mut grid,
+                &raw mut block,
+                self.raw,
+                std::ptr::null(),
+                dynamic_smem_size,
+                block_size_limit.count()?,
+            )
+        }
+        .to_result()?;
+        let number = |it| u32::try_from(it).unwrap_or(0);
+        Ok((number(grid), number(block)))
+    }
+}
+
+/// Launches a kernel: `launch!(kernel<<<grid, block, shared, stream>>>(parameters…))`.
+///
+/// The kernel is a [`Function`], or `module.name`, which is looked up. Grid and block are
+/// numbers, tuples, or [`GridSize`] and [`BlockSize`]; `shared` is dynamic shared memory in
+/// bytes. Parameters are [`DeviceCopy`](crate::memory::DeviceCopy), and of the kernel's own
+/// types: a `usize` for a `usize`, a [`DevicePointer`](crate::memory::DevicePointer) for an
+/// address. A [`CudaResult`] comes back as soon as the launch is queued.
+///
+/// # Safety
+///
+/// An unsafe call: nobody checks the parameters against the kernel's, nor what it does with
+/// them. Memory that it uses must stay until it is done, and nothing else may use what it
+/// writes meanwhile.
+#[macro_export]
+macro_rules! launch {
+    ($module:ident . $function:ident <<<$grid:expr, $block:expr, $shared:expr, $stream:ident>>>( $($arg:expr),* $(,)? )) => {
+        match $module.get_function(::core::stringify!($function)) {
+            ::core::result::Result::Ok(function) => {
+                $crate::launch!(function<<<$grid, $block, $shared, $stream>>>($($arg),*))
+            }
+            ::core::result::Result::Err(error) => ::core::result::Result::Err(error),
+        }
+    };
+    ($function:ident <<<$grid:expr, $block:expr, $shared:expr, $stream:ident>>>( $($arg:expr),* $(,)? )) => {
+        $stream.launch(
+            &$function,
+            $grid,
+            $block,
+            $shared,
+            &[$($crate::function::parameter(&$arg)),*],
+        )
+    };
+}
+
+/// The pointer through which the driver reads a parameter.
+#[doc(hidden)]
+pub fn parameter<T: crate::memory::DeviceCopy>(value: &T) -> *mut std::ffi::c_void {
+    std::ptr::from_ref(value).cast_mut().cast()
+}

@@ -1,0 +1,423 @@
+//! Graphs: work that is described once and queued as a whole.
+
+use crate::context::home::Home;
+use crate::error::{CudaError, CudaResult, ToResult};
+use crate::function::{BlockSize, GridSize};
+use crate::memory::DeviceCopy;
+use crate::stream::Stream;
+use crate::sys::{self, CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUresult};
+use std::ffi::{CString, c_uint, c_void};
+use std::path::Path;
+
+bitflags::bitflags! {
+    /// There are no choices.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    pub struct GraphCreationFlags: u32 {}
+}
+
+/// A launch that is part of a graph; [`kernel_invocation!`](crate::kernel_invocation!) makes
+/// one.
+#[derive(Debug)]
+pub struct KernelInvocation {
+    /// Threads of a block.
+    pub block_dim: BlockSize,
+    /// Blocks of the grid.
+    pub grid_dim: GridSize,
+    /// Dynamic shared memory of a block, in bytes.
+    pub shared_mem_bytes: u32,
+    function: CUfunction,
+    parameters: Vec<Parameter>,
+}
+
+/// A copy of a parameter's bytes, aligned as any parameter may be.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Parameter(Box<[u128]>);
+
+impl Parameter {
+    /// A copy of this value.
+    #[must_use]
+    pub fn new<T: DeviceCopy>(value: &T) -> Self {
+        const {
+            assert!(
+                align_of::<T>() <= align_of::<u128>(),
+                "aligned more than parameters are"
+            )
+        };
+        let mut bytes = vec![0_u128; size_of::<T>().div_ceil(size_of::<u128>())];
+        // SAFETY: there is room for a `T`, aligned as it wants.
+        unsafe { bytes.as_mut_ptr().cast::<T>().write(*value) };
+        Self(bytes.into_boxed_slice())
+    }
+}
+
+impl KernelInvocation {
+    /// A launch of this kernel.
+    ///
+    /// # Safety
+    ///
+    /// As of [`launch!`](crate::launch!), of each time that a graph with this is run; the
+    /// kernel's module stays loaded until the last of them is done.
+    #[doc(hidden)]
+    #[must_use]
+    pub unsafe fn new(
+        block_dim: BlockSize,
+        grid_dim: GridSize,
+        shared_mem_bytes: u32,
+        function: CUfunction,
+        parameters: Vec<Parameter>,
+    ) -> Self {
+        Self {
+            block_dim,
+            grid_dim,
+            shared_mem_bytes,
+            function,
+            parameters,
+        }
+    }
+}
+
+/// A launch for [`Graph::add_kernel_node`]:
+/// `kernel_invocation!(kernel<<<grid, block, shared>>>(parameters…))`.
+///
+/// The kernel is a [`Function`](crate::function::Function). Parameters are copied now.
+///
+/// # Safety
+///
+/// An unsafe call, as [`launch!`](crate::launch!) is: what the kernel does with its
+/// parameters is right each time that a graph with it is run.
+#[macro_export]
+macro_rules! kernel_invocation {
+    ($function:ident <<<$grid:expr, $block:expr, $shared:tt>>>( $($arg:expr),* $(,)? )) => {
+        $crate::graph::KernelInvocation::new(
+            $crate::function::BlockSize::from($block),
+            $crate::function::GridSize::from($grid),
+            $shared,
+            $function.to_raw(),
+            ::std::vec![$($crate::graph::Parameter::new(&$arg)),*],
+        )
+    };
+}
+
+/// A piece of work in a graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct GraphNode {
+    raw: CUgraphNode,
+}
+
+impl GraphNode {
+    /// The piece of work of this handle.
+    #[must_use]
+    pub fn from_raw(raw: CUgraphNode) -> Self {
+        Self { raw }
+    }
+
+    /// The driver's handle.
+    #[must_use]
+    pub fn to_raw(self) -> CUgraphNode {
+        self.raw
+    }
+}
+
+/// What kind of work it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum GraphNodeType {
+    /// A launch.
+    KernelInvocation,
+    /// A copy.
+    Memcpy,
+    /// A fill.
+    Memset,
+    /// A call of the host.
+    HostExecute,
+    /// Another graph.
+    ChildGraph,
+    /// Nothing, for others to be behind.
+    Empty,
+    /// Waits for an event.
+    WaitEvent,
+    /// Records an event.
+    EventRecord,
+    /// Another kind, by the driver's number.
+    Other(u32),
+}
+
+impl GraphNodeType {
+    /// The kind of this number.
+    #[must_use]
+    pub fn from_raw(raw: c_uint) -> Self {
+        match raw {
+            0 => Self::KernelInvocation,
+            1 => Self::Memcpy,
+            2 => Self::Memset,
+            3 => Self::HostExecute,
+            4 => Self::ChildGraph,
+            5 => Self::Empty,
+            6 => Self::WaitEvent,
+            7 => Self::EventRecord,
+            other => Self::Other(other),
+        }
+    }
+}
+
+/// Work that is described, and not ready to run.
+#[derive(Debug)]
+pub struct Graph {
+    raw: CUgraph,
+}
+
+impl Graph {
+    /// A graph of no work.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn new(flags: GraphCreationFlags) -> CudaResult<Self> {
+        let mut raw = CUgraph::NULL;
+        // SAFETY: the pointer is good for one handle.
+        unsafe { sys::cuGraphCreate(&raw mut raw, flags.bits()) }.to_result()?;
+        Ok(Self { raw })
+    }
+
+    /// The graph of this handle, whose owner the result is.
+    ///
+    /// # Safety
+    ///
+    /// The handle is that of a graph, or null for none, and nobody else destroys it.
+    #[must_use]
+    pub unsafe fn from_raw(raw: CUgraph) -> Self {
+        Self { raw }
+    }
+
+    /// The driver's handle, which is the caller's from now on.
+    #[must_use]
+    pub fn into_raw(self) -> CUgraph {
+        std::mem::ManuallyDrop::new(self).raw
+    }
+
+    /// How many pieces of work there are.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn num_nodes(&mut self) -> CudaResult<usize> {
+        let mut count = 0;
+        // SAFETY: null asks for the number alone, for which the pointer is good.
+        unsafe { sys::cuGraphGetNodes(self.raw, std::ptr::null_mut(), &raw mut count) }
+            .to_result()?;
+        Ok(count)
+    }
+
+    /// The pieces of work.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn nodes(&mut self) -> CudaResult<Vec<GraphNode>> {
+        let mut count = self.num_nodes()?;
+        let mut nodes = vec![CUgraphNode::NULL; count];
+        // SAFETY: there is room for as many as are said to be asked for.
+        unsafe { sys::cuGraphGetNodes(self.raw, nodes.as_mut_ptr(), &raw mut count) }
+            .to_result()?;
+        nodes.truncate(count);
+        Ok(nodes.into_iter().map(GraphNode::from_raw).collect())
+    }
+
+    /// Whether this is a piece of the graph's work.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn is_valid_node(&mut self, node: GraphNode) -> CudaResult<bool> {
+        Ok(self.nodes()?.contains(&node))
+    }
+
+    fn require(&mut self, nodes: &[GraphNode]) -> CudaResult<()> {
+        let all = self.nodes()?;
+        if nodes.iter().all(|node| all.contains(node)) {
+            Ok(())
+        } else {
+            Err(CudaError::InvalidHandle)
+        }
+    }
+
+    /// Adds a launch, which waits for these pieces of work.
+    ///
+    /// # Errors
+    ///
+    /// [`CudaError::InvalidHandle`] where one of them is not of this graph; what else the
+    /// driver says.
+    pub fn add_kernel_node(
+        &mut self,
+        invocation: KernelInvocation,
+        dependencies: impl AsRef<[GraphNode]>,
+    ) -> CudaResult<GraphNode> {
+        let dependencies = dependencies.as_ref();
+        self.require(dependencies)?;
+        let mut parameters: Vec<*mut c_void> = invocation
+            .parameters
+            .iter()
+            .map(|parameter| parameter.0.as_ptr().cast_mut().cast())
+            .collect();
+        let parameters = sys::CUDA_KERNEL_NODE_PARAMS {
+            func: invocation.function,
+            gridDimX: invocation.grid_dim.x,
+            gridDimY: invocation.grid_dim.y,
+            gridDimZ: invocation.grid_dim.z,
+            blockDimX: invocation.block_dim.x,
+            blockDimY: invocation.block_dim.y,
+            blockDimZ: invocation.block_dim.z,
+            sharedMemBytes: invocation.shared_mem_bytes,
+            kernelParams: parameters.as_mut_ptr(),
+            extra: std::ptr::null_mut(),
+        };
+        let mut node = CUgraphNode::NULL;
+        // SAFETY: the pieces of work are this graph's, and a `GraphNode` is its handle. The
+        // driver copies the parameters; that they suit the kernel was promised when the
+        // invocation was made.
+        unsafe {
+            sys::cuGraphAddKernelNode(
+                &raw mut node,
+                self.raw,
+                dependencies.as_ptr().cast(),
+                dependencies.len(),
+                &raw const parameters,
+            )
+        }
+        .to_result()?;
+        Ok(GraphNode::from_raw(node))
+    }
+
+    /// How many pairs of work there are of which one waits for the other.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn num_edges(&mut self) -> CudaResult<usize> {
+        let null = std::ptr::null_mut();
+        let mut count = 0;
+        // SAFETY: null asks for the number alone, for which the pointer is good.
+        unsafe { sys::cuGraphGetEdges(self.raw, null, null, &raw mut count) }.to_result()?;
+        Ok(count)
+    }
+
+    /// The pairs of work of which the second waits for the first.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn edges(&mut self) -> CudaResult<Vec<(GraphNode, GraphNode)>> {
+        let mut count = self.num_edges()?;
+        let mut from = vec![CUgraphNode::NULL; count];
+        let mut to = from.clone();
+        // SAFETY: there is room for as many as are said to be asked for.
+        unsafe {
+            sys::cuGraphGetEdges(self.raw, from.as_mut_ptr(), to.as_mut_ptr(), &raw mut count)
+        }
+        .to_result()?;
+        let pairs = from.into_iter().zip(to).take(count);
+        Ok(pairs
+            .map(|(from, to)| (GraphNode::from_raw(from), GraphNode::from_raw(to)))
+            .collect())
+    }
+
+    /// What kind of work it is.
+    ///
+    /// # Errors
+    ///
+    /// [`CudaError::InvalidHandle`] where it is not of this graph; what else the driver says.
+    pub fn node_type(&mut self, node: GraphNode) -> CudaResult<GraphNodeType> {
+        self.require(&[node])?;
+        let mut kind = 0;
+        // SAFETY: the pointer is good for one number, and the node is one.
+        unsafe { sys::cuGraphNodeGetType(node.raw, &raw mut kind) }.to_result()?;
+        Ok(GraphNodeType::from_raw(kind))
+    }
+
+    /// Writes the graph to a file in the language of Graphviz.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn dump_debug_dotfile<P: AsRef<Path>>(&mut self, path: P) -> CudaResult<()> {
+        let path = path.as_ref().as_os_str().as_encoded_bytes();
+        let path = CString::new(path).map_err(|_| CudaError::FileNotFound)?;
+        // SAFETY: the path ends in a zero byte.
+        unsafe { sys::cuGraphDebugDotPrint(self.raw, path.as_ptr(), 0) }.to_result()
+    }
+
+    /// Makes the graph ready to run in the context that is current. The graph is copied.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn instantiate(&self) -> CudaResult<GraphExec> {
+        let home = Home::current()?;
+        let mut raw = CUgraphExec::NULL;
+        // SAFETY: the pointer is good for one handle.
+        unsafe { sys::cuGraphInstantiateWithFlags(&raw mut raw, self.raw, 0) }.to_result()?;
+        Ok(GraphExec { raw, home })
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        if self.raw != CUgraph::NULL {
+            // SAFETY: the graph is ours. A failure means that the driver is shutting down.
+            let _: CUresult = unsafe { sys::cuGraphDestroy(self.raw) };
+        }
+    }
+}
+
+/// Work that is ready to run.
+#[derive(Debug)]
+pub struct GraphExec {
+    raw: CUgraphExec,
+    home: Home,
+}
+
+impl GraphExec {
+    /// Queues all of it.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    ///
+    /// # Safety
+    ///
+    /// Whatever the work uses is there still, and stays until it is done: memory, modules,
+    /// and the host's memory in copies. Nothing else uses what it writes meanwhile.
+    pub unsafe fn launch(&self, stream: &Stream) -> CudaResult<()> {
+        // SAFETY: both are alive; the rest is the caller's promise.
+        unsafe { sys::cuGraphLaunch(self.raw, stream.as_inner()) }.to_result()
+    }
+}
+
+impl Drop for GraphExec {
+    fn drop(&mut self) {
+        let Ok(_entered) = self.home.enter() else {
+            return;
+        };
+        // SAFETY: it is ours; what is queued already is done all the same. A failure means
+        // that the driver is shutting down.
+        let _: CUresult = unsafe { sys::cuGraphExecDestroy(self.raw) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_copies() {
+        let mut value = [1_u32, 2, 3, 4, 5];
+        let copy = Parameter::new(&value);
+        value[0] = 9;
+        // SAFETY: the copy has these bytes.
+        let copied = unsafe { copy.0.as_ptr().cast::<[u32; 5]>().read() };
+        assert_eq!(copied, [1, 2, 3, 4, 5]);
+        assert_eq!(value[0], 9);
+    }
+}

@@ -1,0 +1,157 @@
+//! The CUDA driver for Rust programs, with the names that `cust` 0.3 of rust-cuda has.
+//!
+//! Programs written for `cust` 0.3 compile with this crate as they are. It differs where
+//! that one cannot serve:
+//!
+//! - The driver library is loaded when the program runs, by [`cuda_loader`]. Nothing of CUDA
+//!   is needed to build, and a program starts on machines without a driver:
+//!   [`init`] then fails with [`CudaError::NoDevice`](error::CudaError::NoDevice) and
+//!   [`cuda_loader::load`] says why.
+//! - [`error::CudaError`] is any number that a driver may return, with names for
+//!   those that are known.
+//! - Whatever lives in a context keeps the context alive, and is given back in it, on
+//!   whichever thread it is dropped: nothing is freed twice or leaks because another context
+//!   is current.
+//! - A [`DeviceSlice`](memory::DeviceSlice) borrows the memory it is a part of.
+//! - [`graph`], [`texture`] and [`surface`] are public; streams are captured into graphs,
+//!   and modules say what the driver's compiler complains about.
+//!
+//! ```
+//! use cust::prelude::*;
+//!
+//! fn doubled() -> Result<Vec<f32>, cust::error::CudaError> {
+//!     let _context = cust::quick_init()?;
+//!     let ptx = include_str!("../tests/fixtures/double.ptx");
+//!     let module = Module::from_ptx(ptx, &[])?;
+//!     let stream = Stream::new(StreamFlags::DEFAULT, None)?;
+//!     let values = [1.0_f32, 2.0, 3.0].as_dbuf()?;
+//!     // SAFETY: the kernel takes an address and a length, and writes no further.
+//!     unsafe {
+//!         launch!(module.double<<<1, 32, 0, stream>>>(values.as_device_ptr(), values.len()))?;
+//!     }
+//!     stream.synchronize()?;
+//!     values.as_host_vec()
+//! }
+//!
+//! match doubled() {
+//!     Ok(values) => assert_eq!(values, [2.0, 4.0, 6.0]),
+//!     Err(error) => println!("no GPU to try it on: {error}"),
+//! }
+//! ```
+//!
+//! Kernels are launched by [`launch!`], which is unsafe: nobody checks what a kernel does
+//! with its parameters. Everything else that is safe to call stays sound, whatever the order
+//! in which things are dropped.
+//!
+//! The crate is empty on platforms that [`cuda_loader`] does not support.
+
+#![cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+
+pub mod context;
+pub mod device;
+pub mod error;
+pub mod event;
+pub mod function;
+pub mod graph;
+pub mod link;
+pub mod memory;
+pub mod module;
+pub mod prelude;
+pub mod stream;
+pub mod surface;
+pub mod texture;
+pub mod util;
+
+pub use cuda_loader::sys;
+pub use cust_derive::DeviceCopy;
+
+use context::{Context, ContextFlags};
+use device::Device;
+use error::{CudaError, CudaResult, ToResult};
+use std::ffi::c_int;
+
+bitflags::bitflags! {
+    /// How the driver is initialised. There are no choices: [`CudaFlags::empty`].
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub struct CudaFlags: u32 {}
+}
+
+/// Loads and initialises the driver. Needed once in a process, and harmless more often.
+///
+/// # Errors
+///
+/// [`CudaError::NoDevice`] without a driver (see [`cuda_loader::load`]) or without a device;
+/// whatever else the driver says.
+pub fn init(flags: CudaFlags) -> CudaResult<()> {
+    if cuda_loader::load().is_err() {
+        return Err(CudaError::NoDevice);
+    }
+    // SAFETY: takes a number.
+    unsafe { sys::cuInit(flags.bits()) }.to_result()
+}
+
+/// Initialises the driver and makes the primary context of device 0 current.
+///
+/// # Errors
+///
+/// As [`init`] and [`Context::new`].
+#[must_use = "the context goes when nothing holds it"]
+pub fn quick_init() -> CudaResult<Context> {
+    init(CudaFlags::empty())?;
+    let context = Context::new(Device::get_device(0)?)?;
+    context.set_flags(ContextFlags::SCHED_AUTO)?;
+    Ok(context)
+}
+
+/// A version of CUDA.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CudaApiVersion {
+    version: i32,
+}
+
+impl CudaApiVersion {
+    /// The newest that the installed driver supports.
+    ///
+    /// # Errors
+    ///
+    /// [`CudaError::NotInitialized`] before [`init`].
+    pub fn get() -> CudaResult<Self> {
+        let mut version: c_int = 0;
+        // SAFETY: the pointer is good for one integer.
+        unsafe { sys::cuDriverGetVersion(&raw mut version) }.to_result()?;
+        match version {
+            ..0 => Err(CudaError::from_code(sys::CUresult::INVALID_ANSWER.0)),
+            version => Ok(Self { version }),
+        }
+    }
+
+    /// 12 of 12.4.
+    #[must_use]
+    pub const fn major(self) -> i32 {
+        self.version / 1000
+    }
+
+    /// 4 of 12.4.
+    #[must_use]
+    pub const fn minor(self) -> i32 {
+        self.version % 1000 / 10
+    }
+}
+
+mod private {
+    pub trait Sealed {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CudaApiVersion;
+
+    #[test]
+    fn a_version_has_two_parts() {
+        let version = CudaApiVersion { version: 12_040 };
+        assert_eq!((version.major(), version.minor()), (12, 4));
+    }
+}

@@ -1,0 +1,254 @@
+//! One value in device memory.
+
+use super::{AsyncCopyDestination, CopyDestination, DeviceBuffer, DeviceCopy, DevicePointer};
+use crate::error::{CudaResult, DropResult};
+use crate::private::Sealed;
+use crate::stream::Stream;
+use crate::sys::CUdeviceptr;
+use bytemuck::Zeroable;
+use std::fmt;
+use std::mem::ManuallyDrop;
+
+/// One value in device memory, freed when this is dropped.
+///
+/// Whoever launches a kernel that uses it promises that it lives until the kernel is done.
+#[derive(Debug)]
+pub struct DeviceBox<T: DeviceCopy> {
+    /// Of one element.
+    buffer: DeviceBuffer<T>,
+}
+
+impl<T: DeviceCopy> DeviceBox<T> {
+    /// A copy of this value.
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceBuffer::uninitialized`].
+    pub fn new(val: &T) -> CudaResult<Self> {
+        let buffer = DeviceBuffer::from_slice(std::slice::from_ref(val))?;
+        Ok(Self { buffer })
+    }
+
+    /// A copy of this value, in the order of a stream's work.
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceBuffer::uninitialized`].
+    ///
+    /// # Safety
+    ///
+    /// `val` stays unchanged, and this unused by anything but the stream, until the copy is
+    /// done.
+    pub unsafe fn new_async(val: &T, stream: &Stream) -> CudaResult<Self> {
+        // SAFETY: the caller's promise.
+        let buffer = unsafe { DeviceBuffer::from_slice_async(std::slice::from_ref(val), stream) }?;
+        Ok(Self { buffer })
+    }
+
+    /// Frees the memory in the order of a stream's work.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says; the memory is then lost.
+    pub fn drop_async(self, stream: &Stream) -> CudaResult<()> {
+        self.buffer.drop_async(stream)
+    }
+
+    /// The value, copied to the host.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn as_host_value(&self) -> CudaResult<T> {
+        let value = self.buffer.as_host_vec()?.pop();
+        Ok(value.unwrap_or_else(|| unreachable!("a box has one value")))
+    }
+
+    /// Room for a value, which is anything.
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceBuffer::uninitialized`].
+    ///
+    /// # Safety
+    ///
+    /// The value is written before it is read.
+    pub unsafe fn uninitialized() -> CudaResult<Self> {
+        // SAFETY: the caller's promise.
+        let buffer = unsafe { DeviceBuffer::uninitialized(1) }?;
+        Ok(Self { buffer })
+    }
+
+    /// [`DeviceBox::uninitialized`], in the order of a stream's work.
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceBuffer::uninitialized`].
+    ///
+    /// # Safety
+    ///
+    /// As [`DeviceBuffer::uninitialized_async`].
+    pub unsafe fn uninitialized_async(stream: &Stream) -> CudaResult<Self> {
+        // SAFETY: the caller's promise.
+        let buffer = unsafe { DeviceBuffer::uninitialized_async(1, stream) }?;
+        Ok(Self { buffer })
+    }
+
+    /// The box of the value at this address, which is its owner from now on.
+    ///
+    /// # Safety
+    ///
+    /// As [`DeviceBuffer::from_raw_parts`], of one element.
+    #[must_use]
+    pub unsafe fn from_raw(ptr: CUdeviceptr) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { Self::from_device(DevicePointer::from_raw(ptr)) }
+    }
+
+    /// As [`DeviceBox::from_raw`].
+    ///
+    /// # Safety
+    ///
+    /// As [`DeviceBox::from_raw`].
+    #[must_use]
+    pub unsafe fn from_device(ptr: DevicePointer<T>) -> Self {
+        Self {
+            // SAFETY: the caller's promise.
+            buffer: unsafe { DeviceBuffer::from_raw_parts(ptr, 1) },
+        }
+    }
+
+    /// The address; the memory is the caller's from now on.
+    #[must_use]
+    #[allow(clippy::wrong_self_convention, reason = "the form that cust has")]
+    pub fn into_device(b: Self) -> DevicePointer<T> {
+        ManuallyDrop::new(b).buffer.as_device_ptr()
+    }
+
+    /// Where the value is.
+    #[must_use]
+    pub fn as_device_ptr(&self) -> DevicePointer<T> {
+        self.buffer.as_device_ptr()
+    }
+
+    /// Frees the memory, and says whether that went well.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says, with the box.
+    #[allow(clippy::should_implement_trait, reason = "the name that cust has")]
+    pub fn drop(dev_box: Self) -> DropResult<Self> {
+        DeviceBuffer::drop(dev_box.buffer).map_err(|(error, buffer)| (error, Self { buffer }))
+    }
+}
+
+impl<T: DeviceCopy + Zeroable> DeviceBox<T> {
+    /// A value of zeros.
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceBuffer::uninitialized`].
+    pub fn zeroed() -> CudaResult<Self> {
+        let buffer = DeviceBuffer::zeroed(1)?;
+        Ok(Self { buffer })
+    }
+
+    /// A value of zeros, in the order of a stream's work.
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceBuffer::uninitialized`].
+    ///
+    /// # Safety
+    ///
+    /// As [`DeviceBuffer::zeroed_async`].
+    pub unsafe fn zeroed_async(stream: &Stream) -> CudaResult<Self> {
+        // SAFETY: the caller's promise.
+        let buffer = unsafe { DeviceBuffer::zeroed_async(1, stream) }?;
+        Ok(Self { buffer })
+    }
+}
+
+impl<T: DeviceCopy> fmt::Pointer for DeviceBox<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Pointer::fmt(&self.as_device_ptr(), f)
+    }
+}
+
+impl<T: DeviceCopy> Sealed for DeviceBox<T> {}
+
+/// One value as the slice that copies take.
+struct One<'a, T>(&'a mut [T]);
+
+impl<T> AsRef<[T]> for One<'_, T> {
+    fn as_ref(&self) -> &[T] {
+        self.0
+    }
+}
+
+impl<T> AsMut<[T]> for One<'_, T> {
+    fn as_mut(&mut self) -> &mut [T] {
+        self.0
+    }
+}
+
+impl<T: DeviceCopy> CopyDestination<T> for DeviceBox<T> {
+    fn copy_from(&mut self, source: &T) -> CudaResult<()> {
+        let mut source = *source;
+        self.buffer
+            .copy_from(&One(std::slice::from_mut(&mut source)))
+    }
+
+    fn copy_to(&self, dest: &mut T) -> CudaResult<()> {
+        self.buffer.copy_to(&mut One(std::slice::from_mut(dest)))
+    }
+}
+
+impl<T: DeviceCopy> CopyDestination<Self> for DeviceBox<T> {
+    fn copy_from(&mut self, source: &Self) -> CudaResult<()> {
+        self.buffer.copy_from(&source.buffer)
+    }
+
+    fn copy_to(&self, dest: &mut Self) -> CudaResult<()> {
+        self.buffer.copy_to(&mut dest.buffer)
+    }
+}
+
+impl<T: DeviceCopy> AsyncCopyDestination<T> for DeviceBox<T> {
+    unsafe fn async_copy_from(&mut self, source: &T, stream: &Stream) -> CudaResult<()> {
+        use crate::error::ToResult;
+        if size_of::<T>() == 0 {
+            return Ok(());
+        }
+        // SAFETY: both sides are a `T`; the rest is the caller's promise.
+        unsafe {
+            crate::sys::cuMemcpyHtoDAsync_v2(
+                self.as_device_ptr().as_raw(),
+                std::ptr::from_ref(source).cast(),
+                size_of::<T>(),
+                stream.as_inner(),
+            )
+        }
+        .to_result()
+    }
+
+    unsafe fn async_copy_to(&self, dest: &mut T, stream: &Stream) -> CudaResult<()> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.buffer
+                .async_copy_to(&mut One(std::slice::from_mut(dest)), stream)
+        }
+    }
+}
+
+impl<T: DeviceCopy> AsyncCopyDestination<Self> for DeviceBox<T> {
+    unsafe fn async_copy_from(&mut self, source: &Self, stream: &Stream) -> CudaResult<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.buffer.async_copy_from(&source.buffer, stream) }
+    }
+
+    unsafe fn async_copy_to(&self, dest: &mut Self, stream: &Stream) -> CudaResult<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.buffer.async_copy_to(&mut dest.buffer, stream) }
+    }
+}

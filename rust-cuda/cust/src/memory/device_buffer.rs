@@ -1,0 +1,304 @@
+//! Elements in device memory.
+
+use super::{
+    DeviceCopy, DevicePointer, DeviceSlice, cuda_free, cuda_free_async, cuda_malloc,
+    cuda_malloc_async,
+};
+use crate::context::home::Home;
+use crate::error::{CudaError, CudaResult, DropResult};
+use crate::private::Sealed;
+use crate::stream::Stream;
+use bytemuck::{Pod, PodCastError, Zeroable};
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+
+/// Elements in device memory, freed when this is dropped.
+///
+/// Whoever launches a kernel that uses it promises that it lives until the kernel is done.
+#[derive(Debug)]
+pub struct DeviceBuffer<T: DeviceCopy> {
+    /// Of no memory where there are no bytes: aligned, and not null.
+    start: DevicePointer<T>,
+    len: usize,
+    /// `None` where there is nothing to free.
+    home: Option<Home>,
+}
+
+// SAFETY: it owns its elements, and the driver may be called from any thread.
+unsafe impl<T: DeviceCopy + Send> Send for DeviceBuffer<T> {}
+// SAFETY: as above; sharing it allows copies from the device alone.
+unsafe impl<T: DeviceCopy + Sync> Sync for DeviceBuffer<T> {}
+
+impl<T: DeviceCopy> DeviceBuffer<T> {
+    /// No memory at all, for so many elements without bytes.
+    fn nothing(len: usize) -> Self {
+        Self {
+            start: DevicePointer::from_raw(align_of::<T>() as u64),
+            len,
+            home: None,
+        }
+    }
+
+    /// Room for `size` elements, which hold anything.
+    ///
+    /// # Errors
+    ///
+    /// [`CudaError::OutOfMemory`], [`CudaError::InvalidMemoryAllocation`] for more than an
+    /// address can count, or what else the driver says.
+    ///
+    /// # Safety
+    ///
+    /// The elements are written before they are read.
+    pub unsafe fn uninitialized(size: usize) -> CudaResult<Self> {
+        if size == 0 || size_of::<T>() == 0 {
+            return Ok(Self::nothing(size));
+        }
+        let home = Home::current()?;
+        Ok(Self {
+            // SAFETY: freed when this is dropped, in its context, which `home` keeps.
+            start: unsafe { cuda_malloc(size)? },
+            len: size,
+            home: Some(home),
+        })
+    }
+
+    /// [`DeviceBuffer::uninitialized`], in the order of a stream's work.
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceBuffer::uninitialized`].
+    ///
+    /// # Safety
+    ///
+    /// The elements are written before they are read, and used by nothing but work behind
+    /// this in the stream's order.
+    pub unsafe fn uninitialized_async(size: usize, stream: &Stream) -> CudaResult<Self> {
+        if size == 0 || size_of::<T>() == 0 {
+            return Ok(Self::nothing(size));
+        }
+        let home = Home::current()?;
+        Ok(Self {
+            // SAFETY: as above.
+            start: unsafe { cuda_malloc_async(stream, size)? },
+            len: size,
+            home: Some(home),
+        })
+    }
+
+    /// Frees the memory in the order of a stream's work.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says; the memory is then lost.
+    pub fn drop_async(self, stream: &Stream) -> CudaResult<()> {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: read once, as the value is not dropped.
+        let home = unsafe { std::ptr::read(&raw const this.home) };
+        let Some(home) = home else { return Ok(()) };
+        let _entered = home.enter()?;
+        // SAFETY: the memory is ours, and nothing can be given it any more.
+        unsafe { cuda_free_async(stream, this.start) }
+    }
+
+    /// The buffer of these elements, which is their owner from now on.
+    ///
+    /// # Safety
+    ///
+    /// Its memory was allocated by [`cuda_malloc`](super::cuda_malloc) in the context that
+    /// is current, has room for `capacity` elements, all initialised, and has no other owner.
+    #[must_use]
+    pub unsafe fn from_raw_parts(ptr: DevicePointer<T>, capacity: usize) -> Self {
+        if capacity == 0 || size_of::<T>() == 0 {
+            return Self::nothing(capacity);
+        }
+        Self {
+            start: ptr,
+            len: capacity,
+            home: Home::current().ok(),
+        }
+    }
+
+    /// Frees the memory, and says whether that went well.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says, with the buffer.
+    #[allow(clippy::should_implement_trait, reason = "the name that cust has")]
+    pub fn drop(mut dev_buf: Self) -> DropResult<Self> {
+        dev_buf.free().map_err(|error| (error, dev_buf))
+    }
+
+    fn free(&mut self) -> CudaResult<()> {
+        if let Some(home) = &self.home {
+            let _entered = home.enter()?;
+            // SAFETY: the memory is ours, and used by nobody else from here on.
+            unsafe { cuda_free(self.start) }?;
+        }
+        self.home = None;
+        Ok(())
+    }
+
+    /// A buffer of copies of these elements.
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceBuffer::uninitialized`].
+    pub fn from_slice(slice: &[T]) -> CudaResult<Self> {
+        // SAFETY: written below.
+        let mut buffer = unsafe { Self::uninitialized(slice.len()) }?;
+        let target: &mut DeviceSlice<T> = &mut buffer;
+        copy_from_slice(target, slice)?;
+        Ok(buffer)
+    }
+
+    /// A buffer of copies of these elements, in the order of a stream's work.
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceBuffer::uninitialized`].
+    ///
+    /// # Safety
+    ///
+    /// `slice` stays unchanged, and the buffer unused by anything but the stream, until the
+    /// copy is done.
+    pub unsafe fn from_slice_async(slice: &[T], stream: &Stream) -> CudaResult<Self> {
+        // SAFETY: written below.
+        let buffer = unsafe { Self::uninitialized_async(slice.len(), stream) }?;
+        let bytes = size_of_val(slice);
+        if bytes > 0 {
+            use crate::error::ToResult;
+            // SAFETY: both sides have that many bytes; the rest is the caller's promise.
+            unsafe {
+                crate::sys::cuMemcpyHtoDAsync_v2(
+                    buffer.start.as_raw(),
+                    slice.as_ptr().cast(),
+                    bytes,
+                    stream.as_inner(),
+                )
+            }
+            .to_result()?;
+        }
+        Ok(buffer)
+    }
+
+    /// All of it.
+    #[must_use]
+    pub fn as_slice(&self) -> &DeviceSlice<T> {
+        self
+    }
+}
+
+/// A copy from a slice, which is no type that [`CopyDestination`] takes by itself.
+fn copy_from_slice<T: DeviceCopy>(target: &mut DeviceSlice<T>, source: &[T]) -> CudaResult<()> {
+    let bytes = size_of_val(source);
+    if bytes == 0 {
+        return Ok(());
+    }
+    // SAFETY: the callers' target has as many elements as the source, and is theirs alone.
+    unsafe {
+        super::memcpy_htod(
+            target.as_device_ptr().as_raw(),
+            source.as_ptr().cast(),
+            bytes,
+        )
+    }
+}
+
+impl<T: DeviceCopy + Zeroable> DeviceBuffer<T> {
+    /// A buffer of zeros.
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceBuffer::uninitialized`].
+    pub fn zeroed(size: usize) -> CudaResult<Self> {
+        // SAFETY: written in the next line.
+        let mut buffer = unsafe { Self::uninitialized(size) }?;
+        buffer.set_zero()?;
+        Ok(buffer)
+    }
+
+    /// A buffer of zeros, in the order of a stream's work.
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceBuffer::uninitialized`].
+    ///
+    /// # Safety
+    ///
+    /// The buffer is used by nothing but the stream until that is done.
+    pub unsafe fn zeroed_async(size: usize, stream: &Stream) -> CudaResult<Self> {
+        // SAFETY: written in the next line.
+        let mut buffer = unsafe { Self::uninitialized_async(size, stream) }?;
+        // SAFETY: the caller's promise.
+        unsafe { buffer.set_zero_async(stream) }?;
+        Ok(buffer)
+    }
+}
+
+impl<A: DeviceCopy + Pod> DeviceBuffer<A> {
+    /// The same bytes as elements of another type.
+    ///
+    /// # Panics
+    ///
+    /// Where [`DeviceBuffer::try_cast`] fails.
+    #[must_use]
+    pub fn cast<B: Pod + DeviceCopy>(self) -> DeviceBuffer<B> {
+        match self.try_cast() {
+            Ok(buffer) => buffer,
+            Err(error) => panic!("a buffer cannot be cast: {error}"),
+        }
+    }
+
+    /// The same bytes as elements of another type.
+    ///
+    /// # Errors
+    ///
+    /// Where the bytes are no whole elements of the other type, or it is aligned more
+    /// strictly. The buffer is then freed.
+    pub fn try_cast<B: Pod + DeviceCopy>(self) -> Result<DeviceBuffer<B>, PodCastError> {
+        if align_of::<B>() > align_of::<A>()
+            && !self.start.as_raw().is_multiple_of(align_of::<B>() as u64)
+        {
+            return Err(PodCastError::TargetAlignmentGreaterAndInputNotAligned);
+        }
+        let bytes = size_of::<A>() * self.len;
+        let len = match size_of::<B>() {
+            0 if bytes == 0 => self.len,
+            0 => return Err(PodCastError::SizeMismatch),
+            size if bytes.is_multiple_of(size) => bytes / size,
+            _ => return Err(PodCastError::OutputSliceWouldHaveSlop),
+        };
+        let this = ManuallyDrop::new(self);
+        Ok(DeviceBuffer {
+            start: this.start.cast(),
+            len,
+            // SAFETY: read once, as the value is not dropped.
+            home: unsafe { std::ptr::read(&raw const this.home) },
+        })
+    }
+}
+
+impl<T: DeviceCopy> Deref for DeviceBuffer<T> {
+    type Target = DeviceSlice<T>;
+
+    fn deref(&self) -> &DeviceSlice<T> {
+        // SAFETY: the buffer has so many elements, and is borrowed.
+        unsafe { DeviceSlice::from_raw_parts(self.start, self.len) }
+    }
+}
+
+impl<T: DeviceCopy> DerefMut for DeviceBuffer<T> {
+    fn deref_mut(&mut self) -> &mut DeviceSlice<T> {
+        // SAFETY: the buffer has so many elements, and is borrowed as ours alone.
+        unsafe { DeviceSlice::from_raw_parts_mut(self.start, self.len) }
+    }
+}
+
+impl<T: DeviceCopy> Drop for DeviceBuffer<T> {
+    fn drop(&mut self) {
+        // A failure means that the driver is shutting down or that a kernel has failed.
+        let _: Result<(), CudaError> = self.free();
+    }
+}
+
+impl<T: DeviceCopy> Sealed for DeviceBuffer<T> {}

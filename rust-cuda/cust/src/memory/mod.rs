@@ -1,0 +1,228 @@
+//! Memory of devices, memory that host and device share, and page-locked memory of the host.
+//!
+//! | type | where it lies | who may use it |
+//! |---|---|---|
+//! | [`DeviceBox`], [`DeviceBuffer`], [`DeviceVariable`] | device | kernels; the host by copies |
+//! | [`UnifiedBox`], [`UnifiedBuffer`] | moves between both | both, in turns |
+//! | [`LockedBox`], [`LockedBuffer`] | host, page-locked | the host; copies of it overlap with kernels |
+//! | [`array::ArrayObject`] | device, as textures want it | textures and surfaces; the host by copies |
+
+pub mod array;
+mod device_box;
+mod device_buffer;
+mod device_slice;
+mod device_variable;
+mod locked;
+mod malloc;
+mod pointer;
+mod pool;
+mod unified;
+
+pub use bytemuck;
+pub use cust_core::_hidden::DeviceCopy;
+pub use cust_derive::DeviceCopy;
+pub use device_box::DeviceBox;
+pub use device_buffer::DeviceBuffer;
+pub use device_slice::{DeviceSlice, DeviceSliceIndex};
+pub use device_variable::DeviceVariable;
+pub use locked::{LockedBox, LockedBuffer};
+pub use malloc::{
+    cuda_free, cuda_free_async, cuda_free_locked, cuda_free_unified, cuda_malloc,
+    cuda_malloc_async, cuda_malloc_locked, cuda_malloc_unified,
+};
+pub use pointer::{DevicePointer, UnifiedPointer};
+pub use pool::MemoryPool;
+pub use unified::{MemoryAdvise, UnifiedBox, UnifiedBuffer};
+
+use crate::error::{CudaResult, ToResult};
+use crate::private::Sealed;
+use crate::stream::Stream;
+use crate::sys::{self, CUdeviceptr};
+use std::ffi::c_void;
+
+/// Memory of a device that can be copied to and from; the call returns when it is done.
+pub trait CopyDestination<O: ?Sized>: Sealed {
+    /// Copies from `source`.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    ///
+    /// # Panics
+    ///
+    /// When the lengths differ, as slices do.
+    fn copy_from(&mut self, source: &O) -> CudaResult<()>;
+
+    /// Copies to `dest`.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    ///
+    /// # Panics
+    ///
+    /// When the lengths differ, as slices do.
+    fn copy_to(&self, dest: &mut O) -> CudaResult<()>;
+}
+
+/// Memory of a device that can be copied to and from in a stream; the call returns at once.
+pub trait AsyncCopyDestination<O: ?Sized>: Sealed {
+    /// Copies from `source` behind the work that the stream has been given.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    ///
+    /// # Panics
+    ///
+    /// When the lengths differ, as slices do.
+    ///
+    /// # Safety
+    ///
+    /// Both stay, `source` unchanged and this unused by anything but the stream, until the
+    /// copy is done.
+    unsafe fn async_copy_from(&mut self, source: &O, stream: &Stream) -> CudaResult<()>;
+
+    /// Copies to `dest` behind the work that the stream has been given.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    ///
+    /// # Panics
+    ///
+    /// When the lengths differ, as slices do.
+    ///
+    /// # Safety
+    ///
+    /// Both stay, this unchanged and `dest` unused by anything but the stream, until the
+    /// copy is done.
+    unsafe fn async_copy_to(&self, dest: &mut O, stream: &Stream) -> CudaResult<()>;
+}
+
+/// Elements that kernels can be given, in device memory or shared with the host.
+#[allow(clippy::len_without_is_empty, reason = "the trait that cust has")]
+pub trait GpuBuffer<T: DeviceCopy>: Sealed {
+    /// Where they begin.
+    fn as_device_ptr(&self) -> DevicePointer<T>;
+
+    /// How many there are.
+    fn len(&self) -> usize;
+}
+
+impl<T: DeviceCopy> GpuBuffer<T> for DeviceBuffer<T> {
+    fn as_device_ptr(&self) -> DevicePointer<T> {
+        (**self).as_device_ptr()
+    }
+
+    fn len(&self) -> usize {
+        (**self).len()
+    }
+}
+
+impl<T: DeviceCopy> GpuBuffer<T> for UnifiedBuffer<T> {
+    fn as_device_ptr(&self) -> DevicePointer<T> {
+        DevicePointer::from_raw(self.as_ptr().expose_provenance() as u64)
+    }
+
+    fn len(&self) -> usize {
+        (**self).len()
+    }
+}
+
+/// One value that kernels can be given, in device memory or shared with the host.
+pub trait GpuBox<T: DeviceCopy>: Sealed {
+    /// Where it is.
+    fn as_device_ptr(&self) -> DevicePointer<T>;
+}
+
+impl<T: DeviceCopy> GpuBox<T> for DeviceBox<T> {
+    fn as_device_ptr(&self) -> DevicePointer<T> {
+        self.as_device_ptr()
+    }
+}
+
+impl<T: DeviceCopy> GpuBox<T> for UnifiedBox<T> {
+    fn as_device_ptr(&self) -> DevicePointer<T> {
+        DevicePointer::from_raw(self.as_unified_ptr().as_raw().expose_provenance() as u64)
+    }
+}
+
+/// A piece of device memory, whatever lies there.
+pub trait DeviceMemory {
+    /// Where it begins.
+    fn as_raw_ptr(&self) -> CUdeviceptr;
+
+    /// Its size in bytes.
+    fn size_in_bytes(&self) -> usize;
+}
+
+impl<T: DeviceCopy> DeviceMemory for DeviceBox<T> {
+    fn as_raw_ptr(&self) -> CUdeviceptr {
+        self.as_device_ptr().as_raw()
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        size_of::<T>()
+    }
+}
+
+impl<T: DeviceCopy> DeviceMemory for DeviceVariable<T> {
+    fn as_raw_ptr(&self) -> CUdeviceptr {
+        self.as_device_ptr().as_raw()
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        size_of::<T>()
+    }
+}
+
+impl<T: DeviceCopy> DeviceMemory for DeviceBuffer<T> {
+    fn as_raw_ptr(&self) -> CUdeviceptr {
+        (**self).as_raw_ptr()
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        (**self).size_in_bytes()
+    }
+}
+
+impl<T: DeviceCopy> DeviceMemory for DeviceSlice<T> {
+    fn as_raw_ptr(&self) -> CUdeviceptr {
+        self.as_device_ptr().as_raw()
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        size_of::<T>() * self.len()
+    }
+}
+
+/// Copies from the host to the device.
+///
+/// # Errors
+///
+/// What the driver says.
+///
+/// # Safety
+///
+/// `size` bytes can be read at `src_ptr` and are the caller's on the device at `d_ptr`.
+pub unsafe fn memcpy_htod(
+    d_ptr: CUdeviceptr,
+    src_ptr: *const c_void,
+    size: usize,
+) -> CudaResult<()> {
+    // SAFETY: the caller's promise.
+    unsafe { sys::cuMemcpyHtoD_v2(d_ptr, src_ptr, size) }.to_result()
+}
+
+/// Free and total memory of the current context's device, in bytes.
+///
+/// # Errors
+///
+/// What the driver says.
+pub fn mem_get_info() -> CudaResult<(usize, usize)> {
+    let (mut free, mut total) = (0, 0);
+    // SAFETY: the pointers are good for one size each.
+    unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) }.to_result()?;
+    Ok((free, total))
+}

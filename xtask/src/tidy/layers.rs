@@ -1,0 +1,370 @@
+//! The rule `layers`: what each module may import, and that none imports itself by way of
+//! others.
+
+use std::path::{Path, PathBuf};
+
+use super::{Findings, Tree};
+use crate::error::Error;
+use crate::imports::{Circle, Imports, ROOT};
+use crate::output;
+
+/// Modules that belong together. Patterns of modules hold them with all below them; `*`
+/// stands for one name.
+struct Layer {
+    name: &'static str,
+    /// Of the layers with a pattern that holds a module it is in that of the longest.
+    modules: &'static [&'static str],
+    /// The layers whose modules they may import, besides those of their own.
+    may: &'static [&'static str],
+}
+
+/// A crate with its layers from the ground up.
+struct Crate {
+    name: &'static str,
+    sources: &'static str,
+    layers: &'static [Layer],
+    /// What modules may not import besides, and why.
+    never: &'static [(&'static str, &'static str, &'static str)],
+    /// Imports that break the rules.
+    exceptions: &'static [(&'static str, &'static str)],
+}
+
+const fn layer(
+    name: &'static str,
+    modules: &'static [&'static str],
+    may: &'static [&'static str],
+) -> Layer {
+    Layer { name, modules, may }
+}
+
+/// A family's layer, which knows of no other family.
+const fn family(name: &'static [&'static str; 1]) -> Layer {
+    layer(name[0], name, &["core", "device", "shared", "registry"])
+}
+
+/// Every module, for crates that have circles ruled out and no layers.
+const ALL: Layer = layer("all", &["crate", "*"], &[]);
+
+#[rustfmt::skip]
+const CRATES: &[Crate] = &[
+    Crate {
+        name: "halo-gpu",
+        sources: "host/src",
+        layers: &[
+            layer("core", &[
+                "accuracy", "allocation", "constants", "error", "field", "field_ndarray",
+                "finite_difference", "geometry", "limits", "shape", "simd", "streaming",
+                "variants", "versions",
+            ], &[]),
+            layer("device", &["device", "launch"], &["core"]),
+            family(&["derivative3d"]),
+            family(&["heat2d"]),
+            family(&["nbody"]),
+            family(&["reduction"]),
+            family(&["roofline"]),
+            family(&["stencil1d"]),
+            // The kernels with data for them, for whoever goes through the table.
+            layer("cases", &["case", "*::cases"], &[
+                "core", "device", "derivative3d", "heat2d", "nbody", "reduction", "roofline",
+                "stencil1d",
+            ]),
+            layer("root", &["crate"], &["core", "device"]),
+        ],
+        never: &[
+            ("*::cpu", "*::gpu", "a family's port knows nothing of its launches"),
+            ("*::cpu", "device::buffer", "a family's port works on slices"),
+            ("*::cpu", "launch", "a family's port knows nothing of its launches"),
+        ],
+        exceptions: &[
+            ("case", "*::cases"),
+            ("derivative3d", "derivative3d"),
+            ("device::cuda", "device::cuda"),
+            ("heat2d", "heat2d"),
+            ("nbody", "nbody"),
+            ("nbody::energy", "reduction"),
+            ("reduction", "reduction"),
+            ("reduction::cpu", "device::buffer"),
+            ("roofline", "roofline"),
+            ("stencil1d", "derivative3d"),
+            ("stencil1d", "stencil1d"),
+        ],
+    },
+    Crate {
+        name: "gpu-kernels",
+        sources: "gpu-kernels/src",
+        layers: &[
+            layer("shared", &["loops", "vector"], &[]),
+            layer("registry", &["register", "registry"], &[]),
+            family(&["derivative3d"]),
+            family(&["heat2d"]),
+            family(&["nbody"]),
+            family(&["reduction"]),
+            family(&["roofline"]),
+            family(&["stencil1d"]),
+            layer("root", &["crate"], &[]),
+        ],
+        never: &[],
+        exceptions: &[
+            ("derivative3d", "derivative3d"),
+            ("heat2d", "heat2d"),
+            ("heat2d", "reduction::operator"),
+            ("nbody", "nbody"),
+            ("reduction", "reduction"),
+            // The table names the families, and they its types.
+            ("registry", "*"),
+            ("roofline", "roofline"),
+            ("stencil1d", "stencil1d"),
+        ],
+    },
+    Crate {
+        name: "cuda_emulator",
+        sources: "rust-cuda/cuda_emulator/src",
+        layers: &[ALL],
+        never: &[],
+        exceptions: &[("*", "*")],
+    },
+    Crate {
+        name: "cuda_builder",
+        sources: "rust-cuda/cuda_builder/src",
+        layers: &[ALL],
+        never: &[],
+        exceptions: &[("cargo", "crate"), ("ir", "ir"), ("link", "crate")],
+    },
+];
+
+impl Crate {
+    fn imports(&self, tree: &Tree) -> Result<Imports, Error> {
+        let mut sources = Vec::new();
+        for file in tree.rust_under(self.sources) {
+            let path = file.strip_prefix(self.sources).unwrap_or(file);
+            sources.push((path.to_owned(), tree.text(file)?));
+        }
+        Imports::of(&sources)
+    }
+
+    /// The layer that a module is in.
+    fn layer_of(&self, module: &str) -> Option<&Layer> {
+        let matching = self.layers.iter().flat_map(|layer| {
+            let modules = layer.modules.iter();
+            modules
+                .filter(|pattern| holds(pattern, module))
+                .map(move |pattern| (pattern, layer))
+        });
+        // The longest, and of those the one without `*`.
+        let best = matching
+            .max_by_key(|(pattern, _)| (pattern.split("::").count(), !pattern.contains('*')));
+        best.map(|(_, layer)| layer)
+    }
+
+    /// Which rule this import breaks.
+    fn broken_by(&self, from: &str, to: &str) -> Option<String> {
+        let never = self.never.iter();
+        let mut never = never.filter(|(by, of, _)| holds(by, from) && holds(of, to));
+        if let Some((_, _, why)) = never.next() {
+            return Some((*why).to_owned());
+        }
+        let (by, of) = (self.layer_of(from)?, self.layer_of(to)?);
+        let may = by.name == of.name || by.may.contains(&of.name);
+        (!may).then(|| format!("the layer {} does not know {}", by.name, of.name))
+    }
+
+    /// What breaks the rules but for these exceptions: module, line, and how.
+    fn breaches(
+        &self,
+        imports: &Imports,
+        exceptions: &[(&str, &str)],
+    ) -> Vec<(String, usize, String)> {
+        let excepted = |from: &str, to: &str| {
+            let mut exceptions = exceptions.iter();
+            exceptions.any(|(by, of)| holds(by, from) && holds(of, to))
+        };
+        let mut breaches = Vec::new();
+        for module in imports.files.keys() {
+            if self.layer_of(module).is_none() {
+                let what = format!("{module} is in no layer of {}", self.name);
+                breaches.push((module.clone(), 0, what));
+            }
+        }
+        for ((from, to), line) in &imports.edges {
+            if !excepted(from, to)
+                && let Some(rule) = self.broken_by(from, to)
+            {
+                let what = format!("{from} imports {to}: {rule}");
+                breaches.push((from.clone(), *line, what));
+            }
+        }
+        for circle in imports.circles(excepted) {
+            let first = circle.members.first().copied().unwrap_or(ROOT);
+            breaches.push((first.to_owned(), 0, told(&circle)));
+        }
+        breaches
+    }
+}
+
+fn told(circle: &Circle<'_>) -> String {
+    let imports = circle.imports.iter();
+    let imports: Vec<String> = imports.map(|(from, to)| format!("{from} > {to}")).collect();
+    format!(
+        "{} modules import each other in a circle: {}",
+        circle.members.len(),
+        imports.join(", ")
+    )
+}
+
+/// Whether a module is one of this pattern, or below it.
+fn holds(pattern: &str, module: &str) -> bool {
+    let mut names = module.split("::");
+    pattern
+        .split("::")
+        .all(|part| names.next().is_some_and(|name| part == "*" || part == name))
+}
+
+pub(super) fn layers(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
+    for checked in CRATES {
+        let imports = checked.imports(tree)?;
+        for (module, line, what) in checked.breaches(&imports, checked.exceptions) {
+            let file = imports
+                .files
+                .get(&module)
+                .map_or(Path::new(""), PathBuf::as_path);
+            findings.add(Path::new(checked.sources).join(file), line, what);
+        }
+    }
+    Ok(())
+}
+
+/// Prints who imports whom, where they do so in circles, and what the exceptions are for.
+pub(super) fn list(tree: &Tree) -> Result<(), Error> {
+    for listed in CRATES {
+        let imports = listed.imports(tree)?;
+        output::line(&format!("{} ({})", listed.name, listed.sources));
+        let width = imports.files.keys().map(String::len).max().unwrap_or(0);
+        for module in imports.files.keys() {
+            let layer = listed.layer_of(module).map_or("none", |layer| layer.name);
+            let of: Vec<&str> = imports.by(module).collect();
+            output::line(format!("  {module:width$}  {layer:12}  {}", of.join(", ")).trim_end());
+        }
+        for circle in imports.circles(|_, _| false) {
+            output::line(&format!("  {}", told(&circle)));
+        }
+        let breaches = listed.breaches(&imports, listed.exceptions);
+        for (at, (from, to)) in listed.exceptions.iter().enumerate() {
+            let mut others = listed.exceptions.to_vec();
+            others.remove(at);
+            let more = listed.breaches(&imports, &others);
+            let mut more = more
+                .iter()
+                .filter(|breach| !breaches.contains(breach))
+                .peekable();
+            if more.peek().is_none() {
+                output::line(&format!("  exception {from} > {to}: not needed"));
+            }
+            for (_, _, what) in more {
+                output::line(&format!("  exception {from} > {to}: {what}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAYERED: Crate = Crate {
+        name: "example",
+        sources: "src",
+        layers: &[
+            layer("core", &["error", "field"], &[]),
+            layer("device", &["device"], &["core"]),
+            family(&["heat2d"]),
+            family(&["nbody"]),
+            layer("cases", &["*::cases"], &["heat2d", "nbody"]),
+        ],
+        never: &[("*::cpu", "device", "ports know no device")],
+        exceptions: &[],
+    };
+
+    /// What breaks the rules of a crate in which modules import one other each.
+    fn breaches(imports: &[(&str, &str)], exceptions: &[(&str, &str)]) -> Vec<String> {
+        let modules = imports.iter().flat_map(|(from, to)| [*from, *to]);
+        let imports = Imports {
+            files: modules.map(|it| (it.to_owned(), PathBuf::new())).collect(),
+            edges: imports
+                .iter()
+                .map(|(from, to)| (((*from).to_owned(), (*to).to_owned()), 1))
+                .collect(),
+        };
+        let breaches = LAYERED.breaches(&imports, exceptions).into_iter();
+        breaches.map(|(_, _, what)| what).collect()
+    }
+
+    #[test]
+    fn layers_know_what_is_below_them() {
+        for fine in [
+            ("field", "error"),
+            ("device::buffer", "field"),
+            ("heat2d::gpu", "device"),
+            ("heat2d::cases", "nbody::cpu"),
+            ("heat2d::cpu", "field"),
+        ] {
+            assert_eq!(breaches(&[fine], &[]), [""; 0]);
+        }
+        for (import, what) in [
+            (
+                ("error", "device"),
+                "error imports device: the layer core does not know device",
+            ),
+            (
+                ("nbody", "heat2d"),
+                "nbody imports heat2d: the layer nbody does not know heat2d",
+            ),
+            (
+                ("heat2d", "heat2d::cases"),
+                "heat2d imports heat2d::cases: the layer heat2d does not know cases",
+            ),
+            (
+                ("nbody::cpu", "device::buffer"),
+                "nbody::cpu imports device::buffer: ports know no device",
+            ),
+            (("error", "new"), "new is in no layer of example"),
+        ] {
+            assert_eq!(breaches(&[import], &[]), [what]);
+        }
+    }
+
+    #[test]
+    fn circles_within_a_layer_break_the_rule_too() {
+        let circle = [("heat2d", "heat2d::gpu"), ("heat2d::gpu", "heat2d")];
+        assert_eq!(
+            breaches(&circle, &[]),
+            ["2 modules import each other in a circle: heat2d > heat2d::gpu, heat2d::gpu > heat2d"]
+        );
+        assert!(breaches(&circle, &[circle[0]]).is_empty());
+    }
+
+    #[test]
+    fn exceptions_hold_modules_and_what_is_below_them() {
+        let imports = [("nbody::energy", "heat2d"), ("error", "device")];
+        assert_eq!(breaches(&imports, &[("nbody", "heat2d")]).len(), 1);
+        assert_eq!(
+            breaches(&imports, &[("nbody", "*"), ("*", "device")]),
+            [""; 0]
+        );
+        assert_eq!(breaches(&imports, &[("nbody::other", "heat2d")]).len(), 2);
+    }
+
+    #[test]
+    fn layers_are_known_by_their_names() {
+        for checked in CRATES {
+            let names: Vec<&str> = checked.layers.iter().map(|layer| layer.name).collect();
+            for (at, name) in names.iter().enumerate() {
+                assert!(
+                    !names[..at].contains(name),
+                    "{name} is twice in {}",
+                    checked.name
+                );
+            }
+        }
+    }
+}
