@@ -1,0 +1,64 @@
+//! The barriers of a block.
+
+use super::{Block, Site, State, same_site};
+/// Forms of the block barrier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Plain,
+    Count,
+    And,
+    Or,
+}
+
+impl Form {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "barrier",
+            Self::Count => "barrier_count",
+            Self::And => "barrier_and",
+            Self::Or => "barrier_or",
+        }
+    }
+}
+
+impl Block<'_> {
+    /// Lets the threads at the barrier go, if it is complete.
+    pub fn release_barrier(&self) -> bool {
+        if self.at_barrier.get() != self.threads() || self.barriers_differ.get() {
+            return false;
+        }
+        for state in &self.state {
+            state.set(State::Ready);
+        }
+        self.at_barrier.set(0);
+        self.barrier_result.set(self.trues.get());
+        let mut counts = self.counts.get();
+        counts.barriers += 1;
+        self.counts.set(counts);
+        true
+    }
+
+    /// A block barrier; returns for how many threads `pred` was true.
+    pub fn barrier(&self, form: Form, pred: bool, site: Site) -> u32 {
+        self.tick(site);
+        let slot = self.slot();
+        slot.site.set(site);
+        slot.form.set(form);
+        let before = self.at_barrier.get();
+        if before == 0 {
+            self.first_at_barrier.set(self.running.get());
+            self.barriers_differ.set(false);
+            self.trues.set(0);
+        } else {
+            let first = &self.slots[self.first_at_barrier.get() as usize];
+            if first.form.get() != form || !same_site(first.site.get(), site) {
+                self.barriers_differ.set(true);
+            }
+        }
+        self.at_barrier.set(before + 1);
+        self.trues.set(self.trues.get() + u32::from(pred));
+        self.set_state(State::Barrier);
+        self.suspend();
+        self.barrier_result.get()
+    }
+}

@@ -1,0 +1,106 @@
+//! Asynchronous copies: noted when started, made when waited for.
+
+use std::collections::VecDeque;
+use std::ptr;
+
+use super::{Block, Site};
+use crate::region::fill_words;
+/// The asynchronous copies of a thread.
+#[derive(Default)]
+pub(super) struct Copies {
+    pub(super) open: Vec<AsyncCopy>,
+    pub(super) groups: VecDeque<Vec<AsyncCopy>>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct AsyncCopy {
+    pub(super) dst: *mut u8,
+    pub(super) src: *const u8,
+    pub(super) bytes: usize,
+    pub(super) src_bytes: usize,
+}
+
+impl Block<'_> {
+    /// Starts an asynchronous copy.
+    ///
+    /// # Safety
+    ///
+    /// As [`intrinsics::cp_async_zfill`](crate::intrinsics::cp_async_zfill).
+    pub unsafe fn cp_async(
+        &self,
+        dst: *mut u8,
+        src: *const u8,
+        bytes: usize,
+        src_bytes: usize,
+        site: Site,
+    ) {
+        let operation = "cp_async";
+        if !matches!(bytes, 4 | 8 | 16) || src_bytes > bytes {
+            self.invalid(
+                site,
+                operation,
+                format!(
+                    "{src_bytes} bytes into {bytes}; needed are 4, 8 or 16, and no more in the \
+                     source"
+                ),
+            );
+        }
+        if !dst.addr().is_multiple_of(bytes) || src_bytes > 0 && !src.addr().is_multiple_of(bytes) {
+            self.invalid(
+                site,
+                operation,
+                format!(
+                    "{bytes} bytes from {:#x} to {:#x}; both must be multiples of {bytes}",
+                    src.addr(),
+                    dst.addr()
+                ),
+            );
+        }
+        let poison = self.launch.options.poison.word();
+        // SAFETY: the caller promises that `dst` is valid for these writes; if it
+        // is not, that is the kernel's fault, which `access` reports.
+        self.access(site, || unsafe { fill_words(dst, bytes, poison) });
+        self.slot()
+            .copies
+            .borrow_mut()
+            .get_or_insert_default()
+            .open
+            .push(AsyncCopy {
+                dst,
+                src,
+                bytes,
+                src_bytes,
+            });
+    }
+
+    pub fn cp_async_commit(&self) {
+        let mut copies = self.slot().copies.borrow_mut();
+        let copies = copies.get_or_insert_default();
+        let group = std::mem::take(&mut copies.open);
+        copies.groups.push_back(group);
+    }
+
+    /// Makes the copies of all groups but the `pending` most recent.
+    pub fn cp_async_wait(&self, pending: u32, site: Site) {
+        loop {
+            let group = {
+                let mut copies = self.slot().copies.borrow_mut();
+                let Some(copies) = copies.as_mut() else {
+                    return;
+                };
+                if copies.groups.len() <= pending as usize {
+                    return;
+                }
+                copies.groups.pop_front()
+            };
+            for copy in group.into_iter().flatten() {
+                // SAFETY: the caller of `cp_async` promised that both sides stay
+                // valid until now; if they are not, `access` reports it.
+                self.access(site, || unsafe {
+                    ptr::copy(copy.src, copy.dst, copy.src_bytes);
+                    ptr::write_bytes(copy.dst.add(copy.src_bytes), 0, copy.bytes - copy.src_bytes);
+                });
+            }
+        }
+    }
+}

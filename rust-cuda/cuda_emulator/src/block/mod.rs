@@ -1,0 +1,472 @@
+//! One block: what its threads are doing, and what they ask for.
+//!
+//! Everything here happens on one OS thread, partly on the stack of an emulated
+//! thread (the functions that intrinsics call) and partly on the scheduler's
+//! (see [`Runner`](crate::runner::Runner)), never both at once. So the state is
+//! in `Cell`s, and nothing holds a borrow of a `RefCell` while it suspends.
+
+mod barriers;
+mod copies;
+mod faults;
+mod shared;
+mod textures;
+mod warps;
+
+use std::cell::{Cell, RefCell};
+use std::panic::{Location, resume_unwind};
+use std::ptr;
+use std::sync::Arc;
+
+use corosensei::Yielder;
+
+use self::copies::Copies;
+use self::shared::Shared;
+use crate::config::{LaunchConfig, Options, ThreadOrder, WARP_SIZE};
+use crate::diagnosis::{Diagnosis, Limit, Place};
+use crate::here::HERE;
+use crate::memory::{DeviceMemory, Textures};
+use crate::random::Random;
+use crate::region::Offset;
+use crate::watchdog::Ticket;
+use crate::workspace::Workspace;
+
+pub(crate) use self::barriers::Form;
+pub(crate) use self::warps::{WarpOperation, WarpRequest};
+
+/// A source line, as `#[track_caller]` gives it.
+pub(crate) type Site = &'static Location<'static>;
+
+/// What all blocks of a launch have in common.
+pub(crate) struct Launch<'l> {
+    pub config: &'l LaunchConfig,
+    pub options: &'l Options,
+    pub memory: &'l DeviceMemory,
+    pub textures: Arc<Textures>,
+    pub kernel: &'l (dyn Fn() + Sync),
+    pub ticket: Option<Arc<Ticket>>,
+    /// Threads per block.
+    pub threads: u32,
+}
+
+/// What a thread is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It can go on.
+    Ready,
+    /// It has let the others go first.
+    Yielded,
+    /// It waits at a block barrier.
+    Barrier,
+    /// It waits for lanes of its warp.
+    Warp,
+    /// It waits until its warp is as converged as it gets.
+    Converging,
+    /// It is no more.
+    Exited,
+    /// It found something wrong and will not go on.
+    Failed,
+}
+
+/// One thread.
+struct Slot {
+    index: Cell<[u32; 3]>,
+    yielder: Cell<*const Yielder<(), ()>>,
+    steps: Cell<u64>,
+    /// Its steps when it last gave the turn away.
+    steps_at_turn: Cell<u64>,
+    site: Cell<Site>,
+    form: Cell<Form>,
+    request: Cell<WarpRequest>,
+    /// What the warp operation gave.
+    result: Cell<(u64, bool)>,
+    copies: RefCell<Option<Box<Copies>>>,
+}
+
+/// Lanes of one warp, as bits.
+struct Warp {
+    /// Lanes that the block has.
+    present: u32,
+    /// Lanes that wait in a warp operation.
+    waiting: Cell<u32>,
+    converging: Cell<u32>,
+}
+
+/// Counts for the report.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counts {
+    pub barriers: u64,
+    pub warp_operations: u64,
+    pub atomics: u64,
+    pub shared_bytes: usize,
+}
+
+/// After this many steps a thread lets the others of its block run.
+const STEPS_PER_TURN: u64 = 32;
+
+pub(crate) struct Block<'l> {
+    pub launch: &'l Launch<'l>,
+    pub workspace: &'l Workspace,
+    index: Cell<[u32; 3]>,
+    state: Vec<Cell<State>>,
+    slots: Vec<Slot>,
+    warps: Vec<Warp>,
+    /// The thread whose turn it is.
+    running: Cell<u32>,
+    exited: Cell<u32>,
+    yielded: Cell<u32>,
+    /// Threads at a block barrier, whether at more than one, the first of them,
+    /// and for how many the predicate is true.
+    at_barrier: Cell<u32>,
+    barriers_differ: Cell<bool>,
+    first_at_barrier: Cell<u32>,
+    trues: Cell<u32>,
+    /// `trues` of the last barrier completed.
+    barrier_result: Cell<u32>,
+    random: Cell<Random>,
+    counts: Cell<Counts>,
+    shared: RefCell<Shared>,
+    /// While the emulator touches memory for the kernel: the kernel's line.
+    accessing: Cell<Option<Site>>,
+    failure: RefCell<Option<Diagnosis>>,
+    abandoned: Cell<bool>,
+}
+
+/// The payload that unwinds a thread that called `exit_thread`.
+pub(crate) struct ExitThread;
+
+impl<'l> Block<'l> {
+    pub fn new(launch: &'l Launch<'l>, workspace: &'l Workspace) -> Self {
+        let threads = launch.threads;
+        let [width, height, _] = launch.config.block;
+        let nowhere = Location::caller();
+        let slots = (0..threads)
+            .map(|t| Slot {
+                index: Cell::new([t % width, t / width % height, t / width / height]),
+                yielder: Cell::new(ptr::null()),
+                steps: Cell::new(0),
+                steps_at_turn: Cell::new(0),
+                site: Cell::new(nowhere),
+                form: Cell::new(Form::Plain),
+                request: Cell::new(WarpRequest {
+                    operation: WarpOperation::Barrier,
+                    mask: 0,
+                    bits: 0,
+                    lane_arg: 0,
+                    width: WARP_SIZE,
+                }),
+                result: Cell::new((0, false)),
+                copies: RefCell::new(None),
+            })
+            .collect();
+        let warps = (0..threads.div_ceil(WARP_SIZE))
+            .map(|warp| Warp {
+                present: match threads - warp * WARP_SIZE {
+                    lanes if lanes < WARP_SIZE => (1 << lanes) - 1,
+                    _ => u32::MAX,
+                },
+                waiting: Cell::new(0),
+                converging: Cell::new(0),
+            })
+            .collect();
+        Self {
+            launch,
+            workspace,
+            index: Cell::new([0; 3]),
+            state: (0..threads).map(|_| Cell::new(State::Exited)).collect(),
+            slots,
+            warps,
+            running: Cell::new(0),
+            exited: Cell::new(threads),
+            yielded: Cell::new(0),
+            at_barrier: Cell::new(0),
+            barriers_differ: Cell::new(false),
+            first_at_barrier: Cell::new(0),
+            trues: Cell::new(0),
+            barrier_result: Cell::new(0),
+            random: Cell::new(Random::new(0)),
+            counts: Cell::new(Counts::default()),
+            shared: RefCell::default(),
+            accessing: Cell::new(None),
+            failure: RefCell::new(None),
+            abandoned: Cell::new(false),
+        }
+    }
+
+    // ---- The scheduler's side ----
+
+    /// Makes this the block with number `linear` (x fastest), all threads ready.
+    pub fn begin(&self, linear: u64) {
+        let [width, height, _] = self.launch.config.grid.map(u64::from);
+        // Each is below a grid extent, which is a u32.
+        self.index.set([
+            (linear % width) as u32,
+            (linear / width % height) as u32,
+            (linear / width / height) as u32,
+        ]);
+        for (state, slot) in self.state.iter().zip(&self.slots) {
+            state.set(State::Ready);
+            slot.steps.set(0);
+            slot.steps_at_turn.set(0);
+            slot.copies.take();
+        }
+        for warp in &self.warps {
+            warp.waiting.set(0);
+            warp.converging.set(0);
+        }
+        self.exited.set(0);
+        self.yielded.set(0);
+        self.at_barrier.set(0);
+        self.accessing.set(None);
+        self.abandoned.set(false);
+        self.failure.take();
+        if let ThreadOrder::Random(seed) = self.launch.options.order {
+            self.random.set(Random::stream(seed, linear));
+        }
+    }
+
+    /// Ends the block's use of shared memory; finds what was written around its
+    /// arrays.
+    pub fn end(&self) -> Option<Diagnosis> {
+        let shared = self.shared.take();
+        let mut pool = self.workspace.shared.borrow_mut();
+        let mut found = None;
+        for array in &shared.arrays {
+            if let Some(Offset(offset)) = pool.region(array.region).check_canaries() {
+                found.get_or_insert_with(|| Diagnosis::CanaryOverwritten {
+                    at: Box::new(self.place(None, None)),
+                    memory: array.memory_name(),
+                    element: offset.div_euclid(array.align as i64),
+                    offset,
+                });
+            }
+            pool.put_back(array.region);
+        }
+        let mut counts = self.counts.get();
+        counts.shared_bytes = counts
+            .shared_bytes
+            .max(shared.static_bytes + self.launch.config.dynamic_shared_bytes);
+        self.counts.set(counts);
+        found
+    }
+
+    pub fn threads(&self) -> u32 {
+        self.launch.threads
+    }
+
+    pub fn warps(&self) -> u32 {
+        self.warps.len() as u32
+    }
+
+    pub fn counts(&self) -> Counts {
+        self.counts.get()
+    }
+
+    pub fn state(&self, thread: u32) -> State {
+        self.state[thread as usize].get()
+    }
+
+    pub fn set_running(&self, thread: u32) {
+        self.running.set(thread);
+    }
+
+    pub fn set_yielder(&self, yielder: &Yielder<(), ()>) {
+        self.slot().yielder.set(yielder);
+    }
+
+    /// Draws a random order of threads.
+    pub fn shuffle_order(&self, order: &mut [u32]) {
+        let mut random = self.random.get();
+        random.shuffle(order);
+        self.random.set(random);
+    }
+
+    pub fn thread_exited(&self, thread: u32) {
+        self.state[thread as usize].set(State::Exited);
+        self.exited.set(self.exited.get() + 1);
+        self.slots[thread as usize].copies.take();
+    }
+
+    pub fn all_exited(&self) -> bool {
+        self.exited.get() == self.threads()
+    }
+
+    pub fn failed(&self) -> bool {
+        self.failure.borrow().is_some()
+    }
+
+    pub fn take_failure(&self) -> Option<Diagnosis> {
+        self.failure.take()
+    }
+
+    /// Notes what is wrong; the first finding stays.
+    pub fn set_failure(&self, diagnosis: Diagnosis) {
+        self.failure.borrow_mut().get_or_insert(diagnosis);
+    }
+
+    /// From here on the remaining threads are only unwound.
+    pub fn abandon(&self) {
+        self.abandoned.set(true);
+    }
+
+    pub fn abandoned(&self) -> bool {
+        self.abandoned.get()
+    }
+
+    pub fn out_of_time(&self) -> bool {
+        self.launch
+            .ticket
+            .as_ref()
+            .is_some_and(|ticket| ticket.expired())
+    }
+
+    /// Lets those go that let others go first. Returns whether there were any.
+    pub fn wake_yielded(&self) -> bool {
+        if self.yielded.take() == 0 {
+            return false;
+        }
+        for state in &self.state {
+            if state.get() == State::Yielded {
+                state.set(State::Ready);
+            }
+        }
+        true
+    }
+
+    // ---- The threads' side: called on the running thread's stack ----
+
+    fn slot(&self) -> &Slot {
+        &self.slots[self.running.get() as usize]
+    }
+
+    fn set_state(&self, state: State) {
+        self.state[self.running.get() as usize].set(state);
+    }
+
+    pub fn thread_idx(&self) -> [u32; 3] {
+        self.slot().index.get()
+    }
+
+    pub fn block_idx(&self) -> [u32; 3] {
+        self.index.get()
+    }
+
+    pub fn linear_thread_idx(&self) -> u32 {
+        self.running.get()
+    }
+
+    /// Gives the turn back to the scheduler; returns when the thread gets it
+    /// again. Unwinds if the block is abandoned meanwhile.
+    fn suspend(&self) {
+        // SAFETY: set at the start of the running coroutine, on whose stack this
+        // is; the yielder lives as long as that.
+        unsafe { (*self.slot().yielder.get()).suspend(()) };
+    }
+
+    /// Reports the running thread and never returns.
+    fn fail(&self, diagnosis: Diagnosis) -> ! {
+        self.set_failure(diagnosis);
+        self.set_state(State::Failed);
+        loop {
+            // Unwinds when the scheduler abandons the block.
+            self.suspend();
+        }
+    }
+
+    fn here(&self, site: Site) -> Box<Place> {
+        Box::new(self.place(Some(self.running.get()), Some(site)))
+    }
+
+    fn invalid(&self, site: Site, operation: &'static str, reason: String) -> ! {
+        self.fail(Diagnosis::InvalidOperation {
+            at: self.here(site),
+            operation,
+            reason,
+        })
+    }
+
+    /// Counts a step.
+    fn tick(&self, site: Site) {
+        let slot = self.slot();
+        let steps = slot.steps.get() + 1;
+        slot.steps.set(steps);
+        let most = self.launch.options.most_steps();
+        let limit = if steps > most {
+            Limit::Steps(most)
+        } else if self.out_of_time() {
+            self.time_limit()
+        } else {
+            return;
+        };
+        self.fail(Diagnosis::NeverEnds {
+            at: self.here(site),
+            limit,
+        })
+    }
+
+    /// Counts a step and from time to time gives the turn away.
+    pub fn step(&self, site: Site) {
+        self.tick(site);
+        let turn_over = match self.launch.options.order {
+            ThreadOrder::Random(_) => {
+                let mut random = self.random.get();
+                let lost = random.below(8) == 0;
+                self.random.set(random);
+                lost
+            }
+            ThreadOrder::Forward | ThreadOrder::Reverse => {
+                // Counted from the last time: barriers and warp operations are steps too,
+                // and give no turn away.
+                let slot = self.slot();
+                slot.steps.get() - slot.steps_at_turn.get() >= STEPS_PER_TURN
+            }
+        };
+        if turn_over {
+            self.slot().steps_at_turn.set(self.slot().steps.get());
+            self.set_state(State::Yielded);
+            self.yielded.set(self.yielded.get() + 1);
+            self.suspend();
+        }
+    }
+
+    pub fn atomic(&self, site: Site) {
+        let mut counts = self.counts.get();
+        counts.atomics += 1;
+        self.counts.set(counts);
+        self.step(site);
+    }
+
+    pub fn is_global(&self, address: usize) -> bool {
+        self.launch
+            .memory
+            .find(address)
+            .is_some_and(|record| !record.freed() && record.region.contains(address))
+    }
+
+    /// Touches memory on behalf of the kernel: faults meanwhile are the kernel's,
+    /// at `site`.
+    fn access<R>(&self, site: Site, touch: impl FnOnce() -> R) -> R {
+        self.accessing.set(Some(site));
+        HERE.with(|here| here.enter_kernel());
+        let result = touch();
+        HERE.with(|here| here.leave_kernel());
+        self.accessing.set(None);
+        result
+    }
+
+    pub fn exit_thread(&self) -> ! {
+        HERE.with(|here| here.set_unwinding(true));
+        resume_unwind(Box::new(ExitThread))
+    }
+
+    pub fn trap(&self, site: Site) -> ! {
+        self.fail(Diagnosis::Trap {
+            at: self.here(site),
+        })
+    }
+}
+
+/// Whether two sites are the same line and column. (One call has several
+/// `Location`s where its function was instantiated several times.)
+fn same_site(a: Site, b: Site) -> bool {
+    ptr::eq(a, b) || a == b
+}

@@ -1,0 +1,228 @@
+//! The block's shared memory: arrays of its own and statics used in place.
+
+use std::ptr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{Block, Site};
+use crate::config::{Blocks, SHARED_LIMIT_DEFAULT};
+use crate::diagnosis::{Diagnosis, MemoryKind, MemoryName};
+use crate::intrinsics::SharedSlot;
+use crate::memory::canary_word;
+use crate::region::fill_words;
+use crate::shared::RegionId;
+use crate::sys;
+/// A shared array of the block.
+pub(super) struct SharedArray {
+    pub(super) key: *const SharedSlot,
+    pub(super) kind: MemoryKind,
+    pub(super) name: &'static str,
+    pub(super) size: usize,
+    pub(super) align: usize,
+    pub(super) region: RegionId,
+}
+
+#[derive(Default)]
+pub(super) struct Shared {
+    pub(super) arrays: Vec<SharedArray>,
+    /// In-place statics: slot, address and size.
+    pub(super) in_place: Vec<(*const SharedSlot, usize, usize)>,
+    /// Held from the first in-place static to the end of the block.
+    pub(super) in_place_lock: Option<MutexGuard<'static, ()>>,
+    pub(super) static_bytes: usize,
+}
+
+/// Serialises the blocks that use shared memory in place, over all launches.
+static IN_PLACE: Mutex<()> = Mutex::new(());
+
+impl SharedArray {
+    pub(super) fn memory_name(&self) -> MemoryName {
+        // What is known of the element type is its alignment.
+        MemoryName {
+            kind: self.kind,
+            name: self.name.to_owned(),
+            elements: self.size / self.align,
+            element_bytes: self.align,
+        }
+    }
+}
+
+impl Block<'_> {
+    pub fn shared_static(
+        &self,
+        key: &'static SharedSlot,
+        size: usize,
+        align: usize,
+        site: Site,
+    ) -> *mut u8 {
+        let known = self.array(key);
+        if let Some((start, known_size, known_align)) = known {
+            if (known_size, known_align) != (size, align) {
+                self.invalid(
+                    site,
+                    "shared_static",
+                    format!(
+                        "`{}` is asked for with {size} bytes aligned to {align}, and was with \
+                         {known_size} aligned to {known_align}",
+                        key.name()
+                    ),
+                );
+            }
+            return start;
+        }
+        if !align.is_power_of_two() || align > sys::page_size() {
+            self.invalid(
+                site,
+                "shared_static",
+                format!(
+                    "alignment {align} of `{}`; needed is a power of two up to {}",
+                    key.name(),
+                    sys::page_size()
+                ),
+            );
+        }
+        self.count_static(key, size, site);
+        self.add_array(key, MemoryKind::SharedArray, key.name(), size, align)
+    }
+
+    pub fn dynamic_shared(&self) -> *mut u8 {
+        match self.array(ptr::null()) {
+            Some((start, ..)) => start,
+            None => self.add_array(
+                ptr::null(),
+                MemoryKind::DynamicShared,
+                "dynamic",
+                self.launch.config.dynamic_shared_bytes,
+                16,
+            ),
+        }
+    }
+
+    /// Start, size and alignment of the array with this key, if it is there.
+    pub(super) fn array(&self, key: *const SharedSlot) -> Option<(*mut u8, usize, usize)> {
+        let shared = self.shared.borrow();
+        let array = shared.arrays.iter().find(|array| ptr::eq(array.key, key))?;
+        let pool = self.workspace.shared.borrow();
+        Some((pool.region(array.region).data(), array.size, array.align))
+    }
+
+    pub(super) fn add_array(
+        &self,
+        key: *const SharedSlot,
+        kind: MemoryKind,
+        name: &'static str,
+        size: usize,
+        align: usize,
+    ) -> *mut u8 {
+        let poison = self.launch.options.poison;
+        let taken = self.launch.memory.or_make_room(|| {
+            let mut pool = self.workspace.shared.borrow_mut();
+            pool.take(size, align, poison.word(), canary_word(poison))
+        });
+        let region = match taken {
+            Ok(region) => region,
+            Err(error) => self.fail(Diagnosis::OutOfMemory {
+                kernel: self.launch.config.kernel,
+                what: format!("shared array `{name}`"),
+                reason: error.to_string(),
+            }),
+        };
+        self.shared.borrow_mut().arrays.push(SharedArray {
+            key,
+            kind,
+            name,
+            size,
+            align,
+            region,
+        });
+        self.workspace.shared.borrow().region(region).data()
+    }
+
+    /// Adds `size` bytes to the block's static shared memory, if the limits allow.
+    pub(super) fn count_static(&self, key: &SharedSlot, size: usize, site: Site) {
+        let before = self.shared.borrow().static_bytes;
+        let bytes = before.saturating_add(size);
+        let total = bytes.saturating_add(self.launch.config.dynamic_shared_bytes);
+        let limit = self.launch.options.shared_limit;
+        let (needed, limit) = if bytes > SHARED_LIMIT_DEFAULT {
+            (bytes, SHARED_LIMIT_DEFAULT)
+        } else if total > limit {
+            (total, limit)
+        } else {
+            self.shared.borrow_mut().static_bytes = bytes;
+            return;
+        };
+        self.fail(Diagnosis::SharedMemoryLimit {
+            at: self.here(site),
+            what: format!(
+                "static array `{}` of {size} bytes ({}:{})",
+                key.name(),
+                key.file(),
+                key.line()
+            ),
+            needed,
+            limit,
+        })
+    }
+
+    /// See [`intrinsics::register_shared_static`](crate::intrinsics::register_shared_static).
+    ///
+    /// # Safety
+    ///
+    /// As there.
+    pub unsafe fn register_shared_static(
+        &self,
+        key: &'static SharedSlot,
+        start: *mut u8,
+        size: usize,
+        site: Site,
+    ) {
+        let (known, locked) = {
+            let shared = self.shared.borrow();
+            let entry = (ptr::from_ref(key), start.addr(), size);
+            (
+                shared.in_place.contains(&entry),
+                shared.in_place_lock.is_some(),
+            )
+        };
+        if known {
+            return;
+        }
+        if self.launch.options.blocks == Blocks::Resident {
+            self.invalid(
+                site,
+                "register_shared_static",
+                format!(
+                    "`{}` exists once for all blocks, so they cannot be resident together; use \
+                     shared_array! or another way to run blocks",
+                    key.name()
+                ),
+            );
+        }
+        self.count_static(key, size, site);
+        // Waits while a block of another OS thread has it. That block never
+        // waits for this one, so it comes to an end.
+        let lock = (!locked).then(|| IN_PLACE.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut shared = self.shared.borrow_mut();
+        if lock.is_some() {
+            shared.in_place_lock = lock;
+        }
+        shared.in_place.push((key, start.addr(), size));
+        // SAFETY: valid for writes and used by emulated threads only, says the
+        // caller; of those only this block's can be running, by the lock.
+        unsafe { fill_words(start, size, self.launch.options.poison.word()) };
+    }
+
+    pub fn shared_bytes(&self) -> usize {
+        self.shared.borrow().static_bytes + self.launch.config.dynamic_shared_bytes
+    }
+
+    pub fn is_shared(&self, address: usize) -> bool {
+        let shared = self.shared.borrow();
+        let pool = self.workspace.shared.borrow();
+        let in_array = |array: &SharedArray| pool.region(array.region).contains(address);
+        let in_static = |&(_, start, size): &(_, usize, usize)| {
+            (start..start.saturating_add(size)).contains(&address)
+        };
+        shared.arrays.iter().any(in_array) || shared.in_place.iter().any(in_static)
+    }
+}
