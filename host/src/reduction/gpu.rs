@@ -9,30 +9,43 @@ use kernels::{
     arg_extremum::*, dot::*, global::*, moment::*, shared::*, shared_unroll4::*,
     shared_unroll4_dynamic::*, single_pass::*,
 };
+use std::borrow::Borrow;
 
 /// Types that the kernels sum.
 pub trait Kernels: Element {
     /// The entry point of `variant` for this type, as in the PTX.
     fn kernel(variant: Variant) -> &'static str;
 
-    /// Launches the kernel that sums `values` in place, destroying them.
-    ///
-    /// The caller has checked the buffers' lengths and devices.
-    fn launch_in_place(
-        config: &LaunchConfig,
-        values: &mut Buffer<Self>,
-        partials: &mut Buffer<Self>,
-    ) -> Result<(), Error>;
+    /// Launches the kernel that sums the values in place, destroying them.
+    fn launch_in_place(checked: Checked<'_, &mut Buffer<Self>, Self>) -> Result<(), Error>;
 
-    /// Launches `variant`, one of the three that only read `values`.
-    ///
-    /// The caller has checked the buffers' lengths and devices.
-    fn launch(
-        variant: ReadOnly,
-        config: &LaunchConfig,
-        values: &Buffer<Self>,
-        partials: &mut Buffer<Self>,
-    ) -> Result<(), Error>;
+    /// Launches `variant`, one of the three that only read the values.
+    fn launch(variant: ReadOnly, checked: Checked<'_, &Buffer<Self>, Self>) -> Result<(), Error>;
+}
+
+/// Buffers that fit a reduction, on one device, and the geometry for them. Whoever has
+/// one may launch a kernel on it, and only the check makes one.
+#[derive(Debug)]
+pub struct Checked<'a, V, T: Element> {
+    config: LaunchConfig,
+    values: V,
+    partials: &'a mut Buffer<T>,
+}
+
+impl<'a, V: Borrow<Buffer<T>>, T: Kernels> Checked<'a, V, T> {
+    /// Checks.
+    pub(super) fn new(
+        reduction: &Reduction,
+        values: V,
+        partials: &'a mut Buffer<T>,
+    ) -> Result<Self, Error> {
+        let config = reduction.check(values.borrow(), partials)?;
+        Ok(Self {
+            config,
+            values,
+            partials,
+        })
+    }
 }
 
 /// The kernels that leave their input as it was.
@@ -79,25 +92,30 @@ macro_rules! kernels {
                 }
             }
 
-            fn launch_in_place(
-                config: &LaunchConfig,
-                values: &mut Buffer<Self>,
-                partials: &mut Buffer<Self>,
-            ) -> Result<(), Error> {
+            fn launch_in_place(checked: Checked<'_, &mut Buffer<Self>, Self>) -> Result<(), Error> {
+                let Checked {
+                    config,
+                    values,
+                    partials,
+                } = checked;
                 let (device, n) = (values.device().clone(), values.len());
                 let args = $global::args(values, n, partials);
                 // SAFETY: as for the kernels below; `values` is borrowed mutably.
-                unsafe { launch::<$global>(&device, config, args) }
+                unsafe { launch::<$global>(&device, &config, args) }
             }
 
             fn launch(
                 variant: ReadOnly,
-                config: &LaunchConfig,
-                values: &Buffer<Self>,
-                partials: &mut Buffer<Self>,
+                checked: Checked<'_, &Buffer<Self>, Self>,
             ) -> Result<(), Error> {
+                let Checked {
+                    config,
+                    values,
+                    partials,
+                } = checked;
+                let config = &config;
                 let (device, n) = (values.device().clone(), values.len());
-                // SAFETY: both buffers are on `device`, as the caller checked,
+                // SAFETY: both buffers are on `device`, as `Checked` says,
                 // and distinct, since `partials` is borrowed mutably. The
                 // geometry is that of `launch_config` for this many elements, of
                 // which there is at least one, and `partials` has one element

@@ -72,7 +72,7 @@ mod single_pass;
 
 use crate::{Buffer, Device, DeviceKind, Element, Error};
 use cpu::{Finish, Port};
-use gpu::{Kernels, ReadOnly, SinglePassKernels};
+use gpu::{Checked, Kernels, ReadOnly, SinglePassKernels};
 pub use gpu_kernels::reduction::single_pass::Partition;
 pub use gpu_kernels::reduction::{MAX_BLOCK, MIN_BLOCK};
 use gpu_kernels::reduction::{UNROLL, additions};
@@ -96,6 +96,16 @@ impl Number for f32 {}
 impl Number for f64 {}
 
 /// What the textbook kernels sum: `i32`, wrapping around on overflow, and `f32`.
+///
+/// Kernels are launched on buffers that have been checked, and in no other way:
+///
+/// ```compile_fail,E0061
+/// use halo_gpu::{Buffer, LaunchConfig, reduction};
+///
+/// fn f<T: reduction::Summand>(c: &LaunchConfig, v: &mut Buffer<T>, p: &mut Buffer<T>) {
+///     T::launch_in_place(c, v, p).ok();
+/// }
+/// ```
 pub trait Summand: Number + Kernels + Finish {}
 
 impl Summand for i32 {}
@@ -717,10 +727,14 @@ impl Reduction {
         values: &Buffer<T>,
         partials: &mut Buffer<T>,
     ) -> Result<(), Error> {
-        let config = self.check(values, partials)?;
+        // Before anything is copied.
+        let checked = Checked::new(self, values, &mut *partials)?;
         match self.variant.read_only() {
-            Some(variant) => T::launch(variant, &config, values, partials),
-            None => T::launch_in_place(&config, &mut values.try_clone()?, partials),
+            Some(variant) => T::launch(variant, checked),
+            None => {
+                let mut copy = values.try_clone()?;
+                T::launch_in_place(Checked::new(self, &mut copy, partials)?)
+            }
         }
     }
 
@@ -754,10 +768,9 @@ impl Reduction {
         values: &mut Buffer<T>,
         partials: &mut Buffer<T>,
     ) -> Result<(), Error> {
-        let config = self.check(values, partials)?;
         match self.variant.read_only() {
-            Some(variant) => T::launch(variant, &config, values, partials),
-            None => T::launch_in_place(&config, values, partials),
+            Some(variant) => T::launch(variant, Checked::new(self, &*values, partials)?),
+            None => T::launch_in_place(Checked::new(self, values, partials)?),
         }
     }
 
@@ -768,7 +781,7 @@ impl Reduction {
         T::finish(partials)
     }
 
-    fn check<T: Summand>(
+    fn check<T: Kernels>(
         &self,
         values: &Buffer<T>,
         partials: &Buffer<T>,
