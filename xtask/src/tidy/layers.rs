@@ -78,9 +78,7 @@ const CRATES: &[Crate] = &[
         exceptions: &[
             ("case", "*::cases"),
             ("derivative3d", "derivative3d"),
-            ("device::cuda", "device::cuda"),
             ("heat2d", "heat2d"),
-            ("nbody", "nbody"),
             ("nbody::energy", "reduction"),
             ("reduction", "reduction"),
             ("reduction::cpu", "device::buffer"),

@@ -3,7 +3,7 @@
 
 use super::driver::{checked, said};
 use super::generation::{Generation, optional_attribute};
-use super::module::{Code, Module};
+use super::queue::Key;
 use crate::{Error, Limits};
 use cuda_loader::sys::{self, CUdeviceptr};
 use cust::context::{Context, Entered};
@@ -11,21 +11,14 @@ use cust::device::{Device, DeviceAttribute};
 use cust::error::{CudaError, CudaResult};
 use cust::memory::{self, DevicePointer, MemoryPool};
 use cust::stream::Stream;
-use std::ffi::c_void;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// A CUDA device.
-pub(crate) struct CudaDevice {
-    pub(super) core: Arc<Core>,
-}
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What a device consists of. Fields are given back in this order, the context last.
 pub(super) struct Core {
     pub(super) name: String,
     pub(super) generation: Generation,
     pub(super) limits: Limits,
-    /// The kernels that the device was opened with.
-    pub(super) own: Module,
+    pub(super) key: Key,
     kept: Mutex<Kept>,
     /// Memory comes from a pool of our own, so that freeing it waits for nothing.
     /// `None` on devices without pools.
@@ -58,35 +51,12 @@ impl OwnMemory {
     }
 }
 
-impl CudaDevice {
-    pub(super) fn new(core: Core) -> Self {
-        Self {
-            core: Arc::new(core),
-        }
-    }
-
-    pub(in crate::device) fn synchronize(&self) -> Result<(), Error> {
-        let _current = self.core.enter()?;
-        self.core.synchronize()
-    }
-
-    /// Runs `work` with the context current, on the stream of this thread's work.
-    pub(in crate::device) fn with_stream<R>(
-        &self,
-        work: impl FnOnce(*mut c_void) -> R,
-    ) -> Result<R, Error> {
-        let _current = self.core.enter()?;
-        Ok(work(super::recording::queue(&self.core).0))
-    }
-}
-
 impl Core {
     pub(super) fn new(
         device: Device,
         name: String,
         generation: Generation,
         limits: Limits,
-        code: Code,
     ) -> Result<Self, Error> {
         let context = said("cuDevicePrimaryCtxRetain", Context::retain(device))?;
         let (stream, pool) = {
@@ -98,7 +68,7 @@ impl Core {
             name,
             generation,
             limits,
-            own: Module::new(code),
+            key: Key::new(),
             kept: Mutex::default(),
             pool,
             stream,
@@ -112,6 +82,17 @@ impl Core {
     /// context is current already.
     pub(super) fn enter(&self) -> Result<Entered<'_>, Error> {
         said("cuCtxPushCurrent_v2", self.context.enter())
+    }
+
+    /// Fails where this thread is recording: `what` cannot be part of that.
+    pub(super) fn refuse(&self, what: &'static str) -> Result<(), Error> {
+        self.key.refuse(what)
+    }
+
+    /// Where this thread's work for the device goes.
+    pub(super) fn queue(&self) -> sys::CUstream {
+        let recording = self.key.recording();
+        recording.unwrap_or_else(|| self.stream.as_inner())
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -188,7 +169,7 @@ impl Core {
 
     /// Waits for the end of all work.
     pub(super) fn synchronize(&self) -> Result<(), Error> {
-        super::recording::refuse(self, "waiting for the device")?;
+        self.refuse("waiting for the device")?;
         said("cuStreamSynchronize", self.stream.synchronize())
     }
 
@@ -282,7 +263,6 @@ impl Drop for Core {
             return;
         };
         let _: CudaResult<()> = self.stream.synchronize();
-        self.own.unload();
     }
 }
 

@@ -1,8 +1,8 @@
 //! Marks in a device's stream, and the time between them.
 
-use super::core::{Core, CudaDevice};
+use super::core::Core;
 use super::driver::said;
-use super::recording;
+use super::handle::CudaDevice;
 use crate::Error;
 use cust::event::EventFlags;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ impl CudaDevice {
     /// An event behind all work given so far.
     pub(in crate::device) fn record_event(&self) -> Result<Event, Error> {
         let core = &self.core;
-        recording::refuse(core, "measuring time")?;
+        core.refuse("measuring time")?;
         let _current = core.enter()?;
         let event = cust::event::Event::new(EventFlags::DEFAULT);
         let raw = said("cuEventCreate", event)?;

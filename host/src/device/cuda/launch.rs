@@ -1,9 +1,8 @@
 //! Launches.
 
-use super::core::CudaDevice;
 use super::driver::{checked, said};
+use super::handle::CudaDevice;
 use super::recording;
-use super::stand_ins::StandIns;
 use crate::device::tally::Tally;
 use crate::{Constants, Error, LaunchConfig};
 use cuda_loader::sys;
@@ -37,9 +36,9 @@ impl CudaDevice {
     ) -> Result<u32, Error> {
         let core = &self.core;
         let _current = core.enter()?;
-        let stand_ins = StandIns::in_use(core);
-        let (mut module, entry) = StandIns::or_own(stand_ins.as_ref(), core, K::NAME);
-        let function = module.function(core, K::NAME, entry, config)?;
+        let (code, entry) = self.code_of(K::NAME);
+        let mut module = code.module().lock();
+        let function = module.function(core, K::NAME, &entry, config)?;
         // SAFETY: the module is locked, and stays loaded.
         let function = unsafe { function.as_cust() };
         let block = config.block;
@@ -81,9 +80,9 @@ impl CudaDevice {
     ) -> Result<(), Error> {
         let core = &self.core;
         let _current = core.enter()?;
-        let stand_ins = StandIns::in_use(core);
-        let (mut module, entry) = StandIns::or_own(stand_ins.as_ref(), core, K::NAME);
-        let function = module.function(core, K::NAME, entry, config)?;
+        let (code, entry) = self.code_of(K::NAME);
+        let mut module = code.module().lock();
+        let function = module.function(core, K::NAME, &entry, config)?;
         for constant in constants.entries() {
             module.set_constant(core, constant.name, constant.bytes)?;
         }
@@ -95,7 +94,7 @@ impl CudaDevice {
         // has the entry point's parameters in order, and each pointer is good
         // for its parameter until the driver has copied them, before it returns.
         // The rest is the caller's promise.
-        let code = unsafe {
+        let launched = unsafe {
             sys::cuLaunchKernel(
                 function.raw,
                 grid.x,
@@ -105,13 +104,13 @@ impl CudaDevice {
                 block.y,
                 block.z,
                 config.dynamic_shared_bytes,
-                recording::queue(core),
+                core.queue(),
                 parameters.as_mut_ptr(),
                 std::ptr::null_mut(),
             )
         };
-        checked("cuLaunchKernel", code)?;
-        recording::note_launch(core, stand_ins.as_ref(), constants);
+        checked("cuLaunchKernel", launched)?;
+        recording::note_launch(core, &code, constants);
         Ok(())
     }
 

@@ -1,7 +1,8 @@
 //! Device memory.
 
-use super::core::{Core, CudaDevice, OwnMemory, Resource, copy};
+use super::core::{Core, OwnMemory, Resource, copy};
 use super::driver::checked;
+use super::handle::CudaDevice;
 use super::recording;
 use crate::Error;
 use cuda_loader::sys::{self, CUdeviceptr};
@@ -22,7 +23,7 @@ impl CudaDevice {
     /// `bytes` (not zero) of memory, uninitialised as far as Rust is concerned.
     pub(in crate::device) fn allocate(&self, bytes: usize) -> Result<CudaMemory, Error> {
         let core = &self.core;
-        recording::refuse(core, "allocating memory")?;
+        core.refuse("allocating memory")?;
         let _current = core.enter()?;
         let owned = core.allocate(bytes)?;
         Ok(CudaMemory {
@@ -61,7 +62,7 @@ impl CudaMemory {
     /// Overwrites everything with `source`, which is as long.
     pub(in crate::device) fn upload(&mut self, source: &[u8]) -> Result<(), Error> {
         assert_eq!(source.len(), self.bytes, "callers check the length");
-        recording::refuse(&self.core, "copying from the host")?;
+        self.core.refuse("copying from the host")?;
         let _current = self.core.enter()?;
         // SAFETY: as many bytes, which are ours alone: so says `&mut self`.
         unsafe { self.core.upload(self.address, source) }
@@ -70,7 +71,7 @@ impl CudaMemory {
     /// Copies everything to `target`, which is as long.
     pub(in crate::device) fn download(&self, target: &mut [u8]) -> Result<(), Error> {
         assert_eq!(target.len(), self.bytes, "callers check the length");
-        recording::refuse(&self.core, "copying to the host")?;
+        self.core.refuse("copying to the host")?;
         let _current = self.core.enter()?;
         // SAFETY: as many bytes, which are borrowed.
         unsafe { self.core.download(target, self.address) }
@@ -87,7 +88,7 @@ impl CudaMemory {
     pub(in crate::device) fn copy_from(&mut self, source: &Self) -> Result<(), Error> {
         assert_eq!(source.bytes, self.bytes, "callers check the length");
         let _current = self.core.enter()?;
-        let stream = recording::queue(&self.core);
+        let stream = self.core.queue();
         // SAFETY: two pieces of memory, as long, of which the target is ours alone; stream
         // order keeps earlier and later work on either away.
         unsafe { copy(self.address, source.address, self.bytes, stream) }
@@ -100,7 +101,7 @@ impl CudaMemory {
             "memory holds whole elements"
         );
         let _current = self.core.enter()?;
-        let stream = recording::queue(&self.core);
+        let stream = self.core.queue();
         if let [first, rest @ ..] = element
             && rest.iter().all(|byte| byte == first)
         {
@@ -119,10 +120,8 @@ impl CudaMemory {
         }
         // Any other pattern: one element from the host, then the memory copies
         // to itself, twice as much each time.
-        recording::refuse(
-            &self.core,
-            "filling with elements that are neither 4 bytes nor one byte repeated",
-        )?;
+        self.core
+            .refuse("filling with elements that are neither 4 bytes nor one byte repeated")?;
         // SAFETY: the memory holds at least one element, and is ours alone.
         unsafe { self.core.upload(self.address, element) }?;
         let mut done = element.len();

@@ -9,25 +9,28 @@
 //! | module | what it is |
 //! |---|---|
 //! | `launch`, `memory`, `texture`, `event` | what a device does, and what it gives out |
-//! | `recording` | work that is noted, and graphs of it |
+//! | `recording` | what a graph needs besides the work |
 //! | `stand_ins` | kernels in the place of a device's own |
-//! | `module` | loaded code |
+//! | `handle`, `loaded`, `module` | the device, and code that it has loaded |
 //! | `core` | context, stream, pool, and when things are given back |
-//! | `generation`, `driver` | what the device is, and what the driver says |
+//! | `queue`, `generation`, `driver` | where work goes, what the device is, what the driver says |
 
 mod core;
 mod driver;
 mod event;
 mod generation;
+mod handle;
 mod launch;
+mod loaded;
 mod memory;
 mod module;
+mod queue;
 mod recording;
 mod stand_ins;
 mod texture;
 
-pub(super) use self::core::CudaDevice;
 pub(super) use driver::count;
+pub(super) use handle::CudaDevice;
 pub(super) use memory::CudaMemory;
 pub(super) use recording::Graph;
 pub(super) use stand_ins::StandIns;
@@ -75,10 +78,6 @@ pub(super) fn open(
     properties.ptx_target = parts.first().map(|part| ptx::header(&part.text).target);
 
     let code = Code::Ptx(parts);
-    let core = Core::new(device, properties.name.clone(), generation, limits, code)?;
-    if given {
-        let _current = core.enter()?;
-        core.own.lock().load(&core)?;
-    }
-    Ok((properties, limits, CudaDevice::new(core)))
+    let core = Core::new(device, properties.name.clone(), generation, limits)?;
+    Ok((properties, limits, CudaDevice::new(core, code, given)?))
 }

@@ -2,7 +2,6 @@
 
 use super::core::Core;
 use super::driver::said;
-use super::recording;
 use crate::device::{cubin, ptx};
 use crate::error::LaunchAxis;
 use crate::{ComputeCapability, Error, LaunchConfig};
@@ -70,7 +69,7 @@ impl Code {
 
 /// A module, each part of it loaded when it is first needed.
 ///
-/// Its owner unloads what [`take`](Self::take) returns.
+/// Its owner gives back what [`take`](Self::take) returns.
 pub(super) struct Module {
     code: Code,
     loaded: Mutex<Loaded>,
@@ -98,11 +97,6 @@ impl Module {
     pub(super) fn take(&self) -> impl Iterator<Item = cust::module::Module> {
         let loaded = std::mem::take(&mut *self.lock().loaded);
         loaded.modules.into_values()
-    }
-
-    /// Unloads what is loaded, and nobody uses any more. The context is current.
-    pub(super) fn unload(&self) {
-        self.take().for_each(drop);
     }
 }
 
@@ -224,7 +218,7 @@ impl Locked<'_> {
             return Ok(());
         }
         // Constants are no part of a graph: all launches of one see the same.
-        recording::refuse(core, "a launch that sets a constant anew")?;
+        core.refuse("a launch that sets a constant anew")?;
         // Unknown until the copy is known to have been made.
         constant.value = None;
         // SAFETY: the symbol has that many bytes; launches that read it are queued already

@@ -17,9 +17,11 @@
 //! places an odd number of times, the graph ends by copying the one that is current
 //! to where the next replay reads it, see [`note_exchange`].
 
-use super::core::{Core, CudaDevice, copy};
+use super::core::{Core, copy};
 use super::driver::said;
-use super::stand_ins::StandIns;
+use super::handle::CudaDevice;
+use super::loaded::LoadedModule;
+use super::queue;
 use crate::device::tally::Tally;
 use crate::{Constants, Error};
 use cuda_loader::sys;
@@ -30,14 +32,13 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 thread_local! {
-    /// What this thread is recording.
+    /// What this thread's recording has noted besides the work.
     static RECORDING: RefCell<Option<Recording>> = const { RefCell::new(None) };
 }
 
-/// A recording in progress.
+/// What a recording notes besides the work.
+#[derive(Default)]
 struct Recording {
-    core: Arc<Core>,
-    stream: sys::CUstream,
     used: Vec<Used>,
     counted: Vec<(Tally, u64)>,
     /// In order, without those that have undone each other.
@@ -63,60 +64,27 @@ impl Exchange {
 
 /// A module that recorded launches use.
 struct Used {
-    /// `None` for the device's own.
-    stand_ins: Option<StandIns>,
+    code: Arc<LoadedModule>,
     /// The constants that those launches set, and to what.
     constants: Vec<(&'static str, Box<[u8]>)>,
 }
 
-impl Used {
-    fn is(&self, stand_ins: Option<&StandIns>) -> bool {
-        match (&self.stand_ins, stand_ins) {
-            (None, None) => true,
-            (Some(own), Some(other)) => own.same_module(other),
-            _ => false,
-        }
-    }
-}
-
-/// Whether this thread records work for this device.
-fn is_recording(core: &Core) -> bool {
-    RECORDING.with_borrow(|recording| {
-        recording
-            .as_ref()
-            .is_some_and(|recording| std::ptr::eq(Arc::as_ptr(&recording.core), core))
-    })
-}
-
-/// Fails where this thread is recording: `what` cannot be part of that.
-pub(super) fn refuse(core: &Core, what: &'static str) -> Result<(), Error> {
-    if is_recording(core) {
-        return Err(Error::NotReplayable { what });
-    }
-    Ok(())
-}
-
-/// Where this thread's work for this device goes.
-pub(super) fn queue(core: &Core) -> sys::CUstream {
-    RECORDING.with_borrow(|recording| match recording {
-        Some(recording) if std::ptr::eq(Arc::as_ptr(&recording.core), core) => recording.stream,
-        _ => core.stream.as_inner(),
-    })
+/// Has `note` note something, where this thread records work for this device. Returns
+/// whether it does.
+fn note(core: &Core, note: impl FnOnce(&mut Recording)) -> bool {
+    core.key.recording().is_some()
+        && RECORDING.with_borrow_mut(|recording| recording.as_mut().map(note).is_some())
 }
 
 /// Notes what a launch has used, where it was recorded.
-pub(super) fn note_launch(core: &Core, stand_ins: Option<&StandIns>, constants: &Constants<'_>) {
-    if !is_recording(core) {
-        return;
-    }
-    RECORDING.with_borrow_mut(|recording| {
-        let Some(recording) = recording else { return };
+pub(super) fn note_launch(core: &Core, code: &Arc<LoadedModule>, constants: &Constants<'_>) {
+    note(core, |recording| {
         let used = &mut recording.used;
-        let at = match used.iter().position(|used| used.is(stand_ins)) {
+        let at = match used.iter().position(|used| Arc::ptr_eq(&used.code, code)) {
             Some(at) => at,
             None => {
                 used.push(Used {
-                    stand_ins: stand_ins.cloned(),
+                    code: Arc::clone(code),
                     constants: Vec::new(),
                 });
                 used.len() - 1
@@ -136,18 +104,13 @@ pub(super) fn note_launch(core: &Core, stand_ins: Option<&StandIns>, constants: 
 /// Notes that something was done so many times, where it was recorded: it is done at
 /// each replay, and not now. Returns whether it was recorded.
 pub(super) fn note_count(core: &Core, tally: &Tally, more: u64) -> bool {
-    if !is_recording(core) {
-        return false;
-    }
-    RECORDING.with_borrow_mut(|recording| {
-        let Some(recording) = recording else { return };
+    note(core, |recording| {
         let counted = &mut recording.counted;
         match counted.iter_mut().find(|(it, _)| it.same(tally)) {
             Some((_, count)) => *count += more,
             None => counted.push((tally.share(), more)),
         }
-    });
-    true
+    })
 }
 
 /// Notes, where that is recorded, that on the host `now` has become current in the
@@ -159,11 +122,7 @@ pub(super) fn note_exchange(
     before: sys::CUdeviceptr,
     bytes: usize,
 ) {
-    if !is_recording(core) {
-        return;
-    }
-    RECORDING.with_borrow_mut(|recording| {
-        let Some(recording) = recording else { return };
+    note(core, |recording| {
         let exchanges = &mut recording.exchanges;
         // Exchanges of other buffers do not matter to these two.
         let last = exchanges
@@ -211,18 +170,12 @@ impl Capture {
         let stream = said("cuStreamCreateWithPriority", Stream::new_non_blocking(None))?;
         let begun = stream.begin_capture(CaptureMode::ThreadLocal);
         said("cuStreamBeginCapture_v2", begun)?;
-        let queue = stream.as_inner();
+        core.key.record(stream.as_inner());
+        RECORDING.set(Some(Recording::default()));
         let capture = Self {
             core: Arc::clone(core),
             stream,
         };
-        RECORDING.set(Some(Recording {
-            core: Arc::clone(core),
-            stream: queue,
-            used: Vec::new(),
-            counted: Vec::new(),
-            exchanges: Vec::new(),
-        }));
         Ok(capture)
     }
 
@@ -232,6 +185,7 @@ impl Capture {
         let Some(recording) = RECORDING.take() else {
             unreachable!("a recording goes on until it is ended here or dropped");
         };
+        queue::record_no_more();
         let graph = self.stream.end_capture();
         self.settle(&recording);
         Ok((said("cuStreamEndCapture", graph)?, recording))
@@ -283,6 +237,7 @@ impl Drop for Capture {
         // Still there where the work failed or panicked, and then the graph is
         // of no use.
         let unfinished = RECORDING.take();
+        queue::record_no_more();
         if unfinished.is_some() {
             drop(self.stream.end_capture());
         }
@@ -312,7 +267,7 @@ impl CudaDevice {
         work: &mut dyn FnMut() -> Result<(), Error>,
     ) -> Result<Graph, Error> {
         let core = &self.core;
-        if RECORDING.with_borrow(Option::is_some) {
+        if queue::is_recording() {
             return Err(Error::NotReplayable {
                 what: "another recording",
             });
@@ -340,20 +295,14 @@ impl Graph {
     /// Queues the recorded work, with the constants that it was recorded with.
     pub(in crate::device) fn launch(&self) -> Result<(), Error> {
         let core = &self.core;
-        refuse(core, "replaying other work")?;
+        core.refuse("replaying other work")?;
         let _current = core.enter()?;
         // All modules stay locked until the graph is queued. Whoever locks
         // several does it in the order of their addresses.
         let mut modules: Vec<_> = self
             .used
             .iter()
-            .map(|used| {
-                let module = match &used.stand_ins {
-                    Some(stand_ins) => stand_ins.module(),
-                    None => &core.own,
-                };
-                (module, &used.constants)
-            })
+            .map(|used| (used.code.module(), &used.constants))
             .collect();
         modules.sort_by_key(|(module, _)| std::ptr::from_ref(*module).addr());
         let mut locked = Vec::with_capacity(modules.len());

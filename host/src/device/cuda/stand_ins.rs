@@ -1,8 +1,8 @@
 //! Kernels in the place of a device's own.
 
-use super::core::{Core, CudaDevice, Resource};
-use super::module::{self, Code, Module};
-use super::recording;
+use super::handle::CudaDevice;
+use super::loaded::LoadedModule;
+use super::module::Code;
 use crate::Error;
 use crate::device::image::Image;
 use std::borrow::Cow;
@@ -23,41 +23,23 @@ pub(in crate::device) struct StandIns {
     entries: Arc<[(String, String)]>,
 }
 
-/// A module besides the device's own.
-struct LoadedModule {
-    module: Module,
-    core: Arc<Core>,
-}
-
-impl Drop for LoadedModule {
-    fn drop(&mut self) {
-        for module in self.module.take() {
-            // Who launches its kernels keeps it.
-            self.core.give_back(Resource::Module(module));
-        }
-    }
-}
-
 impl CudaDevice {
     /// Loads code besides the device's own.
     pub(in crate::device) fn load_kernels(&self, image: Image<'_>) -> Result<StandIns, Error> {
         let core = &self.core;
-        recording::refuse(core, "loading kernels")?;
+        core.refuse("loading kernels")?;
         let _current = core.enter()?;
         let code = match image {
             Image::Ptx(text) => Code::ptx(Cow::Owned(text.to_owned())),
             Image::Cubin(bytes) => Code::cubin(bytes, &core.name, core.generation.capability)?,
         };
-        let stand_ins = StandIns {
-            loaded: Arc::new(LoadedModule {
-                module: Module::new(code),
-                core: Arc::clone(core),
-            }),
-            entries: Arc::from([]),
-        };
+        let loaded = LoadedModule::new(core, code);
         // At once, so that an image which the driver refuses is an error here.
-        stand_ins.module().lock().load(core)?;
-        Ok(stand_ins)
+        loaded.module().lock().load(core)?;
+        Ok(StandIns {
+            loaded: Arc::new(loaded),
+            entries: Arc::from([]),
+        })
     }
 
     /// Runs `work` with these kernels in the place of the device's own; `None`
@@ -75,49 +57,34 @@ impl CudaDevice {
             }
         }
 
-        if !Arc::ptr_eq(&kernels.loaded.core, &self.core) {
+        if !kernels.loaded.is_of(&self.core) {
             return None;
         }
         IN_USE.with_borrow_mut(|stack| stack.push(kernels.clone()));
         let _in_use = InUse;
         Some(work())
     }
+
+    /// The code that this thread's launches of a kernel take it from, and its entry point
+    /// there.
+    pub(super) fn code_of(&self, kernel: &'static str) -> (Arc<LoadedModule>, Cow<'static, str>) {
+        IN_USE.with_borrow(|stack| {
+            let mut stack = stack.iter().rev();
+            match stack.find(|kernels| kernels.loaded.is_of(&self.core)) {
+                Some(kernels) => kernels.code_of(kernel),
+                None => (Arc::clone(&self.own), Cow::Borrowed(kernel)),
+            }
+        })
+    }
 }
 
 impl StandIns {
-    /// The ones that this thread uses on this device.
-    pub(super) fn in_use(core: &Core) -> Option<Self> {
-        IN_USE.with_borrow(|stack| {
-            stack
-                .iter()
-                .rev()
-                .find(|kernels| std::ptr::eq(Arc::as_ptr(&kernels.loaded.core), core))
-                .cloned()
-        })
-    }
-
-    /// The module that a kernel is in, and its entry point there.
-    pub(super) fn or_own<'a>(
-        stand_ins: Option<&'a Self>,
-        core: &'a Core,
-        kernel: &'static str,
-    ) -> (module::Locked<'a>, &'a str) {
-        match stand_ins {
-            Some(stand_ins) => {
-                let entry = stand_ins.entries.iter().rev().find(|(of, _)| of == kernel);
-                let entry = entry.map_or(kernel, |(_, entry)| entry);
-                (stand_ins.module().lock(), entry)
-            }
-            None => (core.own.lock(), kernel),
-        }
-    }
-
-    pub(super) fn module(&self) -> &Module {
-        &self.loaded.module
-    }
-
-    pub(super) fn same_module(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.loaded, &other.loaded)
+    fn code_of(&self, kernel: &'static str) -> (Arc<LoadedModule>, Cow<'static, str>) {
+        let entry = self.entries.iter().rev().find(|(of, _)| of == kernel);
+        let entry = entry.map_or(Cow::Borrowed(kernel), |(_, entry)| {
+            Cow::Owned(entry.clone())
+        });
+        (Arc::clone(&self.loaded), entry)
     }
 
     pub(in crate::device) fn with_entry(self, kernel: &str, entry: &str) -> Self {

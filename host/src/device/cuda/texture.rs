@@ -1,7 +1,8 @@
 //! Rows in device memory that are read through the texture units.
 
-use super::core::{CudaDevice, Resource};
+use super::core::Resource;
 use super::driver::{checked, said};
+use super::handle::CudaDevice;
 use super::memory::CudaMemory;
 use super::recording;
 use crate::Error;
@@ -140,7 +141,7 @@ impl CudaTexture {
 
     fn copy_rows(&self, copy: CUDA_MEMCPY2D) -> Result<(), Error> {
         let core = self.memory.core();
-        recording::refuse(core, "copying to or from the host")?;
+        core.refuse("copying to or from the host")?;
         let _current = core.enter()?;
         // SAFETY: upload and download describe rows that lie in this texture and
         // in a slice that is borrowed until the copy is over, which is waited for.

@@ -1,0 +1,37 @@
+//! Code that a device has loaded, its own and besides.
+
+use super::core::{Core, Resource};
+use super::module::{Code, Module};
+use std::sync::Arc;
+
+/// A module, unloaded when nobody holds it and no graph can use it.
+pub(super) struct LoadedModule {
+    module: Module,
+    core: Arc<Core>,
+}
+
+impl LoadedModule {
+    pub(super) fn new(core: &Arc<Core>, code: Code) -> Self {
+        Self {
+            module: Module::new(code),
+            core: Arc::clone(core),
+        }
+    }
+
+    pub(super) fn module(&self) -> &Module {
+        &self.module
+    }
+
+    /// Whether it is of this device.
+    pub(super) fn is_of(&self, core: &Core) -> bool {
+        std::ptr::eq(Arc::as_ptr(&self.core), core)
+    }
+}
+
+impl Drop for LoadedModule {
+    fn drop(&mut self) {
+        for module in self.module.take() {
+            self.core.give_back(Resource::Module(module));
+        }
+    }
+}
