@@ -27,3 +27,4 @@ pub mod registry;
 pub mod roofline;
 pub mod stencil1d;
 mod vector;
+pub mod words;

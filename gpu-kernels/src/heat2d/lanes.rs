@@ -2,7 +2,7 @@
 
 use super::Real;
 use crate::loops::unrolled;
-use crate::reduction::operator::MAX_WORDS;
+use crate::words::MAX_WORDS;
 use cuda_std::cache::{load_readonly, store_streaming};
 
 /// 32-bit words of a vector.

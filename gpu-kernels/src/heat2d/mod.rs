@@ -44,7 +44,7 @@
 //! interior point; 4 flops per interior point.
 
 use crate::loops::Register;
-use crate::reduction::operator::Words;
+use crate::words::Words;
 use core::ops::{Add, Mul, Sub};
 use cuda_std::{GpuFloat, warp};
 

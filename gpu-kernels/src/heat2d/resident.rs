@@ -28,7 +28,7 @@
 
 use super::{Real, WARP, average, element};
 use crate::loops::{keep_rolled, unrolled};
-use crate::reduction::operator::MAX_WORDS;
+use crate::words::MAX_WORDS;
 use cuda_std::atomic::intrinsics::{
     atomic_load_relaxed_64_device as load_word, atomic_store_relaxed_64_device as store_word,
 };
