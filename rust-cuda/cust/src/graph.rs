@@ -217,6 +217,10 @@ impl Graph {
     /// What the driver says.
     pub fn nodes(&mut self) -> CudaResult<Vec<GraphNode>> {
         let mut count = self.num_nodes()?;
+        // Drivers take room for none as a mistake.
+        if count == 0 {
+            return Ok(Vec::new());
+        }
         let mut nodes = vec![CUgraphNode::NULL; count];
         // SAFETY: there is room for as many as are said to be asked for.
         unsafe { sys::cuGraphGetNodes(self.raw, nodes.as_mut_ptr(), &raw mut count) }
@@ -310,6 +314,10 @@ impl Graph {
     /// What the driver says.
     pub fn edges(&mut self) -> CudaResult<Vec<(GraphNode, GraphNode)>> {
         let mut count = self.num_edges()?;
+        // As in `nodes`.
+        if count == 0 {
+            return Ok(Vec::new());
+        }
         let mut from = vec![CUgraphNode::NULL; count];
         let mut to = from.clone();
         // SAFETY: there is room for as many as are said to be asked for.
