@@ -262,7 +262,7 @@ impl Device {
     /// For CUDA code of your own: what it queues on that stream runs behind
     /// everything given to this device before, and before everything given to it
     /// later, so it can use buffers by their
-    /// [`device_address`](Buffer::device_address). Within [`Device::record`] the
+    /// [`device_address`](crate::Buffer::device_address). Within [`Device::record`] the
     /// stream is that of the recording, and what is queued there is recorded. The
     /// stream must not be used after `work` has returned.
     ///

@@ -15,7 +15,7 @@ variants! {
     /// One of the kernels. There is one of each for f32 and for f64.
     ///
     /// The first seven are the textbook's. The last two sum up in parts, which
-    /// [`Solver`] says more about.
+    /// [`Solver`](super::Solver) says more about.
     ///
     /// | variant | kernels | bodies are read from | interactions per turn of the loop |
     /// |---|---|---|---|

@@ -33,7 +33,7 @@ pub struct Gravity {
     pub(super) scratch: usize,
 }
 
-/// The most bytes of each of the two arrays of a [`Solver`], where
+/// The most bytes of each of the two arrays of a [`Solver`](super::Solver), where
 /// [`Gravity::with_scratch_bytes`] says nothing else: 1 GiB.
 pub const DEFAULT_SCRATCH_BYTES: usize = 1 << 30;
 
@@ -76,8 +76,8 @@ impl Gravity {
         Ok(self)
     }
 
-    /// The same, with the sums of [`Variant::RegisterTile`] and
-    /// [`Variant::Symmetric`] made in `parts` parts, or as many as the number of
+    /// The same, with the sums of [`Variant::RegisterTile`](super::Variant::RegisterTile) and
+    /// [`Variant::Symmetric`](super::Variant::Symmetric) made in `parts` parts, or as many as the number of
     /// bodies and the memory allow.
     ///
     /// Without it the number follows from that of the bodies and that of the
@@ -123,7 +123,7 @@ impl Gravity {
     }
 
     /// The same, with at most so many bytes in each of the two arrays of a
-    /// [`Solver`], or one row where that is more. With less memory the work is done in
+    /// [`Solver`](super::Solver), or one row where that is more. With less memory the work is done in
     /// more rounds, or in fewer parts, and sums in another order.
     ///
     /// ```
@@ -158,7 +158,7 @@ impl Gravity {
         self.softening
     }
 
-    /// Threads per block of the textbook kernels; the tile of [`Variant::Shared`] holds as
+    /// Threads per block of the textbook kernels; the tile of [`Variant::Shared`](super::Variant::Shared) holds as
     /// many bodies.
     #[must_use]
     pub const fn block(&self) -> u32 {
@@ -200,7 +200,7 @@ impl Gravity {
     /// Checks that gravity is defined for these bodies, and their accelerations
     /// finite.
     ///
-    /// - There is at least one and at most [`MAX_BODIES`].
+    /// - There is at least one and at most [`MAX_BODIES`](super::MAX_BODIES).
     /// - The softening is from [`Real::SHORTEST`] to [`Real::LONGEST`].
     /// - Coordinates are numbers of at most [`Real::LONGEST`] in size.
     /// - Masses are finite; their sizes add up to at most

@@ -139,7 +139,7 @@ pub enum Port {
     /// The plain reference: an array of structures, one body after the other, one
     /// thread. Adds in the order of the kernels.
     Aos,
-    /// What [`Device::cpu`] runs: a structure of arrays, eight bodies at a time
+    /// What [`Device::cpu`](crate::Device::cpu) runs: a structure of arrays, eight bodies at a time
     /// for the compiler to vectorise, all threads.
     Soa,
 }

@@ -3,7 +3,7 @@
 use super::{Custom, MAX_RADIUS, RADIUS, Real, Stencil1d, Variant, cpu};
 use crate::Error;
 use crate::case::{
-    Case, Entry, Expected, Problem, Random, Scalar, Subject, buffer, buffer_mut, random,
+    Case, Entry, Expected, Problem, Random, Role, Scalar, Subject, buffer, buffer_mut, random,
 };
 
 /// The family.
@@ -29,11 +29,12 @@ impl Subject for Cases {
                 .into_iter()
                 .map(Problem::line)
                 .collect(),
-            Some(Variant::Vector4) => lengths(&[18, 128, 512, 1024, 2048])
+            Some(_) if entry.role != Role::Textbook => lengths(&[18, 128, 512, 1024, 2048])
                 .into_iter()
                 .map(Problem::line)
                 .collect(),
-            Some(Variant::Constant | Variant::ReadOnly) => [32, 64, 96]
+            // Their blocks are the caller's choice.
+            Some(_) => [32, 64, 96]
                 .into_iter()
                 .flat_map(|block| {
                     lengths(&[18, block, 2 * block, 3 * block])

@@ -45,10 +45,35 @@ impl Variant {
     }
 }
 
+/// Launches a kernel on the device of the buffers; one that reads the coefficients from
+/// memory uploads them where they are not there.
+///
+/// The caller has checked the buffers' lengths and devices; `coefficients`, of which there
+/// are `RADIUS`, is on the same device.
+pub(super) fn launch(
+    variant: Variant,
+    stencil: &Stencil1d,
+    coefficients: Option<&Buffer<f32>>,
+    input: &Buffer<f32>,
+    output: &mut Buffer<f32>,
+) -> Result<(), Error> {
+    match variant {
+        Variant::Constant => launch_constant(stencil, input, output),
+        Variant::ReadOnly => match coefficients {
+            Some(coefficients) => launch_readonly(stencil, coefficients, input, output),
+            None => {
+                let coefficients = input.device().upload(&stencil.coefficients)?;
+                launch_readonly(stencil, &coefficients, input, output)
+            }
+        },
+        Variant::Vector4 => launch_vector4(stencil, input, output),
+    }
+}
+
 /// Launches `stencil1d_constant` on the device of the buffers.
 ///
 /// The caller has checked the buffers' lengths and devices.
-pub(super) fn launch_constant(
+fn launch_constant(
     stencil: &Stencil1d,
     input: &Buffer<f32>,
     output: &mut Buffer<f32>,
@@ -69,7 +94,7 @@ pub(super) fn launch_constant(
 ///
 /// The caller has checked the buffers' lengths and devices, and `coefficients`,
 /// of which there are `RADIUS`, is on the same device.
-pub(super) fn launch_readonly(
+fn launch_readonly(
     stencil: &Stencil1d,
     coefficients: &Buffer<f32>,
     input: &Buffer<f32>,
@@ -92,7 +117,7 @@ pub(super) fn launch_readonly(
 /// Launches `stencil1d_vector4` on the device of the buffers.
 ///
 /// The caller has checked the buffers' lengths and devices.
-pub(super) fn launch_vector4(
+fn launch_vector4(
     stencil: &Stencil1d,
     input: &Buffer<f32>,
     output: &mut Buffer<f32>,

@@ -297,7 +297,9 @@ impl Stencil1d {
                 cpu::stencil(self.coefficients, input, output);
                 Ok(())
             }
-            DeviceKind::Emulator | DeviceKind::Cuda => gpu::launch_vector4(self, input, output),
+            DeviceKind::Emulator | DeviceKind::Cuda => {
+                gpu::launch(Variant::Vector4, self, None, input, output)
+            }
         }
     }
 
@@ -334,11 +336,7 @@ impl Stencil1d {
         output: &mut Buffer<f32>,
     ) -> Result<(), Error> {
         self.check_buffers(input, output)?;
-        match variant {
-            Variant::Constant => gpu::launch_constant(self, input, output),
-            Variant::Vector4 => gpu::launch_vector4(self, input, output),
-            Variant::ReadOnly => self.on(input.device())?.apply_with(variant, input, output),
-        }
+        gpu::launch(variant, self, None, input, output)
     }
 
     /// The stencil with its coefficients in the memory of `device`.
@@ -416,12 +414,12 @@ impl OnDevice {
         self.stencil.check_buffers(input, output)?;
         let device = self.coefficients.device();
         device.require("stencil1d: input", input)?;
-        match variant {
-            Variant::Constant => gpu::launch_constant(&self.stencil, input, output),
-            Variant::Vector4 => gpu::launch_vector4(&self.stencil, input, output),
-            Variant::ReadOnly => {
-                gpu::launch_readonly(&self.stencil, &self.coefficients, input, output)
-            }
-        }
+        gpu::launch(
+            variant,
+            &self.stencil,
+            Some(&self.coefficients),
+            input,
+            output,
+        )
     }
 }
