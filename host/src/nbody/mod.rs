@@ -139,8 +139,8 @@ pub enum Port {
     /// The plain reference: an array of structures, one body after the other, one
     /// thread. Adds in the order of the kernels.
     Aos,
-    /// What [`Device::cpu`] runs: a structure of arrays, eight bodies at a time
-    /// for the compiler to vectorise, all threads.
+    /// What [`Device::cpu`] runs: vectors of bodies, as many at a time as the processor's
+    /// instructions take, on all threads. Sums over 128 bodies are added to sums of such.
     Soa,
 }
 
