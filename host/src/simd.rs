@@ -111,9 +111,11 @@ pub trait InVectors: Value + Pod {
 }
 
 /// Numbers that are normal, as their reciprocals are, in f32.
+#[cfg(target_arch = "x86_64")]
 const NORMAL_F32: RangeInclusive<f64> = f32::MIN_POSITIVE as f64..=1.0 / f32::MIN_POSITIVE as f64;
 
 /// Numbers that are normal, as their reciprocals are, in f64.
+#[cfg(target_arch = "x86_64")]
 const NORMAL_F64: RangeInclusive<f64> = f64::MIN_POSITIVE..=1.0 / f64::MIN_POSITIVE;
 
 /// 1 / √`of` from an estimate y: with e = `of` y² - 1 it is

@@ -13,7 +13,7 @@ use gpu_kernels::nbody::body_body;
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 use std::array;
-use std::ops::AddAssign;
+use std::ops::Add;
 
 /// The most lanes of a vector.
 const MAX_LANES: usize = 16;
@@ -123,7 +123,7 @@ impl<T: InVectors + Into<f64>> WithSimd for Estimable<'_, T> {
 fn pull<T, A>(bodies: &[Body<T>], softening_squared: T, accelerations: &mut [[A; 3]])
 where
     T: InVectors + gpu_kernels::nbody::Real + Into<f64> + Sync,
-    A: From<T> + AddAssign + Copy + Send,
+    A: From<T> + Add<Output = A> + Copy + Send,
 {
     let estimated = dispatched_widest(Estimable {
         bodies,
@@ -152,7 +152,7 @@ struct Pull<'a, T, A> {
 impl<T, A> WithSimd for Pull<'_, T, A>
 where
     T: InVectors + gpu_kernels::nbody::Real,
-    A: From<T> + AddAssign + Copy,
+    A: From<T> + Add<Output = A> + Copy,
 {
     type Output = ();
 
@@ -169,22 +169,19 @@ where
 impl<T, A> Pull<'_, T, A>
 where
     T: InVectors + gpu_kernels::nbody::Real,
-    A: From<T> + AddAssign + Copy,
+    A: From<T> + Add<Output = A> + Copy,
 {
     #[inline(always)]
     fn tiles<S: Simd, const ESTIMATED: bool>(self, simd: S) {
         let lanes = lanes::<T, S>();
-        let whole = self.targets.len() / (VECTORS * lanes) * (VECTORS * lanes);
-        let (targets, rest) = self.targets.split_at(whole);
-        let (out, rest_out) = self.accelerations.split_at_mut(whole);
-        let tiles = targets.chunks_exact(VECTORS * lanes);
-        for (targets, out) in tiles.zip(out.chunks_exact_mut(VECTORS * lanes)) {
-            let arguments = (self.bodies, self.softening_squared);
-            pull_tile::<T, A, S, ESTIMATED, VECTORS>(simd, targets, arguments, out);
-        }
-        for (targets, out) in rest.chunks(lanes).zip(rest_out.chunks_mut(lanes)) {
-            let arguments = (self.bodies, self.softening_squared);
-            pull_tile::<T, A, S, ESTIMATED, 1>(simd, targets, arguments, out);
+        let targets = self.targets.chunks(VECTORS * lanes);
+        for (targets, out) in targets.zip(self.accelerations.chunks_mut(VECTORS * lanes)) {
+            let others = (self.bodies, self.softening_squared);
+            if out.len() > lanes {
+                pull_tile::<T, A, S, ESTIMATED, VECTORS>(simd, targets, others, out);
+            } else {
+                pull_tile::<T, A, S, ESTIMATED, 1>(simd, targets, others, out);
+            }
         }
     }
 }
@@ -207,7 +204,7 @@ fn pull_tile<T, A, S, const ESTIMATED: bool, const V: usize>(
     accelerations: &mut [[A; 3]],
 ) where
     T: InVectors + gpu_kernels::nbody::Real,
-    A: From<T> + AddAssign + Copy,
+    A: From<T> + Add<Output = A> + Copy,
     S: Simd,
 {
     let positions = positions::<T, S, V>(simd, targets);
@@ -218,19 +215,14 @@ fn pull_tile<T, A, S, const ESTIMATED: bool, const V: usize>(
         let mut sums = [[zero; 3]; V];
         for body in block {
             let mass = body.mass.splat(simd);
-            let from = [body.x, body.y, body.z];
-            let from: [T::Vector<S>; 3] = [
-                from[0].splat(simd),
-                from[1].splat(simd),
-                from[2].splat(simd),
-            ];
-            for v in 0..V {
-                let (r, square) = separation(from, positions[v], softening_squared);
+            let from = [body.x.splat(simd), body.y.splat(simd), body.z.splat(simd)];
+            for (sum, position) in sums.iter_mut().zip(positions) {
+                let (r, square) = separation(from, position, softening_squared);
                 let inverse = T::inverse_root::<S, ESTIMATED>(square);
                 // In this order no product leaves the range where the result does not.
                 let s = (mass * inverse) * (inverse * inverse);
                 for axis in 0..3 {
-                    sums[v][axis] = r[axis].fused(s, sums[v][axis]);
+                    sum[axis] = r[axis].fused(s, sum[axis]);
                 }
             }
         }
@@ -240,7 +232,7 @@ fn pull_tile<T, A, S, const ESTIMATED: bool, const V: usize>(
                 T::vectors_mut::<S>(&mut row)[v] = T::lanes(sums[v][axis]);
             }
             for (total, sum) in totals[axis].iter_mut().zip(row).take(V * lanes::<T, S>()) {
-                *total += A::from(sum);
+                *total = *total + A::from(sum);
             }
         }
     }
@@ -368,11 +360,11 @@ impl Potentials<'_> {
         let lanes = lanes::<f64, S>();
         let mut first = self.first;
         for out in self.potentials.chunks_mut(VECTORS * lanes) {
-            let arguments = (self.bodies, self.softening_squared);
+            let all = (self.bodies, self.softening_squared);
             if out.len() > lanes {
-                potential_tile::<S, ESTIMATED, VECTORS>(simd, first, arguments, out);
+                potential_tile::<S, ESTIMATED, VECTORS>(simd, first, all, out);
             } else {
-                potential_tile::<S, ESTIMATED, 1>(simd, first, arguments, out);
+                potential_tile::<S, ESTIMATED, 1>(simd, first, all, out);
             }
             first += out.len();
         }
@@ -418,8 +410,8 @@ fn potential_tile<S: Simd, const ESTIMATED: bool, const V: usize>(
         }
     }
     let mut row: Row<f64> = [0.0; GROUP];
-    for v in 0..V {
-        f64::vectors_mut::<S>(&mut row)[v] = f64::lanes(totals[v]);
+    for (lanes, total) in f64::vectors_mut::<S>(&mut row).iter_mut().zip(totals) {
+        *lanes = f64::lanes(total);
     }
     for (potential, sum) in potentials.iter_mut().zip(row) {
         *potential = -sum;
@@ -451,4 +443,194 @@ pub(super) fn potential_energy<T: Real>(bodies: &[Body<T>], softening_squared: f
     0.5 * shares
         .map(|(body, potential)| body.mass.into() * potential)
         .sum::<f64>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::problem::{Reference, error_bound};
+    use super::super::{Gravity, INTERACTION_ROUNDOFFS};
+    use super::*;
+    use rand_xoshiro::SplitMix64;
+    use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+    /// Sizes that fill no group, tile or block, and one vector or none.
+    const SIZES: [usize; 8] = [1, 2, 3, 7, 17, 129, 1000, 1023];
+
+    fn random_bodies<T: Real>(n: usize, scale: f64) -> Vec<Body<T>> {
+        let mut generator = SplitMix64::seed_from_u64(n as u64);
+        let mut number = |scale: f64| {
+            let unit = (generator.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+            T::nearest(scale * (2.0 * unit - 1.0))
+        };
+        (0..n)
+            .map(|_| Body {
+                x: number(scale),
+                y: number(scale),
+                z: number(scale),
+                mass: number(1.0),
+            })
+            .collect()
+    }
+
+    /// Calls `$check` with the vectors of each instruction set that this processor has.
+    macro_rules! for_each_width {
+        ($check:ident, $($argument:expr),+) => {
+            $check(pulp::Scalar, $($argument),+);
+            #[cfg(target_arch = "x86_64")]
+            {
+                if let Some(simd) = pulp::x86::V3::try_new() {
+                    $check(simd, $($argument),+);
+                }
+                if let Some(simd) = pulp::x86::V4::try_new() {
+                    $check(simd, $($argument),+);
+                }
+            }
+        };
+    }
+
+    fn accelerations<S: Simd, T, A>(simd: S, bodies: &[Body<T>], softening: f64) -> Vec<[A; 3]>
+    where
+        T: Real,
+        A: From<T> + Add<Output = A> + Copy,
+    {
+        let softening_squared = T::nearest(softening * softening);
+        let mut out = vec![[A::from(T::nearest(f64::NAN)); 3]; bodies.len()];
+        let estimable = Estimable {
+            bodies,
+            softening_squared,
+        };
+        let pull = Pull {
+            targets: bodies,
+            bodies,
+            softening_squared,
+            estimated: simd.vectorize(estimable),
+            accelerations: &mut out,
+        };
+        simd.vectorize(pull);
+        out
+    }
+
+    fn assert_close<A: Into<f64> + Copy>(given: &[[A; 3]], reference: &Reference, relative: f64) {
+        let expected = reference.accelerations().iter().zip(reference.sizes());
+        for (i, (given, (exact, size))) in given.iter().zip(expected).enumerate() {
+            let square = |axis: usize| (given[axis].into() - exact[axis]).powi(2);
+            let error = (square(0) + square(1) + square(2)).sqrt();
+            assert!(
+                error <= relative * size,
+                "{i}: off by {error:e} of {size:e}"
+            );
+        }
+    }
+
+    /// Coordinates and softening: ordinary, and so far that f64 leaves the range of f32.
+    const SCALES: [(f64, f64); 2] = [(1.0, 0.05), (1e30, 1e28)];
+
+    #[test]
+    fn vectors_of_all_lengths_are_as_accurate_as_the_reference_asks() {
+        fn plain<S: Simd, T: Real>(simd: S, bodies: &[Body<T>], softening: f64) {
+            let reference = Reference::of(&Gravity::new(softening).unwrap(), bodies).unwrap();
+            let given = accelerations::<S, T, T>(simd, bodies, softening);
+            assert_close(&given, &reference, error_bound::<T>(bodies.len()));
+        }
+        fn mixed<S: Simd>(simd: S, bodies: &[Body<f32>], softening: f64) {
+            let reference = Reference::of(&Gravity::new(softening).unwrap(), bodies).unwrap();
+            let given = accelerations::<S, f32, f64>(simd, bodies, softening);
+            let roundoffs = INTERACTION_ROUNDOFFS + BLOCK as f64;
+            assert_close(&given, &reference, 1.01 * roundoffs * f32::UNIT_ROUNDOFF);
+        }
+        for n in SIZES {
+            for (scale, softening) in SCALES {
+                let bodies = random_bodies::<f64>(n, scale);
+                for_each_width!(plain, &bodies, softening);
+            }
+            let bodies = random_bodies::<f32>(n, 1.0);
+            for_each_width!(plain, &bodies, 0.05);
+            for_each_width!(mixed, &bodies, 0.05);
+        }
+    }
+
+    #[test]
+    fn potentials_by_vectors_of_all_lengths_are_those_by_definition() {
+        fn check<S: Simd>(simd: S, bodies: &[Body<f64>], softening: f64) {
+            let softening_squared = softening * softening;
+            let mut given = vec![f64::NAN; bodies.len()];
+            let estimable = Estimable {
+                bodies,
+                softening_squared,
+            };
+            simd.vectorize(Potentials {
+                first: 0,
+                bodies,
+                softening_squared,
+                estimated: simd.vectorize(estimable),
+                potentials: &mut given,
+            });
+            for (i, given) in given.into_iter().enumerate() {
+                let (mut sum, mut size) = (0.0, 0.0);
+                for (_, other) in bodies.iter().enumerate().filter(|&(j, _)| j != i) {
+                    let r = [
+                        other.x - bodies[i].x,
+                        other.y - bodies[i].y,
+                        other.z - bodies[i].z,
+                    ];
+                    let square = r.iter().map(|x| x * x).sum::<f64>() + softening_squared;
+                    let term = other.mass / square.sqrt();
+                    sum -= term;
+                    size += term.abs();
+                }
+                let roundoffs = 2.0 * (14.0 + bodies.len() as f64);
+                let error = (given - sum).abs();
+                assert!(
+                    error <= roundoffs * f64::UNIT_ROUNDOFF * size,
+                    "{i}: {error:e}"
+                );
+            }
+        }
+        for n in SIZES {
+            for (scale, softening) in SCALES {
+                let bodies = random_bodies::<f64>(n, scale);
+                for_each_width!(check, &bodies, softening);
+            }
+        }
+    }
+
+    #[test]
+    fn threads_and_neighbours_do_not_change_bits() {
+        let bodies = random_bodies::<f32>(1023, 1.0);
+        let mut together = vec![[0.0; 3]; bodies.len()];
+        soa(&bodies, 0.0025, &mut together);
+        let mut alone = together.clone();
+        for (target, out) in bodies.chunks(5).zip(alone.chunks_mut(5)) {
+            dispatched_widest(Pull {
+                targets: target,
+                bodies: &bodies,
+                softening_squared: 0.0025,
+                estimated: dispatched_widest(Estimable {
+                    bodies: &bodies,
+                    softening_squared: 0.0025,
+                }),
+                accelerations: out,
+            });
+        }
+        let bits = |all: &[[f32; 3]]| -> Vec<u32> {
+            all.as_flattened().iter().map(|x| x.to_bits()).collect()
+        };
+        assert_eq!(bits(&together), bits(&alone));
+    }
+
+    #[test]
+    fn what_leaves_the_range_of_estimates_is_small_or_zero() {
+        // The square of the distance is infinite: the inverse root is zero, and no NaN.
+        fn check<S: Simd>(simd: S, bodies: &[Body<f32>]) {
+            let far = accelerations::<S, f32, f32>(simd, bodies, 1.0);
+            assert_eq!(far, [[0.0; 3]; 2]);
+        }
+        let at = |x| Body {
+            x,
+            y: 0.0,
+            z: 0.0,
+            mass: 1.0,
+        };
+        for_each_width!(check, &[at(-1e30_f32), at(1e30)]);
+    }
 }
