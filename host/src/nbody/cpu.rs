@@ -228,8 +228,8 @@ fn pull_tile<T, A, S, const ESTIMATED: bool, const V: usize>(
         }
         for axis in 0..3 {
             let mut row: Row<T> = [T::ZERO; GROUP];
-            for v in 0..V {
-                T::vectors_mut::<S>(&mut row)[v] = T::lanes(sums[v][axis]);
+            for (lanes, sum) in T::vectors_mut::<S>(&mut row).iter_mut().zip(sums) {
+                *lanes = T::lanes(sum[axis]);
             }
             for (total, sum) in totals[axis].iter_mut().zip(row).take(V * lanes::<T, S>()) {
                 *total = *total + A::from(sum);

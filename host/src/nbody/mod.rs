@@ -78,7 +78,8 @@
 //!
 //! The order of all sums is fixed, so that the same call on the same device gives the
 //! same bits every time. Between devices bits differ: by the approximation above, by
-//! other orders on the CPU, and because [`Gravity::apply`] divides its sums into parts
+//! other orders on the CPU, whose inverse roots depend on the vectors that it has (an estimate
+//! and its refinement, or a root and a quotient), and because [`Gravity::apply`] divides its sums into parts
 //! of which there are the more the more multiprocessors a device has
 //! ([`Gravity::with_parts`] sets their number). [`kick_drift`] alone is the same
 //! everywhere.
