@@ -9,8 +9,13 @@
 //! say what is stored ([`streaming`](crate::streaming)); the operations are the same.
 
 use bytemuck::Pod;
-use pulp::Simd;
-use std::ops::{Add, Mul, Neg, Sub};
+use pulp::{Simd, WithSimd};
+use std::ops::{Add, Mul, Neg, RangeInclusive, Sub};
+#[cfg(target_arch = "x86_64")]
+use {
+    pulp::x86::{V3, V4},
+    std::any::Any,
+};
 
 /// Calls `work`, compiled for the best instruction set that this processor has.
 ///
@@ -19,7 +24,27 @@ use std::ops::{Add, Mul, Neg, Sub};
 /// rounded once on every processor, and nothing else is ever fused.
 #[inline]
 pub(crate) fn vectorised<R>(work: impl FnMut() -> R) -> R {
-    pulp::Arch::new().dispatch(Work(work))
+    dispatched(Work(work))
+}
+
+/// Calls `work` with the vectors of at most 32 bytes that this processor has: what waits for
+/// memory gains nothing from longer ones.
+#[inline]
+pub(crate) fn dispatched<W: WithSimd>(work: W) -> W::Output {
+    #[cfg(target_arch = "x86_64")]
+    return match V3::try_new() {
+        Some(simd) => Simd::vectorize(simd, work),
+        None => Simd::vectorize(pulp::Scalar, work),
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    pulp::Arch::new().dispatch(work)
+}
+
+/// Calls `work` with the longest vectors that this processor has, for what waits for
+/// arithmetic.
+#[inline]
+pub(crate) fn dispatched_widest<W: WithSimd>(work: W) -> W::Output {
+    pulp::Arch::new().dispatch(work)
 }
 
 /// Work that is inlined whatever its size. Where a closure that may be called again is
@@ -73,6 +98,48 @@ pub trait InVectors: Value + Pod {
 
     /// The vectors in a row, of which each follows the last.
     fn vectors_mut<S: Simd>(row: &mut [Self]) -> &mut [Self::Lanes<S>];
+
+    /// The numbers for which [`inverse_root`](Self::inverse_root) can estimate, if there is
+    /// an instruction for it.
+    fn estimable<S: Simd>(simd: S) -> Option<RangeInclusive<f64>>;
+
+    /// 1 / √ of each number. By a root and a quotient it is off by at most 1.5 unit roundoffs;
+    /// `ESTIMATED` and refined, for numbers that are [`estimable`](Self::estimable), by at most
+    /// 2.1, and exact for powers of 4.
+    #[must_use]
+    fn inverse_root<S: Simd, const ESTIMATED: bool>(vector: Self::Vector<S>) -> Self::Vector<S>;
+}
+
+/// Numbers that are normal, as their reciprocals are, in f32.
+#[cfg(target_arch = "x86_64")]
+const NORMAL_F32: RangeInclusive<f64> = f32::MIN_POSITIVE as f64..=1.0 / f32::MIN_POSITIVE as f64;
+
+/// Numbers that are normal, as their reciprocals are, in f64.
+#[cfg(target_arch = "x86_64")]
+const NORMAL_F64: RangeInclusive<f64> = f64::MIN_POSITIVE..=1.0 / f64::MIN_POSITIVE;
+
+/// 1 / √`of` from an estimate y: with e = `of` y² - 1 it is
+///
+/// ```text
+/// y (1 + e)^(-1/2) = y + y e (-1/2 + 3/8 e - 5/16 e² + 35/128 e³ - …)
+/// ```
+///
+/// `series` has its terms, the last one first. The first that is left out has to be below the
+/// roundoff. Two more roundings are that of y², which is multiplied by a half, and the last.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn refined<V: Value, const TERMS: usize>(
+    estimate: V,
+    of: V,
+    minus_one: V,
+    series: [V; TERMS],
+) -> V {
+    let e = (estimate * estimate).fused(of, minus_one);
+    let mut sum = series[0];
+    for term in &series[1..] {
+        sum = sum.fused(e, *term);
+    }
+    (estimate * e).fused(sum, estimate)
 }
 
 /// What a point becomes, from what it was and the elements of some rows that lie where the
@@ -115,7 +182,8 @@ pub(crate) fn fill<T: Value, const N: usize>(
 /// The implementations for a type, whose vectors and their operations these are.
 macro_rules! number {
     ($number:ty, $vector:ident, $lanes:ident, $vectors:ident, $vectors_mut:ident,
-     $splat:ident, $add:ident, $sub:ident, $mul:ident, $neg:ident, $mul_add:ident) => {
+     $splat:ident, $add:ident, $sub:ident, $mul:ident, $neg:ident, $mul_add:ident,
+     $div:ident, $sqrt:ident, $estimable:ident, $estimated:ident) => {
         impl Value for $number {
             #[inline(always)]
             fn fused(self, factor: Self, sum: Self) -> Self {
@@ -150,6 +218,20 @@ macro_rules! number {
             #[inline(always)]
             fn vectors_mut<S: Simd>(row: &mut [Self]) -> &mut [S::$lanes] {
                 S::$vectors_mut(row).0
+            }
+
+            #[inline(always)]
+            fn estimable<S: Simd>(simd: S) -> Option<RangeInclusive<f64>> {
+                $estimable(simd)
+            }
+
+            #[inline(always)]
+            fn inverse_root<S: Simd, const ESTIMATED: bool>(vector: $vector<S>) -> $vector<S> {
+                if ESTIMATED && let Some(root) = $estimated(vector) {
+                    return root;
+                }
+                let $vector(simd, square) = vector;
+                $vector(simd, simd.$div(simd.$splat(1.0), simd.$sqrt(square)))
             }
         }
 
@@ -213,7 +295,11 @@ number!(
     sub_f32s,
     mul_f32s,
     neg_f32s,
-    mul_add_f32s
+    mul_add_f32s,
+    div_f32s,
+    sqrt_f32s,
+    estimable_f32,
+    estimated_f32
 );
 number!(
     f64,
@@ -226,5 +312,156 @@ number!(
     sub_f64s,
     mul_f64s,
     neg_f64s,
-    mul_add_f64s
+    mul_add_f64s,
+    div_f64s,
+    sqrt_f64s,
+    estimable_f64,
+    estimated_f64
 );
+
+#[inline(always)]
+fn estimable_f32<S: Simd>(_simd: S) -> Option<RangeInclusive<f64>> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let simd: &dyn Any = &_simd;
+        if simd.is::<V4>() || simd.is::<V3>() {
+            return Some(NORMAL_F32);
+        }
+    }
+    None
+}
+
+#[inline(always)]
+fn estimable_f64<S: Simd>(_simd: S) -> Option<RangeInclusive<f64>> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let simd: &dyn Any = &_simd;
+        if simd.is::<V4>() {
+            return Some(NORMAL_F64);
+        }
+        // By way of f32, of which there is an instruction.
+        if simd.is::<V3>() {
+            return Some(NORMAL_F32);
+        }
+    }
+    None
+}
+
+#[inline(always)]
+fn estimated_f32<S: Simd>(_of: VectorF32<S>) -> Option<VectorF32<S>> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let VectorF32(simd, square) = _of;
+        let splat = |number: f32| number.splat(simd);
+        let any: &dyn Any = &simd;
+        // |e| is below 2⁻¹³, what is left out below 2⁻²⁷.
+        if let Some(simd512) = any.downcast_ref::<V4>() {
+            let y = simd512.avx512f._mm512_rsqrt14_ps(bytemuck::cast(square));
+            let y = VectorF32(simd, bytemuck::cast(y));
+            return Some(refined(y, _of, splat(-1.0), [splat(-0.5)]));
+        }
+        // |e| is below 2⁻¹⁰, what is left out below 2⁻³¹.
+        if let Some(simd256) = any.downcast_ref::<V3>() {
+            let y = simd256.avx._mm256_rsqrt_ps(bytemuck::cast(square));
+            let y = VectorF32(simd, bytemuck::cast(y));
+            let series = [splat(0.375), splat(-0.5)];
+            return Some(refined(y, _of, splat(-1.0), series));
+        }
+    }
+    None
+}
+
+#[inline(always)]
+fn estimated_f64<S: Simd>(_of: VectorF64<S>) -> Option<VectorF64<S>> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let VectorF64(simd, square) = _of;
+        let splat = |number: f64| number.splat(simd);
+        let any: &dyn Any = &simd;
+        let (third, second, first) = (splat(-0.3125), splat(0.375), splat(-0.5));
+        // |e| is below 2⁻¹³, what is left out below 2⁻⁵³·⁸.
+        if let Some(simd512) = any.downcast_ref::<V4>() {
+            let y = simd512.avx512f._mm512_rsqrt14_pd(bytemuck::cast(square));
+            let y = VectorF64(simd, bytemuck::cast(y));
+            return Some(refined(y, _of, splat(-1.0), [third, second, first]));
+        }
+        // |e| is below 2⁻¹⁰, what is left out below 2⁻⁶².
+        if let Some(simd256) = any.downcast_ref::<V3>() {
+            let narrow = simd256.avx._mm256_cvtpd_ps(bytemuck::cast(square));
+            let y = simd256
+                .avx
+                ._mm256_cvtps_pd(simd256.sse._mm_rsqrt_ps(narrow));
+            let y = VectorF64(simd, bytemuck::cast(y));
+            let series = [
+                splat(-63.0 / 256.0),
+                splat(35.0 / 128.0),
+                third,
+                second,
+                first,
+            ];
+            return Some(refined(y, _of, splat(-1.0), series));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The inverse roots of `numbers` by estimates, if the processor has them, by vectors of
+    /// either length.
+    struct Roots<'a, T>(&'a [T]);
+
+    impl<T: InVectors> WithSimd for Roots<'_, T> {
+        type Output = Option<(RangeInclusive<f64>, Vec<T>)>;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
+            let mut roots = self.0.to_vec();
+            for root in T::vectors_mut::<S>(&mut roots) {
+                *root = T::lanes(T::inverse_root::<S, true>(T::load(simd, *root)));
+            }
+            T::estimable(simd).map(|range| (range, roots))
+        }
+    }
+
+    /// Numbers over all of `exponents`, with mantissas all over.
+    fn numbers(exponents: std::ops::Range<i32>) -> Vec<f64> {
+        let mantissas = (0..64).map(|i| 1.0 + (f64::from(i) * 0.618_033_988_749_895).fract());
+        let mantissas: Vec<_> = [1.0, 2.0_f64.next_down(), 1.0_f64.next_up()]
+            .into_iter()
+            .chain(mantissas)
+            .chain([1.5; 5])
+            .collect();
+        exponents
+            .flat_map(|exponent| mantissas.iter().map(move |m| m * 2.0_f64.powi(exponent)))
+            .collect()
+    }
+
+    #[test]
+    fn estimated_roots_are_as_accurate_as_said() {
+        fn check<T: InVectors + Into<f64>>(of: fn(f64) -> T, exponents: i32, roundoff: f64) {
+            let all: Vec<T> = numbers(-exponents..exponents).into_iter().map(of).collect();
+            let results = [dispatched(Roots(&all)), dispatched_widest(Roots(&all))];
+            for (range, roots) in results.into_iter().flatten() {
+                for (&number, root) in all.iter().zip(roots) {
+                    let (number, root): (f64, f64) = (number.into(), root.into());
+                    if !range.contains(&number) {
+                        continue;
+                    }
+                    // 1 - number root² is twice the error; root² in two parts.
+                    let square = root * root;
+                    let rest = root.mul_add(root, -square);
+                    let error = 0.5 * number.mul_add(rest, number.mul_add(square, -1.0));
+                    assert!(error.abs() <= 2.1 * roundoff, "{number:e}: {error:e}");
+                    if number.log2() % 2.0 == 0.0 && number.log2().exp2() == number {
+                        assert_eq!(root * root * number, 1.0, "{number:e}");
+                    }
+                }
+            }
+        }
+        check(|x| x as f32, 126, f64::from(f32::EPSILON) / 2.0);
+        check(|x| x, 1022, f64::EPSILON / 2.0);
+    }
+}

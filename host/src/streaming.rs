@@ -6,7 +6,7 @@
 //! hold until then. Those are stored in whole lines, which the processor writes as they are:
 //! [`streamed`].
 
-use crate::simd::{Formula, InVectors, Value, fill};
+use crate::simd::{Formula, InVectors, Value, dispatched, fill};
 use bytemuck::Pod;
 use pulp::{Simd, WithSimd};
 #[cfg(target_arch = "x86_64")]
@@ -75,7 +75,7 @@ impl<'out> Streaming<'out> {
         rows: [&[T]; N],
         formula: &impl Formula<T>,
     ) {
-        pulp::Arch::new().dispatch(Fill {
+        dispatched(Fill {
             stream: self,
             out,
             so_far,

@@ -1,22 +1,38 @@
-//! The CPU ports: an array of structures, and a structure of arrays.
+//! The CPU ports: an array of structures, and vectors of bodies.
 //!
 //! [`aos`] is the plain reference: one body after the other, one interaction
 //! after the other, by the function that the kernels call. [`soa`] is written
-//! from the formula: another layout, other operations (separate products and
-//! sums) and another order of the sum.
+//! from the formula: other operations and another order of the sum. Each lane of a vector is
+//! a body of its own, which all others are broadcast to, so that a body's bits depend neither
+//! on its neighbours nor on the number of threads.
 #![forbid(unsafe_code)]
 
 use super::{Body, Real};
-use crate::simd::vectorised;
+use crate::simd::{InVectors, Value, dispatched_widest, vectorised};
 use gpu_kernels::nbody::body_body;
+use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
+use std::array;
+use std::ops::Add;
 
-/// Bodies that [`soa`] takes at a time. The sums of so many lanes fit the vector
-/// registers of every processor with 16-byte vectors.
-const LANES: usize = 8;
+/// The most lanes of a vector.
+const MAX_LANES: usize = 16;
+
+/// Vectors of bodies that each broadcast serves.
+const VECTORS: usize = 2;
+
+/// Bodies of a task: as many as fill whole tiles of all instruction sets.
+const GROUP: usize = VECTORS * MAX_LANES;
+
+/// Bodies whose sum is added to the total: as many as a tile of the mixed kernel has by
+/// default.
+const BLOCK: usize = super::DEFAULT_BLOCK as usize;
 
 /// Interactions that are worth handing to another thread.
-const INTERACTIONS_PER_TASK: usize = 1 << 14;
+const INTERACTIONS_PER_TASK: usize = 1 << 16;
+
+/// Up to so many interactions are done before another thread has begun.
+const ALONE: usize = 1 << 17;
 
 /// Accelerations of `bodies`, an array of structures, in the order of the array.
 pub(super) fn aos<T: Real>(bodies: &[Body<T>], softening_squared: T, accelerations: &mut [[T; 3]]) {
@@ -30,74 +46,232 @@ pub(super) fn aos<T: Real>(bodies: &[Body<T>], softening_squared: T, acceleratio
     }
 }
 
-/// Accelerations of `bodies` by way of a structure of arrays.
-///
-/// Lane l adds the bodies l, l + 8, l + 16, …; the eight sums are added at the
-/// end. Products and sums are separate, since without a target feature a fused
-/// multiply-add is a call of a function, which nothing vectorises.
-pub(super) fn soa<T: Real>(bodies: &[Body<T>], softening_squared: T, accelerations: &mut [[T; 3]]) {
-    let arrays = Arrays::of(bodies);
-    accelerations
-        .par_iter_mut()
-        .zip(bodies)
-        .with_min_len(INTERACTIONS_PER_TASK.div_ceil(bodies.len().max(1)))
-        .for_each(|(acceleration, body)| {
-            *acceleration = vectorised(
-                #[inline(always)]
-                || arrays.acceleration(body.position(), softening_squared),
-            );
-        });
+/// What the CPU computes with vectors, compiled for each type here instead of where it is
+/// used.
+pub trait OnCpu: InVectors {
+    /// [`soa`].
+    #[doc(hidden)]
+    fn accelerations(bodies: &[Body<Self>], softening_squared: Self, out: &mut [[Self; 3]])
+    where
+        Self: gpu_kernels::nbody::Real;
 }
 
-/// Coordinates and masses in an array each, eight by eight.
-struct Arrays<T> {
-    x: Vec<[T; LANES]>,
-    y: Vec<[T; LANES]>,
-    z: Vec<[T; LANES]>,
-    mass: Vec<[T; LANES]>,
-}
-
-impl<T: Real> Arrays<T> {
-    /// The last eight are filled up with bodies that add nothing.
-    fn of(bodies: &[Body<T>]) -> Self {
-        let gather = |field: fn(&Body<T>) -> T| {
-            bodies
-                .chunks(LANES)
-                .map(|chunk| {
-                    std::array::from_fn(|lane| field(chunk.get(lane).unwrap_or(&Body::NOTHING)))
-                })
-                .collect()
-        };
-        Self {
-            x: gather(|body| body.x),
-            y: gather(|body| body.y),
-            z: gather(|body| body.z),
-            mass: gather(|body| body.mass),
-        }
+impl OnCpu for f32 {
+    fn accelerations(bodies: &[Body<Self>], softening_squared: Self, out: &mut [[Self; 3]]) {
+        pull(bodies, softening_squared, out);
     }
+}
+
+impl OnCpu for f64 {
+    fn accelerations(bodies: &[Body<Self>], softening_squared: Self, out: &mut [[Self; 3]]) {
+        pull(bodies, softening_squared, out);
+    }
+}
+
+/// Accelerations of `bodies`, by vectors of them.
+pub(super) fn soa<T: Real>(bodies: &[Body<T>], softening_squared: T, accelerations: &mut [[T; 3]]) {
+    T::accelerations(bodies, softening_squared, accelerations);
+}
+
+/// Accelerations by interactions in f32, whose sums over [`BLOCK`] bodies are added in f64.
+pub(super) fn mixed(bodies: &[Body<f32>], softening_squared: f32, accelerations: &mut [[f64; 3]]) {
+    pull(bodies, softening_squared, accelerations);
+}
+
+/// Calls `work` for groups of `results` and the index of the first of each, on all threads if
+/// there is work for more than one.
+fn in_groups<R: Send>(results: &mut [R], work: impl Fn(usize, &mut [R]) + Sync) {
+    let n = results.len();
+    if n.saturating_mul(n) <= ALONE {
+        return work(0, results);
+    }
+    results
+        .par_chunks_mut(GROUP)
+        .enumerate()
+        .with_min_len(INTERACTIONS_PER_TASK.div_ceil(GROUP * n))
+        .for_each(|(group, results)| work(group * GROUP, results));
+}
+
+/// Whether all |r|² + ε² of `bodies` lie where the inverse root can be estimated.
+struct Estimable<'a, T> {
+    bodies: &'a [Body<T>],
+    softening_squared: T,
+}
+
+impl<T: InVectors + Into<f64>> WithSimd for Estimable<'_, T> {
+    type Output = bool;
 
     #[inline(always)]
-    fn acceleration(&self, position: [T; 3], softening_squared: T) -> [T; 3] {
-        let one = T::nearest(1.0);
-        let mut sums = [[T::ZERO; LANES]; 3];
-        for (((x, y), z), mass) in self.x.iter().zip(&self.y).zip(&self.z).zip(&self.mass) {
-            for lane in 0..LANES {
-                let r = [
-                    x[lane] - position[0],
-                    y[lane] - position[1],
-                    z[lane] - position[2],
-                ];
-                let distance_squared =
-                    r[0] * r[0] + r[1] * r[1] + (r[2] * r[2] + softening_squared);
-                let inverse = one / distance_squared.square_root();
-                let s = (mass[lane] * inverse) * (inverse * inverse);
-                sums[0][lane] = sums[0][lane] + r[0] * s;
-                sums[1][lane] = sums[1][lane] + r[1] * s;
-                sums[2][lane] = sums[2][lane] + r[2] * s;
+    fn with_simd<S: Simd>(self, simd: S) -> bool {
+        let Some(range) = T::estimable(simd) else {
+            return false;
+        };
+        let least: f64 = self.softening_squared.into();
+        // Two coordinates differ by at most twice the larger. NaN is nowhere.
+        least >= *range.start()
+            && self.bodies.iter().all(|body| {
+                [body.x, body.y, body.z].into_iter().all(|coordinate| {
+                    let coordinate: f64 = coordinate.into();
+                    12.0 * coordinate * coordinate + least <= *range.end()
+                })
+            })
+    }
+}
+
+/// The accelerations of `bodies` with interactions in `T`, whose sums over [`BLOCK`] bodies
+/// are added in `A`.
+fn pull<T, A>(bodies: &[Body<T>], softening_squared: T, accelerations: &mut [[A; 3]])
+where
+    T: InVectors + gpu_kernels::nbody::Real + Into<f64> + Sync,
+    A: From<T> + Add<Output = A> + Copy + Send,
+{
+    let estimated = dispatched_widest(Estimable {
+        bodies,
+        softening_squared,
+    });
+    in_groups(accelerations, |first, accelerations| {
+        dispatched_widest(Pull {
+            targets: &bodies[first..][..accelerations.len()],
+            bodies,
+            softening_squared,
+            estimated,
+            accelerations,
+        });
+    });
+}
+
+/// The pull of `bodies` on `targets`.
+struct Pull<'a, T, A> {
+    targets: &'a [Body<T>],
+    bodies: &'a [Body<T>],
+    softening_squared: T,
+    estimated: bool,
+    accelerations: &'a mut [[A; 3]],
+}
+
+impl<T, A> WithSimd for Pull<'_, T, A>
+where
+    T: InVectors + gpu_kernels::nbody::Real,
+    A: From<T> + Add<Output = A> + Copy,
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        if self.estimated {
+            self.tiles::<S, true>(simd);
+        } else {
+            self.tiles::<S, false>(simd);
+        }
+    }
+}
+
+impl<T, A> Pull<'_, T, A>
+where
+    T: InVectors + gpu_kernels::nbody::Real,
+    A: From<T> + Add<Output = A> + Copy,
+{
+    #[inline(always)]
+    fn tiles<S: Simd, const ESTIMATED: bool>(self, simd: S) {
+        let lanes = lanes::<T, S>();
+        let targets = self.targets.chunks(VECTORS * lanes);
+        for (targets, out) in targets.zip(self.accelerations.chunks_mut(VECTORS * lanes)) {
+            let others = (self.bodies, self.softening_squared);
+            if out.len() > lanes {
+                pull_tile::<T, A, S, ESTIMATED, VECTORS>(simd, targets, others, out);
+            } else {
+                pull_tile::<T, A, S, ESTIMATED, 1>(simd, targets, others, out);
             }
         }
-        sums.map(|lanes| lanes.into_iter().fold(T::ZERO, |sum, lane| sum + lane))
     }
+}
+
+/// How many numbers a vector has.
+#[inline(always)]
+const fn lanes<T: InVectors, S: Simd>() -> usize {
+    size_of::<T::Lanes<S>>() / size_of::<T>()
+}
+
+/// Numbers for each of the lanes of a tile.
+type Row<T> = [T; GROUP];
+
+/// The pull of `bodies` on at most `V` vectors of targets.
+#[inline(always)]
+fn pull_tile<T, A, S, const ESTIMATED: bool, const V: usize>(
+    simd: S,
+    targets: &[Body<T>],
+    (bodies, softening_squared): (&[Body<T>], T),
+    accelerations: &mut [[A; 3]],
+) where
+    T: InVectors + gpu_kernels::nbody::Real,
+    A: From<T> + Add<Output = A> + Copy,
+    S: Simd,
+{
+    let positions = positions::<T, S, V>(simd, targets);
+    let zero = T::ZERO.splat(simd);
+    let softening_squared = softening_squared.splat(simd);
+    let mut totals = [[A::from(T::ZERO); GROUP]; 3];
+    for block in bodies.chunks(BLOCK) {
+        let mut sums = [[zero; 3]; V];
+        for body in block {
+            let mass = body.mass.splat(simd);
+            let from = [body.x.splat(simd), body.y.splat(simd), body.z.splat(simd)];
+            for (sum, position) in sums.iter_mut().zip(positions) {
+                let (r, square) = separation(from, position, softening_squared);
+                let inverse = T::inverse_root::<S, ESTIMATED>(square);
+                // In this order no product leaves the range where the result does not.
+                let s = (mass * inverse) * (inverse * inverse);
+                for axis in 0..3 {
+                    sum[axis] = r[axis].fused(s, sum[axis]);
+                }
+            }
+        }
+        for axis in 0..3 {
+            let mut row: Row<T> = [T::ZERO; GROUP];
+            for (lanes, sum) in T::vectors_mut::<S>(&mut row).iter_mut().zip(sums) {
+                *lanes = T::lanes(sum[axis]);
+            }
+            for (total, sum) in totals[axis].iter_mut().zip(row).take(V * lanes::<T, S>()) {
+                *total = *total + A::from(sum);
+            }
+        }
+    }
+    for (lane, acceleration) in accelerations.iter_mut().enumerate() {
+        *acceleration = [totals[0][lane], totals[1][lane], totals[2][lane]];
+    }
+}
+
+/// The coordinates of at most `V` vectors of bodies. Where there are fewer, a lane is at the
+/// origin.
+#[inline(always)]
+fn positions<T, S, const V: usize>(simd: S, bodies: &[Body<T>]) -> [[T::Vector<S>; 3]; V]
+where
+    T: InVectors + gpu_kernels::nbody::Real,
+    S: Simd,
+{
+    let mut rows: [Row<T>; 3] = [[T::ZERO; GROUP]; 3];
+    for (lane, body) in bodies.iter().enumerate() {
+        rows[0][lane] = body.x;
+        rows[1][lane] = body.y;
+        rows[2][lane] = body.z;
+    }
+    array::from_fn(
+        #[inline(always)]
+        |v| {
+            array::from_fn(
+                #[inline(always)]
+                |axis| T::load(simd, T::vectors::<S>(&rows[axis])[v]),
+            )
+        },
+    )
+}
+
+/// r and |r|² + ε².
+#[inline(always)]
+fn separation<V: Value>(from: [V; 3], to: [V; 3], softening_squared: V) -> ([V; 3], V) {
+    let r = [from[0] - to[0], from[1] - to[1], from[2] - to[2]];
+    let square = r[0].fused(r[0], r[1].fused(r[1], r[2].fused(r[2], softening_squared)));
+    (r, square)
 }
 
 /// Kicks the velocities for the first time, then lets the bodies drift for the
@@ -108,42 +282,21 @@ pub(super) fn kick_drift<T: Real>(
     velocities: &mut [[T; 3]],
     bodies: &mut [Body<T>],
 ) {
-    for ((acceleration, velocity), body) in accelerations.iter().zip(velocities).zip(bodies) {
-        for (v, a) in velocity.iter_mut().zip(acceleration) {
-            *v = a.mul_add(kick, *v);
-        }
-        let [u, v, w] = *velocity;
-        body.x = u.mul_add(drift, body.x);
-        body.y = v.mul_add(drift, body.y);
-        body.z = w.mul_add(drift, body.z);
-    }
-}
-
-/// Accelerations by interactions in f32, whose sums over [`MIXED_TILE`] bodies are added
-/// in f64.
-pub(super) fn mixed(bodies: &[Body<f32>], softening_squared: f32, accelerations: &mut [[f64; 3]]) {
-    accelerations
-        .par_iter_mut()
-        .zip(bodies)
-        .with_min_len(INTERACTIONS_PER_TASK.div_ceil(bodies.len().max(1)))
-        .for_each(|(acceleration, body)| {
-            let position = body.position();
-            let mut total = [0.0; 3];
-            for tile in bodies.chunks(MIXED_TILE) {
-                let mut sum = [0.0_f32; 3];
-                for other in tile {
-                    sum = body_body(sum, position, *other, softening_squared);
+    vectorised(
+        #[inline(always)]
+        || {
+            let moved = accelerations.iter().zip(&mut *velocities);
+            for ((acceleration, velocity), body) in moved.zip(&mut *bodies) {
+                for axis in 0..3 {
+                    velocity[axis] = acceleration[axis].fused(kick, velocity[axis]);
                 }
-                for (total, sum) in total.iter_mut().zip(sum) {
-                    *total += f64::from(sum);
-                }
+                body.x = velocity[0].fused(drift, body.x);
+                body.y = velocity[1].fused(drift, body.y);
+                body.z = velocity[2].fused(drift, body.z);
             }
-            *acceleration = total;
-        });
+        },
+    );
 }
-
-/// Bodies that are summed in f32: as many as a tile of the kernel has by default.
-const MIXED_TILE: usize = super::DEFAULT_BLOCK as usize;
 
 /// The potential of each body in f64, without its own: `-Σ_{j≠i} m_j / √(|r|² + ε²)`.
 pub(super) fn potentials<T: Real>(
@@ -160,70 +313,324 @@ pub(super) fn potentials<T: Real>(
             mass: body.mass.into(),
         })
         .collect();
-    let arrays = Arrays::of(&wide);
-    potentials
-        .par_iter_mut()
-        .enumerate()
-        .with_min_len(INTERACTIONS_PER_TASK.div_ceil(bodies.len().max(1)))
-        .for_each(|(i, potential)| {
-            *potential = vectorised(
-                #[inline(always)]
-                || arrays.potential(i, softening_squared),
-            );
-        });
+    wide_potentials(&wide, softening_squared, potentials);
 }
 
-impl Arrays<f64> {
+fn wide_potentials(bodies: &[Body<f64>], softening_squared: f64, potentials: &mut [f64]) {
+    let estimated = dispatched_widest(Estimable {
+        bodies,
+        softening_squared,
+    });
+    in_groups(potentials, |first, potentials| {
+        dispatched_widest(Potentials {
+            first,
+            bodies,
+            softening_squared,
+            estimated,
+            potentials,
+        });
+    });
+}
+
+/// The potentials of the bodies from `first` on, as many as there is room for.
+struct Potentials<'a> {
+    first: usize,
+    bodies: &'a [Body<f64>],
+    softening_squared: f64,
+    estimated: bool,
+    potentials: &'a mut [f64],
+}
+
+impl WithSimd for Potentials<'_> {
+    type Output = ();
+
     #[inline(always)]
-    fn potential(&self, i: usize, softening_squared: f64) -> f64 {
-        let (own, lane) = (i / LANES, i % LANES);
-        let position = [self.x[own][lane], self.y[own][lane], self.z[own][lane]];
-        let term = |eight: usize, lane: usize| {
-            let r = [
-                self.x[eight][lane] - position[0],
-                self.y[eight][lane] - position[1],
-                self.z[eight][lane] - position[2],
-            ];
-            let square = r[0] * r[0] + r[1] * r[1] + r[2] * r[2];
-            self.mass[eight][lane] / (square + softening_squared).sqrt()
-        };
-        let mut sums = [0.0; LANES];
-        for part in [0..own, own + 1..self.x.len()] {
-            for eight in part {
-                for (lane, sum) in sums.iter_mut().enumerate() {
-                    *sum += term(eight, lane);
-                }
-            }
+    fn with_simd<S: Simd>(self, simd: S) {
+        if self.estimated {
+            self.tiles::<S, true>(simd);
+        } else {
+            self.tiles::<S, false>(simd);
         }
-        for (other, sum) in sums.iter_mut().enumerate() {
-            if other != lane {
-                *sum += term(own, other);
-            }
-        }
-        -sums.iter().sum::<f64>()
     }
 }
 
-/// `-Σ_{i<j} m_i m_j / √(|r|² + ε²)`.
+impl Potentials<'_> {
+    #[inline(always)]
+    fn tiles<S: Simd, const ESTIMATED: bool>(self, simd: S) {
+        let lanes = lanes::<f64, S>();
+        let mut first = self.first;
+        for out in self.potentials.chunks_mut(VECTORS * lanes) {
+            let all = (self.bodies, self.softening_squared);
+            if out.len() > lanes {
+                potential_tile::<S, ESTIMATED, VECTORS>(simd, first, all, out);
+            } else {
+                potential_tile::<S, ESTIMATED, 1>(simd, first, all, out);
+            }
+            first += out.len();
+        }
+    }
+}
+
+/// The potentials of at most `V` vectors of bodies, from `first` on.
+#[inline(always)]
+fn potential_tile<S: Simd, const ESTIMATED: bool, const V: usize>(
+    simd: S,
+    first: usize,
+    (bodies, softening_squared): (&[Body<f64>], f64),
+    potentials: &mut [f64],
+) {
+    let own = first..first + potentials.len();
+    let positions = positions::<f64, S, V>(simd, &bodies[own.clone()]);
+    let zero = 0.0.splat(simd);
+    let softening_squared = softening_squared.splat(simd);
+    let mut totals = [zero; V];
+    for others in [&bodies[..own.start], &bodies[own.end..]] {
+        for block in others.chunks(BLOCK) {
+            let mut sums = [zero; V];
+            for body in block {
+                let mass = body.mass.splat(simd);
+                let terms = potential::<S, ESTIMATED, V>(simd, body, positions, softening_squared);
+                for v in 0..V {
+                    sums[v] = mass.fused(terms[v], sums[v]);
+                }
+            }
+            for v in 0..V {
+                totals[v] = totals[v] + sums[v];
+            }
+        }
+    }
+    for (lane, body) in bodies[own].iter().enumerate() {
+        // The body itself, in its lane, has no mass.
+        let mut masses: Row<f64> = [body.mass; GROUP];
+        masses[lane] = 0.0;
+        let terms = potential::<S, ESTIMATED, V>(simd, body, positions, softening_squared);
+        for v in 0..V {
+            let mass = f64::load(simd, f64::vectors::<S>(&masses)[v]);
+            totals[v] = mass.fused(terms[v], totals[v]);
+        }
+    }
+    let mut row: Row<f64> = [0.0; GROUP];
+    for (lanes, total) in f64::vectors_mut::<S>(&mut row).iter_mut().zip(totals) {
+        *lanes = f64::lanes(total);
+    }
+    for (potential, sum) in potentials.iter_mut().zip(row) {
+        *potential = -sum;
+    }
+}
+
+/// The potential of a mass of 1 at the place of `body`, without its sign.
+#[inline(always)]
+fn potential<S: Simd, const ESTIMATED: bool, const V: usize>(
+    simd: S,
+    body: &Body<f64>,
+    positions: [[<f64 as InVectors>::Vector<S>; 3]; V],
+    softening_squared: <f64 as InVectors>::Vector<S>,
+) -> [<f64 as InVectors>::Vector<S>; V] {
+    let from = [body.x.splat(simd), body.y.splat(simd), body.z.splat(simd)];
+    let mut potentials = [softening_squared; V];
+    for v in 0..V {
+        let (_, square) = separation(from, positions[v], softening_squared);
+        potentials[v] = f64::inverse_root::<S, ESTIMATED>(square);
+    }
+    potentials
+}
+
+/// `-Σ_{i<j} m_i m_j / √(|r|² + ε²)`, half of the sum of all shares, which are added in order.
 pub(super) fn potential_energy<T: Real>(bodies: &[Body<T>], softening_squared: f64) -> f64 {
-    // Collected and then added in order, so that the bits do not depend on how
-    // many threads there are.
-    let potentials: Vec<f64> = (0..bodies.len())
-        .into_par_iter()
-        .map(|i| {
-            let mass: f64 = bodies[i].mass.into();
-            let position = bodies[i].position().map(Into::into);
-            let sum: f64 = bodies[i + 1..]
-                .iter()
-                .map(|other| {
-                    let [x, y, z] = other.position().map(Into::into);
-                    let r: [f64; 3] = [x - position[0], y - position[1], z - position[2]];
-                    let square = r[0] * r[0] + r[1] * r[1] + r[2] * r[2];
-                    other.mass.into() / (square + softening_squared).sqrt()
-                })
-                .sum();
-            -mass * sum
-        })
-        .collect();
-    potentials.iter().sum()
+    let mut shares = vec![0.0; bodies.len()];
+    potentials(bodies, softening_squared, &mut shares);
+    let shares = bodies.iter().zip(shares);
+    0.5 * shares
+        .map(|(body, potential)| body.mass.into() * potential)
+        .sum::<f64>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::problem::{Reference, error_bound};
+    use super::super::{Gravity, INTERACTION_ROUNDOFFS};
+    use super::*;
+    use rand_xoshiro::SplitMix64;
+    use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+    /// Sizes that fill no group, tile or block, and one vector or none.
+    const SIZES: [usize; 8] = [1, 2, 3, 7, 17, 129, 1000, 1023];
+
+    fn random_bodies<T: Real>(n: usize, scale: f64) -> Vec<Body<T>> {
+        let mut generator = SplitMix64::seed_from_u64(n as u64);
+        let mut number = |scale: f64| {
+            let unit = (generator.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+            T::nearest(scale * (2.0 * unit - 1.0))
+        };
+        (0..n)
+            .map(|_| Body {
+                x: number(scale),
+                y: number(scale),
+                z: number(scale),
+                mass: number(1.0),
+            })
+            .collect()
+    }
+
+    /// Calls `$check` with the vectors of each instruction set that this processor has.
+    macro_rules! for_each_width {
+        ($check:ident, $($argument:expr),+) => {
+            $check(pulp::Scalar, $($argument),+);
+            #[cfg(target_arch = "x86_64")]
+            {
+                if let Some(simd) = pulp::x86::V3::try_new() {
+                    $check(simd, $($argument),+);
+                }
+                if let Some(simd) = pulp::x86::V4::try_new() {
+                    $check(simd, $($argument),+);
+                }
+            }
+        };
+    }
+
+    fn accelerations<S: Simd, T, A>(simd: S, bodies: &[Body<T>], softening: f64) -> Vec<[A; 3]>
+    where
+        T: Real,
+        A: From<T> + Add<Output = A> + Copy,
+    {
+        let softening_squared = T::nearest(softening * softening);
+        let mut out = vec![[A::from(T::nearest(f64::NAN)); 3]; bodies.len()];
+        let estimable = Estimable {
+            bodies,
+            softening_squared,
+        };
+        let pull = Pull {
+            targets: bodies,
+            bodies,
+            softening_squared,
+            estimated: simd.vectorize(estimable),
+            accelerations: &mut out,
+        };
+        simd.vectorize(pull);
+        out
+    }
+
+    fn assert_close<A: Into<f64> + Copy>(given: &[[A; 3]], reference: &Reference, relative: f64) {
+        let expected = reference.accelerations().iter().zip(reference.sizes());
+        for (i, (given, (exact, size))) in given.iter().zip(expected).enumerate() {
+            let square = |axis: usize| (given[axis].into() - exact[axis]).powi(2);
+            let error = (square(0) + square(1) + square(2)).sqrt();
+            assert!(
+                error <= relative * size,
+                "{i}: off by {error:e} of {size:e}"
+            );
+        }
+    }
+
+    /// Coordinates and softening: ordinary, and so far that f64 leaves the range of f32.
+    const SCALES: [(f64, f64); 2] = [(1.0, 0.05), (1e30, 1e28)];
+
+    #[test]
+    fn vectors_of_all_lengths_are_as_accurate_as_the_reference_asks() {
+        fn plain<S: Simd, T: Real>(simd: S, bodies: &[Body<T>], softening: f64) {
+            let reference = Reference::of(&Gravity::new(softening).unwrap(), bodies).unwrap();
+            let given = accelerations::<S, T, T>(simd, bodies, softening);
+            assert_close(&given, &reference, error_bound::<T>(bodies.len()));
+        }
+        fn mixed<S: Simd>(simd: S, bodies: &[Body<f32>], softening: f64) {
+            let reference = Reference::of(&Gravity::new(softening).unwrap(), bodies).unwrap();
+            let given = accelerations::<S, f32, f64>(simd, bodies, softening);
+            let roundoffs = INTERACTION_ROUNDOFFS + BLOCK as f64;
+            assert_close(&given, &reference, 1.01 * roundoffs * f32::UNIT_ROUNDOFF);
+        }
+        for n in SIZES {
+            for (scale, softening) in SCALES {
+                let bodies = random_bodies::<f64>(n, scale);
+                for_each_width!(plain, &bodies, softening);
+            }
+            let bodies = random_bodies::<f32>(n, 1.0);
+            for_each_width!(plain, &bodies, 0.05);
+            for_each_width!(mixed, &bodies, 0.05);
+        }
+    }
+
+    #[test]
+    fn potentials_by_vectors_of_all_lengths_are_those_by_definition() {
+        fn check<S: Simd>(simd: S, bodies: &[Body<f64>], softening: f64) {
+            let softening_squared = softening * softening;
+            let mut given = vec![f64::NAN; bodies.len()];
+            let estimable = Estimable {
+                bodies,
+                softening_squared,
+            };
+            simd.vectorize(Potentials {
+                first: 0,
+                bodies,
+                softening_squared,
+                estimated: simd.vectorize(estimable),
+                potentials: &mut given,
+            });
+            for (i, given) in given.into_iter().enumerate() {
+                let (mut sum, mut size) = (0.0, 0.0);
+                for (_, other) in bodies.iter().enumerate().filter(|&(j, _)| j != i) {
+                    let r = [
+                        other.x - bodies[i].x,
+                        other.y - bodies[i].y,
+                        other.z - bodies[i].z,
+                    ];
+                    let square = r.iter().map(|x| x * x).sum::<f64>() + softening_squared;
+                    let term = other.mass / square.sqrt();
+                    sum -= term;
+                    size += term.abs();
+                }
+                let roundoffs = 2.0 * (14.0 + bodies.len() as f64);
+                let error = (given - sum).abs();
+                assert!(
+                    error <= roundoffs * f64::UNIT_ROUNDOFF * size,
+                    "{i}: {error:e}"
+                );
+            }
+        }
+        for n in SIZES {
+            for (scale, softening) in SCALES {
+                let bodies = random_bodies::<f64>(n, scale);
+                for_each_width!(check, &bodies, softening);
+            }
+        }
+    }
+
+    #[test]
+    fn threads_and_neighbours_do_not_change_bits() {
+        let bodies = random_bodies::<f32>(1023, 1.0);
+        let mut together = vec![[0.0; 3]; bodies.len()];
+        soa(&bodies, 0.0025, &mut together);
+        let mut alone = together.clone();
+        for (target, out) in bodies.chunks(5).zip(alone.chunks_mut(5)) {
+            dispatched_widest(Pull {
+                targets: target,
+                bodies: &bodies,
+                softening_squared: 0.0025,
+                estimated: dispatched_widest(Estimable {
+                    bodies: &bodies,
+                    softening_squared: 0.0025,
+                }),
+                accelerations: out,
+            });
+        }
+        let bits = |all: &[[f32; 3]]| -> Vec<u32> {
+            all.as_flattened().iter().map(|x| x.to_bits()).collect()
+        };
+        assert_eq!(bits(&together), bits(&alone));
+    }
+
+    #[test]
+    fn what_leaves_the_range_of_estimates_is_small_or_zero() {
+        // The square of the distance is infinite: the inverse root is zero, and no NaN.
+        fn check<S: Simd>(simd: S, bodies: &[Body<f32>]) {
+            let far = accelerations::<S, f32, f32>(simd, bodies, 1.0);
+            assert_eq!(far, [[0.0; 3]; 2]);
+        }
+        let at = |x| Body {
+            x,
+            y: 0.0,
+            z: 0.0,
+            mass: 1.0,
+        };
+        for_each_width!(check, &[at(-1e30_f32), at(1e30)]);
+    }
 }

@@ -78,7 +78,8 @@
 //!
 //! The order of all sums is fixed, so that the same call on the same device gives the
 //! same bits every time. Between devices bits differ: by the approximation above, by
-//! other orders on the CPU, and because [`Gravity::apply`] divides its sums into parts
+//! other orders on the CPU, whose inverse roots depend on the vectors that it has (an estimate
+//! and its refinement, or a root and a quotient), and because [`Gravity::apply`] divides its sums into parts
 //! of which there are the more the more multiprocessors a device has
 //! ([`Gravity::with_parts`] sets their number). [`kick_drift`] alone is the same
 //! everywhere.
@@ -139,8 +140,8 @@ pub enum Port {
     /// The plain reference: an array of structures, one body after the other, one
     /// thread. Adds in the order of the kernels.
     Aos,
-    /// What [`Device::cpu`](crate::Device::cpu) runs: a structure of arrays, eight bodies at a time
-    /// for the compiler to vectorise, all threads.
+    /// What [`Device::cpu`](crate::Device::cpu) runs: vectors of bodies, as many at a
+    /// time as the processor's instructions take, on all threads. Sums over 128 bodies are added to sums of such.
     Soa,
 }
 

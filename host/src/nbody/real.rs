@@ -1,5 +1,6 @@
 //! What bodies are made of: f32 or f64.
 
+use super::cpu::OnCpu;
 use super::gpu::Launches;
 use gpu_kernels::nbody::geometry::flops_per_interaction;
 use std::fmt;
@@ -24,7 +25,7 @@ pub const INTERACTION_ROUNDOFFS: f64 = 21.0;
 
 /// f32 or f64: what bodies are made of. No other type can implement it.
 pub trait Real:
-    Launches + Into<f64> + std::ops::Div<Output = Self> + fmt::Debug + fmt::Display
+    Launches + OnCpu + Into<f64> + std::ops::Div<Output = Self> + fmt::Debug + fmt::Display
 {
     /// `f32` or `f64`.
     const NAME: &'static str;
@@ -49,10 +50,6 @@ pub trait Real:
     /// The number of this type that is nearest to `value`.
     #[must_use]
     fn nearest(value: f64) -> Self;
-
-    /// √self, correctly rounded.
-    #[must_use]
-    fn square_root(self) -> Self;
 }
 
 impl Real for f32 {
@@ -67,10 +64,6 @@ impl Real for f32 {
     fn nearest(value: f64) -> Self {
         value as Self
     }
-
-    fn square_root(self) -> Self {
-        self.sqrt()
-    }
 }
 
 impl Real for f64 {
@@ -83,10 +76,6 @@ impl Real for f64 {
 
     fn nearest(value: f64) -> Self {
         value
-    }
-
-    fn square_root(self) -> Self {
-        self.sqrt()
     }
 }
 
