@@ -217,8 +217,11 @@ pub trait Subject: Sync {
 }
 
 /// All families.
-pub const SUBJECTS: &[&dyn Subject] =
-    &[&crate::nbody::cases::Cases, &crate::stencil1d::cases::Cases];
+pub const SUBJECTS: &[&dyn Subject] = &[
+    &crate::nbody::cases::Cases,
+    &crate::roofline::cases::Cases,
+    &crate::stencil1d::cases::Cases,
+];
 
 /// The family of a kernel.
 #[must_use]

@@ -48,6 +48,31 @@ pub unsafe fn roofline_fma_f64(factor: f64, addend: f64, rounds: u32, sums: *mut
     unsafe { *sums.add(thread as usize) = sum };
 }
 
+macro_rules! registered {
+    ($($name:ident: $real:ident;)+) => {$(
+        crate::register! {
+            $name: $real, Instrument,
+            "fused multiply-adds in registers",
+            // Threads along x, rounds along y.
+            geometry: |kernel, threads| {
+                let blocks = blocks_for(kernel, threads.extents[0], super::BLOCK as usize)?;
+                Ok(Geometry::linear(blocks, super::BLOCK))
+            },
+            cost: |threads| Cost {
+                bytes: (threads.extents[0] as u64).saturating_mul(size_of::<$real>() as u64),
+                flops: (threads.points() as u64).saturating_mul(2 * super::FMAS_PER_ROUND),
+            },
+            example: Problem::plane(super::BLOCK as usize, 1),
+            unmeasured: "it measures the rate that other rows are set against",
+        }
+    )+};
+}
+
+registered! {
+    roofline_fma_f32: f32;
+    roofline_fma_f64: f64;
+}
+
 /// The sum of all chains of a thread, of which chain c starts at `start(c)`.
 #[inline(always)]
 fn chains<T: GpuFloat + core::ops::Add<Output = T>>(

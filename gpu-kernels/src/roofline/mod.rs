@@ -8,6 +8,17 @@
 
 pub mod fma;
 
+/// The family's kernels.
+#[cfg(not(target_arch = "nvptx64"))]
+pub const FAMILY: crate::registry::Family = crate::registry::Family {
+    name: "roofline",
+    computes: "the limits of a device's arithmetic",
+    kernels: crate::entries![fma::roofline_fma_f32, fma::roofline_fma_f64],
+};
+
+/// Threads of a block.
+pub const BLOCK: u32 = 256;
+
 /// Chains of multiply-adds of a thread, none of which waits for another: more
 /// than the latency of an instruction asks for, even with a single warp.
 pub const CHAINS: usize = 8;

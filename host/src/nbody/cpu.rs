@@ -7,7 +7,7 @@
 //! on its neighbours nor on the number of threads.
 #![forbid(unsafe_code)]
 
-use super::{Body, Real};
+use gpu_kernels::nbody::{Body, Real};
 use crate::simd::{InVectors, Value, dispatched_widest, vectorised};
 use gpu_kernels::nbody::body_body;
 use pulp::{Simd, WithSimd};
@@ -26,7 +26,7 @@ const GROUP: usize = VECTORS * MAX_LANES;
 
 /// Bodies whose sum is added to the total: as many as a tile of the mixed kernel has by
 /// default.
-const BLOCK: usize = super::DEFAULT_BLOCK as usize;
+const BLOCK: usize = gpu_kernels::nbody::geometry::DEFAULT_BLOCK as usize;
 
 /// Interactions that are worth handing to another thread.
 const INTERACTIONS_PER_TASK: usize = 1 << 16;
@@ -35,7 +35,7 @@ const INTERACTIONS_PER_TASK: usize = 1 << 16;
 const ALONE: usize = 1 << 17;
 
 /// Accelerations of `bodies`, an array of structures, in the order of the array.
-pub(super) fn aos<T: Real>(bodies: &[Body<T>], softening_squared: T, accelerations: &mut [[T; 3]]) {
+pub(super) fn aos<T: OnCpu>(bodies: &[Body<T>], softening_squared: T, accelerations: &mut [[T; 3]]) {
     for (acceleration, body) in accelerations.iter_mut().zip(bodies) {
         let position = body.position();
         let mut sum = [T::ZERO; 3];
@@ -48,12 +48,10 @@ pub(super) fn aos<T: Real>(bodies: &[Body<T>], softening_squared: T, acceleratio
 
 /// What the CPU computes with vectors, compiled for each type here instead of where it is
 /// used.
-pub trait OnCpu: InVectors {
+pub trait OnCpu: InVectors + Real + Into<f64> + Sync {
     /// [`soa`].
     #[doc(hidden)]
-    fn accelerations(bodies: &[Body<Self>], softening_squared: Self, out: &mut [[Self; 3]])
-    where
-        Self: gpu_kernels::nbody::Real;
+    fn accelerations(bodies: &[Body<Self>], softening_squared: Self, out: &mut [[Self; 3]]);
 }
 
 impl OnCpu for f32 {
@@ -69,7 +67,7 @@ impl OnCpu for f64 {
 }
 
 /// Accelerations of `bodies`, by vectors of them.
-pub(super) fn soa<T: Real>(bodies: &[Body<T>], softening_squared: T, accelerations: &mut [[T; 3]]) {
+pub(super) fn soa<T: OnCpu>(bodies: &[Body<T>], softening_squared: T, accelerations: &mut [[T; 3]]) {
     T::accelerations(bodies, softening_squared, accelerations);
 }
 
@@ -122,7 +120,7 @@ impl<T: InVectors + Into<f64>> WithSimd for Estimable<'_, T> {
 /// are added in `A`.
 fn pull<T, A>(bodies: &[Body<T>], softening_squared: T, accelerations: &mut [[A; 3]])
 where
-    T: InVectors + gpu_kernels::nbody::Real + Into<f64> + Sync,
+    T: InVectors + Real + Into<f64> + Sync,
     A: From<T> + Add<Output = A> + Copy + Send,
 {
     let estimated = dispatched_widest(Estimable {
@@ -151,7 +149,7 @@ struct Pull<'a, T, A> {
 
 impl<T, A> WithSimd for Pull<'_, T, A>
 where
-    T: InVectors + gpu_kernels::nbody::Real,
+    T: InVectors + Real,
     A: From<T> + Add<Output = A> + Copy,
 {
     type Output = ();
@@ -168,7 +166,7 @@ where
 
 impl<T, A> Pull<'_, T, A>
 where
-    T: InVectors + gpu_kernels::nbody::Real,
+    T: InVectors + Real,
     A: From<T> + Add<Output = A> + Copy,
 {
     #[inline(always)]
@@ -203,7 +201,7 @@ fn pull_tile<T, A, S, const ESTIMATED: bool, const V: usize>(
     (bodies, softening_squared): (&[Body<T>], T),
     accelerations: &mut [[A; 3]],
 ) where
-    T: InVectors + gpu_kernels::nbody::Real,
+    T: InVectors + Real,
     A: From<T> + Add<Output = A> + Copy,
     S: Simd,
 {
@@ -246,7 +244,7 @@ fn pull_tile<T, A, S, const ESTIMATED: bool, const V: usize>(
 #[inline(always)]
 fn positions<T, S, const V: usize>(simd: S, bodies: &[Body<T>]) -> [[T::Vector<S>; 3]; V]
 where
-    T: InVectors + gpu_kernels::nbody::Real,
+    T: InVectors + Real,
     S: Simd,
 {
     let mut rows: [Row<T>; 3] = [[T::ZERO; GROUP]; 3];
@@ -276,7 +274,7 @@ fn separation<V: Value>(from: [V; 3], to: [V; 3], softening_squared: V) -> ([V; 
 
 /// Kicks the velocities for the first time, then lets the bodies drift for the
 /// second: one fused multiply-add per component.
-pub(super) fn kick_drift<T: Real>(
+pub(super) fn kick_drift<T: OnCpu>(
     accelerations: &[[T; 3]],
     [kick, drift]: [T; 2],
     velocities: &mut [[T; 3]],
@@ -299,7 +297,7 @@ pub(super) fn kick_drift<T: Real>(
 }
 
 /// The potential of each body in f64, without its own: `-Σ_{j≠i} m_j / √(|r|² + ε²)`.
-pub(super) fn potentials<T: Real>(
+pub(super) fn potentials<T: OnCpu>(
     bodies: &[Body<T>],
     softening_squared: f64,
     potentials: &mut [f64],
@@ -436,7 +434,7 @@ fn potential<S: Simd, const ESTIMATED: bool, const V: usize>(
 }
 
 /// `-Σ_{i<j} m_i m_j / √(|r|² + ε²)`, half of the sum of all shares, which are added in order.
-pub(super) fn potential_energy<T: Real>(bodies: &[Body<T>], softening_squared: f64) -> f64 {
+pub(super) fn potential_energy<T: OnCpu>(bodies: &[Body<T>], softening_squared: f64) -> f64 {
     let mut shares = vec![0.0; bodies.len()];
     potentials(bodies, softening_squared, &mut shares);
     let shares = bodies.iter().zip(shares);
@@ -448,7 +446,7 @@ pub(super) fn potential_energy<T: Real>(bodies: &[Body<T>], softening_squared: f
 #[cfg(test)]
 mod tests {
     use super::super::problem::{Reference, error_bound};
-    use super::super::{Gravity, INTERACTION_ROUNDOFFS};
+    use super::super::{Gravity, INTERACTION_ROUNDOFFS, Real};
     use super::*;
     use rand_xoshiro::SplitMix64;
     use rand_xoshiro::rand_core::{Rng, SeedableRng};

@@ -21,15 +21,15 @@
 //! # }
 //! ```
 
+#[cfg(feature = "cases")]
+pub(crate) mod cases;
 mod gpu;
 
 use crate::{Buffer, Device, Error};
-use gpu_kernels::roofline::FMAS_PER_ROUND;
+use gpu_kernels::registry::Problem;
+use gpu_kernels::roofline::{BLOCK, FMAS_PER_ROUND};
 
 pub use gpu::Real;
-
-/// Threads of a block.
-const BLOCK: u32 = 256;
 
 /// Blocks for each multiprocessor: as many as the threads that it can hold make.
 fn blocks(device: &Device) -> u32 {
@@ -90,6 +90,7 @@ impl MultiplyAdds {
     /// [`threads`](Self::threads); [`Error::NotLaunchable`] on [`Device::cpu`], and
     /// the other errors of a launch.
     pub fn run<T: Real>(&self, sums: &mut Buffer<T>) -> Result<(), Error> {
-        T::launch_entry(self, sums)
+        let work = Problem::plane(self.threads(), self.rounds as usize);
+        T::launch(&work, self.rounds, sums)
     }
 }

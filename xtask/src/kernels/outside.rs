@@ -112,15 +112,6 @@ fn textbook_block(kernel: &str) -> Option<Geometry> {
                 _ => None,
             }
         }
-        "nbody" => {
-            let (variant, real) = variant.rsplit_once('_')?;
-            let body = if real == "f64" { 32 } else { 16 };
-            match variant {
-                "shared" => block(128, 128 * body),
-                _ if variant.starts_with("aos_unroll") => block(128, 0),
-                _ => None,
-            }
-        }
         _ => None,
     }
 }
@@ -128,7 +119,7 @@ fn textbook_block(kernel: &str) -> Option<Geometry> {
 /// Whether its kernels measure the device instead of computing anything: there is
 /// nothing to port, and nothing to compare with.
 pub(crate) fn is_instrument(family: &str) -> bool {
-    registry::family(family).map_or(family == "roofline", registry::Family::is_instrument)
+    registry::family(family).is_some_and(registry::Family::is_instrument)
 }
 
 /// What `tidy` demands of them.
@@ -430,13 +421,12 @@ mod tests {
     fn the_textbooks_kernels_have_their_blocks() {
         let block =
             |kernel: &str| textbook_block(kernel).map(|it| (it.block[0], it.dynamic_shared_bytes));
-        assert_eq!(block("nbody_shared_f64"), Some((128, 4096)));
         assert_eq!(block("heat2d_texture"), Some((256, 0)));
         assert_eq!(
             block("reduction_shared_unroll4_dynamic_i32"),
             Some((128, 512))
         );
         assert_eq!(block("derivative3d_x_pencil4"), Some((256, 4 * 72 * 4)));
-        assert_eq!(block("nbody_other_f32"), None);
+        assert_eq!(block("heat2d_other_f32"), None);
     }
 }

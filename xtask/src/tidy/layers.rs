@@ -82,7 +82,6 @@ const CRATES: &[Crate] = &[
             ("nbody::energy", "reduction"),
             ("reduction", "reduction"),
             ("reduction::cpu", "device::buffer"),
-            ("roofline", "roofline"),
             ("stencil1d", "derivative3d"),
             ("stencil1d", "stencil1d"),
         ],

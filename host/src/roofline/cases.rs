@@ -1,0 +1,61 @@
+//! The kernels with data for them, for tests and benchmarks that go through the table.
+
+use super::{MultiplyAdds, Real};
+use crate::Error;
+use crate::case::{Case, Entry, Expected, Problem, Random, Scalar, Subject, buffer_mut};
+use gpu_kernels::roofline::{BLOCK, CHAINS, STEPS_PER_ROUND};
+use std::ops::AddAssign;
+
+/// The family.
+pub(crate) struct Cases;
+
+impl Subject for Cases {
+    fn family(&self) -> &'static str {
+        "roofline"
+    }
+
+    /// Rounds that are one, several and odd.
+    fn problems(&self, _: &Entry) -> Vec<Problem> {
+        let shapes = [(1, 1), (1, 2), (2, 1), (3, 5)];
+        shapes
+            .map(|(blocks, rounds)| Problem::plane(blocks * BLOCK as usize, rounds))
+            .to_vec()
+    }
+
+    fn case(&self, entry: &Entry, problem: &Problem, _: &mut Random<'_>) -> Result<Case, Error> {
+        let [threads, rounds, _] = problem.extents;
+        let work = MultiplyAdds {
+            blocks: (threads / BLOCK as usize) as u32,
+            rounds: rounds as u32,
+        };
+        Ok(match entry.scalar {
+            Scalar::F64 => case(work, f64::NAN, |number| number as f64, f64::mul_add),
+            _ => case(work, f32::NAN, |number| number as f32, f32::mul_add),
+        })
+    }
+}
+
+/// Every thread takes every step of its chains, one chain after the other.
+fn case<T: Real + AddAssign + std::fmt::Debug>(
+    work: MultiplyAdds,
+    nan: T,
+    convert: fn(usize) -> T,
+    mul_add: fn(T, T, T) -> T,
+) -> Case {
+    let steps = work.rounds as usize * STEPS_PER_ROUND;
+    let sum = |thread: usize| {
+        let mut sum = convert(0);
+        for chain in 0..CHAINS {
+            let start = convert(thread * CHAINS + chain);
+            sum += (0..steps).fold(start, |x, _| mul_add(x, T::FACTOR, T::ADDEND));
+        }
+        sum
+    };
+    let expected: Vec<T> = (0..work.threads()).map(sum).collect();
+    Case {
+        inputs: Vec::new(),
+        outputs: vec![Box::new(vec![nan; work.threads()])],
+        launch: Box::new(move |_, outputs| work.run(buffer_mut::<T>(outputs[0].as_mut()))),
+        expected: Expected::Bits(vec![Box::new(expected)]),
+    }
+}
