@@ -7,9 +7,9 @@
 //! on its neighbours nor on the number of threads.
 #![forbid(unsafe_code)]
 
-use gpu_kernels::nbody::{Body, Real};
 use crate::simd::{InVectors, Value, dispatched_widest, vectorised};
 use gpu_kernels::nbody::body_body;
+use gpu_kernels::nbody::{Body, Real};
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 use std::array;
@@ -35,7 +35,11 @@ const INTERACTIONS_PER_TASK: usize = 1 << 16;
 const ALONE: usize = 1 << 17;
 
 /// Accelerations of `bodies`, an array of structures, in the order of the array.
-pub(super) fn aos<T: OnCpu>(bodies: &[Body<T>], softening_squared: T, accelerations: &mut [[T; 3]]) {
+pub(super) fn aos<T: OnCpu>(
+    bodies: &[Body<T>],
+    softening_squared: T,
+    accelerations: &mut [[T; 3]],
+) {
     for (acceleration, body) in accelerations.iter_mut().zip(bodies) {
         let position = body.position();
         let mut sum = [T::ZERO; 3];
@@ -67,7 +71,11 @@ impl OnCpu for f64 {
 }
 
 /// Accelerations of `bodies`, by vectors of them.
-pub(super) fn soa<T: OnCpu>(bodies: &[Body<T>], softening_squared: T, accelerations: &mut [[T; 3]]) {
+pub(super) fn soa<T: OnCpu>(
+    bodies: &[Body<T>],
+    softening_squared: T,
+    accelerations: &mut [[T; 3]],
+) {
     T::accelerations(bodies, softening_squared, accelerations);
 }
 

@@ -14,11 +14,12 @@ use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 
+use crate::arch::NvvmArch;
+use crate::builder::{CudaBuilder, DebugInfo};
 use crate::error::CudaBuilderError;
 use crate::header::{self, Cfg, Header};
 use crate::tools::{Toolchain, capture, describe};
 use crate::wrapper;
-use crate::{CudaBuilder, DebugInfo, NvvmArch};
 
 /// rustc's name for CUDA devices.
 pub(crate) const TARGET: &str = "nvptx64-nvidia-cuda";

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::NvvmArch;
-pub use crate::ir::IrError;
+use crate::arch::NvvmArch;
+pub use crate::ir::error::IrError;
 
 /// Why a kernel crate could not be built.
 #[derive(Debug, thiserror::Error)]

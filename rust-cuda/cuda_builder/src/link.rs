@@ -13,8 +13,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::CudaBuilder;
 use crate::archive;
+use crate::builder::CudaBuilder;
 use crate::cargo::Built;
 use crate::error::CudaBuilderError;
 use crate::ir::{self, module::Module};

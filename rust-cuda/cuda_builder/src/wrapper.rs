@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::error::CudaBuilderError;
-use crate::ir::fnv1a;
+use crate::hash::fnv1a;
 use crate::tools::{Toolchain, describe};
 
 const SOURCE: &str = include_str!("rustc_wrapper.rs");

@@ -124,7 +124,7 @@ const CRATES: &[Crate] = &[
         sources: "rust-cuda/cuda_builder/src",
         layers: &[ALL],
         never: &[],
-        exceptions: &[("cargo", "crate"), ("ir", "ir"), ("link", "crate")],
+        exceptions: &[],
     },
 ];
 

@@ -9,10 +9,10 @@
 
 use std::collections::HashMap;
 
-use super::IrError;
-use super::address_space::Space;
+use super::error::IrError;
 use super::lexer::{Kind, Token, matching, tokens};
 use super::module::{Module, plain_name};
+use super::section::Space;
 
 /// Looks for writes to the statics that `spaces` puts into constant memory.
 ///

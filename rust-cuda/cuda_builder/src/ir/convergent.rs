@@ -13,7 +13,7 @@
 //!   instruction. Blocks of arithmetic, loads and stores stay free, so that LLVM
 //!   still unrolls the loops around them.
 
-use super::IrError;
+use super::error::IrError;
 use super::lexer::{Kind, Token, matching, tokens, top_level};
 use super::module::{Module, plain_name};
 

@@ -5,9 +5,9 @@
 //! `.visible`, and statics in a section of an address space that either ends in
 //! `.visible` or are `no_mangle`.
 
-use super::IrError;
-use super::address_space::Section;
+use super::error::IrError;
 use super::module::{Module, Variable, plain_name};
+use super::section::Section;
 
 /// The exported names, without sigil and quotes, each list sorted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::IrError;
 use super::address_space;
+use super::error::IrError;
 use super::lexer::{Kind, tokens};
 use super::module::{Global, Module, Variable, plain_name};
 

@@ -7,7 +7,7 @@
 //! blocks per multiprocessor, which is 0 where nothing is asked. LLVM's backend
 //! writes the attributes as `.maxntid` and `.minnctapersm`.
 
-use super::IrError;
+use super::error::IrError;
 use super::module::{Module, Variable, plain_name};
 
 /// What the name of a kernel's static begins with.

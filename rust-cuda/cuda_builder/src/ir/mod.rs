@@ -21,6 +21,7 @@ pub(crate) mod address_space;
 pub(crate) mod atomics;
 pub(crate) mod constant;
 pub(crate) mod convergent;
+pub(crate) mod error;
 pub(crate) mod exports;
 pub(crate) mod finish;
 pub(crate) mod launch_bounds;
@@ -28,102 +29,10 @@ pub(crate) mod lexer;
 pub(crate) mod module;
 pub(crate) mod reach;
 pub(crate) mod runtime;
+pub(crate) mod section;
 
+pub use error::IrError;
 use module::Module;
-
-/// What is wrong with a module.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum IrError {
-    /// The text is not what `llvm-link -S` prints.
-    #[error(
-        "cannot read the LLVM IR: {what} in `{line}`; cuda_builder reads the IR that LLVM {known} prints"
-    )]
-    Syntax {
-        /// What was not understood.
-        what: &'static str,
-        /// The line, shortened.
-        line: String,
-        /// The LLVM release the reader was written for.
-        known: u32,
-    },
-    /// Nothing in the crate is exported.
-    #[error(
-        "the crate has no kernel: nothing in it or in its dependencies is marked `#[kernel]` or `#[externally_visible]`"
-    )]
-    NothingExported,
-    /// A symbol is used and nowhere defined.
-    #[error(
-        "undefined symbol{}: {}; device code cannot link against host libraries: define {} in Rust, or name what the driver's linker shall supply with `CudaBuilder::allow_undefined`",
-        if .0.len() == 1 { "" } else { "s" },
-        .0.join(", "),
-        if .0.len() == 1 { "it" } else { "them" }
-    )]
-    Undefined(Vec<String>),
-    /// `alloc` is used without a global allocator.
-    #[error(
-        "the crate allocates memory (`alloc`) but no crate it depends on defines a `#[global_allocator]`; depend on cuda_std, which has one"
-    )]
-    NoGlobalAllocator,
-    /// A static lies in a section that means nothing on the device.
-    #[error(
-        "static `{name}` has link_section \"{section}\", which no address space belongs to; use \".shared\", \".constant\" or \".global\", with \".visible\" appended when the host shall see it"
-    )]
-    UnknownSection {
-        /// The static.
-        name: String,
-        /// Its section.
-        section: String,
-    },
-    /// Launch bounds of something that is no kernel, or that cannot be read.
-    #[error(
-        "static `{name}` is in section \".launch_bounds\", but {problem}; leave that section to `#[launch_bounds]` on a kernel"
-    )]
-    LaunchBounds {
-        /// The static.
-        name: String,
-        /// What is wrong with it, as words that follow "but".
-        problem: &'static str,
-    },
-    /// A kernel writes to constant memory.
-    #[error(
-        "`{function}` writes to `{name}`, which is in constant memory: only the host can, before a launch; use global memory for what kernels write"
-    )]
-    StoreToConstant {
-        /// The function.
-        function: String,
-        /// The static.
-        name: String,
-    },
-    /// An exported name that PTX cannot spell.
-    #[error(
-        "`{name}` is exported, but is no identifier in PTX: use letters, digits, `_` and `$`, not starting with a digit"
-    )]
-    InvalidExportName {
-        /// The name.
-        name: String,
-    },
-    /// A static holds the address of shared memory.
-    #[error(
-        "static `{holder}` is initialised with the address of `{shared}`, which is in shared memory and has a different address in each block; take the address inside the kernel"
-    )]
-    SharedInInitialiser {
-        /// The static that holds the address.
-        holder: String,
-        /// The static in shared memory.
-        shared: String,
-    },
-}
-
-impl IrError {
-    fn syntax(what: &'static str, line: &str) -> Self {
-        Self::Syntax {
-            what,
-            line: line.chars().take(200).collect(),
-            known: 22,
-        }
-    }
-}
 
 /// What [`prepare`] is asked to do.
 #[derive(Debug, Clone, Default)]
@@ -165,12 +74,5 @@ pub(crate) fn prepare(text: &str, options: &Options) -> Result<Prepared, IrError
         text: module.to_string(),
         exports: exports.names(),
         kernels: exports.kernels,
-    })
-}
-
-/// A hash that is the same on every machine and in every release.
-pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }

@@ -4,7 +4,7 @@
 //! a line of its own except function bodies, which end with a `}` in the first
 //! column. The split relies on that and on nothing else about the layout.
 
-use super::IrError;
+use super::error::IrError;
 use super::lexer::{Kind, Token, matching, tokens, top_level};
 
 /// A global variable or an alias: one line.

@@ -10,11 +10,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::error::IrError;
 use super::exports::Exports;
 use super::lexer::{Kind, tokens};
 use super::module::{Function, Global, Module, plain_name};
 use super::runtime;
-use super::{IrError, fnv1a};
+use crate::hash::fnv1a;
 
 /// What a kernel may call without anybody defining it: the driver does.
 const DRIVER_SYMBOLS: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];

@@ -8,7 +8,7 @@
 //!   to global memory, which Rust cannot spell. As assembly they would take generic ones,
 //!   and where a copy goes would be computed in 64 bits.
 
-use super::IrError;
+use super::error::IrError;
 use super::module::{Function, Module, plain_name};
 
 /// Gives the missing symbols their definitions.
