@@ -17,6 +17,8 @@
 #![no_std]
 
 pub mod derivative3d;
+#[cfg(not(target_arch = "nvptx64"))]
+mod entry;
 pub mod heat2d;
 pub mod loops;
 pub mod nbody;

@@ -14,7 +14,7 @@
 //! - Reads n bodies per thread, 12 or 24 bytes out; 20 or 30 flops per
 //!   interaction.
 
-use super::{Body, Real, body_body};
+use super::body::{Body, Real, body_body};
 use crate::loops::{keep_rolled, unrolled};
 use cuda_std::prelude::*;
 

@@ -3,7 +3,7 @@
 //! A problem has its bodies along x and, for the kernels that leave sums in parts, the
 //! rows of `n` sums that they leave, or that are added up, along y.
 
-use super::{Body, FLOPS_PER_INTERACTION_F32, FLOPS_PER_INTERACTION_F64};
+use super::body::{Body, FLOPS_PER_INTERACTION_F32, FLOPS_PER_INTERACTION_F64};
 use crate::registry::{Cost, Geometry, HasScalar, Problem, Refusal, Scalar, blocks_for};
 
 /// Threads per block, where the caller says nothing else.

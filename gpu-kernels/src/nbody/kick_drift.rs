@@ -16,7 +16,7 @@
 //! - Moves 24 bytes of accelerations and velocities and 16 of the body in, and 28
 //!   out, twice that in f64; 12 flops. Next to n² interactions that is nothing.
 
-use super::{Body, Real};
+use super::body::{Body, Real};
 use cuda_std::GpuFloat;
 use cuda_std::prelude::*;
 

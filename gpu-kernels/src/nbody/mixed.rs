@@ -17,7 +17,8 @@
 //! bytes from shared memory per interaction, and per tile of 128 three conversions and
 //! three additions in f64, below one in two hundred.
 
-use super::{Body, SHARED_UNROLL, body_body};
+use super::body::{Body, body_body};
+use super::tiles::SHARED_UNROLL;
 use crate::loops::{keep_rolled, unrolled};
 use cuda_std::prelude::*;
 use cuda_std::shared::dynamic_shared_mem;
@@ -96,7 +97,7 @@ crate::register! {
     "interactions in f32, their sums in f64",
     geometry: super::geometry::tiled::<f32>,
     cost: |bodies| super::geometry::all_pairs::<f32>(
-        bodies, size_of::<[f64; 3]>(), super::FLOPS_PER_INTERACTION_F32,
+        bodies, size_of::<[f64; 3]>(), super::body::FLOPS_PER_INTERACTION_F32,
     ),
     example: super::geometry::EXAMPLE,
     tile: "block bodies",

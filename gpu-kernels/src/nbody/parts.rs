@@ -2,7 +2,7 @@
 //! out their sums, and what [`sum`](super::sum) has to add up then: each computed once,
 //! for the grid, the kernels' arguments and the length of the arrays.
 
-use super::{REGISTER_BLOCK, REGISTER_BODIES, SYMMETRIC_GROUP, SYMMETRIC_TILES};
+use super::tiles::{REGISTER_BLOCK, REGISTER_BODIES, SYMMETRIC_GROUP, SYMMETRIC_TILES};
 use crate::registry::Problem;
 
 /// The most blocks along y that a grid has.

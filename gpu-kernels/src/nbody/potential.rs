@@ -29,7 +29,8 @@
 //! take as long: predicted, 8 clocks per warp and interaction, or 132 × 4 × 32 / 8 = 2112
 //! interactions a clock on an H200.
 
-use super::{Body, Real, SHARED_UNROLL};
+use super::body::{Body, Real};
+use super::tiles::SHARED_UNROLL;
 use crate::loops::{keep_rolled, unrolled};
 use cuda_std::prelude::*;
 use cuda_std::shared::dynamic_shared_mem;

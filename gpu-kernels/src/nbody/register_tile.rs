@@ -18,7 +18,8 @@
 //!   is the same bits every time.
 //! - Output: three reals per body and part, `partials[part · n + body]`.
 
-use super::{Body, REGISTER_BLOCK, REGISTER_BODIES, Real, body_body_refined};
+use super::body::{Body, Real, body_body_refined};
+use super::tiles::{REGISTER_BLOCK, REGISTER_BODIES};
 use crate::loops::{keep_rolled, unrolled};
 use cuda_std::prelude::*;
 use cuda_std::{launch_bounds, shared_array};

@@ -12,7 +12,8 @@
 //!   bodies per thread instead of n.
 //! - 12 or 24 bytes out per body; 20 or 30 flops per interaction.
 
-use super::{Body, Real, SHARED_UNROLL, body_body};
+use super::body::{Body, Real, body_body};
+use super::tiles::SHARED_UNROLL;
 use crate::loops::{keep_rolled, unrolled};
 use cuda_std::prelude::*;
 use cuda_std::shared::dynamic_shared_mem;

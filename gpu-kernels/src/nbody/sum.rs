@@ -7,7 +7,8 @@
 //!   eight loads at a time under way.
 //! - Reads a real per row and component, writes one: limited by memory.
 
-use super::{Real, SYMMETRIC_GROUP};
+use super::body::Real;
+use super::tiles::SYMMETRIC_GROUP;
 use crate::loops::{keep_rolled, unrolled};
 use cuda_std::prelude::*;
 

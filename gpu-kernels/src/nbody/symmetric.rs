@@ -29,9 +29,9 @@
 //! - Group a with itself (distance 0) takes every interaction, as
 //!   [`register_tile`](super::register_tile) does.
 
-use super::{
-    Body, Real, SYMMETRIC_BLOCK, SYMMETRIC_BODIES, SYMMETRIC_GROUP, SYMMETRIC_TILE,
-    SYMMETRIC_TILES, body_body_refined,
+use super::body::{Body, Real, body_body_refined};
+use super::tiles::{
+    SYMMETRIC_BLOCK, SYMMETRIC_BODIES, SYMMETRIC_GROUP, SYMMETRIC_TILE, SYMMETRIC_TILES,
 };
 use crate::loops::{keep_rolled, unrolled};
 use cuda_std::prelude::*;

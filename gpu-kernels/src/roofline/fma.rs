@@ -6,13 +6,26 @@
 //! - Thread t adds its chains up, c = 0, 1, …, and writes the sum to `sums[t]`:
 //!   without a result the compiler would drop them.
 //! - Grid and block: any along x. To measure, as many threads as the device holds.
-//! - `rounds` × [`FMAS_PER_ROUND`](super::FMAS_PER_ROUND) multiply-adds per thread;
+//! - `rounds` × [`FMAS_PER_ROUND`] multiply-adds per thread;
 //!   4 or 8 bytes written.
 
-use super::{CHAINS, STEPS_PER_ROUND};
 use crate::loops::{keep_rolled, unrolled};
 use cuda_std::GpuFloat;
 use cuda_std::prelude::*;
+
+/// Threads of a block.
+pub const BLOCK: u32 = 256;
+
+/// Chains of multiply-adds of a thread, none of which waits for another: more
+/// than the latency of an instruction asks for, even with a single warp.
+pub const CHAINS: usize = 8;
+
+/// Multiply-adds that a chain has in one turn of the loop. The loop's own
+/// instructions are a hundredth of a turn.
+pub const STEPS_PER_ROUND: usize = 32;
+
+/// Multiply-adds of a thread in one turn of the loop.
+pub const FMAS_PER_ROUND: u64 = (CHAINS * STEPS_PER_ROUND) as u64;
 
 /// `rounds` turns of multiply-adds in f32.
 ///
@@ -55,14 +68,14 @@ macro_rules! registered {
             "fused multiply-adds in registers",
             // Threads along x, rounds along y.
             geometry: |kernel, threads| {
-                let blocks = blocks_for(kernel, threads.extents[0], super::BLOCK as usize)?;
-                Ok(Geometry::linear(blocks, super::BLOCK))
+                let blocks = blocks_for(kernel, threads.extents[0], BLOCK as usize)?;
+                Ok(Geometry::linear(blocks, BLOCK))
             },
             cost: |threads| Cost {
                 bytes: (threads.extents[0] as u64).saturating_mul(size_of::<$real>() as u64),
-                flops: (threads.points() as u64).saturating_mul(2 * super::FMAS_PER_ROUND),
+                flops: (threads.points() as u64).saturating_mul(2 * FMAS_PER_ROUND),
             },
-            example: Problem::plane(super::BLOCK as usize, 1),
+            example: Problem::plane(BLOCK as usize, 1),
             unmeasured: "it measures the rate that other rows are set against",
         }
     )+};

@@ -8,6 +8,8 @@
 
 pub mod fma;
 
+pub use fma::{BLOCK, CHAINS, FMAS_PER_ROUND, STEPS_PER_ROUND};
+
 /// The family's kernels.
 #[cfg(not(target_arch = "nvptx64"))]
 pub const FAMILY: crate::registry::Family = crate::registry::Family {
@@ -15,17 +17,3 @@ pub const FAMILY: crate::registry::Family = crate::registry::Family {
     computes: "the limits of a device's arithmetic",
     kernels: crate::entries![fma::roofline_fma_f32, fma::roofline_fma_f64],
 };
-
-/// Threads of a block.
-pub const BLOCK: u32 = 256;
-
-/// Chains of multiply-adds of a thread, none of which waits for another: more
-/// than the latency of an instruction asks for, even with a single warp.
-pub const CHAINS: usize = 8;
-
-/// Multiply-adds that a chain has in one turn of the loop. The loop's own
-/// instructions are a hundredth of a turn.
-pub const STEPS_PER_ROUND: usize = 32;
-
-/// Multiply-adds of a thread in one turn of the loop.
-pub const FMAS_PER_ROUND: u64 = (CHAINS * STEPS_PER_ROUND) as u64;

@@ -4,7 +4,7 @@
 //! memory serves in one go; the multiply-adds take it as an operand, without a
 //! load of their own.
 
-use super::{RADIUS, stencil1d};
+use super::nine_point::{RADIUS, stencil1d};
 use cuda_std::prelude::*;
 use cuda_std::{address_space, externally_visible};
 

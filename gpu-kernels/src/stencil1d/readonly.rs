@@ -5,7 +5,7 @@
 //! the first warps they hit the cache. All lanes of a warp load the same word,
 //! which is one request, but unlike a constant it is a load and takes a register.
 
-use super::stencil1d;
+use super::nine_point::stencil1d;
 use cuda_std::cache::load_readonly;
 use cuda_std::prelude::*;
 

@@ -22,7 +22,7 @@
 //! Measured, and what else was tried: `docs/tuning/stencil1d.md`.
 
 use super::constant::STENCIL1D_COEFFICIENTS;
-use super::{RADIUS, VECTOR_BLOCK, VECTORS, weighted_sum};
+use super::nine_point::{RADIUS, VECTOR_BLOCK, VECTORS, weighted_sum};
 use crate::loops::unrolled;
 use crate::vector::{Points, Vector4, WARP, from_lanes, joined};
 use cuda_std::cache::{load_readonly, store_streaming};

@@ -5,9 +5,10 @@
 //! three fused multiply-adds, nearest neighbours first.
 #![forbid(unsafe_code)]
 
-use super::RADIUS;
-use super::custom::{Form, MAX_POINTS, MAX_RADIUS};
+use super::form::Form;
 use crate::simd::{Formula, InVectors, Value, fill, vectorised};
+use gpu_kernels::stencil1d::RADIUS;
+use gpu_kernels::stencil1d::custom::{MAX_POINTS, MAX_RADIUS};
 use rayon::prelude::*;
 
 /// Elements that are worth handing to another thread.

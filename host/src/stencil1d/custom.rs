@@ -1,5 +1,7 @@
 //! Stencils of your own: any coefficients, one to eight neighbours on either side.
 
+use super::check::{self, Checked};
+use super::form::Form;
 use super::{cpu, gpu};
 use crate::simd::InVectors;
 use crate::{Buffer, Device, DeviceKind, Element, Error};
@@ -23,19 +25,6 @@ impl Real for f32 {
 
 impl Real for f64 {
     const NAME: &'static str = "f64";
-}
-
-/// How the coefficients of a [`Custom`] stencil belong together, and with that the
-/// order of its operations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Form {
-    /// c₋ₘ = -cₘ and c₀ = 0: differences of neighbours are multiplied. A constant line
-    /// gives exactly 0.
-    Antisymmetric,
-    /// c₋ₘ = cₘ: sums of neighbours are multiplied.
-    Symmetric,
-    /// Every coefficient for itself.
-    Any,
 }
 
 /// A stencil with coefficients of your own, on lines of a given length.
@@ -262,7 +251,7 @@ impl<T: Real> Custom<T> {
     ///
     /// As [`apply`](Self::apply), and [`Error::OutOfMemory`].
     pub fn of(&self, device: &Device, input: &[T]) -> Result<Vec<T>, Error> {
-        self.check_len("input", input.len())?;
+        check::length("input", self.n, input.len())?;
         let input = device.upload(input)?;
         let mut output = device.alloc_filled(self.n, T::zeroed())?;
         self.apply(&input, &mut output)?;
@@ -282,56 +271,22 @@ impl<T: Real> Custom<T> {
     /// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for buffers that do not
     /// fit, and what a launch can fail with.
     pub fn apply(&self, input: &Buffer<T>, output: &mut Buffer<T>) -> Result<(), Error> {
-        let checked = Checked::new(self, input, output)?;
+        let checked = Checked::new(self.n, input, output)?;
         match input.device().kind() {
             DeviceKind::Cpu => {
-                let (Some(input), Some(output)) =
-                    (input.as_host_slice(), checked.output.as_host_mut_slice())
-                else {
+                let (Some(input), Some(output)) = (
+                    input.as_host_slice(),
+                    checked.into_output().as_host_mut_slice(),
+                ) else {
                     unreachable!("buffers of the CPU device are host memory");
                 };
                 cpu::custom(self.form, self.radius, &self.coefficients, input, output);
                 Ok(())
             }
-            DeviceKind::Emulator | DeviceKind::Cuda => T::launch(checked),
+            DeviceKind::Emulator | DeviceKind::Cuda => {
+                T::launch(self.form, self.radius as u32, &self.coefficients, checked)
+            }
         }
-    }
-
-    fn check_len(&self, what: &str, given: usize) -> Result<(), Error> {
-        if given == self.n {
-            return Ok(());
-        }
-        Err(Error::LengthMismatch {
-            what: format!("stencil1d: {what}"),
-            required: self.n,
-            given,
-        })
-    }
-}
-
-/// A stencil and buffers that fit it: of its length, on one device. Whoever has one may
-/// launch a kernel on it, and only the check makes one.
-#[derive(Debug)]
-pub struct Checked<'a, T: Real> {
-    pub(super) stencil: &'a Custom<T>,
-    pub(super) input: &'a Buffer<T>,
-    pub(super) output: &'a mut Buffer<T>,
-}
-
-impl<'a, T: Real> Checked<'a, T> {
-    fn new(
-        stencil: &'a Custom<T>,
-        input: &'a Buffer<T>,
-        output: &'a mut Buffer<T>,
-    ) -> Result<Self, Error> {
-        stencil.check_len("input", input.len())?;
-        stencil.check_len("output", output.len())?;
-        input.device().require("stencil1d: output", output)?;
-        Ok(Self {
-            stencil,
-            input,
-            output,
-        })
     }
 }
 

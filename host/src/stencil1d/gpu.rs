@@ -1,14 +1,15 @@
 //! Launches of the kernels, on a CUDA device or on the emulator.
 
-use super::Stencil1d;
-use super::custom::{Checked, Form, Real};
+use super::check::Checked;
+use super::form::Form;
 use crate::variants::{launch_registered, variants};
 use crate::{Buffer, Constants, Element, Error};
 use cuda_std::host::Kernel;
 use gpu_kernels::registry::Problem;
+use gpu_kernels::stencil1d::RADIUS;
 use gpu_kernels::stencil1d::constant::{STENCIL1D_COEFFICIENTS, stencil1d_constant};
 use gpu_kernels::stencil1d::custom::{
-    ANTISYMMETRIC, ANY, STENCIL1D_CUSTOM_F32, STENCIL1D_CUSTOM_F64, SYMMETRIC,
+    ANTISYMMETRIC, ANY, MAX_POINTS, STENCIL1D_CUSTOM_F32, STENCIL1D_CUSTOM_F64, SYMMETRIC,
     stencil1d_custom_f32, stencil1d_custom_f64,
 };
 use gpu_kernels::stencil1d::readonly::stencil1d_readonly;
@@ -48,85 +49,70 @@ impl Variant {
 /// Launches a kernel on the device of the buffers; one that reads the coefficients from
 /// memory uploads them where they are not there.
 ///
-/// The caller has checked the buffers' lengths and devices; `coefficients`, of which there
-/// are `RADIUS`, is on the same device.
+/// # Errors
+///
+/// [`Error::DeviceMismatch`] for `on_device` on another device, [`Error::LengthMismatch`]
+/// unless it holds as many as `coefficients`, and what a launch can fail with.
 pub(super) fn launch(
     variant: Variant,
-    stencil: &Stencil1d,
-    coefficients: Option<&Buffer<f32>>,
-    input: &Buffer<f32>,
-    output: &mut Buffer<f32>,
+    block: u32,
+    coefficients: &[f32; RADIUS],
+    on_device: Option<&Buffer<f32>>,
+    checked: Checked<'_, f32>,
 ) -> Result<(), Error> {
+    let input = checked.input();
+    let output = checked.into_output();
+    let (device, n) = (input.device().clone(), input.len());
+    let problem = &Problem::line(n).with_block(block);
+    // SAFETY, of each launch: `Checked::new` found input and output of one length on one
+    // device; they are distinct, since output is borrowed mutably, and aligned to 16 bytes
+    // as all buffers are. The geometry is the one that the kernel documents for that many
+    // elements, with blocks of at least a warp, as `with_block` of the stencil demands.
+    let in_constant_memory = || Constants::new().with::<STENCIL1D_COEFFICIENTS>(coefficients);
     match variant {
-        Variant::Constant => launch_constant(stencil, input, output),
-        Variant::ReadOnly => match coefficients {
-            Some(coefficients) => launch_readonly(stencil, coefficients, input, output),
-            None => {
-                let coefficients = input.device().upload(&stencil.coefficients)?;
-                launch_readonly(stencil, &coefficients, input, output)
+        Variant::Constant => {
+            let args = stencil1d_constant::args(input, output, n);
+            // SAFETY: as above; the coefficients are set by this very call.
+            unsafe {
+                launch_registered::<stencil1d_constant>(
+                    &device,
+                    problem,
+                    &in_constant_memory(),
+                    args,
+                )
             }
-        },
-        Variant::Vector4 => launch_vector4(stencil, input, output),
+        }
+        Variant::ReadOnly => {
+            let uploaded;
+            let coefficients = match on_device {
+                Some(buffer) => buffer,
+                None => {
+                    uploaded = device.upload(coefficients)?;
+                    &uploaded
+                }
+            };
+            super::check::length("coefficients", RADIUS, coefficients.len())?;
+            device.require("stencil1d: coefficients", coefficients)?;
+            let args = stencil1d_readonly::args(input, output, coefficients, n);
+            // SAFETY: as above; the coefficients are RADIUS elements on `device`, and are
+            // borrowed, so that nothing launched before this call's end writes them.
+            unsafe {
+                launch_registered::<stencil1d_readonly>(&device, problem, &Constants::new(), args)
+            }
+        }
+        Variant::Vector4 => {
+            let args = stencil1d_vector4::args(input, output, n);
+            // SAFETY: as above; the coefficients are set by this very call.
+            unsafe {
+                launch_registered::<stencil1d_vector4>(
+                    &device,
+                    problem,
+                    &in_constant_memory(),
+                    args,
+                )
+            }
+        }
     }
-}
-
-/// Launches `stencil1d_constant` on the device of the buffers.
-///
-/// The caller has checked the buffers' lengths and devices.
-fn launch_constant(
-    stencil: &Stencil1d,
-    input: &Buffer<f32>,
-    output: &mut Buffer<f32>,
-) -> Result<(), Error> {
-    let device = input.device().clone();
-    let constants = Constants::new().with::<STENCIL1D_COEFFICIENTS>(&stencil.coefficients);
-    let args = stencil1d_constant::args(input, output, stencil.n);
-    // SAFETY: input and output have n elements each, are both on `device` and
-    // are distinct, since output is borrowed mutably. The geometry is the one
-    // the kernel documents, with blocks of at least a warp. The coefficients are
-    // set by this very call.
-    unsafe {
-        launch_registered::<stencil1d_constant>(&device, &stencil.problem(), &constants, args)
-    }
-}
-
-/// Launches `stencil1d_readonly` on the device of the buffers.
-///
-/// The caller has checked the buffers' lengths and devices, and `coefficients`,
-/// of which there are `RADIUS`, is on the same device.
-fn launch_readonly(
-    stencil: &Stencil1d,
-    coefficients: &Buffer<f32>,
-    input: &Buffer<f32>,
-    output: &mut Buffer<f32>,
-) -> Result<(), Error> {
-    let device = input.device().clone();
-    let args = stencil1d_readonly::args(input, output, coefficients, stencil.n);
-    // SAFETY: as above; the coefficients are RADIUS elements on `device`, and
-    // are borrowed, so that nothing launched before this call's end writes them.
-    unsafe {
-        launch_registered::<stencil1d_readonly>(
-            &device,
-            &stencil.problem(),
-            &Constants::new(),
-            args,
-        )
-    }
-}
-
-/// Launches `stencil1d_vector4` on the device of the buffers.
-///
-/// The caller has checked the buffers' lengths and devices.
-fn launch_vector4(
-    stencil: &Stencil1d,
-    input: &Buffer<f32>,
-    output: &mut Buffer<f32>,
-) -> Result<(), Error> {
-    let device = input.device().clone();
-    let constants = Constants::new().with::<STENCIL1D_COEFFICIENTS>(&stencil.coefficients);
-    let args = stencil1d_vector4::args(input, output, stencil.n);
-    // SAFETY: as for `launch_constant`; buffers are aligned to 16 bytes on every device.
-    unsafe { launch_registered::<stencil1d_vector4>(&device, &stencil.problem(), &constants, args) }
 }
 
 /// Types that there is a kernel for custom stencils of.
@@ -134,10 +120,14 @@ pub trait Entry: Element {
     /// Its entry point, as in the PTX.
     const KERNEL: &'static str;
 
-    /// Launches it on the device of the buffers.
-    fn launch(checked: Checked<'_, Self>) -> Result<(), Error>
-    where
-        Self: Real;
+    /// Launches it on the device of the buffers, with `coefficients[8 + m]` for the
+    /// neighbour m; `radius` is from 1 to 8.
+    fn launch(
+        form: Form,
+        radius: u32,
+        coefficients: &[Self; MAX_POINTS],
+        checked: Checked<'_, Self>,
+    ) -> Result<(), Error>;
 }
 
 macro_rules! entries {
@@ -145,20 +135,28 @@ macro_rules! entries {
         impl Entry for $type {
             const KERNEL: &'static str = $kernel::NAME;
 
-            fn launch(Checked { stencil, input, output }: Checked<'_, Self>) -> Result<(), Error> {
+            fn launch(
+                form: Form,
+                radius: u32,
+                coefficients: &[Self; MAX_POINTS],
+                checked: Checked<'_, Self>,
+            ) -> Result<(), Error> {
+                let input = checked.input();
+                let output = checked.into_output();
                 let (device, n) = (input.device().clone(), input.len());
-                let form = match stencil.form {
+                let form = match form {
                     Form::Antisymmetric => ANTISYMMETRIC,
                     Form::Symmetric => SYMMETRIC,
                     Form::Any => ANY,
                 };
-                let constants = Constants::new().with::<$coefficients>(&stencil.coefficients);
-                let args = $kernel::args(input, output, n, stencil.radius as u32, form);
-                // SAFETY: `Checked::new` found n elements in input and in output, both on
-                // `device`; they are distinct, since output is borrowed mutably, and every
-                // allocation is aligned to 16 bytes. A `Custom` has a radius from 1 to 8.
-                // The grid has a thread for each THREAD_BYTES of a line. The coefficients
-                // are set by this very call.
+                let constants = Constants::new().with::<$coefficients>(coefficients);
+                let args = $kernel::args(input, output, n, radius, form);
+                // SAFETY: `Checked::new`, which alone makes one, found input and output of
+                // one length on `device`; they are distinct, since output is borrowed
+                // mutably, and every allocation is aligned to 16 bytes. Only `Custom::apply`
+                // calls this, whose radius is from 1 to 8 and leaves an element with all
+                // neighbours. The grid has a thread for each THREAD_BYTES of a line. The
+                // coefficients are set by this very call.
                 unsafe {
                     launch_registered::<$kernel>(&device, &Problem::line(n), &constants, args)
                 }

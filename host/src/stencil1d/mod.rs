@@ -34,14 +34,18 @@
 
 #[cfg(feature = "cases")]
 pub(crate) mod cases;
+mod check;
 mod cpu;
 mod custom;
+mod form;
 mod gpu;
 pub mod problem;
 
 use crate::derivative3d::WEIGHTS;
 use crate::{Buffer, Device, DeviceKind, Error};
-pub use custom::{Custom, Form, MAX_POINTS, MAX_RADIUS, Real};
+use check::Checked;
+pub use custom::{Custom, MAX_POINTS, MAX_RADIUS, Real};
+pub use form::Form;
 pub use gpu::Variant;
 use gpu_kernels::registry::{Cost, Problem};
 use gpu_kernels::stencil1d::geometry;
@@ -246,7 +250,7 @@ impl Stencil1d {
     ///
     /// As [`apply`](Self::apply), and [`Error::OutOfMemory`].
     pub fn of(&self, device: &Device, input: &[f32]) -> Result<Vec<f32>, Error> {
-        self.check_len("input", input.len())?;
+        check::length("input", self.n, input.len())?;
         let input = device.upload(input)?;
         let mut output = device.alloc_filled(self.n, f32::NAN)?;
         self.apply(&input, &mut output)?;
@@ -286,20 +290,25 @@ impl Stencil1d {
     /// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for buffers that
     /// do not fit, and what a launch can fail with.
     pub fn apply(&self, input: &Buffer<f32>, output: &mut Buffer<f32>) -> Result<(), Error> {
-        self.check_buffers(input, output)?;
+        let checked = Checked::new(self.n, input, output)?;
         match input.device().kind() {
             DeviceKind::Cpu => {
-                let (Some(input), Some(output)) =
-                    (input.as_host_slice(), output.as_host_mut_slice())
-                else {
+                let (Some(input), Some(output)) = (
+                    input.as_host_slice(),
+                    checked.into_output().as_host_mut_slice(),
+                ) else {
                     unreachable!("buffers of the CPU device are host memory");
                 };
                 cpu::stencil(self.coefficients, input, output);
                 Ok(())
             }
-            DeviceKind::Emulator | DeviceKind::Cuda => {
-                gpu::launch(Variant::Vector4, self, None, input, output)
-            }
+            DeviceKind::Emulator | DeviceKind::Cuda => gpu::launch(
+                Variant::Vector4,
+                self.block,
+                &self.coefficients,
+                None,
+                checked,
+            ),
         }
     }
 
@@ -335,8 +344,8 @@ impl Stencil1d {
         input: &Buffer<f32>,
         output: &mut Buffer<f32>,
     ) -> Result<(), Error> {
-        self.check_buffers(input, output)?;
-        gpu::launch(variant, self, None, input, output)
+        let checked = Checked::new(self.n, input, output)?;
+        gpu::launch(variant, self.block, &self.coefficients, None, checked)
     }
 
     /// The stencil with its coefficients in the memory of `device`.
@@ -348,23 +357,6 @@ impl Stencil1d {
         Ok(OnDevice {
             stencil: *self,
             coefficients: device.upload(&self.coefficients)?,
-        })
-    }
-
-    fn check_buffers(&self, input: &Buffer<f32>, output: &Buffer<f32>) -> Result<(), Error> {
-        self.check_len("input", input.len())?;
-        self.check_len("output", output.len())?;
-        input.device().require("stencil1d: output", output)
-    }
-
-    fn check_len(&self, what: &str, given: usize) -> Result<(), Error> {
-        if given == self.n {
-            return Ok(());
-        }
-        Err(Error::LengthMismatch {
-            what: format!("stencil1d: {what}"),
-            required: self.n,
-            given,
         })
     }
 }
@@ -411,15 +403,18 @@ impl OnDevice {
         input: &Buffer<f32>,
         output: &mut Buffer<f32>,
     ) -> Result<(), Error> {
-        self.stencil.check_buffers(input, output)?;
-        let device = self.coefficients.device();
-        device.require("stencil1d: input", input)?;
+        let Self {
+            stencil,
+            coefficients,
+        } = self;
+        let checked = Checked::new(stencil.n, input, output)?;
+        coefficients.device().require("stencil1d: input", input)?;
         gpu::launch(
             variant,
-            &self.stencil,
-            Some(&self.coefficients),
-            input,
-            output,
+            stencil.block,
+            &stencil.coefficients,
+            Some(coefficients),
+            checked,
         )
     }
 }
