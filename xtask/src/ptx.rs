@@ -127,8 +127,32 @@ fn build(root: &Path, target: &str, hash: &str) -> Result<String, Error> {
     Ok(ptx_hash::file(
         hash,
         &format!("rustc {}, LLVM {}", ptx.rustc_version, ptx.llvm_version),
-        &ptx.text,
+        &plain(&ptx.text),
     ))
+}
+
+/// The code without what changes in one kernel when another does: LLVM's comments, and the
+/// number of the function in labels, which are local to a function in PTX.
+fn plain(text: &str) -> String {
+    const LABEL: &str = "$L__BB";
+    let mut plain = String::with_capacity(text.len());
+    for line in text.lines() {
+        let code = match line.find("//") {
+            Some(at) if !line.contains('"') => line[..at].trim_end(),
+            _ => line,
+        };
+        if code.is_empty() && !line.is_empty() {
+            continue;
+        }
+        let mut pieces = code.split(LABEL);
+        plain.push_str(pieces.next().unwrap_or_default());
+        for piece in pieces {
+            plain.push_str(LABEL);
+            plain.push_str(piece.trim_start_matches(|digit: char| digit.is_ascii_digit()));
+        }
+        plain.push('\n');
+    }
+    plain
 }
 
 /// How the file that is there differs from the one just built; `None` where the
@@ -180,6 +204,14 @@ mod tests {
             difference(&file("a", "x", "1\n2\n"), &file("a", "y", "1\n2\n")),
             None
         );
+    }
+
+    #[test]
+    fn a_kernels_text_does_not_depend_on_its_neighbours() {
+        let text = "// a.b has been demoted\n.visible .entry a( // -- Begin function a\n\n\
+            $L__BB12_3: // %inner\n\tbra $L__BB12_3; // back\n.file 1 \"a//b\"\n";
+        let expected = ".visible .entry a(\n\n$L__BB_3:\n\tbra $L__BB_3;\n.file 1 \"a//b\"\n";
+        assert_eq!(plain(text), expected);
     }
 
     #[test]
