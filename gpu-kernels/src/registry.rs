@@ -383,7 +383,11 @@ impl Family {
 }
 
 /// All families.
-pub const FAMILIES: &[Family] = &[crate::nbody::FAMILY, crate::stencil1d::FAMILY];
+pub const FAMILIES: &[Family] = &[
+    crate::nbody::FAMILY,
+    crate::reduction::FAMILY,
+    crate::stencil1d::FAMILY,
+];
 
 /// All entries, family by family.
 pub fn entries() -> impl Iterator<Item = &'static Entry> {
