@@ -29,6 +29,7 @@ pub use crate::entry::{
 /// All families.
 pub const FAMILIES: &[Family] = &[
     crate::nbody::FAMILY,
+    crate::reduction::FAMILY,
     crate::roofline::FAMILY,
     crate::stencil1d::FAMILY,
 ];

@@ -203,6 +203,12 @@ pub trait Subject: Sync {
     /// and of no regular size.
     fn problems(&self, entry: &Entry) -> Vec<Problem>;
 
+    /// Whether the length of this argument, of the inputs and then of the outputs, is the
+    /// caller's choice: no other length follows from it.
+    fn takes_any_length(&self, _entry: &Entry, _argument: usize) -> bool {
+        false
+    }
+
     /// The kernel on random data.
     ///
     /// # Errors
@@ -214,11 +220,27 @@ pub trait Subject: Sync {
         problem: &Problem,
         random: &mut Random<'_>,
     ) -> Result<Case, Error>;
+
+    /// The kernel on random data in all its uses, where it has several: for types whose
+    /// bits it treats alike, for operations that an argument tells apart.
+    ///
+    /// # Errors
+    ///
+    /// As [`case`](Self::case).
+    fn cases(
+        &self,
+        entry: &Entry,
+        problem: &Problem,
+        random: &mut Random<'_>,
+    ) -> Result<Vec<Case>, Error> {
+        Ok(vec![self.case(entry, problem, random)?])
+    }
 }
 
 /// All families.
 pub const SUBJECTS: &[&dyn Subject] = &[
     &crate::nbody::cases::Cases,
+    &crate::reduction::cases::Cases,
     &crate::roofline::cases::Cases,
     &crate::stencil1d::cases::Cases,
 ];

@@ -212,7 +212,7 @@ where
 
 /// Declares entry points.
 macro_rules! kernels {
-    ($($name:ident of $type:ident, mask of $key:ident;)*) => {$(
+    ($($name:ident of $type:ident, mask of $key:ident: $what:literal;)*) => {$(
         /// The index of the first element with the least key.
         ///
         /// `n`, `tiles`, `chunks` and `workspace`: as for the kernels of
@@ -241,12 +241,21 @@ macro_rules! kernels {
             // SAFETY: forwarded word for word; the arrays are this block's.
             unsafe { reduce(terms, [values], n, tiles, chunks, workspace, result, shared) }
         }
+
+        crate::register! {
+            $name: $type, Tuned,
+            concat!("where an array has its first ", $what, ", in one launch"),
+            geometry: super::geometry::chunks::<$type>,
+            cost: super::geometry::elements::<$type>,
+            example: super::geometry::EXAMPLE_IN_CHUNKS,
+            tile: super::geometry::TILE,
+        }
     )*};
 }
 
 kernels! {
-    reduction_arg_extremum_u32 of u32, mask of u32;
-    reduction_arg_extremum_u64 of u64, mask of u64;
-    reduction_arg_extremum_f32 of f32, mask of u32;
-    reduction_arg_extremum_f64 of f64, mask of u64;
+    reduction_arg_extremum_u32 of u32, mask of u32: "extreme element, also of `i32`";
+    reduction_arg_extremum_u64 of u64, mask of u64: "extreme element, also of `i64`";
+    reduction_arg_extremum_f32 of f32, mask of u32: "extreme element";
+    reduction_arg_extremum_f64 of f64, mask of u64: "extreme element";
 }

@@ -105,7 +105,7 @@ where
 
 /// Declares entry points.
 macro_rules! kernels {
-    ($($name:ident of $type:ident to $product:ident;)*) => {$(
+    ($($name:ident of $type:ident to $product:ident: $also:literal;)*) => {$(
         /// The sum of `x[i] * y[i]`.
         ///
         /// `n`, `tiles`, `chunks` and `workspace`: as for the kernels of
@@ -135,13 +135,22 @@ macro_rules! kernels {
             // SAFETY: forwarded word for word; the arrays are this block's.
             unsafe { reduce(terms, [x, y], n, tiles, chunks, workspace, result, shared) }
         }
+
+        crate::register! {
+            $name: $type, Tuned,
+            concat!("the dot product of two arrays", $also, " in one launch"),
+            geometry: super::geometry::chunks::<$type>,
+            cost: super::geometry::terms::<$type, 2>,
+            example: super::geometry::EXAMPLE_IN_CHUNKS,
+            tile: super::geometry::TILE,
+        }
     )*};
 }
 
 kernels! {
-    reduction_dot_i32 of i32 to i64;
-    reduction_dot_u32 of u32 to u64;
-    reduction_dot_i64 of i64 to i64;
-    reduction_dot_f32 of f32 to f64;
-    reduction_dot_f64 of f64 to f64;
+    reduction_dot_i32 of i32 to i64: "";
+    reduction_dot_u32 of u32 to u64: "";
+    reduction_dot_i64 of i64 to i64: ", also of `u64`,";
+    reduction_dot_f32 of f32 to f64: "";
+    reduction_dot_f64 of f64 to f64: "";
 }

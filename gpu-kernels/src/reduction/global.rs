@@ -39,6 +39,26 @@ pub unsafe fn reduction_global_f32(values: *mut f32, n: usize, partials: *mut f3
     unsafe { sum(values, n, partials) }
 }
 
+macro_rules! registered {
+    ($($name:ident: $type:ident;)+) => {$(
+        crate::register! {
+            $name: $type, Textbook,
+            "a block adds in the input itself, which it destroys",
+            geometry: super::geometry::partial_sums::<1>,
+            cost: super::geometry::elements::<$type>,
+            example: super::geometry::EXAMPLE,
+            tile: "block",
+            restrictions: "blocks of 32, 64, … or 1024 threads",
+            twin: same,
+        }
+    )+};
+}
+
+registered! {
+    reduction_global_i32: i32;
+    reduction_global_f32: f32;
+}
+
 /// # Safety
 ///
 /// As the entry points.

@@ -41,13 +41,67 @@ use cuda_std::warp;
 
 pub mod arg_extremum;
 pub mod dot;
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod geometry;
 pub mod global;
 pub mod moment;
 pub mod operator;
+pub mod partition;
 pub mod shared;
 pub mod shared_unroll4;
 pub mod shared_unroll4_dynamic;
 pub mod single_pass;
+
+/// The family's kernels.
+///
+/// Where integers with and without a sign have the same bits, one entry point serves both
+/// types and has the type of its arguments.
+#[cfg(not(target_arch = "nvptx64"))]
+pub const FAMILY: crate::registry::Family = crate::registry::Family {
+    name: "reduction",
+    computes: "sums, extrema and where they are, moments and dot products",
+    kernels: crate::entries![
+        global::reduction_global_i32,
+        global::reduction_global_f32,
+        shared::reduction_shared_i32,
+        shared::reduction_shared_f32,
+        shared_unroll4::reduction_shared_unroll4_i32,
+        shared_unroll4::reduction_shared_unroll4_f32,
+        shared_unroll4_dynamic::reduction_shared_unroll4_dynamic_i32,
+        shared_unroll4_dynamic::reduction_shared_unroll4_dynamic_f32,
+        single_pass::reduction_single_pass_sum_i32,
+        single_pass::reduction_single_pass_sum_i64,
+        single_pass::reduction_single_pass_sum_f32,
+        single_pass::reduction_single_pass_sum_f64,
+        single_pass::reduction_single_pass_min_i32,
+        single_pass::reduction_single_pass_min_u32,
+        single_pass::reduction_single_pass_min_i64,
+        single_pass::reduction_single_pass_min_u64,
+        single_pass::reduction_single_pass_min_f32,
+        single_pass::reduction_single_pass_min_f64,
+        single_pass::reduction_single_pass_max_i32,
+        single_pass::reduction_single_pass_max_u32,
+        single_pass::reduction_single_pass_max_i64,
+        single_pass::reduction_single_pass_max_u64,
+        single_pass::reduction_single_pass_max_f32,
+        single_pass::reduction_single_pass_max_f64,
+        moment::reduction_moment_i32,
+        moment::reduction_moment_u32,
+        moment::reduction_moment_i64,
+        moment::reduction_moment_u64,
+        moment::reduction_moment_f32,
+        moment::reduction_moment_f64,
+        dot::reduction_dot_i32,
+        dot::reduction_dot_u32,
+        dot::reduction_dot_i64,
+        dot::reduction_dot_f32,
+        dot::reduction_dot_f64,
+        arg_extremum::reduction_arg_extremum_u32,
+        arg_extremum::reduction_arg_extremum_u64,
+        arg_extremum::reduction_arg_extremum_f32,
+        arg_extremum::reduction_arg_extremum_f64,
+    ],
+};
 
 /// The fewest threads of a block: one warp.
 pub const MIN_BLOCK: u32 = WARP;

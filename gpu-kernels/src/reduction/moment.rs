@@ -117,6 +117,15 @@ macro_rules! kernels {
             // SAFETY: forwarded word for word; the arrays are this block's.
             unsafe { reduce(terms, [values], n, tiles, chunks, workspace, result, shared) }
         }
+
+        crate::register! {
+            $name: $type, Tuned,
+            "the sum of an array or of its squares in f64, in one launch",
+            geometry: super::geometry::chunks::<$type>,
+            cost: super::geometry::terms::<$type, 1>,
+            example: super::geometry::EXAMPLE_IN_CHUNKS,
+            tile: super::geometry::TILE,
+        }
     )*};
 }
 

@@ -42,6 +42,26 @@ pub unsafe fn reduction_shared_f32(values: *const f32, n: usize, partials: *mut 
     unsafe { sum(tile, values, n, partials) }
 }
 
+macro_rules! registered {
+    ($($name:ident: $type:ident;)+) => {$(
+        crate::register! {
+            $name: $type, Textbook,
+            "a block adds in static shared memory",
+            geometry: super::geometry::partial_sums::<1>,
+            cost: super::geometry::elements::<$type>,
+            example: super::geometry::EXAMPLE,
+            tile: "block",
+            restrictions: "blocks of 32, 64, … or 1024 threads",
+            twin: same,
+        }
+    )+};
+}
+
+registered! {
+    reduction_shared_i32: i32;
+    reduction_shared_f32: f32;
+}
+
 /// # Safety
 ///
 /// As the entry points; `tile` is shared memory for one element per thread.

@@ -45,6 +45,26 @@ pub unsafe fn reduction_shared_unroll4_f32(values: *const f32, n: usize, partial
     unsafe { sum(tile, values, n, partials) }
 }
 
+macro_rules! registered {
+    ($($name:ident: $type:ident;)+) => {$(
+        crate::register! {
+            $name: $type, Textbook,
+            "a thread adds 4 elements before its block does",
+            geometry: super::geometry::partial_sums::<{ UNROLL }>,
+            cost: super::geometry::elements::<$type>,
+            example: super::geometry::EXAMPLE,
+            tile: "4 * block",
+            restrictions: "blocks of 32, 64, … or 1024 threads",
+            twin: same,
+        }
+    )+};
+}
+
+registered! {
+    reduction_shared_unroll4_i32: i32;
+    reduction_shared_unroll4_f32: f32;
+}
+
 /// # Safety
 ///
 /// As the entry points; `tile` is shared memory for one element per thread.

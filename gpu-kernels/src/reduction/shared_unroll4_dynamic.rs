@@ -51,3 +51,23 @@ pub unsafe fn reduction_shared_unroll4_dynamic_f32(
     // SAFETY: forwarded; the launch gives shared memory for one element per thread.
     unsafe { sum(shared::dynamic_shared_mem::<f32>(), values, n, partials) }
 }
+
+macro_rules! registered {
+    ($($name:ident: $type:ident;)+) => {$(
+        crate::register! {
+            $name: $type, Textbook,
+            "the same in dynamic shared memory",
+            geometry: super::geometry::partial_sums_tiled::<$type>,
+            cost: super::geometry::elements::<$type>,
+            example: super::geometry::EXAMPLE,
+            tile: "4 * block",
+            restrictions: "blocks of 32, 64, … or 1024 threads",
+            twin: same,
+        }
+    )+};
+}
+
+registered! {
+    reduction_shared_unroll4_dynamic_i32: i32;
+    reduction_shared_unroll4_dynamic_f32: f32;
+}

@@ -81,7 +81,10 @@
 // gate reduction_single_pass_max_f32: registers <= 32, spills = 0, LDG.E.128 >= 8, FMNMX >= 16
 // gate reduction_single_pass_max_f64: registers <= 32, spills = 0, LDG.E.128 >= 8
 
+pub use super::partition::{ALONE, Partition, THREADS};
+
 use super::operator::{MAX_WORDS, Maximum, Minimum, Operator, Sum, Terms, Themselves, Words};
+use super::partition::{FIRST_SLOT, VECTOR_WORDS};
 use super::{ALL_LANES, WARP};
 use crate::loops::{keep_rolled, unrolled};
 use cuda_std::atomic::intrinsics::{
@@ -92,16 +95,10 @@ use cuda_std::cache::load_readonly;
 use cuda_std::prelude::*;
 use cuda_std::{launch_bounds, shared_array, warp};
 
-/// Threads of a block.
-pub const THREADS: u32 = 512;
-
 /// Blocks that a multiprocessor shall hold: as many threads as it has room for.
 // A multiprocessor of compute capability 7.5 holds 1024 threads, one of 9.0 2048.
 pub(super) const BLOCKS_PER_MULTIPROCESSOR: u32 =
     if cfg!(target_feature = "sm_90") { 4 } else { 2 };
-
-/// Tiles that a single block takes without help.
-pub const ALONE: usize = 8;
 
 /// Warps of a block.
 pub(super) const WARPS: usize = (THREADS / WARP) as usize;
@@ -109,100 +106,8 @@ pub(super) const WARPS: usize = (THREADS / WARP) as usize;
 /// Loads of a thread that do not wait for each other.
 const BATCH: u32 = 4;
 
-/// 32-bit words of a vector: what one load brings.
-const VECTOR_WORDS: usize = 4;
-
-/// The words before the first slot: the ticket, and nothing else in the piece of
-/// memory that caches handle as one.
-const FIRST_SLOT: usize = 16;
-
 /// Set in each 64-bit word of a slot when its lower half holds a part of the value.
 const FULL: u64 = 1 << 32;
-
-/// How an array is cut into chunks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Partition {
-    /// Elements of a tile.
-    lanes: usize,
-    /// Tiles of a chunk.
-    tiles: u32,
-    /// Chunks.
-    chunks: u32,
-}
-
-impl Partition {
-    /// That of `n` elements of `size` bytes, 4 or 8.
-    #[must_use]
-    pub const fn of(n: usize, size: usize) -> Self {
-        let lanes = THREADS as usize * (VECTOR_WORDS * 4 / size);
-        let all = n.div_ceil(lanes);
-        if all <= ALONE {
-            return Self {
-                lanes,
-                tiles: ALONE as u32,
-                chunks: 1,
-            };
-        }
-        let tiles = 1 << (all.ilog2() / 2).saturating_sub(2);
-        Self::with_tiles(n, size, tiles)
-    }
-
-    /// `n` elements of `size` bytes, cut into chunks of `tiles` tiles.
-    ///
-    /// Another tree than [`of`](Self::of) gives; tests take it to come to sizes that
-    /// would else need gigabytes.
-    #[must_use]
-    pub const fn with_tiles(n: usize, size: usize, tiles: u32) -> Self {
-        let lanes = THREADS as usize * (VECTOR_WORDS * 4 / size);
-        Self {
-            lanes,
-            tiles,
-            // Fewer than 2³², since no object has more than isize::MAX bytes.
-            chunks: n.div_ceil(lanes * tiles as usize) as u32,
-        }
-    }
-
-    /// Elements of a tile: 2048 of 4 bytes, 1024 of 8.
-    #[must_use]
-    pub const fn lanes(self) -> usize {
-        self.lanes
-    }
-
-    /// Tiles of a chunk, the last one perhaps excepted.
-    #[must_use]
-    pub const fn tiles(self) -> u32 {
-        self.tiles
-    }
-
-    /// Elements of a chunk, the last one perhaps excepted.
-    #[must_use]
-    pub const fn span(self) -> usize {
-        self.lanes * self.tiles as usize
-    }
-
-    /// How many chunks there are.
-    #[must_use]
-    pub const fn chunks(self) -> u32 {
-        self.chunks
-    }
-
-    /// The most combinations that change an element's value, or what became of it.
-    #[must_use]
-    pub const fn depth(self) -> u32 {
-        let neighbours = self.lanes.ilog2();
-        let in_chunk = self.tiles - 1 + neighbours;
-        if self.chunks <= 1 {
-            return in_chunk;
-        }
-        in_chunk + self.chunks.div_ceil(self.lanes as u32) - 1 + neighbours
-    }
-
-    /// 64-bit words of the workspace, for results of `size` bytes.
-    #[must_use]
-    pub const fn workspace_len(self, size: usize) -> usize {
-        FIRST_SLOT + self.chunks as usize * (size / 4)
-    }
-}
 
 /// Declares entry points.
 macro_rules! kernels {
@@ -243,12 +148,21 @@ macro_rules! kernels {
             // SAFETY: forwarded word for word; the arrays are this block's.
             unsafe { reduce(terms, [values], n, tiles, chunks, workspace, result, shared) }
         }
+
+        crate::register! {
+            $name: $type, Tuned,
+            concat!("the ", $what, " of an array in one launch"),
+            geometry: super::geometry::chunks::<$type>,
+            cost: super::geometry::elements::<$type>,
+            example: super::geometry::EXAMPLE_IN_CHUNKS,
+            tile: super::geometry::TILE,
+        }
     )*};
 }
 
 kernels! {
-    reduction_single_pass_sum_i32 = Sum of i32: "sum";
-    reduction_single_pass_sum_i64 = Sum of i64: "sum";
+    reduction_single_pass_sum_i32 = Sum of i32: "sum, also of `u32`,";
+    reduction_single_pass_sum_i64 = Sum of i64: "sum, also of `u64`,";
     reduction_single_pass_sum_f32 = Sum of f32: "sum";
     reduction_single_pass_sum_f64 = Sum of f64: "sum";
     reduction_single_pass_min_i32 = Minimum of i32: "minimum";

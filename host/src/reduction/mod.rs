@@ -66,6 +66,8 @@
 //! - **Zeros**: -0 is less than +0. So the minimum of both is -0, the maximum +0.
 //!   (These are the operations `minimum` and `maximum` of IEEE 754-2019.)
 
+#[cfg(feature = "cases")]
+pub(crate) mod cases;
 mod cpu;
 mod gpu;
 mod single_pass;

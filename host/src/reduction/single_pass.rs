@@ -38,7 +38,7 @@ use bytemuck::Zeroable;
 #[derive(Debug)]
 pub struct SinglePass<T: Number> {
     device: Device,
-    blocks: u32,
+    pub(super) blocks: u32,
     tiles: Option<u32>,
     /// All zero whenever no launch is under way, unless `dirty`.
     workspace: Option<Buffer<u64>>,

@@ -104,14 +104,6 @@ fn textbook_block(kernel: &str) -> Option<Geometry> {
         ]
         .contains(&variant)
         .then_some(Geometry::linear(1, 16 * 16)),
-        "reduction" => {
-            let (variant, _) = variant.rsplit_once('_')?;
-            match variant {
-                "global" | "shared" | "shared_unroll4" => block(128, 0),
-                "shared_unroll4_dynamic" => block(128, 128 * 4),
-                _ => None,
-            }
-        }
         _ => None,
     }
 }
@@ -422,10 +414,6 @@ mod tests {
         let block =
             |kernel: &str| textbook_block(kernel).map(|it| (it.block[0], it.dynamic_shared_bytes));
         assert_eq!(block("heat2d_texture"), Some((256, 0)));
-        assert_eq!(
-            block("reduction_shared_unroll4_dynamic_i32"),
-            Some((128, 512))
-        );
         assert_eq!(block("derivative3d_x_pencil4"), Some((256, 4 * 72 * 4)));
         assert_eq!(block("heat2d_other_f32"), None);
     }

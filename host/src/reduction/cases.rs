@@ -1,0 +1,337 @@
+//! The kernels with data for them, for tests and benchmarks that go through the table.
+
+use super::cpu::Port;
+use super::{Extremum, Moment, Number, Operation, Reduction, SinglePass, Summand, Variant};
+use crate::case::{
+    Case, Entry, Expected, Problem, Random, Scalar, Subject, Values, buffer, buffer_mut,
+};
+use crate::{Buffer, Element, Error};
+use bytemuck::Pod;
+use gpu_kernels::reduction::Addable;
+use gpu_kernels::reduction::single_pass::{ALONE, Partition};
+use std::fmt::Debug;
+
+/// The family.
+pub(crate) struct Cases;
+
+impl Subject for Cases {
+    fn family(&self) -> &'static str {
+        "reduction"
+    }
+
+    fn problems(&self, entry: &Entry) -> Vec<Problem> {
+        match variant(entry) {
+            Some(variant) => partial_sums(variant),
+            None => chunks(entry.scalar.bytes()),
+        }
+    }
+
+    fn takes_any_length(&self, entry: &Entry, argument: usize) -> bool {
+        // The others have one length: partial sums and elements, or two arrays.
+        variant(entry).is_none() && entry.variant != "dot" && argument == 0
+    }
+
+    fn case(
+        &self,
+        entry: &Entry,
+        problem: &Problem,
+        numbers: &mut Random<'_>,
+    ) -> Result<Case, Error> {
+        match (variant(entry), entry.scalar) {
+            (Some(variant), Scalar::F32) => partial_sums_of::<f32>(variant, problem, numbers),
+            (Some(variant), _) => partial_sums_of::<i32>(variant, problem, numbers),
+            (None, _) => match all_single_passes(entry, problem, numbers).pop() {
+                Some(case) => Ok(case),
+                None => unreachable!("the family has no kernel {}", entry.name),
+            },
+        }
+    }
+
+    fn cases(
+        &self,
+        entry: &Entry,
+        problem: &Problem,
+        numbers: &mut Random<'_>,
+    ) -> Result<Vec<Case>, Error> {
+        match variant(entry) {
+            Some(_) => Ok(vec![self.case(entry, problem, numbers)?]),
+            None => Ok(all_single_passes(entry, problem, numbers)),
+        }
+    }
+}
+
+/// Which step of the ladder it is, if it is one.
+fn variant(entry: &Entry) -> Option<Variant> {
+    Variant::ALL
+        .into_iter()
+        .find(|variant| [variant.kernel::<i32>(), variant.kernel::<f32>()].contains(&entry.name))
+}
+
+/// One element, a warp, the block, what it sums, two and three of those, primes.
+fn partial_sums(variant: Variant) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for threads in [32, 64, 128, 256, 512, 1024] {
+        let block = threads as usize;
+        let span = block * variant.elements_per_thread() as usize;
+        let around = [block / 2, block, 2 * block, 3 * block, span, 2 * span];
+        let mut lengths: Vec<usize> = around
+            .into_iter()
+            .flat_map(|near| [near - 1, near, near + 1])
+            .chain([1, 2, 31, 32, 33, 61, 127, 1009])
+            .chain([3 * span + block / 2 + 7])
+            .collect();
+        lengths.sort_unstable();
+        lengths.dedup();
+        // The last is one that a single element makes a block longer.
+        lengths.push(3 * span + 1);
+        problems.extend(
+            lengths
+                .into_iter()
+                .map(|n| Problem::line(n).with_block(threads)),
+        );
+    }
+    problems
+}
+
+/// A vector, a warp, a tile, batches of tiles, the most that a block takes alone, and
+/// several chunks, of one tile and of two, also in fewer blocks than chunks.
+fn chunks(bytes: usize) -> Vec<Problem> {
+    let tile = Partition::of(1, bytes).lanes();
+    let one = [1, 2, 3, 4, 5, 7, 31, 32, 33, 61, 127, 128, 129, 1009];
+    let whole = (1..=ALONE).flat_map(|tiles| [tiles * tile - 1, tiles * tile]);
+    let ragged = [
+        tile + 1,
+        2 * tile + 3,
+        5 * tile + 33,
+        7 * tile + tile / 2 + 1,
+        9 * tile,
+        11 * tile - 1,
+        33_013,
+        64 * tile - 5,
+        64 * tile,
+        65 * tile + 2,
+    ];
+    let lines = |n: usize| Problem::line(n).with_resident_blocks(u32::MAX as usize);
+    let few = [1, 2, 5].map(|blocks| Problem::line(9 * tile + 1).with_resident_blocks(blocks));
+    one.into_iter()
+        .chain(whole)
+        .chain(ragged)
+        .map(lines)
+        .chain(few)
+        .chain([lines(ALONE * tile + 1)])
+        .collect()
+}
+
+/// The types, for their random elements.
+trait Sample: Number<Product: Debug> + Debug {
+    /// A number of the whole range; of floats from -1 to 1.
+    fn random(numbers: &mut Random<'_>) -> Self;
+}
+
+/// 32 random bits.
+fn bits(numbers: &mut Random<'_>) -> u32 {
+    // From 0 to 2³² - 1.
+    ((numbers() + 1.0) * f64::from(1_u32 << 31)) as u32
+}
+
+macro_rules! samples {
+    ($($integer:ident)*; $($float:ident)*) => {
+        $(impl Sample for $integer {
+            fn random(numbers: &mut Random<'_>) -> Self {
+                (u64::from(bits(numbers)) << 32 | u64::from(bits(numbers))) as Self
+            }
+        })*
+        $(impl Sample for $float {
+            fn random(numbers: &mut Random<'_>) -> Self {
+                numbers() as Self
+            }
+        })*
+    };
+}
+
+samples!(i32 u32 i64 u64; f32 f64);
+
+/// What no kernel leaves that should leave `value`: every bit of it is another.
+fn inverted<T: Pod>(value: T) -> T {
+    let mut value = value;
+    for byte in bytemuck::bytes_of_mut(&mut value) {
+        *byte = !*byte;
+    }
+    value
+}
+
+fn boxed<T: Element + Debug>(values: Vec<T>) -> Box<dyn Values> {
+    Box::new(values)
+}
+
+/// Adds as a block does: the upper half to the lower one, until one is left.
+fn halved<T: Addable>(values: &mut [T], block: usize) {
+    let mut half = block / 2;
+    while half > 0 {
+        for i in 0..half.min(values.len().saturating_sub(half)) {
+            values[i] = values[i].add(values[i + half]);
+        }
+        half /= 2;
+    }
+}
+
+fn partial_sums_of<T: Sample + Summand + Addable>(
+    variant: Variant,
+    problem: &Problem,
+    numbers: &mut Random<'_>,
+) -> Result<Case, Error> {
+    let reduction = match problem.block {
+        Some(block) => Reduction::new(variant, block)?,
+        None => Reduction::new(variant, Reduction::default().block())?,
+    };
+    let block = reduction.block() as usize;
+    let values: Vec<T> = (0..problem.points()).map(|_| T::random(numbers)).collect();
+    let mut left = values.clone();
+    let partials: Vec<T> = left
+        .chunks_mut(reduction.elements_per_block())
+        .map(|part| {
+            if variant == Variant::Global {
+                halved(part, block);
+                return part[0];
+            }
+            // A thread has each `block`-th element; without one it has 0.
+            let of_thread = |thread| part.iter().skip(thread).step_by(block).copied();
+            let mut sums: Vec<T> = (0..block)
+                .map(|thread| of_thread(thread).fold(T::ZERO, T::add))
+                .collect();
+            halved(&mut sums, block);
+            sums[0]
+        })
+        .collect();
+    let before: Vec<T> = partials.iter().copied().map(inverted).collect();
+    Ok(match variant {
+        // It works in its input, which is an output, too.
+        Variant::Global => Case {
+            inputs: Vec::new(),
+            outputs: vec![boxed(values), boxed(before)],
+            launch: Box::new(move |_, outputs| {
+                let [values, partials] = outputs else {
+                    unreachable!("two outputs")
+                };
+                let values = buffer_mut::<T>(values.as_mut());
+                reduction.partials_in_place(values, buffer_mut(partials.as_mut()))
+            }),
+            expected: Expected::Bits(vec![boxed(left), boxed(partials)]),
+        },
+        _ => Case {
+            inputs: vec![boxed(values)],
+            outputs: vec![boxed(before)],
+            launch: Box::new(move |inputs, outputs| {
+                let values = buffer::<T>(inputs[0].as_ref());
+                reduction.partials(values, buffer_mut(outputs[0].as_mut()))
+            }),
+            expected: Expected::Bits(vec![boxed(partials)]),
+        },
+    })
+}
+
+/// One reduction in a single pass.
+fn single_pass<T: Sample, R: Element + Debug, const ARRAYS: usize>(
+    problem: &Problem,
+    arrays: [Vec<T>; ARRAYS],
+    expected: R,
+    launch: impl Fn(&mut SinglePass<T>, [&Buffer<T>; ARRAYS], &mut Buffer<R>) -> Result<(), Error>
+    + Send
+    + Sync
+    + 'static,
+) -> Case {
+    let blocks = u32::try_from(problem.resident_blocks).unwrap_or(u32::MAX);
+    Case {
+        inputs: arrays.map(boxed).into(),
+        outputs: vec![boxed(vec![inverted(expected)])],
+        launch: Box::new(move |inputs, outputs| {
+            let arrays = std::array::from_fn(|i| buffer::<T>(inputs[i].as_ref()));
+            let mut reductions = SinglePass::new(arrays[0].device());
+            // Also where grids have fewer.
+            reductions.blocks = blocks;
+            launch(&mut reductions, arrays, buffer_mut(outputs[0].as_mut()))
+        }),
+        expected: Expected::Bits(vec![boxed(vec![expected])]),
+    }
+}
+
+/// All reductions of elements of `T` that come to the kernel.
+fn single_passes<T: Sample>(
+    entry: &Entry,
+    problem: &Problem,
+    numbers: &mut Random<'_>,
+) -> Vec<Case> {
+    let n = problem.extents[0];
+    let mut array = || (0..n).map(|_| T::random(numbers)).collect::<Vec<T>>();
+    let mut cases = Vec::new();
+    for operation in Operation::ALL {
+        if operation.kernel::<T>() == entry.name {
+            let values = array();
+            let expected = <T as Port>::reduce(operation, &values);
+            cases.push(single_pass(
+                problem,
+                [values],
+                expected,
+                move |reductions, [values], result| reductions.launch(operation, values, result),
+            ));
+        }
+    }
+    for moment in Moment::ALL {
+        if moment.kernel::<T>() == entry.name {
+            let values = array();
+            let expected = T::moment(moment, 0.25, &values);
+            cases.push(single_pass(
+                problem,
+                [values],
+                expected,
+                move |reductions, [values], result| {
+                    reductions.launch_moment(moment, 0.25, values, result)
+                },
+            ));
+        }
+    }
+    if super::dot_kernel::<T>() == entry.name {
+        let (x, y) = (array(), array());
+        let expected = <T as Port>::dot(&x, &y);
+        cases.push(single_pass(
+            problem,
+            [x, y],
+            expected,
+            |reductions, [x, y], result| reductions.launch_dot(x, y, result),
+        ));
+    }
+    for extremum in Extremum::ALL {
+        if extremum.kernel::<T>() == entry.name {
+            // It is there more than once: the first is wanted.
+            let mut values = array();
+            let extreme = values[T::position(extremum, &values).unwrap_or(0)];
+            values[n / 2] = extreme;
+            values[n - 1] = extreme;
+            let expected = T::position(extremum, &values).unwrap_or(0) as u64;
+            cases.push(single_pass(
+                problem,
+                [values],
+                expected,
+                move |reductions, [values], result| {
+                    reductions.launch_position(extremum, values, result)
+                },
+            ));
+        }
+    }
+    cases
+}
+
+/// The same for all types.
+fn all_single_passes(entry: &Entry, problem: &Problem, numbers: &mut Random<'_>) -> Vec<Case> {
+    [
+        single_passes::<i32>,
+        single_passes::<u32>,
+        single_passes::<i64>,
+        single_passes::<u64>,
+        single_passes::<f32>,
+        single_passes::<f64>,
+    ]
+    .into_iter()
+    .flat_map(|of_type| of_type(entry, problem, numbers))
+    .collect()
+}
