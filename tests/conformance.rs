@@ -6,6 +6,7 @@
 //! physics, its orders, its own errors) has a suite of the family's name.
 
 use halo_gpu::case::{Case, Entry, Memory, Problem, SUBJECTS, Values, registry, subject};
+use halo_gpu::device::Blocks;
 use halo_gpu::{Device, Dim3, EmulatorOptions, Error, LaunchAxis, LaunchConfig, Limits};
 use halo_tests::{for_each, kernel_devices, ptx, rng};
 use rand::RngExt;
@@ -45,6 +46,27 @@ fn for_each_kernel(what: &str, mut check: impl FnMut(&'static Entry)) {
     for_each(what, names, |name| {
         check(registry::entry(name).unwrap());
     });
+}
+
+/// The devices that run this kernel, and how the emulator deals out its blocks.
+fn devices(entry: &Entry) -> Vec<Device> {
+    let mut devices = kernel_devices();
+    if subject(entry).unwrap().waits_for_blocks(entry) {
+        devices[0] = Device::emulator_with(EmulatorOptions {
+            verify: true,
+            ..options(entry)
+        });
+    }
+    devices
+}
+
+/// The emulator on which this kernel's blocks run.
+fn options(entry: &Entry) -> EmulatorOptions {
+    let mut options = EmulatorOptions::default();
+    if subject(entry).unwrap().waits_for_blocks(entry) {
+        options.blocks = Blocks::Resident;
+    }
+    options
 }
 
 /// A problem that the kernel takes, of more than one block where it has any.
@@ -102,8 +124,8 @@ fn the_committed_ptx_has_the_kernels_of_the_table_and_no_others() {
 
 #[test]
 fn every_kernel_gives_what_its_family_promises() {
-    for device in kernel_devices() {
-        for_each_kernel(device.name(), |entry| {
+    for_each_kernel("kernels", |entry| {
+        for device in devices(entry) {
             let problems = subject(entry).unwrap().problems(entry);
             for_each(entry.name, problems, |problem| {
                 let cases = cases(entry, &problem);
@@ -117,8 +139,8 @@ fn every_kernel_gives_what_its_family_promises() {
                     assert_untouched(&case.inputs, &inputs, "input");
                 }
             });
-        });
-    }
+        }
+    });
 }
 
 #[test]
@@ -139,7 +161,7 @@ fn a_launch_has_the_geometry_of_the_table() {
             limits.grid = Dim3::new(blocks, limits.grid.y, limits.grid.z);
             let device = Device::emulator_with(EmulatorOptions {
                 limits,
-                ..EmulatorOptions::default()
+                ..options(entry)
             });
             let inputs = upload(&case.inputs, &device);
             let mut outputs = upload(&case.outputs, &device);
@@ -166,15 +188,15 @@ fn a_launch_has_the_geometry_of_the_table() {
 
 #[test]
 fn buffers_that_do_not_fit_are_refused_before_anything_runs() {
-    for device in kernel_devices() {
-        for_each_kernel(device.name(), |entry| {
+    for_each_kernel("kernels", |entry| {
+        for device in devices(entry) {
             for case in cases(entry, &typical(entry)) {
                 for number in 0..case.inputs.len() + case.outputs.len() {
                     refuses_others_for(entry, &case, number, &device);
                 }
             }
-        });
-    }
+        }
+    });
 }
 
 /// Launches with another buffer for this argument: one that is too short; then, one on

@@ -203,6 +203,12 @@ pub trait Subject: Sync {
     /// and of no regular size.
     fn problems(&self, entry: &Entry) -> Vec<Problem>;
 
+    /// Whether the kernel's blocks wait for each other, so that the device has to hold all of
+    /// them at the same time.
+    fn waits_for_blocks(&self, _entry: &Entry) -> bool {
+        false
+    }
+
     /// Whether the length of this argument, of the inputs and then of the outputs, is the
     /// caller's choice: no other length follows from it.
     fn takes_any_length(&self, _entry: &Entry, _argument: usize) -> bool {
@@ -239,6 +245,7 @@ pub trait Subject: Sync {
 
 /// All families.
 pub const SUBJECTS: &[&dyn Subject] = &[
+    &crate::heat2d::cases::Cases,
     &crate::nbody::cases::Cases,
     &crate::reduction::cases::Cases,
     &crate::roofline::cases::Cases,

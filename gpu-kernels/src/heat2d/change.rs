@@ -9,7 +9,7 @@
 //! - Reads two elements per point and writes nothing but the maximum: the speed of
 //!   reading is the limit.
 
-use super::{CHANGE_BLOCK, Real, WARP};
+use super::plate::{CHANGE_BLOCK, Real, WARP};
 use crate::loops::unrolled;
 use cuda_std::atomic::intrinsics::atomic_fetch_max_relaxed_u64_device as raise;
 use cuda_std::prelude::*;
@@ -74,4 +74,32 @@ unsafe fn change<T: Real>(old: *const T, new: *const T, n: usize, largest: *mut 
         // SAFETY: as the caller promises.
         unsafe { raise(largest, own) };
     }
+}
+
+macro_rules! registered {
+    ($($name:ident: $real:ident;)+) => {$(
+        crate::register! {
+            $name: $real, Step,
+            "the largest change of a sweep",
+            geometry: |_, plate| {
+                let blocks = plate.points().div_ceil(CHANGE_BLOCK as usize);
+                let blocks = blocks.clamp(1, plate.resident_blocks.clamp(1, u32::MAX as usize));
+                Ok(Geometry::linear(blocks as u32, CHANGE_BLOCK))
+            },
+            cost: |plate| {
+                let points = plate.points() as u64;
+                Cost {
+                    bytes: points.saturating_mul(2 * size_of::<$real>() as u64),
+                    flops: points,
+                }
+            },
+            example: super::geometry::EXAMPLE.with_resident_blocks(8 * 132),
+            unmeasured: "it looks for the end, every so many sweeps",
+        }
+    )+};
+}
+
+registered! {
+    heat2d_change_f32: f32;
+    heat2d_change_f64: f64;
 }

@@ -25,7 +25,7 @@
 //! less the extra rows.
 
 use super::march::{march, march_points};
-use super::{MARCH_BLOCK, SOURCE};
+use super::plate::{MARCH_BLOCK, SOURCE};
 use cuda_std::launch_bounds;
 use cuda_std::prelude::*;
 
@@ -93,4 +93,26 @@ macro_rules! kernels {
 kernels! {
     heat2d_general_f32: f32, 4;
     heat2d_general_f64: f64, 2;
+}
+
+macro_rules! registered {
+    ($($name:ident: $real:ident;)+) => {$(
+        crate::register! {
+            $name: $real, Tuned,
+            "any walls and a source; rows in registers, marching along y",
+            // Along y the rows that are swept.
+            geometry: |kernel, plate| {
+                let [nx, swept, _] = plate.extents;
+                Ok(super::march::Marches::of::<$real>(kernel, nx, swept)?.geometry)
+            },
+            cost: super::geometry::sweep_of_all::<$real>,
+            example: super::geometry::EXAMPLE,
+            tile: "256 vectors × 6 rows",
+        }
+    )+};
+}
+
+registered! {
+    heat2d_general_f32: f32;
+    heat2d_general_f64: f64;
 }

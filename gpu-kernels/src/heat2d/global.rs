@@ -5,7 +5,7 @@
 //! - Moves 16 bytes in per interior point, of which the first-level cache
 //!   should supply all but 4, and 4 bytes out; 4 flops.
 
-use super::{BLOCK, element, is_inner, stencil};
+use super::plate::{BLOCK, element, is_inner, stencil};
 use cuda_std::prelude::*;
 
 // gate heat2d_global: LDG = 4, STG = 1, FADD = 3, FMUL = 1, LD = 0, ST = 0
@@ -34,4 +34,14 @@ pub unsafe fn heat2d_global(old: *const f32, new: *mut f32, nx: u32, ny: u32) {
         // own disjoint points.
         unsafe { *new.add(at) = stencil(old.add(at), nx) };
     }
+}
+
+crate::register! {
+    heat2d_global: f32, Textbook,
+    "four loads from global memory",
+    geometry: super::geometry::all_points,
+    cost: super::geometry::sweep::<f32>,
+    example: super::geometry::EXAMPLE,
+    tile: "16 × 16",
+    twin: same,
 }

@@ -1,6 +1,6 @@
 //! Several points of a row in each lane of a warp: vectors of 16 bytes.
 
-use super::Real;
+use super::plate::Real;
 use crate::loops::unrolled;
 use crate::words::MAX_WORDS;
 use cuda_std::cache::{load_readonly, store_streaming};

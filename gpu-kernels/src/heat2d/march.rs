@@ -24,8 +24,8 @@
 //! extra rows. Measured, and what else was tried: `docs/tuning/heat2d.md`.
 
 use super::lanes::{load, store, vector_points};
-use super::{
-    BOTTOM, FIXED, LEFT, MARCH_AHEAD, MARCH_BLOCK, RIGHT, Real, TOP, WARP, average,
+use super::plate::{
+    BOTTOM, FIXED, LEFT, MARCH_AHEAD, MARCH_BLOCK, MARCH_ROWS, RIGHT, Real, TOP, WARP, average,
     average_with_source, element,
 };
 use crate::loops::unrolled;
@@ -293,4 +293,60 @@ pub(super) unsafe fn march<
         );
         j += MARCH_AHEAD as u32;
     }
+}
+
+/// How the rows of a plate are dealt out to blocks that march.
+#[cfg(not(target_arch = "nvptx64"))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Marches {
+    /// Rows that a block computes.
+    pub rows: u32,
+    /// The launch's.
+    pub geometry: crate::registry::Geometry,
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl Marches {
+    /// Of `swept` rows, at least one and at most `i32::MAX`, of `nx` points each.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`](crate::registry::Refusal) for more blocks than a grid counts.
+    pub fn of<T: Real>(
+        kernel: &'static str,
+        nx: usize,
+        swept: usize,
+    ) -> Result<Self, crate::registry::Refusal> {
+        use crate::registry::{Geometry, blocks_for};
+
+        // A grid has at most 65535 blocks along y.
+        let rows = MARCH_ROWS.max(swept.div_ceil(65_535) as u32);
+        let strips = blocks_for(kernel, nx, MARCH_BLOCK as usize * march_points::<T>(nx))?;
+        let marches = blocks_for(kernel, swept, rows as usize)?;
+        Ok(Self {
+            rows,
+            geometry: Geometry::new([strips, marches, 1], [MARCH_BLOCK, 1, 1]),
+        })
+    }
+}
+
+macro_rules! registered {
+    ($($name:ident: $real:ident;)+) => {$(
+        crate::register! {
+            $name: $real, Tuned,
+            "rows in registers, marching along y",
+            geometry: |kernel, plate| {
+                let [nx, ny, _] = plate.extents;
+                Ok(Marches::of::<$real>(kernel, nx, ny.saturating_sub(2))?.geometry)
+            },
+            cost: super::geometry::sweep::<$real>,
+            example: super::geometry::EXAMPLE,
+            tile: "256 vectors × 6 rows",
+        }
+    )+};
+}
+
+registered! {
+    heat2d_march_f32: f32;
+    heat2d_march_f64: f64;
 }

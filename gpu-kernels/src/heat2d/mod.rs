@@ -43,178 +43,47 @@
 //! Least traffic per sweep: 4 bytes (8 in `f64`) in per point and as many out per
 //! interior point; 4 flops per interior point.
 
-use crate::loops::Register;
-use crate::words::Words;
-use core::ops::{Add, Mul, Sub};
-use cuda_std::{GpuFloat, warp};
-
 pub mod change;
 pub mod general;
+#[cfg(not(target_arch = "nvptx64"))]
+mod geometry;
 pub mod global;
 mod lanes;
 pub mod march;
+mod plate;
 pub mod resident;
 pub mod shared_core;
 pub mod shared_halo;
 pub mod shared_overlap;
+pub mod strips;
 pub mod temporal;
 pub mod texture;
 
-/// Threads of a block along x, and along y.
-pub const BLOCK: u32 = 16;
+pub use plate::{
+    BLOCK, BOTTOM, CHANGE_BLOCK, FIXED, HALO, HALO_TILE, LEFT, MARCH_AHEAD, MARCH_BLOCK,
+    MARCH_ROWS, OVERLAP_STEP, RIGHT, Real, SOURCE, TOP,
+};
 
-/// How far the stencil reaches to either side, in points.
-pub const HALO: u32 = 1;
-
-/// Points per axis that a block of the overlapping kernel writes, and how far
-/// its neighbour's tile is from its own.
-pub const OVERLAP_STEP: u32 = BLOCK - 2 * HALO;
-
-/// Points per axis of the tile with halo.
-pub const HALO_TILE: u32 = BLOCK + 2 * HALO;
-
-/// Threads of a block of [`march`], along x.
-pub const MARCH_BLOCK: u32 = 256;
-
-/// Rows that a block of [`march`] computes, unless there are more than a grid has
-/// blocks for.
-pub const MARCH_ROWS: u32 = 6;
-
-/// Rows that a thread of [`march`] has on their way.
-pub const MARCH_AHEAD: usize = 2;
-
-/// A plate whose walls are all fixed, for [`general`].
-pub const FIXED: u32 = 0;
-
-/// The wall at i = 0 is insulated.
-pub const LEFT: u32 = 1;
-
-/// The wall at i = nx - 1 is insulated.
-pub const RIGHT: u32 = 1 << 1;
-
-/// The wall at j = 0 is insulated.
-pub const BOTTOM: u32 = 1 << 2;
-
-/// The wall at j = ny - 1 is insulated.
-pub const TOP: u32 = 1 << 3;
-
-/// The plate has a source.
-pub const SOURCE: u32 = 1 << 4;
-
-/// Threads of a block of [`change`].
-pub const CHANGE_BLOCK: u32 = 256;
-
-/// Lanes of a warp.
-const WARP: u32 = 32;
-
-/// f32 or f64: a temperature.
-///
-/// No other type can implement it, since none implements [`GpuFloat`].
-pub trait Real:
-    GpuFloat + Register + Words + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
-{
-    /// 0.
-    const ZERO: Self;
-
-    /// 1/4.
-    const QUARTER: Self;
-
-    /// The bits of the magnitude, widened.
-    #[must_use]
-    fn magnitude_bits(self) -> u64;
-
-    /// The value of the lane below; the lowest lane's own.
-    ///
-    /// # Safety
-    ///
-    /// All lanes of the warp call this together.
-    #[must_use]
-    unsafe fn lane_below(self) -> Self;
-
-    /// The value of the lane above; the highest lane's own.
-    ///
-    /// # Safety
-    ///
-    /// All lanes of the warp call this together.
-    #[must_use]
-    unsafe fn lane_above(self) -> Self;
-}
-
-macro_rules! real {
-    ($($real:ty: $sign:expr),+) => {$(
-        impl Real for $real {
-            const ZERO: Self = 0.0;
-            const QUARTER: Self = 0.25;
-
-            #[inline(always)]
-            fn magnitude_bits(self) -> u64 {
-                u64::from(self.to_bits() & !$sign)
-            }
-
-            #[inline(always)]
-            unsafe fn lane_below(self) -> Self {
-                // SAFETY: as the caller promises; 32 is the width of a warp.
-                unsafe { warp::warp_shuffle_up(u32::MAX, self, 1, WARP).0 }
-            }
-
-            #[inline(always)]
-            unsafe fn lane_above(self) -> Self {
-                // SAFETY: as the caller promises; 32 is the width of a warp.
-                unsafe { warp::warp_shuffle_down(u32::MAX, self, 1, WARP).0 }
-            }
-        }
-    )+};
-}
-
-real!(f32: 1_u32 << 31, f64: 1_u64 << 63);
-
-/// The new value of a point from its neighbours' old ones.
-///
-/// 3 additions and 1 multiplication: 4 flops. The order is part of the
-/// definition.
-#[inline(always)]
-fn average<T: Real>(east: T, west: T, north: T, south: T) -> T {
-    ((east + west) + (north + south)) * T::QUARTER
-}
-
-/// [`average`] of a point that has a source: its own heat is added to that of its
-/// neighbours.
-///
-/// 4 additions and 1 multiplication: 5 flops. The order is part of the definition.
-#[inline(always)]
-fn average_with_source<T: Real>(east: T, west: T, north: T, south: T, source: T) -> T {
-    (((east + west) + (north + south)) + source) * T::QUARTER
-}
-
-/// [`average`] of the neighbours of `center` in an array whose rows lie `pitch`
-/// elements apart.
-///
-/// # Safety
-///
-/// The four neighbours are readable, and nobody writes them at the same time.
-#[inline(always)]
-unsafe fn stencil(center: *const f32, pitch: u32) -> f32 {
-    let pitch = pitch as usize;
-    // SAFETY: these are the four neighbours.
-    unsafe {
-        average(
-            *center.add(1),
-            *center.sub(1),
-            *center.add(pitch),
-            *center.sub(pitch),
-        )
-    }
-}
-
-/// The element of point (i, j). 64-bit: a field may have more than 2³² points.
-#[inline(always)]
-const fn element(i: u32, j: u32, nx: u32) -> usize {
-    j as usize * nx as usize + i as usize
-}
-
-/// Whether a point `p` of `n` along an axis is neither the first, nor the last,
-/// nor beyond.
-#[inline(always)]
-const fn is_inner(p: u32, n: u32) -> bool {
-    p >= 1 && p < n - 1
-}
+/// The family's kernels.
+#[cfg(not(target_arch = "nvptx64"))]
+pub const FAMILY: crate::registry::Family = crate::registry::Family {
+    name: "heat2d",
+    computes: "the steady temperature of a plate",
+    kernels: crate::entries![
+        global::heat2d_global,
+        shared_core::heat2d_shared_core,
+        shared_overlap::heat2d_shared_overlap,
+        shared_halo::heat2d_shared_halo,
+        texture::heat2d_texture,
+        march::heat2d_march_f32,
+        march::heat2d_march_f64,
+        temporal::heat2d_temporal_f32,
+        temporal::heat2d_temporal_f64,
+        resident::heat2d_resident_f32,
+        resident::heat2d_resident_f64,
+        general::heat2d_general_f32,
+        general::heat2d_general_f64,
+        change::heat2d_change_f32,
+        change::heat2d_change_f64,
+    ],
+};

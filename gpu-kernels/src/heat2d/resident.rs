@@ -26,7 +26,7 @@
 //! rows; an exchange two latencies of the second-level cache, over a microsecond, which
 //! `halo` sweeps share. Measured, and what else was tried: `docs/tuning/heat2d.md`.
 
-use super::{Real, WARP, average, element};
+use super::plate::{Real, WARP, average, element};
 use crate::loops::{keep_rolled, unrolled};
 use crate::words::MAX_WORDS;
 use cuda_std::atomic::intrinsics::{
@@ -480,4 +480,88 @@ unsafe fn collect<T: Real, const P: usize, const R: usize>(
             }
         },
     );
+}
+
+/// Sweeps between two exchanges of blocks.
+#[cfg(not(target_arch = "nvptx64"))]
+pub const RESIDENT_HALO: u32 = 8;
+
+/// How a plate is dealt out to the blocks that hold it.
+#[cfg(not(target_arch = "nvptx64"))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Residence {
+    /// Rows that a block owns.
+    pub own_rows: u32,
+    /// Rows that each of its warps has.
+    pub warp_rows: u32,
+    /// The launch's.
+    pub geometry: crate::registry::Geometry,
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl Residence {
+    /// Of a plate of at least 3 × 3 points on a device that holds
+    /// [`resident_blocks`](crate::registry::Problem::resident_blocks) blocks of
+    /// [`RESIDENT_WARPS`] warps; `None` if it does not fit.
+    #[must_use]
+    pub fn of(plate: &crate::registry::Problem) -> Option<Self> {
+        let [nx, ny, _] = plate.extents.map(|extent| extent.saturating_sub(2));
+        let blocks = plate.resident_blocks;
+        let halo = RESIDENT_HALO as usize;
+        let across = nx.div_ceil(OWN_COLUMNS);
+        // Of what fits, the fewest rows per warp: their arithmetic takes the time.
+        RESIDENT_ROWS.into_iter().find_map(|warp_rows| {
+            // Fewer rows than a halo has would be little work for much exchange.
+            let own_rows = ny.div_ceil((blocks / across).max(1)).max(halo);
+            let up = ny.div_ceil(own_rows);
+            let warps = (own_rows + 2 * halo).div_ceil(warp_rows);
+            let fits = across.checked_mul(up)? <= blocks && warps <= RESIDENT_WARPS;
+            // Where they fit, all are below 2^10.
+            fits.then(|| Self {
+                own_rows: own_rows as u32,
+                warp_rows: warp_rows as u32,
+                geometry: crate::registry::Geometry::new(
+                    [across as u32, up as u32, 1],
+                    [WARP, warps as u32, 1],
+                ),
+            })
+        })
+    }
+}
+
+/// Columns that a block owns.
+#[cfg(not(target_arch = "nvptx64"))]
+const OWN_COLUMNS: usize = WARP as usize * RESIDENT_POINTS - 2 * RESIDENT_HALO as usize;
+
+/// The most rows that a block owns.
+#[cfg(not(target_arch = "nvptx64"))]
+const MOST_ROWS: usize = RESIDENT_WARPS * RESIDENT_ROWS[1] - 2 * RESIDENT_HALO as usize;
+
+macro_rules! registered {
+    ($($name:ident: $real:ident;)+) => {$(
+        crate::register! {
+            $name: $real, Tuned,
+            "all sweeps in one launch; the plate in registers",
+            geometry: |kernel, plate| match Residence::of(plate) {
+                Some(residence) => Ok(residence.geometry),
+                None => Err(crate::registry::Refusal::TooMany {
+                    kernel,
+                    what: crate::registry::Counted::Extent("points of a plate that is held at once"),
+                    given: plate.points() as u128,
+                    limit: (plate.resident_blocks as u64)
+                        .saturating_mul((OWN_COLUMNS * MOST_ROWS) as u64),
+                }),
+            },
+            // Of one sweep, however many a launch makes.
+            cost: super::geometry::sweep::<$real>,
+            example: super::geometry::EXAMPLE.with_resident_blocks(132),
+            tile: "48 × 8 to 48",
+            restrictions: "the device holds the plate at once",
+        }
+    )+};
+}
+
+registered! {
+    heat2d_resident_f32: f32;
+    heat2d_resident_f64: f64;
 }

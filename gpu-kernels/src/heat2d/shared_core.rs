@@ -10,7 +10,7 @@
 //! - Grid: `(ceil(nx / 16), ceil(ny / 16))`; blocks of `(16, 16)` threads.
 //! - Moves 5 bytes in per point and 4 out; 4 flops.
 
-use super::{BLOCK, average, element, is_inner};
+use super::plate::{BLOCK, average, element, is_inner};
 use cuda_std::prelude::*;
 use cuda_std::shared_array;
 
@@ -69,4 +69,14 @@ pub unsafe fn heat2d_shared_core(old: *const f32, new: *mut f32, nx: u32, ny: u3
         // SAFETY: threads own disjoint points of `new`.
         unsafe { *new.add(at) = average(east, west, north, south) };
     }
+}
+
+crate::register! {
+    heat2d_shared_core: f32, Textbook,
+    "a tile without halo in shared memory",
+    geometry: super::geometry::all_points,
+    cost: super::geometry::sweep::<f32>,
+    example: super::geometry::EXAMPLE,
+    tile: "16 × 16",
+    twin: same,
 }

@@ -8,7 +8,7 @@
 //! - Grid: `(ceil((nx - 2) / 16), ceil((ny - 2) / 16))`; blocks of `(16, 16)`.
 //! - Moves 4 · (18/16)² = 5.1 bytes in per point and 4 out; 4 flops.
 
-use super::{BLOCK, HALO, HALO_TILE, element, stencil};
+use super::plate::{BLOCK, HALO, HALO_TILE, element, stencil};
 use cuda_std::cache::load_readonly;
 use cuda_std::prelude::*;
 use cuda_std::shared_array;
@@ -77,4 +77,14 @@ pub unsafe fn heat2d_shared_halo(old: *const f32, new: *mut f32, nx: u32, ny: u3
             *new.add(element(i, j, nx)) = stencil(center, HALO_TILE);
         }
     }
+}
+
+crate::register! {
+    heat2d_shared_halo: f32, Textbook,
+    "a tile with halo in shared memory",
+    geometry: super::geometry::interior,
+    cost: super::geometry::sweep::<f32>,
+    example: super::geometry::EXAMPLE,
+    tile: "18 × 18",
+    twin: same,
 }

@@ -9,7 +9,7 @@
 //!   reach beyond the field; it loads and writes what is inside.
 //! - Moves 4 · (16/14)² = 5.2 bytes in per point and 4 out; 4 flops.
 
-use super::{BLOCK, OVERLAP_STEP, element, is_inner, stencil};
+use super::plate::{BLOCK, OVERLAP_STEP, element, is_inner, stencil};
 use cuda_std::prelude::*;
 use cuda_std::shared_array;
 
@@ -55,4 +55,14 @@ pub unsafe fn heat2d_shared_overlap(old: *const f32, new: *mut f32, nx: u32, ny:
         // points.
         unsafe { *new.add(at) = stencil(tile.add(cell), BLOCK) };
     }
+}
+
+crate::register! {
+    heat2d_shared_overlap: f32, Textbook,
+    "overlapping tiles in shared memory",
+    geometry: super::geometry::overlapping,
+    cost: super::geometry::sweep::<f32>,
+    example: super::geometry::EXAMPLE,
+    tile: "16 × 16",
+    twin: same,
 }

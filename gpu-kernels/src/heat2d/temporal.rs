@@ -32,7 +32,7 @@
 //!   sweeps of a pass.
 //! - **Walls** keep their temperature at every level. Rows and strips that have some
 //!   take a second copy of the loop that asks at every point; all others ask nothing.
-//! - **Shares:** the rows of all strips are a [`Line`], of which each block takes an equal
+//! - **Shares:** the rows of all strips are a [`Strips`], of which each block takes an equal
 //!   share, the end of one strip and the beginning of the next if need be. So there can be
 //!   as many blocks as the device holds at a time: all end together, and as few rows as
 //!   can be are computed twice. Rows of strips with walls at their sides count more, since
@@ -49,7 +49,10 @@
 //! tried: `docs/tuning/heat2d.md`.
 
 use super::lanes::{Vector, vector_points};
-use super::{Real, WARP, average};
+use super::plate::{Real, WARP, average};
+#[cfg(not(target_arch = "nvptx64"))]
+use super::strips::Shares;
+use super::strips::{Stretch, Strips, TILING_F32, TILING_F64, Tiling};
 use crate::loops::{forgotten, keep_rolled, unrolled};
 use cuda_std::async_copy::{cp_async_ca, cp_async_cg, cp_async_commit_group, cp_async_wait_group};
 use cuda_std::cache::store_streaming;
@@ -58,153 +61,6 @@ use cuda_std::{launch_bounds, shared_array, warp};
 
 // gate heat2d_temporal_f32: registers <= 168, spills = 0, FFMA = 0, LDGSTS.E.BYPASS.128 >= 1, STG.E.EF.128 >= 1, SHFL >= 16
 // gate heat2d_temporal_f64: registers <= 128, spills = 0, DFMA = 0, LDGSTS.E.BYPASS.128 >= 1, STG.E.EF.128 >= 1, SHFL >= 16
-
-/// How a pass is cut up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tiling {
-    /// Neighbouring points of a lane, a multiple of a vector's.
-    pub points: usize,
-    /// Levels of a warp.
-    pub levels: usize,
-    /// Warps of a block, each with levels of its own.
-    pub warps: usize,
-    /// Rows that a warp takes between two barriers. What they compute is independent
-    /// but for one level, so that more of them hide more latency.
-    pub rows: usize,
-    /// Blocks that a multiprocessor holds at a time, registers permitting.
-    pub blocks: u32,
-    /// How long a row of a strip with a wall at a side takes, in quarters of any other row.
-    pub walled_row: u32,
-}
-
-impl Tiling {
-    /// Sweeps of a pass.
-    #[must_use]
-    pub const fn sweeps(self) -> usize {
-        self.levels * self.warps
-    }
-
-    /// Columns of a strip, halo and all.
-    #[must_use]
-    pub const fn width(self) -> usize {
-        WARP as usize * self.points
-    }
-
-    /// Columns of a strip that are written.
-    #[must_use]
-    pub const fn useful(self) -> usize {
-        self.width() - 2 * self.sweeps()
-    }
-}
-
-/// What a row of a strip without walls at its sides counts in a [`Line`].
-const PLAIN_ROW: u32 = 4;
-
-/// The rows of a plate's strips, one strip behind the other, as blocks share them: those of
-/// the strips with walls at their sides first. Rows count as what they take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line {
-    /// Strips.
-    strips: u32,
-    /// Those with a wall at a side.
-    walled: u32,
-    /// What a row of those counts.
-    walled_row: u32,
-    /// Rows that are swept.
-    rows: u32,
-}
-
-/// Rows of one strip.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
-    /// The strip, counted from the left.
-    pub strip: u32,
-    /// The first of the rows, and the one behind the last; the wall at the bottom is row 0.
-    pub begin: u32,
-    /// See `begin`.
-    pub end: u32,
-    /// Where in the line the next part begins.
-    pub next: u32,
-}
-
-impl Line {
-    /// That of a plate of `nx` by `ny` points, walls included, at least 3 and at most 2³⁰.
-    #[inline(always)]
-    #[must_use]
-    pub const fn of(tiling: Tiling, nx: u32, ny: u32) -> Self {
-        let strips = nx.div_ceil(tiling.useful() as u32);
-        // What a strip has beyond its useful columns, to the left and to the right. A wall that
-        // is its first or last column is lost like any other point there.
-        let halo = tiling.sweeps() as u32;
-        let plain = match (nx + halo).checked_sub(tiling.width() as u32) {
-            Some(last) => last / tiling.useful() as u32,
-            None => 0,
-        };
-        Self {
-            strips,
-            walled: strips - plain,
-            walled_row: tiling.walled_row,
-            rows: ny - 2,
-        }
-    }
-
-    /// How long it is, in quarters of a row.
-    #[must_use]
-    pub const fn length(self) -> u64 {
-        let plain = (self.strips - self.walled) as u64 * PLAIN_ROW as u64;
-        (self.walled as u64 * self.walled_row as u64 + plain) * self.rows as u64
-    }
-
-    /// What lies from place `at` on, before place `stop`, in the same strip.
-    #[inline(always)]
-    #[must_use]
-    pub const fn part(self, at: u32, stop: u32) -> Part {
-        let walled = self.walled * self.rows * self.walled_row;
-        // The strips before those in question, their places, and what a row counts.
-        let (before, origin, row) = if at < walled {
-            (0, 0, self.walled_row)
-        } else {
-            (self.walled, walled, PLAIN_ROW)
-        };
-        let height = self.rows * row;
-        let nth = (at - origin) / height;
-        let first = origin + nth * height;
-        let next = if stop - first < height {
-            stop
-        } else {
-            first + height
-        };
-        Part {
-            strip: match before + nth {
-                0 => 0,
-                nth => self.strips - nth,
-            },
-            begin: 1 + (at - first) / row,
-            end: 1 + (next - first) / row,
-            next,
-        }
-    }
-}
-
-/// The tiling of [`heat2d_temporal_f32()`].
-pub const TILING_F32: Tiling = Tiling {
-    points: 8,
-    levels: 4,
-    warps: 4,
-    rows: 3,
-    blocks: 3,
-    walled_row: 12,
-};
-
-/// The tiling of [`heat2d_temporal_f64()`].
-pub const TILING_F64: Tiling = Tiling {
-    points: 4,
-    levels: 4,
-    warps: 4,
-    rows: 3,
-    blocks: 4,
-    walled_row: 8,
-};
 
 /// Slots, each of [`Tiling::rows`] rows, that are on their way from memory.
 pub const AHEAD: usize = 2;
@@ -233,7 +89,7 @@ macro_rules! kernels {
             "`] says.")]
         ///
         /// `old` and `new`: `nx * ny` elements, x fastest. Writes the interior points
-        /// of `new`. `share`: how much of the plate's [`Line`] a block takes.
+        /// of `new`. `share`: how much of the plate's [`Strips`] a block takes.
         ///
         /// # Safety
         ///
@@ -314,7 +170,7 @@ unsafe fn temporal<T: Real, const P: usize, const L: usize, const W: usize, cons
     share: u32,
     ring: *mut Vector,
 ) {
-    let line = Line::of(tiling, nx, ny);
+    let line = Strips::of(tiling, nx, ny);
     // equivalent mutant (axis): does the shares before its own as well, to the same bits
     let mut at = thread::block_idx_x() * share;
     loop {
@@ -325,7 +181,7 @@ unsafe fn temporal<T: Real, const P: usize, const L: usize, const W: usize, cons
         if at >= stop {
             return;
         }
-        let part = line.part(at, stop);
+        let part = line.stretch(at, stop);
         // SAFETY: forwarded word for word.
         unsafe { march::<T, P, L, W, R>(old, new, [nx, ny], tiling, part, ring) };
         at = part.next;
@@ -343,7 +199,7 @@ unsafe fn march<T: Real, const P: usize, const L: usize, const W: usize, const R
     new: *mut T,
     [nx, ny]: [u32; 2],
     tiling: Tiling,
-    part: Part,
+    part: Stretch,
     ring: *mut Vector,
 ) {
     let (useful, width) = (tiling.useful() as i32, tiling.width() as i32);
@@ -703,70 +559,20 @@ impl<T: Real> Lane<T> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    extern crate std;
-
-    use super::*;
-    use std::vec;
-
-    /// Each row of each strip is in exactly one part, whatever the shares.
-    #[test]
-    fn shares_are_the_whole_plate() {
-        for tiling in [TILING_F32, TILING_F64] {
-            let (useful, width) = (tiling.useful() as u32, tiling.width() as u32);
-            let widths = [
-                3,
-                useful,
-                useful + 1,
-                width,
-                width + 1,
-                3 * useful + 17,
-                5 * width,
-            ];
-            for (nx, ny) in widths.into_iter().flat_map(|nx| [(nx, 3), (nx, 41)]) {
-                let line = Line::of(tiling, nx, ny);
-                let len = line.length() as u32;
-                for share in [1, PLAIN_ROW + 1, tiling.walled_row, 97, 1000, len] {
-                    let mut parts_of = vec![vec![0; ny as usize]; line.strips as usize];
-                    let mut at = 0;
-                    while at < len {
-                        let stop = (at / share * share + share).min(len);
-                        let part = line.part(at, stop);
-                        assert!(
-                            part.next > at && part.next <= stop,
-                            "{line:?} {share} {part:?}"
-                        );
-                        for row in part.begin..part.end {
-                            parts_of[part.strip as usize][row as usize] += 1;
-                        }
-                        at = part.next;
-                    }
-                    for strip in parts_of {
-                        assert_eq!((strip[0], strip[ny as usize - 1]), (0, 0), "walls");
-                        assert!(strip[1..ny as usize - 1].iter().all(|&parts| parts == 1));
-                    }
-                }
-            }
+macro_rules! registered {
+    ($($name:ident: $real:ident, $tiling:ident;)+) => {$(
+        crate::register! {
+            $name: $real, Tuned,
+            "many sweeps in one pass over memory",
+            geometry: |kernel, plate| Ok(Shares::of(kernel, $tiling, plate)?.geometry),
+            cost: |plate| super::geometry::pass::<$real>(plate, $tiling.sweeps()),
+            example: super::geometry::EXAMPLE,
+            tile: "a share of strips along y",
         }
-    }
+    )+};
+}
 
-    /// Strips that count more are those that have a wall between their first column and
-    /// their last.
-    #[test]
-    fn strips_with_walls_at_their_sides_count_more() {
-        for tiling in [TILING_F32, TILING_F64] {
-            let (useful, halo) = (tiling.useful(), tiling.sweeps());
-            for nx in 3..6 * useful {
-                let line = Line::of(tiling, nx as u32, 3);
-                let walled = (0..nx.div_ceil(useful))
-                    .filter(|nth| {
-                        let last = nth * useful + useful + halo;
-                        *nth == 0 || last > nx
-                    })
-                    .count();
-                assert_eq!(line.walled as usize, walled, "nx = {nx}");
-            }
-        }
-    }
+registered! {
+    heat2d_temporal_f32: f32, TILING_F32;
+    heat2d_temporal_f64: f64, TILING_F64;
 }

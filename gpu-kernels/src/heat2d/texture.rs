@@ -11,7 +11,7 @@
 //! - Fetches 16 bytes per interior point, of which the texture cache should
 //!   supply all but 4, and moves 4 bytes out; 4 flops.
 
-use super::{BLOCK, average, element, is_inner};
+use super::plate::{BLOCK, average, element, is_inner};
 use cuda_std::prelude::*;
 use cuda_std::texture::tex2d;
 
@@ -50,4 +50,14 @@ pub unsafe fn heat2d_texture(old: u64, new: *mut f32, nx: u32, ny: u32, pitch: u
             );
         }
     }
+}
+
+crate::register! {
+    heat2d_texture: f32, Textbook,
+    "four fetches from a texture",
+    geometry: super::geometry::all_points,
+    cost: super::geometry::sweep::<f32>,
+    example: super::geometry::EXAMPLE,
+    tile: "16 × 16",
+    twin: same,
 }

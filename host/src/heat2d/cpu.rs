@@ -5,7 +5,7 @@
 //! north and south, then the two sums, then the source.
 #![forbid(unsafe_code)]
 
-use super::{Wall, Walls};
+use super::walls::{Wall, Walls};
 use crate::Shape2;
 use crate::simd::{Value, vectorised};
 use rayon::prelude::*;

@@ -1,16 +1,21 @@
 //! Launches of the kernels, on a CUDA device or on the emulator.
 
-use super::{Heat2d, Real, Variant, Wall};
+use super::check::{Checked, Compared};
+use super::walls::{Wall, Walls};
+use crate::variants::{launch_registered, variants};
 use crate::{
-    Buffer, Device, Error, LaunchConfig, Shape2, Texture2d, blocks_for, blocks_per_multiprocessor,
-    launch as launch_kernel, resident_blocks,
+    Buffer, Constants, Device, Element, Error, LaunchConfig, Shape2, Texture2d,
+    blocks_per_multiprocessor, launch, resident_blocks,
 };
 use cuda_std::host::Kernel;
 use gpu_kernels::heat2d as kernels;
+use gpu_kernels::registry::{HasScalar, Problem, Registered};
+use kernels::march::Marches;
+use kernels::resident::{RESIDENT_HALO, RESIDENT_WARPS, Residence, resident_workspace};
+use kernels::strips::{Shares, TILING_F32, TILING_F64, Tiling};
 use kernels::{
-    BLOCK, BOTTOM, CHANGE_BLOCK, FIXED, HALO, LEFT, MARCH_BLOCK, MARCH_ROWS, OVERLAP_STEP, RIGHT,
-    SOURCE, TOP, change::*, general::*, global::*, march::*, resident::*, shared_core::*,
-    shared_halo::*, shared_overlap::*, temporal::*, texture::*,
+    BOTTOM, FIXED, LEFT, RIGHT, SOURCE, TOP, change::*, general::*, global::*, march::*,
+    resident::*, shared_core::*, shared_halo::*, shared_overlap::*, temporal::*, texture::*,
 };
 
 /// What the library takes for a single sweep where it is not told.
@@ -20,91 +25,155 @@ pub(super) const SINGLE_SWEEP: Variant = Variant::March;
 /// that is there for the plate and the device.
 pub(super) const MANY_SWEEPS: Variant = Variant::Resident;
 
-/// The most points along an axis that a pass of many sweeps takes: the kernel counts
-/// beyond both ends of a row in 32 bits.
-const TEMPORAL_MAX_EXTENT: usize = 1 << 30;
-
-/// The longest line of strips that a pass of many sweeps takes: the kernel counts in 32 bits.
-const TEMPORAL_MAX_LINE: u64 = 1 << 31;
-
-/// The fewest blocks of a pass of many sweeps: several on the emulator, too, which holds one
-/// at a time, so that it shows whether they share the plate as they should.
-const TEMPORAL_LEAST_BLOCKS: usize = 5;
-
-/// Sweeps between two exchanges of resident blocks.
-const RESIDENT_HALO: u32 = 8;
-
 /// The most sweeps of a launch of resident blocks: a fraction of a second.
-pub(super) const RESIDENT_SWEEPS: usize = 1 << 20;
+const RESIDENT_SWEEPS: usize = 1 << 20;
+
+/// Blocks of the kernel that finds the largest change for each multiprocessor.
+const CHANGE_BLOCKS: usize = 8;
+
+variants! {
+    /// One of the kernels.
+    ///
+    /// Those of the textbook have blocks of 16 × 16 threads and are in `f32` alone. They
+    /// differ in where a thread finds the four neighbours of its point. The others are in
+    /// `f32` and `f64`.
+    ///
+    /// | kernel | neighbours from | a block writes |
+    /// |---|---|---|
+    /// | `heat2d_global` | global memory | 16 × 16 |
+    /// | `heat2d_shared_core` | a 16 × 16 tile; at its rim, global memory | 16 × 16 |
+    /// | `heat2d_shared_overlap` | a 16 × 16 tile; tiles overlap by 2 | 14 × 14 |
+    /// | `heat2d_shared_halo` | an 18 × 18 tile | 16 × 16 |
+    /// | `heat2d_texture` | a texture | 16 × 16 |
+    /// | `heat2d_march_*` | registers, marching along y | 1024 × 6 in `f32` |
+    /// | `heat2d_temporal_*` | registers, 16 sweeps in one pass over memory | strips along y |
+    /// | `heat2d_resident_*` | registers, all sweeps in one launch | what it holds |
+    /// | `heat2d_general_*` | registers, marching along y | 1024 × 6 in `f32` |
+    ///
+    /// The last is the only one for insulated walls and for sources.
+    ///
+    /// With [`Variant::Temporal`] the sweeps that are left over, fewer than a pass has,
+    /// are [`Variant::March`]'s. A plate that does not fit on the device at once is not
+    /// swept by [`Variant::Resident`] but by [`Variant::Temporal`]; on the emulator, whose
+    /// blocks need not run at the same time, that is one of more than a block holds, unless
+    /// they are [`Blocks::Resident`](crate::device::Blocks::Resident).
+    pub enum Variant {
+        /// `heat2d_global`
+        Global: heat2d_global;
+        /// `heat2d_shared_core`
+        SharedCore: heat2d_shared_core;
+        /// `heat2d_shared_overlap`
+        SharedOverlap: heat2d_shared_overlap;
+        /// `heat2d_shared_halo`
+        SharedHalo: heat2d_shared_halo;
+        /// `heat2d_texture`
+        Texture: heat2d_texture;
+        /// `heat2d_march_f32`, `heat2d_march_f64`
+        March: heat2d_march_f32, heat2d_march_f64;
+        /// `heat2d_temporal_f32`, `heat2d_temporal_f64`
+        Temporal: heat2d_temporal_f32, heat2d_temporal_f64;
+        /// `heat2d_resident_f32`, `heat2d_resident_f64`
+        Resident: heat2d_resident_f32, heat2d_resident_f64;
+        /// `heat2d_general_f32`, `heat2d_general_f64`
+        General: heat2d_general_f32, heat2d_general_f64;
+    }
+}
+
+impl Variant {
+    /// The kernel's entry point for `T`, as in the PTX; `None` for the textbook's
+    /// kernels in `f64`, which there are none of.
+    #[must_use]
+    pub fn kernel<T: Kernels>(self) -> Option<&'static str> {
+        let mut entries = self.entries().iter();
+        let entry = entries.find(|entry| entry.scalar == T::SCALAR);
+        entry.map(|entry| entry.name)
+    }
+
+    /// The most sweeps of a launch in `T`.
+    ///
+    /// ```
+    /// use halo_gpu::heat2d::Variant;
+    ///
+    /// assert_eq!(Variant::March.sweeps_per_launch::<f32>(), 1);
+    /// assert_eq!(Variant::Temporal.sweeps_per_launch::<f32>(), 16);
+    /// ```
+    #[must_use]
+    pub fn sweeps_per_launch<T: Kernels>(self) -> usize {
+        match self {
+            Self::Temporal => T::TILING.sweeps(),
+            Self::Resident => RESIDENT_SWEEPS,
+            _ => 1,
+        }
+    }
+
+    /// The kernel's name without the type of its temperatures.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        let entry = &self.entries()[0];
+        let len = entry.family.len() + "_".len() + entry.variant.len();
+        entry.name.split_at(len).0
+    }
+
+    /// The tile in shared memory, rows and columns; `None` for the kernels that
+    /// have none.
+    #[must_use]
+    pub const fn tile(self) -> Option<[usize; 2]> {
+        match self {
+            Self::SharedCore | Self::SharedOverlap => Some([kernels::BLOCK as usize; 2]),
+            Self::SharedHalo => Some([kernels::HALO_TILE as usize; 2]),
+            _ => None,
+        }
+    }
+}
+
+impl std::fmt::Display for Variant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
 
 /// What resident blocks exchange their rims in, for one plate and one kernel; there
 /// from the first launch on.
 pub type Workspace = Option<Buffer<u64>>;
 
 /// The kernels for one type.
-pub trait Entries: Sized {
+pub trait Kernels: kernels::Real + HasScalar + Element {
     /// How a pass of many sweeps is cut up.
     const TILING: Tiling;
 
-    /// The entry point of `variant`, if there is one.
-    fn entry_name(variant: Variant) -> Option<&'static str>;
-
-    /// One launch of `variant`, which is not the one with textures or the general one and
-    /// is there for this type, on the device of the buffers: at least one sweep and at most `sweeps`
-    /// (of which there is one). Returns how many.
-    ///
-    /// The caller has checked the buffers' lengths and devices; the shape is that of
-    /// a [`Heat2d`](super::Heat2d).
+    /// One launch of `variant`, which is there for this type and is neither the one with
+    /// textures nor the general one, on the device of the plates: at least one sweep and at
+    /// most `sweeps`, of which there is one. Returns how many. `workspace` is that of the
+    /// launches before on plates of this shape.
     fn launch(
-        shape: Shape2,
         variant: Variant,
-        old: &Buffer<Self>,
-        new: &mut Buffer<Self>,
+        plates: Checked<'_, Self>,
         sweeps: usize,
         workspace: &mut Workspace,
-    ) -> Result<usize, Error>
-    where
-        Self: Real;
+    ) -> Result<usize, Error>;
 
-    /// One sweep by the general kernel on the device of the buffers, which is not the
-    /// CPU; the caller has checked their lengths and devices.
-    fn launch_general(
-        heat: &Heat2d,
-        source: Option<&Buffer<Self>>,
-        old: &Buffer<Self>,
-        new: &mut Buffer<Self>,
-    ) -> Result<(), Error>
-    where
-        Self: Real;
+    /// One sweep by the general kernel on the device of the plates, which is not the CPU.
+    fn launch_general(walls: Walls, plates: Checked<'_, Self>) -> Result<(), Error>;
 
-    /// The largest magnitude of a difference of two buffers of one length on one device,
-    /// which is not the CPU; NaN if there is one.
-    fn largest_change(old: &Buffer<Self>, new: &Buffer<Self>) -> Result<Self, Error>
-    where
-        Self: Real;
+    /// The bits of the largest magnitude of a difference, NaN above all, where they are
+    /// more than what the place for them holds.
+    fn launch_change(compared: Compared<'_, Self>) -> Result<(), Error>;
 }
 
-impl Variant {
-    /// Grid and block of a textbook kernel for a plate of `shape`, at least 3 × 3.
-    fn launch_config(self, shape: Shape2) -> Result<LaunchConfig, Error> {
-        let walls = 2 * HALO as usize;
-        let blocks = |extent: usize| match self {
-            // A thread for every point, walls included.
-            Self::Global | Self::SharedCore | Self::Texture => {
-                blocks_for(self.name(), extent, BLOCK as usize)
-            }
-            // A block for every so many interior points.
-            Self::SharedOverlap => blocks_for(self.name(), extent - walls, OVERLAP_STEP as usize),
-            Self::SharedHalo => blocks_for(self.name(), extent - walls, BLOCK as usize),
-            Self::March | Self::Temporal | Self::Resident | Self::General => {
-                unreachable!("{self} has a geometry of its own")
-            }
-        };
-        Ok(LaunchConfig::new(
-            (blocks(shape.nx)?, blocks(shape.ny)?),
-            (BLOCK, BLOCK),
-        ))
-    }
+/// The bits that [`Kernels::launch_change`] finds, as a number.
+pub(super) fn largest_change<T: Kernels>(old: &Buffer<T>, new: &Buffer<T>) -> Result<T, Error> {
+    let mut largest = old.device().alloc_filled(1, 0_u64)?;
+    T::launch_change(Compared::new(old, new, &mut largest)?)?;
+    let mut bits = [0_u64];
+    largest.copy_to_slice(&mut bits)?;
+    // Those of an f32 are the lower half.
+    let bytes = bits[0].to_le_bytes();
+    Ok(bytemuck::pod_read_unaligned(&bytes[..size_of::<T>()]))
+}
+
+/// The plate, as the table sees it.
+const fn problem(shape: Shape2) -> Problem {
+    Problem::plane(shape.nx, shape.ny)
 }
 
 /// Both extents as kernels take them.
@@ -113,42 +182,45 @@ fn extents(shape: Shape2) -> (u32, u32) {
     (shape.nx as u32, shape.ny as u32)
 }
 
-/// Rows that a block of a marching kernel computes, where `rows` are swept; and its grid
-/// and block.
-fn march_config<T: Real>(
-    kernel: &'static str,
-    nx: usize,
-    rows: usize,
-) -> Result<(u32, LaunchConfig), Error> {
-    // A grid has at most 65535 blocks along y; rows are at most i32::MAX.
-    let rows_per_block = MARCH_ROWS.max(rows.div_ceil(65_535) as u32);
-    let strips = blocks_for(kernel, nx, MARCH_BLOCK as usize * march_points::<T>(nx))?;
-    let chunks = blocks_for(kernel, rows, rows_per_block as usize)?;
-    let config = LaunchConfig::new((strips, chunks), MARCH_BLOCK);
-    Ok((rows_per_block, config))
+/// One sweep by a textbook kernel.
+macro_rules! textbook {
+    ($kernel:ident, $plates:expr) => {{
+        let plates = $plates;
+        let (device, shape) = (plates.device().clone(), plates.shape());
+        let (old, new) = plates.into_plates();
+        let (nx, ny) = extents(shape);
+        let config = <$kernel as Registered>::ENTRY
+            .geometry(&problem(shape))?
+            .into();
+        let args = $kernel::args(old, new, nx, ny);
+        // SAFETY: `Checked::new` found nx * ny elements in old and in new, both on
+        // `device`; they are distinct, since new is borrowed mutably. Both extents are at
+        // least 3 and at most i32::MAX, and the geometry is the one the kernel documents.
+        unsafe { launch::<$kernel>(&device, &config, args) }.map(|()| 1)
+    }};
 }
 
 /// One sweep by a marching kernel.
 macro_rules! march {
-    ($kernel:ident, $shape:expr, $old:expr, $new:expr) => {{
-        let (shape, old, new) = ($shape, $old, $new);
+    ($kernel:ident, $plates:expr) => {{
+        let plates = $plates;
+        let (device, shape) = (plates.device().clone(), plates.shape());
+        let (old, new) = plates.into_plates();
         let (nx, ny) = extents(shape);
-        let (rows, config) = march_config::<Self>(Variant::March.name(), shape.nx, shape.ny - 2)?;
-        let device = old.device().clone();
-        let args = $kernel::args(old, new, nx, ny, rows);
-        // SAFETY: old and new have nx * ny elements each, are both on `device`, where
-        // every allocation is aligned to 16 bytes, and are distinct, since new is
-        // borrowed mutably. Both extents are at least 3 and at most i32::MAX; the
+        let marches = Marches::of::<Self>($kernel::NAME, shape.nx, shape.ny - 2)?;
+        let args = $kernel::args(old, new, nx, ny, marches.rows);
+        // SAFETY: `Checked::new` found nx * ny elements in old and in new, both on
+        // `device`, where every allocation is aligned to 16 bytes; they are distinct, since
+        // new is borrowed mutably. Both extents are at least 3 and at most i32::MAX; the
         // blocks have fewer than `rows` rows more than the plate, and the geometry is
         // the one the kernel documents.
-        unsafe { launch_kernel::<$kernel>(&device, &config, args) }.map(|()| 1)
+        unsafe { launch::<$kernel>(&device, &marches.geometry.into(), args) }.map(|()| 1)
     }};
 }
 
 /// Which walls are insulated and whether there is a source, as the general kernel
 /// takes it.
-fn plate_bits(heat: &Heat2d, has_source: bool) -> u32 {
-    let walls = heat.walls();
+fn plate_bits(walls: Walls, has_source: bool) -> u32 {
     let bits = [
         (walls.left, LEFT),
         (walls.right, RIGHT),
@@ -164,67 +236,7 @@ fn plate_bits(heat: &Heat2d, has_source: bool) -> u32 {
     })
 }
 
-/// One sweep by the general kernel.
-macro_rules! general {
-    ($kernel:ident) => {
-        fn launch_general(
-            heat: &Heat2d,
-            source: Option<&Buffer<Self>>,
-            old: &Buffer<Self>,
-            new: &mut Buffer<Self>,
-        ) -> Result<(), Error> {
-            let (shape, walls) = (heat.shape(), heat.walls());
-            let (nx, ny) = extents(shape);
-            let swept = shape.ny - walls.bottom.fixed_points() - walls.top.fixed_points();
-            let (rows, config) = march_config::<Self>(Variant::General.name(), shape.nx, swept)?;
-            let device = old.device().clone();
-            let plate = plate_bits(heat, source.is_some());
-            // Without a source any readable buffer is in its place.
-            let args = $kernel::args(old, source.unwrap_or(old), new, nx, ny, rows, plate);
-            // SAFETY: old, source and new have nx * ny elements each and are all on
-            // `device`, where every allocation is aligned to 16 bytes; new is another
-            // than they are, since it is borrowed mutably. Both extents are at least 3
-            // and at most i32::MAX; the blocks have fewer than `rows` rows more than are
-            // swept, and the geometry is the one the kernel documents.
-            unsafe { launch_kernel::<$kernel>(&device, &config, args) }
-        }
-    };
-}
-
-/// What a block of a pass of many sweeps takes of the line of `len`, and the geometry, on a
-/// device that holds so many blocks: each of them has its share.
-fn temporal_config(
-    len: u64,
-    tiling: Tiling,
-    resident: usize,
-) -> Result<(u32, LaunchConfig), Error> {
-    // At least a row.
-    let share = len.div_ceil(resident.max(TEMPORAL_LEAST_BLOCKS) as u64);
-    let share = share.max(u64::from(tiling.walled_row));
-    let blocks = blocks_for(Variant::Temporal.name(), len as usize, share as usize)?;
-    // At most 2^31.
-    Ok((
-        share as u32,
-        LaunchConfig::new(blocks, temporal_block(tiling)),
-    ))
-}
-
-/// The line of a plate's strips, if a pass of many sweeps counts as far as that.
-fn temporal_line(shape: Shape2, tiling: Tiling) -> Option<u64> {
-    if shape.nx > TEMPORAL_MAX_EXTENT || shape.ny > TEMPORAL_MAX_EXTENT {
-        return None;
-    }
-    let (nx, ny) = extents(shape);
-    let len = Line::of(tiling, nx, ny).length();
-    (len <= TEMPORAL_MAX_LINE).then_some(len)
-}
-
-/// Threads of a block of a pass of many sweeps.
-const fn temporal_block(tiling: Tiling) -> (u32, u32) {
-    (32, tiling.warps as u32)
-}
-
-/// How many blocks of the kernel `device` holds at a time.
+/// How many blocks of the kernel `device` holds at a time, launched as `config` says.
 fn blocks_at_a_time<K: Kernel>(device: &Device, config: &LaunchConfig) -> Result<usize, Error> {
     let blocks = blocks_per_multiprocessor::<K>(device, config)?;
     Ok(blocks as usize * device.properties().multiprocessors as usize)
@@ -233,101 +245,49 @@ fn blocks_at_a_time<K: Kernel>(device: &Device, config: &LaunchConfig) -> Result
 /// A pass of many sweeps, if there are as many left and the plate is not too large for
 /// it, or one sweep.
 macro_rules! temporal {
-    ($kernel:ident, $tiling:ident, $march:ident, $shape:expr, $old:expr, $new:expr, $sweeps:expr) => {{
-        let (shape, old, new) = ($shape, $old, $new);
-        match temporal_line(shape, $tiling).filter(|_| $sweeps >= $tiling.sweeps()) {
-            None => march!($march, shape, old, new),
-            Some(len) => {
-                let device = old.device().clone();
-                let one = LaunchConfig::new(1, temporal_block($tiling));
-                let resident = blocks_at_a_time::<$kernel>(&device, &one)?;
-                let (share, config) = temporal_config(len, $tiling, resident)?;
+    ($kernel:ident, $tiling:ident, $march:ident, $plates:expr, $sweeps:expr) => {{
+        let plates = $plates;
+        let (device, shape) = (plates.device().clone(), plates.shape());
+        let one = LaunchConfig::new(1, ($tiling.block()[0], $tiling.block()[1]));
+        let resident = blocks_at_a_time::<$kernel>(&device, &one)?;
+        let plate = problem(shape).with_resident_blocks(resident);
+        let shares = Shares::of($kernel::NAME, $tiling, &plate);
+        match shares.ok().filter(|_| $sweeps >= $tiling.sweeps()) {
+            None => march!($march, plates),
+            Some(Shares { share, geometry }) => {
+                let (old, new) = plates.into_plates();
                 let (nx, ny) = extents(shape);
                 let args = $kernel::args(old, new, nx, ny, share);
-                // SAFETY: old and new have nx * ny elements each, are both on `device`,
-                // where every allocation is aligned to 16 bytes, and are distinct, since
-                // new is borrowed mutably. Both extents are at least 3 and at most 2³⁰,
-                // the line and with it the share at most 2³¹, and the geometry is the one
-                // the kernel documents.
-                unsafe { launch_kernel::<$kernel>(&device, &config, args) }
+                // SAFETY: `Checked::new` found nx * ny elements in old and in new, both on
+                // `device`, where every allocation is aligned to 16 bytes; they are
+                // distinct, since new is borrowed mutably. `Shares::of` found both extents
+                // to be at most 2³⁰ and the line, and with it the share, at most 2³¹; they
+                // are at least 3. The geometry is the one the kernel documents.
+                unsafe { launch::<$kernel>(&device, &geometry.into(), args) }
                     .map(|()| $tiling.sweeps())
             }
         }
     }};
 }
 
-/// Blocks of the kernel that finds the largest change for each multiprocessor.
-const CHANGE_BLOCKS: usize = 8;
-
-/// The largest change by a kernel.
-macro_rules! largest_change {
-    ($kernel:ident) => {
-        fn largest_change(old: &Buffer<Self>, new: &Buffer<Self>) -> Result<Self, Error> {
-            let device = old.device().clone();
-            let n = old.len();
-            let most = CHANGE_BLOCKS * device.properties().multiprocessors as usize;
-            let blocks = n.div_ceil(CHANGE_BLOCK as usize).clamp(1, most.max(1));
-            let config = LaunchConfig::new(blocks as u32, CHANGE_BLOCK);
-            let mut largest = device.alloc_filled(1, 0_u64)?;
-            let args = $kernel::args(old, new, n, &mut largest);
-            // SAFETY: old and new have n elements each, as the caller checked, and all
-            // three are on `device`; the geometry is the one the kernel documents.
-            unsafe { launch_kernel::<$kernel>(&device, &config, args) }?;
-            let mut bits = [0];
-            largest.copy_to_slice(&mut bits)?;
-            // Those of an f32 are the lower half.
-            Ok(Self::from_bits(bits[0] as _))
-        }
-    };
-}
-
-/// How a plate is dealt out to the blocks that hold it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Residence {
-    /// Rows that a block owns, and that each of its warps has.
-    own_rows: u32,
-    warp_rows: u32,
-    config: LaunchConfig,
-}
-
-impl Residence {
-    /// Of a plate, with at most so many blocks; `None` if it does not fit.
-    fn new(shape: Shape2, blocks: usize) -> Option<Self> {
-        let halo = RESIDENT_HALO as usize;
-        let own_columns = 32 * RESIDENT_POINTS - 2 * halo;
-        let across = (shape.nx - 2).div_ceil(own_columns);
-        // Of what fits, the fewest rows per warp: their arithmetic takes the time.
-        RESIDENT_ROWS.into_iter().find_map(|warp_rows| {
-            // Fewer rows than a halo has would be little work for much exchange.
-            let own_rows = (shape.ny - 2).div_ceil((blocks / across).max(1)).max(halo);
-            let up = (shape.ny - 2).div_ceil(own_rows);
-            let warps = (own_rows + 2 * halo).div_ceil(warp_rows);
-            // All below 2^10 where they fit.
-            (across * up <= blocks && warps <= RESIDENT_WARPS).then(|| Self {
-                own_rows: own_rows as u32,
-                warp_rows: warp_rows as u32,
-                config: LaunchConfig::new((across as u32, up as u32), (32, warps as u32)),
-            })
-        })
-    }
-}
-
 /// As many sweeps as are asked for, if the plate fits on the device; else a pass of
 /// many sweeps.
 macro_rules! resident {
-    ($kernel:ident, $shape:expr, $old:expr, $new:expr, $sweeps:expr, $workspace:expr) => {{
-        let (shape, old, new) = ($shape, $old, $new);
-        let device = old.device().clone();
+    ($kernel:ident, $plates:expr, $sweeps:expr, $workspace:expr) => {{
+        let plates = $plates;
+        let (device, shape) = (plates.device().clone(), plates.shape());
         let largest = LaunchConfig::new(1, (32, RESIDENT_WARPS as u32));
-        let blocks = resident_blocks::<$kernel>(&device, &largest)?;
-        match Residence::new(shape, blocks as usize) {
-            None => Self::launch(shape, Variant::Temporal, old, new, $sweeps, $workspace),
+        let blocks = resident_blocks::<$kernel>(&device, &largest)? as usize;
+        match Residence::of(&problem(shape).with_resident_blocks(blocks)) {
+            None => Self::launch(Variant::Temporal, plates, $sweeps, $workspace),
             Some(residence) => {
                 let len = resident_workspace::<Self>(shape.points()?);
-                let mut words = match $workspace.take() {
+                let own = |words: &Buffer<u64>| words.len() == len && *words.device() == device;
+                let mut words = match $workspace.take().filter(own) {
                     Some(words) => words,
                     None => device.alloc_filled(len, 0)?,
                 };
+                let (old, new) = plates.into_plates();
                 let (nx, ny) = extents(shape);
                 let sweeps = $sweeps.min(RESIDENT_SWEEPS);
                 let args = $kernel::args(
@@ -344,15 +304,15 @@ macro_rules! resident {
                 // Each sweep has a barrier, the exchange between lanes, up to two
                 // shuffles each way and row, and its part of the exchange between blocks.
                 let steps = sweeps as u64 * u64::from(4 * residence.warp_rows + 32);
-                let config = residence.config.with_steps(steps);
-                // SAFETY: old and new have nx * ny elements each, the workspace as many
-                // as they need; all are on `device` and distinct, since two are borrowed
-                // mutably. Both extents are at least 3 and, as the plate fits, far below
-                // 2³⁰. The workspace was made for this plate, device and kernel, from
-                // which its geometry follows, and is given up when a launch fails. The
-                // geometry is the one the kernel documents, and the device holds all
-                // blocks at the same time.
-                unsafe { launch_kernel::<$kernel>(&device, &config, args) }?;
+                let config = LaunchConfig::from(residence.geometry).with_steps(steps);
+                // SAFETY: `Checked::new` found nx * ny elements in old and in new, and the
+                // workspace has as many as they need; all are on `device` and distinct,
+                // since two are borrowed mutably. Both extents are at least 3 and, as the
+                // plate fits, far below 2³⁰. The workspace was made for this plate, device
+                // and kernel, from which its geometry follows, and is given up when a
+                // launch fails. The geometry is the one the kernel documents, and the
+                // device holds all blocks at the same time.
+                unsafe { launch::<$kernel>(&device, &config, args) }?;
                 *$workspace = Some(words);
                 Ok(sweeps)
             }
@@ -360,119 +320,97 @@ macro_rules! resident {
     }};
 }
 
-impl Entries for f32 {
-    const TILING: Tiling = TILING_F32;
+/// What both types have.
+macro_rules! both {
+    ($tiling:ident, $general:ident, $change:ident) => {
+        const TILING: Tiling = $tiling;
 
-    general!(heat2d_general_f32);
-    largest_change!(heat2d_change_f32);
+        fn launch_general(walls: Walls, plates: Checked<'_, Self>) -> Result<(), Error> {
+            let (device, shape) = (plates.device().clone(), plates.shape());
+            let source = plates.source();
+            let (old, new) = plates.into_plates();
+            let (nx, ny) = extents(shape);
+            let swept = shape.ny - walls.bottom.fixed_points() - walls.top.fixed_points();
+            let marches = Marches::of::<Self>($general::NAME, shape.nx, swept)?;
+            let plate = plate_bits(walls, source.is_some());
+            // Without a source any readable buffer is in its place.
+            let source = source.unwrap_or(old);
+            let args = $general::args(old, source, new, nx, ny, marches.rows, plate);
+            // SAFETY: `Checked::new` found nx * ny elements in old, source and new, all on
+            // `device`, where every allocation is aligned to 16 bytes; new is another
+            // than they are, since it is borrowed mutably. Both extents are at least 3
+            // and at most i32::MAX; the blocks have fewer than `rows` rows more than are
+            // swept, and the geometry is the one the kernel documents.
+            unsafe { launch::<$general>(&device, &marches.geometry.into(), args) }
+        }
 
-    fn entry_name(variant: Variant) -> Option<&'static str> {
-        Some(match variant {
-            Variant::Global => heat2d_global::NAME,
-            Variant::SharedCore => heat2d_shared_core::NAME,
-            Variant::SharedOverlap => heat2d_shared_overlap::NAME,
-            Variant::SharedHalo => heat2d_shared_halo::NAME,
-            Variant::Texture => heat2d_texture::NAME,
-            Variant::March => heat2d_march_f32::NAME,
-            Variant::Temporal => heat2d_temporal_f32::NAME,
-            Variant::Resident => heat2d_resident_f32::NAME,
-            Variant::General => heat2d_general_f32::NAME,
-        })
-    }
+        fn launch_change(compared: Compared<'_, Self>) -> Result<(), Error> {
+            let (old, new, largest) = compared.into_parts();
+            let (device, n) = (old.device().clone(), old.len());
+            let most = CHANGE_BLOCKS * device.properties().multiprocessors as usize;
+            let plate = Problem::line(n).with_resident_blocks(most);
+            let args = $change::args(old, new, n, largest);
+            // SAFETY: `Compared::new` found n elements in old and in new and one in
+            // largest, all on `device`; the geometry is the one the kernel documents.
+            unsafe { launch_registered::<$change>(&device, &plate, &Constants::new(), args) }
+        }
+    };
+}
+
+impl Kernels for f32 {
+    both!(TILING_F32, heat2d_general_f32, heat2d_change_f32);
 
     fn launch(
-        shape: Shape2,
         variant: Variant,
-        old: &Buffer<Self>,
-        new: &mut Buffer<Self>,
+        plates: Checked<'_, Self>,
         sweeps: usize,
         workspace: &mut Workspace,
     ) -> Result<usize, Error> {
-        macro_rules! launch {
-            ($kernel:ident) => {{
-                let config = variant.launch_config(shape)?;
-                let (nx, ny) = extents(shape);
-                let device = old.device().clone();
-                let args = $kernel::args(old, new, nx, ny);
-                // SAFETY: old and new have nx * ny elements each, are both on
-                // `device` and are distinct, since new is borrowed mutably. Both
-                // extents are at least 3 and at most i32::MAX, and the geometry is
-                // the one the kernel documents.
-                unsafe { launch_kernel::<$kernel>(&device, &config, args) }.map(|()| 1)
-            }};
-        }
         match variant {
-            Variant::Global => launch!(heat2d_global),
-            Variant::SharedCore => launch!(heat2d_shared_core),
-            Variant::SharedOverlap => launch!(heat2d_shared_overlap),
-            Variant::SharedHalo => launch!(heat2d_shared_halo),
+            Variant::Global => textbook!(heat2d_global, plates),
+            Variant::SharedCore => textbook!(heat2d_shared_core, plates),
+            Variant::SharedOverlap => textbook!(heat2d_shared_overlap, plates),
+            Variant::SharedHalo => textbook!(heat2d_shared_halo, plates),
+            Variant::March => march!(heat2d_march_f32, plates),
+            Variant::Temporal => {
+                temporal!(
+                    heat2d_temporal_f32,
+                    TILING_F32,
+                    heat2d_march_f32,
+                    plates,
+                    sweeps
+                )
+            }
+            Variant::Resident => resident!(heat2d_resident_f32, plates, sweeps, workspace),
             Variant::Texture => unreachable!("heat2d_texture reads a texture, not a buffer"),
             Variant::General => unreachable!("heat2d_general takes walls"),
-            Variant::March => march!(heat2d_march_f32, shape, old, new),
-            Variant::Temporal => temporal!(
-                heat2d_temporal_f32,
-                TILING_F32,
-                heat2d_march_f32,
-                shape,
-                old,
-                new,
-                sweeps
-            ),
-            Variant::Resident => {
-                resident!(heat2d_resident_f32, shape, old, new, sweeps, workspace)
-            }
         }
     }
 }
 
-impl Entries for f64 {
-    const TILING: Tiling = TILING_F64;
-
-    general!(heat2d_general_f64);
-    largest_change!(heat2d_change_f64);
-
-    fn entry_name(variant: Variant) -> Option<&'static str> {
-        match variant {
-            Variant::March => Some(heat2d_march_f64::NAME),
-            Variant::Temporal => Some(heat2d_temporal_f64::NAME),
-            Variant::Resident => Some(heat2d_resident_f64::NAME),
-            Variant::General => Some(heat2d_general_f64::NAME),
-            Variant::Global
-            | Variant::SharedCore
-            | Variant::SharedOverlap
-            | Variant::SharedHalo
-            | Variant::Texture => None,
-        }
-    }
+impl Kernels for f64 {
+    both!(TILING_F64, heat2d_general_f64, heat2d_change_f64);
 
     fn launch(
-        shape: Shape2,
         variant: Variant,
-        old: &Buffer<Self>,
-        new: &mut Buffer<Self>,
+        plates: Checked<'_, Self>,
         sweeps: usize,
         workspace: &mut Workspace,
     ) -> Result<usize, Error> {
         match variant {
-            Variant::March => march!(heat2d_march_f64, shape, old, new),
-            Variant::Temporal => temporal!(
-                heat2d_temporal_f64,
-                TILING_F64,
-                heat2d_march_f64,
-                shape,
-                old,
-                new,
-                sweeps
-            ),
-            Variant::Resident => {
-                resident!(heat2d_resident_f64, shape, old, new, sweeps, workspace)
+            Variant::March => march!(heat2d_march_f64, plates),
+            Variant::Temporal => {
+                temporal!(
+                    heat2d_temporal_f64,
+                    TILING_F64,
+                    heat2d_march_f64,
+                    plates,
+                    sweeps
+                )
             }
-            Variant::Global
-            | Variant::SharedCore
-            | Variant::SharedOverlap
-            | Variant::SharedHalo
-            | Variant::Texture => unreachable!("there is no {variant} in f64"),
+            Variant::Resident => resident!(heat2d_resident_f64, plates, sweeps, workspace),
             Variant::General => unreachable!("heat2d_general takes walls"),
+            _ => unreachable!("there is no {variant} in f64"),
         }
     }
 }
@@ -486,7 +424,7 @@ pub(super) fn launch_texture(
     old: &Texture2d,
     new: &mut Texture2d,
 ) -> Result<(), Error> {
-    let config = Variant::Texture.launch_config(shape)?;
+    let config = heat2d_texture::ENTRY.geometry(&problem(shape))?.into();
     let (nx, ny) = extents(shape);
     // A texture's pitch in bytes fits u32, says the device's limit on it.
     let pitch = new.pitch() as u32;
@@ -498,5 +436,5 @@ pub(super) fn launch_texture(
     // is borrowed mutably. A texture lives until its device has done what it was
     // given. The limits on textures keep both extents below 2²², and the
     // geometry is the one the kernel documents.
-    unsafe { launch_kernel::<heat2d_texture>(&device, &config, args) }
+    unsafe { launch::<heat2d_texture>(&device, &config, args) }
 }

@@ -6,7 +6,7 @@
 //! ([`percentage_rms_error`]); that is far from the steady state, to which the
 //! other functions compare plates that have been swept long enough.
 
-use super::Real;
+use super::real::Real;
 use crate::{Error, Field2, Shape2};
 use std::f64::consts::PI;
 

@@ -95,15 +95,6 @@ fn textbook_block(kernel: &str) -> Option<Geometry> {
             let (_, pencils) = variant.split_once("_pencil")?;
             block(4 * 64, pencils.parse::<u32>().ok()? * (64 + 8) * 4)
         }
-        "heat2d" => [
-            "global",
-            "shared_core",
-            "shared_overlap",
-            "shared_halo",
-            "texture",
-        ]
-        .contains(&variant)
-        .then_some(Geometry::linear(1, 16 * 16)),
         _ => None,
     }
 }
@@ -413,8 +404,7 @@ mod tests {
     fn the_textbooks_kernels_have_their_blocks() {
         let block =
             |kernel: &str| textbook_block(kernel).map(|it| (it.block[0], it.dynamic_shared_bytes));
-        assert_eq!(block("heat2d_texture"), Some((256, 0)));
         assert_eq!(block("derivative3d_x_pencil4"), Some((256, 4 * 72 * 4)));
-        assert_eq!(block("heat2d_other_f32"), None);
+        assert_eq!(block("derivative3d_other"), None);
     }
 }

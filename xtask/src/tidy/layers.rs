@@ -78,7 +78,6 @@ const CRATES: &[Crate] = &[
         exceptions: &[
             ("case", "*::cases"),
             ("derivative3d", "derivative3d"),
-            ("heat2d", "heat2d"),
             ("nbody::energy", "reduction"),
             ("reduction", "reduction"),
             ("reduction::cpu", "device::buffer"),
@@ -107,7 +106,6 @@ const CRATES: &[Crate] = &[
         never: &[],
         exceptions: &[
             ("derivative3d", "derivative3d"),
-            ("heat2d", "heat2d"),
             ("reduction", "reduction"),
         ],
     },

@@ -1,0 +1,71 @@
+//! What launches of several of the kernels have in common: geometry and cost.
+//!
+//! A problem is a plate, walls included, with `nx` points along x and `ny` along y; for the
+//! general kernel, whose walls are the caller's choice, y counts the rows that are swept.
+
+use super::plate::{BLOCK, HALO, OVERLAP_STEP};
+use crate::registry::{Cost, Geometry, Problem, Refusal, blocks_for};
+
+/// The textbook's plate.
+pub(super) const EXAMPLE: Problem = Problem::plane(256, 256);
+
+/// Floating-point operations per point that is swept: 3 additions, 1 multiplication.
+const FLOPS_PER_POINT: u64 = 4;
+
+/// A thread for every point, walls included.
+pub(super) fn all_points(kernel: &'static str, plate: &Problem) -> Result<Geometry, Refusal> {
+    squares(kernel, plate.extents, BLOCK)
+}
+
+/// A block for every 16 × 16 interior points.
+pub(super) fn interior(kernel: &'static str, plate: &Problem) -> Result<Geometry, Refusal> {
+    squares(kernel, inside(plate), BLOCK)
+}
+
+/// A block for every 14 × 14 interior points.
+pub(super) fn overlapping(kernel: &'static str, plate: &Problem) -> Result<Geometry, Refusal> {
+    squares(kernel, inside(plate), OVERLAP_STEP)
+}
+
+/// The extents without walls.
+fn inside(plate: &Problem) -> [usize; 3] {
+    plate
+        .extents
+        .map(|extent| extent.saturating_sub(2 * HALO as usize))
+}
+
+/// Blocks of 16 × 16 threads for so many points each along either axis.
+fn squares(kernel: &'static str, extents: [usize; 3], step: u32) -> Result<Geometry, Refusal> {
+    let blocks = |extent| blocks_for(kernel, extent, step as usize);
+    let grid = [blocks(extents[0])?, blocks(extents[1])?, 1];
+    Ok(Geometry::new(grid, [BLOCK, BLOCK, 1]))
+}
+
+/// One sweep: each point read once, each interior point written once.
+pub(super) const fn sweep<T>(plate: &Problem) -> Cost {
+    let [nx, ny, _] = plate.extents;
+    let swept = Problem::plane(nx.saturating_sub(2), ny.saturating_sub(2));
+    moved::<T>(plate.points(), swept.points(), 1)
+}
+
+/// One sweep of all points: each read once, each written once.
+pub(super) const fn sweep_of_all<T>(plate: &Problem) -> Cost {
+    moved::<T>(plate.points(), plate.points(), 1)
+}
+
+/// So many sweeps in one pass over memory.
+pub(super) const fn pass<T>(plate: &Problem, sweeps: usize) -> Cost {
+    let once = sweep::<T>(plate);
+    Cost {
+        bytes: once.bytes,
+        flops: once.flops.saturating_mul(sweeps as u64),
+    }
+}
+
+const fn moved<T>(read: usize, written: usize, sweeps: u64) -> Cost {
+    let points = (read as u64).saturating_add(written as u64);
+    Cost {
+        bytes: points.saturating_mul(size_of::<T>() as u64),
+        flops: (written as u64).saturating_mul(FLOPS_PER_POINT * sweeps),
+    }
+}

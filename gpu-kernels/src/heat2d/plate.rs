@@ -1,0 +1,165 @@
+//! Plates, their temperatures, and the formula.
+
+use crate::loops::Register;
+use crate::words::Words;
+use core::ops::{Add, Mul, Sub};
+use cuda_std::{GpuFloat, warp};
+
+/// Threads of a block along x, and along y.
+pub const BLOCK: u32 = 16;
+
+/// How far the stencil reaches to either side, in points.
+pub const HALO: u32 = 1;
+
+/// Points per axis that a block of the overlapping kernel writes, and how far
+/// its neighbour's tile is from its own.
+pub const OVERLAP_STEP: u32 = BLOCK - 2 * HALO;
+
+/// Points per axis of the tile with halo.
+pub const HALO_TILE: u32 = BLOCK + 2 * HALO;
+
+/// Threads of a block of [`march`](super::march), along x.
+pub const MARCH_BLOCK: u32 = 256;
+
+/// Rows that a block of [`march`](super::march) computes, unless there are more than a grid has
+/// blocks for.
+pub const MARCH_ROWS: u32 = 6;
+
+/// Rows that a thread of [`march`](super::march) has on their way.
+pub const MARCH_AHEAD: usize = 2;
+
+/// A plate whose walls are all fixed, for [`general`](super::general).
+pub const FIXED: u32 = 0;
+
+/// The wall at i = 0 is insulated.
+pub const LEFT: u32 = 1;
+
+/// The wall at i = nx - 1 is insulated.
+pub const RIGHT: u32 = 1 << 1;
+
+/// The wall at j = 0 is insulated.
+pub const BOTTOM: u32 = 1 << 2;
+
+/// The wall at j = ny - 1 is insulated.
+pub const TOP: u32 = 1 << 3;
+
+/// The plate has a source.
+pub const SOURCE: u32 = 1 << 4;
+
+/// Threads of a block of [`change`](super::change).
+pub const CHANGE_BLOCK: u32 = 256;
+
+/// Lanes of a warp.
+pub(super) const WARP: u32 = 32;
+
+/// f32 or f64: a temperature.
+///
+/// No other type can implement it, since none implements [`GpuFloat`].
+pub trait Real:
+    GpuFloat + Register + Words + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
+{
+    /// 0.
+    const ZERO: Self;
+
+    /// 1/4.
+    const QUARTER: Self;
+
+    /// The bits of the magnitude, widened.
+    #[must_use]
+    fn magnitude_bits(self) -> u64;
+
+    /// The value of the lane below; the lowest lane's own.
+    ///
+    /// # Safety
+    ///
+    /// All lanes of the warp call this together.
+    #[must_use]
+    unsafe fn lane_below(self) -> Self;
+
+    /// The value of the lane above; the highest lane's own.
+    ///
+    /// # Safety
+    ///
+    /// All lanes of the warp call this together.
+    #[must_use]
+    unsafe fn lane_above(self) -> Self;
+}
+
+macro_rules! real {
+    ($($real:ty: $sign:expr),+) => {$(
+        impl Real for $real {
+            const ZERO: Self = 0.0;
+            const QUARTER: Self = 0.25;
+
+            #[inline(always)]
+            fn magnitude_bits(self) -> u64 {
+                u64::from(self.to_bits() & !$sign)
+            }
+
+            #[inline(always)]
+            unsafe fn lane_below(self) -> Self {
+                // SAFETY: as the caller promises; 32 is the width of a warp.
+                unsafe { warp::warp_shuffle_up(u32::MAX, self, 1, WARP).0 }
+            }
+
+            #[inline(always)]
+            unsafe fn lane_above(self) -> Self {
+                // SAFETY: as the caller promises; 32 is the width of a warp.
+                unsafe { warp::warp_shuffle_down(u32::MAX, self, 1, WARP).0 }
+            }
+        }
+    )+};
+}
+
+real!(f32: 1_u32 << 31, f64: 1_u64 << 63);
+
+/// The new value of a point from its neighbours' old ones.
+///
+/// 3 additions and 1 multiplication: 4 flops. The order is part of the
+/// definition.
+#[inline(always)]
+pub(super) fn average<T: Real>(east: T, west: T, north: T, south: T) -> T {
+    ((east + west) + (north + south)) * T::QUARTER
+}
+
+/// [`average`] of a point that has a source: its own heat is added to that of its
+/// neighbours.
+///
+/// 4 additions and 1 multiplication: 5 flops. The order is part of the definition.
+#[inline(always)]
+pub(super) fn average_with_source<T: Real>(east: T, west: T, north: T, south: T, source: T) -> T {
+    (((east + west) + (north + south)) + source) * T::QUARTER
+}
+
+/// [`average`] of the neighbours of `center` in an array whose rows lie `pitch`
+/// elements apart.
+///
+/// # Safety
+///
+/// The four neighbours are readable, and nobody writes them at the same time.
+#[inline(always)]
+pub(super) unsafe fn stencil(center: *const f32, pitch: u32) -> f32 {
+    let pitch = pitch as usize;
+    // SAFETY: these are the four neighbours.
+    unsafe {
+        average(
+            *center.add(1),
+            *center.sub(1),
+            *center.add(pitch),
+            *center.sub(pitch),
+        )
+    }
+}
+
+/// The element of point (i, j). 64-bit: a field may have more than 2³² points.
+#[inline(always)]
+pub(super) const fn element(i: u32, j: u32, nx: u32) -> usize {
+    j as usize * nx as usize + i as usize
+}
+
+/// Whether a point `p` of `n` along an axis is neither the first, nor the last,
+/// nor beyond.
+#[inline(always)]
+pub(super) const fn is_inner(p: u32, n: u32) -> bool {
+    p >= 1 && p < n - 1
+}

@@ -1,0 +1,190 @@
+//! The kernels with data for them, for tests and benchmarks that go through the table.
+
+use super::check::{self, Compared};
+use super::gpu::Variant;
+use super::heat::{By, Heat2d};
+use super::{Real, Wall, Walls, cpu};
+use crate::case::{
+    Case, Entry, Expected, Problem, Random, Role, Scalar, Subject, buffer, buffer_mut, random,
+};
+use crate::{Error, Shape2};
+
+/// The family.
+pub(crate) struct Cases;
+
+/// Blocks that look for the largest change, on the emulator.
+const CHANGE_BLOCKS: usize = 8;
+
+impl Subject for Cases {
+    fn family(&self) -> &'static str {
+        "heat2d"
+    }
+
+    fn problems(&self, entry: &Entry) -> Vec<Problem> {
+        let plates = |shapes: &[(usize, usize)]| -> Vec<Problem> {
+            let plates = shapes.iter();
+            plates.map(|&(nx, ny)| Problem::plane(nx, ny)).collect()
+        };
+        let Some(variant) = variant(entry) else {
+            return [9, 255, 256, 257, 1901]
+                .map(|n| Problem::line(n).with_resident_blocks(CHANGE_BLOCKS))
+                .to_vec();
+        };
+        match variant {
+            // Rows that are whole vectors and rows that are not, more than a block of either.
+            Variant::March => plates(&[(3, 3), (4, 9), (5, 8), (260, 3), (1024, 9), (1029, 14)]),
+            // Its rows are those that are swept.
+            Variant::General => plates(&[(3, 1), (4, 7), (5, 6), (1024, 2), (1029, 13)]),
+            // A strip, two, and what is left of several; at the end one whose blocks have a row
+            // each, however many the device holds.
+            Variant::Temporal => {
+                plates(&[(3, 3), (97, 5), (224, 40), (255, 9), (500, 31), (90, 7)])
+            }
+            Variant::Resident => {
+                let mut plates = plates(&[(3, 3), (49, 9), (50, 10)]);
+                plates.push(Problem::plane(61, 37).with_resident_blocks(64));
+                plates
+            }
+            // Around one tile and two, of 14 and of 16 points with and without walls.
+            _ => plates(&[
+                (3, 3),
+                (15, 16),
+                (16, 17),
+                (17, 15),
+                (18, 18),
+                (19, 3),
+                (30, 34),
+                (33, 31),
+                (45, 52),
+            ]),
+        }
+    }
+
+    fn waits_for_blocks(&self, entry: &Entry) -> bool {
+        variant(entry) == Some(Variant::Resident)
+    }
+
+    fn case(
+        &self,
+        entry: &Entry,
+        problem: &Problem,
+        numbers: &mut Random<'_>,
+    ) -> Result<Case, Error> {
+        match entry.scalar {
+            Scalar::F64 => case(entry, problem, numbers, |x| x),
+            _ => case(entry, problem, numbers, |x| x as f32),
+        }
+    }
+}
+
+/// The variant; `None`: the search for the largest change.
+fn variant(entry: &Entry) -> Option<Variant> {
+    Variant::ALL.into_iter().find(|variant| {
+        let mut entries = variant.entries().iter();
+        entry.role != Role::Step && entries.any(|it| it.name == entry.name)
+    })
+}
+
+fn case<T: Real>(
+    entry: &Entry,
+    problem: &Problem,
+    numbers: &mut Random<'_>,
+    convert: fn(f64) -> T,
+) -> Result<Case, Error> {
+    match variant(entry) {
+        Some(variant) => sweeps(variant, problem, numbers, convert),
+        None => Ok(change(problem, numbers, convert)),
+    }
+}
+
+/// As many sweeps as show what the kernel does: one, a pass, or some exchanges.
+fn sweeps<T: Real>(
+    variant: Variant,
+    problem: &Problem,
+    numbers: &mut Random<'_>,
+    convert: fn(f64) -> T,
+) -> Result<Case, Error> {
+    let [nx, mut ny, _] = problem.extents;
+    let mut walls = Walls::FIXED;
+    let general = variant == Variant::General;
+    if general {
+        let mut wall = || {
+            if numbers() < 0.0 {
+                Wall::Fixed
+            } else {
+                Wall::Insulated
+            }
+        };
+        walls = Walls {
+            left: wall(),
+            right: wall(),
+            bottom: wall(),
+            top: wall(),
+        };
+        if ny < 3 {
+            (walls.bottom, walls.top) = (Wall::Fixed, Wall::Fixed);
+        }
+        ny += walls.bottom.fixed_points() + walls.top.fixed_points();
+    }
+    let shape = Shape2::new(nx, ny);
+    let heat = Heat2d::new(shape)?.with_walls(walls);
+    let count = match variant {
+        Variant::Resident => 19,
+        _ => variant.sweeps_per_launch::<T>(),
+    };
+
+    let points = shape.points()?;
+    let old = random(numbers, points, convert);
+    let source = general.then(|| random(numbers, points, convert));
+    // Fixed walls stay what they were in the buffer that is swept into.
+    let before: Vec<T> = (0..points).map(|i| convert(1e6 + i as f64)).collect();
+    let (mut given, mut expected) = (old.clone(), before.clone());
+    if count > 1 {
+        expected.clone_from(&old);
+    }
+    let first = expected.clone();
+    for _ in 0..count {
+        cpu::sweep(shape, walls, source.as_deref(), &given, &mut expected);
+        given.clone_from(&expected);
+    }
+
+    let mut inputs: Vec<Box<dyn crate::case::Values>> = vec![Box::new(old)];
+    inputs.extend(source.map(|source| Box::new(source) as _));
+    Ok(Case {
+        inputs,
+        outputs: vec![Box::new(first)],
+        launch: Box::new(move |inputs, outputs| {
+            let old = buffer::<T>(inputs[0].as_ref());
+            let source = inputs.get(1).map(|source| buffer(source.as_ref()));
+            let new = buffer_mut(outputs[0].as_mut());
+            check::fit(shape, ("old", old), ("new", new))?;
+            heat.check_launchable::<T>(variant, old.device())?;
+            if variant == Variant::Texture {
+                return heat.sweep_with(variant, old, new);
+            }
+            let by = By::Kernel(variant);
+            let done = heat.launch(by, source, old, new, count, &mut None)?;
+            assert_eq!(done, count, "all in one launch");
+            Ok(())
+        }),
+        expected: Expected::Bits(vec![Box::new(expected)]),
+    })
+}
+
+/// The largest change of plates that differ everywhere.
+fn change<T: Real>(problem: &Problem, numbers: &mut Random<'_>, convert: fn(f64) -> T) -> Case {
+    let n = problem.points();
+    let [old, new] = [(); 2].map(|()| random(numbers, n, convert));
+    let largest = cpu::largest_change(&old, &new);
+    let widened = |value: T| gpu_kernels::heat2d::Real::magnitude_bits(value);
+    Case {
+        expected: Expected::Bits(vec![Box::new(vec![widened(largest)])]),
+        inputs: vec![Box::new(old), Box::new(new)],
+        outputs: vec![Box::new(vec![0_u64])],
+        launch: Box::new(|inputs, outputs| {
+            let [old, new] = [0, 1].map(|at| buffer::<T>(inputs[at].as_ref()));
+            let compared = Compared::new(old, new, buffer_mut(outputs[0].as_mut()))?;
+            T::launch_change(compared)
+        }),
+    }
+}
