@@ -3,7 +3,7 @@
 //! A problem has its elements along x and, for the kernels that reduce in a single pass,
 //! the chunks that they are cut into along y; 1 stands for those of [`Partition::of`].
 
-use super::ladder::UNROLL;
+use super::UNROLL;
 use super::partition::{Partition, THREADS};
 use crate::registry::{Cost, Geometry, Problem, Refusal, blocks_for};
 

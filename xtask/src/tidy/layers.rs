@@ -105,6 +105,7 @@ const CRATES: &[Crate] = &[
             ("derivative3d", "derivative3d"),
             ("heat2d", "heat2d"),
             ("nbody", "nbody"),
+            ("reduction", "reduction"),
             // The table names the families, and they its types.
             ("registry", "*"),
             ("roofline", "roofline"),
