@@ -113,7 +113,7 @@ fn chunks(bytes: usize) -> Vec<Problem> {
         65 * tile + 2,
     ];
     let lines = |n: usize| Problem::line(n).with_resident_blocks(u32::MAX as usize);
-    let few = [1, 2, 5].map(|blocks| Problem::line(9 * tile + 1).with_resident_blocks(blocks));
+    let few = (1..10).map(|blocks| Problem::line(ALONE * tile + 1).with_resident_blocks(blocks));
     one.into_iter()
         .chain(whole)
         .chain(ragged)
