@@ -270,6 +270,7 @@ pub mod reduction;
 pub mod roofline;
 mod shape;
 mod simd;
+mod single_pass;
 pub mod stencil1d;
 mod streaming;
 mod variants;

@@ -1,14 +1,16 @@
 //! The single-pass reductions: port and kernels, for every type and operation, against
 //! the tree as it is described, bit for bit.
 
-use super::SINGLE_PASS;
+use halo_gpu::case::{Entry, Role, registry};
 use halo_gpu::device::{Blocks, ThreadOrder};
 use halo_gpu::reduction::{
-    self, Number, Operation, Partition, SinglePass, max, max_of, min, min_of, sum, sum_of,
+    self, Extremum, Moment, Number, Operation, Partition, SinglePass, dot_kernel, max, max_of, min,
+    min_of, sum, sum_of,
 };
 use halo_gpu::{Buffer, Device, EmulatorOptions, Error, LaunchAxis};
 use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, ptx, rng};
 use rand::{Rng, RngExt};
+use std::collections::BTreeSet;
 
 /// A type under test.
 pub trait Sample: Number + Bits {
@@ -22,13 +24,10 @@ pub trait Sample: Number + Bits {
 
     /// One of two, by definition.
     fn combine(operation: Operation, a: Self, b: Self) -> Self;
-
-    /// The kernel's name.
-    fn kernel(operation: Operation) -> &'static str;
 }
 
 macro_rules! integer {
-    ($($integer:ident, $column:literal;)*) => {$(
+    ($($integer:ident),*) => {$(
         impl Sample for $integer {
             const NAME: &'static str = stringify!($integer);
             const POISON: Self = 0x5a5a_5a5a;
@@ -64,23 +63,14 @@ macro_rules! integer {
                     }
                 }
             }
-
-            fn kernel(operation: Operation) -> &'static str {
-                SINGLE_PASS[operation as usize].1[$column]
-            }
         }
     )*};
 }
 
-integer! {
-    i32, 0;
-    u32, 1;
-    i64, 2;
-    u64, 3;
-}
+integer!(i32, u32, i64, u64);
 
 macro_rules! float {
-    ($float:ident, $column:literal) => {
+    ($float:ident) => {
         impl Sample for $float {
             const NAME: &'static str = stringify!($float);
             const POISON: Self = 1234.5;
@@ -113,16 +103,12 @@ macro_rules! float {
                     b
                 }
             }
-
-            fn kernel(operation: Operation) -> &'static str {
-                SINGLE_PASS[operation as usize].1[$column]
-            }
         }
     };
 }
 
-float!(f32, 4);
-float!(f64, 5);
+float!(f32);
+float!(f64);
 
 /// Elements of a tile: 512 threads with 16 bytes each.
 pub fn lanes<T>() -> usize {
@@ -257,65 +243,6 @@ fn for_each_device(what: &str, mut case: impl FnMut(&Device)) {
         .enumerate()
         .map(|(i, device)| (i, device.name().to_owned(), device));
     for_each(what, named, |(_, _, device)| case(&device));
-}
-
-#[test]
-fn one_block_gives_the_bits_of_the_promised_tree() {
-    fn all<T: Sample>(device: &Device, rng: &mut impl Rng) {
-        let mut reductions = SinglePass::<T>::new(device);
-        for n in short::<T>() {
-            check(&mut reductions, &T::random(rng, n), device.name());
-        }
-    }
-    let mut rng = rng();
-    for_each_device("one block", |device| {
-        all::<i32>(device, &mut rng);
-        all::<u32>(device, &mut rng);
-        all::<i64>(device, &mut rng);
-        all::<u64>(device, &mut rng);
-        all::<f32>(device, &mut rng);
-        all::<f64>(device, &mut rng);
-    });
-}
-
-#[test]
-fn many_blocks_give_the_bits_of_the_promised_tree() {
-    fn all<T: Sample>(device: &Device, rng: &mut impl Rng) {
-        let mut reductions = SinglePass::<T>::new(device);
-        for n in long::<T>() {
-            check(&mut reductions, &T::random(rng, n), device.name());
-        }
-    }
-    let mut rng = rng();
-    for_each(
-        "many blocks",
-        [Device::cpu(), Device::emulator()],
-        |device| {
-            all::<i32>(&device, &mut rng);
-            all::<u32>(&device, &mut rng);
-            all::<i64>(&device, &mut rng);
-            all::<u64>(&device, &mut rng);
-            all::<f32>(&device, &mut rng);
-            all::<f64>(&device, &mut rng);
-        },
-    );
-}
-
-#[test]
-fn no_result_depends_on_the_number_of_blocks() {
-    fn all<T: Sample>(device: &Device, rng: &mut impl Rng) {
-        let chunks = 9;
-        let values = T::random(rng, 8 * lanes::<T>() + 1);
-        for blocks in (1..=chunks + 1).chain([u32::MAX]) {
-            let mut reductions = SinglePass::new(device).with_blocks(blocks);
-            check(&mut reductions, &values, &format!("{blocks} blocks"));
-        }
-    }
-    let mut rng = rng();
-    for_each_device("blocks", |device| {
-        all::<f32>(device, &mut rng);
-        all::<f64>(device, &mut rng);
-    });
 }
 
 #[test]
@@ -613,36 +540,6 @@ fn the_functions_do_what_their_names_say() {
 }
 
 #[test]
-fn buffers_that_do_not_fit_are_refused() {
-    let device = Device::emulator();
-    let mut reductions = SinglePass::<f32>::new(&device);
-    let values = device.upload(&[1.0_f32, 2.0]).unwrap();
-    for given in [0, 2, 3] {
-        let mut result = device.alloc_filled(given, 7.0_f32).unwrap();
-        let error = reductions
-            .launch(Operation::Sum, &values, &mut result)
-            .unwrap_err();
-        assert!(
-            matches!(&error, Error::LengthMismatch { required: 1, given: len, .. } if *len == given),
-            "{error}"
-        );
-        assert_eq!(result.to_vec().unwrap(), vec![7.0; given]);
-    }
-    let elsewhere = Device::emulator();
-    let mut result = elsewhere.alloc_filled(1, 7.0_f32).unwrap();
-    let error = reductions
-        .launch(Operation::Sum, &values, &mut result)
-        .unwrap_err();
-    assert!(matches!(error, Error::DeviceMismatch { .. }), "{error}");
-    let error = reductions
-        .sum(&elsewhere.upload(&[1.0_f32]).unwrap())
-        .unwrap_err();
-    assert!(matches!(error, Error::DeviceMismatch { .. }), "{error}");
-    assert_eq!(result.to_vec().unwrap(), [7.0]);
-    assert_eq!(reductions.sum(&values).unwrap(), 3.0);
-}
-
-#[test]
 fn a_device_with_smaller_limits_says_so_or_gets_fewer_blocks() {
     let mut options = EmulatorOptions::default();
     options.limits.grid.x = 4;
@@ -655,7 +552,7 @@ fn a_device_with_smaller_limits_says_so_or_gets_fewer_blocks() {
     for operation in Operation::ALL {
         let error = run(&mut SinglePass::new(&device), operation, &values).unwrap_err();
         assert!(
-            matches!(&error, Error::LaunchLimit { kernel, axis: LaunchAxis::ThreadsPerBlock, given: 512, .. } if *kernel == f32::kernel(operation)),
+            matches!(&error, Error::LaunchLimit { kernel, axis: LaunchAxis::ThreadsPerBlock, given: 512, .. } if *kernel == operation.kernel::<f32>()),
             "{error}"
         );
     }
@@ -718,16 +615,18 @@ fn the_bound_is_what_its_derivation_says() {
 
 #[test]
 fn the_port_follows_the_tree_at_any_size() {
-    // Sizes that the emulator would take long for; on CUDA devices too.
+    // Kernels give the bits of the port, as the suite of all kernels sees; on CUDA devices
+    // also at sizes that the emulator would take long for.
     fn all<T: Sample>(device: &Device, rng: &mut impl Rng) {
         let mut reductions = SinglePass::new(device);
-        for n in [262_143, 1_000_003, 4 * 1024 * lanes::<T>() + 17] {
+        let large = [262_143, 1_000_003, 4 * 1024 * lanes::<T>() + 17];
+        for n in short::<T>().into_iter().chain(long::<T>()).chain(large) {
             check(&mut reductions, &T::random(rng, n), device.name());
         }
     }
     let mut rng = rng();
     for_each(
-        "large",
+        "sizes",
         [Device::cpu()].into_iter().chain(cuda()),
         |device| {
             all::<i32>(&device, &mut rng);
@@ -821,53 +720,75 @@ fn more_elements_than_31_bits_count_are_reduced() {
     );
 }
 
+/// The kernels that reduce in a single pass.
+fn tuned() -> impl Iterator<Item = &'static Entry> {
+    registry::entries().filter(|entry| entry.family == "reduction" && entry.role == Role::Tuned)
+}
+
 #[test]
-fn every_kernel_has_its_name() {
-    assert_eq!(SINGLE_PASS.map(|(operation, _)| operation), Operation::ALL);
-    for_each("names", SINGLE_PASS, |(operation, kernels)| {
-        let named = [
-            operation.kernel::<i32>(),
-            operation.kernel::<u32>(),
-            operation.kernel::<i64>(),
-            operation.kernel::<u64>(),
-            operation.kernel::<f32>(),
-            operation.kernel::<f64>(),
-        ];
-        assert_eq!(named, kernels);
-        for (name, ty) in kernels
-            .into_iter()
-            .zip(["i32", "u32", "i64", "u64", "f32", "f64"])
-        {
+fn every_kernel_has_its_name_and_every_type_its_kernel() {
+    fn all<T: Sample>(used: &mut BTreeSet<&'static str>) {
+        let mut is = |kernel: &'static str, name: String| {
+            assert_eq!(kernel, name);
+            used.insert(kernel);
+        };
+        for operation in Operation::ALL {
             let ty = match operation {
-                Operation::Sum => ty.replace('u', "i"),
-                _ => ty.to_owned(),
+                Operation::Sum => T::NAME.replace('u', "i"),
+                Operation::Min | Operation::Max => T::NAME.to_owned(),
             };
-            assert_eq!(name, format!("reduction_single_pass_{operation}_{ty}"));
+            let name = format!("reduction_single_pass_{operation}_{ty}");
+            is(operation.kernel::<T>(), name);
         }
-    });
+        for moment in Moment::ALL {
+            is(
+                moment.kernel::<T>(),
+                format!("reduction_moment_{}", T::NAME),
+            );
+        }
+        // The products of u32 are exact, those of u64 have the bits of i64's.
+        let ty = T::NAME.replace("u64", "i64");
+        is(dot_kernel::<T>(), format!("reduction_dot_{ty}"));
+        for extremum in Extremum::ALL {
+            let ty = T::NAME.replace('i', "u");
+            is(
+                extremum.kernel::<T>(),
+                format!("reduction_arg_extremum_{ty}"),
+            );
+        }
+    }
+    let mut used = BTreeSet::new();
+    all::<i32>(&mut used);
+    all::<u32>(&mut used);
+    all::<i64>(&mut used);
+    all::<u64>(&mut used);
+    all::<f32>(&mut used);
+    all::<f64>(&mut used);
+    assert_eq!(used, tuned().map(|entry| entry.name).collect());
     assert_eq!(reduction::bytes::<f64>(1 << 20), 1 << 23);
 }
 
 #[test]
 fn ptx_facts() {
-    let kernels = ptx::TARGETS.into_iter().flat_map(|target| {
-        SINGLE_PASS
-            .into_iter()
-            .flat_map(move |(_, kernels)| kernels.map(|name| (target, name)))
-    });
+    let kernels = ptx::TARGETS
+        .into_iter()
+        .flat_map(|target| tuned().map(move |kernel| (target, kernel.name)));
     for_each("ptx", kernels, |(target, name)| {
         let body = ptx::entry(ptx::text(target), name);
         let count = |opcode| ptx::count(&body, opcode);
-        // Batches of 4, 2 and 1 tiles, and one for what is left of one.
+        // Batches of 4, 2 and 1 tiles and one for what is left of one; of two arrays 2, 1
+        // and 1.
         assert_eq!(count("ld.global.nc.v4"), 8, "loads of 16 bytes");
         assert_eq!(count("bar.sync") + count("barrier.sync"), 2, "barriers");
         assert_eq!(count("atom"), 1, "atomics");
         // What is waited for says itself that it is there.
         assert_eq!(count("membar") + count("fence"), 0, "fences");
-        assert_eq!(
-            count("st.relaxed.gpu"),
-            count("ld.relaxed.gpu") + words(name)
-        );
+        if name.contains("single_pass") {
+            assert_eq!(
+                count("st.relaxed.gpu"),
+                count("ld.relaxed.gpu") + words(name)
+            );
+        }
         assert_eq!(count("ld.local") + count("st.local"), 0, "local memory");
     });
 }

@@ -2,13 +2,12 @@
 //! the places of extrema, against their definitions.
 
 use super::single_pass::{Sample, cuda, lanes, tiles_of_a_chunk};
-use super::{DOTS, MOMENTS, POSITIONS};
 use halo_gpu::reduction::{
-    self, Extremum, Moment, Number, Partition, SinglePass, argmax, argmax_of, argmin, argmin_of,
-    dot, dot_of, mean, mean_of, norm, norm_of,
+    Extremum, Moment, Partition, SinglePass, argmax, argmax_of, argmin, argmin_of, dot, dot_of,
+    mean, mean_of, norm, norm_of,
 };
 use halo_gpu::{Buffer, Device, Error};
-use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, ptx, rng};
+use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, rng};
 use rand::{Rng, RngExt};
 
 /// What these tests ask of a type.
@@ -269,46 +268,19 @@ macro_rules! all_types {
 }
 
 #[test]
-fn one_block_gives_the_bits_of_the_promised_tree_of_terms() {
-    fn all<T: Term>(device: &Device, rng: &mut impl Rng) {
-        let tile = lanes::<T>();
-        for n in [1, 2, 3, 5, 33, tile - 1, tile, 2 * tile + 3, 5 * tile + 34] {
-            check_random::<T>(device, rng, n);
-        }
-    }
-    let mut rng = rng();
-    for_each("one block", devices(), |device| {
-        all_types!(all(&device, &mut rng));
-    });
-}
-
-#[test]
-fn many_blocks_give_the_bits_of_the_promised_tree_of_terms() {
-    fn all<T: Term>(device: &Device, rng: &mut impl Rng) {
-        let tile = lanes::<T>();
-        for n in [8 * tile + 1, 33_013, 64 * tile + 2] {
-            check_random::<T>(device, rng, n);
-        }
-    }
-    let mut rng = rng();
-    let devices = [Device::cpu(), Device::emulator()]
-        .into_iter()
-        .chain(cuda());
-    for_each("many blocks", devices, |device| {
-        all_types!(all(&device, &mut rng));
-    });
-}
-
-#[test]
 fn the_ports_follow_the_tree_of_terms_at_any_size() {
     fn all<T: Term>(device: &Device, rng: &mut impl Rng) {
-        for n in [262_143, 1_000_003, 2_500_001] {
+        let tile = lanes::<T>();
+        let one_block = [1, 2, 3, 5, 33, tile - 1, tile, 2 * tile + 3, 5 * tile + 34];
+        let many = [8 * tile + 1, 33_013, 64 * tile + 2];
+        let large = [262_143, 1_000_003, 2_500_001];
+        for n in one_block.into_iter().chain(many).chain(large) {
             check_random::<T>(device, rng, n);
         }
     }
     let mut rng = rng();
     for_each(
-        "large",
+        "sizes",
         [Device::cpu()].into_iter().chain(cuda()),
         |device| {
             all_types!(all(&device, &mut rng));
@@ -555,45 +527,4 @@ fn the_bound_of_terms_counts_their_roundings() {
     assert!(bound >= counted * f64::EPSILON / 2.0);
     assert!(bound <= (counted + 3.0) * f64::EPSILON / 2.0);
     assert_eq!(Partition::of(1 << 20, 4).chunks(), 128);
-}
-
-#[test]
-fn every_kernel_of_terms_has_its_name() {
-    fn names<T: Number>() -> [&'static str; 3] {
-        let [least, greatest] = Extremum::ALL.map(Extremum::kernel::<T>);
-        let [first, second] = Moment::ALL.map(Moment::kernel::<T>);
-        assert_eq!((least, first), (greatest, second));
-        [first, reduction::dot_kernel::<T>(), least]
-    }
-    let all = [
-        names::<i32>(),
-        names::<u32>(),
-        names::<i64>(),
-        names::<u64>(),
-        names::<f32>(),
-        names::<f64>(),
-    ];
-    assert_eq!(all.map(|[moment, ..]| moment), MOMENTS);
-    assert_eq!(all.map(|[_, dot, _]| dot), DOTS);
-    assert_eq!(all.map(|[.., position]| position), POSITIONS);
-}
-
-#[test]
-fn ptx_facts_of_terms() {
-    let kernels = ptx::TARGETS.into_iter().flat_map(|target| {
-        [MOMENTS, DOTS, POSITIONS]
-            .into_iter()
-            .flatten()
-            .map(move |name| (target, name))
-    });
-    for_each("ptx", kernels, |(target, name)| {
-        let body = ptx::entry(ptx::text(target), name);
-        let count = |opcode| ptx::count(&body, opcode);
-        // Batches of 4, 2 and 1 tiles and one for the rest, or of two arrays 2, 1 and 1.
-        assert_eq!(count("ld.global.nc.v4"), 8, "loads of 16 bytes");
-        assert_eq!(count("bar.sync") + count("barrier.sync"), 2, "barriers");
-        assert_eq!(count("atom"), 1, "atomics");
-        assert_eq!(count("membar") + count("fence"), 0, "fences");
-        assert_eq!(count("ld.local") + count("st.local"), 0, "local memory");
-    });
 }

@@ -5,7 +5,7 @@
 //! | `family-places` | a family has all its places: `gpu-kernels/src/F/mod.rs`, `host/src/F/{mod,cpu,gpu}.rs`, `tests/F.rs`, `xtask/src/bench/F.rs` and, where there is a folder `baselines`, `baselines/F.cu`; `roofline`, which measures the device and computes nothing, has neither a port nor a baseline | a search for the name returns the whole feature |
 //! | `module-docs` | every Rust file begins with `//!` documentation | a reader learns what a file is for before reading it |
 //! | `unsafe-places` | in `host/src`, the word `unsafe` stands only in `*/gpu.rs`, `device/`, `launch.rs` and `streaming.rs`; in `xtask/src` only in `bench/baselines.rs` and `bench/cub.rs` | what must be reviewed for soundness is a known, small set |
-//! | `cpu-port` | `host/src/F/cpu.rs` forbids unsafe code | the port is what kernels are checked against: it stays plain |
+//! | `cpu-port` | `host/src/F/cpu.rs` forbids unsafe code, also that of families in common | the port is what kernels are checked against: it stays plain |
 //! | `absolute-path` | no file names a path of somebody's machine | the repository works wherever it is cloned |
 //! | `marker` | no file holds a marker of unfinished work | what is committed is finished; what is not is an issue |
 //! | `layers` | a module imports what its layer may, and none itself by way of others; the layers are data in `tidy/layers.rs`, and `--imports` says who imports whom | a part can be understood without those above it |
@@ -186,6 +186,9 @@ pub(crate) fn family_of(file: &Path) -> Option<&str> {
     }
 }
 
+/// Folders of `host/src` with ports and launches that families have in common.
+const SHARED: [&str; 1] = ["single_pass"];
+
 /// A family is whatever is in the table, or has a folder of kernels, a launch file in host
 /// or a baseline.
 fn families(tree: &Tree) -> BTreeSet<String> {
@@ -197,6 +200,7 @@ fn families(tree: &Tree) -> BTreeSet<String> {
             && inside.components().count() == 2
             && inside.ends_with("gpu.rs")
             && let Some(folder) = inside.parent()
+            && !SHARED.iter().any(|shared| folder.ends_with(shared))
         {
             families.insert(folder.display().to_string());
         }
@@ -322,8 +326,9 @@ fn first_unsafe(tokens: &TokenStream) -> Option<usize> {
 }
 
 fn cpu_port(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
-    for family in families(tree) {
-        let file = PathBuf::from(format!("host/src/{family}/cpu.rs"));
+    let shared = SHARED.map(str::to_owned);
+    for folder in families(tree).into_iter().chain(shared) {
+        let file = PathBuf::from(format!("host/src/{folder}/cpu.rs"));
         // Where it is missing, family-places says so.
         if !tree.has(&file) {
             continue;
@@ -674,6 +679,11 @@ mod tests {
             )],
             "cpu-port",
             "host/src/heat2d/cpu.rs:1",
+        );
+        fires(
+            &[("host/src/single_pass/cpu.rs", "//! Port.\n")],
+            "cpu-port",
+            "host/src/single_pass/cpu.rs:1",
         );
     }
 

@@ -3,7 +3,8 @@
 use super::check::{self, ACCELERATIONS, POTENTIALS};
 use super::gpu::{self, Launch};
 use super::{Body, Gravity, Real, cpu};
-use crate::{Buffer, Device, DeviceKind, Error, reduction};
+use crate::single_pass::SinglePass;
+use crate::{Buffer, Device, DeviceKind, Error};
 
 impl Gravity {
     /// The potential of each of `bodies`, `φ_i = -Σ_{j≠i} m_j / √(|r|² + ε²)`, in f64,
@@ -120,7 +121,7 @@ impl Gravity {
         let mut shares = bodies.device().alloc_filled(bodies.len(), f64::NAN)?;
         if bodies.device().kind() != DeviceKind::Cpu {
             self.launch_potentials(true, bodies, &mut shares)?;
-            return reduction::sum(&shares);
+            return SinglePass::new(shares.device()).sum(&shares);
         }
         self.potentials_into(bodies, &mut shares)?;
         if let (Some(bodies), Some(shares)) = (bodies.as_host_slice(), shares.as_host_mut_slice()) {
@@ -128,7 +129,7 @@ impl Gravity {
                 *share *= 0.5 * body.mass.into();
             }
         }
-        reduction::sum(&shares)
+        SinglePass::new(shares.device()).sum(&shares)
     }
 
     fn launch_potentials<T: Real>(

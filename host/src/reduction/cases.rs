@@ -1,7 +1,8 @@
 //! The kernels with data for them, for tests and benchmarks that go through the table.
 
-use super::cpu::Port;
-use super::{Extremum, Moment, Number, Operation, Reduction, SinglePass, Summand, Variant};
+use super::{
+    Extremum, Moment, Number, Operation, Reduction, SinglePass, Summand, Variant, dot_kernel,
+};
 use crate::case::{
     Case, Entry, Expected, Problem, Random, Scalar, Subject, Values, buffer, buffer_mut,
 };
@@ -112,7 +113,7 @@ fn chunks(bytes: usize) -> Vec<Problem> {
         65 * tile + 2,
     ];
     let lines = |n: usize| Problem::line(n).with_resident_blocks(u32::MAX as usize);
-    let few = [1, 2, 5].map(|blocks| Problem::line(9 * tile + 1).with_resident_blocks(blocks));
+    let few = (1..10).map(|blocks| Problem::line(ALONE * tile + 1).with_resident_blocks(blocks));
     one.into_iter()
         .chain(whole)
         .chain(ragged)
@@ -123,7 +124,7 @@ fn chunks(bytes: usize) -> Vec<Problem> {
 }
 
 /// The types, for their random elements.
-trait Sample: Number<Product: Debug> + Debug {
+trait Sample: Number + Debug {
     /// A number of the whole range; of floats from -1 to 1.
     fn random(numbers: &mut Random<'_>) -> Self;
 }
@@ -246,9 +247,7 @@ fn single_pass<T: Sample, R: Element + Debug, const ARRAYS: usize>(
         outputs: vec![boxed(vec![inverted(expected)])],
         launch: Box::new(move |inputs, outputs| {
             let arrays = std::array::from_fn(|i| buffer::<T>(inputs[i].as_ref()));
-            let mut reductions = SinglePass::new(arrays[0].device());
-            // Also where grids have fewer.
-            reductions.blocks = blocks;
+            let mut reductions = SinglePass::new(arrays[0].device()).with_any_blocks(blocks);
             launch(&mut reductions, arrays, buffer_mut(outputs[0].as_mut()))
         }),
         expected: Expected::Bits(vec![boxed(vec![expected])]),
@@ -267,7 +266,7 @@ fn single_passes<T: Sample>(
     for operation in Operation::ALL {
         if operation.kernel::<T>() == entry.name {
             let values = array();
-            let expected = <T as Port>::reduce(operation, &values);
+            let expected = T::reduce(operation, &values);
             cases.push(single_pass(
                 problem,
                 [values],
@@ -290,9 +289,9 @@ fn single_passes<T: Sample>(
             ));
         }
     }
-    if super::dot_kernel::<T>() == entry.name {
+    if dot_kernel::<T>() == entry.name {
         let (x, y) = (array(), array());
-        let expected = <T as Port>::dot(&x, &y);
+        let expected = T::dot(&x, &y);
         cases.push(single_pass(
             problem,
             [x, y],

@@ -1,17 +1,26 @@
 //! Reductions by one launch each: [`SinglePass`].
 //!
-//! Which launch it is, what it is checked for and where its workspace comes from is the
-//! same for all of them: `launch_into`.
+//! They are the family [`reduction`](crate::reduction)'s, and stand here for all families
+//! that reduce what they have computed.
 
-use super::gpu::Cut;
-use super::{Extremum, Moment, Number, Operation, Partition, require_some};
+mod cpu;
+mod gpu;
+mod kinds;
+mod number;
+mod reduce;
+
 use crate::{Buffer, Device, Element, Error};
 use bytemuck::Zeroable;
+use gpu::Workspace;
+pub use gpu_kernels::reduction::partition::Partition;
+pub use kinds::{Extremum, Moment, Operation};
+pub use number::{Number, dot_kernel};
+use reduce::Reduce;
 
 /// Reductions of buffers of one device, each by a single launch of a kernel, or by a port
 /// on the CPU.
 ///
-/// [`sum`](super::sum), [`dot`](super::dot) and the other functions make one of these
+/// [`sum`](crate::reduction::sum), [`dot`](crate::reduction::dot) and the other functions make one of these
 /// for every call. Keep one where there are many: it holds the workspace of the
 /// kernels, a few kilobytes, and [`launch`](Self::launch) does not wait.
 ///
@@ -38,12 +47,9 @@ use bytemuck::Zeroable;
 #[derive(Debug)]
 pub struct SinglePass<T: Number> {
     device: Device,
-    pub(super) blocks: u32,
+    blocks: u32,
     tiles: Option<u32>,
-    /// All zero whenever no launch is under way, unless `dirty`.
-    workspace: Option<Buffer<u64>>,
-    /// A launch was stopped, who knows where.
-    dirty: bool,
+    workspace: Workspace,
     result: Option<Buffer<T>>,
 }
 
@@ -55,8 +61,7 @@ impl<T: Number> SinglePass<T> {
             device: device.clone(),
             blocks: device.limits().grid.x,
             tiles: None,
-            workspace: None,
-            dirty: false,
+            workspace: Workspace::default(),
             result: None,
         }
     }
@@ -83,6 +88,14 @@ impl<T: Number> SinglePass<T> {
     #[must_use]
     pub fn with_blocks(mut self, blocks: u32) -> Self {
         self.blocks = blocks.clamp(1, self.device.limits().grid.x.max(1));
+        self
+    }
+
+    /// The same with at most so many blocks, also with more than the device's grids have,
+    /// which it then refuses.
+    #[cfg(feature = "cases")]
+    pub(crate) fn with_any_blocks(mut self, blocks: u32) -> Self {
+        self.blocks = blocks;
         self
     }
 
@@ -175,17 +188,10 @@ impl<T: Number> SinglePass<T> {
         values: &Buffer<T>,
         result: &mut Buffer<T>,
     ) -> Result<(), Error> {
-        self.check(operation.full_name(), &[values], result)?;
-        if values.is_empty() && operation == Operation::Sum {
-            return result.fill(T::zeroed());
-        }
-        require_some(operation.full_name(), values.len())?;
-        if let (Some(values), Some(result)) = (values.as_host_slice(), result.as_host_mut_slice()) {
-            result[0] = T::reduce(operation, values);
-            return Ok(());
-        }
-        self.launch_into(values.len(), size_of::<T>(), |cut, workspace| {
-            T::launch_single_pass(operation, cut, values, workspace, result)
+        self.run(Reduce::Elements {
+            operation,
+            values,
+            result,
         })
     }
 
@@ -205,7 +211,11 @@ impl<T: Number> SinglePass<T> {
         // Less than 2⁶⁴ elements, none of which is 2¹⁰²⁴ or more.
         const SMALLER: f64 = 1.0 / 18_446_744_073_709_551_616.0;
         self.device.require("reduction: values", values)?;
-        require_some(OPERATION, values.len())?;
+        if values.is_empty() {
+            return Err(Error::EmptyInput {
+                operation: OPERATION,
+            });
+        }
         let n = values.len() as f64;
         let sum = self.moment(Moment::First, 1.0, values)?;
         if sum.is_finite() {
@@ -317,28 +327,7 @@ impl<T: Number> SinglePass<T> {
         y: &Buffer<T>,
         result: &mut Buffer<T::Product>,
     ) -> Result<(), Error> {
-        self.check("reduction: dot", &[x, y], result)?;
-        if y.len() != x.len() {
-            return Err(Error::LengthMismatch {
-                what: "reduction: dot: y".to_owned(),
-                required: x.len(),
-                given: y.len(),
-            });
-        }
-        if x.is_empty() {
-            return result.fill(T::Product::zeroed());
-        }
-        if let (Some(x), Some(y), Some(result)) = (
-            x.as_host_slice(),
-            y.as_host_slice(),
-            result.as_host_mut_slice(),
-        ) {
-            result[0] = T::dot(x, y);
-            return Ok(());
-        }
-        self.launch_into(x.len(), size_of::<T::Product>(), |cut, workspace| {
-            T::launch_dot(cut, x, y, workspace, result)
-        })
+        self.run(Reduce::Dot { x, y, result })
     }
 
     /// The sum of the elements, or of their squares, in f64 and times a scale, into
@@ -377,22 +366,11 @@ impl<T: Number> SinglePass<T> {
         values: &Buffer<T>,
         result: &mut Buffer<f64>,
     ) -> Result<(), Error> {
-        let operation = moment.full_name();
-        self.check(operation, &[values], result)?;
-        if !scale.is_finite() {
-            return Err(Error::NonFinite {
-                operation,
-                parameter: "the scale",
-                given: scale,
-            });
-        }
-        require_some(operation, values.len())?;
-        if let (Some(values), Some(result)) = (values.as_host_slice(), result.as_host_mut_slice()) {
-            result[0] = T::moment(moment, scale, values);
-            return Ok(());
-        }
-        self.launch_into(values.len(), size_of::<f64>(), |cut, workspace| {
-            T::launch_moment(moment, scale, cut, values, workspace, result)
+        self.run(Reduce::Moment {
+            moment,
+            scale,
+            values,
+            result,
         })
     }
 
@@ -423,15 +401,10 @@ impl<T: Number> SinglePass<T> {
         values: &Buffer<T>,
         result: &mut Buffer<u64>,
     ) -> Result<(), Error> {
-        self.check(extremum.full_name(), &[values], result)?;
-        require_some(extremum.full_name(), values.len())?;
-        if let (Some(values), Some(result)) = (values.as_host_slice(), result.as_host_mut_slice()) {
-            // An extreme element is one of them.
-            result[0] = T::position(extremum, values).map_or(0, |index| index as u64);
-            return Ok(());
-        }
-        self.launch_into(values.len(), T::CANDIDATE_BYTES, |cut, workspace| {
-            T::launch_arg_extremum(extremum, cut, values, workspace, result)
+        self.run(Reduce::Place {
+            extremum,
+            values,
+            result,
         })
     }
 
@@ -447,57 +420,11 @@ impl<T: Number> SinglePass<T> {
         first_of(&result)
     }
 
-    /// Everything on this device, and one element for the result.
-    fn check<R: Element>(
-        &self,
-        operation: &str,
-        inputs: &[&Buffer<T>],
-        result: &Buffer<R>,
-    ) -> Result<(), Error> {
-        for values in inputs {
-            self.device.require("reduction: values", values)?;
-        }
-        self.device.require("reduction: result", result)?;
-        if result.len() != 1 {
-            return Err(Error::LengthMismatch {
-                what: format!("{operation}: result"),
-                required: 1,
-                given: result.len(),
-            });
-        }
-        Ok(())
-    }
-
-    /// Launches on `n` elements with a workspace for values of so many bytes.
-    fn launch_into(
-        &mut self,
-        n: usize,
-        value_bytes: usize,
-        launch: impl FnOnce(Cut, &mut Buffer<u64>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let partition = match self.tiles {
-            None => Partition::of(n, size_of::<T>()),
-            Some(tiles) => Partition::with_tiles(n, size_of::<T>(), tiles),
-        };
-        let blocks = partition.chunks().min(self.blocks);
-        let mut workspace = self.take_workspace(partition.workspace_len(value_bytes))?;
-        self.dirty = true;
-        let launched = launch(Cut { partition, blocks }, &mut workspace);
-        self.dirty = launched.is_err();
-        self.workspace = Some(workspace);
-        launched
-    }
-
-    /// The workspace, of at least `len` words, all zero.
-    fn take_workspace(&mut self, len: usize) -> Result<Buffer<u64>, Error> {
-        match self.workspace.take() {
-            Some(mut workspace) if workspace.len() >= len => {
-                if self.dirty {
-                    workspace.fill(0)?;
-                }
-                Ok(workspace)
-            }
-            _ => self.device.alloc_filled(len, 0),
+    fn run(&mut self, reduce: Reduce<'_, T>) -> Result<(), Error> {
+        let checked = reduce.check(&self.device)?;
+        match checked.and_then(|checked| checked.on_host()) {
+            None => Ok(()),
+            Some(checked) => self.workspace.launch(checked, self.tiles, self.blocks),
         }
     }
 

@@ -1,0 +1,201 @@
+//! Launches of the kernels, on a CUDA device or on the emulator.
+
+use super::cpu::Port;
+use super::kinds::{Extremum, Moment, Operation};
+use super::reduce::{Checked, Reduce};
+use crate::variants::launch_registered;
+use crate::{Buffer, Constants, Element, Error};
+use cuda_std::host::{In, Out};
+use gpu_kernels::reduction::geometry::in_chunks;
+use gpu_kernels::reduction::partition::Partition;
+use gpu_kernels::reduction::{arg_extremum::*, dot::*, moment::*, single_pass::*};
+use gpu_kernels::registry::{Entry, Problem, Registered};
+
+/// Types that the kernels reduce.
+pub trait SinglePassKernels: Element + Port {
+    /// The kernel of `operation` for this type.
+    fn elements(operation: Operation) -> Entry;
+
+    /// The kernel of moments.
+    const MOMENT: Entry;
+
+    /// The kernel of dot products.
+    const DOT: Entry;
+
+    /// The kernel of positions of extrema.
+    const ARG_EXTREMUM: Entry;
+
+    /// Launches a kernel, once.
+    fn launch(ready: Ready<'_, Self>) -> Result<(), Error>;
+}
+
+/// A reduction whose buffers fit, with a workspace that is zero and long enough, and with
+/// how its arrays are cut and how many blocks share the work: at most one for each chunk.
+/// Whoever has one may launch the kernel, and only [`Workspace`] makes one.
+#[derive(Debug)]
+pub struct Ready<'a, T: SinglePassKernels> {
+    reduce: Reduce<'a, T>,
+    partition: Partition,
+    problem: Problem,
+    workspace: &'a mut Buffer<u64>,
+}
+
+/// The kernels' workspace, kept from launch to launch.
+#[derive(Debug, Default)]
+pub(super) struct Workspace {
+    /// All zero whenever no launch is under way, unless `dirty`.
+    words: Option<Buffer<u64>>,
+    /// A launch was stopped, who knows where.
+    dirty: bool,
+}
+
+impl Workspace {
+    /// Launches with at most so many blocks, on chunks of so many tiles or, where none are
+    /// given, of as many as are the library's choice.
+    pub(super) fn launch<T: SinglePassKernels>(
+        &mut self,
+        checked: Checked<'_, T>,
+        tiles: Option<u32>,
+        blocks: u32,
+    ) -> Result<(), Error> {
+        let reduce = checked.into_inner();
+        let n = reduce.values().len();
+        let partition = match tiles {
+            None => Partition::of(n, size_of::<T>()),
+            Some(tiles) => Partition::with_tiles(n, size_of::<T>(), tiles),
+        };
+        let len = partition.workspace_len(reduce.combined_bytes());
+        let mut workspace = self.take(reduce.values(), len)?;
+        self.dirty = true;
+        let launched = T::launch(Ready {
+            reduce,
+            partition,
+            problem: in_chunks(n, partition, blocks),
+            workspace: &mut workspace,
+        });
+        self.dirty = launched.is_err();
+        self.words = Some(workspace);
+        launched
+    }
+
+    /// At least `len` words, all zero, where these values are.
+    fn take<T: Element>(&mut self, values: &Buffer<T>, len: usize) -> Result<Buffer<u64>, Error> {
+        match self.words.take() {
+            Some(mut words) if words.len() >= len && words.device() == values.device() => {
+                if self.dirty {
+                    words.fill(0)?;
+                }
+                Ok(words)
+            }
+            _ => values.device().alloc_filled(len, 0),
+        }
+    }
+}
+
+/// Launches `$kernel`: the arrays, of the type whose bits it wants, then the sizes, then
+/// what is special to it, then workspace and result.
+macro_rules! launch {
+    ($kernel:ident, $ready:expr, [$($array:ident),+] of $bits:ty, ($($special:expr),*), $result:ident of $output:ty) => {{
+        let (partition, problem, workspace) = $ready;
+        let (tiles, chunks) = (partition.tiles(), partition.chunks());
+        let device = workspace.device().clone();
+        launch!(@first n $($array)+);
+        // SAFETY: `Ready` says that the buffers are on `device`, those that are written
+        // being borrowed mutably and so distinct, and that all are of the lengths that the
+        // kernel asks for, the workspace being zero; every allocation is aligned to 16
+        // bytes. The partition is one of `n >= 1` elements, the geometry at most a block
+        // for each of its chunks. Blocks that have begun run to their end on every device:
+        // on a GPU they have their place on a multiprocessor, on the emulator their thread.
+        // A kernel of another type is one for integers of the same size, every pattern of
+        // whose bits is a value.
+        unsafe {
+            $(let $array = In::<$bits>::from_raw($array.device_address(), n);)+
+            let result = Out::<$output>::from_raw($result.device_address(), 1);
+            let args = $kernel::args($($array,)+ n, tiles, chunks, $($special,)* workspace, result);
+            launch_registered::<$kernel>(&device, &problem, &Constants::new(), args)
+        }
+    }};
+    (@first $n:ident $array:ident $($rest:ident)*) => {
+        let $n = $array.len();
+    };
+}
+
+macro_rules! single_pass {
+    ($($type:ty: $sum:ident of $sum_type:ty, $min:ident, $max:ident, $moment:ident,
+        $dot:ident of $dot_type:ty => $product:ty,
+        $arg:ident of $arg_type:ty => $key:ty, $min_mask:expr, $max_mask:expr;)*) => {$(
+        impl SinglePassKernels for $type {
+            const MOMENT: Entry = $moment::ENTRY;
+            const DOT: Entry = $dot::ENTRY;
+            const ARG_EXTREMUM: Entry = $arg::ENTRY;
+
+            fn elements(operation: Operation) -> Entry {
+                match operation {
+                    Operation::Sum => $sum::ENTRY,
+                    Operation::Min => $min::ENTRY,
+                    Operation::Max => $max::ENTRY,
+                }
+            }
+
+            fn launch(
+                Ready { reduce, partition, problem, workspace }: Ready<'_, Self>,
+            ) -> Result<(), Error> {
+                let ready = (partition, problem, workspace);
+                match reduce {
+                    Reduce::Elements { operation, values, result } => match operation {
+                        Operation::Sum => {
+                            launch!($sum, ready, [values] of $sum_type, (), result of $sum_type)
+                        }
+                        Operation::Min => {
+                            launch!($min, ready, [values] of Self, (), result of Self)
+                        }
+                        Operation::Max => {
+                            launch!($max, ready, [values] of Self, (), result of Self)
+                        }
+                    },
+                    Reduce::Moment { moment, scale, values, result } => {
+                        let squared = u32::from(moment == Moment::Second);
+                        launch!(
+                            $moment, ready, [values] of Self, (scale, squared), result of f64
+                        )
+                    }
+                    Reduce::Dot { x, y, result } => {
+                        launch!($dot, ready, [x, y] of $dot_type, (), result of $product)
+                    }
+                    Reduce::Place { extremum, values, result } => {
+                        let mask: $key = match extremum {
+                            Extremum::Min => $min_mask,
+                            Extremum::Max => $max_mask,
+                        };
+                        launch!($arg, ready, [values] of $arg_type, (mask), result of u64)
+                    }
+                }
+            }
+        }
+    )*};
+}
+
+/// The sign bits of integers: with them turned round, negative integers come first.
+const SIGN_32: u32 = 1 << 31;
+const SIGN_64: u64 = 1 << 63;
+
+single_pass! {
+    i32: reduction_single_pass_sum_i32 of i32, reduction_single_pass_min_i32, reduction_single_pass_max_i32,
+        reduction_moment_i32, reduction_dot_i32 of i32 => i64,
+        reduction_arg_extremum_u32 of u32 => u32, SIGN_32, !SIGN_32;
+    u32: reduction_single_pass_sum_i32 of i32, reduction_single_pass_min_u32, reduction_single_pass_max_u32,
+        reduction_moment_u32, reduction_dot_u32 of u32 => u64,
+        reduction_arg_extremum_u32 of u32 => u32, 0, !0;
+    i64: reduction_single_pass_sum_i64 of i64, reduction_single_pass_min_i64, reduction_single_pass_max_i64,
+        reduction_moment_i64, reduction_dot_i64 of i64 => i64,
+        reduction_arg_extremum_u64 of u64 => u64, SIGN_64, !SIGN_64;
+    u64: reduction_single_pass_sum_i64 of i64, reduction_single_pass_min_u64, reduction_single_pass_max_u64,
+        reduction_moment_u64, reduction_dot_i64 of i64 => i64,
+        reduction_arg_extremum_u64 of u64 => u64, 0, !0;
+    f32: reduction_single_pass_sum_f32 of f32, reduction_single_pass_min_f32, reduction_single_pass_max_f32,
+        reduction_moment_f32, reduction_dot_f32 of f32 => f64,
+        reduction_arg_extremum_f32 of f32 => u32, 0, !0;
+    f64: reduction_single_pass_sum_f64 of f64, reduction_single_pass_min_f64, reduction_single_pass_max_f64,
+        reduction_moment_f64, reduction_dot_f64 of f64 => f64,
+        reduction_arg_extremum_f64 of f64 => u64, 0, !0;
+}

@@ -1,0 +1,86 @@
+//! What the reductions in a single pass are: their kinds and names.
+
+use std::fmt;
+
+/// What [`SinglePass`](crate::reduction::SinglePass) computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// The sum.
+    Sum,
+    /// The least element.
+    Min,
+    /// The greatest element.
+    Max,
+}
+
+impl Operation {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Sum, Self::Min, Self::Max];
+
+    /// Its name: `sum`, `min` or `max`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sum => "sum",
+            Self::Min => "min",
+            Self::Max => "max",
+        }
+    }
+
+    /// The name that errors speak of.
+    pub(super) const fn full_name(self) -> &'static str {
+        match self {
+            Self::Sum => "reduction: sum",
+            Self::Min => "reduction: min",
+            Self::Max => "reduction: max",
+        }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Which extreme element is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Extremum {
+    /// The least.
+    Min,
+    /// The greatest.
+    Max,
+}
+
+impl Extremum {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Min, Self::Max];
+
+    pub(super) const fn full_name(self) -> &'static str {
+        match self {
+            Self::Min => "reduction: argmin",
+            Self::Max => "reduction: argmax",
+        }
+    }
+}
+
+/// What is summed in f64: the elements or their squares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Moment {
+    /// The elements, for a mean.
+    First,
+    /// Their squares, for a norm.
+    Second,
+}
+
+impl Moment {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::First, Self::Second];
+
+    pub(super) const fn full_name(self) -> &'static str {
+        match self {
+            Self::First => "reduction: first moment",
+            Self::Second => "reduction: second moment",
+        }
+    }
+}

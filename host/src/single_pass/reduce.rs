@@ -1,0 +1,186 @@
+//! A reduction with its buffers, and whether they fit it.
+
+use super::cpu::Port;
+use super::kinds::{Extremum, Moment, Operation};
+use crate::{Buffer, Device, Element, Error};
+use bytemuck::Zeroable;
+
+/// What is reduced, and where the result goes.
+#[derive(Debug)]
+pub enum Reduce<'a, T: Element + Port> {
+    /// The elements themselves.
+    Elements {
+        operation: Operation,
+        values: &'a Buffer<T>,
+        result: &'a mut Buffer<T>,
+    },
+    /// The elements times a power of two, or their squares.
+    Moment {
+        moment: Moment,
+        scale: f64,
+        values: &'a Buffer<T>,
+        result: &'a mut Buffer<f64>,
+    },
+    /// The products of the elements of two arrays.
+    Dot {
+        x: &'a Buffer<T>,
+        y: &'a Buffer<T>,
+        result: &'a mut Buffer<T::Product>,
+    },
+    /// The place of an extreme element.
+    Place {
+        extremum: Extremum,
+        values: &'a Buffer<T>,
+        result: &'a mut Buffer<u64>,
+    },
+}
+
+/// A reduction whose buffers fit: they are on one device, the input is not empty, two
+/// inputs have one length, and the result has one element. Only the check makes one.
+#[derive(Debug)]
+pub struct Checked<'a, T: Element + Port>(Reduce<'a, T>);
+
+impl<'a, T: Element + Port> Reduce<'a, T> {
+    /// What errors call it.
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Elements { operation, .. } => operation.full_name(),
+            Self::Moment { moment, .. } => moment.full_name(),
+            Self::Dot { .. } => "reduction: dot",
+            Self::Place { extremum, .. } => extremum.full_name(),
+        }
+    }
+
+    /// The input, one of two.
+    pub(super) const fn values(&self) -> &'a Buffer<T> {
+        match self {
+            Self::Elements { values, .. }
+            | Self::Moment { values, .. }
+            | Self::Dot { x: values, .. }
+            | Self::Place { values, .. } => values,
+        }
+    }
+
+    /// Bytes of what is combined: of a place that is an element and its index.
+    pub(super) const fn combined_bytes(&self) -> usize {
+        match self {
+            Self::Elements { .. } => size_of::<T>(),
+            Self::Moment { .. } => size_of::<f64>(),
+            Self::Dot { .. } => size_of::<T::Product>(),
+            Self::Place { .. } => size_of::<T>() + size_of::<u64>(),
+        }
+    }
+
+    /// Whether everything is on this device and fits. Where nothing is reduced to 0, that
+    /// is done, and `None` is left to do.
+    pub(super) fn check(self, device: &Device) -> Result<Option<Checked<'a, T>>, Error> {
+        let operation = self.name();
+        device.require("reduction: values", self.values())?;
+        match &self {
+            Self::Elements { result, .. } => one_element(device, operation, result)?,
+            Self::Moment { scale, result, .. } => {
+                one_element(device, operation, result)?;
+                if !scale.is_finite() {
+                    return Err(Error::NonFinite {
+                        operation,
+                        parameter: "the scale",
+                        given: *scale,
+                    });
+                }
+            }
+            Self::Dot { x, y, result } => {
+                device.require("reduction: values", *y)?;
+                one_element(device, operation, result)?;
+                if y.len() != x.len() {
+                    return Err(Error::LengthMismatch {
+                        what: format!("{operation}: y"),
+                        required: x.len(),
+                        given: y.len(),
+                    });
+                }
+            }
+            Self::Place { result, .. } => one_element(device, operation, result)?,
+        }
+        if !self.values().is_empty() {
+            return Ok(Some(Checked(self)));
+        }
+        match self {
+            Self::Elements {
+                operation: Operation::Sum,
+                result,
+                ..
+            } => result.fill(T::zeroed())?,
+            Self::Dot { result, .. } => result.fill(T::Product::zeroed())?,
+            Self::Elements { .. } | Self::Moment { .. } | Self::Place { .. } => {
+                return Err(Error::EmptyInput { operation });
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Whether the result is on this device and has one element.
+fn one_element<R: Element>(
+    device: &Device,
+    operation: &str,
+    result: &Buffer<R>,
+) -> Result<(), Error> {
+    device.require("reduction: result", result)?;
+    if result.len() == 1 {
+        return Ok(());
+    }
+    Err(Error::LengthMismatch {
+        what: format!("{operation}: result"),
+        required: 1,
+        given: result.len(),
+    })
+}
+
+impl<'a, T: Element + Port> Checked<'a, T> {
+    /// What was checked.
+    pub(super) fn into_inner(self) -> Reduce<'a, T> {
+        self.0
+    }
+
+    /// Reduces by the port, if the buffers are memory of the host; else gives itself back.
+    pub(super) fn on_host(mut self) -> Option<Self> {
+        self.by_port().is_none().then_some(self)
+    }
+
+    /// `None`: the buffers are on a device.
+    fn by_port(&mut self) -> Option<()> {
+        match &mut self.0 {
+            Reduce::Elements {
+                operation,
+                values,
+                result,
+            } => {
+                let total = T::reduce(*operation, values.as_host_slice()?);
+                result.as_host_mut_slice()?[0] = total;
+            }
+            Reduce::Moment {
+                moment,
+                scale,
+                values,
+                result,
+            } => {
+                let total = T::moment(*moment, *scale, values.as_host_slice()?);
+                result.as_host_mut_slice()?[0] = total;
+            }
+            Reduce::Dot { x, y, result } => {
+                let total = T::dot(x.as_host_slice()?, y.as_host_slice()?);
+                result.as_host_mut_slice()?[0] = total;
+            }
+            Reduce::Place {
+                extremum,
+                values,
+                result,
+            } => {
+                // An extreme element is one of them.
+                let place = T::position(*extremum, values.as_host_slice()?).unwrap_or(0);
+                result.as_host_mut_slice()?[0] = place as u64;
+            }
+        }
+        Some(())
+    }
+}

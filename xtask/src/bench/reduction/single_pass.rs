@@ -1,0 +1,216 @@
+//! Rows of the single-pass kernels and of their port.
+
+use halo_gpu::reduction::{Extremum, Moment, Operation, Partition, SinglePass, dot_kernel};
+use halo_gpu::{Buffer, Device, Errors};
+
+use super::input::{Shared, by_cub};
+use super::samples::Sample;
+use super::work;
+use crate::bench::cub;
+use crate::bench::harness::{Check, Prepared, Row, Work};
+use crate::error::Error;
+
+/// What a row computes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    Elements(Operation),
+    Squares,
+    Dot,
+    Place,
+}
+
+impl What {
+    /// Each kernel is timed in one of these.
+    pub(super) const ALL: [Self; 6] = [
+        Self::Elements(Operation::Sum),
+        Self::Elements(Operation::Min),
+        Self::Elements(Operation::Max),
+        Self::Squares,
+        Self::Dot,
+        Self::Place,
+    ];
+
+    /// What it is called where the port does it.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Elements(operation) => operation.name(),
+            Self::Squares => "sum of squares",
+            Self::Dot => "dot product",
+            Self::Place => "place of the min",
+        }
+    }
+
+    fn kernel<T: Sample>(self) -> &'static str {
+        match self {
+            Self::Elements(operation) => operation.kernel::<T>(),
+            Self::Squares => Moment::Second.kernel::<T>(),
+            Self::Dot => dot_kernel::<T>(),
+            Self::Place => Extremum::Min.kernel::<T>(),
+        }
+    }
+}
+
+/// An input of any type.
+pub(super) trait Source {
+    fn kernel(&self, what: What) -> &'static str;
+
+    fn row(&self, n: usize, what: What, on_cpu: bool) -> Box<dyn Row>;
+}
+
+impl<T: Sample + 'static> Source for Shared<T> {
+    fn kernel(&self, what: What) -> &'static str {
+        what.kernel::<T>()
+    }
+
+    fn row(&self, n: usize, what: What, on_cpu: bool) -> Box<dyn Row> {
+        Box::new(Whole {
+            n,
+            what,
+            on_cpu,
+            input: self.clone(),
+        })
+    }
+}
+
+/// A reduction by a kernel or by the port.
+struct Whole<T: Sample> {
+    n: usize,
+    what: What,
+    on_cpu: bool,
+    input: Shared<T>,
+}
+
+impl<T: Sample + 'static> Row for Whole<T> {
+    fn name(&self) -> String {
+        if self.on_cpu {
+            return format!("reduction, CPU port, {} {}", self.what.name(), T::NAME);
+        }
+        self.what.kernel::<T>().to_owned()
+    }
+
+    fn tile(&self) -> String {
+        let partition = Partition::of(self.n, size_of::<T>());
+        format!("{} × {}", partition.tiles(), partition.lanes())
+    }
+
+    fn work(&self) -> Work {
+        work(self.what.kernel::<T>(), self.n)
+    }
+
+    fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
+        self.input.fill(device, self.n)?;
+        let copy = match self.what {
+            What::Dot => Some(self.input.values().try_clone()?),
+            What::Elements(_) | What::Squares | What::Place => None,
+        };
+        Ok(Box::new(Ready {
+            what: self.what,
+            reductions: SinglePass::new(device),
+            input: self.input.clone(),
+            copy,
+            total: device.alloc_filled(1, T::POISON)?,
+            squares: device.alloc_filled(1, f64::NAN)?,
+            product: device.alloc_filled(1, T::POISONED_PRODUCT)?,
+            place: device.alloc_filled(1, u64::MAX)?,
+        }))
+    }
+}
+
+struct Ready<T: Sample> {
+    what: What,
+    reductions: SinglePass<T>,
+    input: Shared<T>,
+    /// The other factor of a dot product.
+    copy: Option<Buffer<T>>,
+    total: Buffer<T>,
+    squares: Buffer<f64>,
+    product: Buffer<T::Product>,
+    place: Buffer<u64>,
+}
+
+impl<T: Sample + 'static> Prepared for Ready<T> {
+    fn check(&mut self) -> Result<Check, Error> {
+        self.total.fill(T::POISON)?;
+        self.squares.fill(f64::NAN)?;
+        self.product.fill(T::POISONED_PRODUCT)?;
+        self.place.fill(u64::MAX)?;
+        self.launch()?;
+        let input = self.input.get();
+        let n = input.values.borrow().len();
+        // Once for the reduction and once for the reference.
+        let bound = 2.0 * SinglePass::<T>::f64_error_bound(n, input.squares);
+        let (error, bound) = match self.what {
+            What::Elements(operation) => {
+                let relative = SinglePass::<T>::error_bound(n, 1.0);
+                return Ok(input.check(operation, self.total.to_vec()?[0], relative));
+            }
+            What::Squares => (self.squares.to_vec()?[0] - input.squares, bound),
+            What::Dot => {
+                let product = self.product.to_vec()?[0];
+                let error = T::off_dot(product, input.squares, input.wrapped_squares);
+                (error, if T::HALF_ULP == 0.0 { 0.0 } else { bound })
+            }
+            What::Place => (self.place.to_vec()?[0].abs_diff(input.place) as f64, 0.0),
+        };
+        Ok(off_by(error, bound))
+    }
+
+    fn launch(&mut self) -> Result<(), halo_gpu::Error> {
+        let values = self.input.values();
+        match self.what {
+            What::Elements(operation) => {
+                self.reductions.launch(operation, &values, &mut self.total)
+            }
+            What::Squares => {
+                self.reductions
+                    .launch_moment(Moment::Second, 1.0, &values, &mut self.squares)
+            }
+            What::Dot => {
+                let copy = self.copy.as_ref().unwrap_or(&values);
+                self.reductions
+                    .launch_dot(&values, copy, &mut self.product)
+            }
+            What::Place => {
+                self.reductions
+                    .launch_position(Extremum::Min, &values, &mut self.place)
+            }
+        }
+    }
+
+    fn cub(&self) -> Option<cub::Work> {
+        match self.what {
+            What::Elements(operation) => by_cub(operation, &self.input),
+            What::Squares | What::Dot => None,
+            What::Place => place_by_cub(&self.input),
+        }
+    }
+}
+
+/// Where CUB finds the least element.
+fn place_by_cub<T: Sample + 'static>(input: &Shared<T>) -> Option<cub::Work> {
+    let element = T::CUB?;
+    let input = input.clone();
+    let n = input.values().len();
+    let address = input.values().device_address();
+    Some(cub::Work {
+        operation: cub::Operation::MinimumAt,
+        element,
+        n,
+        input: address,
+        check: Box::new(move |result| {
+            let place = u64::from_bytes(&result);
+            off_by(place.abs_diff(input.get().place) as f64, 0.0)
+        }),
+    })
+}
+
+/// Judges a number that may be off by so much.
+fn off_by(error: f64, bound: f64) -> Check {
+    Check::new(
+        Errors::of(&[error], |_| 0.0),
+        Errors {
+            rms: bound,
+            max: bound,
+        },
+    )
+}
