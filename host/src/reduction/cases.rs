@@ -108,12 +108,12 @@ fn chunks(bytes: usize) -> Vec<Problem> {
         9 * tile,
         11 * tile - 1,
         33_013,
-        64 * tile - 5,
-        64 * tile,
+        // From 64 tiles on a chunk has two.
         65 * tile + 2,
     ];
     let lines = |n: usize| Problem::line(n).with_resident_blocks(u32::MAX as usize);
-    let few = (1..10).map(|blocks| Problem::line(ALONE * tile + 1).with_resident_blocks(blocks));
+    let few =
+        [1, 2, 5, 8].map(|blocks| Problem::line(ALONE * tile + 1).with_resident_blocks(blocks));
     one.into_iter()
         .chain(whole)
         .chain(ragged)
@@ -125,8 +125,10 @@ fn chunks(bytes: usize) -> Vec<Problem> {
 
 /// The types, for their random elements.
 trait Sample: Number + Debug {
-    /// A number of the whole range; of floats from -1 to 1.
-    fn random(numbers: &mut Random<'_>) -> Self;
+    /// Numbers of the whole range or, half of the time, of its lower or its upper half:
+    /// else the ends of the range hide what an extremum makes of elements that are not
+    /// there. Floats are of many sizes, so that each order of additions has its sum.
+    fn random(numbers: &mut Random<'_>, len: usize) -> Vec<Self>;
 }
 
 /// 32 random bits.
@@ -138,13 +140,26 @@ fn bits(numbers: &mut Random<'_>) -> u32 {
 macro_rules! samples {
     ($($integer:ident)*; $($float:ident)*) => {
         $(impl Sample for $integer {
-            fn random(numbers: &mut Random<'_>) -> Self {
-                (u64::from(bits(numbers)) << 32 | u64::from(bits(numbers))) as Self
+            fn random(numbers: &mut Random<'_>, len: usize) -> Vec<Self> {
+                const TOP: $integer = 1 << ($integer::BITS - 1);
+                let [set, cleared] = match bits(numbers) % 4 {
+                    0 => [TOP, 0],
+                    1 => [0, TOP],
+                    _ => [0, 0],
+                };
+                let mut next = || u64::from(bits(numbers)) << 32 | u64::from(bits(numbers));
+                (0..len).map(|_| (next() as Self | set) & !cleared).collect()
             }
         })*
         $(impl Sample for $float {
-            fn random(numbers: &mut Random<'_>) -> Self {
-                numbers() as Self
+            fn random(numbers: &mut Random<'_>, len: usize) -> Vec<Self> {
+                let sign = match bits(numbers) % 4 {
+                    0 => Some(-1.0),
+                    1 => Some(1.0),
+                    _ => None,
+                };
+                let mut next = || (12.0 * numbers()).exp2() * sign.unwrap_or_else(&mut *numbers);
+                (0..len).map(|_| next() as Self).collect()
             }
         })*
     };
@@ -186,7 +201,7 @@ fn partial_sums_of<T: Sample + Summand + Addable>(
         None => Reduction::new(variant, Reduction::default().block())?,
     };
     let block = reduction.block() as usize;
-    let values: Vec<T> = (0..problem.points()).map(|_| T::random(numbers)).collect();
+    let values = T::random(numbers, problem.points());
     let mut left = values.clone();
     let partials: Vec<T> = left
         .chunks_mut(reduction.elements_per_block())
@@ -261,7 +276,7 @@ fn single_passes<T: Sample>(
     numbers: &mut Random<'_>,
 ) -> Vec<Case> {
     let n = problem.extents[0];
-    let mut array = || (0..n).map(|_| T::random(numbers)).collect::<Vec<T>>();
+    let mut array = || T::random(numbers, n);
     let mut cases = Vec::new();
     for operation in Operation::ALL {
         if operation.kernel::<T>() == entry.name {
