@@ -28,6 +28,7 @@
 //! ```
 
 use crate::Error;
+use num_rational::Ratio;
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -36,6 +37,10 @@ pub const MAX_OFFSET: i32 = 10;
 
 /// The most points that a stencil may have.
 pub const MAX_POINTS: usize = 13;
+
+/// The weights of the first derivative of eighth order, for unit spacing: number `m - 1`
+/// belongs to the point `m` ahead, and with the opposite sign to the one `m` behind.
+pub const CENTRAL_8: [f64; 4] = [4.0 / 5.0, -1.0 / 5.0, 4.0 / 105.0, -1.0 / 280.0];
 
 const OPERATION: &str = "finite-difference weights";
 
@@ -54,75 +59,33 @@ const OPERATION: &str = "finite-difference weights";
 /// # }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Fraction {
-    numerator: i128,
-    denominator: i128,
-}
+pub struct Fraction(Ratio<i128>);
 
 impl Fraction {
-    const ZERO: Self = Self {
-        numerator: 0,
-        denominator: 1,
-    };
-
-    /// `numerator / denominator`; the denominator is not zero.
-    fn new(numerator: i128, denominator: i128) -> Self {
-        let divisor = greatest_common_divisor(numerator, denominator) * denominator.signum();
-        Self {
-            numerator: numerator / divisor,
-            denominator: denominator / divisor,
-        }
-    }
-
     /// What is above the line.
     #[must_use]
     pub const fn numerator(self) -> i128 {
-        self.numerator
+        *self.0.numer()
     }
 
     /// What is below the line, at least 1.
     #[must_use]
     pub const fn denominator(self) -> i128 {
-        self.denominator
+        *self.0.denom()
     }
 
     /// The nearest `f64`: both parts of every weight are exact in one, so that the
     /// division is the only rounding.
     #[must_use]
-    pub fn to_f64(self) -> f64 {
-        self.numerator as f64 / self.denominator as f64
-    }
-
-    fn plus(self, other: Self) -> Self {
-        let divisor = greatest_common_divisor(self.denominator, other.denominator);
-        let (left, right) = (other.denominator / divisor, self.denominator / divisor);
-        Self::new(
-            self.numerator * left + other.numerator * right,
-            self.denominator * left,
-        )
-    }
-
-    fn times(self, factor: i128) -> Self {
-        Self::new(self.numerator * factor, self.denominator)
+    pub const fn to_f64(self) -> f64 {
+        self.numerator() as f64 / self.denominator() as f64
     }
 }
 
 impl fmt::Display for Fraction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.denominator {
-            1 => write!(f, "{}", self.numerator),
-            _ => write!(f, "{}/{}", self.numerator, self.denominator),
-        }
+        self.0.fmt(f)
     }
-}
-
-/// Positive, and 1 for two zeros.
-fn greatest_common_divisor(a: i128, b: i128) -> i128 {
-    let (mut a, mut b) = (a.abs(), b.abs());
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a.max(1)
 }
 
 /// The weights of one stencil, for unit spacing.
@@ -178,7 +141,7 @@ impl Weights {
             ));
         }
 
-        let exact: Vec<Fraction> = (first..=last)
+        let exact: Vec<Ratio<i128>> = (first..=last)
             .map(|offset| weight(derivative, offset, first..=last))
             .collect();
         // Σ w[s] s^q is q! for q = derivative and 0 for all other q below the number
@@ -186,21 +149,23 @@ impl Weights {
         let moment = |q: u32| {
             (first..=last)
                 .zip(&exact)
-                .fold(Fraction::ZERO, |sum, (offset, weight)| {
-                    sum.plus(weight.times(i128::from(offset).pow(q)))
-                })
+                .map(|(offset, weight)| weight * i128::from(offset).pow(q))
+                .sum::<Ratio<i128>>()
         };
         let (order, moment) = (points as u32..)
             .map(|q| (q, moment(q)))
-            .find(|(_, moment)| *moment != Fraction::ZERO)
-            .unwrap_or((u32::MAX, Fraction::ZERO));
+            .find(|(_, moment)| *moment != Ratio::ZERO)
+            .unwrap_or((u32::MAX, Ratio::ZERO));
         Ok(Self {
             derivative,
             accuracy: order - derivative,
             first,
-            values: exact.iter().map(|weight| weight.to_f64()).collect(),
-            exact,
-            error: Fraction::new(moment.numerator, moment.denominator * factorial(order)),
+            values: exact
+                .iter()
+                .map(|&weight| Fraction(weight).to_f64())
+                .collect(),
+            exact: exact.into_iter().map(Fraction).collect(),
+            error: Fraction(moment / factorial(order)),
         })
     }
 
@@ -296,7 +261,7 @@ impl Weights {
 
 /// The weight of `offset`: d! times the coefficient of xᵈ in
 /// `Π (x - t) / (offset - t)` over all other offsets t.
-fn weight(derivative: u32, offset: i32, offsets: RangeInclusive<i32>) -> Fraction {
+fn weight(derivative: u32, offset: i32, offsets: RangeInclusive<i32>) -> Ratio<i128> {
     // Coefficients of Π (x - t), the constant first.
     let mut polynomial = vec![1_i128];
     let mut denominator = 1_i128;
@@ -309,7 +274,7 @@ fn weight(derivative: u32, offset: i32, offsets: RangeInclusive<i32>) -> Fractio
         }
         denominator *= i128::from(offset) - root;
     }
-    Fraction::new(
+    Ratio::new(
         polynomial[derivative as usize] * factorial(derivative),
         denominator,
     )
@@ -386,18 +351,16 @@ mod tests {
                     let points = weights.exact.len() as u32;
                     assert!(weights.accuracy + derivative >= points);
                     for power in 0..points {
-                        let sum = (first..=last).zip(&weights.exact).fold(
-                            Fraction::ZERO,
-                            |sum, (offset, weight)| {
-                                sum.plus(weight.times(i128::from(offset).pow(power)))
-                            },
-                        );
+                        let sum: Ratio<i128> = (first..=last)
+                            .zip(&weights.exact)
+                            .map(|(offset, weight)| weight.0 * i128::from(offset).pow(power))
+                            .sum();
                         let expected = if power == derivative {
                             factorial(derivative)
                         } else {
                             0
                         };
-                        assert_eq!(sum, Fraction::new(expected, 1), "{weights:?}, x^{power}");
+                        assert_eq!(sum, expected.into(), "{weights:?}, x^{power}");
                     }
                     for weight in &weights.exact {
                         let exact = |n: i128| {
@@ -405,7 +368,7 @@ mod tests {
                                 || n.trailing_zeros() + n.unsigned_abs().leading_zeros() >= 128 - 53
                         };
                         assert!(
-                            exact(weight.numerator) && exact(weight.denominator),
+                            exact(weight.numerator()) && exact(weight.denominator()),
                             "{weight}"
                         );
                     }

@@ -273,6 +273,8 @@ mod simd;
 mod single_pass;
 pub mod stencil1d;
 mod streaming;
+#[cfg(feature = "cases")]
+mod subject;
 mod variants;
 mod versions;
 

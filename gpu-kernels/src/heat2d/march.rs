@@ -25,7 +25,7 @@
 
 use super::lanes::{load, store, vector_points};
 use super::plate::{
-    BOTTOM, FIXED, LEFT, MARCH_AHEAD, MARCH_BLOCK, MARCH_ROWS, RIGHT, Real, TOP, WARP, average,
+    BOTTOM, FIXED, LEFT, MARCH_AHEAD, MARCH_BLOCK, RIGHT, Real, TOP, WARP, average,
     average_with_source, element,
 };
 use crate::loops::unrolled;
@@ -317,6 +317,7 @@ impl Marches {
         nx: usize,
         swept: usize,
     ) -> Result<Self, crate::registry::Refusal> {
+        use super::plate::MARCH_ROWS;
         use crate::registry::{Geometry, blocks_for};
 
         // A grid has at most 65535 blocks along y.

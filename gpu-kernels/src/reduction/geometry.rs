@@ -3,8 +3,8 @@
 //! A problem has its elements along x and, for the kernels that reduce in a single pass,
 //! the chunks that they are cut into along y; 1 stands for those of [`Partition::of`].
 
-use super::UNROLL;
 use super::partition::{Partition, THREADS};
+use super::tree::UNROLL;
 use crate::registry::{Cost, Geometry, Problem, Refusal, blocks_for};
 
 /// Threads per block of the textbook's examples.

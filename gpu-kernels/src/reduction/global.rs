@@ -6,7 +6,7 @@
 //! - Every step goes to the caches and back: 4 bytes per element come from
 //!   memory, and again as much is written back to it.
 
-use super::{Addable, add_up};
+use super::tree::{Addable, add_up};
 use cuda_std::prelude::*;
 
 /// Sums `n` elements of `values`, one per thread, in place. **Destroys `values`.**

@@ -6,7 +6,7 @@
 //! - Global memory is read once, coalesced: 4 bytes per element. The steps stay
 //!   inside the multiprocessor.
 
-use super::{Addable, MAX_BLOCK, add_up};
+use super::tree::{Addable, MAX_BLOCK, add_up};
 use cuda_std::prelude::*;
 use cuda_std::shared_array;
 

@@ -9,7 +9,7 @@
 //!   latency than one, and the steps in shared memory are shared by four times as
 //!   many elements. Global memory is read once: 4 bytes per element.
 
-use super::{Addable, MAX_BLOCK, UNROLL, add_up};
+use super::tree::{Addable, MAX_BLOCK, UNROLL, add_up};
 use cuda_std::prelude::*;
 use cuda_std::shared_array;
 

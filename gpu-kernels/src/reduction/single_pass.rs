@@ -85,7 +85,7 @@ pub use super::partition::{ALONE, Partition, THREADS};
 
 use super::operator::{MAX_WORDS, Maximum, Minimum, Operator, Sum, Terms, Themselves, Words};
 use super::partition::{FIRST_SLOT, VECTOR_WORDS};
-use super::{ALL_LANES, WARP};
+use super::tree::{ALL_LANES, WARP};
 use crate::loops::{keep_rolled, unrolled};
 use cuda_std::atomic::intrinsics::{
     atomic_load_relaxed_64_device as load, atomic_store_relaxed_64_device as store,

@@ -49,9 +49,7 @@ pub use gpu_kernels::derivative3d::RADIUS;
 use gpu_kernels::derivative3d::{PENCILS_LARGE, PENCILS_SMALL};
 use std::fmt;
 
-/// The weights of the stencil for unit spacing: `WEIGHTS[m - 1]` belongs to the
-/// two neighbours `m` points away.
-pub const WEIGHTS: [f64; RADIUS] = [4.0 / 5.0, -1.0 / 5.0, 4.0 / 105.0, -1.0 / 280.0];
+pub use crate::finite_difference::CENTRAL_8 as WEIGHTS;
 
 /// Floating-point operations per point: 4 subtractions, 1 multiplication and
 /// 3 fused multiply-adds of two operations each.

@@ -4,7 +4,7 @@ use super::check::{self, Compared};
 use super::gpu::Variant;
 use super::heat::{By, Heat2d};
 use super::{Real, Wall, Walls, cpu};
-use crate::case::{
+use crate::subject::{
     Case, Entry, Expected, Problem, Random, Role, Scalar, Subject, buffer, buffer_mut, random,
 };
 use crate::{Error, Shape2};
@@ -148,7 +148,7 @@ fn sweeps<T: Real>(
         given.clone_from(&expected);
     }
 
-    let mut inputs: Vec<Box<dyn crate::case::Values>> = vec![Box::new(old)];
+    let mut inputs: Vec<Box<dyn crate::subject::Values>> = vec![Box::new(old)];
     inputs.extend(source.map(|source| Box::new(source) as _));
     Ok(Case {
         inputs,

@@ -3,7 +3,7 @@
 use super::gpu::Launch;
 use super::problem::error_bound;
 use super::{Body, Gravity, Real, Variant, cpu, kick_drift};
-use crate::case::{
+use crate::subject::{
     Case, Entry, Expected, Judge, Memory, Problem, Random, Scalar, Subject, buffer, buffer_mut,
 };
 use crate::{DeviceKind, Error};
@@ -297,7 +297,7 @@ fn pairs<T: Real>(gravity: Gravity, round: Round, bodies: Vec<Body<T>>) -> Resul
     Ok(Case {
         outputs: outputs
             .into_iter()
-            .map(|rows| -> Box<dyn crate::case::Values> { Box::new(rows) })
+            .map(|rows| -> Box<dyn crate::subject::Values> { Box::new(rows) })
             .collect(),
         inputs: vec![Box::new(bodies)],
         launch: Box::new(move |inputs, outputs| {
@@ -359,7 +359,7 @@ fn summed<T: Real>(n: usize, rows: usize, numbers: &mut Random<'_>) -> Result<Ca
             })
         })
         .collect();
-    let mut inputs: Vec<Box<dyn crate::case::Values>> = vec![Box::new(partials)];
+    let mut inputs: Vec<Box<dyn crate::subject::Values>> = vec![Box::new(partials)];
     if rows.reactions() > 0 {
         inputs.push(Box::new(reactions));
     }

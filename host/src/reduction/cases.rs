@@ -3,7 +3,7 @@
 use super::{
     Extremum, Moment, Number, Operation, Reduction, SinglePass, Summand, Variant, dot_kernel,
 };
-use crate::case::{
+use crate::subject::{
     Case, Entry, Expected, Problem, Random, Scalar, Subject, Values, buffer, buffer_mut,
 };
 use crate::{Buffer, Element, Error};

@@ -2,7 +2,7 @@
 
 use super::{MultiplyAdds, Real};
 use crate::Error;
-use crate::case::{Case, Entry, Expected, Problem, Random, Scalar, Subject, buffer_mut};
+use crate::subject::{Case, Entry, Expected, Problem, Random, Scalar, Subject, buffer_mut};
 use gpu_kernels::roofline::{BLOCK, CHAINS, STEPS_PER_ROUND};
 use std::ops::AddAssign;
 

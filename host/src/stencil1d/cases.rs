@@ -2,7 +2,7 @@
 
 use super::{Custom, MAX_RADIUS, RADIUS, Real, Stencil1d, Variant, cpu};
 use crate::Error;
-use crate::case::{
+use crate::subject::{
     Case, Entry, Expected, Problem, Random, Role, Scalar, Subject, buffer, buffer_mut, random,
 };
 

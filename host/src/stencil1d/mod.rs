@@ -41,7 +41,7 @@ mod form;
 mod gpu;
 pub mod problem;
 
-use crate::derivative3d::WEIGHTS;
+use crate::finite_difference::CENTRAL_8;
 use crate::{Buffer, Device, DeviceKind, Error};
 use check::Checked;
 pub use custom::{Custom, MAX_POINTS, MAX_RADIUS, Real};
@@ -140,7 +140,7 @@ impl Stencil1d {
     /// The first derivative of 8th order, of lines of `n` elements whose points
     /// are `spacing` apart, in the unit of the line over that of the spacing.
     ///
-    /// The coefficients are [`WEIGHTS`] (Fornberg 1988, as with
+    /// The coefficients are [`CENTRAL_8`] (Fornberg 1988, as with
     /// [`finite_difference`](crate::finite_difference)) over the spacing, divided in `f64`
     /// and rounded once. The truncation error begins with
     /// `-spacing⁸/630 · f⁽⁹⁾`.
@@ -159,7 +159,7 @@ impl Stencil1d {
                 given: spacing,
             });
         }
-        let coefficients = WEIGHTS.map(|weight| (weight / spacing) as f32);
+        let coefficients = CENTRAL_8.map(|weight| (weight / spacing) as f32);
         if !(spacing > 0.0) || !coefficients.iter().all(|value| value.is_normal()) {
             return Err(Error::InvalidParameter {
                 operation: OPERATION,

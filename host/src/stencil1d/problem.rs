@@ -124,7 +124,10 @@ pub fn derivative_errors(output: &[f32]) -> Errors {
 #[must_use]
 pub fn derivative_error_bounds() -> Errors {
     let h = 1.0 / POINTS_PER_PERIOD as f64;
-    let weights: f64 = crate::derivative3d::WEIGHTS.iter().map(|w| w.abs()).sum();
+    let weights: f64 = crate::finite_difference::CENTRAL_8
+        .iter()
+        .map(|w| w.abs())
+        .sum();
     let truncation = h.powi(8) / 630.0 * TAU.powi(9);
     let rounding = 8.0 * 2.0_f64.powi(-24) * 2.0 * weights / h;
     Errors {

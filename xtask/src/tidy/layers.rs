@@ -66,7 +66,7 @@ const CRATES: &[Crate] = &[
             family(&["roofline"]),
             family(&["stencil1d"]),
             // The kernels with data for them, for whoever goes through the table.
-            layer("cases", &["case", "*::cases"], &[
+            layer("cases", &["case", "subject", "*::cases"], &[
                 "core", "device", "shared", "derivative3d", "heat2d", "nbody", "reduction",
                 "roofline", "stencil1d",
             ]),
@@ -78,9 +78,7 @@ const CRATES: &[Crate] = &[
             ("*::cpu", "launch", "a family's port knows nothing of its launches"),
         ],
         exceptions: &[
-            ("case", "*::cases"),
             ("derivative3d", "derivative3d"),
-            ("stencil1d", "derivative3d"),
         ],
     },
     Crate {
@@ -104,7 +102,6 @@ const CRATES: &[Crate] = &[
         never: &[],
         exceptions: &[
             ("derivative3d", "derivative3d"),
-            ("reduction", "reduction"),
         ],
     },
     Crate {

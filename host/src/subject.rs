@@ -1,0 +1,240 @@
+//! What a family says of its kernels to whoever goes through the table.
+
+use crate::{Buffer, Device, Element, Error};
+pub use gpu_kernels::registry::{Entry, Problem, Role, Scalar};
+use std::any::Any;
+use std::fmt;
+
+/// Values of a type that only the family knows, on the host.
+pub trait Values: Send + Sync {
+    /// How many.
+    fn len(&self) -> usize;
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// A copy in the memory of `device`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::upload`].
+    fn upload(&self, device: &Device) -> Result<Box<dyn Memory>, Error>;
+    /// All but the last.
+    fn shortened(&self) -> Box<dyn Values>;
+    /// The first difference in bits from what a buffer of the same type holds: where, what
+    /// is there and what should be.
+    ///
+    /// # Errors
+    ///
+    /// As [`Buffer::to_vec`].
+    fn first_difference(&self, memory: &dyn Memory) -> Result<Option<String>, Error>;
+}
+
+/// A [`Buffer`] of a type that only the family knows.
+pub trait Memory: Send {
+    /// The buffer.
+    fn as_any(&self) -> &dyn Any;
+    /// The buffer, to be written.
+    fn as_any_mut(&mut self) -> &mut dyn Any;
+}
+
+impl<T: Element> Memory for Buffer<T> {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+impl<T: Element + fmt::Debug> Values for Vec<T> {
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn upload(&self, device: &Device) -> Result<Box<dyn Memory>, Error> {
+        Ok(Box::new(device.upload(self)?))
+    }
+
+    fn shortened(&self) -> Box<dyn Values> {
+        Box::new(self[..self.len().saturating_sub(1)].to_vec())
+    }
+
+    fn first_difference(&self, memory: &dyn Memory) -> Result<Option<String>, Error> {
+        let got = buffer::<T>(memory).to_vec()?;
+        if got.len() != self.len() {
+            return Ok(Some(format!(
+                "{} elements instead of {}",
+                got.len(),
+                self.len()
+            )));
+        }
+        let differs =
+            |index: &usize| bytemuck::bytes_of(&got[*index]) != bytemuck::bytes_of(&self[*index]);
+        let count = (0..got.len()).filter(differs).count();
+        Ok((0..got.len()).find(differs).map(|first| {
+            format!(
+                "{count} of {} elements differ; number {first} is {:?} instead of {:?}",
+                got.len(),
+                got[first],
+                self[first]
+            )
+        }))
+    }
+}
+
+/// The buffer that `memory` is.
+///
+/// # Panics
+///
+/// Where it is one of another type: the family has made and takes it.
+#[must_use]
+pub fn buffer<T: Element>(memory: &dyn Memory) -> &Buffer<T> {
+    match memory.as_any().downcast_ref() {
+        Some(buffer) => buffer,
+        None => unreachable!("a family knows the types of its arguments"),
+    }
+}
+
+/// The buffer that `memory` is, to be written.
+///
+/// # Panics
+///
+/// As [`buffer`].
+#[must_use]
+pub fn buffer_mut<T: Element>(memory: &mut dyn Memory) -> &mut Buffer<T> {
+    match memory.as_any_mut().downcast_mut() {
+        Some(buffer) => buffer,
+        None => unreachable!("a family knows the types of its arguments"),
+    }
+}
+
+/// Outcome of a comparison: why it failed, or nothing.
+pub type Verdict = Result<(), String>;
+
+/// Looks at the outputs.
+pub type Judge = Box<dyn Fn(&[Box<dyn Memory>]) -> Result<Verdict, Error> + Send + Sync>;
+
+/// What must be in the outputs after a launch.
+pub enum Expected {
+    /// These bits, in every output; what a kernel does not write is what was there.
+    Bits(Vec<Box<dyn Values>>),
+    /// What the function accepts.
+    Within(Judge),
+}
+
+impl fmt::Debug for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bits(_) => "Bits",
+            Self::Within(_) => "Within",
+        })
+    }
+}
+
+impl Expected {
+    /// Compares.
+    ///
+    /// # Errors
+    ///
+    /// As [`Buffer::to_vec`].
+    pub fn check(&self, outputs: &[Box<dyn Memory>]) -> Result<Verdict, Error> {
+        match self {
+            Self::Within(check) => check(outputs),
+            Self::Bits(expected) => {
+                assert_eq!(expected.len(), outputs.len(), "one for each output");
+                for (number, (expected, output)) in expected.iter().zip(outputs).enumerate() {
+                    if let Some(what) = expected.first_difference(output.as_ref())? {
+                        return Ok(Err(format!("output {number}: {what}")));
+                    }
+                }
+                Ok(Ok(()))
+            }
+        }
+    }
+}
+
+/// A launch: the inputs, the outputs.
+pub type Launch =
+    Box<dyn Fn(&[Box<dyn Memory>], &mut [Box<dyn Memory>]) -> Result<(), Error> + Send + Sync>;
+
+/// One launch of one kernel.
+pub struct Case {
+    /// What the inputs hold.
+    pub inputs: Vec<Box<dyn Values>>,
+    /// What the outputs hold before: nothing that the kernel could compute.
+    pub outputs: Vec<Box<dyn Values>>,
+    /// The launch, which checks the buffers.
+    pub launch: Launch,
+    /// What must come out.
+    pub expected: Expected,
+}
+
+impl fmt::Debug for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lengths = |all: &[Box<dyn Values>]| all.iter().map(|it| it.len()).collect::<Vec<_>>();
+        f.debug_struct("Case")
+            .field("inputs", &lengths(&self.inputs))
+            .field("outputs", &lengths(&self.outputs))
+            .field("expected", &self.expected)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Numbers from -1 to 1, as random as the caller's.
+pub type Random<'a> = dyn FnMut() -> f64 + 'a;
+
+/// `len` of them.
+pub fn random<T>(random: &mut Random<'_>, len: usize, convert: impl Fn(f64) -> T) -> Vec<T> {
+    (0..len).map(|_| convert(random())).collect()
+}
+
+/// A family, as those see it who go through the table.
+pub trait Subject: Sync {
+    /// The family's name.
+    fn family(&self) -> &'static str;
+
+    /// Small problems that the kernel takes: the smallest, around the ends of its tiles,
+    /// and of no regular size.
+    fn problems(&self, entry: &Entry) -> Vec<Problem>;
+
+    /// Whether the kernel's blocks wait for each other, so that the device has to hold all of
+    /// them at the same time.
+    fn waits_for_blocks(&self, _entry: &Entry) -> bool {
+        false
+    }
+
+    /// Whether the length of this argument, of the inputs and then of the outputs, is the
+    /// caller's choice: no other length follows from it.
+    fn takes_any_length(&self, _entry: &Entry, _argument: usize) -> bool {
+        false
+    }
+
+    /// The kernel on random data.
+    ///
+    /// # Errors
+    ///
+    /// Those of a plan for this problem, also where the kernel does not take it.
+    fn case(
+        &self,
+        entry: &Entry,
+        problem: &Problem,
+        random: &mut Random<'_>,
+    ) -> Result<Case, Error>;
+
+    /// The kernel on random data in all its uses, where it has several: for types whose
+    /// bits it treats alike, for operations that an argument tells apart.
+    ///
+    /// # Errors
+    ///
+    /// As [`case`](Self::case).
+    fn cases(
+        &self,
+        entry: &Entry,
+        problem: &Problem,
+        random: &mut Random<'_>,
+    ) -> Result<Vec<Case>, Error> {
+        Ok(vec![self.case(entry, problem, random)?])
+    }
+}
