@@ -1,6 +1,8 @@
 //! Memory of the host, asked for in a way that can be refused.
 
 use crate::Error;
+use bytemuck::Zeroable;
+use bytemuck::allocation::try_zeroed_slice_box;
 
 /// The size of `len` elements of `T` in bytes.
 pub(crate) fn bytes_of<T>(len: usize) -> Result<usize, Error> {
@@ -25,4 +27,13 @@ pub(crate) fn reserve<T>(len: usize) -> Result<Vec<T>, Error> {
             requested: bytes as u64,
         })?;
     Ok(values)
+}
+
+/// `len` elements of zeros, which cost no time before they are touched.
+pub(crate) fn zeroed<T: Zeroable>(len: usize) -> Result<Vec<T>, Error> {
+    let bytes = bytes_of::<T>(len)?;
+    let zeros = try_zeroed_slice_box(len).map_err(|()| Error::HostOutOfMemory {
+        requested: bytes as u64,
+    })?;
+    Ok(zeros.into_vec())
 }

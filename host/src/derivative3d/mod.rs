@@ -553,10 +553,11 @@ impl Derivative3d {
     /// As [`apply`](Self::apply), and [`Error::OutOfMemory`].
     pub fn of(&self, device: &Device, axis: Axis, f: &Field3<f32>) -> Result<Field3<f32>, Error> {
         let [f] = transfer::upload("derivative3d: f", self.shape, device, [f])?;
-        let mut results = transfer::for_results(&f)?;
+        let f = f.as_buffer();
+        let mut results = transfer::for_results(f)?;
         let [df] = &mut results;
-        self.apply(axis, &f, df)?;
-        let [df] = transfer::download(&results)?;
+        self.apply(axis, f, df)?;
+        let [df] = transfer::download(self.shape, results)?;
         Ok(df)
     }
 
@@ -666,9 +667,10 @@ impl Derivative3d {
     /// As [`gradient`](Self::gradient), and [`Error::OutOfMemory`].
     pub fn gradient_of(&self, device: &Device, f: &Field3<f32>) -> Result<[Field3<f32>; 3], Error> {
         let [f] = transfer::upload("derivative3d: f", self.shape, device, [f])?;
-        let mut gradient = transfer::for_results(&f)?;
-        self.gradient(&f, gradient.each_mut())?;
-        transfer::download(&gradient)
+        let f = f.as_buffer();
+        let mut gradient = transfer::for_results(f)?;
+        self.gradient(f, gradient.each_mut())?;
+        transfer::download(self.shape, gradient)
     }
 
     /// The kernel that [`gradient`](Self::gradient) launches, one of

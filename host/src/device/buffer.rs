@@ -3,10 +3,11 @@
 use super::emulator::EmulatorMemory;
 use super::handle::{Backend, Device};
 use crate::Error;
-use crate::allocation::{bytes_of, reserve};
+use crate::allocation::{bytes_of, reserve, zeroed};
 use crate::shape::{Shape, require_shape};
 use cuda_std::host::{In, Out};
 use std::fmt;
+use std::marker::PhantomData;
 
 #[cfg(halo_cuda)]
 use super::cuda::CudaMemory;
@@ -51,11 +52,13 @@ pub struct Buffer<T: Element> {
     device: Device,
 }
 
-enum Storage<T> {
+enum Storage<T: Element> {
     /// No bytes, no memory; not on the CPU device.
     Empty,
     /// The memory of the CPU ports.
     Host(Vec<T>),
+    /// The caller's memory, for the CPU ports to read. The buffer is in a [`Lent`].
+    Lent(&'static [T]),
     Emulator(EmulatorMemory),
     #[cfg(halo_cuda)]
     Cuda(CudaMemory),
@@ -117,8 +120,14 @@ impl<T: Element> Buffer<T> {
         }
         let storage = match device.backend() {
             Backend::Cpu => {
-                let mut values = reserve(len)?;
-                values.resize(len, value);
+                let zero = bytemuck::bytes_of(&value).iter().all(|byte| *byte == 0);
+                let values = if zero {
+                    zeroed(len)?
+                } else {
+                    let mut values = reserve(len)?;
+                    values.resize(len, value);
+                    values
+                };
                 Storage::Host(values)
             }
             Backend::Emulator(emulator) => {
@@ -263,10 +272,22 @@ impl<T: Element> Buffer<T> {
     ///
     /// [`Error::Driver`], also when a kernel that was launched earlier has failed.
     pub fn to_vec(&self) -> Result<Vec<T>, Error> {
-        let mut values = reserve(self.len)?;
-        values.resize(self.len, T::zeroed());
+        let mut values = zeroed(self.len)?;
         self.copy_to_slice(&mut values)?;
         Ok(values)
+    }
+
+    /// The elements, in host memory: those of [`Device::cpu`] themselves, of other devices a
+    /// copy.
+    ///
+    /// # Errors
+    ///
+    /// As [`to_vec`](Self::to_vec).
+    pub fn into_vec(self) -> Result<Vec<T>, Error> {
+        match self.storage {
+            Storage::Host(own) => Ok(own),
+            _ => self.to_vec(),
+        }
     }
 
     /// Copies all elements to `values`.
@@ -294,6 +315,7 @@ impl<T: Element> Buffer<T> {
         match &self.storage {
             Storage::Empty => {}
             Storage::Host(own) => values.copy_from_slice(own),
+            Storage::Lent(own) => values.copy_from_slice(own),
             Storage::Emulator(memory) => memory.read(bytemuck::cast_slice_mut(values)),
             #[cfg(halo_cuda)]
             Storage::Cuda(memory) => memory.download(bytemuck::cast_slice_mut(values))?,
@@ -311,6 +333,7 @@ impl<T: Element> Buffer<T> {
         match &mut self.storage {
             Storage::Empty => {}
             Storage::Host(own) => own.copy_from_slice(values),
+            Storage::Lent(_) => unreachable!("what is lent is not written"),
             Storage::Emulator(memory) => memory.write(bytemuck::cast_slice(values)),
             #[cfg(halo_cuda)]
             Storage::Cuda(memory) => memory.upload(bytemuck::cast_slice(values))?,
@@ -342,6 +365,7 @@ impl<T: Element> Buffer<T> {
         self.require_len("the buffer to copy from", source.len)?;
         match (&mut self.storage, &source.storage) {
             (Storage::Host(own), Storage::Host(other)) => own.copy_from_slice(other),
+            (Storage::Host(own), Storage::Lent(other)) => own.copy_from_slice(other),
             (Storage::Emulator(own), Storage::Emulator(other)) => own.copy_from(other),
             #[cfg(halo_cuda)]
             (Storage::Cuda(own), Storage::Cuda(other)) => own.copy_from(other)?,
@@ -361,6 +385,7 @@ impl<T: Element> Buffer<T> {
         match &mut self.storage {
             Storage::Empty => {}
             Storage::Host(own) => own.fill(value),
+            Storage::Lent(_) => unreachable!("what is lent is not written"),
             Storage::Emulator(memory) => memory.fill(value),
             #[cfg(halo_cuda)]
             Storage::Cuda(memory) => memory.fill(bytemuck::bytes_of(&value))?,
@@ -412,6 +437,7 @@ impl<T: Element> Buffer<T> {
     pub fn as_host_slice(&self) -> Option<&[T]> {
         match &self.storage {
             Storage::Host(own) => Some(own),
+            Storage::Lent(own) => Some(own),
             _ => None,
         }
     }
@@ -448,6 +474,7 @@ impl<T: Element> Buffer<T> {
         match &self.storage {
             Storage::Empty => align_of::<T>() as u64,
             Storage::Host(own) => own.as_ptr().expose_provenance() as u64,
+            Storage::Lent(own) => own.as_ptr().expose_provenance() as u64,
             Storage::Emulator(memory) => memory.address(),
             #[cfg(halo_cuda)]
             Storage::Cuda(memory) => memory.address(),
@@ -536,6 +563,56 @@ impl<T: Element> Buffer<T> {
             what: what.to_owned(),
             required: self.len,
             given,
+        })
+    }
+}
+
+/// The caller's slice as a buffer to read: on [`Device::cpu`] in its place, on other devices
+/// a copy.
+pub(crate) struct Lent<'a, T: Element> {
+    buffer: Buffer<T>,
+    slice: PhantomData<&'a [T]>,
+}
+
+impl<'a, T: Element> Lent<'a, T> {
+    /// The slice for operations on `device`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::upload`].
+    pub(crate) fn new(device: &Device, slice: &'a [T]) -> Result<Self, Error> {
+        let buffer = match device.backend() {
+            Backend::Cpu => {
+                // SAFETY: nobody sees the longer lifetime. The buffer is only given out as
+                // `&Buffer` for as long as this value is borrowed, which is within 'a; what
+                // reads the storage gives out borrows of the buffer, or copies, and what
+                // takes it out of the buffer needs `&mut Buffer` or the buffer itself.
+                let longer = unsafe { std::mem::transmute::<&'a [T], &'static [T]>(slice) };
+                Buffer {
+                    storage: Storage::Lent(longer),
+                    len: slice.len(),
+                    shape: Shape::Line(slice.len()),
+                    device: device.clone(),
+                }
+            }
+            _ => device.upload(slice)?,
+        };
+        Ok(Self {
+            buffer,
+            slice: PhantomData,
+        })
+    }
+
+    /// The slice as a buffer.
+    pub(crate) const fn as_buffer(&self) -> &Buffer<T> {
+        &self.buffer
+    }
+
+    /// As [`Buffer::shaped`].
+    pub(crate) fn shaped(self, shape: impl Into<Shape>) -> Result<Self, Error> {
+        Ok(Self {
+            buffer: self.buffer.shaped(shape)?,
+            slice: PhantomData,
         })
     }
 }

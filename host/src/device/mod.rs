@@ -49,5 +49,6 @@ pub use properties::Properties;
 pub use replay::Replay;
 pub use texture::Texture2d;
 
+pub(crate) use buffer::Lent;
 pub(crate) use handle::Backend;
 pub(crate) use tally::Tally;

@@ -42,7 +42,7 @@ impl Heat2d {
 
     /// As [`sweep`](Self::sweep), of a plate with a source.
     ///
-    /// `source` holds `nx * ny` elements, in the units of [`Plate::with_source`]; they
+    /// `source` holds `nx * ny` elements, in the units of [`Plate::with_source`](super::Plate::with_source); they
     /// may be any number, like temperatures. Those of points on fixed walls are unused.
     ///
     /// ```
@@ -78,7 +78,7 @@ impl Heat2d {
     /// As [`sweep`](Self::sweep), by the given kernel.
     ///
     /// [`Variant::Texture`] needs rows with padding: it copies both buffers to
-    /// textures and the result back, through host memory. A [`Plate`] has them
+    /// textures and the result back, through host memory. A [`Plate`](super::Plate) has them
     /// from the start.
     ///
     /// ```

@@ -72,10 +72,11 @@ mod cpu;
 mod gpu;
 mod ladder;
 
+use crate::device::Lent;
 pub use crate::single_pass::{
     Extremum, Moment, Number, Operation, Partition, SinglePass, dot_kernel,
 };
-use crate::{Buffer, Device, DeviceKind, Error};
+use crate::{Buffer, Device, Error};
 pub use gpu::Variant;
 use gpu_kernels::reduction::geometry;
 pub use gpu_kernels::reduction::geometry::DEFAULT_BLOCK;
@@ -228,52 +229,55 @@ pub fn dot<T: Number>(x: &Buffer<T>, y: &Buffer<T>) -> Result<T::Product, Error>
     SinglePass::new(x.device()).dot(x, y)
 }
 
-/// The index of the first least element of a slice, found on `device`, which gets a
-/// copy; see [`argmin`].
+/// The index of the first least element of a slice, found on `device`;
+/// see [`argmin`].
 ///
 /// # Errors
 ///
 /// As [`min_of`].
 pub fn argmin_of<T: Number>(device: &Device, values: &[T]) -> Result<u64, Error> {
-    argmin(&device.upload(values)?)
+    argmin(Lent::new(device, values)?.as_buffer())
 }
 
-/// The index of the first greatest element of a slice, found on `device`, which gets a
-/// copy; see [`argmax`].
+/// The index of the first greatest element of a slice, found on `device`;
+/// see [`argmax`].
 ///
 /// # Errors
 ///
 /// As [`max_of`].
 pub fn argmax_of<T: Number>(device: &Device, values: &[T]) -> Result<u64, Error> {
-    argmax(&device.upload(values)?)
+    argmax(Lent::new(device, values)?.as_buffer())
 }
 
-/// The mean of a slice, computed on `device`, which gets a copy; see [`mean`].
+/// The mean of a slice, computed on `device`; see [`mean`].
 ///
 /// # Errors
 ///
 /// As [`min_of`].
 pub fn mean_of<T: Number>(device: &Device, values: &[T]) -> Result<f64, Error> {
-    mean(&device.upload(values)?)
+    mean(Lent::new(device, values)?.as_buffer())
 }
 
-/// The L2 norm of a slice, computed on `device`, which gets a copy; see [`norm`].
+/// The L2 norm of a slice, computed on `device`; see [`norm`].
 ///
 /// # Errors
 ///
 /// As [`sum_of`].
 pub fn norm_of<T: Number>(device: &Device, values: &[T]) -> Result<f64, Error> {
-    norm(&device.upload(values)?)
+    norm(Lent::new(device, values)?.as_buffer())
 }
 
-/// The dot product of two slices of one length, computed on `device`, which gets copies;
+/// The dot product of two slices of one length, computed on `device`;
 /// see [`dot`].
 ///
 /// # Errors
 ///
 /// As [`sum_of`], and [`Error::LengthMismatch`].
 pub fn dot_of<T: Number>(device: &Device, x: &[T], y: &[T]) -> Result<T::Product, Error> {
-    dot(&device.upload(x)?, &device.upload(y)?)
+    dot(
+        Lent::new(device, x)?.as_buffer(),
+        Lent::new(device, y)?.as_buffer(),
+    )
 }
 
 /// The sum of a slice, computed on `device`.
@@ -330,10 +334,7 @@ fn reduce_slice<T: Number>(
     device: &Device,
     values: &[T],
 ) -> Result<T, Error> {
-    if device.kind() == DeviceKind::Cpu && !values.is_empty() {
-        return Ok(T::reduce(operation, values));
-    }
-    SinglePass::new(device).reduce(operation, &device.upload(values)?)
+    SinglePass::new(device).reduce(operation, Lent::new(device, values)?.as_buffer())
 }
 
 /// The sum of a buffer by the given kernel, with blocks of `block` threads.

@@ -21,32 +21,32 @@ const AHEAD: usize = 1;
 const BEHIND: usize = AHEAD + MAX_RADIUS;
 const ROWS: usize = BEHIND + MAX_RADIUS;
 
-/// The stencil on `input` into the inner elements of `output`, both of one
-/// length, at least `2 * RADIUS + 1`.
-pub(super) fn stencil(coefficients: [f32; RADIUS], input: &[f32], output: &mut [f32]) {
+/// The stencil on `input`, of at least `2 * RADIUS + 1` elements, into `inner`, which are
+/// `2 * RADIUS` fewer.
+pub(super) fn stencil(coefficients: [f32; RADIUS], input: &[f32], inner: &mut [f32]) {
     let mut points = [0.0; MAX_POINTS];
     points[MAX_RADIUS + 1..][..RADIUS].copy_from_slice(&coefficients);
-    by_radius::<f32, RADIUS>(Form::Antisymmetric, &points, input, output);
+    by_radius::<f32, RADIUS>(Form::Antisymmetric, &points, input, inner);
 }
 
-/// The stencil with `coefficients[8 + m]` for the neighbour m, on `input` into the
-/// inner elements of `output`, both of one length, at least `2 * radius + 1`.
+/// The stencil with `coefficients[8 + m]` for the neighbour m, on `input`, of at least
+/// `2 * radius + 1` elements, into `inner`, which are `2 * radius` fewer.
 pub(super) fn custom<T: InVectors>(
     form: Form,
     radius: usize,
     coefficients: &[T; MAX_POINTS],
     input: &[T],
-    output: &mut [T],
+    inner: &mut [T],
 ) {
     match radius {
-        1 => by_radius::<T, 1>(form, coefficients, input, output),
-        2 => by_radius::<T, 2>(form, coefficients, input, output),
-        3 => by_radius::<T, 3>(form, coefficients, input, output),
-        4 => by_radius::<T, 4>(form, coefficients, input, output),
-        5 => by_radius::<T, 5>(form, coefficients, input, output),
-        6 => by_radius::<T, 6>(form, coefficients, input, output),
-        7 => by_radius::<T, 7>(form, coefficients, input, output),
-        _ => by_radius::<T, 8>(form, coefficients, input, output),
+        1 => by_radius::<T, 1>(form, coefficients, input, inner),
+        2 => by_radius::<T, 2>(form, coefficients, input, inner),
+        3 => by_radius::<T, 3>(form, coefficients, input, inner),
+        4 => by_radius::<T, 4>(form, coefficients, input, inner),
+        5 => by_radius::<T, 5>(form, coefficients, input, inner),
+        6 => by_radius::<T, 6>(form, coefficients, input, inner),
+        7 => by_radius::<T, 7>(form, coefficients, input, inner),
+        _ => by_radius::<T, 8>(form, coefficients, input, inner),
     }
 }
 
@@ -54,13 +54,12 @@ fn by_radius<T: InVectors, const R: usize>(
     form: Form,
     coefficients: &[T; MAX_POINTS],
     input: &[T],
-    output: &mut [T],
+    inner: &mut [T],
 ) {
     let center = coefficients[MAX_RADIUS];
     let next: [T; R] = std::array::from_fn(|m| coefficients[MAX_RADIUS + 1 + m]);
     let last: [T; R] = std::array::from_fn(|m| coefficients[MAX_RADIUS - 1 - m]);
-    let inner = R..output.len() - R;
-    output[inner]
+    inner
         .par_chunks_mut(ELEMENTS_PER_TASK)
         .enumerate()
         .for_each(|(task, output)| {

@@ -3,6 +3,7 @@
 use super::check::{self, Checked};
 use super::form::Form;
 use super::{cpu, gpu};
+use crate::allocation::zeroed;
 use crate::simd::InVectors;
 use crate::{Buffer, Device, DeviceKind, Element, Error};
 pub use gpu_kernels::stencil1d::custom::{MAX_POINTS, MAX_RADIUS};
@@ -252,6 +253,17 @@ impl<T: Real> Custom<T> {
     /// As [`apply`](Self::apply), and [`Error::OutOfMemory`].
     pub fn of(&self, device: &Device, input: &[T]) -> Result<Vec<T>, Error> {
         check::length("input", self.n, input.len())?;
+        if device.kind() == DeviceKind::Cpu {
+            let mut inner = zeroed(self.inner_len())?;
+            cpu::custom(
+                self.form,
+                self.radius,
+                &self.coefficients,
+                input,
+                &mut inner,
+            );
+            return Ok(inner);
+        }
         let input = device.upload(input)?;
         let mut output = device.alloc_filled(self.n, T::zeroed())?;
         self.apply(&input, &mut output)?;
@@ -280,7 +292,14 @@ impl<T: Real> Custom<T> {
                 ) else {
                     unreachable!("buffers of the CPU device are host memory");
                 };
-                cpu::custom(self.form, self.radius, &self.coefficients, input, output);
+                let inner = self.radius..self.n - self.radius;
+                cpu::custom(
+                    self.form,
+                    self.radius,
+                    &self.coefficients,
+                    input,
+                    &mut output[inner],
+                );
                 Ok(())
             }
             DeviceKind::Emulator | DeviceKind::Cuda => {

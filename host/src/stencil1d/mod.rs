@@ -41,6 +41,7 @@ mod form;
 mod gpu;
 pub mod problem;
 
+use crate::allocation::zeroed;
 use crate::finite_difference::CENTRAL_8;
 use crate::{Buffer, Device, DeviceKind, Error};
 use check::Checked;
@@ -251,6 +252,11 @@ impl Stencil1d {
     /// As [`apply`](Self::apply), and [`Error::OutOfMemory`].
     pub fn of(&self, device: &Device, input: &[f32]) -> Result<Vec<f32>, Error> {
         check::length("input", self.n, input.len())?;
+        if device.kind() == DeviceKind::Cpu {
+            let mut inner = zeroed(self.inner_len())?;
+            cpu::stencil(self.coefficients, input, &mut inner);
+            return Ok(inner);
+        }
         let input = device.upload(input)?;
         let mut output = device.alloc_filled(self.n, f32::NAN)?;
         self.apply(&input, &mut output)?;
@@ -299,7 +305,8 @@ impl Stencil1d {
                 ) else {
                     unreachable!("buffers of the CPU device are host memory");
                 };
-                cpu::stencil(self.coefficients, input, output);
+                let inner = RADIUS..self.n - RADIUS;
+                cpu::stencil(self.coefficients, input, &mut output[inner]);
                 Ok(())
             }
             DeviceKind::Emulator | DeviceKind::Cuda => gpu::launch(

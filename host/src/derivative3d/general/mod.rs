@@ -563,10 +563,11 @@ impl<T: Real> FiniteDifferences3d<T> {
         apply: impl FnOnce(&Buffer<T>, &mut Buffer<T>) -> Result<(), Error>,
     ) -> Result<Field3<T>, Error> {
         let [f] = transfer::upload(&format!("{OPERATION}: f"), self.shape, device, [f])?;
-        let mut results = transfer::for_results(&f)?;
+        let f = f.as_buffer();
+        let mut results = transfer::for_results(f)?;
         let [df] = &mut results;
-        apply(&f, df)?;
-        let [df] = transfer::download(&results)?;
+        apply(f, df)?;
+        let [df] = transfer::download(self.shape, results)?;
         Ok(df)
     }
 

@@ -387,8 +387,9 @@ impl<T: Real> FiniteDifferences3d<T> {
     ) -> Result<[Field3<T>; OUT], Error> {
         let what = format!("{OPERATION}: a field");
         let inputs = transfer::upload(&what, self.shape, device, fields)?;
-        let mut outputs = transfer::for_results(&inputs[0])?;
-        self.apply(operator, &inputs.each_ref(), &mut outputs.each_mut())?;
-        transfer::download(&outputs)
+        let mut outputs = transfer::for_results(inputs[0].as_buffer())?;
+        let inputs = inputs.each_ref().map(|input| input.as_buffer());
+        self.apply(operator, &inputs, &mut outputs.each_mut())?;
+        transfer::download(self.shape, outputs)
     }
 }

@@ -1,0 +1,115 @@
+//! Operations on data of the host, on the device that is the host: they read the caller's
+//! memory where it is, and what they allocate is what they give back.
+
+use halo_gpu::derivative3d::FiniteDifferences3d;
+use halo_gpu::stencil1d::{Custom, Stencil1d, TEXTBOOK_COEFFICIENTS};
+use halo_gpu::{Device, Field3, Shape3, reduction};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+/// The system's allocator, which counts.
+struct Counting;
+
+/// Bytes in use, and the most there have been.
+static IN_USE: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+fn taken(bytes: usize) {
+    let in_use = IN_USE.fetch_add(bytes, SeqCst) + bytes;
+    MOST.fetch_max(in_use, SeqCst);
+}
+
+// SAFETY: every call goes to the system's allocator as it came. What is moved to a larger
+// place is allocated, copied and freed, as the default of `realloc` does.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        taken(layout.size());
+        // SAFETY: the caller's promise, passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        taken(layout.size());
+        // SAFETY: the caller's promise, passed on.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        IN_USE.fetch_sub(layout.size(), SeqCst);
+        // SAFETY: the caller's promise, passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// What threads, tiles and partial sums may take: less than a copy of the input.
+const SLACK: usize = 4 << 20;
+
+/// Fails if `work` has more memory in use than its result needs.
+fn allocates<R>(what: &str, result_bytes: usize, mut work: impl FnMut() -> R) {
+    // The pool's threads and what they keep for themselves.
+    drop(work());
+    let before = IN_USE.load(SeqCst);
+    MOST.store(before, SeqCst);
+    let result = work();
+    let more = MOST.load(SeqCst) - before;
+    drop(result);
+    assert!(
+        more <= result_bytes + SLACK,
+        "{what} takes {more} bytes to give back {result_bytes}"
+    );
+}
+
+fn reductions_read_the_callers_memory() {
+    let device = Device::cpu();
+    let values: Vec<f32> = (0..1 << 22).map(|i| (i % 1009) as f32).collect();
+    allocates("sum_of", 0, || reduction::sum_of(&device, &values).unwrap());
+    allocates("min_of", 0, || reduction::min_of(&device, &values).unwrap());
+    allocates("argmin_of", 0, || {
+        reduction::argmin_of(&device, &values).unwrap()
+    });
+    allocates("mean_of", 0, || {
+        reduction::mean_of(&device, &values).unwrap()
+    });
+    allocates("norm_of", 0, || {
+        reduction::norm_of(&device, &values).unwrap()
+    });
+    allocates("dot_of", 0, || {
+        reduction::dot_of(&device, &values, &values).unwrap()
+    });
+}
+
+fn stencils_allocate_their_result_alone() {
+    let (device, n) = (Device::cpu(), 1 << 22);
+    let line: Vec<f32> = (0..n).map(|i| (i % 1009) as f32).collect();
+    let stencil = Stencil1d::new(n, TEXTBOOK_COEFFICIENTS).unwrap();
+    allocates("Stencil1d::of", 4 * n, || {
+        stencil.of(&device, &line).unwrap()
+    });
+    let custom = Custom::symmetric(n, 0.5_f32, &[0.25]).unwrap();
+    allocates("Custom::of", 4 * n, || custom.of(&device, &line).unwrap());
+}
+
+fn derivatives_allocate_their_results_alone() {
+    let device = Device::cpu();
+    let shape = Shape3::new(160, 160, 160);
+    let bytes = 4 * shape.points().unwrap();
+    let field = Field3::from_fn(shape, |i, j, k| (i * j % 31 + k) as f32).unwrap();
+    let grid = FiniteDifferences3d::new(shape, [1.0; 3]).unwrap();
+    allocates("gradient_of", 3 * bytes, || {
+        grid.gradient_of(&device, &field).unwrap()
+    });
+    allocates("laplacian_of", bytes, || {
+        grid.laplacian_of(&device, &field).unwrap()
+    });
+}
+
+// One test: what others allocate at the same time would be counted.
+#[test]
+fn operations_on_the_host_allocate_their_results_alone() {
+    reductions_read_the_callers_memory();
+    stencils_allocate_their_result_alone();
+    derivatives_allocate_their_results_alone();
+}
