@@ -272,6 +272,7 @@ mod shape;
 mod simd;
 pub mod stencil1d;
 mod streaming;
+mod threads;
 mod variants;
 mod versions;
 

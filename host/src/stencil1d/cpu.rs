@@ -60,6 +60,7 @@ fn by_radius<T: InVectors, const R: usize>(
     let next: [T; R] = std::array::from_fn(|m| coefficients[MAX_RADIUS + 1 + m]);
     let last: [T; R] = std::array::from_fn(|m| coefficients[MAX_RADIUS - 1 - m]);
     let inner = R..output.len() - R;
+    crate::threads::ready();
     output[inner]
         .par_chunks_mut(ELEMENTS_PER_TASK)
         .enumerate()
