@@ -275,6 +275,7 @@ pub mod stencil1d;
 mod streaming;
 #[cfg(feature = "cases")]
 mod subject;
+mod threads;
 mod variants;
 mod versions;
 

@@ -6,6 +6,7 @@
 use crate::Shape3;
 use crate::simd::{Formula, InVectors, fill, vectorised};
 use crate::streaming::{Stores, Streaming, streamed};
+use crate::threads;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -124,7 +125,7 @@ pub(super) fn for_each_tile<'out, T: InVectors, const N: usize>(
 ) {
     let Shape3 { nx, ny, nz } = shape;
     let tile_rows = rows_per_tile(nx, size_of::<T>());
-    let tasks = TASKS_PER_THREAD * rayon::current_num_threads();
+    let tasks = TASKS_PER_THREAD * threads::count();
     // A task has so many rows of so many planes.
     let (rows, planes) = match march {
         // Parts of a plane, or several planes.
@@ -138,15 +139,18 @@ pub(super) fn for_each_tile<'out, T: InVectors, const N: usize>(
         }
     };
     let columns = ny.div_ceil(rows);
+    // Whole planes follow each other, and are one part, however many they are. Other parts
+    // are of tiles that are full, but for the last of a plane: they are few.
+    let slab = if columns == 1 { planes } else { 1 };
     let mut tasks: Vec<_> = (0..columns * nz.div_ceil(planes))
-        .map(|_| Vec::with_capacity(planes))
+        .map(|_| Vec::with_capacity(planes / slab))
         .collect();
-    let mut outputs = outputs.map(|output| output.chunks_mut(nx * ny));
-    for k in 0..nz {
-        let plane = outputs
+    let mut outputs = outputs.map(|output| output.chunks_mut(nx * ny * slab));
+    for k in (0..nz).step_by(slab) {
+        let whole = outputs
             .each_mut()
             .map(|output| output.next().unwrap_or_default());
-        let mut parts = plane.map(|plane| plane.chunks_mut(rows * nx));
+        let mut parts = whole.map(|whole| whole.chunks_mut(rows.min(ny) * nx * slab));
         for column in 0..columns {
             let part = parts
                 .each_mut()
@@ -163,26 +167,32 @@ pub(super) fn for_each_tile<'out, T: InVectors, const N: usize>(
     tasks.into_par_iter().for_each_init(drafts, |drafts, task| {
         streamed(|stream| {
             for (first, k, part) in task {
-                let mut parts = part.map(|part| part.chunks_mut(tile_rows * nx));
                 let end = (first + rows).min(ny);
-                for first in (first..end).step_by(tile_rows) {
-                    let tile = Tile {
-                        rows: first..(first + tile_rows).min(end),
-                        k,
-                    };
-                    let mut drafts = drafts.iter_mut();
-                    let points = parts.each_mut().map(|parts| {
-                        let out = parts.next().unwrap_or_default();
-                        match (stores, drafts.next()) {
-                            (Stores::Streaming, Some(draft)) => Part::Past {
-                                draft: &mut draft[..out.len()],
-                                out,
-                                stream,
-                            },
-                            _ => Part::Here(out),
-                        }
-                    });
-                    work(&tile, points);
+                let mut planes = part.map(|part| part.chunks_mut((end - first) * nx));
+                for k in (k..nz).take(slab) {
+                    let plane = planes
+                        .each_mut()
+                        .map(|planes| planes.next().unwrap_or_default());
+                    let mut parts = plane.map(|plane| plane.chunks_mut(tile_rows * nx));
+                    for first in (first..end).step_by(tile_rows) {
+                        let tile = Tile {
+                            rows: first..(first + tile_rows).min(end),
+                            k,
+                        };
+                        let mut drafts = drafts.iter_mut();
+                        let points = parts.each_mut().map(|parts| {
+                            let out = parts.next().unwrap_or_default();
+                            match (stores, drafts.next()) {
+                                (Stores::Streaming, Some(draft)) => Part::Past {
+                                    draft: &mut draft[..out.len()],
+                                    out,
+                                    stream,
+                                },
+                                _ => Part::Here(out),
+                            }
+                        });
+                        work(&tile, points);
+                    }
                 }
             }
         });

@@ -31,6 +31,7 @@ pub(super) fn sweep<T: Temperature>(
     let row = |j: usize| &old[j * nx..][..nx];
     let (bottom, top) = (walls.bottom.fixed_points(), walls.top.fixed_points());
 
+    crate::threads::ready();
     new.par_chunks_exact_mut(nx)
         .enumerate()
         .skip(bottom)
@@ -97,6 +98,7 @@ pub(super) fn largest_change<T: Temperature>(old: &[T], new: &[T]) -> T {
             b
         }
     };
+    crate::threads::ready();
     old.par_iter()
         .zip(new)
         .with_min_len(POINTS_PER_TASK)

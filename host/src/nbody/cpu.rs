@@ -91,6 +91,7 @@ fn in_groups<R: Send>(results: &mut [R], work: impl Fn(usize, &mut [R]) + Sync) 
     if n.saturating_mul(n) <= ALONE {
         return work(0, results);
     }
+    crate::threads::ready();
     results
         .par_chunks_mut(GROUP)
         .enumerate()

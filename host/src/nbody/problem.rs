@@ -392,6 +392,7 @@ impl Reference {
         }
         let stride = (bodies.len() / count).max(1);
         let softening_squared = gravity.softening() * gravity.softening();
+        crate::threads::ready();
         let sums = bodies.par_iter().step_by(stride).map(|body| {
             let position: [f64; 3] = body.position().map(Into::into);
             let (mut sum, mut size) = ([0.0; 3], 0.0);

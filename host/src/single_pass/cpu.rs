@@ -174,6 +174,7 @@ fn chunk_totals<T: Copy + Sync, V: Copy + Send + Sync>(
     if values.len() <= partition.span() {
         return vec![total(values)];
     }
+    crate::threads::ready();
     values.par_chunks(partition.span()).map(total).collect()
 }
 
@@ -187,6 +188,7 @@ fn products<T: Copy + Sync, V: Copy + Send + Sync>(
 ) -> V {
     let partition = Partition::of(x.len(), size_of::<T>());
     let (lanes, span) = (partition.lanes(), partition.span());
+    crate::threads::ready();
     let totals: Vec<V> = x
         .par_chunks(span)
         .zip(y.par_chunks(span))
@@ -312,6 +314,7 @@ fn first<T: Copy + Sync>(values: &[T], wanted: impl Fn(T) -> bool + Copy + Sync)
             },
         )
     };
+    crate::threads::ready();
     values
         .par_chunks(PART)
         .enumerate()

@@ -59,6 +59,7 @@ fn by_radius<T: InVectors, const R: usize>(
     let center = coefficients[MAX_RADIUS];
     let next: [T; R] = std::array::from_fn(|m| coefficients[MAX_RADIUS + 1 + m]);
     let last: [T; R] = std::array::from_fn(|m| coefficients[MAX_RADIUS - 1 - m]);
+    crate::threads::ready();
     inner
         .par_chunks_mut(ELEMENTS_PER_TASK)
         .enumerate()

@@ -1,0 +1,135 @@
+//! What the CPU device computes where it has fewer threads, or less memory, than usual.
+//!
+//! Each test runs again in a process of its own, which is changed as a whole.
+
+#![cfg(target_os = "linux")]
+
+mod child;
+
+use halo_gpu::derivative3d::{Axis, Boundary, Derivative3d};
+use halo_gpu::heat2d::Heat2d;
+use halo_gpu::nbody::{Body, Gravity};
+use halo_gpu::stencil1d::Stencil1d;
+use halo_gpu::{Device, Error, Field2, Field3, Shape2, Shape3, reduction};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Bits of what every family computes on the CPU, of sizes at which it uses all threads.
+fn everything() -> Result<Vec<u64>, Error> {
+    let device = Device::cpu();
+    let mut bits = Vec::new();
+
+    let values: Vec<f64> = (0..1 << 20).map(|i| f64::from(i % 1009) - 500.0).collect();
+    let buffer = device.upload(&values)?;
+    bits.push(reduction::sum(&buffer)?.to_bits());
+    bits.push(reduction::dot(&buffer, &buffer)?.to_bits());
+    bits.push(reduction::max(&buffer)?.to_bits());
+
+    let shape = Shape3::new(64, 64, 64);
+    let field = Field3::from_fn(shape, |i, j, k| ((i * 7 + j * 5 + k * 3) % 31) as f32)?;
+    let plan = Derivative3d::unit_period(shape, Boundary::Periodic)?;
+    for axis in Axis::ALL {
+        let of = plan.of(&device, axis, &field)?;
+        bits.extend(of.into_vec().iter().map(|value| u64::from(value.to_bits())));
+    }
+
+    let plate = Shape2::new(512, 512);
+    let plate_field = Field2::from_fn(plate, |i, j| f64::from(u32::from(i == 0 || j == 3)))?;
+    let solved = Heat2d::new(plate)?.solve(&device, &plate_field, 3)?;
+    bits.extend(solved.into_vec().iter().map(|value| value.to_bits()));
+
+    let line = Stencil1d::new(1 << 20, [0.5, 0.25, -0.125, 0.0625])?;
+    let of: Vec<f32> = values.iter().map(|&value| value as f32).collect();
+    let of = line.of(&device, &of)?;
+    bits.extend(of.iter().map(|value| u64::from(value.to_bits())));
+
+    let bodies: Vec<_> = (0..2000_u16)
+        .map(|i| Body {
+            x: f64::from(i % 13),
+            y: f64::from(i % 17),
+            z: f64::from(i),
+            mass: 1.0,
+        })
+        .collect();
+    let accelerations = Gravity::new(0.1)?.accelerations(&device, &bodies)?;
+    bits.extend(accelerations.as_flattened().iter().map(|a| a.to_bits()));
+    Ok(bits)
+}
+
+/// Runs the test `name` again after the shell's `before`, in the thread that starts the
+/// process.
+fn alone(name: &str, before: &str) {
+    child::passes(
+        name,
+        Command::new("sh")
+            .arg("-c")
+            .arg(format!(
+                "{before}; exec \"$0\" --exact \"$1\" --nocapture --test-threads=1"
+            ))
+            .arg(std::env::current_exe().expect("the path of this test"))
+            .arg(name),
+    );
+}
+
+#[test]
+fn a_forked_process_computes_the_same() {
+    const NAME: &str = "a_forked_process_computes_the_same";
+    if !child::is(NAME) {
+        return alone(NAME, "true");
+    }
+    let before = everything().expect("what the CPU computes");
+    // SAFETY: the new process computes and ends at once. The other threads are idle, so none
+    // of them held a lock that it needs.
+    let forked = unsafe { libc::fork() };
+    if forked == 0 {
+        let same = everything().is_ok_and(|bits| bits == before);
+        // SAFETY: nothing of this process is needed any more.
+        unsafe { libc::_exit(if same { 42 } else { 43 }) };
+    }
+    let start = Instant::now();
+    let mut status = 0;
+    // SAFETY: the process that was made above, and a place for its status.
+    while unsafe { libc::waitpid(forked, &raw mut status, libc::WNOHANG) } == 0 {
+        if start.elapsed() > Duration::from_secs(60) {
+            // SAFETY: it has not been waited for, so the number is still its own.
+            unsafe { libc::kill(forked, libc::SIGKILL) };
+            panic!("the forked process hangs");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 42);
+    assert!(everything().expect("what the CPU computes") == before);
+}
+
+#[test]
+fn without_threads_the_calling_one_computes() {
+    const NAME: &str = "without_threads_the_calling_one_computes";
+    if child::is(NAME) {
+        let refused = std::thread::Builder::new().spawn(|| {});
+        assert!(refused.is_err(), "a stack of 64 TiB");
+        everything().expect("what the CPU computes");
+        return;
+    }
+    alone(NAME, "export RUST_MIN_STACK=70368744177664");
+}
+
+#[test]
+fn a_derivative_of_many_short_planes_takes_no_memory_beside_the_fields() {
+    const NAME: &str = "a_derivative_of_many_short_planes_takes_no_memory_beside_the_fields";
+    if !child::is(NAME) {
+        // Two fields of 64 MiB, and what a process and its threads have of addresses.
+        return alone(NAME, "ulimit -v 500000");
+    }
+    let shape = Shape3::new(1, 1, 1 << 24);
+    let device = Device::cpu();
+    let plan = Derivative3d::unit_period(shape, Boundary::Periodic).expect("a legal shape");
+    let f = device.alloc_filled(1 << 24, 1.0_f32).expect("64 MiB");
+    let mut df = device.alloc_filled(1 << 24, 1.0_f32).expect("64 MiB");
+    plan.apply(Axis::Z, &f, &mut df).expect("a legal shape");
+    assert!(
+        df.to_vec()
+            .expect("64 MiB")
+            .iter()
+            .all(|&value| value == 0.0)
+    );
+}
