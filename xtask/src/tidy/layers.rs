@@ -54,7 +54,7 @@ const CRATES: &[Crate] = &[
             layer("core", &[
                 "accuracy", "allocation", "constants", "error", "field", "field_ndarray",
                 "finite_difference", "geometry", "limits", "shape", "simd", "streaming",
-                "variants", "versions",
+                "threads", "variants", "versions",
             ], &[]),
             layer("device", &["device", "launch"], &["core"]),
             family(&["derivative3d"]),
