@@ -117,8 +117,8 @@ fn without_threads_the_calling_one_computes() {
 fn a_derivative_of_many_short_planes_takes_no_memory_beside_the_fields() {
     const NAME: &str = "a_derivative_of_many_short_planes_takes_no_memory_beside_the_fields";
     if !child::is(NAME) {
-        // Two fields of 64 MiB, and what a process and its threads have of addresses.
-        return alone(NAME, "ulimit -v 500000");
+        // Two fields of 64 MiB, a copy, and what a process and two threads have of addresses.
+        return alone(NAME, "export RAYON_NUM_THREADS=2; ulimit -v 500000");
     }
     let shape = Shape3::new(1, 1, 1 << 24);
     let device = Device::cpu();
