@@ -18,6 +18,24 @@ use std::fmt;
 ///     T::launch(shape, Variant::March, old, new, 1, &mut None).ok();
 /// }
 /// ```
+///
+/// ```compile_fail,E0061
+/// use halo_gpu::Buffer;
+/// use halo_gpu::heat2d::{Heat2d, Real};
+///
+/// fn f<T: Real>(heat: &Heat2d, old: &Buffer<T>, new: &mut Buffer<T>) {
+///     T::launch_general(heat, None, old, new).ok();
+/// }
+/// ```
+///
+/// ```compile_fail,E0061
+/// use halo_gpu::Buffer;
+/// use halo_gpu::heat2d::Real;
+///
+/// fn f<T: Real>(old: &Buffer<T>, new: &Buffer<T>, largest: &mut Buffer<u64>) {
+///     T::launch_change(old, new, largest).ok();
+/// }
+/// ```
 pub trait Real: Kernels + Value + From<f32> + Into<f64> + fmt::Debug + fmt::Display {
     /// `f32` or `f64`.
     const NAME: &'static str;
