@@ -51,6 +51,7 @@ thread_local! {
             in_kernel: AtomicBool::new(false),
             unwinding: Cell::new(false),
             last_words: Cell::new(None),
+            stop_wanted: Cell::new(false),
         }
     };
 }
@@ -68,6 +69,8 @@ pub(crate) struct Here {
     unwinding: Cell<bool>,
     /// What to print if the panic that has begun ends the process.
     last_words: Cell<Option<NonNull<str>>>,
+    /// Whether the running thread should have been stopped where no thread may be.
+    stop_wanted: Cell<bool>,
 }
 
 impl Here {
@@ -94,6 +97,7 @@ impl Here {
     /// Notes the coroutine that is about to be resumed.
     pub fn about_to_resume(&self, trap: CoroutineTrapHandler<Exit>, stack: Range<usize>) {
         self.trap.set(Some(trap));
+        self.stop_wanted.set(false);
         self.stack.set((stack.start, stack.end));
     }
 
@@ -180,6 +184,22 @@ impl Here {
     pub fn stack(&self) -> Range<usize> {
         let (start, end) = self.stack.get();
         start..end
+    }
+
+    /// Asks the running thread to end at its next call of the emulator. For signal
+    /// handlers.
+    #[allow(
+        dead_code,
+        reason = "for signal handlers, which not all platforms have"
+    )]
+    pub fn want_stop(&self) {
+        self.stop_wanted.set(true);
+    }
+
+    /// Whether the running thread is to end at this call.
+    #[inline]
+    pub fn stop_wanted(&self) -> bool {
+        self.stop_wanted.get()
     }
 
     /// Whether the running block's launch has used up its time.

@@ -89,42 +89,49 @@ impl SharedSlot {
 
 /// Index of the calling thread in its block, x y z.
 #[must_use]
+#[track_caller]
 pub fn thread_idx() -> [u32; 3] {
     look("thread_idx", |block| block.thread_idx())
 }
 
 /// Index of the calling thread's block in the grid, x y z.
 #[must_use]
+#[track_caller]
 pub fn block_idx() -> [u32; 3] {
     look("block_idx", |block| block.block_idx())
 }
 
 /// Threads per block, x y z.
 #[must_use]
+#[track_caller]
 pub fn block_dim() -> [u32; 3] {
     look("block_dim", |block| block.launch.config.block)
 }
 
 /// Blocks in the grid, x y z.
 #[must_use]
+#[track_caller]
 pub fn grid_dim() -> [u32; 3] {
     look("grid_dim", |block| block.launch.config.grid)
 }
 
 /// Number of the calling thread in its block, x fastest.
 #[must_use]
+#[track_caller]
 pub fn linear_thread_idx() -> u32 {
     look("linear_thread_idx", |block| block.linear_thread_idx())
 }
 
 /// Lane of the calling thread in its warp, 0 to 31.
 #[must_use]
+#[track_caller]
 pub fn lane_id() -> u32 {
     look("lane_id", |block| block.linear_thread_idx() % WARP_SIZE)
 }
 
 /// Number of the calling thread's warp in its block.
 #[must_use]
+#[track_caller]
 pub fn warp_id() -> u32 {
     look("warp_id", |block| block.linear_thread_idx() / WARP_SIZE)
 }
@@ -521,10 +528,31 @@ fn request(operation: WarpOperation, mask: u32, bits: u64) -> WarpRequest {
 #[inline]
 #[track_caller]
 fn look<R>(what: &str, f: impl FnOnce(&Block<'_>) -> R) -> R {
-    match HERE.with(|here| here.block().map(f)) {
+    let result = HERE.with(|here| {
+        let block = here.block()?;
+        if here.stop_wanted() {
+            end_late(block, Location::caller());
+        }
+        Some(f(block))
+    });
+    match result {
         Some(result) => result,
         None => outside(what),
     }
+}
+
+/// Ends a thread whose time is up and that a signal has found only where it may hold
+/// a lock, as one that prints without end: here its frames can be unwound.
+#[cold]
+#[inline(never)]
+fn end_late(block: &Block<'_>, site: Site) {
+    HERE.with(|here| {
+        if here.in_kernel() && !block.abandoned() && !here.unwinding() {
+            here.leave_kernel();
+            block.check_time(site);
+            here.enter_kernel();
+        }
+    });
 }
 
 /// Does something in the running block that may wait, fail, or take a while: the

@@ -4,7 +4,8 @@
 //! At the deadline the launch is marked; threads notice at their next barrier,
 //! warp operation, atomic or step. Those that have not after [`GRACE`] are
 //! interrupted by a signal where they are, again and again until the launch ends,
-//! and stopped where no lock is held.
+//! and stopped where no lock is held. One that was found where it may hold a lock
+//! ends at its next call of the emulator too, if only to ask for its index.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,8 +17,9 @@ use crate::sys::{self, OsThread};
 
 /// How long threads may take to notice by themselves.
 const GRACE: Duration = Duration::from_millis(20);
-/// Time between two signals. A thread that prints or allocates for ever can be
-/// stopped in the moments between only, so there are many.
+/// Time between two signals. A thread that prints or allocates for ever and calls
+/// nothing of the emulator can be stopped in the moments between only, so there are
+/// many.
 const REPEAT: Duration = Duration::from_millis(1);
 
 /// A launch with a time limit.

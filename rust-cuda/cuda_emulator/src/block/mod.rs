@@ -403,6 +403,16 @@ impl<'l> Block<'l> {
         })
     }
 
+    /// Reports the running thread if its launch has used up its time.
+    pub fn check_time(&self, site: Site) {
+        if self.out_of_time() {
+            self.fail(Diagnosis::NeverEnds {
+                at: self.here(site),
+                limit: self.time_limit(),
+            })
+        }
+    }
+
     /// Counts a step and from time to time gives the turn away.
     pub fn step(&self, site: Site) {
         self.tick(site);

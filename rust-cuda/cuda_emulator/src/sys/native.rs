@@ -564,7 +564,11 @@ extern "C" fn on_stop(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
         let in_runtime = RUNTIME_CODE
             .get()
             .is_some_and(|ranges| ranges.iter().any(|&(low, high)| (low..high).contains(&pc)));
-        if in_runtime || !trap.stack_ptr_in_bounds(sp) || !here.out_of_time() {
+        if !trap.stack_ptr_in_bounds(sp) || !here.out_of_time() {
+            return;
+        }
+        here.want_stop();
+        if in_runtime {
             return;
         }
         here.leave_kernel();
