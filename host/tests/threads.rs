@@ -133,3 +133,28 @@ fn a_derivative_of_many_short_planes_takes_no_memory_beside_the_fields() {
             .all(|&value| value == 0.0)
     );
 }
+
+#[test]
+fn potentials_without_room_are_an_error() {
+    const NAME: &str = "potentials_without_room_are_an_error";
+    if !child::is(NAME) {
+        // Bodies of 64 MiB and potentials of 32 MiB; the bodies in f64 are 128 MiB more.
+        return alone(NAME, "export RAYON_NUM_THREADS=2; ulimit -v 280000");
+    }
+    let device = Device::cpu();
+    let gravity = Gravity::new(0.1).expect("a legal softening");
+    let bodies = device.alloc_filled(1 << 22, Body::<f32>::default());
+    let bodies = bodies.expect("64 MiB");
+    let mut potentials = device.alloc_filled(1 << 22, 0.0_f64).expect("32 MiB");
+    for refused in [
+        gravity.potentials_into(&bodies, &mut potentials),
+        gravity
+            .potential_energy(bodies.as_host_slice().expect("host memory"))
+            .map(drop),
+    ] {
+        assert!(
+            matches!(refused, Err(Error::HostOutOfMemory { requested }) if requested == 128 << 20),
+            "{refused:?}"
+        );
+    }
+}

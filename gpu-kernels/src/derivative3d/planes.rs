@@ -989,6 +989,7 @@ unsafe fn ends<
                     }
                     term += 1;
                 }
+                // equivalent mutant (width: `BLOCK - 1`): points are done twice, to the same bits
                 nth += BLOCK;
             }
         }

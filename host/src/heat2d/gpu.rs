@@ -247,14 +247,16 @@ fn blocks_at_a_time<K: Kernel>(device: &Device, config: &LaunchConfig) -> Result
 macro_rules! temporal {
     ($kernel:ident, $tiling:ident, $march:ident, $plates:expr, $sweeps:expr) => {{
         let plates = $plates;
+        if $sweeps < $tiling.sweeps() {
+            return march!($march, plates);
+        }
         let (device, shape) = (plates.device().clone(), plates.shape());
         let one = LaunchConfig::new(1, ($tiling.block()[0], $tiling.block()[1]));
         let resident = blocks_at_a_time::<$kernel>(&device, &one)?;
         let plate = problem(shape).with_resident_blocks(resident);
-        let shares = Shares::of($kernel::NAME, $tiling, &plate);
-        match shares.ok().filter(|_| $sweeps >= $tiling.sweeps()) {
-            None => march!($march, plates),
-            Some(Shares { share, geometry }) => {
+        match Shares::of($kernel::NAME, $tiling, &plate) {
+            Err(_) => march!($march, plates),
+            Ok(Shares { share, geometry }) => {
                 let (old, new) = plates.into_plates();
                 let (nx, ny) = extents(shape);
                 let args = $kernel::args(old, new, nx, ny, share);

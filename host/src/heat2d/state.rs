@@ -4,7 +4,8 @@ use super::cpu;
 use super::gpu::{self, Variant};
 use super::heat::{By, Heat2d};
 use super::real::Real;
-use crate::{AddressMode, Buffer, Device, DeviceKind, Error, Shape2, Texture2d};
+use crate::allocation::reserve;
+use crate::{AddressMode, Buffer, Device, Error, Shape2, Texture2d};
 
 /// A plate and the one it is swept into, with the same fixed walls.
 #[derive(Debug)]
@@ -87,16 +88,17 @@ impl<T: Real> State<T> {
 
     /// The largest change by the last sweep, which was one of a launch of its own.
     pub(super) fn largest_change(&self) -> Result<T, Error> {
-        let (new, old) = match self {
+        match self {
             Self::Buffers { current, next, .. } => {
-                if current.device().kind() != DeviceKind::Cpu {
-                    return gpu::largest_change(next, current);
+                match (current.as_host_slice(), next.as_host_slice()) {
+                    (Some(new), Some(old)) => Ok(cpu::largest_change(old, new)),
+                    _ => gpu::largest_change(next, current),
                 }
-                (current.to_vec()?, next.to_vec()?)
             }
-            Self::Textures { current, next } => (values_of(current)?, values_of(next)?),
-        };
-        Ok(cpu::largest_change(&old, &new))
+            Self::Textures { current, next } => {
+                Ok(cpu::largest_change(&values_of(next)?, &values_of(current)?))
+            }
+        }
     }
 
     pub(super) fn to_vec(&self) -> Result<Vec<T>, Error> {
@@ -121,5 +123,9 @@ pub(super) fn texture<T: Real>(
 
 /// The values behind a texture, which are `f32` as in [`texture`].
 pub(super) fn values_of<T: Real>(texture: &Texture2d) -> Result<Vec<T>, Error> {
-    Ok(bytemuck::cast_slice(&texture.to_vec()?).to_vec())
+    let texels = texture.to_vec()?;
+    let values: &[T] = bytemuck::cast_slice(&texels);
+    let mut copy = reserve(values.len())?;
+    copy.extend_from_slice(values);
+    Ok(copy)
 }

@@ -7,6 +7,8 @@
 //! on its neighbours nor on the number of threads.
 #![forbid(unsafe_code)]
 
+use crate::Error;
+use crate::allocation::{reserve, zeroed};
 use crate::simd::{InVectors, Value, dispatched_widest, vectorised};
 use gpu_kernels::nbody::body_body;
 use gpu_kernels::nbody::{Body, Real};
@@ -310,17 +312,16 @@ pub(super) fn potentials<T: OnCpu>(
     bodies: &[Body<T>],
     softening_squared: f64,
     potentials: &mut [f64],
-) {
-    let wide: Vec<Body<f64>> = bodies
-        .iter()
-        .map(|body| Body {
-            x: body.x.into(),
-            y: body.y.into(),
-            z: body.z.into(),
-            mass: body.mass.into(),
-        })
-        .collect();
+) -> Result<(), Error> {
+    let mut wide = reserve(bodies.len())?;
+    wide.extend(bodies.iter().map(|body| Body {
+        x: body.x.into(),
+        y: body.y.into(),
+        z: body.z.into(),
+        mass: body.mass.into(),
+    }));
     wide_potentials(&wide, softening_squared, potentials);
+    Ok(())
 }
 
 fn wide_potentials(bodies: &[Body<f64>], softening_squared: f64, potentials: &mut [f64]) {
@@ -443,13 +444,17 @@ fn potential<S: Simd, const ESTIMATED: bool, const V: usize>(
 }
 
 /// `-Σ_{i<j} m_i m_j / √(|r|² + ε²)`, half of the sum of all shares, which are added in order.
-pub(super) fn potential_energy<T: OnCpu>(bodies: &[Body<T>], softening_squared: f64) -> f64 {
-    let mut shares = vec![0.0; bodies.len()];
-    potentials(bodies, softening_squared, &mut shares);
+pub(super) fn potential_energy<T: OnCpu>(
+    bodies: &[Body<T>],
+    softening_squared: f64,
+) -> Result<f64, Error> {
+    let mut shares = zeroed(bodies.len())?;
+    potentials(bodies, softening_squared, &mut shares)?;
     let shares = bodies.iter().zip(shares);
-    0.5 * shares
-        .map(|(body, potential)| body.mass.into() * potential)
-        .sum::<f64>()
+    Ok(0.5
+        * shares
+            .map(|(body, potential)| body.mass.into() * potential)
+            .sum::<f64>())
 }
 
 #[cfg(test)]

@@ -72,7 +72,8 @@ impl Gravity {
     ///
     /// # Errors
     ///
-    /// As [`apply`](Self::apply).
+    /// As [`apply`](Self::apply), and [`Error::HostOutOfMemory`] on the CPU, which widens the
+    /// bodies.
     pub fn potentials_into<T: Real>(
         &self,
         bodies: &Buffer<Body<T>>,
@@ -88,8 +89,7 @@ impl Gravity {
         else {
             unreachable!("buffers of the CPU device are host memory");
         };
-        cpu::potentials(bodies, self.softening() * self.softening(), potentials);
-        Ok(())
+        cpu::potentials(bodies, self.softening() * self.softening(), potentials)
     }
 
     /// The potential energy `Σ m_i φ_i / 2` of bodies that are on a device, computed
@@ -169,13 +169,10 @@ impl Gravity {
     ///
     /// # Errors
     ///
-    /// As [`check`](Self::check).
+    /// As [`check`](Self::check), and [`Error::HostOutOfMemory`].
     pub fn potential_energy<T: Real>(&self, bodies: &[Body<T>]) -> Result<f64, Error> {
         self.check(bodies)?;
-        Ok(cpu::potential_energy(
-            bodies,
-            self.softening() * self.softening(),
-        ))
+        cpu::potential_energy(bodies, self.softening() * self.softening())
     }
 
     /// The acceleration of each of `bodies` in mixed precision: interactions in f32, their
