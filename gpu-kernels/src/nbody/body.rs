@@ -163,6 +163,26 @@ impl<T: Real> Body<T> {
     }
 }
 
+/// The vector `r` from `position` to `body`, and `|r|² + ε²`.
+#[inline(always)]
+pub(super) fn separation<T: Real>(
+    position: [T; 3],
+    body: Body<T>,
+    softening_squared: T,
+) -> ([T; 3], T) {
+    // 3 flops: differences.
+    let r = [
+        body.x - position[0],
+        body.y - position[1],
+        body.z - position[2],
+    ];
+    // 6 flops: three fused multiply-adds.
+    let mut distance_squared = r[0].mul_add(r[0], softening_squared);
+    distance_squared = r[1].mul_add(r[1], distance_squared);
+    distance_squared = r[2].mul_add(r[2], distance_squared);
+    (r, distance_squared)
+}
+
 /// `sum` and the acceleration that `body` causes at `position`.
 ///
 /// The one definition of an interaction: kernels and the plain CPU port call it.
@@ -178,16 +198,8 @@ pub fn body_body<T: Real>(
     body: Body<T>,
     softening_squared: T,
 ) -> [T; 3] {
-    // 3 flops: differences.
-    let r = [
-        body.x - position[0],
-        body.y - position[1],
-        body.z - position[2],
-    ];
-    // 6 flops: three fused multiply-adds.
-    let mut distance_squared = r[0].mul_add(r[0], softening_squared);
-    distance_squared = r[1].mul_add(r[1], distance_squared);
-    distance_squared = r[2].mul_add(r[2], distance_squared);
+    // 9 flops.
+    let (r, distance_squared) = separation(position, body, softening_squared);
     // 2 flops in f32: a square root and its reciprocal.
     let inverse = distance_squared.rsqrt_ftz();
     // 3 flops: products.
@@ -210,14 +222,7 @@ pub fn body_body_refined<T: Real>(
     body: Body<T>,
     softening_squared: T,
 ) -> [T; 3] {
-    let r = [
-        body.x - position[0],
-        body.y - position[1],
-        body.z - position[2],
-    ];
-    let mut distance_squared = r[0].mul_add(r[0], softening_squared);
-    distance_squared = r[1].mul_add(r[1], distance_squared);
-    distance_squared = r[2].mul_add(r[2], distance_squared);
+    let (r, distance_squared) = separation(position, body, softening_squared);
     let [inverse, square] = distance_squared.inverse_cube();
     let s = (body.mass * inverse) * square;
     [

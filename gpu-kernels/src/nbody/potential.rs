@@ -29,7 +29,7 @@
 //! take as long: predicted, 8 clocks per warp and interaction, or 132 × 4 × 32 / 8 = 2112
 //! interactions a clock on an H200.
 
-use super::body::{Body, Real};
+use super::body::{Body, Real, separation};
 use super::tiles::SHARED_UNROLL;
 use crate::loops::{keep_rolled, unrolled};
 use cuda_std::prelude::*;
@@ -175,14 +175,7 @@ unsafe fn tile_sum<T: Real>(
         unrolled::<SHARED_UNROLL>(|u| {
             // SAFETY: k + u < block, of which SHARED_UNROLL is a divisor.
             let other = unsafe { Body::load(tile.add(k as usize + u)) };
-            let r = [
-                other.x - position[0],
-                other.y - position[1],
-                other.z - position[2],
-            ];
-            let mut distance_squared = r[0].mul_add(r[0], softening_squared);
-            distance_squared = r[1].mul_add(r[1], distance_squared);
-            distance_squared = r[2].mul_add(r[2], distance_squared);
+            let (_, distance_squared) = separation(position, other, softening_squared);
             let inverse = distance_squared.rsqrt_ftz();
             let mass = match without {
                 Some(t) if k + u as u32 == t => T::ZERO,

@@ -29,7 +29,7 @@
 //! - Group a with itself (distance 0) takes every interaction, as
 //!   [`register_tile`](super::register_tile) does.
 
-use super::body::{Body, Real, body_body_refined};
+use super::body::{Body, Real, body_body_refined, separation};
 use super::tiles::{
     SYMMETRIC_BLOCK, SYMMETRIC_BODIES, SYMMETRIC_GROUP, SYMMETRIC_TILE, SYMMETRIC_TILES,
 };
@@ -240,14 +240,8 @@ unsafe fn symmetric<T: Real, const UNROLL: usize>(
                             unsafe { Body::load(chunk_bodies.add((lane + k) as usize + u)) };
                         unrolled::<SYMMETRIC_BODIES>(|q| {
                             let position = positions[q];
-                            let r = [
-                                other.x - position[0],
-                                other.y - position[1],
-                                other.z - position[2],
-                            ];
-                            let mut distance_squared = r[0].mul_add(r[0], softening_squared);
-                            distance_squared = r[1].mul_add(r[1], distance_squared);
-                            distance_squared = r[2].mul_add(r[2], distance_squared);
+                            let (r, distance_squared) =
+                                separation(position, other, softening_squared);
                             let [inverse, square] = distance_squared.inverse_cube();
                             let s = (other.mass * inverse) * square;
                             for axis in 0..3 {

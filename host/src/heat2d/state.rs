@@ -4,7 +4,6 @@ use super::cpu;
 use super::gpu::{self, Variant};
 use super::heat::{By, Heat2d};
 use super::real::Real;
-use crate::allocation::reserve;
 use crate::{AddressMode, Buffer, Device, Error, Shape2, Texture2d};
 
 /// A plate and the one it is swept into, with the same fixed walls.
@@ -60,7 +59,7 @@ impl<T: Real> State<T> {
         }
     }
 
-    /// At least one sweep and at most so many; returns how many.
+    /// Sweeps at least once and at most `sweeps` times, and returns how often.
     pub(super) fn sweep(
         &mut self,
         heat: &Heat2d,
@@ -123,9 +122,5 @@ pub(super) fn texture<T: Real>(
 
 /// The values behind a texture, which are `f32` as in [`texture`].
 pub(super) fn values_of<T: Real>(texture: &Texture2d) -> Result<Vec<T>, Error> {
-    let texels = texture.to_vec()?;
-    let values: &[T] = bytemuck::cast_slice(&texels);
-    let mut copy = reserve(values.len())?;
-    copy.extend_from_slice(values);
-    Ok(copy)
+    Ok(bytemuck::allocation::cast_vec(texture.to_vec()?))
 }

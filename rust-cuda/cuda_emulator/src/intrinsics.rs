@@ -42,7 +42,7 @@ use std::panic::Location;
 
 use crate::block::{Block, Form, Site, WarpOperation, WarpRequest};
 use crate::config::WARP_SIZE;
-use crate::here::HERE;
+use crate::here::{HERE, Here};
 
 /// The name of a shared array, one `static` per declaration in the source.
 ///
@@ -531,7 +531,7 @@ fn look<R>(what: &str, f: impl FnOnce(&Block<'_>) -> R) -> R {
     let result = HERE.with(|here| {
         let block = here.block()?;
         if here.stop_wanted() {
-            end_late(block, Location::caller());
+            end_late(here, block, Location::caller());
         }
         Some(f(block))
     });
@@ -545,14 +545,12 @@ fn look<R>(what: &str, f: impl FnOnce(&Block<'_>) -> R) -> R {
 /// a lock, as one that prints without end: here its frames can be unwound.
 #[cold]
 #[inline(never)]
-fn end_late(block: &Block<'_>, site: Site) {
-    HERE.with(|here| {
-        if here.in_kernel() && !block.abandoned() && !here.unwinding() {
-            here.leave_kernel();
-            block.check_time(site);
-            here.enter_kernel();
-        }
-    });
+fn end_late(here: &Here, block: &Block<'_>, site: Site) {
+    if here.in_kernel() && !block.abandoned() && !here.unwinding() {
+        here.leave_kernel();
+        block.check_time(site);
+        here.enter_kernel();
+    }
 }
 
 /// Does something in the running block that may wait, fail, or take a while: the

@@ -390,27 +390,24 @@ impl<'l> Block<'l> {
         let steps = slot.steps.get() + 1;
         slot.steps.set(steps);
         let most = self.launch.options.most_steps();
-        let limit = if steps > most {
-            Limit::Steps(most)
-        } else if self.out_of_time() {
-            self.time_limit()
-        } else {
-            return;
-        };
-        self.fail(Diagnosis::NeverEnds {
-            at: self.here(site),
-            limit,
-        })
+        if steps > most {
+            self.never_ends(site, Limit::Steps(most));
+        }
+        self.check_time(site);
     }
 
     /// Reports the running thread if its launch has used up its time.
     pub fn check_time(&self, site: Site) {
         if self.out_of_time() {
-            self.fail(Diagnosis::NeverEnds {
-                at: self.here(site),
-                limit: self.time_limit(),
-            })
+            self.never_ends(site, self.time_limit());
         }
+    }
+
+    fn never_ends(&self, site: Site, limit: Limit) -> ! {
+        self.fail(Diagnosis::NeverEnds {
+            at: self.here(site),
+            limit,
+        })
     }
 
     /// Counts a step and from time to time gives the turn away.
