@@ -152,14 +152,14 @@ impl Problem {
         }
     }
 
-    /// The same with so many threads per block.
+    /// The same problem, with `block` threads per block.
     #[must_use]
     pub const fn with_block(mut self, block: u32) -> Self {
         self.block = Some(block);
         self
     }
 
-    /// The same on a device that holds so many blocks of the kernel at a time.
+    /// The same problem, on a device that holds `blocks` blocks of the kernel at a time.
     #[must_use]
     pub const fn with_resident_blocks(mut self, blocks: usize) -> Self {
         self.resident_blocks = blocks;
@@ -244,7 +244,7 @@ pub enum Refusal {
 /// What a kernel counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
-    /// Blocks for so many points.
+    /// The blocks that a number of points needs.
     BlocksFor {
         /// The points.
         points: usize,

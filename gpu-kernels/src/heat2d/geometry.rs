@@ -34,7 +34,7 @@ fn inside(plate: &Problem) -> [usize; 3] {
         .map(|extent| extent.saturating_sub(2 * HALO as usize))
 }
 
-/// Blocks of 16 × 16 threads for so many points each along either axis.
+/// Blocks of 16 × 16 threads, each for `step` points along either axis.
 fn squares(kernel: &'static str, extents: [usize; 3], step: u32) -> Result<Geometry, Refusal> {
     let blocks = |extent| blocks_for(kernel, extent, step as usize);
     let grid = [blocks(extents[0])?, blocks(extents[1])?, 1];

@@ -55,7 +55,7 @@ const TICKET: usize = 8;
 /// Neighbouring columns that a lane has.
 pub const RESIDENT_POINTS: usize = 2;
 
-/// Words of the workspace for a plate of so many points.
+/// Words of the workspace for a plate with this number of points.
 #[must_use]
 pub const fn resident_workspace<T: Real>(points: usize) -> usize {
     HEAD + 2 * points * T::COUNT
@@ -68,7 +68,7 @@ const SEAMS: usize = 2 * RESIDENT_WARPS * 2 * WARP as usize * RESIDENT_POINTS;
 /// Declares entry points: a name, its type.
 macro_rules! kernels {
     ($($name:ident: $real:ty;)+) => {$(
-        #[doc = concat!("So many sweeps in `", stringify!($real), "`, the plate in registers.")]
+        #[doc = concat!("Several sweeps in `", stringify!($real), "`, the plate in registers.")]
         ///
         /// `old` and `new`: `nx * ny` elements, x fastest. Writes the interior points
         /// of `new`. A block owns `64 - 2 halo` columns and `own_rows` rows, and

@@ -32,10 +32,10 @@
 //!   sweeps of a pass.
 //! - **Walls** keep their temperature at every level. Rows and strips that have some
 //!   take a second copy of the loop that asks at every point; all others ask nothing.
-//! - **Shares:** the rows of all strips are a [`Strips`], of which each block takes an equal
-//!   share, the end of one strip and the beginning of the next if need be. So there can be
-//!   as many blocks as the device holds at a time: all end together, and as few rows as
-//!   can be are computed twice. Rows of strips with walls at their sides count more, since
+//! - **Shares:** [`Strips`] lines up the rows of all strips, and each block takes an equal
+//!   share of that line. A share may hold the end of one strip and the beginning of the
+//!   next. So a launch has as many blocks as the device holds at a time: all end together,
+//!   and as few rows as possible are computed twice. Rows of strips with walls at their sides count more, since
 //!   they take twice the instructions and more.
 //! - Grid: `ceil(line / share)`.
 //!

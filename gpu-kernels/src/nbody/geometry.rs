@@ -27,7 +27,7 @@ pub(super) fn threads(kernel: &'static str, bodies: &Problem) -> Result<Geometry
     blocks_of(bodies.block.unwrap_or(DEFAULT_BLOCK), kernel, bodies)
 }
 
-/// A thread for each body, in blocks of so many.
+/// A thread for each body, in blocks of `block` threads.
 pub(super) fn blocks_of(
     block: u32,
     kernel: &'static str,
@@ -44,7 +44,8 @@ pub(super) fn tiled<T>(kernel: &'static str, bodies: &Problem) -> Result<Geometr
     Ok(geometry.with_dynamic_shared_bytes(tile))
 }
 
-/// Blocks of so many threads with so many bodies along x, a part for each row along y.
+/// Blocks of `block` threads, each for `per_block` bodies, along x; a row of blocks along y
+/// for each part.
 pub(super) fn in_parts(
     block: u32,
     per_block: usize,

@@ -333,7 +333,7 @@ impl<T: Element> Buffer<T> {
         match &mut self.storage {
             Storage::Empty => {}
             Storage::Host(own) => own.copy_from_slice(values),
-            Storage::Lent(_) => unreachable!("what is lent is not written"),
+            Storage::Lent(_) => unreachable!("a lent buffer is read only"),
             Storage::Emulator(memory) => memory.write(bytemuck::cast_slice(values)),
             #[cfg(halo_cuda)]
             Storage::Cuda(memory) => memory.upload(bytemuck::cast_slice(values))?,
@@ -385,7 +385,7 @@ impl<T: Element> Buffer<T> {
         match &mut self.storage {
             Storage::Empty => {}
             Storage::Host(own) => own.fill(value),
-            Storage::Lent(_) => unreachable!("what is lent is not written"),
+            Storage::Lent(_) => unreachable!("a lent buffer is read only"),
             Storage::Emulator(memory) => memory.fill(value),
             #[cfg(halo_cuda)]
             Storage::Cuda(memory) => memory.fill(bytemuck::bytes_of(&value))?,

@@ -144,8 +144,8 @@ impl Heat2d {
         self.swept_points().saturating_mul(FLOPS_PER_POINT)
     }
 
-    /// At least one sweep and at most so many, from `old` into the points of `new` that
-    /// are swept; the buffers have been checked. Returns how many.
+    /// Sweeps from `old` into `new`, at least once and at most `sweeps` times, and returns
+    /// how often. Only the points that are swept are written. The buffers have been checked.
     pub(super) fn launch<T: Real>(
         &self,
         by: By,

@@ -42,7 +42,7 @@ impl Means {
                 *sum += weight(j, shape.ny) * of_row;
             }
         }
-        // All weights together, of which either kind has half.
+        // Half of the sum of all weights: the share of the even points, and of the odd ones.
         let half = ((shape.nx - 1) * (shape.ny - 1)) as f64 / 2.0;
         Self {
             even: sums[0] / half,

@@ -10,7 +10,7 @@ use crate::device::Tally;
 use crate::{Buffer, Device, Error, Field2};
 
 impl Heat2d {
-    /// The plate `initial` after so many sweeps, computed on `device`.
+    /// The plate `initial` after the given number of sweeps, computed on `device`.
     ///
     /// # Errors
     ///
@@ -145,7 +145,7 @@ impl<T: Real> Plate<T> {
         Ok(self)
     }
 
-    /// Sweeps so many times.
+    /// Sweeps the given number of times.
     ///
     /// On a CUDA device this queues the launches and does not wait for them.
     ///
@@ -162,8 +162,8 @@ impl<T: Real> Plate<T> {
         Ok(())
     }
 
-    /// Sweeps until a sweep changes no temperature by more than `tolerance`, looking
-    /// after every so many sweeps, and at most `most` times.
+    /// Sweeps until a sweep changes no temperature by more than `tolerance`, at most `most`
+    /// times. It looks at the change after each `every` sweeps.
     ///
     /// What is compared are the plates before and after the last sweep of each round, on
     /// their device; looking costs about as much as a sweep. The distance from the steady

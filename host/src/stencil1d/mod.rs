@@ -172,8 +172,8 @@ impl Stencil1d {
         Self::new(n, coefficients)
     }
 
-    /// The same with so many threads per block of the textbook kernels. Any number gives
-    /// the same bits.
+    /// The same stencil, with `block` threads per block of the textbook kernels. Any number
+    /// gives the same bits.
     ///
     /// # Errors
     ///
