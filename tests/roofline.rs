@@ -1,13 +1,13 @@
 //! roofline: the multiply-adds that measure a device are really done, and nothing
 //! else is.
 
-use halo_gpu::roofline::MultiplyAdds;
+use halo_gpu::roofline::{MultiplyAdds, Real};
 use halo_gpu::{Device, Error};
 use halo_tests::{for_each, ptx};
 
-/// 256 in a round, 32 of them on each of eight chains.
+/// Of the 256, 32 are on each of eight chains.
 #[test]
-fn a_round_is_so_many_multiply_adds() {
+fn a_round_is_256_multiply_adds_per_thread() {
     let device = Device::emulator();
     for_each("rounds", [1, 2, 5], |rounds| {
         let work = MultiplyAdds::new(&device, rounds).unwrap();
@@ -38,6 +38,25 @@ fn bad_input_is_refused_by_name() {
             kernel: "roofline_fma_f64"
         })
     ));
+}
+
+/// The launch has whole blocks, so that a sum for each thread is all that it writes.
+#[test]
+fn a_launch_through_the_bound_checks_its_sums() {
+    fn through<T: Real>(device: &Device, zero: T) {
+        let mut sums = device.alloc_filled(100, zero).unwrap();
+        assert!(matches!(
+            T::launch(1, 1, &mut sums),
+            Err(Error::LengthMismatch {
+                required: 256,
+                given: 100,
+                ..
+            })
+        ));
+    }
+    let device = Device::emulator();
+    through(&device, 0.0_f32);
+    through(&device, 0.0_f64);
 }
 
 #[test]

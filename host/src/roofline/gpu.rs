@@ -3,6 +3,7 @@
 use crate::variants::launch_registered;
 use crate::{Buffer, Constants, Element, Error};
 use gpu_kernels::registry::{Entry, Problem, Registered};
+use gpu_kernels::roofline::BLOCK;
 use gpu_kernels::roofline::fma::*;
 
 /// f32 or f64: what is multiplied and added.
@@ -22,8 +23,8 @@ pub(super) mod private {
     pub trait Sealed: Element {
         /// The kernel, in the table.
         const ENTRY: Entry;
-        /// Launches it for these threads and rounds, a sum for each thread.
-        fn launch(work: &Problem, rounds: u32, sums: &mut Buffer<Self>) -> Result<(), Error>;
+        /// Launches it in `blocks` whole blocks, with a sum for each thread.
+        fn launch(blocks: u32, rounds: u32, sums: &mut Buffer<Self>) -> Result<(), Error>;
     }
 }
 
@@ -37,8 +38,8 @@ macro_rules! kernels {
         impl private::Sealed for $real {
             const ENTRY: Entry = <$kernel as Registered>::ENTRY;
 
-            fn launch(work: &Problem, rounds: u32, sums: &mut Buffer<Self>) -> Result<(), Error> {
-                let required = work.extents[0];
+            fn launch(blocks: u32, rounds: u32, sums: &mut Buffer<Self>) -> Result<(), Error> {
+                let required = blocks as usize * BLOCK as usize;
                 if sums.len() != required {
                     return Err(Error::LengthMismatch {
                         what: "the buffer for the sums".to_owned(),
@@ -47,10 +48,11 @@ macro_rules! kernels {
                     });
                 }
                 let device = sums.device().clone();
+                let work = Problem::plane(required, rounds as usize);
                 let args = $kernel::args(Self::FACTOR, Self::ADDEND, rounds, sums);
-                // SAFETY: the sums have one element per thread of the launch, which
-                // extends along x; devices hold some 2^19 threads.
-                unsafe { launch_registered::<$kernel>(&device, work, &Constants::new(), args) }
+                // SAFETY: the sums have one element per thread of the launch, which is of
+                // whole blocks and extends along x; devices hold some 2^19 threads.
+                unsafe { launch_registered::<$kernel>(&device, &work, &Constants::new(), args) }
             }
         }
     )+};

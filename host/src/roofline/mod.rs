@@ -26,7 +26,6 @@ pub(crate) mod cases;
 mod gpu;
 
 use crate::{Buffer, Device, Error};
-use gpu_kernels::registry::Problem;
 use gpu_kernels::roofline::{BLOCK, FMAS_PER_ROUND};
 
 pub use gpu::Real;
@@ -90,7 +89,6 @@ impl MultiplyAdds {
     /// [`threads`](Self::threads); [`Error::NotLaunchable`] on [`Device::cpu`], and
     /// the other errors of a launch.
     pub fn run<T: Real>(&self, sums: &mut Buffer<T>) -> Result<(), Error> {
-        let work = Problem::plane(self.threads(), self.rounds as usize);
-        T::launch(&work, self.rounds, sums)
+        T::launch(self.blocks, self.rounds, sums)
     }
 }
