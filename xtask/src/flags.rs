@@ -230,7 +230,7 @@ pub(crate) struct Mutate {
     #[arg(long = "only", value_name = "TEXT")]
     pub(crate) only: Vec<String>,
 
-    /// Run this many mutations, spread evenly over all that would be run
+    /// Run this many of those mutations, chosen by a hash of what each does
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) sample: Option<u32>,
 

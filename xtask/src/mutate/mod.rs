@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use gpu_kernels::registry;
 use indicatif::{ProgressBar, ProgressStyle};
+use sha2::{Digest as _, Sha256};
 
 use crate::Outcome;
 use crate::error::Error;
@@ -46,6 +47,8 @@ struct Mutation {
     site: Site,
     /// Why it changes nothing, where the source says that.
     waived: Option<String>,
+    /// Where it stands in the order that samples are taken from.
+    rank: u64,
 }
 
 impl Mutation {
@@ -273,11 +276,17 @@ fn find(root: &Path, families: Vec<String>) -> Result<Found, Error> {
                 ));
             }
         }
+        let mut counts = HashMap::new();
         for site in sites {
+            let same = (site.function.clone(), site.operator, site.what.clone());
+            let count: &mut u32 = counts.entry(same).or_default();
+            let earlier = *count;
+            *count += 1;
             found.mutations.push(Mutation {
                 number: found.mutations.len() as u32,
                 path: path.clone(),
                 family: family.clone(),
+                rank: rank(&path, &site, earlier),
                 waived: waivers
                     .iter()
                     .find(|waiver| waiver.covers(&site))
@@ -307,19 +316,35 @@ fn select<'a>(mutations: &'a [Mutation], flags: &Mutate) -> Vec<&'a Mutation> {
         })
         .collect();
     if let Some(sample) = flags.sample {
-        selected = spread(&selected, sample as usize);
+        selected = self::sample(&selected, sample as usize);
     }
     selected
 }
 
-/// `count` of these, evenly spread; all of them where there are no more.
-fn spread<T: Clone>(all: &[T], count: usize) -> Vec<T> {
-    if count >= all.len() {
-        return all.to_vec();
-    }
-    (0..count)
-        .map(|index| all[index * all.len() / count].clone())
-        .collect()
+/// The `count` lowest in rank, in the order of the sources.
+fn sample<'a>(all: &[&'a Mutation], count: usize) -> Vec<&'a Mutation> {
+    let mut lowest = all.to_vec();
+    lowest.sort_by_key(|mutation| mutation.rank);
+    lowest.truncate(count);
+    lowest.sort_by_key(|mutation| mutation.number);
+    lowest
+}
+
+/// A hash of what a mutation does and in which function. Lines and the mutations of
+/// other functions are not in it, so that a change of one function leaves a sample of
+/// the others as it was. `earlier` counts the same mutation in the same function.
+fn rank(path: &Path, site: &Site, earlier: u32) -> u64 {
+    let digest = Sha256::new()
+        .chain_update(path.to_string_lossy().as_bytes())
+        .chain_update(site.function.as_bytes())
+        .chain_update(site.operator.name().as_bytes())
+        .chain_update(site.what.as_bytes())
+        .chain_update(earlier.to_le_bytes())
+        .finalize();
+    digest
+        .iter()
+        .take(8)
+        .fold(0, |rank, &byte| rank << 8 | u64::from(byte))
 }
 
 /// How a family's mutations are tried on one of its suites.
@@ -579,14 +604,36 @@ fn try_one(
 mod tests {
     use super::*;
 
+    /// Of forty mutations of one kind in ten functions, by where the functions stand.
+    fn sampled(functions: impl Iterator<Item = u32>, count: usize) -> Vec<String> {
+        let body: String = functions
+            .map(|index| format!("fn f{index}() {{ a + {index}; b < c; b < c; }}\n"))
+            .collect();
+        let folder = tempfile::tempdir().unwrap();
+        let sources = folder.path().join(KERNELS).join("sum");
+        std::fs::create_dir_all(&sources).unwrap();
+        std::fs::write(sources.join("mod.rs"), format!("//! S.\n{body}")).unwrap();
+        let found = find(folder.path(), vec!["sum".to_owned()]).unwrap();
+        let all: Vec<&Mutation> = found.mutations.iter().collect();
+        let names = sample(&all, count);
+        let mut names: Vec<String> = names
+            .iter()
+            .map(|mutation| format!("{} {}", mutation.site.function, mutation.site.what))
+            .collect();
+        names.sort();
+        names
+    }
+
     #[test]
-    fn samples_are_spread_evenly() {
-        let all: Vec<u32> = (0..10).collect();
-        assert_eq!(spread(&all, 5), [0, 2, 4, 6, 8]);
-        assert_eq!(spread(&all, 3), [0, 3, 6]);
-        assert_eq!(spread(&all, 10), all);
-        assert_eq!(spread(&all, 99), all);
-        assert!(spread(&all[..0], 3).is_empty());
+    fn samples_stay_the_same_where_other_functions_come_go_and_move() {
+        let first = sampled(0..10, 12);
+        assert_eq!(first.len(), 12);
+        assert_eq!(sampled((0..10).rev(), 12), first);
+        let with_others = sampled((0..10).chain(20..22), 12);
+        let kept = first.iter().filter(|name| with_others.contains(name));
+        assert!(kept.count() >= 6, "{first:?} and {with_others:?}");
+        assert!(sampled(0..10, 1000).len() >= 40);
+        assert!(sampled(0..0, 3).is_empty());
     }
 
     /// A workspace with one family, in which one mutation is waived and one

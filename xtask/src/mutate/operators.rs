@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::rust_source;
 
 /// A kind of mutation. Its name is what a waiver says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Operator {
     /// A barrier is removed.
     Barrier,
