@@ -5,12 +5,13 @@ use halo_gpu::reduction::{
     self, Extremum, Moment, Operation, Reduction, SinglePass, Variant, argmax_of, argmin_of,
     dot_of, max_of, mean_of, min_of, norm_of, sum_of,
 };
-use halo_gpu::{Device, Error};
+use halo_gpu::{Buffer, Device, DeviceKind, Error};
 use halo_tests::Bits;
-use halo_tests::property::{self, device};
+use halo_tests::property::{self, Faults, device, rarely};
 use proptest::collection::vec;
 use proptest::num;
 use proptest::prelude::*;
+use proptest::sample::select;
 
 /// Any float that is a number and whose square is one too.
 const MODERATE: num::f64::Any = num::f64::NORMAL;
@@ -139,6 +140,94 @@ proptest! {
     ) {
         check_bad::<f32>(&device, lengths, results, away, scale, operation)?;
         check_bad::<u64>(&device, lengths, results, away, scale, operation)?;
+    }
+
+    /// Of integers, of which every order gives the same.
+    #[test]
+    fn buffers_give_what_slices_give_or_get_the_error_they_deserve(
+        (x, y) in (vec(any::<i32>(), 0..40), vec(any::<i32>(), 0..40)),
+        same_length in any::<bool>(),
+        away in rarely(4),
+        device in device(),
+    ) {
+        let y = if same_length { x.clone() } else { y };
+        let elsewhere = Device::emulator();
+        let a = device.upload(&x)?;
+        let b = if away { &elsewhere } else { &device }.upload(&y)?;
+        let none = Faults::none().and(x.is_empty(), "EmptyInput", "the input is empty");
+        let mut plan = SinglePass::<i32>::new(&device);
+        let both = [reduction::argmin(&a), plan.argmin(&a), argmin_of(&device, &x)];
+        for position in both {
+            let least = none.judge(position)?.map(|position| x[position as usize]);
+            prop_assert_eq!(least, x.iter().copied().min());
+        }
+        for position in [reduction::argmax(&a), plan.argmax(&a)] {
+            let greatest = none.judge(position)?.map(|position| x[position as usize]);
+            prop_assert_eq!(greatest, x.iter().copied().max());
+        }
+        let mean = none.judge(mean_of(&device, &x))?.map(f64::to_bits);
+        for value in [reduction::mean(&a), plan.mean(&a)] {
+            prop_assert_eq!(none.judge(value)?.map(f64::to_bits), mean);
+        }
+        let norm = norm_of(&device, &x)?;
+        prop_assert_eq!([reduction::norm(&a)?, plan.norm(&a)?], [norm; 2]);
+        let reduced = Operation::ALL.map(|operation| plan.reduce(operation, &a));
+        let [sum, least, greatest] = reduced;
+        let expected = x.iter().fold(0, |sum: i32, x| sum.wrapping_add(*x));
+        prop_assert_eq!(sum?, expected);
+        prop_assert_eq!(none.judge(least)?, x.iter().copied().min());
+        prop_assert_eq!(none.judge(greatest)?, x.iter().copied().max());
+
+        let words = format!("has {} elements, but must have {}", y.len(), x.len());
+        let pair = Faults::none()
+            .and(x.len() != y.len(), "LengthMismatch", words)
+            .and(away, "DeviceMismatch", "is on");
+        let expected = x.iter().zip(&y).fold(0, |sum: i64, (x, y)| {
+            sum.wrapping_add(i64::from(*x) * i64::from(*y))
+        });
+        for product in [reduction::dot(&a, &b), plan.dot(&a, &b)] {
+            prop_assert!(pair.judge(product)?.is_none_or(|product| product == expected));
+        }
+    }
+
+    #[test]
+    fn partial_sums_get_the_error_they_deserve(
+        n in 0..300_usize,
+        variant in select(Variant::ALL.to_vec()),
+        longer in [rarely(4), rarely(4)],
+        away in rarely(4),
+        device in device(),
+    ) {
+        let how = Reduction::new(variant, 32)?;
+        let empty = Faults::none().and(n == 0, "EmptyInput", "the input is empty");
+        let len = empty.judge(how.partials_len(n))?;
+        let required = len.unwrap_or(0);
+        let given = (required + usize::from(longer[0])).saturating_sub(usize::from(longer[1]));
+        let elsewhere = Device::emulator();
+        let mut values = device.upload(&vec![1_i32; n])?;
+        let mut partials = if away { &elsewhere } else { &device }.alloc_filled(given, -1_i32)?;
+        let words = format!("has {given} elements, but must have {required}");
+        let none = device.kind() == DeviceKind::Cpu;
+        let faults = empty
+            .and(n > 0 && given != required, "LengthMismatch", words)
+            .and(away, "DeviceMismatch", "is on")
+            .and(none, "NotLaunchable", variant.name());
+        let sums = |partials: &Buffer<i32>| partials.to_vec().map(|all| all.iter().sum::<i32>());
+        let left = |accepted: bool| if accepted { n as i32 } else { -(given as i32) };
+        let accepted = faults.judge(how.partials(&values, &mut partials))?.is_some();
+        prop_assert_eq!(sums(&partials)?, left(accepted));
+        partials.fill(-1)?;
+        let accepted = faults.judge(how.partials_in_place(&mut values, &mut partials))?.is_some();
+        prop_assert_eq!(sums(&partials)?, left(accepted));
+        let block = if longer[0] { 33 } else { 32 };
+        let values = device.upload(&vec![1_i32; n])?;
+        let faults = Faults::none()
+            .and(longer[0], "InvalidSize", "block is 33, but must be")
+            .and(n == 0, "EmptyInput", "the input is empty")
+            .and(none, "NotLaunchable", variant.name());
+        if let Some(sum) = faults.judge(reduction::sum_with(variant, block, &values))? {
+            prop_assert_eq!(sum, n as i32);
+        }
     }
 
     #[test]
