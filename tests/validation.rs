@@ -2,8 +2,8 @@
 //! buffers. What is said of sizes that are none, as far as memory and beyond.
 
 use halo_gpu::{
-    AddressMode, Device, DeviceKind, Dim3, Error, Field2, Field3, LaunchConfig, Limits, Shape2,
-    Shape3, Texture2d, blocks_for, reduction,
+    AddressMode, Buffer, Device, DeviceKind, Dim3, Error, Field2, Field3, LaunchConfig, Limits,
+    Shape2, Shape3, Texture2d, blocks_for, reduction,
 };
 use halo_tests::property::{self, Faults, device, extent, rarely};
 use proptest::array::{uniform3, uniform4};
@@ -29,6 +29,11 @@ fn faults_of_field(name: &str, extents: &str, points: u128, bytes: u128) -> Faul
             format!("{name} is {extents}, but at most"),
         )
         .and(countable && bytes * points > MOST, "IndexOverflow", words)
+}
+
+/// The points of a shape, or a number that is too many.
+fn points_of([nx, ny, nz]: [usize; 3]) -> u128 {
+    (nx as u128 * ny as u128).saturating_mul(nz as u128)
 }
 
 /// An extent of a grid or a block: around each of the limits.
@@ -86,7 +91,7 @@ proptest! {
     ) {
         let [nx, ny, nz] = extents;
         let shape = Shape3::new(nx, ny, nz);
-        let points = (nx as u128 * ny as u128).saturating_mul(nz as u128);
+        let points = points_of(extents);
         let extents = format!("{nx} * {ny} * {nz}");
         let faults = |bytes| faults_of_field("nx * ny * nz", &extents, points, bytes);
         let counted = faults(0).judge(shape.points())?;
@@ -228,5 +233,75 @@ proptest! {
         faults.judge(copied)?;
         let expected = if faults.is_empty() { 3.5 } else { 1.5 };
         prop_assert!(buffer.to_vec()?.iter().all(|&it| it == expected));
+    }
+
+    #[test]
+    fn buffers_with_a_shape_get_the_error_they_deserve(
+        (nx, ny, nz) in (0..5_usize, 0..5_usize, 0..5_usize),
+        other in uniform3(extent(0..5)),
+        away in rarely(4),
+        device in device(),
+    ) {
+        let plane = Field2::filled(Shape2::new(nx, ny), 1.5_f64)?;
+        let solid = Field3::filled(Shape3::new(nx, ny, nz), 2.5_f64)?;
+        let (flat, deep) = (plane.to_device(&device)?, solid.to_device(&device)?);
+        let faults = |is: &Buffer<f64>, wanted: &str, right: bool| {
+            let words = format!("the buffer is of {} points, but must be of {wanted}", is.shape());
+            Faults::none().and(!right, "ShapeMismatch", words)
+        };
+        for (buffer, is_plane) in [(&flat, true), (&deep, false)] {
+            let got = faults(buffer, "nx × ny", is_plane).judge(Field2::from_device(buffer))?;
+            prop_assert!(got.is_none_or(|got| got == plane));
+            let got = faults(buffer, "nx × ny × nz", !is_plane).judge(Field3::from_device(buffer))?;
+            prop_assert!(got.is_none_or(|got| got == solid));
+        }
+
+        let mut copy = deep.try_clone()?;
+        copy.fill(3.5)?;
+        prop_assert!(copy.to_vec()?.iter().all(|&it| it == 3.5));
+        prop_assert!(deep.to_vec()?.iter().all(|&it| it == 2.5));
+        let elsewhere = Device::emulator();
+        let words = "but the operation runs on emulator";
+        let faults = Faults::none().and(away, "DeviceMismatch", words);
+        faults.judge(if away { &elsewhere } else { &device }.require("the field", &copy))?;
+
+        let [x, y, z] = other;
+        let (points, len) = (points_of(other), copy.len() as u128);
+        let countable = points <= usize::MAX as u128;
+        let faults = Faults::none()
+            .and(!countable, "IndexOverflow", "nx * ny * nz is")
+            .and(countable && points != len, "LengthMismatch", format!("has {len} elements, but"));
+        let shape = Shape3::new(x, y, z);
+        if let Some(shaped) = faults.judge(copy.shaped(shape))? {
+            prop_assert_eq!(shaped.shape(), shape.into());
+        }
+    }
+
+    /// Nothing of what is given runs again after an error.
+    #[test]
+    fn work_that_fails_is_given_up_with_its_error(
+        (runs, count, warmup) in (1..9_usize, 0..3_usize, 0..3_usize),
+        device in device(),
+    ) {
+        let mut left = runs;
+        let mut work = || {
+            left = left.checked_sub(1).ok_or_else(|| Error::EmptyInput { operation: "work" })?;
+            Ok(())
+        };
+        let fails = |needed: usize| Faults::none().and(runs < needed, "EmptyInput", "work");
+        let needed = warmup + count;
+        let times = fails(needed).judge(device.time_each(warmup, count, &mut work))?;
+        prop_assert!(times.is_none_or(|times| times.len() == count));
+        prop_assert_eq!(left, runs.saturating_sub(needed));
+
+        let mut left = runs;
+        let recorded = device.record(count, || {
+            left = left.checked_sub(1).ok_or_else(|| Error::EmptyInput { operation: "work" })?;
+            Ok(())
+        });
+        // Once; on a CUDA device as often as it is recorded, too.
+        let needed = 1 + if device.kind() == DeviceKind::Cuda { count } else { 0 };
+        fails(needed).judge(recorded.map(|_| ()))?;
+        prop_assert_eq!(left, runs.saturating_sub(needed));
     }
 }

@@ -9,7 +9,7 @@ use halo_gpu::derivative3d::{
     Axis, AxisBoundary, Boundary, Derivative3d, FiniteDifferences3d, Operator, RADIUS, Real,
     Variant, WEIGHTS, problem,
 };
-use halo_gpu::finite_difference::Weights;
+use halo_gpu::finite_difference::{MAX_OFFSET, MAX_POINTS, Weights};
 use halo_gpu::{Buffer, Device, DeviceKind, Error, Field3, Shape3};
 use halo_tests::property::{self, Faults, awkward, device, extent, number, rarely};
 use proptest::array::{uniform3, uniform5};
@@ -699,6 +699,59 @@ proptest! {
 
 proptest! {
     #![proptest_config(property::cases(256))]
+
+    /// Of fields on the host, which may be of another shape.
+    #[test]
+    fn fields_get_the_error_they_deserve(
+        (extents, given) in (uniform3(9..12_usize), uniform3(9..12_usize)),
+        fits in any::<bool>(),
+        axis in axis(),
+        device in device(),
+    ) {
+        let [nx, ny, nz] = extents;
+        let shape = Shape3::new(nx, ny, nz);
+        let [a, b, c] = if fits { extents } else { given };
+        let (given, other) = (Shape3::new(a, b, c), Field3::filled(shape, 0.0_f64)?);
+        let f = Field3::filled(given, 1.0_f64)?;
+        let plan = FiniteDifferences3d::<f64>::new(shape, [1.0; 3])?;
+        let words = format!("of {given} points, but must be of {shape}");
+        let faults = Faults::none().and(given != shape, "ShapeMismatch", words);
+        let flat = |outcome: Result<Field3<f64>, Error>| -> Result<(), TestCaseError> {
+            let all_zero = |df: &Field3<f64>| df.as_slice().iter().all(|value| *value == 0.0);
+            prop_assert!(faults.judge(outcome)?.is_none_or(|df| all_zero(&df)));
+            Ok(())
+        };
+        flat(plan.derivative_of(&device, axis, &f))?;
+        flat(plan.second_derivative_of(&device, axis, &f))?;
+        flat(plan.laplacian_of(&device, &f))?;
+        flat(plan.divergence_of(&device, [&other, &f, &other]))?;
+        for outcome in [plan.gradient_of(&device, &f), plan.curl_of(&device, [&f, &other, &other])] {
+            faults.judge(outcome)?;
+        }
+    }
+
+    #[test]
+    fn weights_get_the_error_they_deserve(
+        derivative in prop_oneof![9 => 0..9_u32, 1 => any::<u32>()],
+        asked in prop_oneof![9 => 0..9_u32, 1 => any::<u32>()],
+        (first, last) in prop_oneof![
+            9 => (-12..12_i32, -12..12_i32),
+            1 => (any::<i32>(), any::<i32>()),
+        ],
+    ) {
+        let points = i64::from(last) - i64::from(first) + 1;
+        let few = points <= i64::from(derivative);
+        let far = first < -MAX_OFFSET || last > MAX_OFFSET || points > MAX_POINTS as i64;
+        let faults = Faults::none()
+            .and(derivative == 0, "InvalidParameter", "the order of the derivative is 0")
+            .and(few || far, "InvalidParameter", format!("the range of offsets is {first}..={last}"));
+        let made = faults.judge(Weights::new(derivative, first..=last))?;
+        let order = made.as_ref().map_or(0, Weights::accuracy);
+        let words = format!("must be wide enough for order {asked}");
+        let faults = faults.and(made.is_some() && order < asked, "InvalidParameter", words);
+        let shifted = faults.judge(Weights::shifted(derivative, asked, first..=last))?;
+        prop_assert!(shifted.is_none() || shifted == made);
+    }
 
     #[test]
     fn grids_get_the_error_they_deserve(attempt in attempts(), device in device()) {

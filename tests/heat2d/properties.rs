@@ -3,7 +3,7 @@
 
 use super::point;
 use super::walls::{half, is_fixed, walls};
-use halo_gpu::heat2d::{Heat2d, Real, Variant, Walls};
+use halo_gpu::heat2d::{Heat2d, Real, Variant, Walls, problem};
 use halo_gpu::{Device, DeviceKind, Error, Field2, Shape2};
 use halo_tests::property::{self, Faults, awkward, device, extent, rarely};
 use halo_tests::{Bits, assert_same_bits};
@@ -571,5 +571,47 @@ proptest! {
         prop_assert_eq!(heat.flops(), counted(4 * swept));
         prop_assert_eq!(heat.bytes::<f32>(), counted(4 * (points + swept)));
         prop_assert_eq!(heat.bytes::<f64>(), counted(8 * (points + swept)));
+    }
+
+    /// The problems are of any shape, also such as has no point that is swept.
+    #[test]
+    fn problems_are_of_any_shape(
+        (nx, ny) in (0..9_usize, 0..9_usize),
+        (other, sweeps) in (0..9_usize, 0..4_usize),
+        device in device(),
+    ) {
+        let shape = Shape2::new(nx, ny);
+        let initial = problem::hot_left_wall::<f64>(shape)?;
+        for steady in [problem::steady_state(shape)?, problem::continuous_steady_state(shape)?] {
+            prop_assert_eq!(steady.shape(), shape);
+            prop_assert!(steady.as_slice().iter().all(|value| (0.0..=1.0).contains(value)));
+            for j in 0..ny {
+                prop_assert!(nx == 0 || steady[(0, j)] == initial[(0, j)]);
+            }
+        }
+        let asked = Shape2::new(other.max(3), ny.max(3));
+        let words = format!("the initial plate is of {shape} points, but must be of {asked} points");
+        let faults = Faults::none().and(asked != shape, "InvalidParameter", words);
+        let swept = faults.judge(Heat2d::new(asked)?.solve(&device, &initial, sweeps))?;
+        if let Some(plate) = swept {
+            prop_assert!(plate.as_slice().iter().all(|value| (0.0..=1.0).contains(value)));
+        }
+    }
+
+    #[test]
+    fn problems_larger_than_memory_are_errors(
+        (nx, ny) in (extent(1..3), extent(1..3))
+            .prop_filter("memory", |&(nx, ny)| nx as u128 * ny as u128 > 1 << 60),
+    ) {
+        let shape = Shape2::new(nx, ny);
+        for refused in [
+            problem::hot_left_wall::<f64>(shape),
+            problem::steady_state(shape),
+            problem::continuous_steady_state(shape),
+        ] {
+            let error = refused.unwrap_err();
+            let right = matches!(error, Error::IndexOverflow { .. } | Error::HostOutOfMemory { .. });
+            prop_assert!(right, "{error:?}");
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! What is said of numbers of bodies, velocities, time steps and blocks that do not fit.
 
 use super::body;
-use halo_gpu::Device;
-use halo_gpu::nbody::problem::Cluster;
+use halo_gpu::nbody::problem::{Cluster, Disc, Reference};
 use halo_gpu::nbody::{Body, Gravity, Leapfrog, MAX_BODIES, Real, Solver, Variant};
+use halo_gpu::{Device, Error};
 use halo_tests::property::{self, Faults, awkward, device, extent, number, rarely};
 use proptest::array::uniform3;
 use proptest::collection::vec;
@@ -97,6 +97,54 @@ fn is_judged_rightly<T: Real>(
     Ok(())
 }
 
+/// Asks for potentials and energies in every way, whatever may be wrong.
+fn energies_are_judged_rightly<T: Real>(
+    gravity: &Gravity,
+    bodies: &[[f64; 4]],
+    longer: bool,
+    away: bool,
+    count: usize,
+    device: &Device,
+) -> Result<(), TestCaseError> {
+    let bodies: Vec<Body<T>> = (bodies.iter())
+        .map(|&[x, y, z, mass]| body([x, y, z], mass))
+        .collect();
+    let faults = faults_of_bodies(gravity, &bodies);
+    let potentials = faults.judge(gravity.potentials(device, &bodies))?;
+    let energy = faults.judge(gravity.potential_energy(&bodies))?;
+    if let (Some(potentials), Some(energy)) = (&potentials, energy) {
+        prop_assert!(potentials.len() == bodies.len() && energy.is_finite());
+    }
+    let words = "the number of bodies to compute a reference for is 0";
+    let sampled = faults.clone().and(count == 0, "InvalidParameter", words);
+    let reference = sampled.judge(Reference::sampled(gravity, &bodies, count))?;
+    if let Some(reference) = reference {
+        let chosen = reference.accelerations().len();
+        prop_assert!(chosen >= count.min(bodies.len()) && chosen <= bodies.len());
+        let (n, given) = (bodies.len(), bodies.len() + usize::from(longer));
+        let words = format!("nbody: accelerations to compare has {given} elements, but");
+        let faults = Faults::none().and(given != n, "LengthMismatch", words);
+        faults.judge(reference.errors(&vec![[T::nearest(0.0); 3]; given]))?;
+    }
+
+    // What bodies on a device are is not looked at.
+    let (n, given) = (bodies.len(), bodies.len() + usize::from(longer));
+    let on_device = device.upload(&bodies)?;
+    let elsewhere = Device::emulator();
+    let place = if away { &elsewhere } else { device };
+    let mut results = place.alloc_filled(given, f64::NAN)?;
+    let faults = faults_of_count(n).with(faults_of_softening::<T>(gravity.softening()));
+    faults.judge(gravity.potential_energy_on(&on_device))?;
+    let words = format!("has {given} elements, but must have {n}");
+    let faults =
+        (faults.and(given != n, "LengthMismatch", words)).and(away, "DeviceMismatch", "is on");
+    let accepted = faults.judge(gravity.potentials_into(&on_device, &mut results))?;
+    if let (Some(()), Some(expected)) = (accepted, potentials) {
+        prop_assert_eq!(results.to_vec()?, expected);
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(property::cases(192))]
 
@@ -156,5 +204,52 @@ proptest! {
         prop_assert_eq!(Gravity::interactions(n), counted(pairs));
         prop_assert_eq!(Gravity::flops::<f32>(n), counted(pairs.saturating_mul(20)));
         prop_assert_eq!(Gravity::bytes::<f64>(n), counted(56 * n as u128));
+    }
+
+    /// Potentials and energies, of slices and of buffers.
+    #[test]
+    fn potentials_get_the_error_they_deserve(
+        bodies in (0..5_usize).prop_flat_map(|n| {
+            let any = || prop_oneof![30 => -2.0..2.0_f64, 1 => awkward()];
+            vec([any(), any(), any(), any()], n)
+        }),
+        softening in number(0.01..1.0),
+        longer in rarely(4),
+        away in rarely(4),
+        count in 0..7_usize,
+        device in device(),
+    ) {
+        let Ok(gravity) = Gravity::new(softening) else { return Ok(()) };
+        energies_are_judged_rightly::<f32>(&gravity, &bodies, longer, away, count, &device)?;
+        energies_are_judged_rightly::<f64>(&gravity, &bodies, longer, away, count, &device)?;
+    }
+
+    #[test]
+    fn discs_get_the_error_they_deserve(
+        bodies in extent(1..20).prop_filter("memory", |n| *n < 20 || *n > MAX_BODIES),
+        center in number(0.1..2.0),
+        mass in number(0.0..1.0),
+        inner in number(0.1..1.0),
+        wider in number(0.1..1.0),
+    ) {
+        let disc = Disc { bodies, center, mass, inner, outer: inner + wider };
+        let positive = |value: f64| value > 0.0 && value.is_finite();
+        // Of what is possible some leaves the range that `Gravity::check` asks for.
+        let ordinary = |value: f64| (0.01..10.0).contains(&value);
+        let usual = [center, inner, wider].into_iter().all(ordinary) && (0.0..10.0).contains(&mass);
+        let possible = positive(center) && positive(inner) && positive(disc.outer)
+            && disc.outer > inner && mass >= 0.0 && mass.is_finite();
+        match Cluster::<f64>::cold_disc(&Gravity::new(0.1)?, &disc) {
+            Ok(galaxy) => {
+                prop_assert!(possible && bodies < 20);
+                prop_assert_eq!(galaxy.bodies.len(), bodies + 1);
+            }
+            Err(Error::InvalidParameter { .. }) => prop_assert!(!possible),
+            Err(Error::InvalidElement { .. }) => prop_assert!(!usual),
+            Err(Error::IndexOverflow { .. } | Error::HostOutOfMemory { .. }) => {
+                prop_assert!(bodies > MAX_BODIES);
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
 }

@@ -294,26 +294,28 @@ proptest! {
     fn bad_stencils_get_the_error_they_deserve(
         n in 0..40_usize,
         c in proptest::collection::vec(prop_oneof![9 => -1.0..1.0_f32, 1 => proptest::num::f32::ANY], 0..20),
+        center in prop_oneof![9 => -1.0..1.0_f32, 1 => proptest::num::f32::ANY],
         form in prop::sample::select(&FORMS[..]),
         wrong in (0..3_usize, 0..3_usize),
         away in any::<bool>(),
     ) {
         let made = match form {
             Form::Antisymmetric => Custom::antisymmetric(n, &c),
-            Form::Symmetric => Custom::symmetric(n, 1.0, &c),
+            Form::Symmetric => Custom::symmetric(n, center, &c),
             Form::Any => Custom::any(n, &c),
         };
         let (radius, possible) = match form {
             Form::Any => (c.len() / 2, c.len() % 2 == 1 && (3..=MAX_POINTS).contains(&c.len())),
             _ => (c.len(), (1..=MAX_RADIUS).contains(&c.len())),
         };
-        let finite = c.iter().all(|value| value.is_finite());
+        let finite = c.iter().all(|value| value.is_finite())
+            && (form != Form::Symmetric || center.is_finite());
         let stencil = match made {
             Ok(stencil) => {
                 prop_assert!(possible && n > 2 * radius && finite);
                 stencil
             }
-            Err(Error::InvalidSize { axis: "coefficients", given, .. }) => {
+            Err(Error::InvalidSize { axis: "the number of coefficients", given, .. }) => {
                 prop_assert!(!possible && given == c.len());
                 return Ok(());
             }

@@ -1,8 +1,8 @@
 //! What is said of lines, coefficients, blocks and buffers that do not fit.
 
 use halo_gpu::derivative3d::WEIGHTS;
-use halo_gpu::stencil1d::{Custom, RADIUS, Stencil1d, Variant};
-use halo_gpu::{Device, DeviceKind};
+use halo_gpu::stencil1d::{Custom, RADIUS, Stencil1d, Variant, problem};
+use halo_gpu::{Device, DeviceKind, Error};
 use halo_tests::property::{self, Faults, device, extent, number, rarely};
 use proptest::array::uniform4;
 use proptest::prelude::*;
@@ -99,5 +99,21 @@ proptest! {
         if !faults.is_empty() {
             prop_assert!(output.to_vec()?.iter().all(|&it| it == 2.0));
         }
+    }
+
+    #[test]
+    fn lines_of_any_length_are_made_or_refused(n in extent(0..300)) {
+        prop_assume!(n < 300 || n >= 1 << 60);
+        for line in [problem::whole_numbers(n), problem::sine(n)] {
+            match line {
+                Ok(line) => prop_assert_eq!(line.len(), n),
+                Err(Error::IndexOverflow { .. } | Error::HostOutOfMemory { .. }) => {
+                    prop_assert!(n >= 1 << 60);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let faults = faults_of_length(n);
+        faults.judge(problem::derivative(n))?;
     }
 }

@@ -100,7 +100,7 @@ impl<T: Real> Custom<T> {
     /// that is NaN or infinite.
     pub fn antisymmetric(n: usize, coefficients: &[T]) -> Result<Self, Error> {
         let radius = coefficients.len();
-        require_radius("coefficients", radius, radius)?;
+        require_radius("the number of coefficients", radius, radius)?;
         Self::new(n, Form::Antisymmetric, radius, |m| match m {
             // Not looked at, but what the formula says: `-c` of the one ahead has no use.
             ..=0 => T::zeroed(),
@@ -116,7 +116,7 @@ impl<T: Real> Custom<T> {
     /// As [`antisymmetric`](Self::antisymmetric).
     pub fn symmetric(n: usize, center: T, coefficients: &[T]) -> Result<Self, Error> {
         let radius = coefficients.len();
-        require_radius("coefficients", radius, radius)?;
+        require_radius("the number of coefficients", radius, radius)?;
         Self::new(n, Form::Symmetric, radius, |m| match m {
             0 => center,
             _ => coefficients[m.unsigned_abs() as usize - 1],
@@ -146,7 +146,7 @@ impl<T: Real> Custom<T> {
         let points = coefficients.len();
         let radius = points / 2;
         require_radius(
-            "coefficients",
+            "the number of coefficients",
             if points % 2 == 1 { radius } else { 0 },
             points,
         )?;
