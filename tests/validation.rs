@@ -285,7 +285,7 @@ proptest! {
     ) {
         let mut left = runs;
         let mut work = || {
-            left = left.checked_sub(1).ok_or_else(|| Error::EmptyInput { operation: "work" })?;
+            left = left.checked_sub(1).ok_or(Error::EmptyInput { operation: "work" })?;
             Ok(())
         };
         let fails = |needed: usize| Faults::none().and(runs < needed, "EmptyInput", "work");
@@ -296,7 +296,7 @@ proptest! {
 
         let mut left = runs;
         let recorded = device.record(count, || {
-            left = left.checked_sub(1).ok_or_else(|| Error::EmptyInput { operation: "work" })?;
+            left = left.checked_sub(1).ok_or(Error::EmptyInput { operation: "work" })?;
             Ok(())
         });
         // Once; on a CUDA device as often as it is recorded, too.

@@ -272,6 +272,7 @@ unsafe fn along<T: Real, const AXIS: usize, const UNIT: usize>(
         };
         let df = df.add(begin + point as usize * stride);
         let reach = if AXIS == 0 { 1 } else { UNIT as u32 };
+        // equivalent mutant (comparison): the other way gives the same points
         if left >= UNIT as u64 && point >= radius && line.len - point >= reach + radius {
             match (radius, order) {
                 (1, 1) => line.unit::<UNIT, 1, 1>(point, step, df),

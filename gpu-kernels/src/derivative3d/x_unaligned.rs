@@ -95,6 +95,7 @@ pub unsafe fn derivative3d_x_unaligned4(
         let value = x_derivative(left, own[r], right);
         let place = places[r];
         if point(r) < points {
+            // equivalent mutant (comparison): the other way stores the same points
             if place >= radius && place + COUNT as u32 + radius <= nx {
                 // SAFETY: four points of one row, which no other thread writes.
                 unsafe { store_streaming(df.add(point(r)).cast::<Vector4>(), value) };

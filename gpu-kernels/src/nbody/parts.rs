@@ -215,3 +215,40 @@ impl Rows {
         Problem::plane(self.n, self.parts as usize + self.reactions as usize)
     }
 }
+
+#[cfg(all(test, not(target_arch = "nvptx64")))]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use std::vec::Vec;
+
+    #[test]
+    fn rounds_have_all_distances_in_at_most_the_parts_that_were_asked_for() {
+        for n in [1, 511, 2048, 5000, 100_003] {
+            let all = distances(n);
+            for most in [1, 2, 3, 7, u32::MAX] {
+                for parts in [1, 2, 5, 64, u32::MAX] {
+                    let rounds: Vec<Round> = Round::all(n, most, parts).collect();
+                    let mut next = 0;
+                    for round in &rounds {
+                        let [first, end] = round.tiles();
+                        assert_eq!(first, next);
+                        assert!(end > first && end - first <= most.min(all) * SYMMETRIC_TILES);
+                        assert!((1..=parts).contains(&round.parts()));
+                        // No part is empty, and none could be left out.
+                        assert!((round.parts() - 1) * round.per_part() < end - first);
+                        next = end;
+                    }
+                    assert_eq!(next, all * SYMMETRIC_TILES);
+                    let first = &rounds[0];
+                    assert!(rounds.iter().all(|round| round.parts() <= first.parts()
+                        && round.end - round.first <= first.end - first.first));
+                    let tiles = most.min(all) * SYMMETRIC_TILES;
+                    let wanted = tiles.div_ceil(parts.min(tiles).min(MAX_PARTS as u32));
+                    assert_eq!(first.per_part(), wanted);
+                }
+            }
+        }
+    }
+}

@@ -195,6 +195,7 @@ unsafe fn symmetric<T: Real, const UNROLL: usize>(
         let start = other * SYMMETRIC_GROUP + at % SYMMETRIC_TILES * SYMMETRIC_TILE;
         at += 1;
         // All threads of the block agree on this.
+        // equivalent mutant (comparison): a tile without bodies adds nothing, as its bodies are none
         if start >= n {
             continue;
         }

@@ -254,6 +254,7 @@ pub(super) unsafe fn reduce<S: Terms<ARRAYS>, const ARRAYS: usize>(
             let lanes = per_vector::<S::Element>();
             fold::<S::Operator>(values, lanes, shared.partials.add(half))
         };
+        // equivalent mutant (literal: `0` made `1`): the whole first warp has the result
         if thread == 0 {
             if chunks == 1 {
                 // SAFETY: the only block with a chunk, and one thread of it.

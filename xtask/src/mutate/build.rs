@@ -135,7 +135,8 @@ impl Copy {
         let mut command = Command::new(process::cargo());
         command
             .current_dir(&self.folder)
-            .args(["test", "--package", "halo-tests", "--no-run", "--quiet"])
+            .args(["test", "--no-run", "--quiet", "--lib"])
+            .args(["--package", "halo-tests", "--package", "gpu-kernels"])
             .arg("--message-format=json")
             .env("CARGO_TARGET_DIR", &self.target)
             .envs(PROFILE);

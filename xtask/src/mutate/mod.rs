@@ -200,6 +200,11 @@ fn execute(
         let own = built.get(family).cloned();
         suites.extend(own.map(|suite| ((family.clone(), family.clone()), suite)));
     }
+    if let Some(units) = built.get(UNITS).filter(|units| units.has_tests()) {
+        for family in &families {
+            suites.insert((family.clone(), UNITS.to_owned()), units.clone());
+        }
+    }
     if let Some(all) = built.get(CONFORMANCE) {
         for family in families.iter().filter(in_table) {
             let suite = Suite {
@@ -224,6 +229,9 @@ fn execute(
         rejected: rejected.len(),
     })
 }
+
+/// The unit tests of the kernels' crate.
+const UNITS: &str = "gpu_kernels";
 
 /// The suite that goes through the table of kernels.
 const CONFORMANCE: &str = "conformance";
@@ -387,7 +395,7 @@ fn unmutated(suites: Suites, flags: &Mutate) -> Result<BySuite<Plan>, Error> {
         let limit = flags.sample.map_or(NO_LIMIT, |_| SAMPLE_LIMIT);
         let (tests, unproven) = match suite.run(None, &[], limit)? {
             Verdict::Passed(tests) if tests.is_empty() => {
-                return Err(Error::Mutation(format!("tests/{name}.rs ran no test")));
+                return Err(Error::Mutation(format!("{name} ran no test")));
             }
             Verdict::Passed(tests) => (tests, Vec::new()),
             Verdict::TimedOut(_, passed) if flags.sample.is_some() => {
@@ -437,7 +445,7 @@ const NO_LIMIT: Duration = Duration::from_secs(3600);
 
 fn fails_unmutated(name: &str, verdict: &Verdict) -> Error {
     Error::Mutation(format!(
-        "tests/{name}.rs fails with no mutation on ({}): mend that first",
+        "{name} fails with no mutation on ({}): mend that first",
         verdict.test().unwrap_or_default()
     ))
 }
@@ -728,6 +736,14 @@ pub fn typed(a: &str) -> bool {
 pub fn text(a: String, b: &str) -> String {
     a + b
 }
+pub fn counted(a: u32) -> u32 {
+    a / 2
+}
+#[cfg(test)]
+#[test]
+fn counts() {
+    assert_eq!(counted(8), 4);
+}
 ";
         write("gpu-kernels/src/sum/mod.rs", kernels);
         write(
@@ -759,11 +775,11 @@ pub fn text(a: String, b: &str) -> String {
         let tally = execute(&root, &target, &found, &selected, &flags("--timeout 5")).unwrap();
         // Caught: a - 10, a + 11, `>` made `>=` (an underflow), `>` with 1 for 0,
         // `-=` made `+=` (an overflow, or no end), 2 for 1 (an underflow).
-        // Survived: a + a. Waived: the `!`. Refused: a String less a &str.
+        // By the unit test: a * 2, a / 3. Survived: a + a. Waived: the `!`. Refused: a String less a &str.
         assert_eq!(
             tally,
             Tally {
-                caught: 6,
+                caught: 8,
                 survived: 1,
                 waived: 1,
                 rejected: 1,
@@ -776,7 +792,7 @@ pub fn text(a: String, b: &str) -> String {
         assert!(!root.join("target").exists());
         assert_eq!(
             tally.to_string(),
-            "mutate: 9 mutations: 6 caught, 1 survived, 1 equivalent by their waivers, 1 that do not compile"
+            "mutate: 11 mutations: 8 caught, 1 survived, 1 equivalent by their waivers, 1 that do not compile"
         );
     }
 

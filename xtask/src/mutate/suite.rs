@@ -57,6 +57,11 @@ impl Suite {
         Ok(listed(&list))
     }
 
+    /// Whether it has any; one that does not list them will say why when it is run.
+    pub(crate) fn has_tests(&self) -> bool {
+        !matches!(self.tests().as_deref(), Ok([]))
+    }
+
     /// Runs the tests, one after another, up to the first that notices.
     ///
     /// `mutation` is the number of the mutation to switch on; `only` names the
