@@ -9,6 +9,7 @@
 //! | `absolute-path` | no file names a path of somebody's machine | the repository works wherever it is cloned |
 //! | `marker` | no file holds a marker of unfinished work | what is committed is finished; what is not is an issue |
 //! | `layers` | a module imports what its layer may, and none itself by way of others; the layers are data in `tidy/layers.rs`, and `--imports` says who imports whom | a part can be understood without those above it |
+//! | `refusals` | every public call of `host/src` that returns a `Result` is called in a file with a property test, which gives it bad input; `tidy/refusals.rs` has the few that cannot be, with reasons | nothing a user gives panics, hangs or is taken for something else |
 //!
 //! Files under a folder called `fixtures` are test data: the last two rules
 //! still cover them, `module-docs` does not. Neither does it cover `ui`, whose
@@ -19,6 +20,7 @@
 //! looked at by [`kernels::tidy`].
 
 mod layers;
+mod refusals;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -127,7 +129,7 @@ impl fmt::Display for Finding {
 /// Looks at the tree, and adds what it finds.
 pub(crate) type Rule = fn(&Tree, &mut Findings) -> Result<(), Error>;
 
-const RULES: [(&str, Rule); 7] = [
+const RULES: [(&str, Rule); 8] = [
     ("family-places", family_places),
     ("module-docs", module_docs),
     ("unsafe-places", unsafe_places),
@@ -135,6 +137,7 @@ const RULES: [(&str, Rule); 7] = [
     ("absolute-path", absolute_path),
     ("marker", marker),
     ("layers", layers::layers),
+    ("refusals", refusals::refusals),
 ];
 
 /// Collects findings under the name of the rule being checked.
@@ -621,6 +624,37 @@ mod tests {
             &[("xtask/src/bench/heat2d.rs", "//! No rows.\n")],
             "kernel-bench",
             "gpu-kernels/src/heat2d/mod.rs:3",
+        );
+    }
+
+    #[test]
+    fn refusals_without_a_property_test() {
+        let library = "//! L.\npub struct S;\nimpl S {\n    pub fn new(n: usize) -> Result<S, E> {}\n    \
+            pub fn len(&self) -> usize {}\n    fn own() -> Result<(), E> {}\n}\n\
+            #[cfg(test)]\nmod tests {\n    pub fn help() -> Result<(), E> {}\n}\n";
+        let place = "host/src/heat2d/mod.rs";
+        let other = ("tests/other.rs", "//! T.\n#[test]\nfn a() { S::new(1) }\n");
+        fires(
+            &[(place, library), other],
+            "refusals",
+            "host/src/heat2d/mod.rs:4",
+        );
+        for called in [
+            "S::new(n)",
+            "S::<f32>::new(n)",
+            "judge(make::new::<f32>(n))",
+        ] {
+            let text = format!("//! T.\nproptest! {{ fn a(n in 0..3) {{ {called} }} }}\n");
+            assert!(
+                findings(&[(place, library), ("tests/other.rs", &text)]).is_empty(),
+                "{called}"
+            );
+        }
+        let text = "//! T.\nproptest! { fn a(n in 0..3) { s.new + (n) } }\n";
+        fires(
+            &[(place, library), ("tests/other.rs", text)],
+            "refusals",
+            place,
         );
     }
 
