@@ -13,6 +13,17 @@ const OPERATION: &str = "stencil1d: custom";
 
 /// f32 or f64: what lines of a [`Custom`] stencil are made of. No other type can
 /// implement it.
+///
+/// Kernels are launched on buffers that have been checked, and in no other way:
+///
+/// ```compile_fail,E0061
+/// use halo_gpu::Buffer;
+/// use halo_gpu::stencil1d::{Form, Real};
+///
+/// fn f<T: Real>(coefficients: &[T; 17], input: &Buffer<T>, output: &mut Buffer<T>) {
+///     T::launch(Form::Any, 8, coefficients, input, output).ok();
+/// }
+/// ```
 pub trait Real:
     Element + Into<f64> + PartialEq + fmt::Debug + fmt::Display + InVectors + gpu::Entry
 {
