@@ -41,6 +41,15 @@ pub(crate) enum Exit {
     },
 }
 
+/// Where a call returns to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Return {
+    /// The place on the stack where the address is kept.
+    pub slot: usize,
+    /// The address.
+    pub address: usize,
+}
+
 thread_local! {
     /// The state of this OS thread.
     pub(crate) static HERE: Here = const {
@@ -52,6 +61,7 @@ thread_local! {
             unwinding: Cell::new(false),
             last_words: Cell::new(None),
             stop_wanted: Cell::new(false),
+            detour: Cell::new(None),
         }
     };
 }
@@ -71,6 +81,9 @@ pub(crate) struct Here {
     last_words: Cell<Option<NonNull<str>>>,
     /// Whether the running thread should have been stopped where no thread may be.
     stop_wanted: Cell<bool>,
+    /// The call that will not return to its caller, where the running thread has one:
+    /// the thread ends there.
+    detour: Cell<Option<Return>>,
 }
 
 impl Here {
@@ -98,6 +111,7 @@ impl Here {
     pub fn about_to_resume(&self, trap: CoroutineTrapHandler<Exit>, stack: Range<usize>) {
         self.trap.set(Some(trap));
         self.stop_wanted.set(false);
+        self.detour.set(None);
         self.stack.set((stack.start, stack.end));
     }
 
@@ -200,6 +214,43 @@ impl Here {
     #[inline]
     pub fn stop_wanted(&self) -> bool {
         self.stop_wanted.get()
+    }
+
+    /// Makes a call of the running thread return to `elsewhere` in place of its caller.
+    /// For signal handlers.
+    ///
+    /// # Safety
+    ///
+    /// The running thread has been interrupted within the call.
+    #[allow(
+        dead_code,
+        reason = "for signal handlers, which not all platforms have"
+    )]
+    pub unsafe fn take_detour(&self, call: Return, elsewhere: usize) {
+        // SAFETY: where the call keeps its return address, by the caller's promise.
+        unsafe { ptr::with_exposed_provenance_mut::<usize>(call.slot).write_volatile(elsewhere) };
+        self.detour.set(Some(call));
+    }
+
+    /// The call that does not return to its caller.
+    #[allow(
+        dead_code,
+        reason = "for signal handlers, which not all platforms have"
+    )]
+    pub fn detour(&self) -> Option<Return> {
+        self.detour.get()
+    }
+
+    /// Lets it return there again: before the running thread unwinds, for its frames are
+    /// found by their return addresses.
+    pub fn leave_detour(&self) {
+        if let Some(call) = self.detour.take() {
+            // SAFETY: the call has not returned, as the thread would have ended; so its
+            // return address is still kept there.
+            unsafe {
+                ptr::with_exposed_provenance_mut::<usize>(call.slot).write_volatile(call.address);
+            }
+        }
     }
 
     /// Whether the running block's launch has used up its time.

@@ -548,6 +548,7 @@ fn look<R>(what: &str, f: impl FnOnce(&Block<'_>) -> R) -> R {
 fn end_late(here: &Here, block: &Block<'_>, site: Site) {
     if here.in_kernel() && !block.abandoned() && !here.unwinding() {
         here.leave_kernel();
+        here.leave_detour();
         block.check_time(site);
         here.enter_kernel();
     }
@@ -566,6 +567,7 @@ fn call<R>(what: &str, neutral: R, f: impl FnOnce(&Block<'_>, Site) -> R) -> R {
             return Some(neutral);
         }
         here.leave_kernel();
+        here.leave_detour();
         // Unwinds if the block is abandoned meanwhile; then the emulator stays
         // in charge.
         let result = f(block, site);

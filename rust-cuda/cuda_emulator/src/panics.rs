@@ -40,6 +40,7 @@ pub(crate) fn install_hook() {
                 // Unwinding is no place to be interrupted.
                 here.leave_kernel();
                 if ours {
+                    here.leave_detour();
                     here.set_unwinding(true);
                 }
                 ours

@@ -4,13 +4,17 @@
 //! A thread that is stopped gives up its frames. If one of them holds a lock (the
 //! standard output's, an allocator's), nobody ever gets that again. So the signal
 //! handler looks at all frames, and stops the thread only if each of them is at an
-//! address that is known to be harmless. It cannot find out itself, as it may not
+//! address that is known to be harmless; of others it finds the outermost, and where
+//! that returns to. It cannot find out itself what an address is, as it may not
 //! allocate: it notes addresses that it does not know, the watchdog looks them up,
 //! and at one of the next signals they are known. A loop comes to the same few
 //! addresses again and again.
 
 use std::ops::Range;
+use std::ptr;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+
+use crate::here::Return;
 
 /// Addresses that are known or wanted. (Zero is no address.)
 static ADDRESSES: [AtomicUsize; SIZE] = [const { AtomicUsize::new(0) }; SIZE];
@@ -25,55 +29,104 @@ const HOLDS_LOCKS: u8 = 2;
 /// Places that are tried for an address.
 const TRIES: usize = 16;
 
-/// Whether the thread that a signal has interrupted at `interrupted` may be stopped
-/// there; `stack` is its stack. For signal handlers: allocates nothing.
-pub(crate) fn may_stop(interrupted: usize, stack: &Range<usize>) -> bool {
-    let mut harmless = true;
-    let mut inside = false;
+/// Where a signal has found a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In harmless code, called by nothing else.
+    Harmless,
+    /// In a call that may hold a lock, from harmless code.
+    Within(Return),
+    /// In code of which not enough is known, or that was called by code that may hold
+    /// a lock and cannot be seen to return.
+    Unknown,
+}
+
+/// Where the thread is that a signal has interrupted at `interrupted`; `stack` is its
+/// stack, and code for which `holds_locks` is true may hold locks whatever its symbols
+/// say. For signal handlers: allocates nothing.
+pub(crate) fn place(
+    interrupted: usize,
+    stack: &Range<usize>,
+    holds_locks: impl Fn(usize) -> bool,
+) -> Place {
+    let known = |address: usize| {
+        if holds_locks(address) {
+            Some(HOLDS_LOCKS)
+        } else {
+            known(address)
+        }
+    };
+    let mut all_known = true;
+    // The frame before the one that is looked at, and the return of the outermost so
+    // far that may hold a lock.
+    let mut before: Option<Option<u8>> = None;
+    let mut returns: Option<Option<Return>> = None;
     let mut whole = false;
-    let mut last = true;
     // SAFETY: what must not be done at the same time is looking up symbols, which
     // this does not.
     unsafe {
         backtrace::trace_unsynchronized(|frame| {
             let address = frame.ip().addr();
-            if !inside {
+            let Some(last) = before else {
                 // Up to here it is the handler itself.
                 if address == interrupted {
-                    inside = true;
                     // Return addresses are looked up by what comes before them.
-                    harmless = is_harmless(address + 1);
+                    before = Some(known(address + 1));
                 }
                 return true;
-            }
-            if !stack.contains(&frame.sp().addr()) {
+            };
+            let top = frame.sp().addr();
+            if !stack.contains(&top) {
                 whole = true;
                 return false;
             }
             // All of them, so that all become known. The outermost, which has nothing
             // behind it, is where a stack begins, and no function.
-            harmless &= std::mem::replace(&mut last, is_harmless(address));
+            all_known &= last.is_some();
+            if last == Some(HOLDS_LOCKS) {
+                returns = Some(return_at(top, address, stack));
+            }
+            before = Some(known(address));
             true
         });
     }
-    whole && harmless
+    match returns {
+        _ if !whole || !all_known => Place::Unknown,
+        None => Place::Harmless,
+        Some(Some(found)) => Place::Within(found),
+        Some(None) => Place::Unknown,
+    }
 }
 
-fn is_harmless(address: usize) -> bool {
+/// The return to `address` of the call after which the stack is at `top`, if it is kept
+/// where this processor's calls keep it.
+fn return_at(top: usize, address: usize, stack: &Range<usize>) -> Option<Return> {
+    let slot = top.checked_sub(size_of::<usize>())?;
+    let kept = cfg!(target_arch = "x86_64")
+        && slot.is_multiple_of(size_of::<usize>())
+        && stack.contains(&slot)
+        // SAFETY: an aligned word inside the accessible part of the thread's stack, and
+        // the thread has been interrupted.
+        && unsafe { ptr::with_exposed_provenance::<usize>(slot).read_volatile() } == address;
+    kept.then_some(Return { slot, address })
+}
+
+/// What is known of an address; if that is nothing, it is noted.
+fn known(address: usize) -> Option<u8> {
     for place in places(address) {
         let found = ADDRESSES[place].load(Ordering::Acquire);
         if found == address {
-            return KNOWN[place].load(Ordering::Acquire) == HARMLESS;
+            return Some(KNOWN[place].load(Ordering::Acquire)).filter(|known| *known != WANTED);
         }
         let free = found == 0;
         let taken = |place: usize| {
             ADDRESSES[place].compare_exchange(0, address, Ordering::AcqRel, Ordering::Acquire)
         };
         if free && taken(place).is_ok() {
-            return false;
+            return None;
         }
     }
-    false
+    None
 }
 
 fn places(address: usize) -> impl Iterator<Item = usize> {
@@ -120,7 +173,7 @@ fn forget() {
 /// and line tables tell.
 fn holds_locks(address: usize) -> bool {
     let mut holds = false;
-    let address = std::ptr::without_provenance_mut(address);
+    let address = ptr::without_provenance_mut(address);
     backtrace::resolve(address, |symbol| {
         let file = symbol
             .filename()
@@ -257,12 +310,12 @@ mod tests {
     #[test]
     fn what_is_wanted_is_looked_up() {
         let trims = str::trim as *const () as usize + 1;
-        assert!(!is_harmless(trims), "not known at first");
+        assert_eq!(known(trims), None);
         look_up();
-        assert!(is_harmless(trims));
+        assert_eq!(known(trims), Some(HARMLESS));
         let reads = std::fs::exists::<&str> as *const () as usize + 1;
-        assert!(!is_harmless(reads));
+        assert_eq!(known(reads), None);
         look_up();
-        assert!(!is_harmless(reads));
+        assert_eq!(known(reads), Some(HOLDS_LOCKS));
     }
 }

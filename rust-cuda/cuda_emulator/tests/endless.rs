@@ -345,26 +345,60 @@ mod in_locks {
     use std::io::{Read, Write};
     use std::process::{Command, Stdio};
 
-    #[test]
-    #[ignore = "prints without end; run by the test below"]
-    fn child_prints_for_ever() {
+    /// Launches a kernel that is out of time before it ends, and prints then.
+    fn ends(kernel: &(dyn Fn() + Sync)) {
         let memory = DeviceMemory::new();
         let mut options = Options::default();
         options.time_limit = Some(Duration::from_millis(30));
-        let diagnosis = launch(&config(2, 32), &options, &memory, &|| {
-            loop {
-                println!("for ever {}", tid());
-            }
-        });
-        assert!(matches!(diagnosis, Err(Diagnosis::NeverEnds { .. })));
-        println!("the launch has ended");
+        let diagnosis = launch(&config(2, 32), &options, &memory, &kernel);
+        assert!(diagnosis.is_err());
+        println!("the launch has ended: {}", diagnosis.unwrap_err());
         std::io::stdout().flush().unwrap();
     }
 
     #[test]
-    fn a_kernel_that_prints_leaves_the_output_usable() {
+    #[ignore = "prints without end; run by the tests below"]
+    fn child_prints_for_ever() {
+        ends(&|| {
+            loop {
+                println!("for ever {}", tid());
+            }
+        });
+    }
+
+    #[test]
+    #[ignore = "prints without end; run by the tests below"]
+    fn child_prints_for_ever_and_asks_for_nothing() {
+        ends(&|| {
+            loop {
+                println!("for ever");
+            }
+        });
+    }
+
+    /// Takes its time to be printed, and then panics.
+    struct Panics;
+
+    impl std::fmt::Display for Panics {
+        fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_millis(300) {
+                std::hint::spin_loop();
+            }
+            panic!("while it prints");
+        }
+    }
+
+    #[test]
+    #[ignore = "prints; run by the tests below"]
+    fn child_panics_while_it_prints() {
+        ends(&|| println!("{}", Panics));
+    }
+
+    /// What such a child prints, if it ends well and in time.
+    fn printed_by(child: &str) -> String {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["in_locks::child_prints_for_ever", "--exact", "--ignored"])
+            .args([&format!("in_locks::{child}"), "--exact", "--ignored"])
             .arg("--nocapture")
             .stdout(Stdio::piped())
             .spawn()
@@ -388,7 +422,25 @@ mod in_locks {
         let text = reader.join().unwrap();
         let end = text.lines().rev().take(6).collect::<Vec<_>>();
         assert!(status.success(), "{status}: … {end:?}");
-        assert!(text.contains("the launch has ended"));
+        text
+    }
+
+    #[test]
+    fn a_kernel_that_prints_leaves_the_output_usable() {
+        for child in [
+            "child_prints_for_ever",
+            "child_prints_for_ever_and_asks_for_nothing",
+        ] {
+            let text = printed_by(child);
+            let end = text.rsplit("the launch has ended: ").next().unwrap();
+            assert!(end.contains("may never end"), "{child}: {end}");
+        }
+    }
+
+    #[test]
+    fn a_panic_while_it_prints_unwinds_after_the_time_is_up() {
+        let text = printed_by("child_panics_while_it_prints");
+        assert!(text.contains("the launch has ended: "), "{text}");
     }
 }
 

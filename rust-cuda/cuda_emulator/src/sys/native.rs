@@ -13,7 +13,7 @@ use corosensei::stack::{Stack, StackPointer};
 
 use super::Fault;
 use crate::here::{Exit, HERE};
-use crate::stoppable;
+use crate::stoppable::{self, Place};
 
 /// Whether [`Mapping::reserve`] gives memory that faults when touched.
 pub(crate) const GUARDED: bool = true;
@@ -530,6 +530,17 @@ unsafe fn end_faulting_thread(info: &libc::siginfo_t, context: &mut libc::uconte
         if !trap.stack_ptr_in_bounds(sp) {
             return false;
         }
+        if let Some(call) = here.detour().filter(|_| pc == end_of_detour()) {
+            here.leave_kernel();
+            let exit = Exit::Stopped {
+                instruction: call.address,
+            };
+            // SAFETY: as below. The call that may have held a lock has returned, and what
+            // has called it may be stopped.
+            let regs = unsafe { trap.setup_trap_handler(move || exit) };
+            set_registers(context, &regs);
+            return true;
+        }
         // SAFETY: the kernel fills in the address for memory faults.
         let address = unsafe { info.si_addr() }.addr();
         let fault = Fault {
@@ -561,28 +572,58 @@ extern "C" fn on_stop(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
             return;
         };
         let (pc, sp) = registers(context);
-        let in_runtime = RUNTIME_CODE
-            .get()
-            .is_some_and(|ranges| ranges.iter().any(|&(low, high)| (low..high).contains(&pc)));
         if !trap.stack_ptr_in_bounds(sp) || !here.out_of_time() {
             return;
         }
         here.want_stop();
-        if in_runtime {
-            return;
-        }
         here.leave_kernel();
-        if !stoppable::may_stop(pc, &here.stack()) {
-            here.enter_kernel();
-            return;
+        // The call of an earlier signal may be one that never returns, and frames are found
+        // by their return addresses.
+        here.leave_detour();
+        match stoppable::place(pc, &here.stack(), in_runtime) {
+            Place::Harmless => {
+                let exit = Exit::Stopped { instruction: pc };
+                // SAFETY: as in `end_faulting_thread`. Unlike a fault this can come
+                // between any two instructions; code that could hold a lock is excluded:
+                // the emulator's by `interruptible`, and others' by `place`.
+                let regs = unsafe { trap.setup_trap_handler(move || exit) };
+                set_registers(context, &regs);
+            }
+            Place::Within(call) => {
+                // SAFETY: the thread has been interrupted within this call.
+                unsafe { here.take_detour(call, end_of_detour()) };
+                here.enter_kernel();
+            }
+            Place::Unknown => here.enter_kernel(),
         }
-        // SAFETY: as in `end_faulting_thread`. Unlike a fault this can come
-        // between any two instructions; code that could hold a lock is excluded:
-        // the C library's by `RUNTIME_CODE`, the emulator's by `interruptible`,
-        // and others' by `may_stop`.
-        let regs = unsafe { trap.setup_trap_handler(move || Exit::Stopped { instruction: pc }) };
-        set_registers(context, &regs);
     });
+}
+
+/// Whether code there may hold a lock of the C library's.
+fn in_runtime(address: usize) -> bool {
+    RUNTIME_CODE.get().is_some_and(|ranges| {
+        ranges
+            .iter()
+            .any(|&(low, high)| (low..high).contains(&address))
+    })
+}
+
+/// Where a call on a [detour](crate::here::Here::take_detour) returns to: an instruction
+/// that faults.
+#[cfg(target_arch = "x86_64")]
+fn end_of_detour() -> usize {
+    #[unsafe(naked)]
+    extern "C" fn end() -> ! {
+        // No program may halt the processor.
+        std::arch::naked_asm!("hlt")
+    }
+    end as *const () as usize
+}
+
+/// Nowhere: calls of this processor keep their return addresses in other places.
+#[cfg(not(target_arch = "x86_64"))]
+fn end_of_detour() -> usize {
+    0
 }
 
 /// Where the C library and the dynamic linker have their code.
