@@ -5,8 +5,10 @@
 //!
 //! - what the GPU has an instruction for that rounds correctly (`floor`, `sqrt`,
 //!   `mul_add`, …) is that instruction;
-//! - everything else (`sin`, `exp`, `powf`, …) is computed by the pure-Rust
-//!   `libm`, on the device and on the host.
+//! - everything else (`sin`, `exp`, `powf`, …) is software, the same on the device
+//!   and on the host. For `f32` it is this crate's, which computes in single
+//!   precision alone (`docs/mathematics.md` has the errors and the costs); for
+//!   `f64`, and for the functions that the table there lacks, the pure-Rust `libm`.
 //!
 //! So a kernel that runs in the emulator gets the bits it gets on the GPU,
 //! except from [`GpuFloat::rsqrt`] and [`GpuFloat::rsqrt_ftz`], which are the
@@ -198,6 +200,8 @@ mod private {
     impl Sealed for f64 {}
 }
 
+use crate::math::single;
+
 /// What is correctly rounded: an instruction on the device, `std` on the host.
 #[cfg(target_arch = "nvptx64")]
 mod exact {
@@ -234,7 +238,7 @@ mod exact {
 }
 
 macro_rules! gpu_float {
-    ($float:ident, {
+    ($float:ident by $library:ident, {
         pow: $pow:ident, exp: $exp:ident, exp2: $exp2:ident, log: $log:ident,
         log2: $log2:ident, log10: $log10:ident, cbrt: $cbrt:ident, hypot: $hypot:ident,
         sin: $sin:ident, cos: $cos:ident, tan: $tan:ident, asin: $asin:ident,
@@ -284,7 +288,7 @@ macro_rules! gpu_float {
             #[inline]
             fn div_euclid(self, rhs: Self) -> Self {
                 let quotient = exact::$float::trunc(self / rhs);
-                if libm::$fmod(self, rhs) < 0.0 {
+                if $library::$fmod(self, rhs) < 0.0 {
                     if rhs > 0.0 {
                         quotient - 1.0
                     } else {
@@ -296,7 +300,7 @@ macro_rules! gpu_float {
             }
             #[inline]
             fn rem_euclid(self, rhs: Self) -> Self {
-                let remainder = libm::$fmod(self, rhs);
+                let remainder = $library::$fmod(self, rhs);
                 if remainder < 0.0 {
                     remainder + $float::abs(rhs)
                 } else {
@@ -321,7 +325,7 @@ macro_rules! gpu_float {
             }
             #[inline]
             fn powf(self, n: Self) -> Self {
-                libm::$pow(self, n)
+                $library::$pow(self, n)
             }
             #[inline]
             fn sqrt(self) -> Self {
@@ -329,99 +333,99 @@ macro_rules! gpu_float {
             }
             #[inline]
             fn exp(self) -> Self {
-                libm::$exp(self)
+                $library::$exp(self)
             }
             #[inline]
             fn exp2(self) -> Self {
-                libm::$exp2(self)
+                $library::$exp2(self)
             }
             #[inline]
             fn ln(self) -> Self {
-                libm::$log(self)
+                $library::$log(self)
             }
             #[inline]
             fn log(self, base: Self) -> Self {
-                libm::$log(self) / libm::$log(base)
+                $library::$log(self) / $library::$log(base)
             }
             #[inline]
             fn log2(self) -> Self {
-                libm::$log2(self)
+                $library::$log2(self)
             }
             #[inline]
             fn log10(self) -> Self {
-                libm::$log10(self)
+                $library::$log10(self)
             }
             #[inline]
             fn cbrt(self) -> Self {
-                libm::$cbrt(self)
+                $library::$cbrt(self)
             }
             #[inline]
             fn hypot(self, other: Self) -> Self {
-                libm::$hypot(self, other)
+                $library::$hypot(self, other)
             }
             #[inline]
             fn sin(self) -> Self {
-                libm::$sin(self)
+                $library::$sin(self)
             }
             #[inline]
             fn cos(self) -> Self {
-                libm::$cos(self)
+                $library::$cos(self)
             }
             #[inline]
             fn tan(self) -> Self {
-                libm::$tan(self)
+                $library::$tan(self)
             }
             #[inline]
             fn asin(self) -> Self {
-                libm::$asin(self)
+                $library::$asin(self)
             }
             #[inline]
             fn acos(self) -> Self {
-                libm::$acos(self)
+                $library::$acos(self)
             }
             #[inline]
             fn atan(self) -> Self {
-                libm::$atan(self)
+                $library::$atan(self)
             }
             #[inline]
             fn atan2(self, other: Self) -> Self {
-                libm::$atan2(self, other)
+                $library::$atan2(self, other)
             }
             #[inline]
             fn sin_cos(self) -> (Self, Self) {
-                libm::$sincos(self)
+                $library::$sincos(self)
             }
             #[inline]
             fn exp_m1(self) -> Self {
-                libm::$expm1(self)
+                $library::$expm1(self)
             }
             #[inline]
             fn ln_1p(self) -> Self {
-                libm::$log1p(self)
+                $library::$log1p(self)
             }
             #[inline]
             fn sinh(self) -> Self {
-                libm::$sinh(self)
+                $library::$sinh(self)
             }
             #[inline]
             fn cosh(self) -> Self {
-                libm::$cosh(self)
+                $library::$cosh(self)
             }
             #[inline]
             fn tanh(self) -> Self {
-                libm::$tanh(self)
+                $library::$tanh(self)
             }
             #[inline]
             fn asinh(self) -> Self {
-                libm::$asinh(self)
+                $library::$asinh(self)
             }
             #[inline]
             fn acosh(self) -> Self {
-                libm::$acosh(self)
+                $library::$acosh(self)
             }
             #[inline]
             fn atanh(self) -> Self {
-                libm::$atanh(self)
+                $library::$atanh(self)
             }
             #[inline]
             fn rsqrt(self) -> Self {
@@ -581,7 +585,7 @@ mod host {
     }
 }
 
-gpu_float!(f32, {
+gpu_float!(f32 by single, {
     pow: powf, exp: expf, exp2: exp2f, log: logf, log2: log2f, log10: log10f,
     cbrt: cbrtf, hypot: hypotf, sin: sinf, cos: cosf, tan: tanf, asin: asinf,
     acos: acosf, atan: atanf, atan2: atan2f, sincos: sincosf, expm1: expm1f,
@@ -590,7 +594,7 @@ gpu_float!(f32, {
     rsqrt_coarse: rsqrt_ftz_f,
 });
 
-gpu_float!(f64, {
+gpu_float!(f64 by libm, {
     pow: pow, exp: exp, exp2: exp2, log: log, log2: log2, log10: log10,
     cbrt: cbrt, hypot: hypot, sin: sin, cos: cos, tan: tan, asin: asin,
     acos: acos, atan: atan, atan2: atan2, sincos: sincos, expm1: expm1,

@@ -1,5 +1,6 @@
 //! [`FloatExt`].
 
+use crate::math::single;
 use crate::special;
 
 mod private {
@@ -100,7 +101,7 @@ pub trait FloatExt: Sized + private::Sealed {
 }
 
 macro_rules! float_ext {
-    ($float:ident, {
+    ($float:ident by $library:ident, {
         erf: $erf:ident, erfc: $erfc:ident, frexp: $frexp:ident, ilogb: $ilogb:ident,
         j0: $j0:ident, j1: $j1:ident, jn: $jn:ident, ldexp: $ldexp:ident,
         lgamma: $lgamma:ident, log1p: $log1p:ident, scalbn: $scalbn:ident,
@@ -111,10 +112,10 @@ macro_rules! float_ext {
                 self.sincospi().1
             }
             fn error_function(self) -> Self {
-                libm::$erf(self)
+                $library::$erf(self)
             }
             fn complementary_error_function(self) -> Self {
-                libm::$erfc(self)
+                $library::$erfc(self)
             }
             fn inv_complementary_error_function(self) -> Self {
                 special::erfcinv(self.into()) as Self
@@ -123,28 +124,28 @@ macro_rules! float_ext {
                 special::erfcx(self.into()) as Self
             }
             fn frexp(self) -> (Self, i32) {
-                libm::$frexp(self)
+                $library::$frexp(self)
             }
             fn unbiased_exp(self) -> i32 {
-                libm::$ilogb(self)
+                $library::$ilogb(self)
             }
             fn j0(self) -> Self {
-                libm::$j0(self)
+                $library::$j0(self)
             }
             fn j1(self) -> Self {
-                libm::$j1(self)
+                $library::$j1(self)
             }
             fn jn(self, order: i32) -> Self {
-                libm::$jn(order, self)
+                $library::$jn(order, self)
             }
             fn ldexp(self, exp: i32) -> Self {
-                libm::$ldexp(self, exp)
+                $library::$ldexp(self, exp)
             }
             fn log_gamma(self) -> Self {
-                libm::$lgamma(self)
+                $library::$lgamma(self)
             }
             fn log1p(self) -> Self {
-                libm::$log1p(self)
+                $library::$log1p(self)
             }
             fn norm_cdf(self) -> Self {
                 special::normcdf(self.into()) as Self
@@ -160,7 +161,7 @@ macro_rules! float_ext {
                 self.max(0.0).min(1.0)
             }
             fn scale_by_n(self, exp: i32) -> Self {
-                libm::$scalbn(self, exp)
+                $library::$scalbn(self, exp)
             }
             fn sincospi(self) -> (Self, Self) {
                 let (sin, cos) = special::sincospi(self.into());
@@ -170,28 +171,28 @@ macro_rules! float_ext {
                 self.sincospi().0
             }
             fn gamma(self) -> Self {
-                libm::$tgamma(self)
+                $library::$tgamma(self)
             }
             fn y0(self) -> Self {
-                libm::$y0(self)
+                $library::$y0(self)
             }
             fn y1(self) -> Self {
-                libm::$y1(self)
+                $library::$y1(self)
             }
             fn yn(self, order: i32) -> Self {
-                libm::$yn(order, self)
+                $library::$yn(order, self)
             }
         }
     };
 }
 
-float_ext!(f32, {
+float_ext!(f32 by single, {
     erf: erff, erfc: erfcf, frexp: frexpf, ilogb: ilogbf, j0: j0f, j1: j1f, jn: jnf,
     ldexp: ldexpf, lgamma: lgammaf, log1p: log1pf, scalbn: scalbnf, tgamma: tgammaf,
     y0: y0f, y1: y1f, yn: ynf,
 });
 
-float_ext!(f64, {
+float_ext!(f64 by libm, {
     erf: erf, erfc: erfc, frexp: frexp, ilogb: ilogb, j0: j0, j1: j1, jn: jn,
     ldexp: ldexp, lgamma: lgamma, log1p: log1p, scalbn: scalbn, tgamma: tgamma,
     y0: y0, y1: y1, yn: yn,

@@ -23,6 +23,7 @@
 //! through it.
 
 use crate::float::GpuFloat;
+use crate::math::single;
 use crate::{rounding, special};
 
 /// Declares functions; `unsafe` as upstream's.
@@ -239,7 +240,7 @@ pointer_functions! {
     /// Sine and cosine.
     sincos(x: f64; sptr: *mut f64, cptr: *mut f64) = |sin, cos| libm::sincos(x);
     /// Sine and cosine.
-    sincosf(x: f32; sptr: *mut f32, cptr: *mut f32) = |sin, cos| libm::sincosf(x);
+    sincosf(x: f32; sptr: *mut f32, cptr: *mut f32) = |sin, cos| single::sincosf(x);
     /// Sine and cosine of `πx`.
     sincospi(x: f64; sptr: *mut f64, cptr: *mut f64) = |sin, cos| crate::FloatExt::sincospi(x);
     /// Sine and cosine of `πx`.
@@ -378,7 +379,7 @@ functions! {
     /// The remainder of `x / y` rounded towards zero: exact.
     fmod(x: f64, y: f64) -> f64 = libm::fmod(x, y);
     /// The remainder of `x / y` rounded towards zero: exact.
-    fmodf(x: f32, y: f32) -> f32 = libm::fmodf(x, y);
+    fmodf(x: f32, y: f32) -> f32 = single::fmodf(x, y);
     /// The remainder of `x / y` rounded to the nearest integer: exact.
     remainder(x: f64, y: f64) -> f64 = libm::remainder(x, y);
     /// The remainder of `x / y` rounded to the nearest integer: exact.
@@ -533,14 +534,14 @@ functions! {
 
 // --- mathematics -----------------------------------------------------------------
 
-/// A function in both precisions, both `libm`'s.
+/// A function in both precisions: `libm`'s, and that of [`single`].
 macro_rules! mathematics {
     ($($doc:literal $double:ident $single:ident($($arg:ident),*);)*) => {
         functions! {$(
             #[doc = $doc]
             $double($($arg: f64),*) -> f64 = libm::$double($($arg),*);
             #[doc = $doc]
-            $single($($arg: f32),*) -> f32 = libm::$single($($arg),*);
+            $single($($arg: f32),*) -> f32 = single::$single($($arg),*);
         )*}
     };
 }
@@ -662,6 +663,9 @@ functions! {
 
 /// The hardware's approximations.
 mod fast {
+    #[cfg(not(target_arch = "nvptx64"))]
+    use crate::math::single;
+
     macro_rules! approximations {
         ($($name:ident($($arg:ident),*) = $link:literal or $host:expr;)*) => {$(
             #[inline(always)]
@@ -684,10 +688,10 @@ mod fast {
     }
 
     approximations! {
-        sin(x) = "llvm.nvvm.sin.approx.f" or libm::sinf(x);
-        cos(x) = "llvm.nvvm.cos.approx.f" or libm::cosf(x);
-        exp2(x) = "llvm.nvvm.ex2.approx.f32" or libm::exp2f(x);
-        log2(x) = "llvm.nvvm.lg2.approx.f" or libm::log2f(x);
+        sin(x) = "llvm.nvvm.sin.approx.f" or single::sinf(x);
+        cos(x) = "llvm.nvvm.cos.approx.f" or single::cosf(x);
+        exp2(x) = "llvm.nvvm.ex2.approx.f32" or single::exp2f(x);
+        log2(x) = "llvm.nvvm.lg2.approx.f" or single::log2f(x);
         div(x, y) = "llvm.nvvm.div.approx.f" or x / y;
     }
 }

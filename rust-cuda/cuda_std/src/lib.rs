@@ -38,8 +38,8 @@
 //!   outside an emulated launch. [`host`] has what launchers need.
 //!
 //! Mathematics that the hardware rounds correctly (`sqrt`, `mul_add`, `floor`, …)
-//! and everything computed by `libm` gives the same bits on both; what does not
-//! says so.
+//! and everything computed in software gives the same bits on both; what does
+//! not says so.
 //!
 //! # The runtime a kernel crate gets
 //!
@@ -81,6 +81,7 @@ mod float_ext;
 pub mod host;
 pub mod intrinsics;
 pub mod io;
+mod math;
 pub mod mem;
 pub mod misc;
 pub mod ptr;

@@ -1,0 +1,59 @@
+//! Single-precision mathematics on the device: single precision alone, and no stack.
+//! The kernels are in `fixtures/math-kernels`.
+
+mod support;
+
+use cuda_builder::NvvmArch;
+use support::{body, built, ptxas};
+
+/// Each kernel, and the number of PTX instructions it may have.
+const KERNELS: &[(&str, usize)] = &[
+    ("exp", 40),
+    ("exp10", 40),
+    ("exp2", 40),
+    ("exp_m1", 45),
+    ("ln", 45),
+    ("ln_1p", 55),
+    ("log10", 50),
+    ("log2", 50),
+    ("powf", 160),
+    ("sin", 110),
+    ("cos", 110),
+    ("sin_cos", 120),
+    ("tan", 150),
+    ("tanh", 60),
+];
+
+#[test]
+fn single_precision_stays_single_and_in_registers() {
+    let arch = NvvmArch::Compute90;
+    let ptx = built("math-kernels", arch);
+    let said = ptxas(&ptx.text, arch);
+    let mut covered: Vec<_> = KERNELS.iter().map(|&(name, _)| name).collect();
+    covered.sort_unstable();
+    assert_eq!(ptx.kernels, covered);
+    let mut long = Vec::new();
+    for &(name, most) in KERNELS {
+        let body = body(&ptx.text, name);
+        for line in &body {
+            for word in ["f64", ".local", "call"] {
+                assert!(!line.contains(word), "{name}: {line}");
+            }
+        }
+        let instructions = body
+            .iter()
+            .filter(|line| line.ends_with(';') && !line.starts_with('.'))
+            .count();
+        if instructions > most {
+            long.push((name, instructions, most));
+        }
+    }
+    assert!(long.is_empty(), "(kernel, instructions, at most): {long:?}");
+    // ptxas: "N bytes stack frame" for each kernel.
+    for line in said.lines().filter(|line| line.contains("stack frame")) {
+        assert!(
+            line.trim_start().starts_with("0 bytes stack frame"),
+            "{line}"
+        );
+    }
+}

@@ -1,0 +1,166 @@
+//! Logarithms and powers: the argument is `2^k m` with `m` about 1, and the
+//! logarithm of `m` a polynomial.
+
+use super::exponential::exp2_reduced;
+use super::{divide, fma, nearest, polynomial, scale};
+
+/// `ln 2`.
+const LN_2: f32 = core::f32::consts::LN_2;
+
+/// `(f, k)` with `x = 2^k (1 + f)` and `1 + f` from `least` (its bits) up to twice
+/// that, for positive finite `x`.
+#[inline(always)]
+fn split(x: f32, least: u32) -> (f32, f32) {
+    let subnormal = x < f32::MIN_POSITIVE;
+    let bits = if subnormal { x * 8_388_608.0 } else { x }.to_bits();
+    let power = bits.wrapping_sub(least) & 0xff80_0000;
+    let offset = if subnormal { -23.0 } else { 0.0 };
+    let k = fma((power as i32) as f32, 1.0 / 8_388_608.0, offset);
+    (f32::from_bits(bits.wrapping_sub(power)) - 1.0, k)
+}
+
+/// The bits of 2/3.
+const TWO_THIRDS: u32 = 0x3f2a_aaab;
+
+/// `ln(1 + f) - f` for `|f|` up to 1/3.
+#[inline(always)]
+fn log1p_rest(f: f32) -> f32 {
+    let p = polynomial!(f; -0.5, 0.333_332_12, -0.249_998_32, 0.200_105_76, -0.166_790_35, 0.140_035_67, -0.122_035_42, 0.139_942_53, -0.128_107_01);
+    f * f * p
+}
+
+/// `value`, or what a logarithm is of zero, negative numbers, infinity and NaN.
+#[inline(always)]
+fn special(x: f32, value: f32) -> f32 {
+    let value = if x.to_bits() >= f32::INFINITY.to_bits() {
+        // Infinity of itself, NaN of NaN and of negative numbers.
+        fma(x, f32::INFINITY, f32::INFINITY)
+    } else {
+        value
+    };
+    if x == 0.0 { f32::NEG_INFINITY } else { value }
+}
+
+/// The natural logarithm.
+#[inline]
+pub fn logf(x: f32) -> f32 {
+    let (f, k) = split(x, TWO_THIRDS);
+    special(x, fma(k, LN_2, f + log1p_rest(f)))
+}
+
+/// The logarithm to base 2.
+#[inline]
+pub fn log2f(x: f32) -> f32 {
+    /// `1 / ln 2`
+    const SCALE: [f32; 2] = [f32::from_bits(0x3fb8_aa3b), f32::from_bits(0x32a5_7060)];
+    let (f, k) = split(x, TWO_THIRDS);
+    let rest = fma(log1p_rest(f), SCALE[0], f * SCALE[1]);
+    special(x, k + fma(f, SCALE[0], rest))
+}
+
+/// The logarithm to base 10.
+#[inline]
+pub fn log10f(x: f32) -> f32 {
+    /// `1 / ln 10`
+    const SCALE: [f32; 2] = [f32::from_bits(0x3ede_5bd9), f32::from_bits(0xb22d_91af)];
+    /// `log10 2`
+    const STEP: [f32; 2] = [f32::from_bits(0x3e9a_209b), f32::from_bits(0xb276_0860)];
+    let (f, k) = split(x, TWO_THIRDS);
+    let rest = fma(log1p_rest(f), SCALE[0], fma(f, SCALE[1], k * STEP[1]));
+    special(x, fma(k, STEP[0], fma(f, SCALE[0], rest)))
+}
+
+/// The natural logarithm of `1 + x`.
+#[inline]
+pub fn log1pf(x: f32) -> f32 {
+    // 1 + x is used for its exponent alone: 1 + f = 2^-k (1 + x) comes from x.
+    let power = (1.0 + x).to_bits().wrapping_sub(TWO_THIRDS) & 0xff80_0000;
+    // 4 · 2^-k, which is a normal number for every k.
+    let inverse = f32::from_bits(0x4080_0000_u32.wrapping_sub(power));
+    let f = fma(0.25 * x, inverse, fma(0.25, inverse, -1.0));
+    let k = (power as i32) as f32 * (1.0 / 8_388_608.0);
+    let value = fma(k, LN_2, f + log1p_rest(f));
+    let value = if x > -1.0 && x < f32::INFINITY {
+        value
+    } else {
+        // -1: minus infinity. Less: NaN. Infinity and NaN: themselves.
+        special(1.0 + x, 0.0)
+    };
+    if x.abs() < 6e-8 { x } else { value }
+}
+
+/// `x^y`.
+///
+/// `log2 |x|` is found as a sum of two floats, from `atanh`'s series in
+/// `s = (m - 1) / (m + 1)`; so is its product with `y` (T. J. Dekker, "A
+/// floating-point technique for extending the available precision", 1971).
+#[inline]
+pub fn powf(x: f32, y: f32) -> f32 {
+    /// `2 / ln 2`
+    const SCALE: [f32; 2] = [f32::from_bits(0x4038_aa3b), f32::from_bits(0x3325_7060)];
+    const THIRD: [f32; 2] = [f32::from_bits(0x3eaa_aaab), f32::from_bits(0xb22a_aaab)];
+    const SQRT_HALF: u32 = 0x3f35_04f3;
+
+    let a = x.abs();
+    let (f, k) = split(a, SQRT_HALF);
+    // s = f / (2 + f)
+    let sum = 2.0 + f;
+    let sum_low = f - (sum - 2.0);
+    let inverse = divide(1.0, sum);
+    let s = f * inverse;
+    let s_low = fma(-s, sum_low, fma(-s, sum, f)) * inverse;
+    // w = atanh(s) / s - 1 = u/3 + u² p(u), u = s²
+    let u = s * s;
+    let u_low = fma(s + s, s_low, fma(s, s, -u));
+    let p = polynomial!(u; 0.200_000_78, 0.142_733_95, 0.117_134_21);
+    let third = u * THIRD[0];
+    let third_low = fma(u, THIRD[1], fma(u, THIRD[0], -third)) + u_low * THIRD[0];
+    let rest = u * u * p;
+    let w = third + rest;
+    let w_low = (third - w) + rest + third_low;
+    // t = atanh(s) = s + s w
+    let product = s * w;
+    let product_low = fma(s, w, -product) + fma(s, w_low, s_low * w);
+    let t = s + product;
+    let t_low = (s - t) + product + (s_low + product_low);
+    // log2 a = k + 2/ln 2 t
+    let fraction = t * SCALE[0];
+    let fraction_low = fma(t, SCALE[0], -fraction) + fma(t, SCALE[1], t_low * SCALE[0]);
+    let log = k + fraction;
+    let log_low = (k - log) + fraction + fraction_low;
+    // e = y log2 a
+    let e = y * log;
+    let e_low = fma(y, log_low, fma(y, log, -e));
+    let (n, integer) = nearest(e, 1.0);
+    let value = scale(exp2_reduced((e - n) + e_low), integer);
+    let value = if e > 150.0 { f32::INFINITY } else { value };
+    let value = if e < -160.0 { 0.0 } else { value };
+
+    // 1 to an infinite power; 0 and infinity.
+    let value = if a == 1.0 { 1.0 } else { value };
+    let value = if a == 0.0 || a == f32::INFINITY {
+        if (a == 0.0) == (y < 0.0) {
+            f32::INFINITY
+        } else {
+            0.0
+        }
+    } else {
+        value
+    };
+    // Negative x: NaN, or a sign if y is an odd integer.
+    let integer = crate::GpuFloat::trunc(y) == y;
+    let odd = integer && crate::GpuFloat::trunc(0.5 * y) != 0.5 * y;
+    let value = if x.is_sign_negative() && odd {
+        -value
+    } else {
+        value
+    };
+    let undefined = x < 0.0 && !integer && a != f32::INFINITY;
+    let value = if undefined { f32::NAN } else { value };
+    let value = if x.is_nan() || y.is_nan() {
+        x + y
+    } else {
+        value
+    };
+    if x == 1.0 || y == 0.0 { 1.0 } else { value }
+}

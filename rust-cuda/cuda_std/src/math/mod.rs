@@ -1,0 +1,96 @@
+//! Single-precision mathematics by FP32 and integer operations alone.
+//!
+//! The functions have the names that `libm` gives them. `libm` computes most of
+//! them in double precision, which a consumer's GPU has at 1/64 of the rate of
+//! single precision. These use no `f64`, no stack, and only operations that IEEE
+//! 754 defines to the last bit (`+ - * /`, square root, fused multiply-add,
+//! comparisons, and integers), so device and host get the same bits. Subnormal
+//! numbers are kept everywhere.
+//!
+//! The polynomials' coefficients are minimax ones (Lawson's iteration at 40
+//! digits), rounded to `f32` one after another from the lowest order, the rest
+//! being fitted anew after each. What each function's largest error is, and how
+//! it was found, is in `docs/mathematics.md`.
+
+mod exponential;
+mod logarithm;
+mod trigonometric;
+
+/// Every single-precision function by the name it has in `libm`: those of this
+/// module, and `libm`'s others.
+pub mod single {
+    pub use super::exponential::{exp2f, exp10f, expf, expm1f, tanhf};
+    pub use super::logarithm::{log1pf, log2f, log10f, logf, powf};
+    pub use super::trigonometric::{cosf, sincosf, sinf, tanf};
+    pub use libm::{
+        acosf, acoshf, asinf, asinhf, atan2f, atanf, atanhf, cbrtf, coshf, erfcf, erff, fmodf,
+        frexpf, hypotf, ilogbf, j0f, j1f, jnf, ldexpf, lgammaf, scalbnf, sinhf, tgammaf, y0f, y1f,
+        ynf,
+    };
+}
+
+/// `1.5 × 2^23`: a number of moderate size added to it is rounded to an integer,
+/// which then stands in the low bits.
+const SHIFTER: f32 = 12_582_912.0;
+
+/// `a * b + c`, rounded once.
+#[inline(always)]
+fn fma(a: f32, b: f32, c: f32) -> f32 {
+    crate::GpuFloat::mul_add(a, b, c)
+}
+
+/// `c₀ + c₁ x + c₂ x² + …` from `x; c₀, c₁, c₂, …`, by Horner's rule. As a function of
+/// an array it would be a loop on the device.
+macro_rules! polynomial {
+    ($x:ident; $last:expr) => { $last };
+    ($x:ident; $first:expr, $($rest:expr),+) => {
+        fma(polynomial!($x; $($rest),+), $x, $first)
+    };
+}
+use polynomial;
+
+/// The nearest integer to `x * scale`, as a float and as an integer, for
+/// products below 2^22.
+#[inline(always)]
+fn nearest(x: f32, scale: f32) -> (f32, i32) {
+    let shifted = fma(x, scale, SHIFTER);
+    let bits = shifted.to_bits().wrapping_sub(SHIFTER.to_bits());
+    (shifted - SHIFTER, bits as i32)
+}
+
+/// `2^n`, for `n` from -126 to 127. Any other `n` gives some number.
+#[inline(always)]
+fn power_of_two(n: i32) -> f32 {
+    f32::from_bits((n.wrapping_add(127) as u32) << 23)
+}
+
+/// `x * 2^n` for `x` about 1 and `n` from -252 to 254, rounded once.
+#[inline(always)]
+fn scale(x: f32, n: i32) -> f32 {
+    let half = n >> 1;
+    x * power_of_two(half) * power_of_two(n.wrapping_sub(half))
+}
+
+/// `a / b`, rounded correctly, where `b` and the quotient are far from overflow and
+/// underflow: magnitudes from 2^-60 to 2^60, and `a` may also be 0.
+///
+/// `/` is this as well, behind a test that sends other operands to a hundred
+/// instructions more.
+#[inline(always)]
+fn divide(a: f32, b: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        // Markstein's sequence: the last step rounds correctly if the reciprocal
+        // and the quotient before it are within a unit in the last place.
+        // SAFETY: arithmetic on a value.
+        let guess = unsafe { crate::sys::rcp_ftz_f(b) };
+        let inverse = fma(fma(-b, guess, 1.0), guess, guess);
+        let quotient = a * inverse;
+        let quotient = fma(fma(-b, quotient, a), inverse, quotient);
+        fma(fma(-b, quotient, a), inverse, quotient)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        a / b
+    }
+}

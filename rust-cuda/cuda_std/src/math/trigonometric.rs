@@ -1,0 +1,177 @@
+//! Sine, cosine and tangent: `x = q π/2 + r`, and a polynomial in `r`.
+//!
+//! Up to 2^17 the reduction is Cody and Waite's, with `π/2` in three parts. Above,
+//! it is M. Payne's and R. Hanek's ("Radian reduction for trigonometric functions",
+//! 1983): only those bits of `2/π` are multiplied, as integers, that decide the
+//! quadrant and the digits of `r`.
+
+use super::{divide, fma, nearest, polynomial};
+
+/// `2/π`: 32 zeros, then the bits after the binary point.
+static FRAC_2_PI: [u32; 8] = [
+    0,
+    0xa2f9_836e,
+    0x4e44_1529,
+    0xfc27_57d1,
+    0xf534_ddc0,
+    0xdb62_9599,
+    0x3c43_9041,
+    0xfe51_63ab,
+];
+
+/// `(r, low, q)` with `x = q π/2 + r + low` and `|r|` at most a little over `π/4`;
+/// `low` is what rounding took from `r`, or 0 if it is not asked for; `q` counts
+/// modulo 4.
+#[inline(always)]
+fn reduce<const LOW: bool>(x: f32) -> (f32, f32, i32) {
+    /// `π/2`, each part cut off: all are positive, so that -0 stays -0.
+    const FRAC_PI_2: [f32; 3] = [
+        f32::from_bits(0x3fc9_0fda),
+        f32::from_bits(0x33a2_2168),
+        f32::from_bits(0x27c2_34c4),
+    ];
+    if x.abs() < 131_072.0 {
+        let (n, q) = nearest(x, core::f32::consts::FRAC_2_PI);
+        // The first product cancels x's leading digits: exact.
+        let first = fma(n, -FRAC_PI_2[0], x);
+        if LOW {
+            let second = n * FRAC_PI_2[1];
+            let r = first - second;
+            let second_low = fma(n, FRAC_PI_2[1], -second);
+            let low = (first - r) - second - second_low;
+            let low = fma(n, -FRAC_PI_2[2], low);
+            (r + low, r - (r + low) + low, q)
+        } else {
+            let r = fma(n, -FRAC_PI_2[1], first);
+            (fma(n, -FRAC_PI_2[2], r), 0.0, q)
+        }
+    } else {
+        reduce_large(x)
+    }
+}
+
+/// [`reduce`] of any number that is not small: NaN if it is not finite.
+#[inline(always)]
+fn reduce_large(x: f32) -> (f32, f32, i32) {
+    let bits = x.to_bits();
+    let mantissa = u64::from(bits & 0x7f_ffff | 0x80_0000);
+    // |x| = mantissa 2^(e-23). Of 2/π the bits from the one of weight 2^(25-e) on
+    // matter: what is above gives whole turns.
+    let exponent = (bits >> 23 & 0xff).wrapping_sub(127);
+    let offset = exponent.wrapping_add(7);
+    let word = |i: u32| FRAC_2_PI[((offset >> 5).wrapping_add(i) & 7) as usize];
+    let window = |i: u32| {
+        let pair = u64::from(word(i)) << 32 | u64::from(word(i + 1));
+        (pair << (offset & 31)) >> 32
+    };
+    let low = mantissa.wrapping_mul(window(2));
+    let middle = mantissa.wrapping_mul(window(1)).wrapping_add(low >> 32);
+    let high = mantissa.wrapping_mul(window(0)).wrapping_add(middle >> 32) as u32;
+    // Two bits of quadrant, then the fraction of a quarter turn.
+    let q = (high.wrapping_add(1 << 29) >> 30) as i32;
+    let upper = high << 2 | middle as u32 >> 30;
+    let lower = (middle as u32) << 2 | low as u32 >> 30;
+    let fraction = (u64::from(upper) << 32 | u64::from(lower)) as i64;
+    // Times π/2, in integers again, so that r is rounded once.
+    /// `π/4 · 2^64`
+    const FRAC_PI_4: u64 = 0xc90f_daa2_2168_c234;
+    let product = u128::from(fraction.unsigned_abs()) * u128::from(FRAC_PI_4);
+    let product = (product >> 64) as u64;
+    let r = product as f32;
+    let low = product.wrapping_sub(r as u64) as i64 as f32;
+    // 2 · 2^-64, and the sign.
+    let unit = if x.is_finite() {
+        1.084_202_2e-19
+    } else {
+        f32::NAN
+    };
+    let unit = if (fraction < 0) != (x < 0.0) {
+        -unit
+    } else {
+        unit
+    };
+    (r * unit, low * unit, if x < 0.0 { -q } else { q })
+}
+
+/// The sine for `|r|` up to `π/4`.
+#[inline(always)]
+fn sin_reduced(r: f32, u: f32) -> f32 {
+    let p = polynomial!(u; -0.166_666_54, 8.332_111e-3, -1.950_882_3e-4);
+    // Zeros keep their sign: u · p is -0, and this sum is +0.
+    fma(fma(p, u, 0.0), r, r)
+}
+
+/// The cosine for `|r|` up to `π/4`, `u` being `r²`.
+#[inline(always)]
+fn cos_reduced(u: f32) -> f32 {
+    fma(
+        polynomial!(u; -0.5, 4.166_664_6e-2, -1.388_730_1e-3, 2.443_074_1e-5),
+        u,
+        1.0,
+    )
+}
+
+/// The sine of `r` plus `q` quarter turns.
+#[inline(always)]
+fn turned(r: f32, q: i32) -> f32 {
+    let u = r * r;
+    let value = if q & 1 == 0 {
+        sin_reduced(r, u)
+    } else {
+        cos_reduced(u)
+    };
+    if q & 2 == 0 { value } else { -value }
+}
+
+/// The sine.
+#[inline]
+pub fn sinf(x: f32) -> f32 {
+    let (r, _, q) = reduce::<false>(x);
+    turned(r, q)
+}
+
+/// The cosine.
+#[inline]
+pub fn cosf(x: f32) -> f32 {
+    let (r, _, q) = reduce::<false>(x);
+    turned(r, q.wrapping_add(1))
+}
+
+/// Sine and cosine.
+#[inline]
+pub fn sincosf(x: f32) -> (f32, f32) {
+    let (r, _, q) = reduce::<false>(x);
+    let u = r * r;
+    let (sin, cos) = (sin_reduced(r, u), cos_reduced(u));
+    let (sin, cos) = if q & 1 == 0 { (sin, cos) } else { (cos, sin) };
+    (
+        if q & 2 == 0 { sin } else { -sin },
+        if q.wrapping_add(1) & 2 == 0 {
+            cos
+        } else {
+            -cos
+        },
+    )
+}
+
+/// The tangent.
+#[inline]
+pub fn tanf(x: f32) -> f32 {
+    let (r, low, q) = reduce::<true>(x);
+    let u = r * r;
+    let p = polynomial!(u; 0.333_333_52, 0.133_325_79, 5.406_964e-2, 2.123_12e-2, 1.097_024_6e-2, -8.385_584e-5, 4.463_267e-3);
+    // tan(r + low) = r + rest
+    let rest = fma(p * u, r, fma(u, low, low));
+    let value = r + rest;
+    if q & 1 == 0 {
+        return if x == 0.0 { x } else { value };
+    }
+    // -1 / (r + rest): the quotient, and what value lacks of r + rest.
+    let lacking = (r - value) + rest;
+    let inverse = divide(-1.0, value);
+    fma(
+        inverse,
+        fma(inverse, value, 1.0) + inverse * lacking,
+        inverse,
+    )
+}

@@ -1,0 +1,243 @@
+//! Single-precision mathematics against double precision.
+//!
+//! A sample of the arguments by default; all of them, which is how the table in
+//! `docs/mathematics.md` was made, by
+//! `cargo test --release -p cuda_std --test mathematics -- --ignored --nocapture`.
+
+use std::f32::consts;
+use std::thread;
+
+use cuda_std::{GpuFloat, intrinsics};
+
+/// A function of one argument, its reference, and the error allowed, in units in
+/// the last place.
+struct Function {
+    name: &'static str,
+    single: fn(f32) -> f32,
+    double: fn(f64) -> f64,
+    allowed: f64,
+}
+
+macro_rules! functions {
+    ($($name:ident: $single:expr, $double:expr, $allowed:literal;)*) => {
+        &[$(Function {
+            name: stringify!($name),
+            single: $single,
+            double: $double,
+            allowed: $allowed,
+        }),*]
+    };
+}
+
+const FUNCTIONS: &[Function] = functions! {
+    exp: GpuFloat::exp, f64::exp, 0.9;
+    exp2: GpuFloat::exp2, f64::exp2, 0.9;
+    // SAFETY: nothing to keep.
+    exp10: |x| unsafe { intrinsics::exp10f(x) }, libm::exp10, 1.05;
+    exp_m1: GpuFloat::exp_m1, f64::exp_m1, 1.5;
+    ln: GpuFloat::ln, f64::ln, 0.95;
+    log2: GpuFloat::log2, f64::log2, 1.4;
+    log10: GpuFloat::log10, f64::log10, 1.4;
+    ln_1p: GpuFloat::ln_1p, f64::ln_1p, 1.65;
+    sin: GpuFloat::sin, f64::sin, 1.6;
+    cos: GpuFloat::cos, f64::cos, 1.6;
+    tan: GpuFloat::tan, f64::tan, 1.4;
+    tanh: GpuFloat::tanh, f64::tanh, 1.6;
+};
+
+/// The distance of `value` from `exact`, in units in the last place of an `f32`
+/// there. The largest number and infinity are one unit apart, as if there were
+/// numbers beyond.
+fn error(value: f32, exact: f64) -> f64 {
+    const BEYOND: f64 = 340_282_366_920_938_463_463_374_607_431_768_211_456.0;
+    if value.is_nan() || exact.is_nan() {
+        return if value.is_nan() && exact.is_nan() {
+            0.0
+        } else {
+            f64::INFINITY
+        };
+    }
+    // Zeros have signs, and infinity is exact where the reference is.
+    let wrong_sign = value.is_sign_negative() != exact.is_sign_negative();
+    let wrong_zero = exact == 0.0 && value != 0.0;
+    if wrong_sign || wrong_zero || (exact.is_infinite() && value.is_finite()) {
+        return f64::INFINITY;
+    }
+    let value = f64::from(value).clamp(-BEYOND, BEYOND);
+    let exact = exact.clamp(-BEYOND, BEYOND);
+    let exponent = (exact.abs().to_bits() >> 52).clamp(1023 - 126, 1023 + 127);
+    (value - exact).abs() / f64::from_bits((exponent - 23) << 52)
+}
+
+/// The largest error over every `stride`th bit pattern from `first`, and where.
+fn largest(function: &Function, first: u32, last: u32, stride: usize) -> (f64, f32) {
+    let mut worst = (0.0, 0.0);
+    for bits in (first..=last).step_by(stride) {
+        let x = f32::from_bits(bits);
+        let error = error((function.single)(x), (function.double)(x.into()));
+        if error > worst.0 {
+            worst = (error, x);
+        }
+    }
+    worst
+}
+
+fn check(function: &Function, (error, x): (f64, f32)) {
+    assert!(
+        error <= function.allowed,
+        "{}({x:e}) = {:e}, not {:e}: off by {error} units in the last place",
+        function.name,
+        (function.single)(x),
+        (function.double)(x.into()),
+    );
+}
+
+#[test]
+fn a_sample_of_the_arguments() {
+    for function in FUNCTIONS {
+        // A prime, so that the low bits vary.
+        check(function, largest(function, 0, u32::MAX, 20_011));
+    }
+}
+
+#[test]
+fn arguments_about_special_ones() {
+    let centres = [
+        0.0,
+        f32::MIN_POSITIVE,
+        6e-8,
+        0.5,
+        0.55,
+        consts::LN_2,
+        1.0,
+        consts::FRAC_PI_2,
+        consts::PI,
+        9.0,
+        10.0,
+        17.0,
+        38.5,
+        45.0,
+        88.72,
+        89.0,
+        104.0,
+        128.0,
+        150.0,
+        131_072.0,
+        f32::MAX,
+    ];
+    for function in FUNCTIONS {
+        for centre in centres {
+            let bits = f32::to_bits(centre);
+            for sign in [0, 1 << 31] {
+                let first = bits.saturating_sub(500) | sign;
+                check(function, largest(function, first, first + 1000, 1));
+            }
+        }
+        for x in [f32::INFINITY, f32::NEG_INFINITY, f32::NAN, -f32::NAN] {
+            check(function, largest(function, x.to_bits(), x.to_bits(), 1));
+        }
+    }
+}
+
+#[test]
+#[ignore = "every function of every argument: hours without optimisation"]
+fn all_arguments() {
+    for function in FUNCTIONS {
+        let worst = thread::scope(|scope| {
+            [0, 1 << 31]
+                .map(|first| {
+                    scope.spawn(move || largest(function, first, first + (u32::MAX >> 1), 1))
+                })
+                .map(|half| half.join().expect("a half"))
+                .into_iter()
+                .max_by(|a, b| a.0.total_cmp(&b.0))
+                .expect("two halves")
+        });
+        println!("{:8} {:.4} at {:e}", function.name, worst.0, worst.1);
+        check(function, worst);
+    }
+}
+
+#[test]
+fn sine_and_cosine_together_are_sine_and_cosine() {
+    for bits in (0..=u32::MAX).step_by(100_003) {
+        let x = f32::from_bits(bits);
+        let (sin, cos) = GpuFloat::sin_cos(x);
+        let bits = |x: f32| if x.is_nan() { 0 } else { x.to_bits() };
+        assert_eq!(bits(sin), bits(GpuFloat::sin(x)), "sin({x:e})");
+        assert_eq!(bits(cos), bits(GpuFloat::cos(x)), "cos({x:e})");
+    }
+}
+
+/// Numbers without end, the same each time (G. Marsaglia's xorshift).
+fn random() -> impl FnMut() -> u64 {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    }
+}
+
+#[test]
+fn powers() {
+    let mut next = random();
+    for i in 0..1_000_000 {
+        let bits = next();
+        // From 0 to 1.
+        let fraction = (bits >> 40) as f32 / 16_777_216.0;
+        let (x, y) = match i % 3 {
+            // Any two numbers.
+            0 => (
+                f32::from_bits(bits as u32),
+                f32::from_bits((bits >> 32) as u32),
+            ),
+            // A result that is neither 0 nor infinity, mostly.
+            1 => {
+                let x = f32::from_bits(bits as u32 & 0x7fff_ffff);
+                (x, (fraction - 0.5) * 310.0 / x.log2())
+            }
+            // The same, of numbers about 1.
+            _ => {
+                let x = 1.0 + (bits as u32 as f32 / 4_294_967_296.0 - 0.5) * 0.1;
+                (x, (fraction - 0.5) * 310.0 / x.log2())
+            }
+        };
+        let (value, exact) = (GpuFloat::powf(x, y), f64::from(x).powf(y.into()));
+        let error = error(value, exact);
+        assert!(
+            error <= 1.0,
+            "{x:e}^{y:e} = {value:e}, not {exact:e}: off by {error}"
+        );
+    }
+}
+
+#[test]
+fn special_powers() {
+    let numbers = [
+        0.0,
+        1e-40,
+        0.5,
+        1.0,
+        1.5,
+        2.0,
+        3.0,
+        8_388_607.5,
+        16_777_215.0,
+        16_777_216.0,
+        f32::MAX,
+        f32::INFINITY,
+        f32::NAN,
+    ];
+    for x in numbers.into_iter().flat_map(|x| [x, -x]) {
+        for y in numbers.into_iter().flat_map(|y| [y, -y]) {
+            let (value, exact) = (GpuFloat::powf(x, y), f64::from(x).powf(y.into()));
+            let error = error(value, exact);
+            assert!(
+                error <= 1.0,
+                "{x:e}^{y:e} = {value:e}, not {exact:e}: off by {error}"
+            );
+        }
+    }
+}
