@@ -447,6 +447,23 @@ pub enum Diagnosis {
         blocks: bool,
     },
 
+    /// Two threads access the same memory, one of them writes, and nothing orders
+    /// them. Exact for the threads watched, from [`verify`](fn@crate::verify).
+    #[error(
+        "kernel `{kernel}`: data race on element {element} of {memory}: {} and {}; {}",
+        accesses[0], accesses[1], race_cure(accesses)
+    )]
+    DataRace {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The buffer or shared array.
+        memory: MemoryName,
+        /// Index of the element.
+        element: usize,
+        /// The two accesses, in the order of the run that was watched.
+        accesses: Box<[RacingAccess; 2]>,
+    },
+
     /// The system gave no memory for stacks, shared arrays or copies of buffers.
     #[error("kernel `{kernel}`: the system gave no memory for {what}: {reason}")]
     OutOfMemory {
@@ -457,6 +474,48 @@ pub enum Diagnosis {
         /// What the system said.
         reason: String,
     },
+}
+
+/// One of the two accesses of a data race.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RacingAccess {
+    /// The thread and, where the program has debug information, the line.
+    pub at: Place,
+    /// Read or write; a write may also have read.
+    pub access: Access,
+    /// Whether it is an atomic's.
+    pub atomic: bool,
+}
+
+impl fmt::Display for RacingAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ([x, y, z], [i, j, k]) = (
+            self.at.block.unwrap_or_default(),
+            self.at.thread.unwrap_or_default(),
+        );
+        write!(f, "block ({x}, {y}, {z}), thread ({i}, {j}, {k}) ")?;
+        f.write_str(match self.access {
+            Access::Read => "reads it",
+            Access::Write => "writes it",
+            Access::Unknown => "accesses it",
+        })?;
+        if self.atomic {
+            f.write_str(" atomically")?;
+        }
+        if let Some(line) = &self.at.line {
+            write!(f, " at {line}")?;
+        }
+        Ok(())
+    }
+}
+
+fn race_cure([first, second]: &[RacingAccess; 2]) -> &'static str {
+    if first.at.block == second.at.block {
+        "nothing orders the two: a barrier is missing between them, or they must be atomic"
+    } else {
+        "nothing orders the two: blocks run in any order, so they must be atomic"
+    }
 }
 
 /// The first place where the results of two runs differ.
@@ -530,6 +589,7 @@ impl Diagnosis {
             Self::InvalidLaunch { .. }
             | Self::UninitialisedRead { .. }
             | Self::OrderDependent { .. }
+            | Self::DataRace { .. }
             | Self::OutOfMemory { .. } => None,
         }
     }
@@ -541,6 +601,7 @@ impl Diagnosis {
             Self::InvalidLaunch { kernel, .. }
             | Self::UninitialisedRead { kernel, .. }
             | Self::OrderDependent { kernel, .. }
+            | Self::DataRace { kernel, .. }
             | Self::OutOfMemory { kernel, .. } => kernel,
             other => other.place().map_or("", |place| place.kernel),
         }

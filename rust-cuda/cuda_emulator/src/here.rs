@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering, compiler_fence};
 use corosensei::trap::CoroutineTrapHandler;
 
 use crate::block::Block;
+use crate::race::Trace;
 use crate::sys::Fault;
 
 /// How an emulated thread ended. (`Copy`, because only then is corosensei's
@@ -62,6 +63,7 @@ thread_local! {
             last_words: Cell::new(None),
             stop_wanted: Cell::new(false),
             detour: Cell::new(None),
+            trace: Cell::new(ptr::null()),
         }
     };
 }
@@ -84,6 +86,8 @@ pub(crate) struct Here {
     /// The call that will not return to its caller, where the running thread has one:
     /// the thread ends there.
     detour: Cell<Option<Return>>,
+    /// What watches the launch that this OS thread runs, or null.
+    trace: Cell<*const Trace>,
 }
 
 impl Here {
@@ -113,6 +117,28 @@ impl Here {
         self.stop_wanted.set(false);
         self.detour.set(None);
         self.stack.set((stack.start, stack.end));
+    }
+
+    /// Has `trace` watch the launches of this OS thread while `run` runs.
+    pub fn traced<R>(&self, trace: &Trace, run: impl FnOnce() -> R) -> R {
+        /// Ends the watch, also when a launch panics.
+        struct Watch<'a>(&'a Here);
+        impl Drop for Watch<'_> {
+            fn drop(&mut self) {
+                self.0.trace.set(ptr::null());
+            }
+        }
+        self.trace.set(trace);
+        let _watch = Watch(self);
+        run()
+    }
+
+    /// What watches the launch that this OS thread runs.
+    #[inline]
+    pub fn trace(&self) -> Option<&Trace> {
+        // SAFETY: set by `traced` from a reference that outlives the time it is set
+        // for. The returned lifetime is that of the borrow of this thread-local.
+        unsafe { self.trace.get().as_ref() }
     }
 
     /// From here on the kernel's own code runs.

@@ -15,6 +15,7 @@ use crate::config::{
 use crate::diagnosis::{Diagnosis, Place};
 use crate::here::HERE;
 use crate::memory::{DeviceMemory, Turn};
+use crate::race::Trace;
 use crate::random::Permutation;
 use crate::region::Offset;
 use crate::runner::{Progress, Runner};
@@ -148,6 +149,14 @@ pub(crate) fn launch_in_turn(
         kernel: thread,
         ticket: watched.as_ref().map(|watched| watched.0.clone()),
         threads,
+    };
+    let blocks = match (
+        options.blocks,
+        HERE.with(|here| here.trace().map(Trace::blocks)),
+    ) {
+        // One that is watched ends when all blocks that are to be watched have.
+        (Blocks::OneAtATime, Some(watched)) => blocks.min(watched),
+        _ => blocks,
     };
     let queue = Queue::new(blocks, options.order);
     match options.blocks {

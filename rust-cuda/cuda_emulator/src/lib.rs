@@ -163,6 +163,7 @@ mod here;
 mod launch;
 mod memory;
 mod panics;
+mod race;
 mod random;
 mod region;
 mod runner;
@@ -181,8 +182,8 @@ pub use config::{
     SHARED_LIMIT_DEFAULT, SHARED_LIMIT_OPT_IN, ThreadOrder, WARP_SIZE,
 };
 pub use diagnosis::{
-    Access, Diagnosis, Difference, Doing, Limit, MemoryKind, MemoryName, Place, SourceLine,
-    SourceMissing,
+    Access, Diagnosis, Difference, Doing, Limit, MemoryKind, MemoryName, Place, RacingAccess,
+    SourceLine, SourceMissing,
 };
 pub use launch::{LaunchLock, launch, parallelism};
 pub use memory::{Allocation, DeviceMemory, MemoryError};

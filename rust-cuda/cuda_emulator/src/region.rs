@@ -118,6 +118,13 @@ impl Region {
             .then(|| Offset(address as i64 - self.data().addr() as i64))
     }
 
+    /// The addresses of the pages that are accessible, canaries among them.
+    #[cfg(traced)]
+    pub fn open_pages(&self) -> std::ops::Range<usize> {
+        let start = self.mapping.start().addr();
+        start + self.open.start..start + self.open.end
+    }
+
     /// Whether `address` is one of the data.
     pub fn contains(&self, address: usize) -> bool {
         self.locate(address)

@@ -6,11 +6,12 @@ use std::time::Duration;
 use corosensei::stack::Stack;
 use corosensei::{Coroutine, CoroutineResult};
 
-use crate::block::{Block, ExitThread, State};
+use crate::block::{Block, ExitThread, State, watched};
 use crate::config::{Blocks, ThreadOrder, WARP_SIZE};
 use crate::diagnosis::Diagnosis;
 use crate::here::{Exit, HERE};
 use crate::panics;
+use crate::race::Trace;
 use crate::sys::{self, ThreadStack};
 
 type Thread = Coroutine<(), (), Exit, ThreadStack>;
@@ -209,6 +210,7 @@ impl<'b> Runner<'b> {
             }
         };
         self.block.set_running(thread);
+        watched(|trace| trace.enter(self.block.linear(), thread));
         let (low, high) = self.stacks[i];
         let trap = coroutine.trap_handler();
         let resumed = HERE.with(|here| {
@@ -257,6 +259,7 @@ impl<'b> Runner<'b> {
 
     /// Unwinds the threads that have not exited.
     fn abandon(&mut self) {
+        watched(Trace::rest);
         self.block.abandon();
         for i in 0..self.threads.len() {
             if let Some(coroutine) = &mut self.threads[i] {

@@ -41,6 +41,37 @@ fn line_of(return_address: usize) -> Option<SourceLine> {
     found
 }
 
+/// How the source writes an access to memory.
+#[cfg(traced)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manner {
+    Plain,
+    Volatile,
+    Atomic,
+    /// There is no debug information.
+    Unknown,
+}
+
+/// How the source writes the access of the instruction at `address`.
+#[cfg(traced)]
+pub(crate) fn manner(address: usize) -> Manner {
+    let mut manner = Manner::Unknown;
+    let address = ptr::without_provenance_mut::<c_void>(address.wrapping_add(1));
+    backtrace::resolve(address, |symbol| {
+        let name = symbol.name().map(|name| name.to_string());
+        let named = |part| name.as_ref().is_some_and(|name| name.contains(part));
+        let file = symbol.filename();
+        if file.is_some_and(|file| file.ends_with("core/src/sync/atomic.rs")) {
+            manner = Manner::Atomic;
+        } else if named("read_volatile") || named("write_volatile") {
+            manner = Manner::Volatile;
+        } else if manner == Manner::Unknown && symbol.lineno().is_some() {
+            manner = Manner::Plain;
+        }
+    });
+    manner
+}
+
 /// The innermost line of user code that has led to the panic whose hook this is
 /// called from.
 pub(crate) fn line_of_panic() -> Option<SourceLine> {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use crate::config::{Blocks, LaunchConfig, Options, Poison, Report, ThreadOrder};
 use crate::diagnosis::{Diagnosis, Difference};
+use crate::here::HERE;
 use crate::launch::{self, launch_in_turn};
 use crate::memory::{DeviceMemory, Record, Turn, canary_word};
+use crate::race::{Trace, first_race};
 use crate::region::Region;
 use crate::sys;
 
@@ -35,6 +37,10 @@ pub struct Verify {
     /// Addresses ([`Allocation::addr`](crate::Allocation::addr)) of the buffers to
     /// restore between runs and to compare. `None`: all live ones of the memory.
     pub buffers: Option<Vec<u64>>,
+    /// Accesses to memory that are watched for data races, in a run of their own: of
+    /// some threads of the first blocks. Each costs some microseconds. Default 4096;
+    /// zero does without.
+    pub watched_accesses: usize,
 }
 
 impl Default for Verify {
@@ -55,6 +61,7 @@ impl Default for Verify {
             ],
             comparisons: Vec::new(),
             buffers: None,
+            watched_accesses: 4096,
         }
     }
 }
@@ -148,6 +155,18 @@ pub unsafe fn verify(
         Ok((report, trial.contents()?))
     };
     let blocks = how.options.blocks;
+    if let Some(trace) = Trace::new(config, how.watched_accesses, &trial.buffers) {
+        let one_by_one = match blocks {
+            Blocks::Resident => Blocks::Resident,
+            Blocks::Parallel | Blocks::OneAtATime => Blocks::OneAtATime,
+        };
+        trial.restore(&before);
+        let watched = || trial.run(ThreadOrder::Forward, first_poison, one_by_one);
+        HERE.with(|here| here.traced(&trace, watched))?;
+        if let Some(race) = first_race(&trace, config) {
+            return Err(race);
+        }
+    }
     let (report, first) = run(first_order, first_poison, blocks)?;
     for &poison in how.poisons.iter().skip(1) {
         let (_, other) = run(first_order, poison, blocks)?;

@@ -1,6 +1,7 @@
 //! The barriers of a block.
 
-use super::{Block, Site, State, same_site};
+use super::{Block, Site, State, same_site, watched};
+
 /// Forms of the block barrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -30,6 +31,7 @@ impl Block<'_> {
         for state in &self.state {
             state.set(State::Ready);
         }
+        watched(|trace| trace.barrier(self.linear()));
         self.at_barrier.set(0);
         self.barrier_result.set(self.trues.get());
         let mut counts = self.counts.get();

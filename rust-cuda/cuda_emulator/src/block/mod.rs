@@ -25,6 +25,7 @@ use crate::config::{LaunchConfig, Options, ThreadOrder, WARP_SIZE};
 use crate::diagnosis::{Diagnosis, Limit, Place};
 use crate::here::HERE;
 use crate::memory::{DeviceMemory, Textures};
+use crate::race::Trace;
 use crate::random::Random;
 use crate::region::Offset;
 use crate::watchdog::Ticket;
@@ -227,6 +228,7 @@ impl<'l> Block<'l> {
     /// Ends the block's use of shared memory; finds what was written around its
     /// arrays.
     pub fn end(&self) -> Option<Diagnosis> {
+        watched(|trace| trace.end_block(self.linear()));
         let shared = self.shared.take();
         let mut pool = self.workspace.shared.borrow_mut();
         let mut found = None;
@@ -346,6 +348,13 @@ impl<'l> Block<'l> {
         self.slot().index.get()
     }
 
+    /// Number of the block, x fastest.
+    pub fn linear(&self) -> u64 {
+        let [width, height, _] = self.launch.config.grid.map(u64::from);
+        let [x, y, z] = self.index.get().map(u64::from);
+        x + width * (y + height * z)
+    }
+
     pub fn block_idx(&self) -> [u32; 3] {
         self.index.get()
     }
@@ -440,6 +449,7 @@ impl<'l> Block<'l> {
         counts.atomics += 1;
         self.counts.set(counts);
         self.step(site);
+        watched(|trace| trace.atomic(self.linear(), self.running.get()));
     }
 
     pub fn is_global(&self, address: usize) -> bool {
@@ -453,9 +463,11 @@ impl<'l> Block<'l> {
     /// at `site`.
     fn access<R>(&self, site: Site, touch: impl FnOnce() -> R) -> R {
         self.accessing.set(Some(site));
+        watched(|trace| trace.set_site(Some(site)));
         HERE.with(|here| here.enter_kernel());
         let result = touch();
         HERE.with(|here| here.leave_kernel());
+        watched(|trace| trace.set_site(None));
         self.accessing.set(None);
         result
     }
@@ -470,6 +482,12 @@ impl<'l> Block<'l> {
             at: self.here(site),
         })
     }
+}
+
+/// Tells what watches this launch, if anything does.
+#[inline]
+pub(crate) fn watched(tell: impl FnOnce(&Trace)) {
+    HERE.with(|here| here.trace().map_or((), tell));
 }
 
 /// Whether two sites are the same line and column. (One call has several

@@ -3,7 +3,7 @@
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Block, Site};
+use super::{Block, Site, watched};
 use crate::config::{Blocks, SHARED_LIMIT_DEFAULT};
 use crate::diagnosis::{Diagnosis, MemoryKind, MemoryName};
 use crate::intrinsics::SharedSlot;
@@ -126,15 +126,19 @@ impl Block<'_> {
                 reason: error.to_string(),
             }),
         };
-        self.shared.borrow_mut().arrays.push(SharedArray {
+        let array = SharedArray {
             key,
             kind,
             name,
             size,
             align,
             region,
-        });
-        self.workspace.shared.borrow().region(region).data()
+        };
+        let pool = self.workspace.shared.borrow();
+        let region = pool.region(region);
+        watched(|trace| trace.add_shared(self.linear(), region, array.memory_name()));
+        self.shared.borrow_mut().arrays.push(array);
+        region.data()
     }
 
     /// Adds `size` bytes to the block's static shared memory, if the limits allow.

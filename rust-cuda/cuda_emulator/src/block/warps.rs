@@ -1,6 +1,6 @@
 //! The operations of warps.
 
-use super::{Block, Site, State, same_site};
+use super::{Block, Site, State, same_site, watched};
 use crate::config::WARP_SIZE;
 use crate::diagnosis::{Diagnosis, SourceMissing};
 use crate::intrinsics::ShuffleKind;
@@ -142,7 +142,9 @@ impl Block<'_> {
                 .fold(0_u32, |ballot, lane| ballot | 1 << lane)
         };
         match request.operation {
-            WarpOperation::Barrier => {}
+            WarpOperation::Barrier => {
+                watched(|trace| trace.warp_barrier(self.linear(), base as u32, needed));
+            }
             WarpOperation::Shuffle(kind) => {
                 for lane in lanes(needed) {
                     let theirs = slot(lane).request.get();

@@ -13,6 +13,8 @@ use corosensei::stack::{Stack, StackPointer};
 
 use super::Fault;
 use crate::here::{Exit, HERE};
+#[cfg(traced)]
+use crate::race::Trace;
 use crate::stoppable::{self, Place};
 
 /// Whether [`Mapping::reserve`] gives memory that faults when touched.
@@ -134,6 +136,23 @@ impl Drop for Mapping {
         // SAFETY: the range was mapped by `reserve` and is unmapped only here.
         unsafe { libc::munmap(self.start.cast(), self.len) };
     }
+}
+
+/// Makes whole pages accessible, or not. For signal handlers, too.
+///
+/// # Safety
+///
+/// The pages are mapped, and nobody relies on their being accessible, or not.
+#[cfg(traced)]
+pub(crate) unsafe fn set_open(pages: std::ops::Range<usize>, open: bool) {
+    let rights = if open {
+        libc::PROT_READ | libc::PROT_WRITE
+    } else {
+        libc::PROT_NONE
+    };
+    let start = ptr::with_exposed_provenance_mut(pages.start);
+    // SAFETY: as the caller promises. Where it fails, the memory stays as it is.
+    unsafe { libc::mprotect(start, pages.len(), rights) };
 }
 
 /// Stacks in one mapping share their guard pages' bookkeeping and are unmapped
@@ -429,6 +448,14 @@ fn set_handler(signal: c_int, handler: Handler, flags: c_int) -> bool {
 /// `SIGSEGV` and `SIGBUS`: ends the emulated thread that faulted with a
 /// [`Fault`], or passes the signal on to whoever handled it before.
 extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    #[cfg(traced)]
+    if signal == libc::SIGSEGV {
+        // SAFETY: the kernel calls this with a valid siginfo and ucontext.
+        let (info, context) = unsafe { (&*info, &mut *context.cast::<libc::ucontext_t>()) };
+        if watched_access(info, context) {
+            return;
+        }
+    }
     // SAFETY: the kernel calls this with a valid siginfo and ucontext.
     let ended = unsafe { end_faulting_thread(&*info, &mut *context.cast::<libc::ucontext_t>()) };
     if !ended {
@@ -438,6 +465,12 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
 
 /// Signals that end the process: says which emulated thread came to it.
 extern "C" fn on_end(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    #[cfg(traced)]
+    if signal == libc::SIGTRAP && HERE.with(|here| here.trace().is_some_and(Trace::stepped)) {
+        // SAFETY: the kernel calls this with a valid ucontext.
+        set_single_step(unsafe { &mut *context.cast() }, false);
+        return;
+    }
     let mut text = Text::default();
     let said = HERE.with(|here| here.say_last_words(&mut text));
     if said.is_ok() && text.len > 0 {
@@ -511,6 +544,24 @@ fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
             handler(signal);
         }
     }
+}
+
+/// Whether a fault is an access that is watched, which is then carried out.
+#[cfg(traced)]
+fn watched_access(info: &libc::siginfo_t, context: &mut libc::ucontext_t) -> bool {
+    HERE.with(|here| {
+        let Some(trace) = here.trace() else {
+            return false;
+        };
+        // SAFETY: the kernel fills in the address for memory faults.
+        let address = unsafe { info.si_addr() }.addr();
+        let write = is_write(context).unwrap_or(false);
+        let Some(step) = trace.fault(address, write, registers(context).0, here.in_kernel()) else {
+            return false;
+        };
+        set_single_step(context, step);
+        true
+    })
 }
 
 /// Points `context` at the end of the emulated thread it interrupted, if it did.
@@ -687,8 +738,17 @@ mod context {
         gregs[libc::REG_RDI as usize] = regs.rdi as i64;
         gregs[libc::REG_RSI as usize] = regs.rsi as i64;
         // The ABI wants the direction flag clear at a call; a string
-        // instruction that was interrupted may have had it set.
-        gregs[libc::REG_EFL as usize] &= !(1 << 10);
+        // instruction that was interrupted may have had it set. Nor does a
+        // single step of a watched access go on.
+        gregs[libc::REG_EFL as usize] &= !(1 << 10 | 1 << 8);
+    }
+
+    /// Has the processor trap after the next instruction, or not.
+    #[cfg(traced)]
+    pub fn set_single_step(context: &mut libc::ucontext_t, step: bool) {
+        const TRAP: i64 = 1 << 8;
+        let flags = &mut context.uc_mcontext.gregs[libc::REG_EFL as usize];
+        *flags = if step { *flags | TRAP } else { *flags & !TRAP };
     }
 
     /// Bit 1 of a page fault's error code.
@@ -774,4 +834,6 @@ mod context {
     }
 }
 
+#[cfg(traced)]
+use context::set_single_step;
 use context::{is_write, registers, return_address, set_registers};

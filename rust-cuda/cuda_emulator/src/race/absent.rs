@@ -1,0 +1,58 @@
+//! Where accesses cannot be watched.
+
+use std::sync::Arc;
+
+use crate::block::Site;
+use crate::config::LaunchConfig;
+use crate::diagnosis::{Diagnosis, MemoryName};
+use crate::memory::Record;
+use crate::region::Region;
+
+/// No run is watched.
+pub(crate) enum Trace {}
+
+impl Trace {
+    pub fn new(_: &LaunchConfig, _: usize, _: &[Arc<Record>]) -> Option<Self> {
+        None
+    }
+
+    pub fn blocks(&self) -> u64 {
+        match *self {}
+    }
+
+    pub fn enter(&self, _: u64, _: u32) {
+        match *self {}
+    }
+
+    pub fn rest(&self) {
+        match *self {}
+    }
+
+    pub fn end_block(&self, _: u64) {
+        match *self {}
+    }
+
+    pub fn add_shared(&self, _: u64, _: &Region, _: MemoryName) {
+        match *self {}
+    }
+
+    pub fn barrier(&self, _: u64) {
+        match *self {}
+    }
+
+    pub fn warp_barrier(&self, _: u64, _: u32, _: u32) {
+        match *self {}
+    }
+
+    pub fn atomic(&self, _: u64, _: u32) {
+        match *self {}
+    }
+
+    pub fn set_site(&self, _: Option<Site>) {
+        match *self {}
+    }
+}
+
+pub(crate) fn first_race(trace: &Trace, _: &LaunchConfig) -> Option<Diagnosis> {
+    match *trace {}
+}

@@ -1,0 +1,319 @@
+//! Finds the first pair of accesses that nothing orders.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::decode::{self, Operand};
+use super::trace::{Access, Event, Trace, WIDEST};
+use crate::config::{LaunchConfig, Poison, ThreadOrder};
+use crate::diagnosis::{Access as Kind, Diagnosis, Place, RacingAccess, SourceLine};
+use crate::symbol::{self, Manner};
+
+/// Pairs and events that are looked at; then the rest counts as ordered.
+const PAIRS: usize = 4 << 20;
+const STEPS: usize = 32 << 20;
+
+/// Accesses that touch the same four bytes are compared.
+const GRANULE: usize = 4;
+
+/// An access and what its instruction says of it.
+#[derive(Clone, Copy)]
+struct Touch<'a> {
+    access: &'a Access,
+    reads: bool,
+    writes: bool,
+    atomic: bool,
+    end: usize,
+}
+
+/// The race whose second access came first.
+pub(crate) fn first_race(trace: &Trace, config: &LaunchConfig) -> Option<Diagnosis> {
+    let accesses = trace.accesses();
+    let mut operands = HashMap::new();
+    let touches: Vec<Touch<'_>> = accesses
+        .iter()
+        .map(|access| touch(access, &mut operands))
+        .collect();
+    let mut places: BTreeMap<Granule, Vec<&Touch<'_>>> = BTreeMap::new();
+    for touch in &touches {
+        for place in granules(touch) {
+            places.entry(place).or_default().push(touch);
+        }
+    }
+    let mut search = Search {
+        trace,
+        threads: config.block.iter().product(),
+        touches: &touches,
+        flags: None,
+        manners: HashMap::new(),
+        steps: STEPS,
+    };
+    let mut pairs = PAIRS;
+    let mut found: Option<[&Touch<'_>; 2]> = None;
+    for touches in places.values() {
+        if !touches.iter().any(|touch| touch.writes) {
+            continue;
+        }
+        'place: for (i, second) in touches.iter().enumerate() {
+            for first in &touches[..i] {
+                let earlier = found.is_none_or(|[_, found]| second.access.time < found.access.time);
+                if !earlier || pairs == 0 {
+                    break 'place;
+                }
+                pairs -= 1;
+                if conflict(first, second) && !search.ordered(first, second) {
+                    found = Some([first, second]);
+                }
+            }
+        }
+    }
+    found.map(|pair| describe(trace, config, pair))
+}
+
+fn touch<'a>(access: &'a Access, operands: &mut HashMap<usize, Vec<Operand>>) -> Touch<'a> {
+    let operands = operands.entry(access.instruction).or_insert_with(|| {
+        // SAFETY: the instruction that faulted.
+        unsafe { decode::operands(access.instruction) }
+    });
+    let operand = operands
+        .iter()
+        .find(|operand| operand.writes == access.write)
+        .or(operands.first())
+        .copied()
+        .unwrap_or(Operand {
+            bytes: 1,
+            reads: !access.write,
+            writes: access.write,
+            atomic: false,
+        });
+    Touch {
+        access,
+        reads: operand.reads,
+        writes: operand.writes,
+        atomic: operand.atomic || access.atomic,
+        end: access.address + operand.bytes.clamp(1, WIDEST),
+    }
+}
+
+/// Number of the memory, which for shared arrays is another in every block, and of a
+/// piece of the address space.
+type Granule = (u32, usize);
+
+fn granules(touch: &Touch<'_>) -> impl Iterator<Item = Granule> + use<> {
+    let memory = touch.access.memory;
+    let first = touch.access.address / GRANULE;
+    (first..touch.end.div_ceil(GRANULE)).map(move |granule| (memory, granule))
+}
+
+/// Whether the order of two accesses makes a difference.
+fn conflict(first: &Touch<'_>, second: &Touch<'_>) -> bool {
+    let (a, b) = (first.access, second.access);
+    let bytes = a.address.max(b.address)..first.end.min(second.end);
+    if (a.block, a.thread) == (b.block, b.thread)
+        || bytes.is_empty()
+        || first.atomic && second.atomic
+    {
+        return false;
+    }
+    let part = |access: &Access, image: &[u8; WIDEST]| {
+        let start = (bytes.start - access.address).min(access.bytes);
+        let end = (bytes.end - access.address).min(access.bytes);
+        image[start..end].to_vec()
+    };
+    let changes = |touch: &Touch<'_>| {
+        touch.writes
+            && part(touch.access, &touch.access.before) != part(touch.access, &touch.access.after)
+    };
+    let read_and_changed = first.reads && changes(second) || second.reads && changes(first);
+    let written_differently =
+        first.writes && second.writes && part(a, &a.after) != part(b, &b.after);
+    read_and_changed || written_differently
+}
+
+/// Words by which threads wait for each other.
+struct Flags {
+    places: HashSet<Granule>,
+    /// When they are read, and by whom.
+    reads: Vec<(u32, Event)>,
+}
+
+struct Search<'a> {
+    trace: &'a Trace,
+    /// Threads per block.
+    threads: u32,
+    touches: &'a [Touch<'a>],
+    /// Looked up when needed.
+    flags: Option<Flags>,
+    /// Of instructions.
+    manners: HashMap<usize, Manner>,
+    steps: usize,
+}
+
+impl Search<'_> {
+    /// Whether something makes the second access come after the first.
+    fn ordered(&mut self, first: &Touch<'_>, second: &Touch<'_>) -> bool {
+        let (a, b) = (first.access, second.access);
+        if a.block == b.block && a.epoch != b.epoch {
+            return true;
+        }
+        if self.reaches(first, b, &[]) {
+            return true;
+        }
+        if [first, second].map(|touch| self.manner(touch)) == [Manner::Atomic; 2] {
+            return true;
+        }
+        let flags = match self.flags.take() {
+            Some(flags) => flags,
+            None => self.find_flags(),
+        };
+        let by_flag = granules(first).any(|place| flags.places.contains(&place));
+        // What threads that are not watched have waited for nobody knows.
+        let ordered = by_flag
+            || !flags.reads.is_empty()
+                && (self.trace.is_partial() || self.reaches(first, b, &flags.reads));
+        self.flags = Some(flags);
+        ordered
+    }
+
+    /// Whether the thread of `b` knows by then of the access `a`: by barriers, by
+    /// atomics (all of which count as one, to whatever address), by volatile reads.
+    fn reaches(&mut self, first: &Touch<'_>, b: &Access, reads: &[(u32, Event)]) -> bool {
+        let a = first.access;
+        let events = self.trace.events();
+        let between = |events: &[(u32, Event)]| {
+            let start = events.partition_point(|&(time, _)| time < a.time);
+            let end = events.partition_point(|&(time, _)| time < b.time);
+            start..end
+        };
+        let (noted, read) = (between(&events), between(reads));
+        let count = noted.len() + read.len();
+        if count > self.steps {
+            return true;
+        }
+        self.steps -= count;
+        let mut events: Vec<_> = events[noted].iter().chain(&reads[read]).collect();
+        events.sort_by_key(|&&(time, _)| time);
+        let mut known = [vec![false; self.threads as usize], Vec::new()];
+        known[0][a.thread as usize] = true;
+        if a.block != b.block {
+            known[1] = vec![false; self.threads as usize];
+        }
+        let blocks = [a.block, b.block];
+        // An atomic access is itself what later ones know of.
+        let mut by_atomics = first.atomic;
+        for &&(_, event) in &events {
+            let of = |block| blocks.iter().position(|&of| of == block);
+            match event {
+                Event::Barrier { block } => {
+                    if let Some(known) = of(block).map(|of| &mut known[of])
+                        && known.contains(&true)
+                    {
+                        known.fill(true);
+                    }
+                }
+                Event::Warp { block, first, mask } => {
+                    if let Some(known) = of(block).map(|of| &mut known[of]) {
+                        let lanes = || (0..u32::BITS).filter(|lane| mask >> lane & 1 != 0);
+                        if lanes().any(|lane| known[(first + lane) as usize]) {
+                            lanes().for_each(|lane| known[(first + lane) as usize] = true);
+                        }
+                    }
+                }
+                Event::Atomic { block, thread } => {
+                    if let Some(known) = of(block).map(|of| &mut known[of]) {
+                        by_atomics |= known[thread as usize];
+                        known[thread as usize] |= by_atomics;
+                    }
+                }
+                Event::Volatile { block, thread } => {
+                    if let Some(known) = of(block).map(|of| &mut known[of]) {
+                        known[thread as usize] = true;
+                    }
+                }
+            }
+        }
+        known[usize::from(a.block != b.block)][b.thread as usize]
+    }
+
+    /// Where any thread makes a volatile access. A compare with memory has the line
+    /// of the compare, so a read cannot always be told; a write can.
+    fn find_flags(&mut self) -> Flags {
+        let touches = self.touches;
+        let volatile = touches.iter().filter(|touch| {
+            // What is not known may be volatile.
+            matches!(self.manner(touch), Manner::Volatile | Manner::Unknown)
+        });
+        let places: HashSet<_> = volatile.flat_map(granules).collect();
+        let of_flag = |touch: &&Touch<'_>| {
+            touch.reads && granules(touch).any(|place| places.contains(&place))
+        };
+        let reads = touches.iter().filter(of_flag).map(|touch| {
+            let (block, thread) = (touch.access.block, touch.access.thread);
+            (touch.access.time, Event::Volatile { block, thread })
+        });
+        Flags {
+            reads: reads.collect(),
+            places,
+        }
+    }
+
+    fn manner(&mut self, touch: &Touch<'_>) -> Manner {
+        if touch.atomic {
+            return Manner::Atomic;
+        }
+        if touch.access.site.is_some() {
+            // A copy by the emulator.
+            return Manner::Plain;
+        }
+        let instruction = touch.access.instruction;
+        *self
+            .manners
+            .entry(instruction)
+            .or_insert_with(|| symbol::manner(instruction))
+    }
+}
+
+fn describe(trace: &Trace, config: &LaunchConfig, [first, second]: [&Touch<'_>; 2]) -> Diagnosis {
+    let (memory, start) = trace.memory(first.access.memory);
+    let racing = |touch: &Touch<'_>| {
+        let access = touch.access;
+        let [width, height, _] = config.grid.map(u64::from);
+        let linear = trace.block(access.block);
+        let [across, down, _] = config.block;
+        let thread = access.thread;
+        RacingAccess {
+            at: Place {
+                kernel: config.kernel,
+                // Below the grid's extents, which are u32.
+                block: Some([
+                    (linear % width) as u32,
+                    (linear / width % height) as u32,
+                    (linear / width / height) as u32,
+                ]),
+                thread: Some([
+                    thread % across,
+                    thread / across % down,
+                    thread / across / down,
+                ]),
+                line: match access.site {
+                    Some(site) => Some(SourceLine::from(site)),
+                    None => symbol::line_of_instruction(access.instruction),
+                },
+                order: ThreadOrder::Forward,
+                poison: Poison::default(),
+            },
+            access: if touch.writes {
+                Kind::Write
+            } else {
+                Kind::Read
+            },
+            atomic: touch.atomic,
+        }
+    };
+    let offset = first.access.address.max(second.access.address) - start;
+    Diagnosis::DataRace {
+        kernel: config.kernel,
+        element: offset / memory.element_bytes,
+        memory,
+        accesses: Box::new([racing(first), racing(second)]),
+    }
+}

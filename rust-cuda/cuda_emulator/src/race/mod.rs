@@ -1,0 +1,28 @@
+//! Data races, by watching the accesses to memory of some threads of some blocks.
+//!
+//! The memory of buffers and shared arrays is closed while a watched thread runs.
+//! Each of its accesses faults, is noted with its instruction, address and bytes,
+//! and carried out by a single step with the memory open. What orders threads is
+//! noted, too: barriers, warp barriers, atomics. Two accesses of different threads
+//! to the same bytes, one of them a write, with nothing between them that orders
+//! them, are a race, whichever came first in this run.
+//!
+//! Single steps and page faults are what Linux on x86-64 offers; elsewhere nothing
+//! is watched.
+
+#[cfg(traced)]
+mod analysis;
+#[cfg(traced)]
+mod decode;
+#[cfg(traced)]
+mod sample;
+#[cfg(traced)]
+mod trace;
+
+#[cfg(traced)]
+pub(crate) use self::{analysis::first_race, trace::Trace};
+
+#[cfg(not(traced))]
+mod absent;
+#[cfg(not(traced))]
+pub(crate) use self::absent::{Trace, first_race};

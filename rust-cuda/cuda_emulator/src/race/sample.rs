@@ -1,0 +1,109 @@
+//! Which blocks and threads are watched, and how closely: each access costs about
+//! as much as ten thousand others.
+
+use crate::config::{LaunchConfig, WARP_SIZE};
+use crate::random::Random;
+
+/// Blocks and threads per block that are watched at most.
+const BLOCKS: u64 = 8;
+const THREADS: usize = 64;
+
+/// Blocks that a watched launch runs at most.
+const BLOCKS_RUN: u64 = 64;
+
+/// Accesses of a turn that are noted in any case, and what part of its block's share
+/// a single turn may take.
+const TURN_MIN: usize = 16;
+const TURN_PART: usize = 16;
+
+pub(super) struct Sample {
+    /// The blocks that run: the first ones.
+    pub run: u64,
+    /// The numbers of those that are watched.
+    pub blocks: Vec<u64>,
+    /// Which threads of a block are watched.
+    pub threads: Vec<bool>,
+}
+
+impl Sample {
+    pub fn new(config: &LaunchConfig) -> Self {
+        let [width, height, depth] = config.grid.map(u64::from);
+        let all = width * height * depth;
+        // The first ones, and one below the first in a grid of two dimensions.
+        let below = (height > 1 && (BLOCKS..BLOCKS_RUN).contains(&width)).then_some(width);
+        let mut blocks: Vec<u64> = (0..all.min(BLOCKS)).collect();
+        if let Some(below) = below {
+            blocks.pop();
+            blocks.push(below);
+        }
+        let run = blocks.last().map_or(0, |last| last + 1);
+        Self {
+            run,
+            blocks,
+            threads: threads(config.block.iter().product::<u32>()),
+        }
+    }
+
+    /// Whether it leaves out any block or thread.
+    pub fn is_partial(&self, config: &LaunchConfig) -> bool {
+        let all: u64 = config
+            .grid
+            .iter()
+            .map(|&extent| u64::from(extent))
+            .product();
+        (self.blocks.len() as u64) < all || self.threads.contains(&false)
+    }
+}
+
+/// All threads of a small block. Of a large one the first warp, some of the second,
+/// the last thread, and others by chance: of the pairs that a mistake concerns some
+/// are then among them, whatever their distance.
+fn threads(count: u32) -> Vec<bool> {
+    let mut watched = vec![false; count as usize];
+    if watched.len() <= THREADS {
+        watched.fill(true);
+        return watched;
+    }
+    let near = WARP_SIZE as usize + 4;
+    watched[..near].fill(true);
+    if let Some(last) = watched.last_mut() {
+        *last = true;
+    }
+    let mut others: Vec<u32> = (near as u32..count - 1).collect();
+    Random::new(1).shuffle(&mut others);
+    for other in others.into_iter().take(THREADS - near - 1) {
+        watched[other as usize] = true;
+    }
+    watched
+}
+
+/// How many accesses a turn may have noted when its block has so many left.
+pub(super) fn of_turn(left: usize) -> usize {
+    (left / TURN_PART).max(TURN_MIN).min(left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_launches_are_watched_whole_and_large_ones_in_part() {
+        let config = |grid, block| LaunchConfig {
+            kernel: "kernel",
+            grid,
+            block,
+            dynamic_shared_bytes: 0,
+        };
+        let small = config([4, 2, 1], [8, 8, 1]);
+        let sample = Sample::new(&small);
+        assert_eq!((sample.run, sample.blocks.len()), (8, 8));
+        assert!(!sample.is_partial(&small));
+        let large = config([20, 100, 1], [32, 32, 1]);
+        let sample = Sample::new(&large);
+        assert_eq!(sample.run, 21);
+        assert_eq!(sample.blocks.len(), BLOCKS as usize);
+        let watched = sample.threads.iter().filter(|&&watched| watched).count();
+        assert_eq!(watched, THREADS);
+        assert!(sample.threads[1023] && sample.is_partial(&large));
+    }
+}
