@@ -414,8 +414,9 @@ pub enum Diagnosis {
     /// memory, the destination of a `cp.async` not waited for, or bytes just
     /// outside a buffer. By value, from [`verify`](fn@crate::verify).
     #[error(
-        "kernel `{kernel}`: reads memory that was never written: {difference} when unwritten \
-         memory holds {} and {} (thread order {order})", poisons[0], poisons[1]
+        "kernel `{kernel}`: reads shared memory (or what lies just outside a buffer) that nobody \
+         wrote: the result depends on what was there: {difference} when it holds {} and {} \
+         (thread order {order})", poisons[0], poisons[1]
     )]
     UninitialisedRead {
         /// The kernel's name.

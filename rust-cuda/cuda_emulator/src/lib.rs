@@ -43,8 +43,12 @@
 //!     // SAFETY: threads own plain values only, and nobody else uses the memory.
 //!     unsafe { verify(&config, &Verify::default(), &memory, &thread) }
 //! };
-//! // Without the barrier half the threads read what nobody has written yet.
-//! assert!(matches!(run(false), Err(Diagnosis::UninitialisedRead { .. })));
+//! // Without the barrier half the threads read what nobody has written yet: a data race
+//! // where single accesses are watched, and unwritten memory everywhere.
+//! assert!(matches!(
+//!     run(false),
+//!     Err(Diagnosis::DataRace { .. } | Diagnosis::UninitialisedRead { .. })
+//! ));
 //! assert!(run(true).is_ok());
 //! # Ok::<(), cuda_emulator::MemoryError>(())
 //! ```
@@ -87,6 +91,7 @@
 //! | an access through a null or wild pointer | [`WildAccess`](Diagnosis::WildAccess) | exact where nothing is mapped |
 //! | a stack overflow | [`StackOverflow`](Diagnosis::StackOverflow) | exact |
 //! | a read of shared memory that was never written, or of a `cp.async` destination not waited for | [`UninitialisedRead`](Diagnosis::UninitialisedRead) | by value, from [`verify`] |
+//! | two threads that access the same memory, one of them by a write, with nothing that orders them | [`DataRace`](Diagnosis::DataRace) | exact for the accesses watched, from [`verify`]; see below |
 //! | a result that depends on the order: a missing barrier, a race between blocks | [`OrderDependent`](Diagnosis::OrderDependent) | by value, from [`verify`] |
 //! | an endless loop with barriers, warp operations, atomics or steps in it | [`NeverEnds`](Diagnosis::NeverEnds) | exact, by the step limit |
 //! | an endless loop without any | [`NeverEnds`](Diagnosis::NeverEnds) | exact, by the time limit |
@@ -97,11 +102,56 @@
 //! An access by a wrong but valid pointer (another buffer's, another block's
 //! shared memory) is not a fault anywhere and is not found.
 //!
-//! What reaches no buffer is not found by [`verify`]: a race whose outcome is the
-//! same in all orders tried, an unwritten value that is multiplied away. Its orders
-//! are forward, reverse and seeded random, in each of which a thread runs as far
-//! as it can: a barrier that is missing between two accesses shows unless both come
-//! from the same thread.
+//! What reaches no buffer is not found by comparing results: a race whose outcome is
+//! the same in all orders tried, an unwritten value that is multiplied away. The
+//! orders are forward, reverse and seeded random, in each of which a thread runs as
+//! far as it can: an update that threads lose on a device is whole in all of them.
+//!
+//! # Data races
+//!
+//! One run of [`verify`] watches single accesses, with the address, the line and the
+//! bytes of each: those of all threads of a block of up to 64, of 64 threads of a
+//! larger one, in four of the first blocks, up to
+//! [`Verify::watched_accesses`]. Two of them race if they are by different threads, touch
+//! the same byte, and at least one writes, with nothing in between that orders them.
+//! Which came first in this run makes no difference, so the outcome of a race need not
+//! show. The finding names both threads, both lines, and the element of the buffer or
+//! shared array, whether the kernel has it as an input or as an output.
+//!
+//! What orders: a barrier of the block; a warp barrier, for the lanes in its mask;
+//! atomics, all of which count as one, to whatever address and with whatever order or
+//! fences; a volatile read, of all that was written before. Shuffles and votes do not,
+//! as in CUDA. Not blamed are
+//!
+//! - two atomic accesses, and anything to a word that some thread accesses volatile:
+//!   flags are awaited so. A plain access beside an atomic one is blamed;
+//! - two writes of the same value, and a write of the value that was there to what
+//!   another reads: the order makes no difference. An update by reading and writing
+//!   is blamed although all threads may write the same.
+//!
+//! So what is blamed is a race, and what is not may be one: of threads that were not
+//! watched, in later blocks, after more accesses, hidden by a fence that is missing.
+//! Statics that serve as shared memory in place, and textures, are not watched.
+//! Volatile accesses are told by the program's debug information; a program without
+//! it is not blamed for any race.
+//!
+//! `tests/races.rs` has the planted ones below. Orders stands for the comparison of
+//! results alone, one block at a time. Compute Sanitizer's racecheck, according to NVIDIA's documentation
+//! ("a run time shared memory data access hazard detector"), looks at shared memory
+//! alone; the column says what that covers, it was not run.
+//!
+//! | Planted race | Watched accesses | Orders | racecheck covers |
+//! |---|---|---|---|
+//! | lost update in global memory: one warp, several warps, several blocks | yes | no | no |
+//! | maximum in global memory by reading, comparing, writing | yes | no | no |
+//! | lost update, histogram without atomics, in shared memory | yes | no | yes |
+//! | different values written to one element: threads, blocks | yes | yes | no |
+//! | a neighbour's element of shared memory read after it was written | yes | yes | yes |
+//! | no barrier between a tile's load and its use, or at the end of a loop | yes | yes | yes |
+//! | a warp's reduction in shared memory without warp barriers | yes | yes | yes |
+//! | a flag between blocks without atomics; a sweep in place | yes | yes | no |
+//! | a plain read beside atomic additions in global memory | yes | yes | no |
+//! | an update through a `*const` input | yes | no | no |
 //!
 //! Source lines of faults and of stopped loops come from the program's debug
 //! information (line tables are enough) and are missing without it; all others are
@@ -126,7 +176,8 @@
 //! Linux on x86-64 and AArch64 ([`GUARD_PAGES`]). Elsewhere, and with the feature
 //! `portable`, buffers and shared arrays have a page of canary on either side
 //! instead: what is exact in the table above by faults is then by value, writes
-//! only, and within a page; a wild access ends the process.
+//! only, and within a page; a wild access ends the process. Single accesses are
+//! watched on Linux on x86-64 only, without the feature `portable`.
 //!
 //! On Linux the first launch installs handlers for `SIGSEGV` and `SIGBUS`, for the
 //! signals by which a process ends itself, and for one real-time signal that nobody

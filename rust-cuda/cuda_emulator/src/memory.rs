@@ -6,7 +6,7 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::config::Poison;
+use crate::config::{LaunchConfig, Poison};
 use crate::diagnosis::{MemoryKind, MemoryName};
 use crate::here::HERE;
 use crate::region::{Offset, Placement, Region};
@@ -116,6 +116,8 @@ struct State {
     textures: Arc<Textures>,
     /// The handle that was given last.
     last_handle: u64,
+    /// How many launches of a kernel with a geometry were verified.
+    watched: HashMap<(&'static str, [u32; 3], [u32; 3]), u32>,
 }
 
 /// Textures by their handles.
@@ -320,6 +322,17 @@ impl DeviceMemory {
 
     pub(crate) fn textures(&self) -> Arc<Textures> {
         Arc::clone(&self.lock().textures)
+    }
+
+    /// Counts a verified launch; returns how many of its kernel and geometry there were
+    /// before.
+    pub(crate) fn count_watched(&self, config: &LaunchConfig) -> u32 {
+        let kind = (config.kernel, config.grid, config.block);
+        let mut state = self.lock();
+        let count = state.watched.entry(kind).or_default();
+        let before = *count;
+        *count = before.saturating_add(1);
+        before
     }
 
     /// The live allocations, by address.

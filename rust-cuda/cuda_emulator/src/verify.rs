@@ -38,8 +38,10 @@ pub struct Verify {
     /// restore between runs and to compare. `None`: all live ones of the memory.
     pub buffers: Option<Vec<u64>>,
     /// Accesses to memory that are watched for data races, in a run of their own: of
-    /// some threads of the first blocks. Each costs some microseconds. Default 4096;
-    /// zero does without.
+    /// some threads of the first blocks. Each costs some microseconds. The first
+    /// launch of a kernel with its geometry on a memory is given all of them; each
+    /// further one an eighth of what the one before was, and at least 64. Default
+    /// 2048; zero does without.
     pub watched_accesses: usize,
 }
 
@@ -61,7 +63,7 @@ impl Default for Verify {
             ],
             comparisons: Vec::new(),
             buffers: None,
-            watched_accesses: 4096,
+            watched_accesses: 2048,
         }
     }
 }
@@ -104,13 +106,14 @@ pub enum Compare {
     Ignore,
 }
 
-/// Launches the kernel once for every order and once for every poison, each time
+/// Launches the kernel once watched, once for every order and once for every poison, each time
 /// from the same contents of the buffers, and compares the results.
 ///
-/// Finds what a single launch cannot: results that depend on the order of threads
-/// or blocks ([`Diagnosis::OrderDependent`]) and on memory that was never written
-/// ([`Diagnosis::UninitialisedRead`]). Both are found by value: what never
-/// reaches a buffer is not found. Any other diagnosis of any of the runs is
+/// Finds what a single launch cannot: data races ([`Diagnosis::DataRace`]), in a run
+/// that watches the accesses of some threads; results that depend on the order of
+/// threads or blocks ([`Diagnosis::OrderDependent`]) and on memory that was never
+/// written ([`Diagnosis::UninitialisedRead`]). The last two are found by value: what
+/// never reaches a buffer is not found. Any other diagnosis of any of the runs is
 /// returned as it is.
 ///
 /// `thread` is run several times; it should have no effects but on buffers.
@@ -155,7 +158,8 @@ pub unsafe fn verify(
         Ok((report, trial.contents()?))
     };
     let blocks = how.options.blocks;
-    if let Some(trace) = Trace::new(config, how.watched_accesses, &trial.buffers) {
+    let alike = memory.count_watched(config);
+    if let Some(trace) = Trace::new(config, how.watched_accesses, alike, &trial.buffers) {
         let one_by_one = match blocks {
             Blocks::Resident => Blocks::Resident,
             Blocks::Parallel | Blocks::OneAtATime => Blocks::OneAtATime,

@@ -120,7 +120,7 @@ const PLANTED: &[Planted] = &[
         grid: 1,
         threads: 256,
         kernel: |_, out| {
-            if tid() % 32 == 0 {
+            if tid().is_multiple_of(32) {
                 out.write(0, out.read(0) + 1);
             }
         },
@@ -379,6 +379,32 @@ fn planted_races_are_found() {
     }
 }
 
+/// Names of planted races that show in the results of some order, one block at a time.
+const SHOWN_BY_ORDERS: &[&str] = &[
+    "different values written to one place",
+    "different values written to one place by blocks",
+    "a neighbour's element read after it was written",
+    "no barrier between a tile's load and its use",
+    "no barrier at the end of a loop",
+    "a warp's reduction without warp barriers",
+    "a flag between blocks without atomics",
+    "a sweep in place",
+    "a plain read beside atomic additions",
+];
+
+#[test]
+fn some_planted_races_show_in_the_order_of_threads() {
+    let mut how = Verify::default();
+    how.watched_accesses = 0;
+    how.options.blocks = Blocks::OneAtATime;
+    let shown: Vec<&str> = PLANTED
+        .iter()
+        .filter(|planted| check_so(&how, planted.grid, planted.threads, planted.kernel).is_err())
+        .map(|planted| planted.name)
+        .collect();
+    assert_eq!(shown, SHOWN_BY_ORDERS);
+}
+
 /// Kernels whose accesses are ordered, or whose order makes no difference.
 const CORRECT: &[(&str, u32, u32, Kernel)] = &[
     ("atomic additions", 8, 256, |_, out| {
@@ -442,7 +468,7 @@ const CORRECT: &[(&str, u32, u32, Kernel)] = &[
             let other = cuda::shuffle(u32::MAX, u64::from(sum), ShuffleKind::Down, offset, 32);
             sum = sum.wrapping_add(other.0 as u32);
         }
-        if tid() % 32 == 0 {
+        if tid().is_multiple_of(32) {
             out.write(index() / 32, sum);
         }
     }),

@@ -54,6 +54,13 @@ fn shared_memory_that_was_never_written() {
     assert_eq!(difference.element, 63);
     assert_eq!(difference.count, 1);
     assert_eq!(poisons[0], Poison::Nan);
+    // What was not written is not the buffer that shows it.
+    let message = diagnosis.to_string();
+    assert!(message.contains("reads shared memory"), "{message}");
+    assert!(
+        message.contains("the result depends on what was there: element 63"),
+        "{message}"
+    );
     check(&memory, 1, 64, &kernel(true)).unwrap();
     assert!(out.get()[..63].iter().all(|&d| d == 1.0));
 }

@@ -12,7 +12,7 @@ use crate::region::Region;
 pub(crate) enum Trace {}
 
 impl Trace {
-    pub fn new(_: &LaunchConfig, _: usize, _: &[Arc<Record>]) -> Option<Self> {
+    pub fn new(_: &LaunchConfig, _: usize, _: u32, _: &[Arc<Record>]) -> Option<Self> {
         None
     }
 

@@ -5,7 +5,7 @@ use crate::config::{LaunchConfig, WARP_SIZE};
 use crate::random::Random;
 
 /// Blocks and threads per block that are watched at most.
-const BLOCKS: u64 = 8;
+const BLOCKS: u64 = 4;
 const THREADS: usize = 64;
 
 /// Blocks that a watched launch runs at most.
@@ -15,6 +15,9 @@ const BLOCKS_RUN: u64 = 64;
 /// a single turn may take.
 const TURN_MIN: usize = 16;
 const TURN_PART: usize = 16;
+
+/// Accesses of a launch that are noted in any case.
+const LAUNCH_MIN: usize = 64;
 
 pub(super) struct Sample {
     /// The blocks that run: the first ones.
@@ -82,6 +85,13 @@ pub(super) fn of_turn(left: usize) -> usize {
     (left / TURN_PART).max(TURN_MIN).min(left)
 }
 
+/// How many accesses a launch may have noted that is given `most` for the first of its
+/// kind, after so many of them.
+pub(super) fn of_launch(most: usize, before: u32) -> usize {
+    let less = most.checked_shr(before.saturating_mul(3)).unwrap_or(0);
+    less.max(LAUNCH_MIN).min(most)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,9 +104,9 @@ mod tests {
             block,
             dynamic_shared_bytes: 0,
         };
-        let small = config([4, 2, 1], [8, 8, 1]);
+        let small = config([2, 2, 1], [8, 8, 1]);
         let sample = Sample::new(&small);
-        assert_eq!((sample.run, sample.blocks.len()), (8, 8));
+        assert_eq!((sample.run, sample.blocks.len()), (4, 4));
         assert!(!sample.is_partial(&small));
         let large = config([20, 100, 1], [32, 32, 1]);
         let sample = Sample::new(&large);

@@ -123,9 +123,15 @@ pub(super) enum Event {
 }
 
 impl Trace {
-    /// A trace of a launch that notes up to `most` accesses; none if there is nothing
-    /// to watch.
-    pub fn new(config: &LaunchConfig, most: usize, buffers: &[Arc<Record>]) -> Option<Self> {
+    /// A trace of a launch, before which there were so many like it, that notes up to
+    /// `most` accesses; none if nothing is to be watched.
+    pub fn new(
+        config: &LaunchConfig,
+        most: usize,
+        before: u32,
+        buffers: &[Arc<Record>],
+    ) -> Option<Self> {
+        let most = sample::of_launch(most, before);
         if most == 0 {
             return None;
         }
