@@ -29,7 +29,6 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::Outcome;
 use crate::error::Error;
 use crate::flags::Mutate;
-use crate::kernels;
 use crate::output;
 use crate::tidy::KERNELS;
 use crate::workspace;
@@ -75,7 +74,8 @@ struct Found {
 
 pub(crate) fn run(flags: &Mutate) -> Result<Outcome, Error> {
     let root = workspace::root()?;
-    let found = find(&root, kernels::families(&root)?)?;
+    let families = registry::FAMILIES.iter();
+    let found = find(&root, families.map(|it| it.name.to_owned()).collect())?;
     for complaint in &found.complaints {
         output::line(complaint);
     }
