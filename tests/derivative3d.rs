@@ -1,5 +1,6 @@
 //! derivative3d: the CPU port, the six textbook kernels and the tuned ones on every
-//! device, and derivatives of other orders and with other boundaries.
+//! device, and derivatives of other orders and with other boundaries. That every kernel
+//! gives the bits of the port is `conformance.rs`'s.
 
 #[path = "derivative3d/general.rs"]
 mod general;
@@ -292,48 +293,6 @@ fn the_cpu_port_matches_the_definition_at_any_size() {
 }
 
 #[test]
-fn every_textbook_kernel_gives_the_bits_of_the_cpu_port() {
-    let mut rng = rng();
-    // Lengths of pencils around the radius, the tile and the block, and primes;
-    // across them as many pencils as one, two and three tiles.
-    let lengths = [
-        5, 6, 7, 8, 9, 11, 12, 16, 24, 31, 32, 33, 40, 61, 64, 96, 127, 128, 251, 255, 256,
-    ];
-    let mut cases = Vec::new();
-    for device in kernel_devices() {
-        for boundary in BOUNDARIES {
-            for variant in Variant::TEXTBOOK {
-                let pencils = variant.pencils().unwrap();
-                for (nth, len) in lengths.into_iter().enumerate() {
-                    let side = pencils * (1 + nth % 3);
-                    let other = 1 + nth % 2;
-                    let shape = match variant.axis() {
-                        Axis::X => Shape3::new(len, side, other),
-                        Axis::Y => Shape3::new(side, len, other),
-                        Axis::Z => Shape3::new(side, other, len),
-                    };
-                    if variant.check(shape, boundary).is_ok() {
-                        cases.push((device.clone(), boundary, variant, shape));
-                    }
-                }
-            }
-        }
-    }
-    let cpu = Device::cpu();
-    for_each(
-        "kernels against the cpu port",
-        cases,
-        |(device, boundary, variant, shape)| {
-            let plan = Derivative3d::new(shape, boundary, [0.3, 0.01, 7.0]).unwrap();
-            let f = uniform(&mut rng, shape.points().unwrap());
-            let expected = Implementation::Default.run(&cpu, &plan, variant.axis(), &f);
-            let got = Implementation::Kernel(variant).run(&device, &plan, variant.axis(), &f);
-            assert_same_bits(&got, &expected, |index| point(shape, index));
-        },
-    );
-}
-
-#[test]
 fn the_tuned_kernels_have_their_names() {
     assert_eq!(
         Variant::TUNED.map(Variant::name),
@@ -365,68 +324,6 @@ fn the_kernel_that_suits_the_shape_is_picked() {
                 let picked = Variant::tuned(axis, Shape3::new(nx, ny, nz));
                 let nth = 2 * axis.index() + usize::from(!vectors);
                 assert_eq!(picked, Variant::TUNED[nth], "{axis}");
-            }
-        },
-    );
-}
-
-#[test]
-fn every_tuned_kernel_gives_the_bits_of_the_cpu_port() {
-    let mut rng = rng();
-    // Extents around the radius, the vector, the warp, the step and the segment of
-    // the march and the block, across and along; multiples of 4 and not.
-    let shapes = [
-        (5, 5, 5),
-        (8, 5, 6),
-        (9, 6, 5),
-        (10, 12, 7),
-        (12, 17, 9),
-        (13, 8, 5),
-        (20, 63, 5),
-        (6, 65, 5),
-        (16, 5, 64),
-        (3, 6, 67),
-        (2, 129, 6),
-        (60, 9, 131),
-        (127, 9, 5),
-        (128, 7, 5),
-        (129, 5, 6),
-        (132, 6, 5),
-        (516, 9, 5),
-        (515, 5, 9),
-        (1030, 5, 5),
-        (4100, 5, 1),
-        (4097, 1, 5),
-        (5, 1, 1030),
-        (4, 1100, 5),
-    ];
-    let mut cases = Vec::new();
-    for device in kernel_devices() {
-        for boundary in BOUNDARIES {
-            for variant in Variant::TUNED {
-                for (nx, ny, nz) in shapes {
-                    let shape = Shape3::new(nx, ny, nz);
-                    if variant.check(shape, boundary).is_ok() {
-                        cases.push((device.clone(), boundary, variant, shape));
-                    }
-                }
-            }
-        }
-    }
-    let cpu = Device::cpu();
-    for_each(
-        "tuned kernels against the cpu port",
-        cases,
-        |(device, boundary, variant, shape)| {
-            let plan = Derivative3d::new(shape, boundary, [0.3, 0.01, 7.0]).unwrap();
-            let f = uniform(&mut rng, shape.points().unwrap());
-            let axis = variant.axis();
-            let expected = Implementation::Default.run(&cpu, &plan, axis, &f);
-            let got = Implementation::Kernel(variant).run(&device, &plan, axis, &f);
-            assert_same_bits(&got, &expected, |index| point(shape, index));
-            if variant == Variant::tuned(axis, shape) {
-                let got = Implementation::Default.run(&device, &plan, axis, &f);
-                assert_same_bits(&got, &expected, |index| point(shape, index));
             }
         },
     );
@@ -719,21 +616,6 @@ fn the_kernels_have_the_names_of_the_textbook_ladder() {
             "derivative3d_z_pencil32",
         ]
     );
-}
-
-#[test]
-fn the_cpu_launches_no_kernel() {
-    let device = Device::cpu();
-    let plan = Derivative3d::unit_period(Shape3::cube(32), Boundary::Periodic).unwrap();
-    let f = device.upload(&vec![1.0_f32; 32 * 32 * 32]).unwrap();
-    let mut df = f.try_clone().unwrap();
-    for_each("kernels on the cpu", Variant::all(), |variant| {
-        let error = plan.apply_with(variant, &f, &mut df).unwrap_err();
-        assert!(
-            matches!(error, Error::NotLaunchable { kernel } if kernel == variant.name()),
-            "{error}"
-        );
-    });
 }
 
 #[test]

@@ -127,6 +127,11 @@ pub struct Problem {
     /// Blocks of the kernel that the device holds at a time, for kernels whose blocks
     /// share the work among them.
     pub resident_blocks: usize,
+    /// How far the stencil reaches to either side, for kernels that leave it to the caller;
+    /// else 0.
+    pub radius: u32,
+    /// What lies beyond the ends of the axes, as such kernels take it.
+    pub rules: u32,
 }
 
 impl Problem {
@@ -149,6 +154,8 @@ impl Problem {
             extents: [nx, ny, nz],
             block: None,
             resident_blocks: 1,
+            radius: 0,
+            rules: 0,
         }
     }
 
@@ -163,6 +170,13 @@ impl Problem {
     #[must_use]
     pub const fn with_resident_blocks(mut self, blocks: usize) -> Self {
         self.resident_blocks = blocks;
+        self
+    }
+
+    /// The same problem, with stencils of this radius and these rules for the ends.
+    #[must_use]
+    pub const fn with_stencil(mut self, radius: u32, rules: u32) -> Self {
+        (self.radius, self.rules) = (radius, rules);
         self
     }
 
@@ -251,6 +265,18 @@ pub enum Counted {
     },
     /// Points along an axis, or something of that kind.
     Extent(&'static str),
+    /// Rows along y of a field.
+    Rows {
+        /// Points of a row.
+        nx: usize,
+    },
+    /// Planes along z of a field.
+    Planes {
+        /// Points of a row.
+        nx: usize,
+        /// Rows of a plane.
+        ny: usize,
+    },
 }
 
 impl fmt::Display for Counted {
@@ -258,6 +284,10 @@ impl fmt::Display for Counted {
         match self {
             Self::BlocksFor { points } => write!(f, "the number of blocks for {points} points"),
             Self::Extent(what) => f.write_str(what),
+            Self::Rows { nx } => write!(f, "ny of a field with rows of {nx} points"),
+            Self::Planes { nx, ny } => {
+                write!(f, "nz of a field with planes of {nx} × {ny} points")
+            }
         }
     }
 }

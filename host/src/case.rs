@@ -12,6 +12,7 @@ pub use gpu_kernels::registry::{self, Entry, Problem, Role, Scalar};
 
 /// All families.
 pub const SUBJECTS: &[&dyn Subject] = &[
+    &crate::derivative3d::cases::Cases,
     &crate::heat2d::cases::Cases,
     &crate::nbody::cases::Cases,
     &crate::reduction::cases::Cases,

@@ -1,5 +1,5 @@
 //! First and second derivatives of any order and with any boundary: the port against
-//! the definition, the kernels against the port, and what must hold of derivatives.
+//! the definition, zeros, and what must hold of derivatives.
 
 use super::GENERAL_KERNELS;
 use halo_gpu::derivative3d::{
@@ -271,37 +271,6 @@ fn gives_the_bits_of_the_port<T: Sample>(case: &Case, f: &[T]) {
     let expected = run(&Device::cpu(), &plan, case.axis, case.order, f);
     let got = run(&case.device, &plan, case.axis, case.order, f);
     assert_same_bits(&got, &expected, |index| format!("element {index}"));
-}
-
-fn kernels_give_the_bits_of_the_port_in<T: Sample>() {
-    let mut rng = rng();
-    let mut cases = cases(&mut rng, &kernel_devices(), 2);
-    // More than one block along x, across x, and along the other axes; along x just
-    // over two and three blocks, so that a block of another width would be noticed.
-    for device in kernel_devices() {
-        for axis in Axis::ALL {
-            for (boundary, accuracy) in BOUNDARIES.into_iter().zip([8, 6, 4, 2, 8, 4]) {
-                cases.push(Case {
-                    device: device.clone(),
-                    axis,
-                    accuracy,
-                    order: 1 + accuracy / 4 % 2,
-                    boundary,
-                    shape: shape_of(axis, 65, [97, 3]),
-                });
-            }
-        }
-    }
-    for_each("kernels against the port", cases, |case| {
-        let f: Vec<T> = random(&mut rng, case.shape.points().unwrap());
-        gives_the_bits_of_the_port(&case, &f);
-    });
-}
-
-#[test]
-fn kernels_give_the_bits_of_the_port() {
-    kernels_give_the_bits_of_the_port_in::<f32>();
-    kernels_give_the_bits_of_the_port_in::<f64>();
 }
 
 /// The sign of a zero tells whether a sum begins with a product, or with 0 and a sum.

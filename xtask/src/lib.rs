@@ -25,7 +25,6 @@ mod error;
 mod flags;
 mod imports;
 mod inspect;
-mod kernels;
 mod mutate;
 mod output;
 mod process;

@@ -16,8 +16,7 @@
 //! files are programs that must not compile.
 //!
 //! That every kernel has its name, a test and a row are facts of the table of kernels, as
-//! `tests/conformance.rs` and `bench/table.rs` see; families that it does not have are
-//! looked at by [`kernels::tidy`].
+//! `tests/conformance.rs` and `bench/table.rs` see.
 
 mod layers;
 mod refusals;
@@ -32,7 +31,6 @@ use proc_macro2::{TokenStream, TokenTree};
 use crate::Outcome;
 use crate::error::Error;
 use crate::flags;
-use crate::kernels::{self, is_instrument};
 use crate::output;
 use crate::rust_source;
 use crate::workspace;
@@ -58,7 +56,7 @@ pub(crate) fn run(flags: &flags::Tidy) -> Result<Outcome, Error> {
             eprintln!(
                 "tidy: {} files, {} rules, nothing found",
                 tree.files.len(),
-                RULES.len() + kernels::tidy::RULES.len()
+                RULES.len()
             );
             Ok(Outcome::Clean)
         }
@@ -79,10 +77,6 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    pub(crate) fn has_in_table(&self, family: &str) -> bool {
-        self.table.iter().any(|known| known.name == family)
-    }
-
     pub(crate) fn has(&self, path: impl AsRef<Path>) -> bool {
         self.files
             .binary_search(&path.as_ref().to_path_buf())
@@ -167,7 +161,7 @@ fn check(tree: &Tree) -> Result<Vec<Finding>, Error> {
         rule: "",
         all: Vec::new(),
     };
-    for (name, rule) in RULES.into_iter().chain(kernels::tidy::RULES) {
+    for (name, rule) in RULES {
         findings.rule = name;
         rule(tree, &mut findings)?;
     }
@@ -237,6 +231,12 @@ enum Needed {
     ToCompute,
     /// Likewise, where there are baselines at all.
     ToCompare,
+}
+
+/// Whether its kernels measure the device instead of computing anything: there is nothing
+/// to port, and nothing to compare with.
+fn is_instrument(family: &str) -> bool {
+    registry::family(family).is_some_and(Family::is_instrument)
 }
 
 fn family_places(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
@@ -573,58 +573,6 @@ mod tests {
         let findings = check(&tree).unwrap();
         assert_eq!(findings.len(), 6, "{findings:#?}");
         assert!(findings.iter().all(|it| it.rule == "family-places"));
-    }
-
-    #[test]
-    fn kernel_name_of_another_family() {
-        fires(
-            &[
-                (
-                    "gpu-kernels/src/heat2d/more.rs",
-                    "//! More.\n#[kernel]\nunsafe fn heat_more() {}\n",
-                ),
-                (
-                    "tests/heat2d.rs",
-                    "//! Tests of heat2d_global, heat_more.\n",
-                ),
-                (
-                    "xtask/src/bench/heat2d.rs",
-                    "//! Rows heat2d_global, heat_more.\n",
-                ),
-            ],
-            "kernel-name",
-            "gpu-kernels/src/heat2d/more.rs:3",
-        );
-    }
-
-    #[test]
-    fn kernel_name_outside_the_families() {
-        fires(
-            &[(
-                "gpu-kernels/src/loops.rs",
-                "//! Blocks.\n#[kernel]\nunsafe fn heat2d_b() {}\n",
-            )],
-            "kernel-name",
-            "gpu-kernels/src/loops.rs:3",
-        );
-    }
-
-    #[test]
-    fn kernel_test_missing() {
-        fires(
-            &[("tests/heat2d.rs", "//! Tests of heat2d_global_other.\n")],
-            "kernel-test",
-            "gpu-kernels/src/heat2d/mod.rs:3",
-        );
-    }
-
-    #[test]
-    fn kernel_bench_missing() {
-        fires(
-            &[("xtask/src/bench/heat2d.rs", "//! No rows.\n")],
-            "kernel-bench",
-            "gpu-kernels/src/heat2d/mod.rs:3",
-        );
     }
 
     #[test]

@@ -42,25 +42,10 @@
 //!   allows in f32 and half of it in f64.
 
 use super::general_real::{MAX_WINDOW, Real, window_of};
+pub use super::table::{MAX_END_POINTS, MAX_RADIUS, TABLE_ENDS, TABLE_FIXED, TABLE_LEN};
 use crate::loops::{keep_rolled, unrolled};
 use cuda_std::launch_bounds;
 use cuda_std::prelude::*;
-
-/// The largest radius: half the order of accuracy 8.
-pub const MAX_RADIUS: usize = 4;
-
-/// The most points of a row for the end of a one-sided axis: order 8, second derivative.
-pub const MAX_END_POINTS: usize = 2 * MAX_RADIUS + 2;
-
-/// Where in an axis' table the rows for the ends begin; the one of point p, of
-/// [`MAX_END_POINTS`], is p rows further on. Before them are the weights of the middle.
-pub const TABLE_ENDS: usize = MAX_RADIUS;
-
-/// Where in an axis' table the value beyond a fixed end is.
-pub const TABLE_FIXED: usize = TABLE_ENDS + MAX_RADIUS * MAX_END_POINTS;
-
-/// Elements of an axis' table.
-pub const TABLE_LEN: usize = TABLE_FIXED + 1;
 
 /// The most points of an axis: places of a radius and more beyond it fit u32 as well.
 pub const MAX_LEN: u32 = u32::MAX - 4096;
@@ -109,7 +94,7 @@ pub const ROWS: usize = 4;
 
 /// Entry points: a name, the type, the axis, the points of a unit.
 macro_rules! axis_kernels {
-    ($($name:ident: $real:ty, $axis:literal, $points:expr;)+) => {$(
+    ($($name:ident: $real:ident, $axis:literal $along:literal, $points:expr;)+) => {$(
         #[doc = concat!(
             "The derivative of order `order` along axis ", stringify!($axis), " in `",
             stringify!($real), "`, with stencils of radius `radius`.",
@@ -142,16 +127,24 @@ macro_rules! axis_kernels {
             // SAFETY: forwarded word for word.
             unsafe { along::<$real, $axis, { $points }>(f, df, [nx, ny, nz], radius, order, rule) }
         }
+
+        crate::register! {
+            $name: $real, Tuned,
+            concat!("first or second derivative along ", $along, ", orders 2 to 8, any boundary"),
+            geometry: |kernel, field| geometry(kernel, $axis, field),
+            cost: |field| super::geometry::derivatives::<$real>(field, 1, 1, 1, 1),
+            example: EXAMPLE,
+        }
     )+};
 }
 
 axis_kernels! {
-    derivative3d_general_x_f32: f32, 0, ROWS;
-    derivative3d_general_x_f64: f64, 0, ROWS;
-    derivative3d_general_y_f32: f32, 1, POINTS;
-    derivative3d_general_y_f64: f64, 1, POINTS;
-    derivative3d_general_z_f32: f32, 2, POINTS;
-    derivative3d_general_z_f64: f64, 2, POINTS;
+    derivative3d_general_x_f32: f32, 0 "x", ROWS;
+    derivative3d_general_x_f64: f64, 0 "x", ROWS;
+    derivative3d_general_y_f32: f32, 1 "y", POINTS;
+    derivative3d_general_y_f64: f64, 1 "y", POINTS;
+    derivative3d_general_z_f32: f32, 2 "z", POINTS;
+    derivative3d_general_z_f64: f64, 2 "z", POINTS;
 }
 
 /// The fewest points of an axis for this radius, order and rule.
@@ -195,6 +188,40 @@ pub const fn blocks(nx: usize, units: usize) -> Option<u32> {
         Some(blocks) if blocks <= u32::MAX as usize => Some(blocks as u32),
         _ => None,
     }
+}
+
+/// The textbook's field, for kernels of any order: the 8th, periodic, both ends stored.
+#[cfg(not(target_arch = "nvptx64"))]
+pub(super) const EXAMPLE: crate::registry::Problem = {
+    let rule = rule::PERIODIC_WITH_ENDPOINT;
+    super::geometry::EXAMPLE.with_stencil(MAX_RADIUS as u32, rule | rule << 8 | rule << 16)
+};
+
+/// Refuses extents that the general kernels cannot count.
+#[cfg(not(target_arch = "nvptx64"))]
+pub(super) fn check_extents(
+    kernel: &'static str,
+    field: &crate::registry::Problem,
+) -> Result<(), crate::registry::Refusal> {
+    let mut extents = field.extents.into_iter();
+    extents.try_for_each(|extent| {
+        super::geometry::at_most(kernel, "an extent", extent as u128, MAX_LEN.into())
+    })
+}
+
+/// A thread for each unit along this axis.
+#[cfg(not(target_arch = "nvptx64"))]
+fn geometry(
+    kernel: &'static str,
+    axis: usize,
+    field: &crate::registry::Problem,
+) -> Result<crate::registry::Geometry, crate::registry::Refusal> {
+    let found = super::geometry::counted(kernel, field.extents, |extents| {
+        blocks(extents[0], units(extents, axis)?)
+    })?;
+    check_extents(kernel, field)?;
+    let block = [BLOCK_X, BLOCK_Y, 1];
+    Ok(crate::registry::Geometry::new([found, 1, 1], block))
 }
 
 /// The thread's place: its x and its unit, which may both be beyond the field.

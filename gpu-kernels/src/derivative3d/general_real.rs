@@ -1,6 +1,6 @@
 //! What the general kernels need of f32 and f64: arithmetic, and the table of each.
 
-use super::general::TABLE_LEN;
+use super::table::TABLE_LEN;
 use crate::loops::{Register, unrolled};
 use core::ops::{Add, Mul, Neg, Sub};
 use cuda_std::{GpuFloat, address_space, externally_visible};

@@ -30,7 +30,7 @@
 //! Measured, and what else was tried: `docs/tuning/derivative3d.md`.
 
 use super::planes::{all_settled, cell};
-use super::{RADIUS, derivative, image, weight, weighted_sum};
+use super::stencil::{RADIUS, derivative, image, weight, weighted_sum};
 use crate::loops::{keep_rolled, unrolled};
 use crate::vector::{Points, Vector4, WARP};
 use cuda_std::cache::{load_readonly, store_streaming};
@@ -446,4 +446,78 @@ unsafe fn gradient<P: Points<Point = f32>>(
 unsafe fn store<P: Points<Point = f32>>(derivative: *mut f32, at: usize, value: P) {
     // SAFETY: as the caller promises.
     unsafe { store_streaming(derivative.byte_add(at).cast(), value) };
+}
+
+/// How a gradient is launched.
+#[cfg(not(target_arch = "nvptx64"))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tiles {
+    /// Tiles of a plane along x.
+    pub columns: u32,
+    /// Tiles of a plane along y.
+    pub rows: u32,
+    /// Planes that a block goes through.
+    pub segment: u32,
+    /// The launch's.
+    pub geometry: crate::registry::Geometry,
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl Tiles {
+    /// Of a field, for accesses of `count` points.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`](crate::registry::Refusal) for extents, planes or blocks that the kernel
+    /// does not count.
+    pub fn of(
+        kernel: &'static str,
+        count: usize,
+        field: &crate::registry::Problem,
+    ) -> Result<Self, crate::registry::Refusal> {
+        use super::geometry::{at_most, check_extents};
+        use crate::registry::{Geometry, blocks_for};
+
+        const SEGMENT: usize = 5;
+        let [nx, ny, nz] = field.extents;
+        // All of them, as along y.
+        check_extents(kernel, 1, field)?;
+        let bytes = nx.saturating_mul(ny).saturating_mul(size_of::<f32>());
+        at_most(
+            kernel,
+            "the bytes of a plane",
+            bytes as u128,
+            u32::MAX.into(),
+        )?;
+        let columns = nx.div_ceil(WARP as usize * count);
+        let rows = ny.div_ceil(ROWS);
+        let blocks = (columns * rows).saturating_mul(nz.div_ceil(SEGMENT));
+        let blocks = blocks_for(kernel, blocks, 1)?;
+        Ok(Self {
+            // There are as many blocks, or more.
+            columns: columns as u32,
+            rows: rows as u32,
+            segment: SEGMENT as u32,
+            geometry: Geometry::new([blocks, 1, 1], [WARP, LINES as u32, 1]),
+        })
+    }
+}
+
+crate::register! {
+    derivative3d_gradient4: f32, Tuned,
+    "∂f/∂x, ∂f/∂y and ∂f/∂z, the field read once, 16-byte accesses",
+    geometry: |kernel, field| Ok(Tiles::of(kernel, 4, field)?.geometry),
+    cost: super::geometry::gradient,
+    example: super::geometry::EXAMPLE,
+    tile: "128 × 16",
+    restrictions: "nx is a multiple of 4",
+}
+
+crate::register! {
+    derivative3d_gradient1: f32, Tuned,
+    "∂f/∂x, ∂f/∂y and ∂f/∂z, the field read once, 4-byte accesses",
+    geometry: |kernel, field| Ok(Tiles::of(kernel, 1, field)?.geometry),
+    cost: super::geometry::gradient,
+    example: super::geometry::EXAMPLE,
+    tile: "32 × 16",
 }

@@ -119,6 +119,40 @@ impl Share {
     }
 }
 
+/// How an operator is launched.
+#[cfg(not(target_arch = "nvptx64"))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct March {
+    /// Planes that a block goes through.
+    pub segment: u32,
+    /// The launch's.
+    pub geometry: crate::registry::Geometry,
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl Share {
+    /// The launch for points of so many bytes, with the radius and the rules of `field`.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`](crate::registry::Refusal) for extents that the kernel does not count.
+    pub fn march(
+        self,
+        kernel: &'static str,
+        field: &crate::registry::Problem,
+        size: usize,
+    ) -> Result<March, crate::registry::Refusal> {
+        super::general::check_extents(kernel, field)?;
+        let (radius, rules) = (field.radius, field.rules);
+        let counted = |extents| self.blocks_and_segment(extents, radius, rules, size);
+        let (blocks, segment) = super::geometry::counted(kernel, field.extents, counted)?;
+        Ok(March {
+            segment,
+            geometry: crate::registry::Geometry::new([blocks, 1, 1], [BLOCK.0, BLOCK.1, 1]),
+        })
+    }
+}
+
 /// The fewest planes that a block goes through.
 const MIN_SEGMENT: u32 = 2;
 
@@ -136,7 +170,7 @@ const MAX_SEGMENT_AT_ENDS: u32 = 8;
 macro_rules! kernels {
     ($(
         $(#[$what:meta])*
-        $name:ident: $real:ty, $vector:ty, $operator:ty, $fields:literal ($($input:ident),+)
+        $name:ident: $real:ident, $vector:ty, $operator:ty, $fields:literal ($($input:ident),+)
             -> $outputs:literal ($($output:ident),+) of $terms:literal, $share:ident, $blocks:literal;
     )+) => {$(
         $(#[$what])*
@@ -185,6 +219,23 @@ macro_rules! kernels {
                     { $share.whole }, { $share.single(size_of::<$real>()) },
                 >(tiles.cast(), inputs, outputs, grid);
             }
+        }
+
+        crate::register! {
+            $name: $real, Tuned,
+            concat!(stringify!($operator), " in one launch, orders 2 to 8, any boundary"),
+            geometry: |kernel, field| {
+                Ok($share.march(kernel, field, size_of::<$real>())?.geometry)
+            },
+            cost: |field| super::geometry::derivatives::<$real>(
+                field,
+                $fields,
+                $outputs,
+                $outputs * $terms,
+                <$operator as Operator<$fields, $outputs, $terms>>::ORDER as u64,
+            ),
+            example: super::general::EXAMPLE,
+            tile: "32 accesses of 16 bytes × 8 or 16 rows",
         }
     )+};
 }

@@ -8,7 +8,7 @@
 //!   the index arithmetic and give each thread eight loads in flight.
 //! - Moves 4 bytes in and 4 bytes out per point; 11 flops per point.
 
-use super::{PENCILS_IN_FLIGHT, PENCILS_LARGE, PENCILS_SMALL, RADIUS, stencil};
+use super::stencil::{PENCILS_IN_FLIGHT, PENCILS_LARGE, PENCILS_SMALL, RADIUS, stencil};
 use cuda_std::prelude::*;
 use cuda_std::shared;
 
@@ -112,4 +112,26 @@ unsafe fn x_pencils<const PENCILS: usize>(
             *df.add(global + n * global_step) = stencil::<0>(own.add(n * row_step), 1);
         }
     }
+}
+
+crate::register! {
+    derivative3d_x_pencil4: f32, Textbook,
+    "∂f/∂x, a tile of 4 whole pencils",
+    geometry: super::geometry::pencils::<0, PENCILS_SMALL>,
+    cost: super::geometry::one_derivative,
+    example: super::geometry::EXAMPLE,
+    tile: "4 × (nx + 8)",
+    restrictions: "nx is at most 256, ny a multiple of 4",
+    twin: same,
+}
+
+crate::register! {
+    derivative3d_x_pencil32: f32, Textbook,
+    "∂f/∂x, a tile of 32 whole pencils",
+    geometry: super::geometry::pencils::<0, PENCILS_LARGE>,
+    cost: super::geometry::one_derivative,
+    example: super::geometry::EXAMPLE,
+    tile: "32 × (nx + 8)",
+    restrictions: "nx is at most 256, ny a multiple of 32",
+    twin: same,
 }

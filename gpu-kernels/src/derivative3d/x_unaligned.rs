@@ -16,7 +16,7 @@
 //! Predicted: near the speed of [`x_vector`](super::x_vector) in long rows, less where
 //! rows are short: in rows of 8 points all are computed one by one.
 
-use super::{RADIUS, X_BLOCK, X_VECTORS, image, weighted_sum, x_derivative, x_places};
+use super::stencil::{RADIUS, X_BLOCK, X_VECTORS, image, weighted_sum, x_derivative, x_places};
 use crate::loops::{keep_rolled, unrolled};
 use crate::vector::{Points, Vector4, WARP, from_lanes};
 use cuda_std::cache::{load_readonly, store_streaming};
@@ -151,4 +151,12 @@ pub unsafe fn derivative3d_x_unaligned4(
         }
         nth += X_BLOCK;
     }
+}
+
+crate::register! {
+    derivative3d_x_unaligned4: f32, Tuned,
+    "∂f/∂x, 4 points at a time from anywhere, neighbours from other lanes",
+    geometry: super::geometry::vectors,
+    cost: super::geometry::one_derivative,
+    example: super::geometry::EXAMPLE,
 }

@@ -27,7 +27,7 @@
 //! [`derivative3d_x_vector4()`] is for rows of a multiple of 4 points, which begin
 //! with a vector. In [`x_unaligned`](super::x_unaligned) they need not.
 
-use super::{X_BLOCK, X_VECTORS, gather, x_derivative, x_places};
+use super::stencil::{X_BLOCK, X_VECTORS, gather, x_derivative, x_places};
 use crate::loops::unrolled;
 use crate::vector::{Points, Vector4, WARP, from_lanes};
 use cuda_std::cache::{load_readonly, store_streaming};
@@ -115,4 +115,13 @@ pub unsafe fn derivative3d_x_vector4(
             }
         });
     }
+}
+
+crate::register! {
+    derivative3d_x_vector4: f32, Tuned,
+    "∂f/∂x, 16-byte accesses, neighbours from other lanes",
+    geometry: super::geometry::vectors,
+    cost: super::geometry::one_derivative,
+    example: super::geometry::EXAMPLE,
+    restrictions: "nx is a multiple of 4",
 }

@@ -28,7 +28,7 @@
 //!
 //! Measured, and what else was tried: `docs/tuning/derivative3d.md`.
 
-use super::{COLUMN_BLOCK, march};
+use super::stencil::{COLUMN_BLOCK, march};
 use crate::vector::{Points, Vector2};
 use cuda_std::launch_bounds;
 use cuda_std::prelude::*;
@@ -145,4 +145,21 @@ unsafe fn y_columns<P: Points<Point = f32>>(
             end as i32,
         );
     }
+}
+
+crate::register! {
+    derivative3d_y_column2: f32, Tuned,
+    "∂f/∂y, 8-byte accesses, neighbours in registers",
+    geometry: |kernel, field| Ok(super::geometry::Columns::of(kernel, 1, 2, field)?.geometry),
+    cost: super::geometry::one_derivative,
+    example: super::geometry::EXAMPLE,
+    restrictions: "nx is even",
+}
+
+crate::register! {
+    derivative3d_y_column1: f32, Tuned,
+    "∂f/∂y, 4-byte accesses, neighbours in registers",
+    geometry: |kernel, field| Ok(super::geometry::Columns::of(kernel, 1, 1, field)?.geometry),
+    cost: super::geometry::one_derivative,
+    example: super::geometry::EXAMPLE,
 }

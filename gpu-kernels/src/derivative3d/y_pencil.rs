@@ -8,7 +8,7 @@
 //!   with 32 it touches one run of 128 bytes.
 //! - Moves 4 bytes in and 4 bytes out per point; 11 flops per point.
 
-use super::{PENCILS_LARGE, PENCILS_SMALL, column_pencils};
+use super::stencil::{PENCILS_LARGE, PENCILS_SMALL, column_pencils};
 use cuda_std::prelude::*;
 
 /// ∂f/∂y, a tile of 4 pencils, 1 point per thread.
@@ -66,4 +66,26 @@ unsafe fn y_pencils<const PENCILS: usize>(
     // p < ny of the pencil is element (k * ny + p) * nx + i of the field; blocks
     // own disjoint (i, k).
     unsafe { column_pencils::<1, PENCILS>(f, df, k * plane + i0, nx as usize, ny, overlap) }
+}
+
+crate::register! {
+    derivative3d_y_pencil4: f32, Textbook,
+    "∂f/∂y, a tile of 4 whole pencils",
+    geometry: super::geometry::pencils::<1, PENCILS_SMALL>,
+    cost: super::geometry::one_derivative,
+    example: super::geometry::EXAMPLE,
+    tile: "(ny + 8) × 4",
+    restrictions: "ny is at most 256, nx a multiple of 4",
+    twin: same,
+}
+
+crate::register! {
+    derivative3d_y_pencil32: f32, Textbook,
+    "∂f/∂y, a tile of 32 whole pencils",
+    geometry: super::geometry::pencils::<1, PENCILS_LARGE>,
+    cost: super::geometry::one_derivative,
+    example: super::geometry::EXAMPLE,
+    tile: "(ny + 8) × 32",
+    restrictions: "ny is at most 256 and a multiple of 8, nx a multiple of 32",
+    twin: same,
 }

@@ -13,7 +13,7 @@
 //!
 //! Measured, and what else was tried: `docs/tuning/derivative3d.md`.
 
-use super::{COLUMN_BLOCK, march};
+use super::stencil::{COLUMN_BLOCK, march};
 use crate::vector::{Points, Vector2};
 use cuda_std::launch_bounds;
 use cuda_std::prelude::*;
@@ -118,4 +118,21 @@ unsafe fn z_columns<P: Points<Point = f32>>(
             end as i32,
         );
     }
+}
+
+crate::register! {
+    derivative3d_z_column2: f32, Tuned,
+    "∂f/∂z, 8-byte accesses, neighbours in registers",
+    geometry: |kernel, field| Ok(super::geometry::Columns::of(kernel, 2, 2, field)?.geometry),
+    cost: super::geometry::one_derivative,
+    example: super::geometry::EXAMPLE,
+    restrictions: "nx or ny is even",
+}
+
+crate::register! {
+    derivative3d_z_column1: f32, Tuned,
+    "∂f/∂z, 4-byte accesses, neighbours in registers",
+    geometry: |kernel, field| Ok(super::geometry::Columns::of(kernel, 2, 1, field)?.geometry),
+    cost: super::geometry::one_derivative,
+    example: super::geometry::EXAMPLE,
 }

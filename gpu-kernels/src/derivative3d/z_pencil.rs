@@ -8,7 +8,7 @@
 //!   with 32 it touches one run of 128 bytes.
 //! - Moves 4 bytes in and 4 bytes out per point; 11 flops per point.
 
-use super::{PENCILS_LARGE, PENCILS_SMALL, column_pencils};
+use super::stencil::{PENCILS_LARGE, PENCILS_SMALL, column_pencils};
 use cuda_std::prelude::*;
 
 /// ∂f/∂z, a tile of 4 pencils, 1 point per thread.
@@ -81,4 +81,26 @@ unsafe fn z_pencils<const PENCILS: usize>(
     // p < nz of the pencil is element (p * ny + j) * nx + i of the field; blocks
     // own disjoint (i, j).
     unsafe { column_pencils::<2, PENCILS>(f, df, j * nx as usize + i0, plane, nz, overlap) }
+}
+
+crate::register! {
+    derivative3d_z_pencil4: f32, Textbook,
+    "∂f/∂z, a tile of 4 whole pencils",
+    geometry: super::geometry::pencils::<2, PENCILS_SMALL>,
+    cost: super::geometry::one_derivative,
+    example: super::geometry::EXAMPLE,
+    tile: "(nz + 8) × 4",
+    restrictions: "nz is at most 256, nx a multiple of 4",
+    twin: same,
+}
+
+crate::register! {
+    derivative3d_z_pencil32: f32, Textbook,
+    "∂f/∂z, a tile of 32 whole pencils",
+    geometry: super::geometry::pencils::<2, PENCILS_LARGE>,
+    cost: super::geometry::one_derivative,
+    example: super::geometry::EXAMPLE,
+    tile: "(nz + 8) × 32",
+    restrictions: "nz is at most 256 and a multiple of 8, nx a multiple of 32",
+    twin: same,
 }

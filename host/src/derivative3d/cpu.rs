@@ -5,12 +5,14 @@
 //! loop goes over the points of a row or over the terms of a sum.
 #![forbid(unsafe_code)]
 
-use super::general::{Operator, Order, Real};
+use super::axis::Axis;
+use super::operator::{Operator, Order};
+use super::real::Real;
 use super::tiles::{March, Part, Tile, for_each_tile};
-use super::{Axis, Derivative3d, RADIUS};
 use crate::Shape3;
 use crate::simd::{Formula, Value, vectorised};
 use crate::streaming::Stores;
+use gpu_kernels::derivative3d::RADIUS;
 use std::array::from_fn;
 use std::marker::PhantomData;
 
@@ -91,23 +93,6 @@ impl Put for Subtracted {
     }
 }
 
-/// ∂f/∂axis of `f` into `df`, both of the plan's shape.
-///
-/// The axis has at least `RADIUS + overlap` points.
-pub(super) fn derivative(plan: &Derivative3d, axis: Axis, f: &[f32], df: &mut [f32]) {
-    let stores = Stores::of(&[&mut *df]);
-    along(&Stencil::of(plan, axis), stores, f, df);
-}
-
-/// The gradient of `f` into `df`, all of the plan's shape.
-///
-/// The axes have at least `RADIUS + overlap` points.
-pub(super) fn gradient(plan: &Derivative3d, f: &[f32], mut df: [&mut [f32]; 3]) {
-    let stencils = Axis::ALL.map(|axis| Stencil::of(plan, axis));
-    let stores = Stores::of(&df);
-    operator(&stencils, Operator::Gradient, stores, &[f], &mut df);
-}
-
 /// The derivative of `f` into `df`, both of the stencil's shape.
 pub(super) fn along<T: Real>(stencil: &Stencil<'_, T>, stores: Stores, f: &[T], df: &mut [T]) {
     let (march, stores) = match stencil.axis {
@@ -179,15 +164,21 @@ pub(super) fn operator<T: Real>(
 }
 
 impl Stencil<'_, f32> {
-    fn of(plan: &Derivative3d, axis: Axis) -> Self {
-        let (shape, overlap) = (plan.shape(), plan.boundary().overlap());
+    /// The first derivative of the 8th order along `axis`, which is periodic and has at
+    /// least `RADIUS + overlap` points, `overlap` of them stored twice.
+    pub(super) fn periodic(
+        shape: Shape3,
+        axis: Axis,
+        overlap: usize,
+        weights: [f32; RADIUS],
+    ) -> Self {
         let n = axis.extent(shape);
         Self {
             shape,
             axis,
             order: Order::First,
             radius: RADIUS,
-            weights: plan.weights(axis),
+            weights,
             // With an end point stored twice it matters which of the two copies is read
             // when they differ: the halo cell n - 1 + m is point m, also where m is the
             // last point.

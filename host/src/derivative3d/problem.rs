@@ -30,8 +30,10 @@
 //! # }
 //! ```
 
-use super::{Axis, Boundary, Derivative3d};
+use super::axis::{Axis, Boundary};
+use super::first::Derivative3d;
 use crate::allocation::reserve;
+use crate::finite_difference::CENTRAL_8;
 use crate::{Error, Errors, Field3, Shape3};
 use std::f64::consts::TAU;
 
@@ -81,12 +83,7 @@ pub fn errors(plan: &Derivative3d, axis: Axis, df: &[f32]) -> Errors {
 #[must_use]
 pub fn error_bounds(plan: &Derivative3d, axis: Axis) -> Errors {
     let h = plan.boundary().unit_spacing(axis.extent(plan.shape()));
-    let weights = 2.0
-        * super::WEIGHTS
-            .iter()
-            .map(|weight| weight.abs())
-            .sum::<f64>()
-        / h;
+    let weights = 2.0 * CENTRAL_8.iter().map(|weight| weight.abs()).sum::<f64>() / h;
     let truncation = h.powi(8) / 630.0 * TAU.powi(9);
     let half_ulp_of_tau = 2.0_f64.powi(-22);
     let field = 3.0 * half_ulp_of_tau + 2.0_f64.powi(-24);

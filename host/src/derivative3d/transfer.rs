@@ -1,7 +1,7 @@
 //! Fields on their way to a device and back. Where the device is the host they stay in
 //! their place.
 
-use super::general::Real;
+use super::real::Real;
 use crate::device::Lent;
 use crate::shape::require_shape;
 use crate::{Buffer, Device, DeviceKind, Error, Field3, Shape3};

@@ -14,13 +14,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpu_kernels::registry::Entry;
+use gpu_kernels::registry::{self, Entry};
 
 use crate::Outcome;
 use crate::baselines;
 use crate::error::Error;
 use crate::flags::Inspect;
-use crate::kernels;
 use crate::output;
 use crate::process;
 use crate::ptx;
@@ -64,7 +63,7 @@ struct Tools {
 /// Prints what the flags ask for. Comes to findings where gates do not hold.
 pub(crate) fn run(flags: &Inspect) -> Result<Outcome, Error> {
     let root = workspace::root()?;
-    let kernels = kernels::all(&root)?;
+    let kernels: Vec<Entry> = registry::entries().copied().collect();
     let selected = select(&kernels, flags)?;
     let tools = Tools::find(&Toolchain::of(&root)?)?;
     if flags.gates {
@@ -345,7 +344,6 @@ fn print_listing(title: &str, compiled: &Compiled) {
 mod tests {
     use super::*;
     use clap::Parser as _;
-    use gpu_kernels::registry;
 
     fn flags(line: &str) -> Inspect {
         let line = format!("xtask inspect {line}");

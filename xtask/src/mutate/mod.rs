@@ -30,7 +30,6 @@ use sha2::{Digest as _, Sha256};
 use crate::Outcome;
 use crate::error::Error;
 use crate::flags::Mutate;
-use crate::kernels;
 use crate::output;
 use crate::tidy::KERNELS;
 use crate::workspace;
@@ -78,7 +77,8 @@ struct Found {
 
 pub(crate) fn run(flags: &Mutate) -> Result<Outcome, Error> {
     let root = workspace::root()?;
-    let found = find(&root, kernels::families(&root)?)?;
+    let families = registry::FAMILIES.iter();
+    let found = find(&root, families.map(|it| it.name.to_owned()).collect())?;
     for complaint in &found.complaints {
         output::line(complaint);
     }

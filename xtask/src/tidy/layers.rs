@@ -77,9 +77,7 @@ const CRATES: &[Crate] = &[
             ("*::cpu", "device::buffer", "a family's port works on slices"),
             ("*::cpu", "launch", "a family's port knows nothing of its launches"),
         ],
-        exceptions: &[
-            ("derivative3d", "derivative3d"),
-        ],
+        exceptions: &[],
     },
     Crate {
         name: "gpu-kernels",
@@ -100,9 +98,7 @@ const CRATES: &[Crate] = &[
             layer("root", &["crate"], &[]),
         ],
         never: &[],
-        exceptions: &[
-            ("derivative3d", "derivative3d"),
-        ],
+        exceptions: &[],
     },
     Crate {
         name: "cuda_emulator",

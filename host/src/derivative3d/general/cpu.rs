@@ -1,58 +1,34 @@
-//! The CPU port's view of a plan: the stencils, with what they use beyond the ends.
+//! The CPU port's stencils, with what they use beyond the ends.
 #![forbid(unsafe_code)]
 
-use super::{
-    Axis, AxisBoundary, FiniteDifferences3d, MAX_END_POINTS, Operator, Order, Real, TABLE_ENDS,
-    TABLE_FIXED,
-};
-use crate::derivative3d::cpu::{self, Beyond, Stencil};
-use crate::streaming::Stores;
+use crate::Shape3;
+use crate::derivative3d::axis::Axis;
+use crate::derivative3d::boundary::AxisBoundary;
+use crate::derivative3d::cpu::{Beyond, Stencil};
+use crate::derivative3d::operator::Order;
+use crate::derivative3d::real::Real;
+use gpu_kernels::derivative3d::general::{MAX_END_POINTS, TABLE_ENDS, TABLE_FIXED, TABLE_LEN};
 use std::array::from_fn;
 
-/// ∂f/∂axis or ∂²f/∂axis² of `f` into `df`, both of the plan's shape.
-///
-/// The axis has as many points as the plan demands.
-pub(super) fn along<T: Real>(
-    plan: &FiniteDifferences3d<T>,
+/// The stencil along `axis`, of these weights and this boundary.
+pub(super) fn stencil<T: Real>(
+    shape: Shape3,
     axis: Axis,
     order: Order,
-    f: &[T],
-    df: &mut [T],
-) {
-    let stores = Stores::of(&[&mut *df]);
-    cpu::along(&stencil(plan, axis, order), stores, f, df);
-}
-
-/// `operator` of fields of the plan's shape: as many as it reads, and writes.
-///
-/// The axes have as many points as the plan demands.
-pub(super) fn operator<T: Real>(
-    plan: &FiniteDifferences3d<T>,
-    operator: Operator,
-    inputs: &[&[T]],
-    outputs: &mut [&mut [T]],
-) {
-    let stencils = Axis::ALL.map(|axis| stencil(plan, axis, operator.order()));
-    let stores = Stores::of(outputs);
-    cpu::operator(&stencils, operator, stores, inputs, outputs);
-}
-
-fn stencil<T: Real>(plan: &FiniteDifferences3d<T>, axis: Axis, order: Order) -> Stencil<'_, T> {
-    let (table, boundary) = (plan.table(axis, order), plan.boundary(axis));
-    let n = axis.extent(plan.shape());
+    radius: usize,
+    boundary: AxisBoundary,
+    table: &[T; TABLE_LEN],
+) -> Stencil<'_, T> {
+    let n = axis.extent(shape);
     // Beyond the radius there are none to be had, nor are any used.
     let point = |q: isize, m: usize| {
-        if m < plan.radius() {
-            image(boundary, n, q)
-        } else {
-            0
-        }
+        if m < radius { image(boundary, n, q) } else { 0 }
     };
     Stencil {
-        shape: plan.shape(),
+        shape,
         axis,
         order,
-        radius: plan.radius(),
+        radius,
         weights: from_fn(|m| table[m]),
         beyond: match boundary {
             AxisBoundary::Fixed(_) => Beyond::Value(table[TABLE_FIXED]),
@@ -88,8 +64,11 @@ fn image(boundary: AxisBoundary, n: usize, q: isize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::FiniteDifferences3d;
     use super::*;
-    use crate::Shape3;
+    use crate::derivative3d::cpu;
+    use crate::derivative3d::operator::Operator;
+    use crate::streaming::Stores;
     use AxisBoundary::{
         Fixed, MirrorHalfway, MirrorOnPoint, OneSided, Periodic, PeriodicWithEndpoint,
     };
@@ -132,7 +111,7 @@ mod tests {
                 }
                 for order in [Order::First, Order::Second] {
                     for axis in Axis::ALL {
-                        let stencil = stencil(&plan, axis, order);
+                        let stencil = plan.stencil(axis, order);
                         let [ordinary, streaming] =
                             [Stores::Ordinary, Stores::Streaming].map(|stores| {
                                 let mut df = empty();
@@ -149,7 +128,7 @@ mod tests {
                     (Operator::Curl, 3, 3),
                     (Operator::Laplacian, 1, 1),
                 ] {
-                    let stencils = Axis::ALL.map(|axis| stencil(&plan, axis, operator.order()));
+                    let stencils = Axis::ALL.map(|axis| plan.stencil(axis, operator.order()));
                     let [ordinary, streaming] =
                         [Stores::Ordinary, Stores::Streaming].map(|stores| {
                             let mut results = vec![empty(); outputs];

@@ -14,154 +14,30 @@
 //! the differences to the point itself change nothing but the rounding: a constant has
 //! the derivative 0 exactly.
 
-mod boundary;
 mod cpu;
-mod gpu;
+pub(super) mod gpu;
+mod tuned;
 mod vector_calculus;
 
-use super::{Axis, Derivative3d, Variant, transfer};
+use super::axis::Axis;
+use super::boundary::AxisBoundary;
+use super::cpu::Stencil;
+use super::operator::Order;
+use super::real::Real;
+use super::transfer;
 use crate::finite_difference::Weights;
-use crate::simd::InVectors;
-use crate::{Buffer, Device, DeviceKind, Element, Error, Field3, Shape3};
-pub use boundary::AxisBoundary;
+use crate::streaming::Stores;
+use crate::{Buffer, Device, DeviceKind, Error, Field3, Shape3};
+use gpu::Tables;
 use gpu_kernels::derivative3d::general::{
     MAX_END_POINTS, TABLE_ENDS, TABLE_FIXED, TABLE_LEN, min_len,
 };
-use std::fmt;
-pub use vector_calculus::Operator;
 
 /// What errors call the operations.
 const OPERATION: &str = "finite differences";
 
 /// The spacings, as errors call them.
 const SPACINGS: [&str; 3] = ["spacing along x", "spacing along y", "spacing along z"];
-
-/// f32 or f64: what fields are made of. No other type can implement it.
-pub trait Real:
-    gpu_kernels::derivative3d::general_real::Real
-    + Element
-    + InVectors
-    + Into<f64>
-    + gpu::Entries
-    + fmt::Debug
-{
-    /// `f32` or `f64`.
-    const NAME: &'static str;
-
-    /// Half the distance from 1 to the next number: 2⁻²⁴ or 2⁻⁵³.
-    const UNIT_ROUNDOFF: f64;
-
-    /// The number of this type that is nearest to `value`.
-    #[must_use]
-    fn nearest(value: f64) -> Self;
-
-    /// `self * a + b`, rounded once.
-    #[must_use]
-    fn multiply_add(self, a: Self, b: Self) -> Self {
-        self.fused(a, b)
-    }
-
-    /// Whether this is neither 0, subnormal, infinite nor NaN.
-    #[must_use]
-    fn is_normal_number(self) -> bool;
-
-    /// By a kernel that is tuned for just this, if there is one.
-    #[doc(hidden)]
-    fn tuned(
-        _: &FiniteDifferences3d<Self>,
-        _: Axis,
-        _: &Buffer<Self>,
-        _: &mut Buffer<Self>,
-    ) -> Result<bool, Error> {
-        Ok(false)
-    }
-
-    /// The gradient, likewise.
-    #[doc(hidden)]
-    fn tuned_gradient(
-        _: &FiniteDifferences3d<Self>,
-        _: &Buffer<Self>,
-        _: [&mut Buffer<Self>; 3],
-    ) -> Result<bool, Error> {
-        Ok(false)
-    }
-}
-
-impl Real for f32 {
-    const NAME: &'static str = "f32";
-    const UNIT_ROUNDOFF: f64 = Self::EPSILON as f64 / 2.0;
-
-    #[inline(always)]
-    fn nearest(value: f64) -> Self {
-        value as Self
-    }
-
-    fn is_normal_number(self) -> bool {
-        self.is_normal()
-    }
-
-    fn tuned(
-        plan: &FiniteDifferences3d<Self>,
-        axis: Axis,
-        f: &Buffer<Self>,
-        df: &mut Buffer<Self>,
-    ) -> Result<bool, Error> {
-        let Some(boundary) = plan.boundaries[axis.index()].periodic() else {
-            return Ok(false);
-        };
-        let variant = Variant::tuned(axis, plan.shape);
-        if plan.accuracy != 8 || variant.check(plan.shape, boundary).is_err() {
-            return Ok(false);
-        }
-        // Its spacings along the other axes are none of this derivative's business.
-        let spacing = [plan.spacing[axis.index()]; 3];
-        Derivative3d::new(plan.shape, boundary, spacing)?.apply(axis, f, df)?;
-        Ok(true)
-    }
-
-    fn tuned_gradient(
-        plan: &FiniteDifferences3d<Self>,
-        f: &Buffer<Self>,
-        gradient: [&mut Buffer<Self>; 3],
-    ) -> Result<bool, Error> {
-        let [x, y, z] = plan.boundaries.map(AxisBoundary::periodic);
-        let (Some(boundary), 8) = (x.filter(|_| x == y && y == z), plan.accuracy) else {
-            return Ok(false);
-        };
-        let Ok(tuned) = Derivative3d::new(plan.shape, boundary, plan.spacing) else {
-            return Ok(false);
-        };
-        if !tuned.has_vector_gradient() {
-            return Ok(false);
-        }
-        tuned.gradient(f, gradient)?;
-        Ok(true)
-    }
-}
-
-impl Real for f64 {
-    const NAME: &'static str = "f64";
-    const UNIT_ROUNDOFF: f64 = Self::EPSILON / 2.0;
-
-    #[inline(always)]
-    fn nearest(value: f64) -> Self {
-        value
-    }
-
-    fn is_normal_number(self) -> bool {
-        self.is_normal()
-    }
-}
-
-/// The order of a derivative.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
-    First = 1,
-    Second = 2,
-}
-
-/// The tables of a derivative's order: what the kernels' constant memory holds.
-type Tables<T> = [[T; TABLE_LEN]; 3];
 
 /// Derivatives on a grid: its shape, its spacings, what lies beyond its ends, and the
 /// order of accuracy. Works in `f32` and `f64`.
@@ -336,7 +212,7 @@ impl<T: Real> FiniteDifferences3d<T> {
     /// The general kernel for derivatives along `axis`, as in the PTX.
     #[must_use]
     pub fn kernel_name(axis: Axis) -> &'static str {
-        T::along_name(axis)
+        T::ALONG[axis.index()].name
     }
 
     /// The shape of the fields.
@@ -461,7 +337,7 @@ impl<T: Real> FiniteDifferences3d<T> {
     pub fn derivative(&self, axis: Axis, f: &Buffer<T>, df: &mut Buffer<T>) -> Result<(), Error> {
         self.check_buffers(&[("f", f), ("df", df)])?;
         self.check_axis(axis, Order::First)?;
-        if f.device().kind() != DeviceKind::Cpu && T::tuned(self, axis, f, df)? {
+        if f.device().kind() != DeviceKind::Cpu && self.tuned(axis, f, df)? {
             return Ok(());
         }
         self.along(axis, Order::First, f, df)
@@ -546,13 +422,31 @@ impl<T: Real> FiniteDifferences3d<T> {
         df: &mut Buffer<T>,
     ) -> Result<(), Error> {
         if f.device().kind() != DeviceKind::Cpu {
-            return gpu::along(self, axis, order, f, df);
+            return T::launch_along(gpu::Along::new(self.stencils(order), axis, order, f, df));
         }
         let (Some(f), Some(df)) = (f.as_host_slice(), df.as_host_mut_slice()) else {
             unreachable!("buffers of the CPU device are host memory");
         };
-        cpu::along(self, axis, order, f, df);
+        let stores = Stores::of(&[&mut *df]);
+        super::cpu::along(&self.stencil(axis, order), stores, f, df);
         Ok(())
+    }
+
+    /// The stencils of this order, as the kernels take them.
+    fn stencils(&self, order: Order) -> gpu::Stencils<'_, T> {
+        let rules = Axis::ALL.map(|axis| self.boundary(axis).rule() << (8 * axis.index()));
+        gpu::Stencils {
+            shape: self.shape,
+            radius: self.radius() as u32,
+            rules: rules.into_iter().sum(),
+            tables: &self.tables[order as usize - 1],
+        }
+    }
+
+    /// The stencil of this order along `axis`, as the port takes it.
+    fn stencil(&self, axis: Axis, order: Order) -> Stencil<'_, T> {
+        let (boundary, table) = (self.boundary(axis), self.table(axis, order));
+        cpu::stencil(self.shape, axis, order, self.radius(), boundary, table)
     }
 
     /// What `apply` makes of a field, on `device`.

@@ -1,61 +1,19 @@
 //! Gradient, divergence, curl and Laplacian.
 
-use super::{FiniteDifferences3d, OPERATION, Order, Real, cpu, gpu};
-use crate::derivative3d::{Axis, transfer};
+use super::{FiniteDifferences3d, OPERATION, gpu};
+use crate::derivative3d::axis::Axis;
+use crate::derivative3d::cpu;
+use crate::derivative3d::operator::Operator;
+use crate::derivative3d::real::Real;
+use crate::derivative3d::transfer;
+use crate::streaming::Stores;
 use crate::{Buffer, Device, DeviceKind, Error, Field3};
 
-/// One of the four.
-///
-/// ```
-/// use halo_gpu::derivative3d::Operator;
-///
-/// assert_eq!(Operator::ALL.map(Operator::fields), [(1, 3), (3, 1), (3, 3), (1, 1)]);
-/// assert_eq!(Operator::Curl.kernel_name::<f64>(), "derivative3d_general_curl_f64");
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Operator {
-    /// (∂f/∂x, ∂f/∂y, ∂f/∂z) of one field.
-    Gradient,
-    /// (∂u/∂x + ∂v/∂y) + ∂w/∂z of three.
-    Divergence,
-    /// (∂w/∂y - ∂v/∂z, ∂u/∂z - ∂w/∂x, ∂v/∂x - ∂u/∂y) of three.
-    Curl,
-    /// (∂²f/∂x² + ∂²f/∂y²) + ∂²f/∂z² of one.
-    Laplacian,
-}
-
 impl Operator {
-    /// All four.
-    pub const ALL: [Self; 4] = [
-        Self::Gradient,
-        Self::Divergence,
-        Self::Curl,
-        Self::Laplacian,
-    ];
-
     /// The kernel for fields of `T`, as in the PTX.
     #[must_use]
     pub fn kernel_name<T: Real>(self) -> &'static str {
-        T::operator_name(self)
-    }
-
-    /// How many fields it reads and how many it writes.
-    #[must_use]
-    pub const fn fields(self) -> (usize, usize) {
-        match self {
-            Self::Gradient => (1, 3),
-            Self::Divergence => (3, 1),
-            Self::Curl => (3, 3),
-            Self::Laplacian => (1, 1),
-        }
-    }
-
-    /// The order of its derivatives.
-    pub(super) const fn order(self) -> Order {
-        match self {
-            Self::Laplacian => Order::Second,
-            _ => Order::First,
-        }
+        T::OPERATORS[self as usize].name
     }
 }
 
@@ -330,7 +288,7 @@ impl<T: Real> FiniteDifferences3d<T> {
         self.check(operator, inputs, outputs)?;
         if inputs[0].device().kind() != DeviceKind::Cpu
             && let (Operator::Gradient, [f], [x, y, z]) = (operator, inputs, &mut *outputs)
-            && T::tuned_gradient(self, f, [x, y, z])?
+            && self.tuned_gradient(f, [x, y, z])?
         {
             return Ok(());
         }
@@ -367,14 +325,17 @@ impl<T: Real> FiniteDifferences3d<T> {
         outputs: &mut [&mut Buffer<T>],
     ) -> Result<(), Error> {
         if inputs[0].device().kind() != DeviceKind::Cpu {
-            return gpu::operator(self, operator, inputs, outputs);
+            let stencils = self.stencils(operator.order());
+            return T::launch_operator(gpu::Fields::new(stencils, operator, inputs, outputs));
         }
         let inputs: Vec<&[T]> = inputs.iter().filter_map(|f| f.as_host_slice()).collect();
         let mut outputs: Vec<&mut [T]> = outputs
             .iter_mut()
             .filter_map(|out| out.as_host_mut_slice())
             .collect();
-        cpu::operator(self, operator, &inputs, &mut outputs);
+        let stencils = Axis::ALL.map(|axis| self.stencil(axis, operator.order()));
+        let stores = Stores::of(&outputs);
+        cpu::operator(&stencils, operator, stores, &inputs, &mut outputs);
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! What lies beyond the ends of an axis.
 
-use super::super::Boundary;
+use super::axis::Boundary;
+use super::real::Real;
 use crate::Error;
 use gpu_kernels::derivative3d::general::rule;
 use std::fmt;
@@ -72,7 +73,7 @@ impl AxisBoundary {
     }
 
     /// The value must be a number of `T`.
-    pub(super) fn check<T: super::Real>(self, operation: &'static str) -> Result<(), Error> {
+    pub(super) fn check<T: Real>(self, operation: &'static str) -> Result<(), Error> {
         let value = self.fixed_value();
         if !value.is_finite() {
             return Err(Error::NonFinite {

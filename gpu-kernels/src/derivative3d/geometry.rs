@@ -1,0 +1,331 @@
+//! What launches of several of the kernels have in common: geometry and cost.
+//!
+//! A problem is a field with `nx`, `ny` and `nz` points along x, y and z. For the general
+//! kernels it says the radius of the stencils, half the order of accuracy, and by
+//! [`rule`](super::general::rule), that of x in the lowest byte, what lies beyond the ends.
+
+use super::stencil::{COLUMN_BLOCK, PENCILS_IN_FLIGHT, RADIUS, X_BLOCK, X_VECTORS};
+use crate::registry::{Cost, Counted, Geometry, Problem, Refusal, blocks_for};
+use crate::vector::{Points, Vector4};
+
+/// The textbook's field.
+pub(super) const EXAMPLE: Problem = Problem::volume(64, 64, 64);
+
+/// The extents, as refusals call them.
+pub(super) const NAMES: [&str; 3] = ["nx", "ny", "nz"];
+
+/// The most points along the axis of the derivative for the textbook kernels: a block has
+/// [`PENCILS_IN_FLIGHT`] threads for each, and at most 1024 threads.
+pub const MAX_PENCIL_LEN: usize = 1024 / PENCILS_IN_FLIGHT;
+
+/// The longest axis that the tuned kernels count along: in i32, some steps beyond the end.
+pub(super) const MAX_LEN: u64 = i32::MAX as u64 - 4096;
+
+/// Points that each thread of a textbook kernel computes: 1 or 8.
+#[must_use]
+pub const fn points_per_thread(pencils: usize) -> usize {
+    pencils / PENCILS_IN_FLIGHT
+}
+
+/// Refuses more than `limit` of something.
+pub(super) fn at_most(
+    kernel: &'static str,
+    what: &'static str,
+    given: u128,
+    limit: u64,
+) -> Result<(), Refusal> {
+    if given <= u128::from(limit) {
+        return Ok(());
+    }
+    Err(Refusal::TooMany {
+        kernel,
+        what: Counted::Extent(what),
+        given,
+        limit,
+    })
+}
+
+/// Refuses extents of which a textbook kernel along x cannot count the rows.
+///
+/// # Errors
+///
+/// [`Refusal`], for those.
+pub fn check_rows(kernel: &'static str, field: &Problem) -> Result<(), Refusal> {
+    let [_, ny, nz] = field.extents;
+    at_most(kernel, "ny * nz", ny as u128 * nz as u128, u32::MAX.into())
+}
+
+/// Refuses extents that a tuned kernel along `axis` cannot count.
+///
+/// # Errors
+///
+/// [`Refusal`], for those.
+pub fn check_extents(kernel: &'static str, axis: usize, field: &Problem) -> Result<(), Refusal> {
+    for (along, name) in NAMES.into_iter().enumerate() {
+        // A row is one run of points to the x kernels, a plane to the z kernels.
+        if along == axis || axis == 1 {
+            at_most(kernel, name, field.extents[along] as u128, MAX_LEN)?;
+        }
+    }
+    Ok(())
+}
+
+/// A block for every `PENCILS` pencils along an axis.
+pub(super) fn pencils<const AXIS: usize, const PENCILS: usize>(
+    kernel: &'static str,
+    field: &Problem,
+) -> Result<Geometry, Refusal> {
+    let extents = field.extents;
+    let len = extents[AXIS];
+    at_most(kernel, NAMES[AXIS], len as u128, MAX_PENCIL_LEN as u64)?;
+    // The axis along which pencils stand side by side, and the one that is left.
+    let (side, other) = [(1, 2), (0, 2), (0, 1)][AXIS];
+    if AXIS == 0 {
+        check_rows(kernel, field)?;
+    }
+    let grid = [
+        blocks_for(kernel, extents[side], PENCILS)?,
+        blocks_for(kernel, extents[other], 1)?,
+        1,
+    ];
+    let [x, y] = match AXIS {
+        0 => [len, PENCILS_IN_FLIGHT],
+        _ => [PENCILS, len / points_per_thread(PENCILS)],
+    };
+    // At most 32 * (MAX_PENCIL_LEN + 8) elements.
+    let tile = (len + 2 * RADIUS) * PENCILS;
+    Ok(Geometry::new(grid, [x as u32, y as u32, 1])
+        .with_dynamic_shared_bytes((tile * size_of::<f32>()) as u32))
+}
+
+/// A thread for every [`X_VECTORS`] vectors of 4 points along x.
+pub(super) fn vectors(kernel: &'static str, field: &Problem) -> Result<Geometry, Refusal> {
+    check_extents(kernel, 0, field)?;
+    let per_block = Vector4::COUNT * X_BLOCK as usize * X_VECTORS;
+    let blocks = blocks_for(kernel, field.points(), per_block)?;
+    Ok(Geometry::linear(blocks, X_BLOCK))
+}
+
+/// How the kernels that march along y or z are launched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Columns {
+    /// Points that a thread goes along.
+    pub segment: u32,
+    /// Blocks side by side: what holds the columns of a row, or of a plane.
+    pub chunks: u32,
+    /// The launch's.
+    pub geometry: Geometry,
+}
+
+impl Columns {
+    /// Points of a segment. Longer ones load fewer points twice, and were slower.
+    const SEGMENT: usize = 16;
+
+    /// The most columns of a row that a block has side by side: a warp's.
+    const ACROSS: usize = 32;
+
+    /// Along axis 1 or 2 of a field; `width` is the points of a column along x.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] for extents or blocks that the kernel does not count.
+    pub fn of(
+        kernel: &'static str,
+        axis: usize,
+        width: usize,
+        field: &Problem,
+    ) -> Result<Self, Refusal> {
+        let [nx, ny, nz] = field.extents;
+        check_extents(kernel, axis, field)?;
+        let segments = field.extents[axis].div_ceil(Self::SEGMENT);
+        let block = COLUMN_BLOCK as usize;
+        let (across, chunks, groups) = if axis == 1 {
+            // Rows that are shorter than a block share it with others.
+            let columns = nx / width;
+            let across = columns.next_power_of_two().min(Self::ACROSS);
+            let down = block / across;
+            // The kernel counts the segments of all planes, a block's too many included.
+            let lines = segments.saturating_mul(nz);
+            blocks_for(kernel, lines.saturating_add(down), 1)?;
+            (across, columns.div_ceil(across), lines.div_ceil(down))
+        } else {
+            let columns = nx.saturating_mul(ny) / width;
+            (block, columns.div_ceil(block), segments)
+        };
+        let blocks = blocks_for(kernel, groups.saturating_mul(chunks), 1)?;
+        let block = [across as u32, (block / across) as u32, 1];
+        Ok(Self {
+            segment: Self::SEGMENT as u32,
+            // At most as many as the blocks.
+            chunks: chunks as u32,
+            geometry: Geometry::new([blocks, 1, 1], block),
+        })
+    }
+}
+
+/// What `count` makes of the extents; where it does not fit `u32` the refusal says which of
+/// them is too large for the others, and how large it may be.
+///
+/// What is counted differs by kernel and by the share of a thread; a shorter field always
+/// has less of it.
+pub(super) fn counted<C>(
+    kernel: &'static str,
+    extents: [usize; 3],
+    count: impl Fn([usize; 3]) -> Option<C>,
+) -> Result<C, Refusal> {
+    if let Some(count) = count(extents) {
+        return Ok(count);
+    }
+    let fits = |extents| count(extents).is_some();
+    let [nx, ny, nz] = extents;
+    // The slowest extent, unless a single plane is too much already.
+    let (what, given, limit) = if fits([nx, ny, 1]) {
+        let limit = largest(nz, |nz| fits([nx, ny, nz]));
+        (Counted::Planes { nx, ny }, nz, limit)
+    } else {
+        (
+            Counted::Rows { nx },
+            ny,
+            largest(ny, |ny| fits([nx, ny, 1])),
+        )
+    };
+    Err(Refusal::TooMany {
+        kernel,
+        what,
+        given: given as u128,
+        limit: limit as u64,
+    })
+}
+
+/// The largest number below `not` that fits, where `not` does not and what is smaller
+/// than one that fits fits as well; 0 where none does.
+fn largest(not: usize, fits: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, not);
+    while high.saturating_sub(low) > 1 {
+        let middle = low + (high - low) / 2;
+        if fits(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+/// One first derivative of the 8th order in f32.
+#[must_use]
+pub const fn one_derivative(field: &Problem) -> Cost {
+    eighth_order(field, 1, 1, 1)
+}
+
+/// All three first derivatives of the 8th order in f32.
+#[must_use]
+pub const fn gradient(field: &Problem) -> Cost {
+    eighth_order(field, 1, 3, 3)
+}
+
+const fn eighth_order(field: &Problem, read: u64, written: u64, count: u64) -> Cost {
+    let field = field.with_stencil(RADIUS as u32, 0);
+    derivatives::<f32>(&field, read, written, count, 1)
+}
+
+/// So many derivatives of this order and the problem's radius, of `read` fields, which are
+/// added up to `written` ones.
+pub(super) const fn derivatives<T>(
+    field: &Problem,
+    read: u64,
+    written: u64,
+    count: u64,
+    order: u64,
+) -> Cost {
+    // Each term is a difference, of a second derivative a sum and a multiply-add, and
+    // then a multiply-add, the first of which is a product.
+    let terms = field.radius as u64;
+    let derivative = ((2 * order + 1) * terms).saturating_sub(1);
+    let flops = count * derivative + (count - written);
+    let points = field.points() as u64;
+    Cost {
+        bytes: points.saturating_mul((read + written) * size_of::<T>() as u64),
+        flops: points.saturating_mul(flops),
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_pointer_width = "64")]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use crate::derivative3d::general::MAX_LEN;
+    use crate::registry::Entry;
+    use std::format;
+    use std::string::{String, ToString};
+
+    fn general() -> impl Iterator<Item = &'static Entry> {
+        let entries = crate::derivative3d::FAMILY.kernels.iter();
+        entries.filter(|entry| entry.variant.starts_with("general_"))
+    }
+
+    /// What is too much, how much of it there is and may be.
+    fn refused(entry: &Entry, extents: [usize; 3]) -> (String, u128, usize) {
+        match entry.geometry(&with_extents(extents)) {
+            Err(Refusal::TooMany {
+                what, given, limit, ..
+            }) => (what.to_string(), given, limit as usize),
+            other => panic!("{}: {other:?}", entry.name),
+        }
+    }
+
+    fn with_extents([nx, ny, nz]: [usize; 3]) -> Problem {
+        Problem::volume(nx, ny, nz).with_stencil(4, 0)
+    }
+
+    #[test]
+    fn a_field_that_is_too_large_is_told_how_large_it_may_be() {
+        let longest = MAX_LEN as usize;
+        for entry in general() {
+            let fits = |extents| entry.geometry(&with_extents(extents)).is_ok();
+            for side in [1000, 50_000] {
+                let extents = [side, side, longest];
+                if fits(extents) {
+                    continue;
+                }
+                let (what, given, limit) = refused(entry, extents);
+                let planes = format!("nz of a field with planes of {side} × {side} points");
+                assert_eq!((what, given), (planes, longest as u128), "{}", entry.name);
+                // Just so large and no larger.
+                assert!(limit > 0 && fits([side, side, limit]), "{}", entry.name);
+                assert!(!fits([side, side, limit + 1]), "{}", entry.name);
+            }
+            let (what, given, limit) = refused(entry, [longest, longest, 5]);
+            let rows = format!("ny of a field with rows of {longest} points");
+            assert_eq!((what, given), (rows, longest as u128), "{}", entry.name);
+            assert!(!fits([longest, limit + 1, 1]), "{}", entry.name);
+            assert!(limit == 0 || fits([longest, limit, 1]), "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn a_plane_of_an_operator_has_at_most_as_many_points_as_u32_counts() {
+        for entry in general().filter(|entry| entry.variant.len() > "general_x".len()) {
+            let (what, given, limit) = refused(entry, [1 << 16, 1 << 16, 9]);
+            assert_eq!(what, "ny of a field with rows of 65536 points");
+            assert_eq!((given, limit), (1 << 16, (1 << 16) - 1), "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn operations_are_those_of_the_stencils() {
+        let flops = |name| {
+            let entry = crate::registry::entry(name).unwrap();
+            entry.cost(&entry.example).flops / 64_u64.pow(3)
+        };
+        assert_eq!(flops("derivative3d_x_pencil4"), 11);
+        assert_eq!(flops("derivative3d_gradient1"), 3 * 11);
+        assert_eq!(flops("derivative3d_general_z_f64"), 11);
+        assert_eq!(flops("derivative3d_general_gradient_f32"), 3 * 11);
+        assert_eq!(flops("derivative3d_general_divergence_f32"), 3 * 11 + 2);
+        assert_eq!(flops("derivative3d_general_curl_f64"), 6 * 11 + 3);
+        assert_eq!(flops("derivative3d_general_laplacian_f32"), 3 * 19 + 2);
+    }
+}
