@@ -1,7 +1,10 @@
 //! Rows of derivative3d: the textbook problem on each kernel, or by the port along
 //! each axis on the CPU.
 
-use halo_gpu::derivative3d::{Axis, Boundary, Derivative3d, GRADIENT_KERNELS, Variant, problem};
+use gpu_kernels::registry::{self, Problem};
+use halo_gpu::derivative3d::{
+    Axis, Boundary, Derivative3d, GRADIENT_KERNELS, RADIUS, Variant, problem,
+};
 use halo_gpu::{Buffer, Device, DeviceKind, Errors, Shape3};
 
 mod general;
@@ -25,30 +28,29 @@ const NAME: &str = "derivative3d";
 /// The convention of the textbook problem.
 const BOUNDARY: Boundary = Boundary::PeriodicWithEndpoint;
 
-/// The kernels whose rows are in [`general`] and [`vector_calculus`].
-const GENERAL_KERNELS: [&str; 14] = [
-    "derivative3d_general_x_f32",
-    "derivative3d_general_x_f64",
-    "derivative3d_general_y_f32",
-    "derivative3d_general_y_f64",
-    "derivative3d_general_z_f32",
-    "derivative3d_general_z_f64",
-    "derivative3d_general_gradient_f32",
-    "derivative3d_general_gradient_f64",
-    "derivative3d_general_divergence_f32",
-    "derivative3d_general_divergence_f64",
-    "derivative3d_general_curl_f32",
-    "derivative3d_general_curl_f64",
-    "derivative3d_general_laplacian_f32",
-    "derivative3d_general_laplacian_f64",
-];
-
 fn kernels() -> Vec<&'static str> {
-    let variants = Variant::all().map(Variant::name);
-    variants
-        .chain(GRADIENT_KERNELS)
-        .chain(GENERAL_KERNELS)
+    let family = registry::family(NAME).into_iter();
+    family
+        .flat_map(|family| family.kernels)
+        .map(|entry| entry.name)
         .collect()
+}
+
+/// What a kernel of the 8th order has to do for a field, or the port in its place.
+fn work(kernel: &str, shape: Shape3) -> Work {
+    let field = Problem::volume(shape.nx, shape.ny, shape.nz).with_stencil(RADIUS as u32, 0);
+    let Some(entry) = registry::entry(kernel) else {
+        unreachable!("every kernel is in the table");
+    };
+    let cost = entry.cost(&field);
+    Work {
+        bytes: cost.bytes,
+        flops: cost.flops,
+        items: field.points() as u64,
+        unit: Unit::Points,
+        metric: Metric::Bandwidth,
+        slots: Slots::default(),
+    }
 }
 
 fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
@@ -86,7 +88,10 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         let name = if device.kind() == DeviceKind::Cpu {
             "derivative3d, CPU port, gradient"
         } else {
-            derivative.gradient_kernel()
+            let picked = derivative.gradient_kernel();
+            let other = GRADIENT_KERNELS.iter().filter(|name| **name != picked);
+            left_out.extend(other.map(|name| LeftOut::new(*name, format!("{picked} is for this shape"))));
+            picked
         };
         let plan = derivative.clone();
         rows.push(Box::new(Gradient { plan, name }));
@@ -127,15 +132,7 @@ impl Row for Gradient {
     }
 
     fn work(&self) -> Work {
-        let shape = self.plan.shape();
-        Work {
-            bytes: self.plan.gradient_bytes(),
-            flops: self.plan.gradient_flops(),
-            items: (shape.nx * shape.ny * shape.nz) as u64,
-            unit: Unit::Points,
-            metric: Metric::Bandwidth,
-            slots: Slots::default(),
-        }
+        work(self.plan.gradient_kernel(), self.plan.shape())
     }
 
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
@@ -235,14 +232,11 @@ impl Row for Derivative {
 
     fn work(&self) -> Work {
         let shape = self.plan.shape();
-        Work {
-            bytes: self.plan.bytes(),
-            flops: self.plan.flops(),
-            items: (shape.nx * shape.ny * shape.nz) as u64,
-            unit: Unit::Points,
-            metric: Metric::Bandwidth,
-            slots: Slots::default(),
-        }
+        let kernel = match self.by {
+            By::Kernel(variant) => variant,
+            By::Port(axis) => Variant::tuned(axis, shape),
+        };
+        work(kernel.name(), shape)
     }
 
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
@@ -287,35 +281,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rows_are_the_textbook_kernels_the_tuned_and_the_general_ones() {
-        let names = [
-            "derivative3d_x_pencil4",
-            "derivative3d_x_pencil32",
-            "derivative3d_y_pencil4",
-            "derivative3d_y_pencil32",
-            "derivative3d_z_pencil4",
-            "derivative3d_z_pencil32",
-            "derivative3d_x_vector4",
-            "derivative3d_x_unaligned4",
-            "derivative3d_y_column2",
-            "derivative3d_y_column1",
-            "derivative3d_z_column2",
-            "derivative3d_z_column1",
-        ];
-        let gradients = ["derivative3d_gradient4", "derivative3d_gradient1"];
-        assert_eq!(
-            kernels(),
-            [&names[..], &gradients, &GENERAL_KERNELS].concat()
-        );
-        let rows = plan(&Device::emulator(), None).unwrap().rows;
-        // At 64³ one of the two kernels for the gradient.
-        assert_eq!(
-            rows.iter().map(|row| row.name()).collect::<Vec<_>>(),
-            [&names[..], &gradients[..1], &GENERAL_KERNELS].concat()
-        );
-    }
-
-    #[test]
     fn kernels_that_a_size_does_not_suit_are_left_out() {
         let left_out = |size: &str| -> Vec<String> {
             let plan = plan(&Device::emulator(), Some(&size.parse().unwrap())).unwrap();
@@ -323,9 +288,10 @@ mod tests {
             plan.left_out.iter().map(|kernel| format!("{kernel:?}")).collect()
         };
         let kernels = left_out("64x48x64");
-        assert_eq!(kernels.len(), 1);
+        assert_eq!(kernels.len(), 2);
         assert!(kernels[0].contains("multiple of 32"), "{kernels:?}");
-        assert_eq!(left_out("61x59x67").len(), 9);
+        assert!(kernels[1].contains("derivative3d_gradient4 is for this shape"), "{kernels:?}");
+        assert_eq!(left_out("61x59x67").len(), 10);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d, Real};
 use halo_gpu::{Buffer, Device, DeviceKind, Errors, Field3, Shape3};
 use std::f64::consts::TAU;
 
-use crate::bench::harness::{Check, Metric, Prepared, Row, Slots, Unit, Work};
+use crate::bench::harness::{Check, Prepared, Row, Work};
 use crate::error::Error;
 
 /// The rows for fields of `shape`.
@@ -49,16 +49,8 @@ impl<T: Real> Row for Along<T> {
     }
 
     fn work(&self) -> Work {
-        let shape = self.plan.shape();
-        let points = (shape.nx * shape.ny * shape.nz) as u64;
-        Work {
-            bytes: 2 * size_of::<T>() as u64 * points,
-            flops: halo_gpu::derivative3d::FLOPS_PER_POINT * points,
-            items: points,
-            unit: Unit::Points,
-            metric: Metric::Bandwidth,
-            slots: Slots::default(),
-        }
+        let kernel = FiniteDifferences3d::<T>::kernel_name(self.axis);
+        super::work(kernel, self.plan.shape())
     }
 
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {

@@ -5,7 +5,7 @@ use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d, Operator, 
 use halo_gpu::{Buffer, Device, DeviceKind, Errors, Field3, Shape3};
 use std::f64::consts::TAU;
 
-use crate::bench::harness::{Check, Metric, Prepared, Row, Slots, Unit, Work};
+use crate::bench::harness::{Check, Prepared, Row, Work};
 use crate::error::Error;
 
 /// The rows for fields of `shape`.
@@ -51,25 +51,7 @@ impl<T: Real> Row for Apply<T> {
     }
 
     fn work(&self) -> Work {
-        let shape = self.plan.shape();
-        let points = (shape.nx * shape.ny * shape.nz) as u64;
-        let (read, written) = self.operator.fields();
-        // A first derivative of the 8th order is 11 operations, a second one 19 (three
-        // for each term, a product, three multiply-adds); sums of derivatives besides.
-        let flops = match self.operator {
-            Operator::Gradient => 3 * 11,
-            Operator::Divergence => 3 * 11 + 2,
-            Operator::Curl => 6 * 11 + 3,
-            Operator::Laplacian => 3 * 19 + 2,
-        };
-        Work {
-            bytes: (read + written) as u64 * size_of::<T>() as u64 * points,
-            flops: flops * points,
-            items: points,
-            unit: Unit::Points,
-            metric: Metric::Bandwidth,
-            slots: Slots::default(),
-        }
+        super::work(self.operator.kernel_name::<T>(), self.plan.shape())
     }
 
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
