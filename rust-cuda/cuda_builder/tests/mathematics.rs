@@ -22,6 +22,20 @@ const KERNELS: &[(&str, usize)] = &[
     ("sin_cos", 120),
     ("tan", 150),
     ("tanh", 60),
+    ("sinh", 72),
+    ("cosh", 54),
+    ("asin", 72),
+    ("acos", 74),
+    ("atan", 60),
+    ("atan2", 120),
+    ("asinh", 110),
+    ("acosh", 114),
+    ("atanh", 104),
+    ("cbrt", 60),
+    ("rcbrt", 60),
+    ("sinpi", 70),
+    ("cospi", 70),
+    ("hypot", 60),
 ];
 
 #[test]

@@ -104,7 +104,8 @@ macro_rules! float_ext {
     ($float:ident by $library:ident, {
         erf: $erf:ident, erfc: $erfc:ident, frexp: $frexp:ident, ilogb: $ilogb:ident,
         j0: $j0:ident, j1: $j1:ident, jn: $jn:ident, ldexp: $ldexp:ident,
-        lgamma: $lgamma:ident, log1p: $log1p:ident, scalbn: $scalbn:ident,
+        lgamma: $lgamma:ident, log1p: $log1p:ident, rcbrt: $rcbrt:path,
+        sincospi: $sincospi:path, scalbn: $scalbn:ident,
         tgamma: $tgamma:ident, y0: $y0:ident, y1: $y1:ident, yn: $yn:ident,
     }) => {
         impl FloatExt for $float {
@@ -154,7 +155,7 @@ macro_rules! float_ext {
                 special::normcdfinv(self.into()) as Self
             }
             fn rcbrt(self) -> Self {
-                special::rcbrt(self.into()) as Self
+                $rcbrt(self)
             }
             fn saturate(self) -> Self {
                 // Not `clamp`, which keeps NaN.
@@ -164,8 +165,7 @@ macro_rules! float_ext {
                 $library::$scalbn(self, exp)
             }
             fn sincospi(self) -> (Self, Self) {
-                let (sin, cos) = special::sincospi(self.into());
-                (sin as Self, cos as Self)
+                $sincospi(self)
             }
             fn sinpi(self) -> Self {
                 self.sincospi().0
@@ -188,13 +188,15 @@ macro_rules! float_ext {
 
 float_ext!(f32 by single, {
     erf: erff, erfc: erfcf, frexp: frexpf, ilogb: ilogbf, j0: j0f, j1: j1f, jn: jnf,
-    ldexp: ldexpf, lgamma: lgammaf, log1p: log1pf, scalbn: scalbnf, tgamma: tgammaf,
+    ldexp: ldexpf, lgamma: lgammaf, log1p: log1pf, rcbrt: single::rcbrtf,
+    sincospi: single::sincospif, scalbn: scalbnf, tgamma: tgammaf,
     y0: y0f, y1: y1f, yn: ynf,
 });
 
 float_ext!(f64 by libm, {
     erf: erf, erfc: erfc, frexp: frexp, ilogb: ilogb, j0: j0, j1: j1, jn: jn,
-    ldexp: ldexp, lgamma: lgamma, log1p: log1p, scalbn: scalbn, tgamma: tgamma,
+    ldexp: ldexp, lgamma: lgamma, log1p: log1p, rcbrt: special::rcbrt,
+    sincospi: special::sincospi, scalbn: scalbn, tgamma: tgamma,
     y0: y0, y1: y1, yn: yn,
 });
 

@@ -605,11 +605,11 @@ functions! {
     /// The cosine of `πx`.
     cospi(x: f64) -> f64 = special::sincospi(x).1;
     /// The cosine of `πx`.
-    cospif(x: f32) -> f32 = special::sincospi(x.into()).1 as f32;
+    cospif(x: f32) -> f32 = single::sincospif(x).1;
     /// The sine of `πx`.
     sinpi(x: f64) -> f64 = special::sincospi(x).0;
     /// The sine of `πx`.
-    sinpif(x: f32) -> f32 = special::sincospi(x.into()).0 as f32;
+    sinpif(x: f32) -> f32 = single::sincospif(x).0;
     /// The inverse of the complementary error function.
     erfcinv(x: f64) -> f64 = special::erfcinv(x);
     /// The inverse of the complementary error function.
@@ -633,7 +633,7 @@ functions! {
     /// The reciprocal cube root.
     rcbrt(x: f64) -> f64 = special::rcbrt(x);
     /// The reciprocal cube root.
-    rcbrtf(x: f32) -> f32 = special::rcbrt(x.into()) as f32;
+    rcbrtf(x: f32) -> f32 = single::rcbrtf(x);
 }
 
 // --- approximations --------------------------------------------------------------

@@ -1,6 +1,6 @@
 //! Functions that neither the hardware nor `libm` has, in double precision.
 //!
-//! The `f32` versions are these, rounded.
+//! The `f32` versions are these, rounded, where `math` has none.
 
 use core::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, PI, SQRT_2};
 

@@ -7,7 +7,7 @@
 use std::f32::consts;
 use std::thread;
 
-use cuda_std::{GpuFloat, intrinsics};
+use cuda_std::{FloatExt, GpuFloat, intrinsics};
 
 /// A function of one argument, its reference, and the error allowed, in units in
 /// the last place.
@@ -36,13 +36,26 @@ const FUNCTIONS: &[Function] = functions! {
     exp10: |x| unsafe { intrinsics::exp10f(x) }, libm::exp10, 1.05;
     exp_m1: GpuFloat::exp_m1, f64::exp_m1, 1.5;
     ln: GpuFloat::ln, f64::ln, 0.95;
-    log2: GpuFloat::log2, f64::log2, 1.4;
-    log10: GpuFloat::log10, f64::log10, 1.4;
-    ln_1p: GpuFloat::ln_1p, f64::ln_1p, 1.65;
+    log2: GpuFloat::log2, f64::log2, 1.65;
+    log10: GpuFloat::log10, f64::log10, 1.55;
+    ln_1p: GpuFloat::ln_1p, f64::ln_1p, 1.7;
     sin: GpuFloat::sin, f64::sin, 1.6;
     cos: GpuFloat::cos, f64::cos, 1.6;
     tan: GpuFloat::tan, f64::tan, 1.4;
     tanh: GpuFloat::tanh, f64::tanh, 1.6;
+    sinh: GpuFloat::sinh, f64::sinh, 2.0;
+    cosh: GpuFloat::cosh, f64::cosh, 2.0;
+    asin: GpuFloat::asin, f64::asin, 2.0;
+    acos: GpuFloat::acos, f64::acos, 2.0;
+    atan: GpuFloat::atan, f64::atan, 2.0;
+    asinh: GpuFloat::asinh, libm::asinh, 2.0;
+    // libm's has no NaN far below 1.
+    acosh: GpuFloat::acosh, |x| if x < 1.0 { f64::NAN } else { libm::acosh(x) }, 2.0;
+    atanh: GpuFloat::atanh, libm::atanh, 2.0;
+    cbrt: GpuFloat::cbrt, f64::cbrt, 1.0;
+    rcbrt: FloatExt::rcbrt, |x| 1.0 / x.cbrt(), 1.0;
+    sinpi: FloatExt::sinpi, FloatExt::sinpi, 1.2;
+    cospi: FloatExt::cospi, FloatExt::cospi, 1.2;
 };
 
 /// The distance of `value` from `exact`, in units in the last place of an `f32`
@@ -204,40 +217,69 @@ fn powers() {
                 (x, (fraction - 0.5) * 310.0 / x.log2())
             }
         };
-        let (value, exact) = (GpuFloat::powf(x, y), f64::from(x).powf(y.into()));
-        let error = error(value, exact);
-        assert!(
-            error <= 1.0,
-            "{x:e}^{y:e} = {value:e}, not {exact:e}: off by {error}"
-        );
+        check_pair("powf", (x, y), GpuFloat::powf, f64::powf, 1.0);
     }
 }
 
 #[test]
+fn angles_and_lengths() {
+    let mut next = random();
+    for i in 0..1_000_000 {
+        let bits = next();
+        let x = f32::from_bits(bits as u32);
+        let y = if i % 2 == 0 {
+            f32::from_bits((bits >> 32) as u32)
+        } else {
+            // Of about the size of x.
+            x * ((bits >> 40) as f32 / 4_194_304.0 - 2.0)
+        };
+        check_pair("atan2", (x, y), GpuFloat::atan2, f64::atan2, 2.0);
+        check_pair("hypot", (x, y), GpuFloat::hypot, f64::hypot, 1.5);
+    }
+    for x in SPECIAL.into_iter().flat_map(|x| [x, -x]) {
+        for y in SPECIAL.into_iter().flat_map(|y| [y, -y]) {
+            check_pair("atan2", (x, y), GpuFloat::atan2, f64::atan2, 2.0);
+            check_pair("hypot", (x, y), GpuFloat::hypot, f64::hypot, 1.5);
+        }
+    }
+}
+
+fn check_pair(
+    name: &str,
+    (x, y): (f32, f32),
+    single: fn(f32, f32) -> f32,
+    double: fn(f64, f64) -> f64,
+    allowed: f64,
+) {
+    let (value, exact) = (single(x, y), double(x.into(), y.into()));
+    let error = error(value, exact);
+    assert!(
+        error <= allowed,
+        "{name}({x:e}, {y:e}) = {value:e}, not {exact:e}: off by {error}"
+    );
+}
+
+const SPECIAL: [f32; 13] = [
+    0.0,
+    1e-40,
+    0.5,
+    1.0,
+    1.5,
+    2.0,
+    3.0,
+    8_388_607.5,
+    16_777_215.0,
+    16_777_216.0,
+    f32::MAX,
+    f32::INFINITY,
+    f32::NAN,
+];
+
+#[test]
 fn special_powers() {
-    let numbers = [
-        0.0,
-        1e-40,
-        0.5,
-        1.0,
-        1.5,
-        2.0,
-        3.0,
-        8_388_607.5,
-        16_777_215.0,
-        16_777_216.0,
-        f32::MAX,
-        f32::INFINITY,
-        f32::NAN,
-    ];
-    for x in numbers.into_iter().flat_map(|x| [x, -x]) {
-        for y in numbers.into_iter().flat_map(|y| [y, -y]) {
-            let (value, exact) = (GpuFloat::powf(x, y), f64::from(x).powf(y.into()));
-            let error = error(value, exact);
-            assert!(
-                error <= 1.0,
-                "{x:e}^{y:e} = {value:e}, not {exact:e}: off by {error}"
-            );
+    for x in SPECIAL.into_iter().flat_map(|x| [x, -x]) {
+        for y in SPECIAL.into_iter().flat_map(|y| [y, -y]) {
+            check_pair("powf", (x, y), GpuFloat::powf, f64::powf, 1.0);
         }
     }
 }

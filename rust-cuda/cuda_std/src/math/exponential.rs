@@ -13,7 +13,7 @@ const LOG10_2: [f32; 2] = [f32::from_bits(0x3e9a_209b), f32::from_bits(0xb276_08
 
 /// `(r, n)` with `x = n ln 2 + r` and `|r|` at most `ln 2 / 2`.
 #[inline(always)]
-fn reduce(x: f32) -> (f32, i32) {
+pub(super) fn reduce(x: f32) -> (f32, i32) {
     let (n, integer) = nearest(x, LOG2_E);
     // The first product cancels all of x's leading digits: exact.
     let r = fma(n, -LN_2[0], x);
@@ -36,7 +36,7 @@ pub(super) fn exp2_reduced(r: f32) -> f32 {
 
 /// `x`, kept between limits beyond which the function overflows or vanishes. NaN stays.
 #[inline(always)]
-fn limited(x: f32, low: f32, high: f32) -> f32 {
+pub(super) fn limited(x: f32, low: f32, high: f32) -> f32 {
     GpuFloat::minimum(GpuFloat::maximum(x, low), high)
 }
 

@@ -70,15 +70,32 @@ pub fn log10f(x: f32) -> f32 {
     special(x, fma(k, STEP[0], fma(f, SCALE[0], rest)))
 }
 
+/// `(f, k, inverse)` with `1 + x = 2^k (1 + f)` and `inverse = 4 · 2^-k`, for `x` above
+/// -1.
+#[inline(always)]
+fn split_1p(x: f32) -> (f32, f32, f32) {
+    // 1 + x is used for its exponent alone: 1 + f = 2^-k (1 + x) comes from x.
+    let power = (1.0 + x).to_bits().wrapping_sub(TWO_THIRDS) & 0xff80_0000;
+    // A normal number for every k.
+    let inverse = f32::from_bits(0x4080_0000_u32.wrapping_sub(power));
+    let f = fma(0.25 * x, inverse, fma(0.25, inverse, -1.0));
+    (f, (power as i32) as f32 * (1.0 / 8_388_608.0), inverse)
+}
+
+/// `ln(1 + x + low) + twos · ln 2`.
+#[inline(always)]
+pub(super) fn ln_1p_sum(x: f32, low: f32, twos: f32) -> f32 {
+    let (f, k, inverse) = split_1p(x);
+    // The logarithm's slope is 1 / (1 + f), of which 1 - f is enough here.
+    let low = 0.25 * low * inverse;
+    let rest = log1p_rest(f) + fma(-low, f, low);
+    fma(k + twos, LN_2, f + rest)
+}
+
 /// The natural logarithm of `1 + x`.
 #[inline]
 pub fn log1pf(x: f32) -> f32 {
-    // 1 + x is used for its exponent alone: 1 + f = 2^-k (1 + x) comes from x.
-    let power = (1.0 + x).to_bits().wrapping_sub(TWO_THIRDS) & 0xff80_0000;
-    // 4 · 2^-k, which is a normal number for every k.
-    let inverse = f32::from_bits(0x4080_0000_u32.wrapping_sub(power));
-    let f = fma(0.25 * x, inverse, fma(0.25, inverse, -1.0));
-    let k = (power as i32) as f32 * (1.0 / 8_388_608.0);
+    let (f, k, _) = split_1p(x);
     let value = fma(k, LN_2, f + log1p_rest(f));
     let value = if x > -1.0 && x < f32::INFINITY {
         value

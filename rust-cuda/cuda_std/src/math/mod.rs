@@ -13,19 +13,24 @@
 //! it was found, is in `docs/mathematics.md`.
 
 mod exponential;
+mod hyperbolic;
+mod inverse_trigonometric;
 mod logarithm;
+mod root;
 mod trigonometric;
 
 /// Every single-precision function by the name it has in `libm`: those of this
 /// module, and `libm`'s others.
 pub mod single {
     pub use super::exponential::{exp2f, exp10f, expf, expm1f, tanhf};
+    pub use super::hyperbolic::{acoshf, asinhf, atanhf, coshf, sinhf};
+    pub use super::inverse_trigonometric::{acosf, asinf, atan2f, atanf};
     pub use super::logarithm::{log1pf, log2f, log10f, logf, powf};
-    pub use super::trigonometric::{cosf, sincosf, sinf, tanf};
+    pub use super::root::{cbrtf, hypotf, rcbrtf};
+    pub use super::trigonometric::{cosf, sincosf, sincospif, sinf, tanf};
     pub use libm::{
-        acosf, acoshf, asinf, asinhf, atan2f, atanf, atanhf, cbrtf, coshf, erfcf, erff, fmodf,
-        frexpf, hypotf, ilogbf, j0f, j1f, jnf, ldexpf, lgammaf, scalbnf, sinhf, tgammaf, y0f, y1f,
-        ynf,
+        erfcf, erff, fmodf, frexpf, ilogbf, j0f, j1f, jnf, ldexpf, lgammaf, scalbnf, tgammaf, y0f,
+        y1f, ynf,
     };
 }
 
@@ -92,5 +97,24 @@ fn divide(a: f32, b: f32) -> f32 {
     #[cfg(not(target_arch = "nvptx64"))]
     {
         a / b
+    }
+}
+
+/// The square root, rounded correctly, of 0 or a number from 2^-100 to 2^126.
+///
+/// `sqrt` is this as well, behind a test that sends other operands to a slow path.
+#[inline(always)]
+fn root(x: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        // SAFETY: arithmetic on a value.
+        let guess = unsafe { crate::sys::rsqrt_ftz_f(x) };
+        let value = x * guess;
+        let value = fma(fma(-value, value, x), 0.5 * guess, value);
+        if x == 0.0 { 0.0 } else { value }
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        crate::GpuFloat::sqrt(x)
     }
 }

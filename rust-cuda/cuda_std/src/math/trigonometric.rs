@@ -175,3 +175,34 @@ pub fn tanf(x: f32) -> f32 {
         inverse,
     )
 }
+
+/// Sine and cosine of `πx`: the reduction to a quarter of a period is exact.
+#[inline]
+pub fn sincospif(x: f32) -> (f32, f32) {
+    const PI: f32 = core::f32::consts::PI;
+    const PI_LOW: f32 = f32::from_bits(0xb3bb_bd2e);
+    // x modulo 2, for x beyond all halves as well.
+    let period = fma(-2.0, crate::GpuFloat::trunc(0.5 * x), x);
+    let (n, q) = nearest(period, 2.0);
+    let r = fma(-0.5, n, period);
+    let u = r * r;
+    let p = polynomial!(u; -5.167_709, 2.549_797, -0.589_327_4);
+    let sin = fma(r, PI, fma(p, u, PI_LOW) * r);
+    let cos = fma(
+        polynomial!(u; -4.934_802, 4.058_696_7, -1.334_756_7, 0.228_955_31),
+        u,
+        1.0,
+    );
+    let (sin, cos) = if q & 1 == 0 { (sin, cos) } else { (cos, sin) };
+    let sin = if q & 2 == 0 { sin } else { -sin };
+    let cos = if q.wrapping_add(1) & 2 == 0 {
+        cos
+    } else {
+        -cos
+    };
+    // Zeros: the sine's has the sign of x, the cosine's none.
+    (
+        if sin == 0.0 { 0.0_f32.copysign(x) } else { sin },
+        cos + 0.0,
+    )
+}
