@@ -110,7 +110,7 @@
 //! # Data races
 //!
 //! One run of [`verify`] watches single accesses, with the address, the line and the
-//! bytes of each: those of all threads of a block of up to 64, of 64 threads of a
+//! bytes of each: those of all threads of a block of up to 64, of 48 threads of a
 //! larger one, in four of the first blocks, up to
 //! [`Verify::watched_accesses`]. Two of them race if they are by different threads, touch
 //! the same byte, and at least one writes, with nothing in between that orders them.

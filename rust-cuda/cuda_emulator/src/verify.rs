@@ -41,7 +41,7 @@ pub struct Verify {
     /// some threads of the first blocks. Each costs some microseconds. The first
     /// launch of a kernel with its geometry on a memory is given all of them; each
     /// further one an eighth of what the one before was, and at least 64. Default
-    /// 2048; zero does without.
+    /// 1024; zero does without.
     pub watched_accesses: usize,
 }
 
@@ -63,7 +63,7 @@ impl Default for Verify {
             ],
             comparisons: Vec::new(),
             buffers: None,
-            watched_accesses: 2048,
+            watched_accesses: 1024,
         }
     }
 }

@@ -8,6 +8,10 @@ use crate::random::Random;
 const BLOCKS: u64 = 4;
 const THREADS: usize = 64;
 
+/// Threads of a larger block that are watched. They have turns apart from each other,
+/// before and after each of which memory is closed and opened as a whole.
+const OF_LARGE: usize = 48;
+
 /// Blocks that a watched launch runs at most.
 const BLOCKS_RUN: u64 = 64;
 
@@ -74,7 +78,7 @@ fn threads(count: u32) -> Vec<bool> {
     }
     let mut others: Vec<u32> = (near as u32..count - 1).collect();
     Random::new(1).shuffle(&mut others);
-    for other in others.into_iter().take(THREADS - near - 1) {
+    for other in others.into_iter().take(OF_LARGE - near - 1) {
         watched[other as usize] = true;
     }
     watched
@@ -113,7 +117,7 @@ mod tests {
         assert_eq!(sample.run, 21);
         assert_eq!(sample.blocks.len(), BLOCKS as usize);
         let watched = sample.threads.iter().filter(|&&watched| watched).count();
-        assert_eq!(watched, THREADS);
+        assert_eq!(watched, OF_LARGE);
         assert!(sample.threads[1023] && sample.is_partial(&large));
     }
 }
