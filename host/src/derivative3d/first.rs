@@ -289,7 +289,7 @@ impl Derivative3d {
     }
 
     /// The kernel that [`gradient`](Self::gradient) launches, one of
-    /// [`GRADIENT_KERNELS`].
+    /// [`GRADIENT_KERNELS`](super::GRADIENT_KERNELS).
     #[must_use]
     pub const fn gradient_kernel(&self) -> &'static str {
         gpu::gradient_kernel(self.shape)
@@ -300,7 +300,7 @@ impl Derivative3d {
     ///
     /// All hold `nx * ny * nz` elements, x fastest. On a CUDA device and on the
     /// emulator this is one launch of a kernel that reads the field once,
-    /// [`GRADIENT_KERNELS`]. The results are the bits that three calls of
+    /// [`GRADIENT_KERNELS`](super::GRADIENT_KERNELS). The results are the bits that three calls of
     /// [`apply`](Self::apply) give.
     ///
     /// # Errors
