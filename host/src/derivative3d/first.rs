@@ -300,8 +300,8 @@ impl Derivative3d {
     ///
     /// All hold `nx * ny * nz` elements, x fastest. On a CUDA device and on the
     /// emulator this is one launch of a kernel that reads the field once,
-    /// [`GRADIENT_KERNELS`](super::GRADIENT_KERNELS). The results are the bits that three calls of
-    /// [`apply`](Self::apply) give.
+    /// [`GRADIENT_KERNELS`](super::GRADIENT_KERNELS). The results are the bits that three
+    /// calls of [`apply`](Self::apply) give.
     ///
     /// # Errors
     ///

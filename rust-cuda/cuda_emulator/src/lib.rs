@@ -136,9 +136,9 @@
 //! it is not blamed for any race.
 //!
 //! `tests/races.rs` has the planted ones below. Orders stands for the comparison of
-//! results alone, one block at a time. Compute Sanitizer's racecheck, according to NVIDIA's documentation
-//! ("a run time shared memory data access hazard detector"), looks at shared memory
-//! alone; the column says what that covers, it was not run.
+//! results alone, one block at a time. Compute Sanitizer's racecheck looks at shared
+//! memory alone, by NVIDIA's documentation; the column says what that covers, it was not
+//! run.
 //!
 //! | Planted race | Watched accesses | Orders | racecheck covers |
 //! |---|---|---|---|

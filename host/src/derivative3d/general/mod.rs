@@ -308,7 +308,8 @@ impl<T: Real> FiniteDifferences3d<T> {
     /// ∂f/∂axis, into `df`, on the device of the buffers.
     ///
     /// `f` and `df` hold `nx * ny * nz` elements, x fastest. Where it is 8th order, f32
-    /// and periodic, the kernels are those of [`Derivative3d`](super::Derivative3d); they give the same bits.
+    /// and periodic, the kernels are those of [`Derivative3d`](super::Derivative3d); they
+    /// give the same bits.
     ///
     /// ```
     /// use halo_gpu::derivative3d::{Axis, FiniteDifferences3d};
