@@ -155,16 +155,22 @@ fn arguments_about_special_ones() {
 #[test]
 #[ignore = "every function of every argument: hours without optimisation"]
 fn all_arguments() {
+    let threads = thread::available_parallelism().map_or(2, usize::from) as u32;
+    let share = u32::MAX / threads;
     for function in FUNCTIONS {
         let worst = thread::scope(|scope| {
-            [0, 1 << 31]
-                .map(|first| {
-                    scope.spawn(move || largest(function, first, first + (u32::MAX >> 1), 1))
+            let shares: Vec<_> = (0..=threads)
+                .map(|nth| {
+                    let first = nth * share;
+                    let last = first.saturating_add(share - 1);
+                    scope.spawn(move || largest(function, first, last, 1))
                 })
-                .map(|half| half.join().expect("a half"))
+                .collect();
+            shares
                 .into_iter()
+                .map(|share| share.join().expect("a share"))
                 .max_by(|a, b| a.0.total_cmp(&b.0))
-                .expect("two halves")
+                .expect("a share at least")
         });
         println!("{:8} {:.4} at {:e}", function.name, worst.0, worst.1);
         check(function, worst);

@@ -16,7 +16,6 @@ use crate::error::Error;
 
 pub(super) const FAMILY: Family = Family {
     name: NAME,
-    kernels,
     plan,
     // The last is beyond the textbook kernels, whose blocks own whole pencils.
     sizes: &["64", "128", "256", "512"],
@@ -27,14 +26,6 @@ const NAME: &str = "derivative3d";
 
 /// The convention of the textbook problem.
 const BOUNDARY: Boundary = Boundary::PeriodicWithEndpoint;
-
-fn kernels() -> Vec<&'static str> {
-    let family = registry::family(NAME).into_iter();
-    family
-        .flat_map(|family| family.kernels)
-        .map(|entry| entry.name)
-        .collect()
-}
 
 /// What a kernel of the 8th order has to do for a field, or the port in its place.
 fn work(kernel: &str, shape: Shape3) -> Work {

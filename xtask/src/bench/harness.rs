@@ -28,8 +28,6 @@ use crate::output;
 /// A family, as the benchmark sees it.
 pub(super) struct Family {
     pub(super) name: &'static str,
-    /// The names of all its kernels, in the order of their rows.
-    pub(super) kernels: fn() -> Vec<&'static str>,
     /// Its rows on this device at this size (`None`: the family's own).
     pub(super) plan: fn(&Device, Option<&Size>) -> Result<Plan, Error>,
     /// The sizes at which it is compared with others on a GPU, smallest first, as
@@ -123,7 +121,10 @@ pub(super) fn run(flags: &Bench, families: &[Family]) -> Result<Outcome, Error> 
         })
         .collect();
     if flags.list {
-        for kernel in families.iter().flat_map(|family| table::measured(family)) {
+        for kernel in families
+            .iter()
+            .flat_map(|family| table::measured(family.name))
+        {
             output::line(kernel);
         }
         return Ok(Outcome::Clean);
@@ -764,7 +765,6 @@ pub(super) mod tests {
     fn sizes_are_the_familys_where_others_are_compared_with_on_a_gpu_and_on_the_cpu() {
         let family = Family {
             name: "f",
-            kernels: Vec::new,
             plan: |_, _| unreachable!(),
             sizes: &["8", "4x2"],
             cpu_sizes: &["3"],

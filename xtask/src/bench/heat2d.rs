@@ -25,19 +25,12 @@ use crate::error::Error;
 
 pub(super) const FAMILY: Family = Family {
     name: NAME,
-    kernels,
     plan,
     sizes: &["256", "1024", "4096", "16384"],
     cpu_sizes: &["256", "3072"],
 };
 
 const NAME: &str = "heat2d";
-
-fn kernels() -> Vec<&'static str> {
-    let single = Variant::ALL.into_iter().filter_map(Variant::kernel::<f32>);
-    let double = Variant::ALL.into_iter().filter_map(Variant::kernel::<f64>);
-    single.chain(double).collect()
-}
 
 fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
     let shape = match size {
@@ -329,28 +322,6 @@ impl<T: Real> Prepared for Ready<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_rows_are_the_five_textbook_kernels_and_the_tuned_ones() {
-        let names = [
-            "heat2d_global",
-            "heat2d_shared_core",
-            "heat2d_shared_overlap",
-            "heat2d_shared_halo",
-            "heat2d_texture",
-            "heat2d_march_f32",
-            "heat2d_temporal_f32",
-            "heat2d_resident_f32",
-            "heat2d_general_f32",
-            "heat2d_march_f64",
-            "heat2d_temporal_f64",
-            "heat2d_resident_f64",
-            "heat2d_general_f64",
-        ];
-        assert_eq!(kernels(), names);
-        let rows = plan(&Device::emulator(), None).unwrap().rows;
-        assert_eq!(rows.iter().map(|row| row.name()).collect::<Vec<_>>(), names);
-    }
 
     #[test]
     fn every_row_passes_its_check_at_a_size_of_its_own() {

@@ -23,7 +23,6 @@ use crate::error::Error;
 
 pub(super) const FAMILY: Family = Family {
     name: NAME,
-    kernels,
     plan,
     sizes: &["1024", "4096", "16384", "65536", "131072", "524288"],
     cpu_sizes: &[],
@@ -39,13 +38,6 @@ const CHECKED: usize = 4096;
 
 /// Of the bodies' places.
 const SEED: u64 = 1974;
-
-fn kernels() -> Vec<&'static str> {
-    let single = Variant::ALL.map(|variant| variant.name::<f32>());
-    let double = Variant::ALL.map(|variant| variant.name::<f64>());
-    let more = [potential_kernel::<f32>(), potential_kernel::<f64>(), MIXED_KERNEL];
-    [&single[..], &double, &more].concat()
-}
 
 fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
     let n = match size {
@@ -581,39 +573,16 @@ impl Prepared for MixedReady {
 
 #[cfg(test)]
 mod tests {
+    use super::super::table::measured;
     use super::*;
 
     #[test]
     fn the_rows_are_all_kernels_in_both_precisions() {
-        let names = [
-            "nbody_aos_unroll1_f32",
-            "nbody_aos_unroll2_f32",
-            "nbody_aos_unroll4_f32",
-            "nbody_aos_unroll8_f32",
-            "nbody_aos_unroll16_f32",
-            "nbody_aos_unroll32_f32",
-            "nbody_shared_f32",
-            "nbody_register_tile_f32",
-            "nbody_symmetric_f32",
-            "nbody_aos_unroll1_f64",
-            "nbody_aos_unroll2_f64",
-            "nbody_aos_unroll4_f64",
-            "nbody_aos_unroll8_f64",
-            "nbody_aos_unroll16_f64",
-            "nbody_aos_unroll32_f64",
-            "nbody_shared_f64",
-            "nbody_register_tile_f64",
-            "nbody_symmetric_f64",
-            "nbody_potential_f32",
-            "nbody_potential_f64",
-            "nbody_mixed_f32",
-        ];
-        assert_eq!(kernels(), names);
         let rows = plan(&Device::emulator(), None).unwrap().rows;
         let (steps, rows): (Vec<_>, Vec<_>) =
             rows.into_iter().partition(|row| row.name().contains(STEP));
         assert_eq!(steps.len(), 2);
-        assert_eq!(rows.iter().map(|row| row.name()).collect::<Vec<_>>(), names);
+        assert_eq!(rows.len(), measured(NAME).len());
         for row in &rows {
             assert_eq!(row.work().items, 1 << 28);
             if row.name().contains("potential") {
@@ -666,11 +635,11 @@ mod tests {
             let left_out: Vec<String> = plan.left_out.into_iter().map(|it| it.name).collect();
             let rows = plan.rows.iter().map(|row| row.name());
             let rows: Vec<String> = rows.filter(|row| !row.contains(STEP)).collect();
-            assert_eq!(rows.len() + left_out.len(), kernels().len());
+            assert_eq!(rows.len() + left_out.len(), measured(NAME).len());
             assert!(rows.iter().all(|row| !left_out.contains(row)));
             rows
         };
-        assert_eq!(names("65536").len(), kernels().len());
+        assert_eq!(names("65536").len(), measured(NAME).len());
         assert_eq!(
             names("131072"),
             [

@@ -15,7 +15,6 @@ use crate::error::Error;
 
 pub(super) const FAMILY: Family = Family {
     name: NAME,
-    kernels,
     plan,
     sizes: &["65536", "1048576", "16777216", "268435456"],
     cpu_sizes: &[],
@@ -25,12 +24,6 @@ const NAME: &str = "stencil1d";
 
 /// The most elements of which the derivative of a sine is computed for comparison.
 const LARGEST_SINE: usize = 1 << 24;
-
-fn kernels() -> Vec<&'static str> {
-    let textbook = Variant::ALL.iter().map(|variant| variant.name());
-    let custom = [Custom::<f32>::kernel(), Custom::<f64>::kernel()];
-    textbook.chain(custom).collect()
-}
 
 fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
     let n = match size {
@@ -303,14 +296,6 @@ mod tests {
 
     #[test]
     fn each_kernel_has_its_rows() {
-        let names = [
-            "stencil1d_constant",
-            "stencil1d_readonly",
-            "stencil1d_vector4",
-            "stencil1d_custom_f32",
-            "stencil1d_custom_f64",
-        ];
-        assert_eq!(kernels(), names);
         let rows = plan(&Device::emulator(), None).unwrap().rows;
         assert_eq!(
             rows.iter().map(|row| row.name()).collect::<Vec<_>>(),
