@@ -623,7 +623,8 @@ extern "C" fn on_stop(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
             return;
         };
         let (pc, sp) = registers(context);
-        if !trap.stack_ptr_in_bounds(sp) || !here.out_of_time() {
+        // A thread at the end of its detour ends there by itself; its call has returned.
+        if !trap.stack_ptr_in_bounds(sp) || pc == end_of_detour() || !here.out_of_time() {
             return;
         }
         here.want_stop();
