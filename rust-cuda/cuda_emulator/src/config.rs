@@ -31,6 +31,29 @@ pub struct LaunchConfig {
     pub dynamic_shared_bytes: usize,
 }
 
+impl LaunchConfig {
+    /// The index of the block with this number, x fastest.
+    pub(crate) fn block_idx(&self, number: u64) -> [u32; 3] {
+        index_in(self.grid, number)
+    }
+
+    /// The index of the thread with this number in its block, x fastest.
+    pub(crate) fn thread_idx(&self, number: u32) -> [u32; 3] {
+        index_in(self.block, number.into())
+    }
+}
+
+fn index_in([width, height, _]: [u32; 3], number: u64) -> [u32; 3] {
+    let [width, height] = [width, height].map(u64::from);
+    // Each is below an extent, which is a u32.
+    [
+        number % width,
+        number / width % height,
+        number / width / height,
+    ]
+    .map(|it| it as u32)
+}
+
 /// The order in which runnable threads get their turn. Nothing a correct kernel
 /// computes depends on it.
 ///

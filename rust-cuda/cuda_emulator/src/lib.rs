@@ -104,8 +104,8 @@
 //!
 //! What reaches no buffer is not found by comparing results: a race whose outcome is
 //! the same in all orders tried, an unwritten value that is multiplied away. The
-//! orders are forward, reverse and seeded random, in each of which a thread runs as
-//! far as it can: an update that threads lose on a device is whole in all of them.
+//! orders are forward, reverse and seeded random. In all of them a thread runs as far
+//! as it can, so that an update which threads lose on a device is not lost here.
 //!
 //! # Data races
 //!
@@ -118,10 +118,10 @@
 //! show. The finding names both threads, both lines, and the element of the buffer or
 //! shared array, whether the kernel has it as an input or as an output.
 //!
-//! What orders: a barrier of the block; a warp barrier, for the lanes in its mask;
-//! atomics, all of which count as one, to whatever address and with whatever order or
-//! fences; a volatile read, of all that was written before. Shuffles and votes do not,
-//! as in CUDA. Not blamed are
+//! Two accesses are ordered by a barrier of the block, by a warp barrier for the lanes
+//! in its mask, by a volatile read of all that was written before it, and by atomics,
+//! which all count as one: their addresses, orderings and fences are not told apart.
+//! Shuffles and votes order nothing, as in CUDA. Not blamed are
 //!
 //! - two atomic accesses, and anything to a word that some thread accesses volatile:
 //!   flags are awaited so. A plain access beside an atomic one is blamed;

@@ -51,16 +51,16 @@ pub(crate) fn place(
 ) -> Place {
     let known = |address: usize| {
         if holds_locks(address) {
-            Some(HOLDS_LOCKS)
+            HOLDS_LOCKS
         } else {
             known(address)
         }
     };
+    // What is known of the frame before the one that is looked at.
+    let mut before = None;
+    // By the outermost frame so far that may hold a lock.
+    let mut place = Place::Harmless;
     let mut all_known = true;
-    // The frame before the one that is looked at, and the return of the outermost so
-    // far that may hold a lock.
-    let mut before: Option<Option<u8>> = None;
-    let mut returns: Option<Option<Return>> = None;
     let mut whole = false;
     // SAFETY: what must not be done at the same time is looking up symbols, which
     // this does not.
@@ -82,19 +82,18 @@ pub(crate) fn place(
             }
             // All of them, so that all become known. The outermost, which has nothing
             // behind it, is where a stack begins, and no function.
-            all_known &= last.is_some();
-            if last == Some(HOLDS_LOCKS) {
-                returns = Some(return_at(top, address, stack));
+            all_known &= last != WANTED;
+            if last == HOLDS_LOCKS {
+                place = return_at(top, address, stack).map_or(Place::Unknown, Place::Within);
             }
             before = Some(known(address));
             true
         });
     }
-    match returns {
-        _ if !whole || !all_known => Place::Unknown,
-        None => Place::Harmless,
-        Some(Some(found)) => Place::Within(found),
-        Some(None) => Place::Unknown,
+    if whole && all_known {
+        place
+    } else {
+        Place::Unknown
     }
 }
 
@@ -111,22 +110,22 @@ fn return_at(top: usize, address: usize, stack: &Range<usize>) -> Option<Return>
     kept.then_some(Return { slot, address })
 }
 
-/// What is known of an address; if that is nothing, it is noted.
-fn known(address: usize) -> Option<u8> {
+/// What is known of an address; if that is nothing, it is noted and [`WANTED`].
+fn known(address: usize) -> u8 {
     for place in places(address) {
         let found = ADDRESSES[place].load(Ordering::Acquire);
         if found == address {
-            return Some(KNOWN[place].load(Ordering::Acquire)).filter(|known| *known != WANTED);
+            return KNOWN[place].load(Ordering::Acquire);
         }
         let free = found == 0;
         let taken = |place: usize| {
             ADDRESSES[place].compare_exchange(0, address, Ordering::AcqRel, Ordering::Acquire)
         };
         if free && taken(place).is_ok() {
-            return None;
+            return WANTED;
         }
     }
-    None
+    WANTED
 }
 
 fn places(address: usize) -> impl Iterator<Item = usize> {
@@ -310,12 +309,12 @@ mod tests {
     #[test]
     fn what_is_wanted_is_looked_up() {
         let trims = str::trim as *const () as usize + 1;
-        assert_eq!(known(trims), None);
+        assert_eq!(known(trims), WANTED);
         look_up();
-        assert_eq!(known(trims), Some(HARMLESS));
+        assert_eq!(known(trims), HARMLESS);
         let reads = std::fs::exists::<&str> as *const () as usize + 1;
-        assert_eq!(known(reads), None);
+        assert_eq!(known(reads), WANTED);
         look_up();
-        assert_eq!(known(reads), Some(HOLDS_LOCKS));
+        assert_eq!(known(reads), HOLDS_LOCKS);
     }
 }

@@ -106,8 +106,8 @@ pub enum Compare {
     Ignore,
 }
 
-/// Launches the kernel once watched, once for every order and once for every poison, each time
-/// from the same contents of the buffers, and compares the results.
+/// Launches the kernel once watched, once for every order and once for every poison,
+/// each time from the same contents of the buffers, and compares the results.
 ///
 /// Finds what a single launch cannot: data races ([`Diagnosis::DataRace`]), in a run
 /// that watches the accesses of some threads; results that depend on the order of

@@ -138,11 +138,10 @@ pub(crate) struct ExitThread;
 impl<'l> Block<'l> {
     pub fn new(launch: &'l Launch<'l>, workspace: &'l Workspace) -> Self {
         let threads = launch.threads;
-        let [width, height, _] = launch.config.block;
         let nowhere = Location::caller();
         let slots = (0..threads)
             .map(|t| Slot {
-                index: Cell::new([t % width, t / width % height, t / width / height]),
+                index: Cell::new(launch.config.thread_idx(t)),
                 yielder: Cell::new(ptr::null()),
                 steps: Cell::new(0),
                 steps_at_turn: Cell::new(0),
@@ -197,13 +196,7 @@ impl<'l> Block<'l> {
 
     /// Makes this the block with number `linear` (x fastest), all threads ready.
     pub fn begin(&self, linear: u64) {
-        let [width, height, _] = self.launch.config.grid.map(u64::from);
-        // Each is below a grid extent, which is a u32.
-        self.index.set([
-            (linear % width) as u32,
-            (linear / width % height) as u32,
-            (linear / width / height) as u32,
-        ]);
+        self.index.set(self.launch.config.block_idx(linear));
         for (state, slot) in self.state.iter().zip(&self.slots) {
             state.set(State::Ready);
             slot.steps.set(0);
@@ -452,6 +445,12 @@ impl<'l> Block<'l> {
         watched(|trace| trace.atomic(self.linear(), self.running.get()));
     }
 
+    /// The line for which the emulator touches memory at this moment, if it does.
+    #[cfg(traced)]
+    pub fn accessing(&self) -> Option<Site> {
+        self.accessing.get()
+    }
+
     pub fn is_global(&self, address: usize) -> bool {
         self.launch
             .memory
@@ -463,11 +462,9 @@ impl<'l> Block<'l> {
     /// at `site`.
     fn access<R>(&self, site: Site, touch: impl FnOnce() -> R) -> R {
         self.accessing.set(Some(site));
-        watched(|trace| trace.set_site(Some(site)));
         HERE.with(|here| here.enter_kernel());
         let result = touch();
         HERE.with(|here| here.leave_kernel());
-        watched(|trace| trace.set_site(None));
         self.accessing.set(None);
         result
     }

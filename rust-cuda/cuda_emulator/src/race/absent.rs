@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::block::Site;
 use crate::config::LaunchConfig;
 use crate::diagnosis::{Diagnosis, MemoryName};
 use crate::memory::Record;
@@ -45,10 +44,6 @@ impl Trace {
     }
 
     pub fn atomic(&self, _: u64, _: u32) {
-        match *self {}
-    }
-
-    pub fn set_site(&self, _: Option<Site>) {
         match *self {}
     }
 }

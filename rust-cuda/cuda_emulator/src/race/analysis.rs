@@ -114,18 +114,18 @@ fn conflict(first: &Touch<'_>, second: &Touch<'_>) -> bool {
     {
         return false;
     }
-    let part = |access: &Access, image: &[u8; WIDEST]| {
+    // Where those are in what is noted of an access.
+    let part = |access: &Access| {
         let start = (bytes.start - access.address).min(access.bytes);
         let end = (bytes.end - access.address).min(access.bytes);
-        image[start..end].to_vec()
+        start..end
     };
     let changes = |touch: &Touch<'_>| {
-        touch.writes
-            && part(touch.access, &touch.access.before) != part(touch.access, &touch.access.after)
+        let (access, part) = (touch.access, part(touch.access));
+        touch.writes && access.before[part.clone()] != access.after[part]
     };
     let read_and_changed = first.reads && changes(second) || second.reads && changes(first);
-    let written_differently =
-        first.writes && second.writes && part(a, &a.after) != part(b, &b.after);
+    let written_differently = first.writes && second.writes && a.after[part(a)] != b.after[part(b)];
     read_and_changed || written_differently
 }
 
@@ -174,8 +174,8 @@ impl Search<'_> {
         ordered
     }
 
-    /// Whether the thread of `b` knows by then of the access `a`: by barriers, by
-    /// atomics (all of which count as one, to whatever address), by volatile reads.
+    /// Whether the thread of `b` knows of the first access by then: by barriers, by
+    /// volatile reads, or by atomics, which count as one whatever their addresses.
     fn reaches(&mut self, first: &Touch<'_>, b: &Access, reads: &[(u32, Event)]) -> bool {
         let a = first.access;
         let events = self.trace.events();
@@ -276,24 +276,11 @@ fn describe(trace: &Trace, config: &LaunchConfig, [first, second]: [&Touch<'_>; 
     let (memory, start) = trace.memory(first.access.memory);
     let racing = |touch: &Touch<'_>| {
         let access = touch.access;
-        let [width, height, _] = config.grid.map(u64::from);
-        let linear = trace.block(access.block);
-        let [across, down, _] = config.block;
-        let thread = access.thread;
         RacingAccess {
             at: Place {
                 kernel: config.kernel,
-                // Below the grid's extents, which are u32.
-                block: Some([
-                    (linear % width) as u32,
-                    (linear / width % height) as u32,
-                    (linear / width / height) as u32,
-                ]),
-                thread: Some([
-                    thread % across,
-                    thread / across % down,
-                    thread / across / down,
-                ]),
+                block: Some(config.block_idx(trace.block(access.block))),
+                thread: Some(config.thread_idx(access.thread)),
                 line: match access.site {
                     Some(site) => Some(SourceLine::from(site)),
                     None => symbol::line_of_instruction(access.instruction),

@@ -30,6 +30,8 @@ pub(super) struct Sample {
     pub blocks: Vec<u64>,
     /// Which threads of a block are watched.
     pub threads: Vec<bool>,
+    /// Whether there are blocks or threads that are not.
+    pub partial: bool,
 }
 
 impl Sample {
@@ -43,22 +45,13 @@ impl Sample {
             blocks.pop();
             blocks.push(below);
         }
-        let run = blocks.last().map_or(0, |last| last + 1);
+        let threads = threads(config.block.iter().product());
         Self {
-            run,
+            run: blocks.last().map_or(0, |last| last + 1),
+            partial: (blocks.len() as u64) < all || threads.contains(&false),
             blocks,
-            threads: threads(config.block.iter().product::<u32>()),
+            threads,
         }
-    }
-
-    /// Whether it leaves out any block or thread.
-    pub fn is_partial(&self, config: &LaunchConfig) -> bool {
-        let all: u64 = config
-            .grid
-            .iter()
-            .map(|&extent| u64::from(extent))
-            .product();
-        (self.blocks.len() as u64) < all || self.threads.contains(&false)
     }
 }
 
@@ -111,13 +104,13 @@ mod tests {
         let small = config([2, 2, 1], [8, 8, 1]);
         let sample = Sample::new(&small);
         assert_eq!((sample.run, sample.blocks.len()), (4, 4));
-        assert!(!sample.is_partial(&small));
+        assert!(!sample.partial);
         let large = config([20, 100, 1], [32, 32, 1]);
         let sample = Sample::new(&large);
         assert_eq!(sample.run, 21);
         assert_eq!(sample.blocks.len(), BLOCKS as usize);
         let watched = sample.threads.iter().filter(|&&watched| watched).count();
         assert_eq!(watched, OF_LARGE);
-        assert!(sample.threads[1023] && sample.is_partial(&large));
+        assert!(sample.threads[1023] && sample.partial);
     }
 }

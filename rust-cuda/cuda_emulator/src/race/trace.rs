@@ -50,8 +50,6 @@ pub(crate) struct Trace {
     turn_left: Cell<usize>,
     /// The next access is an atomic's.
     atomic: Cell<bool>,
-    /// Where the kernel asked the emulator for the accesses that it makes now.
-    site: Cell<Option<Site>>,
     /// While an instruction is carried out: the pages opened for it, and the first
     /// of its accesses.
     stepping: Cell<bool>,
@@ -147,7 +145,7 @@ impl Trace {
             })
             .collect();
         let trace = Self {
-            partial: Cell::new(sample.is_partial(config)),
+            partial: Cell::new(sample.partial),
             unassigned: Cell::new(most),
             to_begin: Cell::new(blocks.len()),
             sample,
@@ -162,7 +160,6 @@ impl Trace {
             running: Cell::new((0, 0)),
             turn_left: Cell::new(0),
             atomic: Cell::new(false),
-            site: Cell::new(None),
             stepping: Cell::new(false),
             pages: Cell::new(([0; PAGES], 0)),
             first_of_step: Cell::new(0),
@@ -301,11 +298,6 @@ impl Trace {
         }
     }
 
-    /// The emulator touches memory for a line of the kernel, or does so no more.
-    pub fn set_site(&self, site: Option<Site>) {
-        self.site.set(site);
-    }
-
     fn position(&self, block: u64) -> Option<usize> {
         self.blocks
             .iter()
@@ -327,7 +319,8 @@ impl Trace {
 
     // ---- In signal handlers ----
 
-    /// An access to `address` has faulted. Returns whether to carry it out by a single
+    /// An access to `address` has faulted; the emulator makes it for the kernel's line
+    /// `site`, or the kernel by itself. Returns whether to carry it out by a single
     /// step or without; `None` if the memory was not closed by this trace.
     pub fn fault(
         &self,
@@ -335,6 +328,7 @@ impl Trace {
         write: bool,
         instruction: usize,
         in_kernel: bool,
+        site: Option<Site>,
     ) -> Option<bool> {
         let areas = self.areas.try_borrow().ok()?;
         let area = areas.iter().find(|area| area.pages.contains(&address))?;
@@ -381,7 +375,7 @@ impl Trace {
                 write,
                 atomic: self.atomic.take(),
                 memory: area.name,
-                site: self.site.get(),
+                site,
                 bytes: bytes.min(WIDEST),
                 before: bytes_at(address, bytes),
                 after: [0; WIDEST],
@@ -458,7 +452,7 @@ impl Area {
     }
 }
 
-/// Up to so many bytes from `address` on, which are open.
+/// The bytes from `address` on, `count` of them but at most [`WIDEST`]. They are open.
 fn bytes_at(address: usize, count: usize) -> [u8; WIDEST] {
     let mut bytes = [0; WIDEST];
     let source: *const u8 = std::ptr::with_exposed_provenance(address);

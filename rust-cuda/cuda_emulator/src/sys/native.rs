@@ -13,9 +13,9 @@ use corosensei::stack::{Stack, StackPointer};
 
 use super::Fault;
 use crate::here::{Exit, HERE};
-#[cfg(traced)]
-use crate::race::Trace;
 use crate::stoppable::{self, Place};
+#[cfg(traced)]
+use crate::{block::Block, race::Trace};
 
 /// Whether [`Mapping::reserve`] gives memory that faults when touched.
 pub(crate) const GUARDED: bool = true;
@@ -556,7 +556,10 @@ fn watched_access(info: &libc::siginfo_t, context: &mut libc::ucontext_t) -> boo
         // SAFETY: the kernel fills in the address for memory faults.
         let address = unsafe { info.si_addr() }.addr();
         let write = is_write(context).unwrap_or(false);
-        let Some(step) = trace.fault(address, write, registers(context).0, here.in_kernel()) else {
+        let (instruction, _) = registers(context);
+        let site = here.block().and_then(Block::accessing);
+        let step = trace.fault(address, write, instruction, here.in_kernel(), site);
+        let Some(step) = step else {
             return false;
         };
         set_single_step(context, step);
