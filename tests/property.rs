@@ -41,6 +41,12 @@ pub fn device() -> impl Strategy<Value = Device> {
     ]
 }
 
+/// The points of a shape, or a number that is too many.
+#[must_use]
+pub fn points_of([nx, ny, nz]: [usize; 3]) -> u128 {
+    (nx as u128 * ny as u128).saturating_mul(nz as u128)
+}
+
 /// An extent from `small` or, one time in eight, one at the limits of integers and memory.
 pub fn extent(small: Range<usize>) -> impl Strategy<Value = usize> {
     let limits = vec![

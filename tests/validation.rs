@@ -5,7 +5,7 @@ use halo_gpu::{
     AddressMode, Buffer, Device, DeviceKind, Dim3, Error, Field2, Field3, LaunchConfig, Limits,
     Shape2, Shape3, Texture2d, blocks_for, reduction,
 };
-use halo_tests::property::{self, Faults, device, extent, rarely};
+use halo_tests::property::{self, Faults, device, extent, points_of, rarely};
 use proptest::array::{uniform3, uniform4};
 use proptest::prelude::*;
 
@@ -29,11 +29,6 @@ fn faults_of_field(name: &str, extents: &str, points: u128, bytes: u128) -> Faul
             format!("{name} is {extents}, but at most"),
         )
         .and(countable && bytes * points > MOST, "IndexOverflow", words)
-}
-
-/// The points of a shape, or a number that is too many.
-fn points_of([nx, ny, nz]: [usize; 3]) -> u128 {
-    (nx as u128 * ny as u128).saturating_mul(nz as u128)
 }
 
 /// An extent of a grid or a block: around each of the limits.
@@ -277,7 +272,7 @@ proptest! {
         }
     }
 
-    /// Nothing of what is given runs again after an error.
+    /// After an error the work does not run again.
     #[test]
     fn work_that_fails_is_given_up_with_its_error(
         (runs, count, warmup) in (1..9_usize, 0..3_usize, 0..3_usize),

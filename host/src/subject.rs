@@ -211,30 +211,16 @@ pub trait Subject: Sync {
         false
     }
 
-    /// The kernel on random data.
-    ///
-    /// # Errors
-    ///
-    /// Those of a plan for this problem, also where the kernel does not take it.
-    fn case(
-        &self,
-        entry: &Entry,
-        problem: &Problem,
-        random: &mut Random<'_>,
-    ) -> Result<Case, Error>;
-
-    /// The kernel on random data in all its uses, where it has several: for types whose
+    /// The kernel on random data, in all its uses where it has several: for types whose
     /// bits it treats alike, for operations that an argument tells apart.
     ///
     /// # Errors
     ///
-    /// As [`case`](Self::case).
+    /// Those of a plan for this problem, also where the kernel does not take it.
     fn cases(
         &self,
         entry: &Entry,
         problem: &Problem,
         random: &mut Random<'_>,
-    ) -> Result<Vec<Case>, Error> {
-        Ok(vec![self.case(entry, problem, random)?])
-    }
+    ) -> Result<Vec<Case>, Error>;
 }

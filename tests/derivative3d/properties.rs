@@ -11,7 +11,7 @@ use halo_gpu::derivative3d::{
 };
 use halo_gpu::finite_difference::{MAX_OFFSET, MAX_POINTS, Weights};
 use halo_gpu::{Buffer, Device, DeviceKind, Error, Field3, Shape3};
-use halo_tests::property::{self, Faults, awkward, device, extent, number, rarely};
+use halo_tests::property::{self, Faults, awkward, device, extent, number, points_of, rarely};
 use proptest::array::{uniform3, uniform5};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -430,11 +430,6 @@ fn faults_of_shape(extents: [usize; 3]) -> Faults {
         "IndexOverflow",
         words,
     )
-}
-
-/// The points of a shape, or a number that is too many.
-fn points_of([nx, ny, nz]: [usize; 3]) -> u128 {
-    (nx as u128 * ny as u128).saturating_mul(nz as u128)
 }
 
 /// What is wrong with spacings of which `fit` says whether weights over them are numbers.

@@ -197,8 +197,8 @@ pub(super) fn counted<C>(
     })
 }
 
-/// The largest number below `not` that fits, where `not` does not and what is smaller
-/// than one that fits fits as well; 0 where none does.
+/// The largest number below `not` for which `fits` is true, or 0. `fits` must be true up
+/// to some number and false from there on, `not` included.
 fn largest(not: usize, fits: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, not);
     while high.saturating_sub(low) > 1 {
@@ -238,8 +238,8 @@ pub(super) const fn derivatives<T>(
     count: u64,
     order: u64,
 ) -> Cost {
-    // Each term is a difference, of a second derivative a sum and a multiply-add, and
-    // then a multiply-add, the first of which is a product.
+    // A term is a difference, for a second derivative a sum and a multiply-add; it then
+    // enters the sum by a multiply-add. The first term's is a product.
     let terms = field.radius as u64;
     let derivative = ((2 * order + 1) * terms).saturating_sub(1);
     let flops = count * derivative + (count - written);

@@ -30,7 +30,7 @@ const BOUNDARIES: [AxisBoundary; 6] = {
 
 /// What gradients are taken of: extents around the radius, the vector, the tile of 32 lanes
 /// by some rows and the segment, multiples of 4 along x and not.
-const GRADIENTS: [[usize; 3]; 14] = [
+const GRADIENT_EXTENTS: [[usize; 3]; 14] = [
     [4, 5, 5],
     [5, 5, 5],
     [8, 6, 5],
@@ -105,16 +105,6 @@ impl Subject for Cases {
             Kernel::Along(axis) => derivatives(axis),
             Kernel::Operator(_) => operators(),
         }
-    }
-
-    fn case(
-        &self,
-        entry: &Entry,
-        problem: &Problem,
-        numbers: &mut Random<'_>,
-    ) -> Result<Case, Error> {
-        let mut cases = self.cases(entry, problem, numbers)?;
-        Ok(cases.remove(0))
     }
 
     fn cases(
@@ -214,7 +204,7 @@ fn first(variant: Variant) -> Vec<Problem> {
 /// Those with rows of whole accesses, or those without.
 fn gradients(entry: &Entry) -> Vec<Problem> {
     let whole = entry.name == super::GRADIENT_KERNELS[0];
-    let problems = GRADIENTS.iter();
+    let problems = GRADIENT_EXTENTS.iter();
     problems
         .filter(|[nx, ..]| nx.is_multiple_of(4) == whole)
         .map(|&[nx, ny, nz]| Problem::volume(nx, ny, nz))

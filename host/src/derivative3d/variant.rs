@@ -117,7 +117,7 @@ impl Variant {
         Self::ALL.into_iter()
     }
 
-    /// Its axis, and what it does along that.
+    /// The axis of the derivative and how the kernel goes along it.
     const fn how(self) -> (Axis, Method) {
         match self {
             Self::XPencil4 => (Axis::X, Method::Pencils(PENCILS_SMALL)),

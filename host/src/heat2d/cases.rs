@@ -64,16 +64,17 @@ impl Subject for Cases {
         variant(entry) == Some(Variant::Resident)
     }
 
-    fn case(
+    fn cases(
         &self,
         entry: &Entry,
         problem: &Problem,
         numbers: &mut Random<'_>,
-    ) -> Result<Case, Error> {
-        match entry.scalar {
-            Scalar::F64 => case(entry, problem, numbers, |x| x),
-            _ => case(entry, problem, numbers, |x| x as f32),
-        }
+    ) -> Result<Vec<Case>, Error> {
+        let case = match entry.scalar {
+            Scalar::F64 => case(entry, problem, numbers, |x| x)?,
+            _ => case(entry, problem, numbers, |x| x as f32)?,
+        };
+        Ok(vec![case])
     }
 }
 

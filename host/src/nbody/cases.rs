@@ -61,17 +61,18 @@ impl Subject for Cases {
         }
     }
 
-    fn case(
+    fn cases(
         &self,
         entry: &Entry,
         problem: &Problem,
         numbers: &mut Random<'_>,
-    ) -> Result<Case, Error> {
-        match (entry.scalar, entry.variant) {
-            (_, "mixed") => mixed(problem, numbers),
-            (Scalar::F64, _) => case::<f64>(entry, problem, numbers),
-            _ => case::<f32>(entry, problem, numbers),
-        }
+    ) -> Result<Vec<Case>, Error> {
+        let case = match (entry.scalar, entry.variant) {
+            (_, "mixed") => mixed(problem, numbers)?,
+            (Scalar::F64, _) => case::<f64>(entry, problem, numbers)?,
+            _ => case::<f32>(entry, problem, numbers)?,
+        };
+        Ok(vec![case])
     }
 }
 

@@ -32,32 +32,20 @@ impl Subject for Cases {
         variant(entry).is_none() && entry.variant != "dot" && argument == 0
     }
 
-    fn case(
-        &self,
-        entry: &Entry,
-        problem: &Problem,
-        numbers: &mut Random<'_>,
-    ) -> Result<Case, Error> {
-        match (variant(entry), entry.scalar) {
-            (Some(variant), Scalar::F32) => partial_sums_of::<f32>(variant, problem, numbers),
-            (Some(variant), _) => partial_sums_of::<i32>(variant, problem, numbers),
-            (None, _) => match all_single_passes(entry, problem, numbers).pop() {
-                Some(case) => Ok(case),
-                None => unreachable!("the family has no kernel {}", entry.name),
-            },
-        }
-    }
-
     fn cases(
         &self,
         entry: &Entry,
         problem: &Problem,
         numbers: &mut Random<'_>,
     ) -> Result<Vec<Case>, Error> {
-        match variant(entry) {
-            Some(_) => Ok(vec![self.case(entry, problem, numbers)?]),
-            None => Ok(all_single_passes(entry, problem, numbers)),
-        }
+        let Some(variant) = variant(entry) else {
+            return Ok(all_single_passes(entry, problem, numbers));
+        };
+        let case = match entry.scalar {
+            Scalar::F32 => partial_sums_of::<f32>(variant, problem, numbers)?,
+            _ => partial_sums_of::<i32>(variant, problem, numbers)?,
+        };
+        Ok(vec![case])
     }
 }
 

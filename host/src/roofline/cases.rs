@@ -22,16 +22,21 @@ impl Subject for Cases {
             .to_vec()
     }
 
-    fn case(&self, entry: &Entry, problem: &Problem, _: &mut Random<'_>) -> Result<Case, Error> {
+    fn cases(
+        &self,
+        entry: &Entry,
+        problem: &Problem,
+        _: &mut Random<'_>,
+    ) -> Result<Vec<Case>, Error> {
         let [threads, rounds, _] = problem.extents;
         let work = MultiplyAdds {
             blocks: (threads / BLOCK as usize) as u32,
             rounds: rounds as u32,
         };
-        Ok(match entry.scalar {
+        Ok(vec![match entry.scalar {
             Scalar::F64 => case(work, f64::NAN, |number| number as f64, f64::mul_add),
             _ => case(work, f32::NAN, |number| number as f32, f32::mul_add),
-        })
+        }])
     }
 }
 

@@ -46,14 +46,14 @@ impl Subject for Cases {
         }
     }
 
-    fn case(
+    fn cases(
         &self,
         entry: &Entry,
         problem: &Problem,
         numbers: &mut Random<'_>,
-    ) -> Result<Case, Error> {
+    ) -> Result<Vec<Case>, Error> {
         let n = problem.points();
-        match (variant(entry), entry.scalar) {
+        let case = match (variant(entry), entry.scalar) {
             (Some(variant), _) => {
                 let coefficients = random(numbers, RADIUS, |x| x as f32);
                 let [a, b, c, d] = coefficients[..] else {
@@ -67,7 +67,7 @@ impl Subject for Cases {
                 let before = poison(n, |x| x as f32);
                 let mut expected = before.clone();
                 cpu::stencil([a, b, c, d], &input, &mut expected[RADIUS..n - RADIUS]);
-                Ok(Case {
+                Case {
                     inputs: vec![Box::new(input)],
                     outputs: vec![Box::new(before)],
                     launch: Box::new(move |inputs, outputs| {
@@ -75,11 +75,12 @@ impl Subject for Cases {
                         stencil.apply_with(variant, buffer(inputs[0].as_ref()), output)
                     }),
                     expected: Expected::Bits(vec![Box::new(expected)]),
-                })
+                }
             }
-            (None, Scalar::F64) => custom(n, numbers, |x| x),
-            (None, _) => custom(n, numbers, |x| x as f32),
-        }
+            (None, Scalar::F64) => custom(n, numbers, |x| x)?,
+            (None, _) => custom(n, numbers, |x| x as f32)?,
+        };
+        Ok(vec![case])
     }
 }
 

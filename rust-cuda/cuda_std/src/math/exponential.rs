@@ -2,14 +2,12 @@
 //! polynomial in `r` (W. J. Cody and W. Waite, "Software Manual for the Elementary
 //! Functions", 1980).
 
-use super::{divide, fma, nearest, polynomial, power_of_two, scale};
+use super::{LOG10_2, divide, fma, nearest, polynomial, power_of_two, scale};
 use crate::GpuFloat;
 use core::f32::consts::{LN_10, LOG2_10, LOG2_E};
 
 /// `ln 2` as the sum of two floats.
 const LN_2: [f32; 2] = [f32::from_bits(0x3f31_7218), f32::from_bits(0xb102_e308)];
-/// `log10 2` as the sum of two floats.
-const LOG10_2: [f32; 2] = [f32::from_bits(0x3e9a_209b), f32::from_bits(0xb276_0860)];
 
 /// `(r, n)` with `x = n ln 2 + r` and `|r|` at most `ln 2 / 2`.
 #[inline(always)]

@@ -1,11 +1,8 @@
 //! Arcsine, arccosine and arctangent: odd polynomials, after the argument was brought
 //! to where they converge (W. J. Cody and W. Waite, 1980).
 
-use super::{divide, fma, polynomial, root};
+use super::{FRAC_PI_2_LOW, divide, fma, polynomial, root};
 use core::f32::consts::{FRAC_PI_2, PI};
-
-/// What `FRAC_PI_2` lacks of `π/2`.
-const FRAC_PI_2_LOW: f32 = f32::from_bits(0xb33b_bd2e);
 
 /// `asin(x) - x` for `x` from 0 to a half, `u` being `x²`.
 #[inline(always)]

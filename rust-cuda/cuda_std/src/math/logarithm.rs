@@ -2,7 +2,7 @@
 //! logarithm of `m` a polynomial.
 
 use super::exponential::exp2_reduced;
-use super::{divide, fma, nearest, polynomial, scale};
+use super::{LOG10_2, divide, fma, nearest, polynomial, scale};
 
 /// `ln 2`.
 const LN_2: f32 = core::f32::consts::LN_2;
@@ -63,11 +63,9 @@ pub fn log2f(x: f32) -> f32 {
 pub fn log10f(x: f32) -> f32 {
     /// `1 / ln 10`
     const SCALE: [f32; 2] = [f32::from_bits(0x3ede_5bd9), f32::from_bits(0xb22d_91af)];
-    /// `log10 2`
-    const STEP: [f32; 2] = [f32::from_bits(0x3e9a_209b), f32::from_bits(0xb276_0860)];
     let (f, k) = split(x, TWO_THIRDS);
-    let rest = fma(log1p_rest(f), SCALE[0], fma(f, SCALE[1], k * STEP[1]));
-    special(x, fma(k, STEP[0], fma(f, SCALE[0], rest)))
+    let rest = fma(log1p_rest(f), SCALE[0], fma(f, SCALE[1], k * LOG10_2[1]));
+    special(x, fma(k, LOG10_2[0], fma(f, SCALE[0], rest)))
 }
 
 /// `(f, k, inverse)` with `1 + x = 2^k (1 + f)` and `inverse = 4 · 2^-k`, for `x` above

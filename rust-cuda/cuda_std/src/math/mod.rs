@@ -34,6 +34,12 @@ pub mod single {
     };
 }
 
+/// `log10 2` as the sum of two floats.
+const LOG10_2: [f32; 2] = [f32::from_bits(0x3e9a_209b), f32::from_bits(0xb276_0860)];
+
+/// What `FRAC_PI_2` lacks of `π/2`.
+const FRAC_PI_2_LOW: f32 = f32::from_bits(0xb33b_bd2e);
+
 /// `1.5 × 2^23`: a number of moderate size added to it is rounded to an integer,
 /// which then stands in the low bits.
 const SHIFTER: f32 = 12_582_912.0;

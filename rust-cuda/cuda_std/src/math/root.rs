@@ -2,8 +2,8 @@
 
 use super::{fma, root};
 
-/// `(a, y, s)`: `y` is `a^(-1/3)` but for its last digits, and `|x| = a s³`, `a` being
-/// normal.
+/// `(a, y, subnormal)`: `a` is `|x|`, or `2²⁴ |x|` where `x` is subnormal, and `y` is
+/// `a^(-1/3)` but for its last digits.
 ///
 /// The exponent's third is a guess within 4 %; two steps of the third order (a series
 /// in the error `1 - a y³`) do the rest.

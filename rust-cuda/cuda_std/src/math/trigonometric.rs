@@ -5,7 +5,7 @@
 //! 1983): only those bits of `2/π` are multiplied, as integers, that decide the
 //! quadrant and the digits of `r`.
 
-use super::{divide, fma, nearest, polynomial};
+use super::{FRAC_PI_2_LOW, divide, fma, nearest, polynomial};
 
 /// `2/π`: 32 zeros, then the bits after the binary point.
 static FRAC_2_PI: [u32; 8] = [
@@ -123,6 +123,20 @@ fn turned(r: f32, q: i32) -> f32 {
     if q & 2 == 0 { value } else { -value }
 }
 
+/// Sine and cosine of an angle, and `q` quarter turns more.
+#[inline(always)]
+fn both_turned(sin: f32, cos: f32, q: i32) -> (f32, f32) {
+    let (sin, cos) = if q & 1 == 0 { (sin, cos) } else { (cos, sin) };
+    (
+        if q & 2 == 0 { sin } else { -sin },
+        if q.wrapping_add(1) & 2 == 0 {
+            cos
+        } else {
+            -cos
+        },
+    )
+}
+
 /// The sine.
 #[inline]
 pub fn sinf(x: f32) -> f32 {
@@ -142,16 +156,7 @@ pub fn cosf(x: f32) -> f32 {
 pub fn sincosf(x: f32) -> (f32, f32) {
     let (r, _, q) = reduce::<false>(x);
     let u = r * r;
-    let (sin, cos) = (sin_reduced(r, u), cos_reduced(u));
-    let (sin, cos) = if q & 1 == 0 { (sin, cos) } else { (cos, sin) };
-    (
-        if q & 2 == 0 { sin } else { -sin },
-        if q.wrapping_add(1) & 2 == 0 {
-            cos
-        } else {
-            -cos
-        },
-    )
+    both_turned(sin_reduced(r, u), cos_reduced(u), q)
 }
 
 /// The tangent.
@@ -180,7 +185,7 @@ pub fn tanf(x: f32) -> f32 {
 #[inline]
 pub fn sincospif(x: f32) -> (f32, f32) {
     const PI: f32 = core::f32::consts::PI;
-    const PI_LOW: f32 = f32::from_bits(0xb3bb_bd2e);
+    const PI_LOW: f32 = 2.0 * FRAC_PI_2_LOW;
     // x modulo 2, for x beyond all halves as well.
     let period = fma(-2.0, crate::GpuFloat::trunc(0.5 * x), x);
     let (n, q) = nearest(period, 2.0);
@@ -193,13 +198,7 @@ pub fn sincospif(x: f32) -> (f32, f32) {
         u,
         1.0,
     );
-    let (sin, cos) = if q & 1 == 0 { (sin, cos) } else { (cos, sin) };
-    let sin = if q & 2 == 0 { sin } else { -sin };
-    let cos = if q.wrapping_add(1) & 2 == 0 {
-        cos
-    } else {
-        -cos
-    };
+    let (sin, cos) = both_turned(sin, cos, q);
     // Zeros: the sine's has the sign of x, the cosine's none.
     (
         if sin == 0.0 { 0.0_f32.copysign(x) } else { sin },
