@@ -21,6 +21,77 @@ fn bodies(n: usize) -> Vec<Body<f32>> {
         .collect()
 }
 
+/// A buffer goes to another handle, there and back, behind what was done with it.
+#[test]
+fn a_buffer_that_moves_keeps_its_elements() {
+    for_each("moves", devices(), |ref device| {
+        let beside = device.beside().unwrap();
+        assert_ne!(&beside, device);
+        let n = match device.kind() {
+            DeviceKind::Cuda => 70_001,
+            DeviceKind::Cpu | DeviceKind::Emulator => 301,
+        };
+        let (bodies, gravity) = (bodies(n), Gravity::new(0.1).unwrap());
+        let mut expected = device.alloc_filled(n, [f32::NAN; 3]).unwrap();
+        let read = device.upload(&bodies).unwrap();
+        gravity.apply(&read, &mut expected).unwrap();
+        let expected = expected.to_vec().unwrap();
+        for _ in 0..3 {
+            // The copies take less time than the work: those that did not wait would see NaN.
+            let mut there = beside.alloc_filled(n, [f32::NAN; 3]).unwrap();
+            gravity.apply(&read, &mut there).unwrap_err();
+            let read = beside.upload(&bodies).unwrap();
+            gravity.apply(&read, &mut there).unwrap();
+            let here = there.move_to(device).unwrap();
+            assert_eq!(here.device(), device);
+            let mut copy = device.alloc_filled(n, [0.0; 3]).unwrap();
+            copy.copy_from(&here).unwrap();
+            let back = here.move_to(&beside).unwrap();
+            drop(read.move_to(device).unwrap());
+            assert!(copy.to_vec().unwrap() == expected, "on {}", device.name());
+            assert!(back.to_vec().unwrap() == expected, "on {}", device.name());
+        }
+        // To other devices, through the host.
+        for other in devices() {
+            let moved = device.upload(&[1_u16, 2, 3]).unwrap();
+            let moved = moved.shaped(Shape2::new(3, 1)).unwrap();
+            let moved = moved.move_to(&other).unwrap();
+            assert_eq!(moved.shape(), Shape2::new(3, 1).into());
+            assert_eq!(moved.device(), &other);
+            assert_eq!(moved.to_vec().unwrap(), [1, 2, 3]);
+        }
+    });
+}
+
+/// What the host writes after it has given a copy to a device is not what is copied, and
+/// what it reads has been copied whole.
+#[test]
+fn copies_of_the_host_s_memory_are_over_before_it_is_used_again() {
+    for_each("copies", devices(), |ref device| {
+        // Milliseconds over PCI Express.
+        let n = match device.kind() {
+            DeviceKind::Cuda => 10_000_019,
+            DeviceKind::Cpu | DeviceKind::Emulator => 10_007,
+        };
+        let mut host = device.alloc_host::<u32>(n).unwrap();
+        let mut buffers: Vec<_> = (0..4).map(|_| device.zeros(n).unwrap()).collect();
+        for (number, buffer) in buffers.iter_mut().enumerate() {
+            host.as_mut_slice().unwrap().fill(number as u32 + 1);
+            buffer.copy_from_host(&host).unwrap();
+        }
+        host.as_mut_slice().unwrap().fill(0);
+        for (number, buffer) in buffers.iter().enumerate() {
+            buffer.copy_to_host(&mut host).unwrap();
+            let right = |&it: &u32| it == number as u32 + 1;
+            assert!(host.as_slice().unwrap().iter().all(right), "{number}");
+        }
+        // Dropped while a copy may be under way.
+        buffers[0].copy_to_host(&mut host).unwrap();
+        drop(host);
+        assert!(buffers[0].to_vec().unwrap().iter().all(|&it| it == 1));
+    });
+}
+
 /// What a kernel reads goes while it runs. (What comes next may be put in its place, and
 /// is behind it in the stream.)
 #[test]

@@ -272,6 +272,92 @@ proptest! {
         }
     }
 
+    #[test]
+    fn views_get_the_error_they_deserve(
+        len in 0..40_usize,
+        (start, end) in (extent(0..40), extent(0..40)),
+        (from, other) in (0..40_usize, 0..40_usize),
+        away in rarely(4),
+        device in device(),
+    ) {
+        let numbers: Vec<f64> = (0..len).map(|number| number as f64).collect();
+        let mut buffer = device.upload(&numbers)?;
+        let faults = Faults::none().and(
+            start > end || end > len,
+            "InvalidParameter",
+            format!("within 0..{len}"),
+        );
+        let seen = faults.judge(buffer.view(start..end))?;
+        prop_assert!(seen.is_none_or(|view| view.len() == end - start));
+        // The same range by its last element.
+        let last = end.checked_sub(1).filter(|_| start <= end);
+        if let Some(last) = last {
+            faults.judge(buffer.view_mut(start..=last))?;
+        }
+        let Some(mut view) = faults.judge(buffer.view_mut(start..end))? else {
+            return Ok(());
+        };
+        let part = &numbers[start..end];
+        prop_assert_eq!(view.as_view().to_vec()?, part);
+        let words = format!("has {other} elements, but must have {}", part.len());
+        let faults = Faults::none().and(other != part.len(), "LengthMismatch", words);
+        let mut values = vec![-1.0; other];
+        faults.judge(view.as_view().copy_to_slice(&mut values))?;
+        prop_assert!(values == part || !faults.is_empty() && values.iter().all(|&it| it == -1.0));
+        faults.judge(view.copy_from_slice(&vec![-2.0; other]))?;
+        let mut expected = numbers.clone();
+        if faults.is_empty() {
+            expected[start..end].fill(-2.0);
+        }
+        prop_assert_eq!(view.as_view().to_vec()?, &expected[start..end]);
+
+        let elsewhere = Device::emulator();
+        let source = if away { &elsewhere } else { &device };
+        let values: Vec<f64> = (0..from + other).map(|number| 0.5 + number as f64).collect();
+        let source = source.upload(&values)?;
+        let faults = faults.and(away, "DeviceMismatch", "is on");
+        let copied = view.copy_from(source.view(from..)?);
+        faults.judge(copied)?;
+        if faults.is_empty() {
+            expected[start..end].copy_from_slice(&values[from..]);
+        }
+        prop_assert_eq!(buffer.to_vec()?, &expected[..]);
+        buffer.view_mut(start..end)?.fill(9.0)?;
+        expected[start..end].fill(9.0);
+        prop_assert_eq!(buffer.to_vec()?, expected);
+    }
+
+    #[test]
+    fn memory_of_the_host_gets_the_error_it_deserves(
+        len in extent(0..40).prop_filter("memory", |&len| few_or_too_many(len as u128)),
+        other in 0..40_usize,
+        away in rarely(4),
+        device in device(),
+    ) {
+        let faults = faults_of_field("", "", len as u128, 8);
+        faults.judge(device.zeros::<f64>(len))?;
+        let Some(mut host) = faults.judge(device.alloc_host::<f64>(len))? else {
+            return Ok(());
+        };
+        prop_assert_eq!((host.len(), host.is_empty()), (len, len == 0));
+        prop_assert!(host.as_slice()?.iter().all(|&it| it == 0.0));
+        host.as_mut_slice()?.fill(1.5);
+        let elsewhere = Device::emulator();
+        let mut buffer = if away { &elsewhere } else { &device }.alloc_filled(other, 2.5)?;
+        let words = format!("has {len} elements, but must have {other}");
+        let faults = Faults::none()
+            .and(other != len, "LengthMismatch", words)
+            .and(away, "DeviceMismatch", "is on");
+        let loaded = buffer.copy_from_host(&host);
+        faults.judge(loaded)?;
+        let expected = if faults.is_empty() { 1.5 } else { 2.5 };
+        prop_assert!(buffer.to_vec()?.iter().all(|&it| it == expected));
+        buffer.fill(3.5)?;
+        faults.judge(buffer.copy_to_host(&mut host))?;
+        let expected = if faults.is_empty() { 3.5 } else { 1.5 };
+        prop_assert!(host.as_slice()?.iter().all(|&it| it == expected));
+    }
+
     /// After an error the work does not run again.
     #[test]
     fn work_that_fails_is_given_up_with_its_error(

@@ -282,8 +282,8 @@ mod versions;
 pub use accuracy::Errors;
 pub use constants::Constants;
 pub use device::{
-    AddressMode, Buffer, Device, DeviceKind, Element, EmulatorOptions, Image, Kernels, Properties,
-    Replay, Texture2d,
+    AddressMode, Buffer, Device, DeviceKind, Element, EmulatorOptions, HostBuffer, Image, Kernels,
+    Properties, Replay, Texture2d, View, ViewMut,
 };
 pub use error::{Error, LaunchAxis};
 pub use field::{Field2, Field3};

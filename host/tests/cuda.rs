@@ -302,6 +302,111 @@ fn memory_from_elsewhere_is_used_and_left() {
     );
 }
 
+/// Waiting for the stream would report the fault.
+#[test]
+fn copies_of_page_locked_memory_do_not_wait() {
+    alone(
+        "copies_of_page_locked_memory_do_not_wait",
+        Driver::Fake("fault"),
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            let mut buffer = device.zeros::<f32>(5).expect("enough memory");
+            let mut host = device.alloc_host::<f32>(5).expect("enough memory");
+            let values = host.as_mut_slice().expect("no copy yet");
+            values.copy_from_slice(&[1.0, 2.0, 3.0, 4.0, 5.0]);
+            noted();
+            buffer.copy_from_host(&host).expect("a queued copy");
+            host.as_mut_slice().expect("the end of the copy").fill(0.0);
+            buffer.copy_to_host(&mut host).expect("a queued copy");
+            assert_eq!(noted(), ["upload 20 bytes"]);
+            let values = host.as_slice().expect("the end of the copy");
+            assert_eq!(values, [1.0, 2.0, 3.0, 4.0, 5.0]);
+            let waits = buffer.to_vec().expect_err("the fault");
+            assert!(matches!(waits, Error::Driver { code: 777, .. }), "{waits}");
+
+            let refused = device.record(1, || {
+                buffer.copy_from_host(&host)?;
+                Ok(())
+            });
+            let refused = refused.expect_err("a graph does not keep the host's memory");
+            assert!(
+                matches!(refused, Error::NotReplayable { .. } | Error::Driver { .. }),
+                "{refused}"
+            );
+            noted();
+            drop(host);
+            assert_eq!(noted(), ["free host memory"]);
+        },
+    );
+}
+
+#[test]
+fn memory_goes_from_stream_to_stream() {
+    alone(
+        "memory_goes_from_stream_to_stream",
+        Driver::Fake(""),
+        || {
+            let device = device_with_kernel();
+            let beside = device.beside().expect("another stream");
+            let buffer = device.upload(&[1_u32, 2, 3]).expect("enough memory");
+            let address = buffer.device_address();
+            noted();
+            let mut buffer = buffer.move_to(&beside).expect("the same memory");
+            assert_eq!(buffer.device_address(), address);
+            let calls = noted();
+            assert!(
+                matches!(&calls[..], [wait] if wait.starts_with("wait for event")),
+                "{calls:?}"
+            );
+            assert_eq!(buffer.to_vec().expect("its elements"), [1, 2, 3]);
+
+            // A graph that writes memory goes on writing it, and nothing else.
+            let kept = std::cell::RefCell::new(Vec::new());
+            let mut own = vec![buffer, beside.upload(&[4_u32; 3]).expect("enough memory")];
+            let mut replay = beside
+                .record(1, || {
+                    let mut buffer = own.pop().expect("one per run");
+                    buffer.fill(7)?;
+                    kept.borrow_mut().push(buffer);
+                    Ok(())
+                })
+                .expect("a recording");
+            let written = kept.borrow_mut().pop().expect("what the graph writes");
+            assert_eq!(written.device_address(), address);
+            let mut moved = written.move_to(&device).expect("a copy");
+            assert_ne!(moved.device_address(), address);
+            moved.fill(5).expect("device memory");
+            replay.run().expect("a replay");
+            assert_eq!(moved.to_vec().expect("its elements"), [5; 3]);
+            noted();
+            drop(replay);
+            let calls = noted();
+            assert!(
+                calls.contains(&"free in stream order".to_owned()),
+                "{calls:?}"
+            );
+
+            // Memory of somebody else stays theirs.
+            let (theirs, len) = (moved.device_address(), moved.len());
+            // SAFETY: the elements are there, and nobody writes them here.
+            let view = unsafe { Buffer::<u32>::from_device_address(&device, theirs, len) };
+            let copied = view.and_then(|view| view.move_to(&beside));
+            let copied = copied.expect("a copy");
+            assert_ne!(copied.device_address(), theirs);
+            assert_eq!(copied.to_vec().expect("its elements"), [5; 3]);
+
+            let refused = device.record(1, || {
+                let scratch = beside.zeros::<u8>(1)?;
+                scratch.move_to(&device)?;
+                Ok(())
+            });
+            // Once for real, and then within the recording.
+            let refused = refused.expect_err("a graph keeps to one stream");
+            assert!(matches!(refused, Error::NotReplayable { .. }), "{refused}");
+        },
+    );
+}
+
 #[test]
 fn without_pools_freeing_waits() {
     alone(

@@ -124,6 +124,29 @@ fn run_scale(
     unsafe { launch_with_constants::<scale>(device, &config, constants, args) }
 }
 
+/// Views at odd elements, and a kernel that leaves alone what lies around them.
+#[test]
+fn kernels_take_views() {
+    for device in emulators() {
+        let input: Vec<f32> = (0..300_u16).map(f32::from).collect();
+        let input = device.upload(&input).expect("enough memory");
+        let mut output = device.alloc_filled(301, -1.0_f32).expect("enough memory");
+        let read = input.view(17..272).expect("within the buffer");
+        let mut written = output.view_mut(3..258).expect("within the buffer");
+        let args = scale::args(read, 1.0, &mut written);
+        // SAFETY: both have 255 elements, and are on the device.
+        unsafe { launch::<scale>(&device, &LaunchConfig::new(4, 64), args) }.expect("a launch");
+        let output = output.to_vec().expect("a copy");
+        for (at, &value) in output.iter().enumerate() {
+            let expected = match at {
+                3..258 => (at + 14) as f32 + 10.0,
+                _ => -1.0,
+            };
+            assert!(value == expected, "{at}: {value}");
+        }
+    }
+}
+
 #[test]
 fn buffers_hold_what_was_put_there() {
     let mut devices = emulators();

@@ -1,22 +1,13 @@
 //! Arrays in device memory.
 
-use super::emulator::EmulatorMemory;
 use super::handle::{Backend, Device};
+use super::storage::{Element, Storage};
 use crate::Error;
-use crate::allocation::{bytes_of, reserve, zeroed};
+use crate::allocation::{bytes_of, zeroed};
 use crate::shape::{Shape, require_shape};
 use cuda_std::host::{In, Out};
 use std::fmt;
 use std::marker::PhantomData;
-
-#[cfg(halo_cuda)]
-use super::cuda::CudaMemory;
-
-/// What a [`Buffer`] may hold: types that are plain bytes, every pattern of
-/// which is a value (`f32`, `i64`, `[f32; 4]`, `#[derive(Pod)]` structs, …).
-pub trait Element: bytemuck::Pod + Send + Sync {}
-
-impl<T: bytemuck::Pod + Send + Sync> Element for T {}
 
 /// `len` elements of `T` in the memory of one [`Device`].
 ///
@@ -44,24 +35,12 @@ impl<T: bytemuck::Pod + Send + Sync> Element for T {}
 /// # }
 /// ```
 pub struct Buffer<T: Element> {
-    storage: Storage<T>,
+    pub(super) storage: Storage<T>,
     len: usize,
     /// Of `len` points.
     shape: Shape,
     // Behind the storage, so that the memory goes before the device can.
     device: Device,
-}
-
-enum Storage<T: Element> {
-    /// No bytes, no memory; not on the CPU device.
-    Empty,
-    /// The memory of the CPU ports.
-    Host(Vec<T>),
-    /// The caller's memory, for the CPU ports to read. The buffer is in a [`Lent`].
-    Lent(&'static [T]),
-    Emulator(EmulatorMemory),
-    #[cfg(halo_cuda)]
-    Cuda(CudaMemory),
 }
 
 impl Device {
@@ -73,6 +52,25 @@ impl Device {
     /// fits no `usize`, [`Error::Driver`].
     pub fn alloc_filled<T: Element>(&self, len: usize, value: T) -> Result<Buffer<T>, Error> {
         Buffer::filled(self, len, value)
+    }
+
+    /// A buffer of `len` zeros: elements all of whose bytes are zero.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let zeros = Device::emulator().zeros::<f64>(3)?;
+    /// assert_eq!(zeros.to_vec()?, [0.0; 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`alloc_filled`](Self::alloc_filled).
+    pub fn zeros<T: Element>(&self, len: usize) -> Result<Buffer<T>, Error> {
+        Buffer::filled(self, len, T::zeroed())
     }
 
     /// A buffer holding a copy of `values`.
@@ -118,30 +116,7 @@ impl<T: Element> Buffer<T> {
         if bytes == 0 {
             return Ok(Self::empty(device, len));
         }
-        let storage = match device.backend() {
-            Backend::Cpu => {
-                let zero = bytemuck::bytes_of(&value).iter().all(|byte| *byte == 0);
-                let values = if zero {
-                    zeroed(len)?
-                } else {
-                    let mut values = reserve(len)?;
-                    values.resize(len, value);
-                    values
-                };
-                Storage::Host(values)
-            }
-            Backend::Emulator(emulator) => {
-                let mut memory = emulator.allocate::<T>(bytes)?;
-                memory.fill(value);
-                Storage::Emulator(memory)
-            }
-            #[cfg(halo_cuda)]
-            Backend::Cuda(cuda) => {
-                let mut memory = cuda.allocate(bytes)?;
-                memory.fill(bytemuck::bytes_of(&value))?;
-                Storage::Cuda(memory)
-            }
-        };
+        let storage = Storage::filled(device, len, bytes, value)?;
         Ok(Self {
             storage,
             len,
@@ -151,28 +126,10 @@ impl<T: Element> Buffer<T> {
     }
 
     fn from_slice(device: &Device, values: &[T]) -> Result<Self, Error> {
-        let bytes = size_of_val(values);
-        if bytes == 0 {
+        if size_of_val(values) == 0 {
             return Ok(Self::empty(device, values.len()));
         }
-        let storage = match device.backend() {
-            Backend::Cpu => {
-                let mut copy = reserve(values.len())?;
-                copy.extend_from_slice(values);
-                Storage::Host(copy)
-            }
-            Backend::Emulator(emulator) => {
-                let mut memory = emulator.allocate::<T>(bytes)?;
-                memory.write(bytemuck::cast_slice(values));
-                Storage::Emulator(memory)
-            }
-            #[cfg(halo_cuda)]
-            Backend::Cuda(cuda) => {
-                let mut memory = cuda.allocate(bytes)?;
-                memory.upload(bytemuck::cast_slice(values))?;
-                Storage::Cuda(memory)
-            }
-        };
+        let storage = Storage::of(device, values)?;
         Ok(Self {
             storage,
             len: values.len(),
@@ -312,15 +269,7 @@ impl<T: Element> Buffer<T> {
     /// [`Error::Driver`], also when a kernel that was launched earlier has failed.
     pub fn copy_to_slice(&self, values: &mut [T]) -> Result<(), Error> {
         self.require_len("the slice to copy to", values.len())?;
-        match &self.storage {
-            Storage::Empty => {}
-            Storage::Host(own) => values.copy_from_slice(own),
-            Storage::Lent(own) => values.copy_from_slice(own),
-            Storage::Emulator(memory) => memory.read(bytemuck::cast_slice_mut(values)),
-            #[cfg(halo_cuda)]
-            Storage::Cuda(memory) => memory.download(bytemuck::cast_slice_mut(values))?,
-        }
-        Ok(())
+        self.storage.read(0, values)
     }
 
     /// Overwrites all elements with those of `values`.
@@ -330,15 +279,7 @@ impl<T: Element> Buffer<T> {
     /// [`Error::LengthMismatch`] unless `values` has as many elements; [`Error::Driver`].
     pub fn copy_from_slice(&mut self, values: &[T]) -> Result<(), Error> {
         self.require_len("the slice to copy from", values.len())?;
-        match &mut self.storage {
-            Storage::Empty => {}
-            Storage::Host(own) => own.copy_from_slice(values),
-            Storage::Lent(_) => unreachable!("a lent buffer is read only"),
-            Storage::Emulator(memory) => memory.write(bytemuck::cast_slice(values)),
-            #[cfg(halo_cuda)]
-            Storage::Cuda(memory) => memory.upload(bytemuck::cast_slice(values))?,
-        }
-        Ok(())
+        self.storage.write(0, values)
     }
 
     /// Has `newer`, of the same device and length, take the place of this buffer, whose
@@ -363,17 +304,7 @@ impl<T: Element> Buffer<T> {
     pub fn copy_from(&mut self, source: &Self) -> Result<(), Error> {
         self.device.require("the buffer to copy from", source)?;
         self.require_len("the buffer to copy from", source.len)?;
-        match (&mut self.storage, &source.storage) {
-            (Storage::Host(own), Storage::Host(other)) => own.copy_from_slice(other),
-            (Storage::Host(own), Storage::Lent(other)) => own.copy_from_slice(other),
-            (Storage::Emulator(own), Storage::Emulator(other)) => own.copy_from(other),
-            #[cfg(halo_cuda)]
-            (Storage::Cuda(own), Storage::Cuda(other)) => own.copy_from(other)?,
-            // Same device and same length: the storage is of one kind, and
-            // what is left is a pair of empty ones.
-            _ => {}
-        }
-        Ok(())
+        self.storage.copy(0, &source.storage, 0..source.len)
     }
 
     /// Overwrites all elements with `value`.
@@ -382,15 +313,7 @@ impl<T: Element> Buffer<T> {
     ///
     /// [`Error::Driver`].
     pub fn fill(&mut self, value: T) -> Result<(), Error> {
-        match &mut self.storage {
-            Storage::Empty => {}
-            Storage::Host(own) => own.fill(value),
-            Storage::Lent(_) => unreachable!("a lent buffer is read only"),
-            Storage::Emulator(memory) => memory.fill(value),
-            #[cfg(halo_cuda)]
-            Storage::Cuda(memory) => memory.fill(bytemuck::bytes_of(&value))?,
-        }
-        Ok(())
+        self.storage.fill(0..self.len, value)
     }
 
     /// A second buffer on the same device, holding the same elements.
@@ -416,6 +339,86 @@ impl<T: Element> Buffer<T> {
         copy.copy_from(self)?;
         copy.shape = self.shape;
         Ok(copy)
+    }
+
+    /// The same elements for the work of `device`.
+    ///
+    /// Between two handles of one CUDA device nothing is copied and nobody waits: the
+    /// memory goes over, and what `device` is given from now on is done behind what the
+    /// buffer's device was given before. Where a [recording](Device::record) may use the
+    /// memory, `device` gets a copy of it. To and from other devices the elements are
+    /// copied through the host.
+    ///
+    /// With [`Device::beside`], which gives work of its own to the same GPU, a buffer is
+    /// used by one after the other, and never by both at the same time:
+    ///
+    /// ```
+    /// use halo_gpu::{Device, reduction};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::best();
+    /// let beside = device.beside()?;
+    /// let first = device.upload(&[1.0_f32; 1000])?;
+    /// let second = beside.upload(&[2.0_f32; 1000])?; // while `device` works on the first
+    /// let sum = reduction::sum(&first)?;
+    /// let both = sum + reduction::sum(&second.move_to(&device)?)?;
+    /// assert_eq!(both, 3000.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// The handle that has given it away cannot use it:
+    ///
+    /// ```compile_fail,E0382
+    /// # use halo_gpu::{Device, Error, reduction};
+    /// # fn main() -> Result<(), Error> {
+    /// # let device = Device::cpu();
+    /// let mut field = device.zeros::<f32>(3)?;
+    /// let moved = field.move_to(&device.beside()?)?;
+    /// field.fill(1.0)?;
+    /// # let _ = moved;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`], [`Error::NotReplayable`] while either device records on this
+    /// thread, [`Error::Driver`].
+    pub fn move_to(self, device: &Device) -> Result<Self, Error> {
+        if self.device == *device {
+            return Ok(self);
+        }
+        let Self {
+            storage,
+            len,
+            shape,
+            device: from,
+        } = self;
+        let storage = match (storage, device.backend()) {
+            (Storage::Host(own), Backend::Cpu) => Storage::Host(own),
+            #[cfg(halo_cuda)]
+            (Storage::Cuda(memory), Backend::Cuda(cuda)) if memory.same_device(cuda) => {
+                Storage::Cuda(memory.hand_to(cuda)?)
+            }
+            (storage, _) => {
+                let source = Self {
+                    storage,
+                    len,
+                    shape,
+                    device: from,
+                };
+                let mut moved = Self::from_slice(device, &source.to_vec()?)?;
+                moved.shape = shape;
+                return Ok(moved);
+            }
+        };
+        Ok(Self {
+            storage,
+            len,
+            shape,
+            device: device.clone(),
+        })
     }
 
     /// The elements themselves, when the buffer is on [`Device::cpu`]; else `None`.
@@ -471,14 +474,7 @@ impl<T: Element> Buffer<T> {
     /// ```
     #[must_use]
     pub fn device_address(&self) -> u64 {
-        match &self.storage {
-            Storage::Empty => align_of::<T>() as u64,
-            Storage::Host(own) => own.as_ptr().expose_provenance() as u64,
-            Storage::Lent(own) => own.as_ptr().expose_provenance() as u64,
-            Storage::Emulator(memory) => memory.address(),
-            #[cfg(halo_cuda)]
-            Storage::Cuda(memory) => memory.address(),
-        }
+        self.storage.address()
     }
 
     /// Memory that CUDA code of your own has allocated, as a buffer: the other way of
@@ -555,16 +551,21 @@ impl<T: Element> Buffer<T> {
         Err(device.not_cuda("a buffer of memory from elsewhere"))
     }
 
-    fn require_len(&self, what: &str, given: usize) -> Result<(), Error> {
-        if given == self.len {
-            return Ok(());
-        }
-        Err(Error::LengthMismatch {
-            what: what.to_owned(),
-            required: self.len,
-            given,
-        })
+    pub(super) fn require_len(&self, what: &str, given: usize) -> Result<(), Error> {
+        require_len(what, self.len, given)
     }
+}
+
+/// Refuses another number of elements than `required`.
+pub(super) fn require_len(what: &str, required: usize, given: usize) -> Result<(), Error> {
+    if given == required {
+        return Ok(());
+    }
+    Err(Error::LengthMismatch {
+        what: what.to_owned(),
+        required,
+        given,
+    })
 }
 
 /// The caller's slice as a buffer to read: on [`Device::cpu`] in its place, on other devices

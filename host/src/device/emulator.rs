@@ -10,6 +10,7 @@ use cuda_emulator::{
 };
 use cuda_std::host::Kernel;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -90,6 +91,7 @@ static CONSTANTS: RwLock<()> = RwLock::new(());
 
 /// The backend of a [`Device`](super::Device) of kind `Emulator`.
 pub(crate) struct EmulatorDevice {
+    given: EmulatorOptions,
     options: Options,
     verify: bool,
     memory: DeviceMemory,
@@ -117,9 +119,15 @@ impl EmulatorDevice {
             options: own,
             verify: options.verify,
             memory: DeviceMemory::with_placement(options.placement),
+            given: options,
             constants: Mutex::default(),
             allocations: AtomicU64::new(0),
         }
+    }
+
+    /// How it was told to run.
+    pub(super) fn options(&self) -> &EmulatorOptions {
+        &self.given
     }
 
     /// How many blocks of so many threads may wait for each other.
@@ -147,7 +155,7 @@ impl EmulatorDevice {
     /// A texture of zeros.
     pub(super) fn texture(&self, layout: Layout) -> Result<EmulatorTexture, Error> {
         let mut memory = self.allocate::<f32>(layout.bytes())?;
-        memory.fill(0.0_f32);
+        memory.fill(0..layout.bytes(), 0.0_f32);
         let addressing = match layout.address_mode {
             AddressMode::Clamp => Addressing::Clamp,
             AddressMode::Border => Addressing::Border,
@@ -345,34 +353,27 @@ impl EmulatorMemory {
         self.allocation.addr()
     }
 
-    pub(super) fn write(&mut self, source: &[u8]) {
-        self.write_at(0, source);
-    }
-
-    pub(super) fn read(&self, target: &mut [u8]) {
-        self.read_at(0, target);
-    }
-
-    fn write_at(&mut self, offset: usize, source: &[u8]) {
+    pub(super) fn write(&mut self, offset: usize, source: &[u8]) {
         self.allocation.copy_from_bytes(offset, source);
     }
 
-    fn read_at(&self, offset: usize, target: &mut [u8]) {
+    pub(super) fn read(&self, offset: usize, target: &mut [u8]) {
         self.allocation.copy_to_bytes(offset, target);
     }
 
-    pub(super) fn copy_from(&mut self, source: &Self) {
+    /// Overwrites the bytes from `offset` on by those of `source` in this range.
+    pub(super) fn copy_from(&mut self, offset: usize, source: &Self, range: Range<usize>) {
         self.allocation
-            .copy_from(0, &source.allocation, 0, source.allocation.len());
+            .copy_from(offset, &source.allocation, range.start, range.len());
     }
 
-    pub(super) fn fill<T: bytemuck::NoUninit>(&mut self, value: T) {
+    /// Repeats `value` in these bytes, which are a whole number of it.
+    pub(super) fn fill<T: bytemuck::NoUninit>(&mut self, bytes: Range<usize>, value: T) {
         let element = bytemuck::bytes_of(&value);
-        let len = self.allocation.len();
-        // Some thousand elements at a time; the length is a multiple of one.
-        let repeated = element.repeat((len / element.len()).clamp(1, 4096));
-        for offset in (0..len).step_by(repeated.len()) {
-            self.write_at(offset, &repeated[..repeated.len().min(len - offset)]);
+        // Some thousand elements at a time.
+        let repeated = element.repeat((bytes.len() / element.len()).clamp(1, 4096));
+        for offset in bytes.clone().step_by(repeated.len()) {
+            self.write(offset, &repeated[..repeated.len().min(bytes.end - offset)]);
         }
     }
 }
@@ -398,7 +399,7 @@ impl EmulatorTexture {
         let Layout { width, pitch, .. } = self.layout;
         for (row, values) in values.chunks_exact(width).enumerate() {
             let offset = row * pitch * size_of::<f32>();
-            self.memory.write_at(offset, bytemuck::cast_slice(values));
+            self.memory.write(offset, bytemuck::cast_slice(values));
         }
     }
 
@@ -407,8 +408,7 @@ impl EmulatorTexture {
         let Layout { width, pitch, .. } = self.layout;
         for (row, values) in values.chunks_exact_mut(width).enumerate() {
             let offset = row * pitch * size_of::<f32>();
-            self.memory
-                .read_at(offset, bytemuck::cast_slice_mut(values));
+            self.memory.read(offset, bytemuck::cast_slice_mut(values));
         }
     }
 }

@@ -227,6 +227,38 @@ impl Device {
         Self::cuda(0).unwrap_or_else(|_| Self::cpu())
     }
 
+    /// Another handle of this device, whose work runs beside that of this one.
+    ///
+    /// Each CUDA handle has a stream of its own: what one is given runs in order, what two are
+    /// given may run at the same time. A buffer belongs to one handle, and
+    /// [`Buffer::move_to`](crate::Buffer::move_to) gives it to the other, behind what was
+    /// done with it: so a copy, or a small kernel, runs while another kernel does. On other
+    /// devices work is done before a call returns, and the handle is simply another one.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::best();
+    /// let beside = device.beside()?;
+    /// assert_eq!((device.kind(), device.name()), (beside.kind(), beside.name()));
+    /// assert_ne!(device, beside);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::cuda`].
+    pub fn beside(&self) -> Result<Self, Error> {
+        match self.backend() {
+            Backend::Cpu => Ok(Self::cpu()),
+            Backend::Emulator(emulator) => Ok(Self::emulator_with(emulator.options().clone())),
+            #[cfg(halo_cuda)]
+            Backend::Cuda(cuda) => Self::of_cuda(cuda.opened.ordinal, cuda.opened.source.clone()),
+        }
+    }
+
     /// Which kind of device this is.
     #[must_use]
     pub fn kind(&self) -> DeviceKind {

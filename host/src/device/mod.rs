@@ -10,7 +10,8 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `fields`, `kernels`, `replay`, `timing`, `texture`, `buffer` | what one does with a device |
+//! | `fields`, `kernels`, `replay`, `timing`, `texture`, `view`, `host_buffer`, `buffer` | what one does with a device |
+//! | `storage` | the memory behind a buffer |
 //! | `handle` | the device itself, of one of three kinds |
 //! | `emulator`, `cuda`, `cpu` | the kinds |
 //! | `properties`, `layout`, `image`, `tally`, `ptx`, `cubin` | plain data that the kinds share |
@@ -20,14 +21,17 @@ mod cpu;
 mod emulator;
 mod fields;
 mod handle;
+mod host_buffer;
 mod image;
 mod kernels;
 mod layout;
 mod properties;
 mod replay;
+mod storage;
 mod tally;
 mod texture;
 mod timing;
+mod view;
 
 #[cfg(halo_cuda)]
 mod cubin;
@@ -38,16 +42,19 @@ mod ptx;
 
 pub use crate::limits::{Limits, TextureLimits};
 pub use crate::versions::{ComputeCapability, DriverVersion};
-pub use buffer::{Buffer, Element};
+pub use buffer::Buffer;
 pub use cuda_emulator::{Blocks, Diagnosis, Placement, Poison, ThreadOrder};
 pub use emulator::EmulatorOptions;
 pub use handle::{Device, DeviceKind};
+pub use host_buffer::HostBuffer;
 pub use image::Image;
 pub use kernels::Kernels;
 pub use layout::AddressMode;
 pub use properties::Properties;
 pub use replay::Replay;
+pub use storage::Element;
 pub use texture::Texture2d;
+pub use view::{View, ViewMut};
 
 pub(crate) use buffer::Lent;
 pub(crate) use handle::Backend;

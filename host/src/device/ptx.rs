@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
 /// Where a device's kernels come from.
+#[derive(Clone)]
 pub(super) enum Source {
     /// The PTX of this library: the highest target that the device can run.
     Embedded,

@@ -9,8 +9,9 @@ use cuda_loader::sys::{self, CUdeviceptr};
 use cust::context::{Context, Entered};
 use cust::device::{Device, DeviceAttribute};
 use cust::error::{CudaError, CudaResult};
+use cust::event::{Event, EventFlags};
 use cust::memory::{self, DevicePointer, MemoryPool};
-use cust::stream::Stream;
+use cust::stream::{Stream, StreamWaitEventFlags};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What a device consists of. Fields are given back in this order, the context last.
@@ -103,6 +104,28 @@ impl Core {
     /// Notes that there is a graph, or one in the making, that may use anything.
     pub(super) fn hold(&self) {
         self.kept().holders += 1;
+    }
+
+    /// Whether there is a graph, or one in the making.
+    pub(super) fn is_held(&self) -> bool {
+        self.kept().holders > 0
+    }
+
+    /// Whether both are handles of one GPU.
+    pub(super) fn same_device(&self, other: &Self) -> bool {
+        self.context.device() == other.context.device()
+    }
+
+    /// Has what this handle is given from now on wait for what `other`, a handle of the same
+    /// GPU, was given before. The context is current.
+    pub(super) fn follow(&self, other: &Self) -> Result<(), Error> {
+        let event = Event::new(EventFlags::DISABLE_TIMING);
+        let event = said("cuEventCreate", event)?;
+        said("cuEventRecord", event.record(&other.stream))?;
+        let waits = self
+            .stream
+            .wait_event(&event, StreamWaitEventFlags::DEFAULT);
+        said("cuStreamWaitEvent", waits)
     }
 
     /// Notes that one of them is gone; with the last goes what has waited for that.

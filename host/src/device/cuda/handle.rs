@@ -4,11 +4,19 @@ use super::core::Core;
 use super::loaded::LoadedModule;
 use super::module::Code;
 use crate::Error;
+use crate::device::ptx;
 use std::ffi::c_void;
 use std::sync::Arc;
 
+/// What a device was opened by.
+pub(in crate::device) struct Opened {
+    pub(in crate::device) ordinal: usize,
+    pub(in crate::device) source: ptx::Source,
+}
+
 /// A CUDA device.
 pub(crate) struct CudaDevice {
+    pub(in crate::device) opened: Opened,
     pub(super) core: Arc<Core>,
     /// The kernels that the device was opened with.
     pub(super) own: Arc<LoadedModule>,
@@ -16,14 +24,19 @@ pub(crate) struct CudaDevice {
 
 impl CudaDevice {
     /// With kernels from `code`, which the driver sees when it is first needed, or `at_once`.
-    pub(super) fn new(core: Core, code: Code, at_once: bool) -> Result<Self, Error> {
+    pub(super) fn new(
+        core: Core,
+        code: Code,
+        at_once: bool,
+        opened: Opened,
+    ) -> Result<Self, Error> {
         let core = Arc::new(core);
         let own = Arc::new(LoadedModule::new(&core, code));
         if at_once {
             let _current = core.enter()?;
             own.module().lock().load(&core)?;
         }
-        Ok(Self { core, own })
+        Ok(Self { opened, core, own })
     }
 
     pub(in crate::device) fn synchronize(&self) -> Result<(), Error> {

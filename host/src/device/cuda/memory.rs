@@ -3,9 +3,11 @@
 use super::core::{Core, OwnMemory, Resource, copy};
 use super::driver::checked;
 use super::handle::CudaDevice;
+use super::locked::LockedMemory;
 use super::recording;
 use crate::Error;
 use cuda_loader::sys::{self, CUdeviceptr};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Device memory that is freed, in stream order, when this is dropped, unless it is
@@ -59,22 +61,99 @@ impl CudaMemory {
         &self.core
     }
 
-    /// Overwrites everything with `source`, which is as long.
-    pub(in crate::device) fn upload(&mut self, source: &[u8]) -> Result<(), Error> {
-        assert_eq!(source.len(), self.bytes, "callers check the length");
+    /// The address of these bytes, which must be among its own.
+    fn part(&self, bytes: &Range<usize>) -> CUdeviceptr {
+        assert!(
+            bytes.start <= bytes.end && bytes.end <= self.bytes,
+            "callers check the length"
+        );
+        self.address + bytes.start as u64
+    }
+
+    /// Overwrites the bytes from `offset` on with `source`.
+    pub(in crate::device) fn upload(&mut self, offset: usize, source: &[u8]) -> Result<(), Error> {
+        let target = self.part(&(offset..offset + source.len()));
         self.core.refuse("copying from the host")?;
         let _current = self.core.enter()?;
         // SAFETY: as many bytes, which are ours alone: so says `&mut self`.
-        unsafe { self.core.upload(self.address, source) }
+        unsafe { self.core.upload(target, source) }
     }
 
-    /// Copies everything to `target`, which is as long.
-    pub(in crate::device) fn download(&self, target: &mut [u8]) -> Result<(), Error> {
-        assert_eq!(target.len(), self.bytes, "callers check the length");
+    /// Copies the bytes from `offset` on to `target`.
+    pub(in crate::device) fn download(
+        &self,
+        offset: usize,
+        target: &mut [u8],
+    ) -> Result<(), Error> {
+        let source = self.part(&(offset..offset + target.len()));
         self.core.refuse("copying to the host")?;
         let _current = self.core.enter()?;
         // SAFETY: as many bytes, which are borrowed.
-        unsafe { self.core.download(target, self.address) }
+        unsafe { self.core.download(target, source) }
+    }
+
+    /// Overwrites everything with `source`, which is as long and of the same device, and
+    /// does not wait for the copy.
+    pub(in crate::device) fn upload_later(&mut self, source: &LockedMemory) -> Result<(), Error> {
+        let (target, bytes) = (self.part(&(0..source.len())), source.len());
+        self.core.refuse("copying from the host")?;
+        let _current = self.core.enter()?;
+        let start = source.as_ptr();
+        source.copy(&self.core, |stream| {
+            // SAFETY: the target is as long and ours alone, and stream order keeps other work
+            // away. The source stays and is not written before the copy is over: `copy` sees
+            // to that.
+            checked("cuMemcpyHtoDAsync_v2", unsafe {
+                sys::cuMemcpyHtoDAsync_v2(target, start.cast(), bytes, stream)
+            })
+        })
+    }
+
+    /// Copies everything to `target`, which is as long and of the same device, and does not
+    /// wait for the copy.
+    pub(in crate::device) fn download_later(&self, target: &mut LockedMemory) -> Result<(), Error> {
+        let (source, bytes) = (self.part(&(0..target.len())), target.len());
+        self.core.refuse("copying to the host")?;
+        let _current = self.core.enter()?;
+        let start = target.as_mut_ptr();
+        target.copy(&self.core, |stream| {
+            // SAFETY: the source is as long, and stream order keeps other work away. The
+            // target is borrowed, stays, and is not looked at before the copy is over: `copy`
+            // sees to that.
+            checked("cuMemcpyDtoHAsync_v2", unsafe {
+                sys::cuMemcpyDtoHAsync_v2(start.cast(), source, bytes, stream)
+            })
+        })
+    }
+
+    /// Whether this is memory of the GPU whose handle `device` is.
+    pub(in crate::device) fn same_device(&self, device: &CudaDevice) -> bool {
+        self.core.same_device(&device.core)
+    }
+
+    /// The memory for the work of another handle of its GPU. What that is given from now on
+    /// is done behind what this one's was given before.
+    pub(in crate::device) fn hand_to(mut self, to: &CudaDevice) -> Result<Self, Error> {
+        assert!(self.same_device(to), "callers look");
+        self.core.refuse("giving memory to another device")?;
+        to.core.refuse("taking memory from another device")?;
+        let _current = to.core.enter()?;
+        to.core.follow(&self.core)?;
+        // Memory that graphs of the old handle use, and that of somebody else, stays there.
+        if self.owned.is_some() && !self.core.is_held() {
+            return Ok(Self {
+                address: self.address,
+                bytes: self.bytes,
+                owned: self.owned.take(),
+                core: Arc::clone(&to.core),
+            });
+        }
+        let copied = to.allocate(self.bytes)?;
+        // SAFETY: two pieces of memory, as long, of which the target is new; the source is
+        // given back, or left to its owner, in the order of its own stream, which follows.
+        unsafe { copy(copied.address, self.address, self.bytes, to.core.queue()) }?;
+        self.core.follow(&to.core)?;
+        Ok(copied)
     }
 
     /// Notes that this has become current in the place of `before`, memory of the same
@@ -84,22 +163,42 @@ impl CudaMemory {
         recording::note_exchange(&self.core, self.address, before.address, self.bytes);
     }
 
-    /// Overwrites everything with `source`, memory of the same device, as long.
-    pub(in crate::device) fn copy_from(&mut self, source: &Self) -> Result<(), Error> {
-        assert_eq!(source.bytes, self.bytes, "callers check the length");
+    /// Overwrites the bytes from `offset` on with those of `source`, memory of the same
+    /// device, in this range.
+    pub(in crate::device) fn copy_from(
+        &mut self,
+        offset: usize,
+        source: &Self,
+        range: Range<usize>,
+    ) -> Result<(), Error> {
+        let (to, from) = (
+            self.part(&(offset..offset + range.len())),
+            source.part(&range),
+        );
+        if range.is_empty() {
+            return Ok(());
+        }
         let _current = self.core.enter()?;
         let stream = self.core.queue();
         // SAFETY: two pieces of memory, as long, of which the target is ours alone; stream
         // order keeps earlier and later work on either away.
-        unsafe { copy(self.address, source.address, self.bytes, stream) }
+        unsafe { copy(to, from, range.len(), stream) }
     }
 
-    /// Repeats `element`, whose length divides that of the memory.
-    pub(in crate::device) fn fill(&mut self, element: &[u8]) -> Result<(), Error> {
+    /// Repeats `element` in these bytes, which are a whole number of it from an element on.
+    pub(in crate::device) fn fill(
+        &mut self,
+        range: Range<usize>,
+        element: &[u8],
+    ) -> Result<(), Error> {
+        let (address, bytes) = (self.part(&range), range.len());
         assert!(
-            self.bytes.is_multiple_of(element.len()),
+            bytes.is_multiple_of(element.len()),
             "memory holds whole elements"
         );
+        if bytes == 0 {
+            return Ok(());
+        }
         let _current = self.core.enter()?;
         let stream = self.core.queue();
         if let [first, rest @ ..] = element
@@ -107,15 +206,16 @@ impl CudaMemory {
         {
             // SAFETY: the memory has that many bytes, and is ours alone.
             return checked("cuMemsetD8Async", unsafe {
-                sys::cuMemsetD8Async(self.address, *first, self.bytes, stream)
+                sys::cuMemsetD8Async(address, *first, bytes, stream)
             });
         }
         if let Ok(word) = <[u8; 4]>::try_from(element) {
             let word = u32::from_ne_bytes(word);
-            // SAFETY: the memory has that many words, and is ours alone; it is
-            // aligned to 16 bytes, by the driver or whoever brought it.
+            // SAFETY: the memory has that many words, and is ours alone; its start is
+            // aligned to 16 bytes, by the driver or whoever brought it, and this part lies
+            // whole elements behind it.
             return checked("cuMemsetD32Async", unsafe {
-                sys::cuMemsetD32Async(self.address, word, self.bytes / 4, stream)
+                sys::cuMemsetD32Async(address, word, bytes / 4, stream)
             });
         }
         // Any other pattern: one element from the host, then the memory copies
@@ -123,14 +223,14 @@ impl CudaMemory {
         self.core
             .refuse("filling with elements that are neither 4 bytes nor one byte repeated")?;
         // SAFETY: the memory holds at least one element, and is ours alone.
-        unsafe { self.core.upload(self.address, element) }?;
+        unsafe { self.core.upload(address, element) }?;
         let mut done = element.len();
-        while done < self.bytes {
-            let next = done.min(self.bytes - done);
-            let target = self.address + done as u64;
+        while done < bytes {
+            let next = done.min(bytes - done);
+            let target = address + done as u64;
             // SAFETY: both lie within the memory, which is ours alone, and end and begin
             // where they meet.
-            unsafe { copy(target, self.address, next, stream) }?;
+            unsafe { copy(target, address, next, stream) }?;
             done += next;
         }
         Ok(())

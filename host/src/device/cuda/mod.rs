@@ -22,6 +22,7 @@ mod generation;
 mod handle;
 mod launch;
 mod loaded;
+mod locked;
 mod memory;
 mod module;
 mod queue;
@@ -31,6 +32,7 @@ mod texture;
 
 pub(super) use driver::count;
 pub(super) use handle::CudaDevice;
+pub(super) use locked::LockedMemory;
 pub(super) use memory::CudaMemory;
 pub(super) use recording::Graph;
 pub(super) use stand_ins::StandIns;
@@ -42,6 +44,7 @@ use super::ptx;
 use crate::{Error, Limits};
 use driver::said;
 use generation::Generation;
+use handle::Opened;
 use module::Code;
 use std::borrow::Cow;
 
@@ -66,8 +69,8 @@ pub(super) fn open(
     let generation = Generation::of(device)?;
     let mut properties = generation::properties(device, generation)?;
     let limits = generation::limits(device)?;
-    let (parts, given) = match source {
-        ptx::Source::Given(text) => (vec![ptx::Part::whole(Cow::Owned(text))], true),
+    let (parts, given) = match &source {
+        ptx::Source::Given(text) => (vec![ptx::Part::whole(Cow::Owned(text.clone()))], true),
         ptx::Source::Embedded => match ptx::embedded_for(generation.capability) {
             Ok(text) => (ptx::parts(text), false),
             Err(lowest) => {
@@ -79,5 +82,7 @@ pub(super) fn open(
 
     let code = Code::Ptx(parts);
     let core = Core::new(device, properties.name.clone(), generation, limits)?;
-    Ok((properties, limits, CudaDevice::new(core, code, given)?))
+    let opened = Opened { ordinal, source };
+    let device = CudaDevice::new(core, code, given, opened)?;
+    Ok((properties, limits, device))
 }

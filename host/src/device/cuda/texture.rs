@@ -30,7 +30,7 @@ impl CudaDevice {
     ) -> Result<CudaTexture, Error> {
         let slack = alignment as usize - 1;
         let mut memory = self.allocate(layout.bytes() + slack)?;
-        memory.fill(&[0])?;
+        memory.fill(0..layout.bytes() + slack, &[0])?;
         let address = memory.address().next_multiple_of(u64::from(alignment));
         let outside = match layout.address_mode {
             AddressMode::Clamp => TextureAdressingMode::Clamp,

@@ -1,0 +1,115 @@
+//! Page-locked memory of the host.
+
+use super::core::Core;
+use super::driver::said;
+use super::handle::CudaDevice;
+use crate::Error;
+use cuda_loader::sys::CUstream;
+use cust::error::CudaError;
+use cust::event::{Event, EventFlags};
+use cust::memory::LockedBuffer;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Page-locked memory of the host, from and to which a device copies while the host goes on.
+pub(in crate::device) struct LockedMemory {
+    bytes: LockedBuffer<u8>,
+    /// Behind the last copy.
+    copied: Event,
+    /// Whether there may be a copy that nobody has waited for.
+    pending: AtomicBool,
+    /// Behind the others, which go while its context is there.
+    core: Arc<Core>,
+}
+
+impl CudaDevice {
+    /// `bytes` zeros.
+    pub(in crate::device) fn allocate_locked(&self, bytes: usize) -> Result<LockedMemory, Error> {
+        let core = &self.core;
+        core.refuse("allocating memory")?;
+        let _current = core.enter()?;
+        let locked = match LockedBuffer::new(&0, bytes) {
+            Err(CudaError::OutOfMemory) => {
+                return Err(Error::HostOutOfMemory {
+                    requested: bytes as u64,
+                });
+            }
+            result => said("cuMemAllocHost_v2", result)?,
+        };
+        let copied = Event::new(EventFlags::DISABLE_TIMING);
+        Ok(LockedMemory {
+            bytes: locked,
+            copied: said("cuEventCreate", copied)?,
+            pending: AtomicBool::new(false),
+            core: Arc::clone(core),
+        })
+    }
+}
+
+impl LockedMemory {
+    /// How many bytes.
+    pub(in crate::device) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(super) fn as_ptr(&self) -> *const u8 {
+        self.bytes.as_ptr()
+    }
+
+    pub(super) fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.bytes.as_mut_ptr()
+    }
+
+    /// The bytes, when all copies are over.
+    pub(in crate::device) fn read(&self) -> Result<&[u8], Error> {
+        self.wait()?;
+        Ok(&self.bytes)
+    }
+
+    /// The bytes, when all copies are over.
+    pub(in crate::device) fn write(&mut self) -> Result<&mut [u8], Error> {
+        self.wait()?;
+        // Only here: while it is shared, another thread may be about to queue a copy.
+        *self.pending.get_mut() = false;
+        Ok(&mut self.bytes)
+    }
+
+    /// Has `queue` give a copy from or to these bytes to the stream. Whoever looks at them or
+    /// frees them afterwards waits for it. The context is current.
+    pub(super) fn copy(
+        &self,
+        core: &Core,
+        queue: impl FnOnce(CUstream) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.pending.store(true, Ordering::Release);
+        let queued = queue(core.stream.as_inner());
+        if let Err(error) = said("cuEventRecord", self.copied.record(&core.stream)) {
+            // Nothing marks the end of the copy: it is waited for here.
+            core.synchronize()?;
+            return Err(error);
+        }
+        queued
+    }
+
+    fn wait(&self) -> Result<(), Error> {
+        if self.pending.load(Ordering::Acquire) {
+            self.core.refuse("waiting for a copy")?;
+            let _current = self.core.enter()?;
+            said("cuEventSynchronize", self.copied.synchronize())?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for LockedMemory {
+    fn drop(&mut self) {
+        // A failure means that the driver is shutting down or that a kernel has faulted, and
+        // that no copy is running any more.
+        let Ok(_current) = self.core.enter() else {
+            return;
+        };
+        if *self.pending.get_mut() {
+            let _ = self.copied.synchronize();
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Memory of the host whose copies to and from a device run beside the host's own work.
+
+use super::buffer::Buffer;
+use super::handle::Device;
+use super::storage::Element;
+use crate::Error;
+use crate::allocation::{bytes_of, zeroed};
+use std::fmt;
+
+#[cfg(halo_cuda)]
+use super::{cuda::LockedMemory, handle::Backend, storage::Storage};
+
+/// `len` elements in memory of the host that a device reaches by itself: on CUDA devices
+/// page-locked memory, on others plain memory.
+///
+/// [`Buffer::copy_from_host`] and [`Buffer::copy_to_host`] queue copies behind the device's
+/// earlier work and return at once. Whoever looks at the elements, or drops them, waits for
+/// the copies that are under way, so nobody sees half of one or changes what is being read.
+///
+/// ```
+/// use halo_gpu::{Device, reduction};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let device = Device::best();
+/// let mut batch = device.alloc_host::<f32>(1 << 16)?;
+/// let mut field = device.zeros(1 << 16)?;
+/// for number in 0..4 {
+///     batch.as_mut_slice()?.fill(number as f32); // waits for the copy before
+///     field.copy_from_host(&batch)?; // does not wait
+///     // Here the host prepares what comes next.
+/// }
+/// assert_eq!(reduction::max(&field)?, 3.0);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Nobody can hold on to the elements while a copy writes them:
+///
+/// ```compile_fail,E0502
+/// # use halo_gpu::{Device, Error};
+/// # fn main() -> Result<(), Error> {
+/// # let device = Device::cpu();
+/// let mut host = device.alloc_host::<f32>(3)?;
+/// let field = device.zeros(3)?;
+/// let before = host.as_slice()?;
+/// field.copy_to_host(&mut host)?;
+/// assert_eq!(before, [0.0; 3]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Page-locked memory takes long to allocate and cannot be swapped out: allocate it once, and
+/// not more than the machine can spare.
+pub struct HostBuffer<T: Element> {
+    storage: Memory<T>,
+    len: usize,
+    // Behind the storage, so that the memory goes before the device can.
+    device: Device,
+}
+
+enum Memory<T> {
+    Own(Vec<T>),
+    #[cfg(halo_cuda)]
+    Locked(LockedMemory),
+}
+
+/// What page-locked memory is aligned to.
+#[cfg(halo_cuda)]
+const PAGE: usize = 4096;
+
+impl Device {
+    /// `len` zeros in memory of the host for copies to and from this device.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::HostOutOfMemory`], [`Error::IndexOverflow`] when the size in bytes fits no
+    /// `usize`, [`Error::InvalidParameter`] for types that are aligned beyond a page,
+    /// [`Error::NotReplayable`] within [`Device::record`], [`Error::Driver`].
+    pub fn alloc_host<T: Element>(&self, len: usize) -> Result<HostBuffer<T>, Error> {
+        let bytes = bytes_of::<T>(len)?;
+        let storage = match self.backend() {
+            #[cfg(halo_cuda)]
+            Backend::Cuda(cuda) if bytes > 0 => {
+                if align_of::<T>() > PAGE {
+                    return Err(Error::InvalidParameter {
+                        operation: "page-locked memory",
+                        parameter: "the alignment of the elements",
+                        given: align_of::<T>().to_string(),
+                        required: format!("at most {PAGE}"),
+                    });
+                }
+                Memory::Locked(cuda.allocate_locked(bytes)?)
+            }
+            _ => {
+                let _ = bytes;
+                Memory::Own(zeroed(len)?)
+            }
+        };
+        Ok(HostBuffer {
+            storage,
+            len,
+            device: self.clone(),
+        })
+    }
+}
+
+impl<T: Element> HostBuffer<T> {
+    /// The number of elements.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no element.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The device whose copies it takes part in.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The elements. Waits for the copies that are under way.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Driver`], also when a kernel that was launched earlier has failed;
+    /// [`Error::NotReplayable`] within [`Device::record`].
+    pub fn as_slice(&self) -> Result<&[T], Error> {
+        match &self.storage {
+            Memory::Own(own) => Ok(own),
+            #[cfg(halo_cuda)]
+            Memory::Locked(locked) => Ok(bytemuck::cast_slice(locked.read()?)),
+        }
+    }
+
+    /// The elements, to be written. Waits for the copies that are under way.
+    ///
+    /// # Errors
+    ///
+    /// As [`as_slice`](Self::as_slice).
+    pub fn as_mut_slice(&mut self) -> Result<&mut [T], Error> {
+        match &mut self.storage {
+            Memory::Own(own) => Ok(own),
+            #[cfg(halo_cuda)]
+            Memory::Locked(locked) => Ok(bytemuck::cast_slice_mut(locked.write()?)),
+        }
+    }
+}
+
+impl<T: Element> Buffer<T> {
+    /// Overwrites all elements with those of `source`, behind the device's earlier work, and
+    /// does not wait for it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeviceMismatch`] unless `source` is for this buffer's device,
+    /// [`Error::LengthMismatch`] unless it has as many elements, [`Error::NotReplayable`]
+    /// within [`Device::record`], [`Error::Driver`].
+    pub fn copy_from_host(&mut self, source: &HostBuffer<T>) -> Result<(), Error> {
+        let what = "the host's memory to copy from";
+        self.device().require_same(what, &source.device)?;
+        self.require_len(what, source.len)?;
+        match (&mut self.storage, &source.storage) {
+            #[cfg(halo_cuda)]
+            (Storage::Cuda(memory), Memory::Locked(locked)) => memory.upload_later(locked),
+            (storage, _) => storage.write(0, source.as_slice()?),
+        }
+    }
+
+    /// Copies all elements to `target`, behind the device's earlier work, and does not wait
+    /// for it: [`HostBuffer::as_slice`] does.
+    ///
+    /// # Errors
+    ///
+    /// As [`copy_from_host`](Self::copy_from_host).
+    pub fn copy_to_host(&self, target: &mut HostBuffer<T>) -> Result<(), Error> {
+        let what = "the host's memory to copy to";
+        self.device().require_same(what, &target.device)?;
+        self.require_len(what, target.len)?;
+        match (&self.storage, &mut target.storage) {
+            #[cfg(halo_cuda)]
+            (Storage::Cuda(memory), Memory::Locked(locked)) => memory.download_later(locked),
+            (storage, _) => storage.read(0, target.as_mut_slice()?),
+        }
+    }
+}
+
+impl<T: Element> fmt::Debug for HostBuffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostBuffer")
+            .field("type", &std::any::type_name::<T>())
+            .field("len", &self.len)
+            .field("device", &self.device.name())
+            .finish()
+    }
+}

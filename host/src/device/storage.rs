@@ -1,0 +1,177 @@
+//! The memory behind a buffer, of each kind of device.
+//!
+//! Ranges are in elements, and lie within the memory: buffers and their views check that.
+
+use super::emulator::EmulatorMemory;
+use super::handle::{Backend, Device};
+use crate::Error;
+use crate::allocation::{reserve, zeroed};
+use std::ops::Range;
+
+#[cfg(halo_cuda)]
+use super::cuda::CudaMemory;
+
+/// What a [`Buffer`](crate::Buffer) may hold: types that are plain bytes, every pattern of
+/// which is a value (`f32`, `i64`, `[f32; 4]`, `#[derive(Pod)]` structs, …).
+pub trait Element: bytemuck::Pod + Send + Sync {}
+
+impl<T: bytemuck::Pod + Send + Sync> Element for T {}
+
+pub(super) enum Storage<T: Element> {
+    /// No bytes, no memory; not on the CPU device.
+    Empty,
+    /// The memory of the CPU ports.
+    Host(Vec<T>),
+    /// The caller's memory, for the CPU ports to read. The buffer is in a
+    /// [`Lent`](super::Lent).
+    Lent(&'static [T]),
+    Emulator(EmulatorMemory),
+    #[cfg(halo_cuda)]
+    Cuda(CudaMemory),
+}
+
+impl<T: Element> Storage<T> {
+    /// `bytes` (not zero) of memory that hold `len` times this value.
+    pub(super) fn filled(
+        device: &Device,
+        len: usize,
+        bytes: usize,
+        value: T,
+    ) -> Result<Self, Error> {
+        Ok(match device.backend() {
+            Backend::Cpu => {
+                let zero = bytemuck::bytes_of(&value).iter().all(|byte| *byte == 0);
+                let values = if zero {
+                    zeroed(len)?
+                } else {
+                    let mut values = reserve(len)?;
+                    values.resize(len, value);
+                    values
+                };
+                Self::Host(values)
+            }
+            Backend::Emulator(emulator) => {
+                let mut memory = emulator.allocate::<T>(bytes)?;
+                memory.fill(0..bytes, value);
+                Self::Emulator(memory)
+            }
+            #[cfg(halo_cuda)]
+            Backend::Cuda(cuda) => {
+                let mut memory = cuda.allocate(bytes)?;
+                memory.fill(0..bytes, bytemuck::bytes_of(&value))?;
+                Self::Cuda(memory)
+            }
+        })
+    }
+
+    /// Memory that holds a copy of these values, of which there are some.
+    pub(super) fn of(device: &Device, values: &[T]) -> Result<Self, Error> {
+        let bytes = size_of_val(values);
+        Ok(match device.backend() {
+            Backend::Cpu => {
+                let mut copy = reserve(values.len())?;
+                copy.extend_from_slice(values);
+                Self::Host(copy)
+            }
+            Backend::Emulator(emulator) => {
+                let mut memory = emulator.allocate::<T>(bytes)?;
+                memory.write(0, bytemuck::cast_slice(values));
+                Self::Emulator(memory)
+            }
+            #[cfg(halo_cuda)]
+            Backend::Cuda(cuda) => {
+                let mut memory = cuda.allocate(bytes)?;
+                memory.upload(0, bytemuck::cast_slice(values))?;
+                Self::Cuda(memory)
+            }
+        })
+    }
+
+    /// The elements from number `at` on.
+    pub(super) fn read(&self, at: usize, values: &mut [T]) -> Result<(), Error> {
+        let here = at..at + values.len();
+        match self {
+            Self::Empty => {}
+            Self::Host(own) => values.copy_from_slice(&own[here]),
+            Self::Lent(own) => values.copy_from_slice(&own[here]),
+            Self::Emulator(memory) => {
+                memory.read(at * size_of::<T>(), bytemuck::cast_slice_mut(values));
+            }
+            #[cfg(halo_cuda)]
+            Self::Cuda(memory) => {
+                memory.download(at * size_of::<T>(), bytemuck::cast_slice_mut(values))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Overwrites the elements from number `at` on.
+    pub(super) fn write(&mut self, at: usize, values: &[T]) -> Result<(), Error> {
+        match self {
+            Self::Empty => {}
+            Self::Host(own) => own[at..at + values.len()].copy_from_slice(values),
+            Self::Lent(_) => unreachable!("a lent buffer is read only"),
+            Self::Emulator(memory) => {
+                memory.write(at * size_of::<T>(), bytemuck::cast_slice(values));
+            }
+            #[cfg(halo_cuda)]
+            Self::Cuda(memory) => {
+                memory.upload(at * size_of::<T>(), bytemuck::cast_slice(values))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Overwrites the elements from number `at` on by those of `source`, memory of the same
+    /// device, in that range.
+    pub(super) fn copy(
+        &mut self,
+        at: usize,
+        source: &Self,
+        range: Range<usize>,
+    ) -> Result<(), Error> {
+        let size = size_of::<T>();
+        let bytes = range.start * size..range.end * size;
+        match (self, source) {
+            (Self::Host(own), Self::Host(other)) => {
+                own[at..at + range.len()].copy_from_slice(&other[range]);
+            }
+            (Self::Host(own), Self::Lent(other)) => {
+                own[at..at + range.len()].copy_from_slice(&other[range]);
+            }
+            (Self::Emulator(own), Self::Emulator(other)) => own.copy_from(at * size, other, bytes),
+            #[cfg(halo_cuda)]
+            (Self::Cuda(own), Self::Cuda(other)) => own.copy_from(at * size, other, bytes)?,
+            // On one device the storage is of one kind, and what is left is empty.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Overwrites the elements of a range with `value`.
+    pub(super) fn fill(&mut self, range: Range<usize>, value: T) -> Result<(), Error> {
+        let size = size_of::<T>();
+        let bytes = range.start * size..range.end * size;
+        match self {
+            Self::Empty => {}
+            Self::Host(own) => own[range].fill(value),
+            Self::Lent(_) => unreachable!("a lent buffer is read only"),
+            Self::Emulator(memory) => memory.fill(bytes, value),
+            #[cfg(halo_cuda)]
+            Self::Cuda(memory) => memory.fill(bytes, bytemuck::bytes_of(&value))?,
+        }
+        Ok(())
+    }
+
+    /// The address of the first element, as kernels see it.
+    pub(super) fn address(&self) -> u64 {
+        match self {
+            Self::Empty => align_of::<T>() as u64,
+            Self::Host(own) => own.as_ptr().expose_provenance() as u64,
+            Self::Lent(own) => own.as_ptr().expose_provenance() as u64,
+            Self::Emulator(memory) => memory.address(),
+            #[cfg(halo_cuda)]
+            Self::Cuda(memory) => memory.address(),
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Parts of buffers.
+
+use super::buffer::{Buffer, require_len};
+use super::storage::Element;
+use crate::Error;
+use crate::allocation::zeroed;
+use cuda_std::host::{In, Out};
+use std::fmt;
+use std::ops::{Bound, Range, RangeBounds};
+
+/// Some consecutive elements of a [`Buffer`], to read.
+///
+/// Kernels of your own take it as an input. Its start is aligned for `T`, not for the vectors
+/// of 16 bytes that a whole buffer can be read by.
+///
+/// ```
+/// use halo_gpu::Device;
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let device = Device::emulator();
+/// let planes = device.upload(&[1, 1, 1, 2, 2, 2, 3, 3, 3])?;
+/// assert_eq!(planes.view(3..6)?.to_vec()?, [2; 3]);
+///
+/// let mut halo = device.zeros::<i32>(6)?;
+/// halo.view_mut(..3)?.copy_from(planes.view(6..)?)?;
+/// halo.view_mut(3..)?.fill(7)?;
+/// assert_eq!(halo.to_vec()?, [3, 3, 3, 7, 7, 7]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// While one part is written, no other can be used:
+///
+/// ```compile_fail,E0502
+/// # use halo_gpu::{Device, Error};
+/// # fn main() -> Result<(), Error> {
+/// let mut buffer = Device::emulator().zeros::<i32>(6)?;
+/// let source = buffer.view(3..)?;
+/// buffer.view_mut(..3)?.copy_from(source)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy)]
+pub struct View<'a, T: Element> {
+    buffer: &'a Buffer<T>,
+    start: usize,
+    len: usize,
+}
+
+/// Some consecutive elements of a [`Buffer`], to write: [`View`]'s counterpart.
+pub struct ViewMut<'a, T: Element> {
+    buffer: &'a mut Buffer<T>,
+    start: usize,
+    len: usize,
+}
+
+impl<T: Element> Buffer<T> {
+    /// The elements with these numbers.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] unless the range lies within the buffer.
+    pub fn view(&self, range: impl RangeBounds<usize>) -> Result<View<'_, T>, Error> {
+        let Range { start, end } = within(range, self.len())?;
+        Ok(View {
+            buffer: self,
+            start,
+            len: end - start,
+        })
+    }
+
+    /// The elements with these numbers, to be written.
+    ///
+    /// # Errors
+    ///
+    /// As [`view`](Self::view).
+    pub fn view_mut(&mut self, range: impl RangeBounds<usize>) -> Result<ViewMut<'_, T>, Error> {
+        let Range { start, end } = within(range, self.len())?;
+        Ok(ViewMut {
+            buffer: self,
+            start,
+            len: end - start,
+        })
+    }
+}
+
+impl<'a, T: Element> View<'a, T> {
+    /// The number of elements.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no element.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The buffer whose elements they are.
+    #[must_use]
+    pub const fn buffer(&self) -> &'a Buffer<T> {
+        self.buffer
+    }
+
+    /// A copy of the elements, in host memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`Buffer::to_vec`].
+    pub fn to_vec(&self) -> Result<Vec<T>, Error> {
+        let mut values = zeroed(self.len)?;
+        self.copy_to_slice(&mut values)?;
+        Ok(values)
+    }
+
+    /// Copies the elements to `values`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Buffer::copy_to_slice`].
+    pub fn copy_to_slice(&self, values: &mut [T]) -> Result<(), Error> {
+        require_len("the slice to copy to", self.len, values.len())?;
+        self.buffer.storage.read(self.start, values)
+    }
+}
+
+impl<T: Element> ViewMut<'_, T> {
+    /// The number of elements.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no element.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The same elements, to read.
+    #[must_use]
+    pub const fn as_view(&self) -> View<'_, T> {
+        View {
+            buffer: self.buffer,
+            start: self.start,
+            len: self.len,
+        }
+    }
+
+    /// Overwrites the elements with those of `values`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Buffer::copy_from_slice`].
+    pub fn copy_from_slice(&mut self, values: &[T]) -> Result<(), Error> {
+        require_len("the slice to copy from", self.len, values.len())?;
+        self.buffer.storage.write(self.start, values)
+    }
+
+    /// Overwrites the elements with those of `source`, on the device.
+    ///
+    /// # Errors
+    ///
+    /// As [`Buffer::copy_from`].
+    pub fn copy_from(&mut self, source: View<'_, T>) -> Result<(), Error> {
+        let device = self.buffer.device();
+        device.require("the view to copy from", source.buffer)?;
+        require_len("the view to copy from", self.len, source.len)?;
+        let range = source.start..source.start + source.len;
+        let from = &source.buffer.storage;
+        self.buffer.storage.copy(self.start, from, range)
+    }
+
+    /// Overwrites the elements with `value`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Buffer::fill`].
+    pub fn fill(&mut self, value: T) -> Result<(), Error> {
+        let range = self.start..self.start + self.len;
+        self.buffer.storage.fill(range, value)
+    }
+}
+
+impl<'a, T: Element> From<&'a Buffer<T>> for View<'a, T> {
+    fn from(buffer: &'a Buffer<T>) -> Self {
+        Self {
+            buffer,
+            start: 0,
+            len: buffer.len(),
+        }
+    }
+}
+
+impl<'a, T: Element> From<View<'a, T>> for In<'a, T> {
+    fn from(view: View<'a, T>) -> Self {
+        let address = address(view.buffer, view.start);
+        // SAFETY: the address is that of `len` initialised elements of the buffer, which the
+        // shared borrow keeps there and unwritten for 'a.
+        unsafe { In::from_raw(address, view.len) }
+    }
+}
+
+impl<'a, T: Element> From<&'a mut ViewMut<'_, T>> for Out<'a, T> {
+    fn from(view: &'a mut ViewMut<'_, T>) -> Self {
+        let address = address(view.buffer, view.start);
+        // SAFETY: as above, and the unique borrow keeps everybody else away from all of the
+        // buffer for 'a.
+        unsafe { Out::from_raw(address, view.len) }
+    }
+}
+
+/// The address of element number `start`.
+fn address<T: Element>(buffer: &Buffer<T>, start: usize) -> u64 {
+    // Within the buffer or at its end, whose address there is.
+    buffer.device_address() + (start * size_of::<T>()) as u64
+}
+
+/// The range, if it is one of so many elements.
+fn within(range: impl RangeBounds<usize>, len: usize) -> Result<Range<usize>, Error> {
+    let start = match range.start_bound() {
+        Bound::Included(&start) => Some(start),
+        Bound::Excluded(&before) => before.checked_add(1),
+        Bound::Unbounded => Some(0),
+    };
+    let end = match range.end_bound() {
+        Bound::Included(&last) => last.checked_add(1),
+        Bound::Excluded(&end) => Some(end),
+        Bound::Unbounded => Some(len),
+    };
+    match (start, end) {
+        (Some(start), Some(end)) if start <= end && end <= len => Ok(start..end),
+        _ => Err(Error::InvalidParameter {
+            operation: "a view of a buffer",
+            parameter: "the range",
+            given: format!("{:?} to {:?}", range.start_bound(), range.end_bound()),
+            required: format!("within 0..{len}, its start not behind its end"),
+        }),
+    }
+}
+
+impl<T: Element> fmt::Debug for View<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("View")
+            .field("buffer", self.buffer)
+            .field("start", &self.start)
+            .field("len", &self.len)
+            .finish()
+    }
+}
+
+impl<T: Element> fmt::Debug for ViewMut<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_view().fmt(f)
+    }
+}
