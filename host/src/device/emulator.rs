@@ -91,7 +91,7 @@ static CONSTANTS: RwLock<()> = RwLock::new(());
 
 /// The backend of a [`Device`](super::Device) of kind `Emulator`.
 pub(crate) struct EmulatorDevice {
-    given: EmulatorOptions,
+    placement: Placement,
     options: Options,
     verify: bool,
     memory: DeviceMemory,
@@ -119,15 +119,25 @@ impl EmulatorDevice {
             options: own,
             verify: options.verify,
             memory: DeviceMemory::with_placement(options.placement),
-            given: options,
+            placement: options.placement,
             constants: Mutex::default(),
             allocations: AtomicU64::new(0),
         }
     }
 
-    /// How it was told to run.
-    pub(super) fn options(&self) -> &EmulatorOptions {
-        &self.given
+    /// How it was told to run, with the limits that launches have.
+    pub(super) fn options(&self, limits: Limits) -> EmulatorOptions {
+        let own = &self.options;
+        EmulatorOptions {
+            order: own.order,
+            poison: own.poison,
+            blocks: own.blocks,
+            step_limit: own.step_limit,
+            time_limit: own.time_limit,
+            verify: self.verify,
+            placement: self.placement,
+            limits,
+        }
     }
 
     /// How many blocks of so many threads may wait for each other.

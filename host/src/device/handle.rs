@@ -253,7 +253,10 @@ impl Device {
     pub fn beside(&self) -> Result<Self, Error> {
         match self.backend() {
             Backend::Cpu => Ok(Self::cpu()),
-            Backend::Emulator(emulator) => Ok(Self::emulator_with(emulator.options().clone())),
+            Backend::Emulator(emulator) => {
+                let options = emulator.options(self.limits().clone());
+                Ok(Self::emulator_with(options))
+            }
             #[cfg(halo_cuda)]
             Backend::Cuda(cuda) => Self::of_cuda(cuda.opened.ordinal, cuda.opened.source.clone()),
         }
