@@ -254,7 +254,7 @@ impl Device {
         match self.backend() {
             Backend::Cpu => Ok(Self::cpu()),
             Backend::Emulator(emulator) => {
-                let options = emulator.options(self.limits().clone());
+                let options = emulator.options(*self.limits());
                 Ok(Self::emulator_with(options))
             }
             #[cfg(halo_cuda)]
