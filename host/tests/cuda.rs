@@ -1085,6 +1085,7 @@ fn operators_in_turns_neither_copy_nor_wait() {
             // Rows of whole accesses, and others.
             for shape in [Shape3::new(8, 6, 5), Shape3::new(7, 6, 5)] {
                 alternate::<f64>(&device, shape);
+                alternate::<f32>(&device, shape);
             }
         },
     );

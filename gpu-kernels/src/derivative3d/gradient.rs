@@ -30,7 +30,7 @@
 //! Measured, and what else was tried: `docs/tuning/derivative3d.md`.
 
 use super::planes::{all_settled, cell};
-use super::stencil::{RADIUS, derivative, image, weight, weighted_sum};
+use super::stencil::{RADIUS, derivative, image, weighted_sum};
 use crate::loops::{keep_rolled, unrolled};
 use crate::vector::{Points, Vector4, WARP};
 use cuda_std::cache::{load_readonly, store_streaming};
@@ -75,7 +75,8 @@ const _: () = assert!(LINES >= HALO, "each row of the halo has its row of thread
 ///
 /// `f`, `dx`, `dy`, `dz`: `nx * ny * nz` elements, x fastest. `overlap` is 1 where both
 /// end points of the period are stored, else 0. `segment`: the planes that a block goes
-/// through; `columns` and `rows`: how many tiles a plane has along x and y.
+/// through; `columns` and `rows`: how many tiles a plane has along x and y; `weights`: over
+/// the spacing, for each axis, those of the nearest neighbours first.
 ///
 /// # Safety
 ///
@@ -88,7 +89,6 @@ const _: () = assert!(LINES >= HALO, "each row of the halo has its row of thread
 ///   blocks of `(32, LINES)` threads.
 /// - `overlap <= 1`; each extent is at least `4 + overlap` and below 2³¹ - 4096;
 ///   `nz + segment` fits `i32`, and the bytes of a plane fit `u32`.
-/// - The weights of [`DERIVATIVE3D_WEIGHTS`](value@super::DERIVATIVE3D_WEIGHTS) are set.
 #[kernel]
 #[launch_bounds(BLOCK, 2)]
 #[allow(clippy::too_many_arguments)]
@@ -104,6 +104,7 @@ pub unsafe fn derivative3d_gradient4(
     segment: u32,
     columns: u32,
     rows: u32,
+    weights: [[f32; RADIUS]; 3],
 ) {
     let tiles = shared_array![Vector4; vectors(Vector4::COUNT)];
     let grid = Grid {
@@ -114,6 +115,7 @@ pub unsafe fn derivative3d_gradient4(
         segment,
         columns,
         rows,
+        weights,
     };
     // SAFETY: forwarded word for word; the tiles are the block's own.
     unsafe { gradient::<Vector4>(tiles.cast(), f, [dx, dy, dz], grid) }
@@ -142,6 +144,7 @@ pub unsafe fn derivative3d_gradient1(
     segment: u32,
     columns: u32,
     rows: u32,
+    weights: [[f32; RADIUS]; 3],
 ) {
     let tiles = shared_array![Vector4; vectors(f32::COUNT)];
     let grid = Grid {
@@ -152,12 +155,13 @@ pub unsafe fn derivative3d_gradient1(
         segment,
         columns,
         rows,
+        weights,
     };
     // SAFETY: forwarded word for word; the tiles are the block's own.
     unsafe { gradient::<f32>(tiles.cast(), f, [dx, dy, dz], grid) }
 }
 
-/// The arguments of the entry points that are numbers.
+/// The arguments of the entry points that are no addresses.
 #[derive(Clone, Copy)]
 struct Grid {
     nx: u32,
@@ -167,6 +171,7 @@ struct Grid {
     segment: u32,
     columns: u32,
     rows: u32,
+    weights: [[f32; RADIUS]; 3],
 }
 
 /// The segment of this block.
@@ -190,6 +195,7 @@ unsafe fn gradient<P: Points<Point = f32>>(
         segment,
         columns,
         rows,
+        weights: [weights_x, weights_y, weights_z],
     } = grid;
     let radius = RADIUS as i32;
     let pitch = pitch(P::COUNT);
@@ -312,7 +318,8 @@ unsafe fn gradient<P: Points<Point = f32>>(
             unrolled::<ROWS_PER_THREAD>(
                 #[inline(always)]
                 |r| {
-                    along_z[r] = all_settled(derivative::<P, 2>(
+                    along_z[r] = all_settled(derivative(
+                        weights_z,
                         |m| window[RADIUS + m][r],
                         |m| window[RADIUS - m][r],
                     ));
@@ -379,9 +386,9 @@ unsafe fn gradient<P: Points<Point = f32>>(
                             sums[r] = all_settled(P::of(|e| {
                                 let difference = ahead.point(e) - behind.point(e);
                                 if k == 0 {
-                                    weight::<1>(m) * difference
+                                    weights_y[k] * difference
                                 } else {
-                                    GpuFloat::mul_add(difference, weight::<1>(m), sum.point(e))
+                                    GpuFloat::mul_add(difference, weights_y[k], sum.point(e))
                                 }
                             }));
                         },
@@ -424,7 +431,10 @@ unsafe fn gradient<P: Points<Point = f32>>(
                             },
                         );
                         let value = P::of(|e| {
-                            weighted_sum::<0>(|m| along_x[RADIUS + e + m] - along_x[RADIUS + e - m])
+                            weighted_sum(
+                                |m| weights_x[m - 1],
+                                |m| along_x[RADIUS + e + m] - along_x[RADIUS + e - m],
+                            )
                         });
                         // SAFETY: as along z.
                         unsafe { store(df[0], at + r * next_row, value) };

@@ -7,9 +7,10 @@
 //! ```
 //!
 //! The weights are those of Fornberg, "Generation of finite difference formulas
-//! on arbitrarily spaced grids", Math. Comp. 51 (1988), table 1. The twelve
-//! quotients (four for each axis) are in constant memory, because every lane of
-//! a warp needs the same one at the same time.
+//! on arbitrarily spaced grids", Math. Comp. 51 (1988), table 1. The quotients (four for
+//! each axis) are in constant memory, because every lane of a warp needs the same one at
+//! the same time: those of the teaching kernels in a static, which the host sets before a
+//! launch, those of the others among the parameters, which come with the launch.
 //!
 //! # The teaching kernels
 //!
