@@ -1,16 +1,19 @@
 //! Launches of the kernels of the 8th order, on a CUDA device or on the emulator.
 
 use super::axis::Axis;
+use super::general::gpu::{Fields, GeneralKernels, Stencils};
+use super::operator::Operator;
 use super::variant::{Variant, problem};
 use crate::variants::launch_registered;
 use crate::{Buffer, Constants, Error, Shape3};
+use gpu_kernels::derivative3d::general::{TABLE_LEN, rule};
 use gpu_kernels::derivative3d::geometry::Columns;
-use gpu_kernels::derivative3d::gradient::{Tiles, derivative3d_gradient1, derivative3d_gradient4};
+use gpu_kernels::derivative3d::gradient::{Tiles, derivative3d_gradient4};
 use gpu_kernels::derivative3d::{
     DERIVATIVE3D_WEIGHTS, RADIUS, x_pencil::*, x_unaligned::*, x_vector::*, y_column::*,
     y_pencil::*, z_column::*, z_pencil::*,
 };
-use gpu_kernels::registry::{Entry, Registered};
+use gpu_kernels::registry::Registered;
 
 /// What the kernels take of a plan.
 #[derive(Clone, Copy)]
@@ -101,17 +104,17 @@ pub(super) fn launch(
     }
 }
 
-/// The kernels of a gradient: that for rows of a multiple of 4 points, and that for any.
-const GRADIENTS: &[Entry; 2] =
-    gpu_kernels::entries![derivative3d_gradient4, derivative3d_gradient1];
-
-/// The kernels of [`Derivative3d::gradient`](super::Derivative3d::gradient): that for rows
-/// of a multiple of 4 points, and that for any.
-pub const GRADIENT_KERNELS: [&str; 2] = [GRADIENTS[0].name, GRADIENTS[1].name];
+/// The kernel of [`Derivative3d::gradient`](super::Derivative3d::gradient) for rows of a
+/// multiple of 4 points. Others have the general one.
+pub const GRADIENT_KERNEL: &str = derivative3d_gradient4::ENTRY.name;
 
 /// The kernel that suits the shape.
 pub(super) const fn gradient_kernel(shape: Shape3) -> &'static str {
-    GRADIENT_KERNELS[!takes_vectors(shape) as usize]
+    if takes_vectors(shape) {
+        GRADIENT_KERNEL
+    } else {
+        <f32 as GeneralKernels>::OPERATORS[Operator::Gradient as usize].name
+    }
 }
 
 /// Whether rows are whole accesses of 16 bytes.
@@ -136,45 +139,50 @@ pub(super) fn launch_gradient(
     f: &Buffer<f32>,
     df: [&mut Buffer<f32>; 3],
 ) -> Result<(), Error> {
+    if !takes_vectors(grid.shape) {
+        return launch_general_gradient(grid, f, df);
+    }
     let shape = grid.shape;
     let device = f.device().clone();
     let [dx, dy, dz] = df;
+    let Tiles {
+        segment,
+        columns,
+        rows,
+        geometry,
+    } = Tiles::of(GRADIENT_KERNEL, &problem(shape))?;
+    // `Tiles::of` found them to fit.
+    let (nx, ny, nz) = (shape.nx as u32, shape.ny as u32, shape.nz as u32);
+    let (overlap, weights) = (grid.overlap, grid.by_axis());
+    let args = derivative3d_gradient4::args(
+        f, dx, dy, dz, nx, ny, nz, overlap, segment, columns, rows, weights,
+    );
+    // SAFETY: the four buffers have nx * ny * nz elements each, are on `device`, where
+    // buffers are aligned to 16 bytes, and are distinct, since three are borrowed mutably.
+    // The geometry is the one the kernel documents; each axis has at least
+    // RADIUS + overlap points, and rows are whole accesses.
+    unsafe { crate::launch::<derivative3d_gradient4>(&device, &geometry.into(), args) }
+}
 
-    macro_rules! launch {
-        ($kernel:ident, $count:literal) => {{
-            let tiles = Tiles::of($kernel::ENTRY.name, $count, &problem(shape))?;
-            // `Tiles::of` found them to fit.
-            let (nx, ny, nz) = (shape.nx as u32, shape.ny as u32, shape.nz as u32);
-            let Tiles {
-                segment,
-                columns,
-                rows,
-                geometry,
-            } = tiles;
-            let args = $kernel::args(
-                f,
-                dx,
-                dy,
-                dz,
-                nx,
-                ny,
-                nz,
-                grid.overlap,
-                segment,
-                columns,
-                rows,
-                grid.by_axis(),
-            );
-            // SAFETY: the four buffers have nx * ny * nz elements each, are on `device`,
-            // where buffers are aligned to 16 bytes, and are distinct, since three are
-            // borrowed mutably. The geometry is the one the kernel documents; each axis
-            // has at least RADIUS + overlap points, and rows are whole accesses.
-            unsafe { crate::launch::<$kernel>(&device, &geometry.into(), args) }
-        }};
-    }
-    if takes_vectors(shape) {
-        launch!(derivative3d_gradient4, 4)
-    } else {
-        launch!(derivative3d_gradient1, 1)
-    }
+/// The same by the general kernel, which gives the same bits: it adds up the same terms in
+/// the same order.
+fn launch_general_gradient(
+    grid: Grid<'_>,
+    f: &Buffer<f32>,
+    df: [&mut Buffer<f32>; 3],
+) -> Result<(), Error> {
+    let rule = [rule::PERIODIC, rule::PERIODIC_WITH_ENDPOINT][grid.overlap as usize];
+    let tables = grid.by_axis().map(|weights| {
+        let mut table = [0.0; TABLE_LEN];
+        table[..RADIUS].copy_from_slice(&weights);
+        table
+    });
+    let stencils = Stencils {
+        shape: grid.shape,
+        radius: RADIUS as u32,
+        rules: rule | rule << 8 | rule << 16,
+        tables: &tables,
+    };
+    let mut df = df;
+    f32::launch_operator(Fields::new(stencils, Operator::Gradient, &[f], &mut df))
 }
