@@ -17,7 +17,7 @@
 //! memory's. So [`apply`] says it before, by a cast to the parameters' address space and
 //! back, as [`address_space`](super::address_space) does for statics. And the backend gives
 //! up where it does not follow an address to the loads: then a thread has its copy after
-//! all. So [`take_addresses`] takes the address for it, in the words of PTX.
+//! all. So [`take_addresses`] takes the address for loads, in the words of PTX.
 
 use super::error::IrError;
 use super::lexer::{Kind, Token, matching, tokens, top_level};
@@ -139,7 +139,8 @@ fn cast(body: &mut Vec<String>, parameter: &str, index: usize) {
 }
 
 /// Has the kernels of an optimised module take the addresses of such parameters
-/// themselves, where these go to nothing that takes addresses of any memory.
+/// themselves, for loads. What takes an address of any memory has the parameter's own,
+/// which is the backend's to take: of a copy, where a device has no other way.
 pub(crate) fn take_addresses(module: &mut Module) {
     let cast = format!(" to ptr addrspace({PARAMETERS})");
     let null = format!(", addrspacecast (ptr null{cast})");
@@ -151,27 +152,39 @@ pub(crate) fn take_addresses(module: &mut Module) {
         for line in body.iter_mut() {
             decide_null_check(line, &null);
         }
-        let of_any_memory =
-            |line: &String| line.contains(&format!("addrspacecast ptr addrspace({PARAMETERS})"));
-        if body.iter().any(of_any_memory) {
-            continue;
-        }
         let all = tokens(&function.head);
         let names: Vec<&str> = parameters(&all)
             .iter()
             .map(|tokens| tokens.last().map_or("", |name| name.text))
             .collect();
-        for line in body {
+        // The address of each, and the parameter.
+        let mut taken: Vec<(String, String)> = Vec::new();
+        for line in body.iter_mut() {
             let Some((result, operand)) = line.split_once(" = addrspacecast ptr ") else {
                 continue;
             };
-            let operand = operand.strip_suffix(&cast);
-            let index = names.iter().position(|name| Some(*name) == operand);
-            if let Some(index) = index {
+            // Behind it may be where in the source it is.
+            let operand = operand.split(", !").next().unwrap_or_default();
+            let Some(name) = operand.strip_suffix(&cast) else {
+                continue;
+            };
+            if let Some(index) = names.iter().position(|of| *of == name) {
+                taken.push((result.trim().to_owned(), name.to_owned()));
                 *line = format!(
                     "{result} = call ptr addrspace({PARAMETERS}) \
                      asm \"mov.b64 $0, {kernel}_param_{index};\", \"=l\"()"
                 );
+            }
+        }
+        let back = format!(" = addrspacecast ptr addrspace({PARAMETERS}) ");
+        for line in body {
+            let Some((result, operand)) = line.split_once(&back) else {
+                continue;
+            };
+            let operand = operand.split(", !").next().unwrap_or_default();
+            let address = operand.strip_suffix(" to ptr");
+            if let Some((_, name)) = taken.iter().find(|(of, _)| Some(of.as_str()) == address) {
+                *line = format!("{result} = getelementptr i8, ptr {name}, i64 0");
             }
         }
     }
@@ -276,10 +289,15 @@ mod tests {
         let taken = "  %\"a b\" = call ptr addrspace(101) \
                      asm \"mov.b64 $0, k_param_1;\", \"=l\"()\n";
         assert!(text.contains(taken), "{text}");
-        // One that goes anywhere else is the backend's to take.
+        // One that goes anywhere is the parameter's.
         let anywhere = "  %3 = addrspacecast ptr addrspace(101) %\"a b\" to ptr";
-        assert!(optimised(&format!("{cast}\n{anywhere}")).contains(cast));
-        // So is an address that is no parameter's.
+        let text = optimised(&format!("{cast}\n{anywhere}"));
+        assert!(text.contains(taken), "{text}");
+        assert!(
+            text.contains("  %3 = getelementptr i8, ptr %1, i64 0\n"),
+            "{text}"
+        );
+        // An address that is no parameter's stays.
         let other = "  %4 = addrspacecast ptr %2 to ptr addrspace(101)";
         assert!(optimised(other).contains(other));
     }
