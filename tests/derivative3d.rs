@@ -11,7 +11,7 @@ mod vector_calculus;
 
 use approx::assert_relative_eq;
 use halo_gpu::derivative3d::{
-    Axis, Boundary, Derivative3d, FiniteDifferences3d, GRADIENT_KERNELS, RADIUS, Variant, WEIGHTS,
+    Axis, Boundary, Derivative3d, FiniteDifferences3d, GRADIENT_KERNEL, RADIUS, Variant, WEIGHTS,
     problem,
 };
 use halo_gpu::{Buffer, Device, DeviceKind, Error, Field3, LaunchAxis, Shape3};
@@ -412,11 +412,17 @@ fn a_gradient_of_bad_input_is_refused_before_anything_runs() {
 }
 
 #[test]
-fn the_gradient_kernels_have_their_names() {
-    assert_eq!(
-        GRADIENT_KERNELS,
-        ["derivative3d_gradient4", "derivative3d_gradient1"]
-    );
+fn the_gradients_kernel_is_that_for_its_rows() {
+    assert_eq!(GRADIENT_KERNEL, "derivative3d_gradient4");
+    let kernel = |nx: usize| {
+        let shape = Shape3::new(nx, 9, 9);
+        let plan = Derivative3d::unit_period(shape, Boundary::Periodic).unwrap();
+        plan.gradient_kernel()
+    };
+    assert_eq!(kernel(12), GRADIENT_KERNEL);
+    for nx in [9, 10, 11, 13] {
+        assert_eq!(kernel(nx), "derivative3d_general_gradient_f32");
+    }
 }
 
 #[test]
@@ -711,8 +717,8 @@ fn parameters_without_meaning_are_refused() {
 
 #[test]
 fn two_grids_do_not_see_each_others_weights() {
-    // The weights are one array in constant memory; plans that take turns, and
-    // threads that launch at the same time, must each get their own.
+    // Plans that take turns, and threads that launch at the same time, must each get
+    // their own.
     let shape = Shape3::cube(32);
     let f = problem::cosine(shape, Axis::X, Boundary::Periodic).unwrap();
     for_each("weights", devices(), |device| {
@@ -822,12 +828,9 @@ fn ptx_facts_of_the_tuned_kernels() {
 }
 
 #[test]
-fn ptx_facts_of_the_gradient_kernels() {
-    let kernels = ptx::TARGETS
-        .into_iter()
-        .flat_map(|target| GRADIENT_KERNELS.map(|kernel| (target, kernel)));
-    for_each("ptx", kernels, |(target, kernel)| {
-        let body = ptx::entry(ptx::text(target), kernel);
+fn ptx_facts_of_the_gradients_kernel() {
+    for_each("ptx", ptx::TARGETS, |target| {
+        let body = ptx::entry(ptx::text(target), GRADIENT_KERNEL);
         let count = |opcode: &str| ptx::count(&body, opcode);
         // One barrier per plane: the tile has two halves.
         assert_eq!(count("bar.sync") + count("barrier.sync"), 1, "barriers");

@@ -12,11 +12,13 @@
 mod child;
 
 use cuda_std::host::{In, Kernel, Out, ParamPack, Symbol};
+use halo_gpu::derivative3d::{Axis, FiniteDifferences3d, Real};
 use halo_gpu::heat2d::{Heat2d, Plate, Variant};
 use halo_gpu::nbody::{Body, Gravity, Leapfrog};
 use halo_gpu::{
     AddressMode, Buffer, Constants, Device, DeviceKind, Error, Field2, Image, LaunchAxis,
-    LaunchConfig, Shape2, Texture2d, blocks_per_multiprocessor, launch, launch_with_constants,
+    LaunchConfig, Shape2, Shape3, Texture2d, blocks_per_multiprocessor, launch,
+    launch_with_constants,
 };
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -1137,6 +1139,59 @@ fn recorded_work_is_replayed_as_it_was() {
             );
             drop(output);
             assert_eq!(noted(), ["free in stream order"]);
+        },
+    );
+}
+
+/// Derivatives along each axis, a Laplacian and a gradient of one field in turns: each is
+/// a launch and nothing else, though each has weights of its own.
+fn alternate<T: Real>(device: &Device, shape: Shape3) {
+    let grid = FiniteDifferences3d::<T>::new(shape, [0.1, 0.2, 0.4]).expect("a grid");
+    let points = shape.points().expect("few");
+    let field = || device.alloc_filled(points, T::ZERO).expect("enough memory");
+    let (f, mut along, mut laplacian) = (field(), field(), field());
+    let mut gradient = [field(), field(), field()];
+    let mut work = || {
+        grid.derivative(Axis::X, &f, &mut along)?;
+        grid.laplacian(&f, &mut laplacian)?;
+        grid.derivative(Axis::Y, &f, &mut along)?;
+        grid.gradient(&f, gradient.each_mut())?;
+        grid.derivative(Axis::Z, &f, &mut along)?;
+        grid.second_derivative(Axis::X, &f, &mut along)?;
+        grid.derivative(Axis::X, &f, &mut along)
+    };
+    work().expect("launches"); // which loads the kernels
+    noted();
+    work().expect("launches");
+    let launches = noted();
+    assert_eq!(launches.len(), 7, "{launches:?}");
+    assert!(
+        launches
+            .iter()
+            .all(|call| call.starts_with("launch derivative3d_")),
+        "{launches:?}"
+    );
+    assert_eq!(launches[0], launches[6]);
+
+    let mut replay = device.record(2, &mut work).expect("a recording");
+    assert!(noted().contains(&"end capture of 14 nodes".to_owned()));
+    replay.run().expect("a replay");
+    let graph = ["launch graph:".to_owned()];
+    assert_eq!(noted(), [&graph, &launches[..], &launches].concat());
+}
+
+#[test]
+fn operators_in_turns_neither_copy_nor_wait() {
+    alone(
+        "operators_in_turns_neither_copy_nor_wait",
+        Driver::Fake("note-waits"),
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            // Rows of whole accesses, and others.
+            for shape in [Shape3::new(8, 6, 5), Shape3::new(7, 6, 5)] {
+                alternate::<f64>(&device, shape);
+                alternate::<f32>(&device, shape);
+            }
         },
     );
 }

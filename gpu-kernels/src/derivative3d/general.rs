@@ -15,11 +15,12 @@
 //!
 //! # The table
 //!
-//! The host generates the weights and leaves them, divided by the spacing, in constant
-//! memory: a [`table`](TABLE_LEN) for each axis, of the r weights of the middle, the
-//! rows of the r points at the beginning of a one-sided axis, and the value beyond a
-//! fixed end. An end of the axis is the beginning seen in a mirror, which changes the
-//! sign of a first derivative.
+//! The host generates the weights and gives them, divided by the spacing, to each launch
+//! by value: a [`Table`] for each axis, of the r weights of the middle, the rows of the r
+//! points at the beginning of a one-sided axis, and the value beyond a fixed end.
+//! Parameters are constant memory, so that launches with other tables follow each other
+//! without a copy. An end of the axis is the beginning seen in a mirror, which changes
+//! the sign of a first derivative.
 //!
 //! # Threads
 //!
@@ -42,7 +43,9 @@
 //!   allows in f32 and half of it in f64.
 
 use super::general_real::{MAX_WINDOW, Real, window_of};
-pub use super::table::{MAX_END_POINTS, MAX_RADIUS, TABLE_ENDS, TABLE_FIXED, TABLE_LEN};
+pub use super::table::{
+    MAX_END_POINTS, MAX_RADIUS, TABLE_ENDS, TABLE_FIXED, TABLE_LEN, Table, Tables,
+};
 use crate::loops::{keep_rolled, unrolled};
 use cuda_std::launch_bounds;
 use cuda_std::prelude::*;
@@ -101,6 +104,7 @@ macro_rules! axis_kernels {
         )]
         ///
         /// `f` and `df`: `nx * ny * nz` elements, x fastest. `rule`: one of [`rule`].
+        /// `table`: the axis' for this order.
         ///
         /// # Safety
         ///
@@ -110,7 +114,6 @@ macro_rules! axis_kernels {
         ///   that [`min_len`] says, or more, and no axis more than [`MAX_LEN`].
         /// - Blocks of ([`BLOCK_X`], [`BLOCK_Y`]) threads, as many along x as
         ///   [`blocks`] says.
-        /// - The axis' part of the table of this type is set.
         #[kernel]
         #[launch_bounds(BLOCK_X * BLOCK_Y, BLOCKS_PER_MULTIPROCESSOR)]
         #[allow(clippy::too_many_arguments)]
@@ -123,9 +126,13 @@ macro_rules! axis_kernels {
             radius: u32,
             order: u32,
             rule: u32,
+            #[grid_constant] table: &Table<$real>,
         ) {
+            let extents = [nx, ny, nz];
             // SAFETY: forwarded word for word.
-            unsafe { along::<$real, $axis, { $points }>(f, df, [nx, ny, nz], radius, order, rule) }
+            unsafe {
+                along::<$real, $axis, { $points }>(f, df, extents, radius, order, rule, table);
+            }
         }
 
         crate::register! {
@@ -251,6 +258,7 @@ unsafe fn along<T: Real, const AXIS: usize, const UNIT: usize>(
     radius: u32,
     order: u32,
     rule: u32,
+    table: &Table<T>,
 ) {
     let [nx, ny, nz] = extents;
     let (i, unit) = place(nx);
@@ -296,6 +304,7 @@ unsafe fn along<T: Real, const AXIS: usize, const UNIT: usize>(
             stride,
             len: extents[AXIS],
             rule,
+            table,
         };
         let df = df.add(begin + point as usize * stride);
         let reach = if AXIS == 0 { 1 } else { UNIT as u32 };
@@ -346,7 +355,7 @@ pub(super) const fn stride(nx: u32, ny: u32, axis: usize) -> usize {
 
 /// The points of the field along an axis, through one of its points.
 #[derive(Clone, Copy)]
-pub(super) struct Line<T> {
+pub(super) struct Line<'a, T> {
     /// Which axis.
     pub(super) axis: usize,
     /// Point 0.
@@ -357,14 +366,15 @@ pub(super) struct Line<T> {
     pub(super) len: u32,
     /// What lies beyond, one of [`rule`].
     pub(super) rule: u32,
+    /// The axis', for the derivative that is asked for.
+    pub(super) table: &'a Table<T>,
 }
 
 /// # Safety
 ///
 /// Of all methods: the points are readable, there are [`min_len`] of them or more and
-/// [`MAX_LEN`] or fewer, `p` is one of them, the radius is 1 to 4, and the axis' part of
-/// the table is set.
-impl<T: Real> Line<T> {
+/// [`MAX_LEN`] or fewer, `p` is one of them, and the radius is 1 to 4.
+impl<T: Real> Line<'_, T> {
     /// Whether the points up to the radius away are all there.
     #[inline(always)]
     fn inside(self, radius: u32, p: u32) -> bool {
@@ -384,12 +394,20 @@ impl<T: Real> Line<T> {
                 return self.anywhere::<ORDER, 1>(radius, p);
             }
             let centre = self.first.add(p as usize * self.stride);
-            let at = |m: isize| *centre.offset(m * self.stride as isize);
+            macro_rules! central {
+                ($radius:literal) => {
+                    central::<T, $radius, ORDER>(
+                        self.table,
+                        #[inline(always)]
+                        |m| *centre.offset(m * self.stride as isize),
+                    )
+                };
+            }
             match radius {
-                1 => central::<T, 1, ORDER>(self.axis, at),
-                2 => central::<T, 2, ORDER>(self.axis, at),
-                3 => central::<T, 3, ORDER>(self.axis, at),
-                _ => central::<T, 4, ORDER>(self.axis, at),
+                1 => central!(1),
+                2 => central!(2),
+                3 => central!(3),
+                _ => central!(4),
             }
         }
     }
@@ -429,18 +447,38 @@ impl<T: Real> Line<T> {
             let mut values = [T::ZERO; MAX_WINDOW];
             if self.axis == 0 {
                 // All loads before the first store.
-                unrolled::<UNIT>(|k| {
-                    let centre = begin.add(RADIUS + k * step);
-                    values[k] = central::<T, RADIUS, ORDER>(self.axis, |m| *centre.offset(m));
-                });
+                unrolled::<UNIT>(
+                    #[inline(always)]
+                    |k| {
+                        let centre = begin.add(RADIUS + k * step);
+                        values[k] = central::<T, RADIUS, ORDER>(
+                            self.table,
+                            #[inline(always)]
+                            |m| *centre.offset(m),
+                        );
+                    },
+                );
             } else {
-                let window = window_of(UNIT + 2 * RADIUS, |k| *begin.add(k * self.stride));
-                unrolled::<UNIT>(|k| {
-                    let at = |m: isize| window[(k + RADIUS).wrapping_add_signed(m)];
-                    values[k] = central::<T, RADIUS, ORDER>(self.axis, at);
-                });
+                let window = window_of(
+                    UNIT + 2 * RADIUS,
+                    #[inline(always)]
+                    |k| *begin.add(k * self.stride),
+                );
+                unrolled::<UNIT>(
+                    #[inline(always)]
+                    |k| {
+                        values[k] = central::<T, RADIUS, ORDER>(
+                            self.table,
+                            #[inline(always)]
+                            |m| window[(k + RADIUS).wrapping_add_signed(m)],
+                        );
+                    },
+                );
             }
-            unrolled::<UNIT>(|k| *df.add(k * step) = values[k]);
+            unrolled::<UNIT>(
+                #[inline(always)]
+                |k| *df.add(k * step) = values[k],
+            );
         }
     }
 
@@ -486,7 +524,7 @@ impl<T: Real> Line<T> {
                         if c < CHUNK && m <= radius {
                             let (ahead, behind) = pairs[c];
                             let term = term::<T, ORDER>(ahead, behind, here);
-                            let weight = T::table(self.axis * TABLE_LEN + m as usize - 1);
+                            let weight = self.table.element(m as usize - 1);
                             // The first is a product: added to 0 a -0 would become 0.
                             sum = if m == 1 {
                                 weight * term
@@ -512,14 +550,14 @@ impl<T: Real> Line<T> {
     unsafe fn value(self, images: Images, p: u32, q: u32) -> T {
         let stored = images.stored(q);
         // SAFETY: the stored point is one of the points where there are `min_len` of
-        // them or more; the caller has seen to the table.
+        // them or more.
         unsafe {
             // Loaded in any case: nothing waits for a branch.
             let value = *self.first.add(stored.unwrap_or(p) as usize * self.stride);
             if stored.is_some() {
                 value
             } else {
-                fixed_value(self.axis)
+                self.table.fixed_value()
             }
         }
     }
@@ -535,7 +573,7 @@ impl<T: Real> Line<T> {
         let at_first = p < radius;
         let last = self.len - 1;
         let from_end = if at_first { p } else { last - p };
-        let row = self.axis * TABLE_LEN + TABLE_ENDS + MAX_END_POINTS * from_end as usize;
+        let row = TABLE_ENDS + MAX_END_POINTS * from_end as usize;
         let count = 2 * radius + ORDER as u32;
         // SAFETY: with `min_len` points or more all of the row's are there, and
         // `from_end` is below the radius.
@@ -564,7 +602,7 @@ impl<T: Real> Line<T> {
                         let q = begin + c as u32;
                         if c < CHUNK && q < count {
                             let term = points[c] - here;
-                            let weight = T::table(row + q as usize);
+                            let weight = self.table.element(row + q as usize);
                             if q == first {
                                 sum = weight * term;
                             } else if q != from_end {
@@ -633,17 +671,6 @@ impl Images {
     }
 }
 
-/// The value beyond a fixed end.
-///
-/// # Safety
-///
-/// The axis' part of the table is set.
-#[inline(always)]
-pub(super) unsafe fn fixed_value<T: Real>(axis: usize) -> T {
-    // SAFETY: the caller's promise.
-    unsafe { T::table(axis * TABLE_LEN + TABLE_FIXED) }
-}
-
 /// The m-th term of a central stencil, without its weight, from the points m ahead and m
 /// behind and the point itself.
 #[inline(always)]
@@ -656,24 +683,24 @@ pub(super) fn term<T: Real, const ORDER: usize>(ahead: T, behind: T, here: T) ->
 }
 
 /// The central stencil on the points that `at` gives.
-///
-/// # Safety
-///
-/// The axis' part of the table is set.
 #[inline(always)]
-unsafe fn central<T: Real, const RADIUS: usize, const ORDER: usize>(
-    axis: usize,
+fn central<T: Real, const RADIUS: usize, const ORDER: usize>(
+    table: &Table<T>,
     at: impl Fn(isize) -> T,
 ) -> T {
-    let term = |m: isize| term::<T, ORDER>(at(m), at(-m), at(0));
-    // SAFETY: `m` is at most `MAX_RADIUS`, and the caller has seen to the table.
-    let weight = |m: isize| unsafe { T::table(axis * TABLE_LEN + m as usize - 1) };
-    let mut sum = weight(1) * term(1);
-    unrolled::<RADIUS>(|k| {
-        let m = k as isize + 1;
-        if m > 1 {
-            sum = term(m).mul_add(weight(m), sum);
-        }
-    });
+    let mut sum = T::ZERO;
+    unrolled::<RADIUS>(
+        #[inline(always)]
+        |k| {
+            let m = k as isize + 1;
+            let term = term::<T, ORDER>(at(m), at(-m), at(0));
+            let weight = table.weight(k + 1);
+            sum = if k == 0 {
+                weight * term
+            } else {
+                term.mul_add(weight, sum)
+            };
+        },
+    );
     sum
 }

@@ -321,7 +321,7 @@ mod tests {
             entry.cost(&entry.example).flops / 64_u64.pow(3)
         };
         assert_eq!(flops("derivative3d_x_pencil4"), 11);
-        assert_eq!(flops("derivative3d_gradient1"), 3 * 11);
+        assert_eq!(flops("derivative3d_gradient4"), 3 * 11);
         assert_eq!(flops("derivative3d_general_z_f64"), 11);
         assert_eq!(flops("derivative3d_general_gradient_f32"), 3 * 11);
         assert_eq!(flops("derivative3d_general_divergence_f32"), 3 * 11 + 2);

@@ -30,7 +30,7 @@
 //! Measured, and what else was tried: `docs/tuning/derivative3d.md`.
 
 use super::planes::{all_settled, cell};
-use super::stencil::{RADIUS, derivative, image, weight, weighted_sum};
+use super::stencil::{RADIUS, derivative, image, weighted_sum};
 use crate::loops::{keep_rolled, unrolled};
 use crate::vector::{Points, Vector4, WARP};
 use cuda_std::cache::{load_readonly, store_streaming};
@@ -55,27 +55,26 @@ const HALO: usize = 2 * RADIUS;
 /// Planes of the window in registers.
 const WINDOW: usize = HALO + 1;
 
-/// Points of a row of the tile, for accesses of `count` points.
-const fn pitch(count: usize) -> usize {
-    WARP as usize * count + HALO
-}
+/// Points of a row of the tile, without its halo.
+const WIDTH: usize = WARP as usize * Vector4::COUNT;
+
+/// Points of a row of the tile.
+const PITCH: usize = WIDTH + HALO;
 
 /// Vectors that hold two tiles.
-const fn vectors(count: usize) -> usize {
-    2 * (ROWS + HALO) * pitch(count) / Vector4::COUNT
-}
+const VECTORS: usize = 2 * (ROWS + HALO) * PITCH / Vector4::COUNT;
 
 const _: () = assert!(LINES >= HALO, "each row of the halo has its row of threads");
 
 // Three stores per turn and row.
 // gate derivative3d_gradient4: registers <= 128, spills = 0, stack = 0, LD = 0, ST = 0, STG.E.EF.128 = 6
-// gate derivative3d_gradient1: registers <= 64, spills = 0, stack = 0, LD = 0, ST = 0, STG.E.EF = 6
 
 /// The gradient, accesses of 4 points.
 ///
 /// `f`, `dx`, `dy`, `dz`: `nx * ny * nz` elements, x fastest. `overlap` is 1 where both
 /// end points of the period are stored, else 0. `segment`: the planes that a block goes
-/// through; `columns` and `rows`: how many tiles a plane has along x and y.
+/// through; `columns` and `rows`: how many tiles a plane has along x and y; `weights`: over
+/// the spacing, for each axis, those of the nearest neighbours first.
 ///
 /// # Safety
 ///
@@ -88,7 +87,6 @@ const _: () = assert!(LINES >= HALO, "each row of the halo has its row of thread
 ///   blocks of `(32, LINES)` threads.
 /// - `overlap <= 1`; each extent is at least `4 + overlap` and below 2³¹ - 4096;
 ///   `nz + segment` fits `i32`, and the bytes of a plane fit `u32`.
-/// - The weights of [`DERIVATIVE3D_WEIGHTS`](value@super::DERIVATIVE3D_WEIGHTS) are set.
 #[kernel]
 #[launch_bounds(BLOCK, 2)]
 #[allow(clippy::too_many_arguments)]
@@ -104,8 +102,9 @@ pub unsafe fn derivative3d_gradient4(
     segment: u32,
     columns: u32,
     rows: u32,
+    weights: [[f32; RADIUS]; 3],
 ) {
-    let tiles = shared_array![Vector4; vectors(Vector4::COUNT)];
+    let tiles = shared_array![Vector4; VECTORS];
     let grid = Grid {
         nx,
         ny,
@@ -114,50 +113,13 @@ pub unsafe fn derivative3d_gradient4(
         segment,
         columns,
         rows,
+        weights,
     };
     // SAFETY: forwarded word for word; the tiles are the block's own.
-    unsafe { gradient::<Vector4>(tiles.cast(), f, [dx, dy, dz], grid) }
+    unsafe { gradient(tiles.cast(), f, [dx, dy, dz], grid) }
 }
 
-/// The gradient, accesses of 1 point: for rows of any number of points.
-///
-/// Arguments as for [`derivative3d_gradient4()`].
-///
-/// # Safety
-///
-/// As [`derivative3d_gradient4()`], for any `nx`, with 1 in place of 4 and without
-/// the alignment.
-#[kernel]
-#[launch_bounds(BLOCK, 4)]
-#[allow(clippy::too_many_arguments)]
-pub unsafe fn derivative3d_gradient1(
-    f: *const f32,
-    dx: *mut f32,
-    dy: *mut f32,
-    dz: *mut f32,
-    nx: u32,
-    ny: u32,
-    nz: u32,
-    overlap: u32,
-    segment: u32,
-    columns: u32,
-    rows: u32,
-) {
-    let tiles = shared_array![Vector4; vectors(f32::COUNT)];
-    let grid = Grid {
-        nx,
-        ny,
-        nz,
-        overlap,
-        segment,
-        columns,
-        rows,
-    };
-    // SAFETY: forwarded word for word; the tiles are the block's own.
-    unsafe { gradient::<f32>(tiles.cast(), f, [dx, dy, dz], grid) }
-}
-
-/// The arguments of the entry points that are numbers.
+/// The arguments of the entry point that are no addresses.
 #[derive(Clone, Copy)]
 struct Grid {
     nx: u32,
@@ -167,21 +129,17 @@ struct Grid {
     segment: u32,
     columns: u32,
     rows: u32,
+    weights: [[f32; RADIUS]; 3],
 }
 
 /// The segment of this block.
 ///
 /// # Safety
 ///
-/// As the entry points, with `P::COUNT` for the 4 or 1; `tiles` is shared memory for
-/// two tiles of `(ROWS + HALO) * pitch(P::COUNT)` points, aligned to 16 bytes.
+/// As the entry point; `tiles` is shared memory for two tiles of `(ROWS + HALO) * PITCH`
+/// points, aligned to 16 bytes.
 #[inline(always)]
-unsafe fn gradient<P: Points<Point = f32>>(
-    tiles: *mut f32,
-    f: *const f32,
-    df: [*mut f32; 3],
-    grid: Grid,
-) {
+unsafe fn gradient(tiles: *mut f32, f: *const f32, df: [*mut f32; 3], grid: Grid) {
     let Grid {
         nx,
         ny,
@@ -190,24 +148,23 @@ unsafe fn gradient<P: Points<Point = f32>>(
         segment,
         columns,
         rows,
+        weights: [weights_x, weights_y, weights_z],
     } = grid;
     let radius = RADIUS as i32;
-    let pitch = pitch(P::COUNT);
-    let width = WARP as usize * P::COUNT;
     let block = thread::block_idx_x();
     let (strip, tile_column) = (block / columns, block % columns);
     let (part, tile_row) = (strip / rows, strip % rows);
     let lane = thread::thread_idx_x() as usize;
     let line = thread::thread_idx_y() as usize;
     let (len_x, len_y, len_z, overlap) = (nx as i32, ny as i32, nz as i32, overlap as i32);
-    let first_x = (tile_column as usize * width) as i32;
+    let first_x = (tile_column as usize * WIDTH) as i32;
     let first_y = (tile_row as usize * ROWS) as i32;
     // The part of the tile that is in the field: the halo follows right behind it.
-    let valid_x = (width as i32).min(len_x - first_x);
+    let valid_x = (WIDTH as i32).min(len_x - first_x);
     let valid_y = (ROWS as i32).min(len_y - first_y);
-    let own_column = RADIUS + lane * P::COUNT;
+    let own_column = RADIUS + lane * Vector4::COUNT;
     let own_line = line * ROWS_PER_THREAD;
-    let x = (lane * P::COUNT) as i32;
+    let x = (lane * Vector4::COUNT) as i32;
     let own: [bool; ROWS_PER_THREAD] = core::array::from_fn(
         #[inline(always)]
         |r| x < valid_x && ((own_line + r) as i32) < valid_y,
@@ -218,7 +175,7 @@ unsafe fn gradient<P: Points<Point = f32>>(
     // Where this thread's first access of a plane is, in bytes from the plane's first
     // point, and how far behind it the second; threads beyond the field have the last
     // one again.
-    let access = (first_x + x.min(valid_x - P::COUNT as i32)) as usize;
+    let access = (first_x + x.min(valid_x - Vector4::COUNT as i32)) as usize;
     let own_place = (row((own_line as i32).min(valid_y - 1)) + access) * size_of::<f32>();
     let next_row = if (own_line as i32) < valid_y - 1 {
         nx as usize * size_of::<f32>()
@@ -251,8 +208,8 @@ unsafe fn gradient<P: Points<Point = f32>>(
     let plane_bytes = nx * ny * size_of::<f32>() as u32;
     let in_plane = |z: i32, place: usize| z as u32 as usize * plane_bytes as usize + place;
     // SAFETY: accesses of the field, by `image`; whole ones, since nx is a multiple of
-    // P::COUNT.
-    let load = |at: usize| unsafe { load_readonly(f.byte_add(at).cast::<P>()) };
+    // Vector4::COUNT.
+    let load = |at: usize| unsafe { load_readonly(f.byte_add(at).cast::<Vector4>()) };
     // SAFETY: a point of the field.
     let load_point = |at: usize| unsafe { load_readonly(f.byte_add(at)) };
 
@@ -264,22 +221,22 @@ unsafe fn gradient<P: Points<Point = f32>>(
         let at = in_plane(z, own_place);
         [load(at), load(at + next_row)]
     };
-    let mut window = [[P::ZERO; ROWS_PER_THREAD]; WINDOW];
+    let mut window = [[Vector4::ZERO; ROWS_PER_THREAD]; WINDOW];
     unrolled::<WINDOW>(
         #[inline(always)]
         |w| window[w] = load_own(first + w as i32 - radius),
     );
-    let (mut halo, mut point) = (P::ZERO, 0.0);
+    let (mut halo, mut point) = (Vector4::ZERO, 0.0);
     if has_row {
         halo = load(in_plane(first, halo_place));
     }
     if has_point {
         point = load_point(in_plane(first, point_place));
     }
-    let own_cell = (own_line + RADIUS) * pitch + own_column;
-    let halo_cell = halo_line * pitch + own_column;
+    let own_cell = (own_line + RADIUS) * PITCH + own_column;
+    let halo_cell = halo_line * PITCH + own_column;
     let point_cell = if has_point {
-        (point_line as usize + RADIUS) * pitch + point_column as usize
+        (point_line as usize + RADIUS) * PITCH + point_column as usize
     } else {
         0
     };
@@ -289,9 +246,9 @@ unsafe fn gradient<P: Points<Point = f32>>(
     while z < end {
         keep_rolled();
         let center = window[RADIUS];
-        let mut along_z = [P::ZERO; ROWS_PER_THREAD];
-        // SAFETY: cells of a tile, below (ROWS + HALO) * pitch: rows of the tile below
-        // ROWS + HALO, columns below pitch. Threads write different cells; what is read
+        let mut along_z = [Vector4::ZERO; ROWS_PER_THREAD];
+        // SAFETY: cells of a tile, below (ROWS + HALO) * PITCH: rows of the tile below
+        // ROWS + HALO, columns below PITCH. Threads write different cells; what is read
         // was written before the barrier, which all threads come to.
         unsafe {
             let tile = tiles.add(half);
@@ -299,12 +256,12 @@ unsafe fn gradient<P: Points<Point = f32>>(
                 #[inline(always)]
                 |r| {
                     if own[r] {
-                        *tile.add(own_cell + r * pitch).cast::<P>() = center[r];
+                        *tile.add(own_cell + r * PITCH).cast::<Vector4>() = center[r];
                     }
                 },
             );
             if has_row {
-                *tile.add(halo_cell).cast::<P>() = halo;
+                *tile.add(halo_cell).cast::<Vector4>() = halo;
             }
             if has_point {
                 *tile.add(point_cell) = point;
@@ -312,7 +269,8 @@ unsafe fn gradient<P: Points<Point = f32>>(
             unrolled::<ROWS_PER_THREAD>(
                 #[inline(always)]
                 |r| {
-                    along_z[r] = all_settled(derivative::<P, 2>(
+                    along_z[r] = all_settled(derivative(
+                        weights_z,
                         |m| window[RADIUS + m][r],
                         |m| window[RADIUS - m][r],
                     ));
@@ -346,8 +304,8 @@ unsafe fn gradient<P: Points<Point = f32>>(
             );
             // SAFETY: cells as above, up to RADIUS around the thread's own, all of which
             // are in the field or in the halo.
-            let corner = unsafe { tiles.add(half + own_cell - RADIUS * pitch - RADIUS) };
-            let mut along_y = [P::ZERO; HALO + ROWS_PER_THREAD];
+            let corner = unsafe { tiles.add(half + own_cell - RADIUS * PITCH - RADIUS) };
+            let mut along_y = [Vector4::ZERO; HALO + ROWS_PER_THREAD];
             unrolled::<ROWS_PER_THREAD>(
                 #[inline(always)]
                 |r| {
@@ -355,11 +313,11 @@ unsafe fn gradient<P: Points<Point = f32>>(
                         center[r]
                     } else {
                         // SAFETY: see above.
-                        unsafe { cell(corner, (RADIUS + r) * pitch + RADIUS) }
+                        unsafe { cell(corner, (RADIUS + r) * PITCH + RADIUS) }
                     };
                 },
             );
-            let mut sums = [P::ZERO; ROWS_PER_THREAD];
+            let mut sums = [Vector4::ZERO; ROWS_PER_THREAD];
             unrolled::<RADIUS>(
                 #[inline(always)]
                 |k| {
@@ -367,8 +325,8 @@ unsafe fn gradient<P: Points<Point = f32>>(
                     let (lowest, highest) = (RADIUS - m, RADIUS + ROWS_PER_THREAD - 1 + m);
                     // SAFETY: see above.
                     unsafe {
-                        along_y[lowest] = cell(corner, lowest * pitch + RADIUS);
-                        along_y[highest] = cell(corner, highest * pitch + RADIUS);
+                        along_y[lowest] = cell(corner, lowest * PITCH + RADIUS);
+                        along_y[highest] = cell(corner, highest * PITCH + RADIUS);
                     }
                     unrolled::<ROWS_PER_THREAD>(
                         #[inline(always)]
@@ -376,12 +334,12 @@ unsafe fn gradient<P: Points<Point = f32>>(
                             let (ahead, behind) =
                                 (along_y[RADIUS + r + m], along_y[RADIUS + r - m]);
                             let sum = sums[r];
-                            sums[r] = all_settled(P::of(|e| {
+                            sums[r] = all_settled(Vector4::of(|e| {
                                 let difference = ahead.point(e) - behind.point(e);
                                 if k == 0 {
-                                    weight::<1>(m) * difference
+                                    weights_y[k] * difference
                                 } else {
-                                    GpuFloat::mul_add(difference, weight::<1>(m), sum.point(e))
+                                    GpuFloat::mul_add(difference, weights_y[k], sum.point(e))
                                 }
                             }));
                         },
@@ -405,26 +363,25 @@ unsafe fn gradient<P: Points<Point = f32>>(
                         unrolled::<{ HALO + Vector4::COUNT }>(
                             #[inline(always)]
                             |c| {
-                                if c < HALO + P::COUNT && c.is_multiple_of(P::COUNT) {
-                                    let points: P = if c == RADIUS {
+                                if c.is_multiple_of(Vector4::COUNT) {
+                                    let points: Vector4 = if c == RADIUS {
                                         center[r]
                                     } else {
                                         // SAFETY: see above.
-                                        unsafe { cell(corner, (RADIUS + r) * pitch + c) }
+                                        unsafe { cell(corner, (RADIUS + r) * PITCH + c) }
                                     };
                                     unrolled::<{ Vector4::COUNT }>(
                                         #[inline(always)]
-                                        |e| {
-                                            if e < P::COUNT {
-                                                along_x[c + e] = points.point(e);
-                                            }
-                                        },
+                                        |e| along_x[c + e] = points.point(e),
                                     );
                                 }
                             },
                         );
-                        let value = P::of(|e| {
-                            weighted_sum::<0>(|m| along_x[RADIUS + e + m] - along_x[RADIUS + e - m])
+                        let value = Vector4::of(|e| {
+                            weighted_sum(
+                                |m| weights_x[m - 1],
+                                |m| along_x[RADIUS + e + m] - along_x[RADIUS + e - m],
+                            )
                         });
                         // SAFETY: as along z.
                         unsafe { store(df[0], at + r * next_row, value) };
@@ -432,7 +389,7 @@ unsafe fn gradient<P: Points<Point = f32>>(
                 },
             );
         }
-        half = (ROWS + HALO) * pitch - half;
+        half = (ROWS + HALO) * PITCH - half;
         z += 1;
     }
 }
@@ -443,7 +400,7 @@ unsafe fn gradient<P: Points<Point = f32>>(
 ///
 /// It is writable and aligned, and nobody else accesses it.
 #[inline(always)]
-unsafe fn store<P: Points<Point = f32>>(derivative: *mut f32, at: usize, value: P) {
+unsafe fn store(derivative: *mut f32, at: usize, value: Vector4) {
     // SAFETY: as the caller promises.
     unsafe { store_streaming(derivative.byte_add(at).cast(), value) };
 }
@@ -464,7 +421,7 @@ pub struct Tiles {
 
 #[cfg(not(target_arch = "nvptx64"))]
 impl Tiles {
-    /// Of a field, for accesses of `count` points.
+    /// Of a field.
     ///
     /// # Errors
     ///
@@ -472,7 +429,6 @@ impl Tiles {
     /// does not count.
     pub fn of(
         kernel: &'static str,
-        count: usize,
         field: &crate::registry::Problem,
     ) -> Result<Self, crate::registry::Refusal> {
         use super::geometry::{at_most, check_extents};
@@ -489,7 +445,7 @@ impl Tiles {
             bytes as u128,
             u32::MAX.into(),
         )?;
-        let columns = nx.div_ceil(WARP as usize * count);
+        let columns = nx.div_ceil(WIDTH);
         let rows = ny.div_ceil(ROWS);
         let blocks = (columns * rows).saturating_mul(nz.div_ceil(SEGMENT));
         let blocks = blocks_for(kernel, blocks, 1)?;
@@ -506,18 +462,9 @@ impl Tiles {
 crate::register! {
     derivative3d_gradient4: f32, Tuned,
     "∂f/∂x, ∂f/∂y and ∂f/∂z, the field read once, 16-byte accesses",
-    geometry: |kernel, field| Ok(Tiles::of(kernel, 4, field)?.geometry),
+    geometry: |kernel, field| Ok(Tiles::of(kernel, field)?.geometry),
     cost: super::geometry::gradient,
     example: super::geometry::EXAMPLE,
     tile: "128 × 16",
     restrictions: "nx is a multiple of 4",
-}
-
-crate::register! {
-    derivative3d_gradient1: f32, Tuned,
-    "∂f/∂x, ∂f/∂y and ∂f/∂z, the field read once, 4-byte accesses",
-    geometry: |kernel, field| Ok(Tiles::of(kernel, 1, field)?.geometry),
-    cost: super::geometry::gradient,
-    example: super::geometry::EXAMPLE,
-    tile: "32 × 16",
 }

@@ -7,9 +7,10 @@
 //! ```
 //!
 //! The weights are those of Fornberg, "Generation of finite difference formulas
-//! on arbitrarily spaced grids", Math. Comp. 51 (1988), table 1. The twelve
-//! quotients (four for each axis) are in constant memory, because every lane of
-//! a warp needs the same one at the same time.
+//! on arbitrarily spaced grids", Math. Comp. 51 (1988), table 1. The quotients (four for
+//! each axis) are in constant memory, because every lane of a warp needs the same one at
+//! the same time: those of the teaching kernels in a static, which the host sets before a
+//! launch, those of the others among the parameters, which come with the launch.
 //!
 //! # The teaching kernels
 //!
@@ -31,7 +32,8 @@
 //! memory and no barrier, and take any extents: along x the neighbours come from other
 //! lanes ([`x_vector`], [`x_unaligned`]), along y and z they are in the registers of a
 //! thread that goes along the axis ([`y_column`], [`z_column`]). [`gradient`] computes
-//! all three derivatives and reads the field once; it has a tile in shared memory.
+//! all three derivatives and reads the field once; it has a tile in shared memory, and
+//! takes rows of a multiple of 4 points ([`vector_calculus`] has the gradient of others).
 //!
 //! Both kinds do the same arithmetic in the same order, a product and three fused
 //! multiply-adds per point, and give the same bits as the CPU port.
@@ -83,7 +85,6 @@ pub const FAMILY: crate::registry::Family = crate::registry::Family {
         z_column::derivative3d_z_column2,
         z_column::derivative3d_z_column1,
         gradient::derivative3d_gradient4,
-        gradient::derivative3d_gradient1,
         general::derivative3d_general_x_f32,
         general::derivative3d_general_x_f64,
         general::derivative3d_general_y_f32,

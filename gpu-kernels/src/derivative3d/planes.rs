@@ -40,7 +40,7 @@
 //! Measured, and what else was tried: `docs/tuning/derivative3d.md`.
 
 use super::general::{
-    Images, Line, MAX_END_POINTS, MAX_RADIUS, TABLE_LEN, fixed_value, rule, rule_of, stride, term,
+    Images, Line, MAX_END_POINTS, MAX_RADIUS, Table, Tables, rule, rule_of, stride, term,
 };
 use super::general_real::Real;
 use crate::loops::{forgotten, keep_rolled, unrolled};
@@ -77,15 +77,17 @@ const _: () = assert!(
 
 /// What the kernels know of the fields.
 #[derive(Clone, Copy)]
-pub(super) struct Grid {
+pub(super) struct Grid<'a, T> {
     pub(super) extents: [u32; 3],
     pub(super) radius: u32,
     pub(super) rules: u32,
     /// Planes that a block goes through.
     pub(super) segment: u32,
+    /// Those for the order of the derivatives.
+    pub(super) tables: &'a Tables<T>,
 }
 
-impl Grid {
+impl<T: Copy> Grid<'_, T> {
     /// What lies beyond the ends of an axis.
     #[inline(always)]
     fn images(self, axis: usize) -> Images {
@@ -197,7 +199,7 @@ struct Part {
 impl Part {
     /// That of block number `block`, which has `reach` points along x and y at most.
     #[inline(always)]
-    fn of(grid: Grid, reach: [u32; 2], block: u32) -> Self {
+    fn of<T: Copy>(grid: Grid<'_, T>, reach: [u32; 2], block: u32) -> Self {
         let [nx, ny, nz] = grid.extents;
         let (columns, rows) = (nx.div_ceil(reach[0]), ny.div_ceil(reach[1]));
         let strip = block / columns;
@@ -255,9 +257,10 @@ impl Halo {
 }
 
 /// A thread's view of a plane.
-struct Plane<T, P, const FIELDS: usize, const ROWS: usize> {
+struct Plane<'a, T, P, const FIELDS: usize, const ROWS: usize> {
     along: [[bool; 3]; FIELDS],
     radius: u32,
+    tables: &'a Tables<T>,
     /// For each field, the cell of its tile [`MAX_RADIUS`] columns before the thread's
     /// first access, and as many rows if there are rows of halo.
     corners: [*const T; FIELDS],
@@ -270,14 +273,14 @@ struct Plane<T, P, const FIELDS: usize, const ROWS: usize> {
 }
 
 impl<T: Real, P: Points<Point = T>, const FIELDS: usize, const ROWS: usize>
-    Plane<T, P, FIELDS, ROWS>
+    Plane<'_, T, P, FIELDS, ROWS>
 {
     /// The derivative of field number `field` along an axis.
     ///
     /// # Safety
     ///
     /// The field's tile is complete, with its halo along this axis; there is such a
-    /// derivative. The table is set.
+    /// derivative.
     #[inline(always)]
     unsafe fn derivative<const ORDER: usize>(&self, field: usize, axis: usize) -> [P; ROWS] {
         // SAFETY: forwarded word for word.
@@ -328,9 +331,8 @@ impl<T: Real, P: Points<Point = T>, const FIELDS: usize, const ROWS: usize>
                     |r| {
                         let c = MAX_RADIUS + r;
                         let points = [along_y[c + m], along_y[c - m], along_y[c]];
-                        // SAFETY: the table is set.
-                        sums[r] =
-                            all_settled(unsafe { add_term::<T, P, 1, ORDER>(sums[r], m, points) });
+                        let sum = add_term::<T, P, ORDER>(&self.tables[1], sums[r], m, points);
+                        sums[r] = all_settled(sum);
                     },
                 );
             },
@@ -389,8 +391,7 @@ impl<T: Real, P: Points<Point = T>, const FIELDS: usize, const ROWS: usize>
                                 )
                             },
                         );
-                        // SAFETY: the table is set.
-                        sum = unsafe { add_term::<T, P, 0, ORDER>(sum, m, points) };
+                        sum = add_term::<T, P, ORDER>(&self.tables[0], sum, m, points);
                     },
                 );
                 sums[r] = all_settled(sum);
@@ -435,18 +436,14 @@ fn up_to(radius: u32, mut body: impl FnMut(usize)) {
 
 /// `sum` and the term of the points m ahead, m behind, and the points themselves; of the
 /// first term only that.
-///
-/// # Safety
-///
-/// The axis' part of the table is set; `m` is 1 to [`MAX_RADIUS`].
 #[inline(always)]
-unsafe fn add_term<T: Real, P: Points<Point = T>, const AXIS: usize, const ORDER: usize>(
+fn add_term<T: Real, P: Points<Point = T>, const ORDER: usize>(
+    table: &Table<T>,
     sum: P,
     m: usize,
     [ahead, behind, here]: [P; 3],
 ) -> P {
-    // SAFETY: the caller has seen to the table.
-    let weight = unsafe { T::table(AXIS * TABLE_LEN + m - 1) };
+    let weight = table.weight(m);
     P::of(
         #[inline(always)]
         |e| {
@@ -494,7 +491,6 @@ pub(super) fn all_settled<T: Real, P: Points<Point = T>>(points: P) -> P {
 ///   [`min_len`](super::general::min_len) says, or more, and at most
 ///   [`MAX_LEN`](super::general::MAX_LEN); a plane has fewer than 2³².
 /// - Blocks of `(32, LINES)` threads, as many along x as [`blocks`] says.
-/// - The table of `T` is set, for the order of the derivatives.
 #[inline(always)]
 pub(super) unsafe fn operator<
     T: Real + Points<Point = T>,
@@ -509,7 +505,7 @@ pub(super) unsafe fn operator<
     tiles: *mut T,
     inputs: [*const T; FIELDS],
     outputs: [*mut T; OUTPUTS],
-    grid: Grid,
+    grid: Grid<'_, T>,
 ) {
     // SAFETY: forwarded word for word; rows are whole accesses.
     let reach = unsafe {
@@ -527,6 +523,7 @@ pub(super) unsafe fn operator<
         radius: forgotten(grid.radius),
         rules: forgotten(grid.rules),
         segment: forgotten(grid.segment),
+        tables: grid.tables,
     };
     let part = Part::of(grid, reach, forgotten(thread::block_idx_x()));
     // SAFETY: forwarded word for word.
@@ -551,7 +548,7 @@ unsafe fn march<
     tiles: *mut T,
     inputs: [*const T; FIELDS],
     outputs: [*mut T; OUTPUTS],
-    grid: Grid,
+    grid: Grid<'_, T>,
 ) {
     const {
         assert!(ROWS <= MAX_ROWS && P::COUNT <= MAX_COUNT);
@@ -561,6 +558,7 @@ unsafe fn march<
         extents: [nx, ny, nz],
         radius,
         rules,
+        tables,
         ..
     } = grid;
     let pitch = pitch(P::COUNT);
@@ -626,12 +624,12 @@ unsafe fn march<
             // SAFETY: cells of either tile, which no other thread writes.
             unsafe {
                 if along_y && has_row && !copies_row {
-                    let points = P::of(|_| fixed_value(1));
+                    let points = P::of(|_| tables[1].fixed_value());
                     *tiles.add(row_cell(n)).cast() = points;
                     *tiles.add(tiles_of_plane + row_cell(n)).cast() = points;
                 }
                 if along_x && has_point && !copies_point {
-                    let point = fixed_value(0);
+                    let point = tables[0].fixed_value();
                     *tiles.add(point_cell(n)) = point;
                     *tiles.add(tiles_of_plane + point_cell(n)) = point;
                 }
@@ -644,8 +642,7 @@ unsafe fn march<
     // The thread's accesses of field `n`, in the plane that begins at this element.
     let load_own = |n: usize, plane: Option<usize>| -> [P; ROWS] {
         let Some(plane) = plane else {
-            // SAFETY: the table is set.
-            return [P::of(|_| unsafe { fixed_value(2) }); ROWS];
+            return [P::of(|_| tables[2].fixed_value()); ROWS];
         };
         let mut points = [P::ZERO; ROWS];
         unrolled::<ROWS>(
@@ -771,13 +768,10 @@ unsafe fn march<
                                     #[inline(always)]
                                     |w| window[w][n][r],
                                 );
-                                let sum = along_z[n][r];
-                                // SAFETY: the table is set.
-                                along_z[n][r] = unsafe {
-                                    match O::ORDER {
-                                        1 => add_term::<T, P, 2, 1>(sum, m, points),
-                                        _ => add_term::<T, P, 2, 2>(sum, m, points),
-                                    }
+                                let (table, sum) = (&tables[2], along_z[n][r]);
+                                along_z[n][r] = match O::ORDER {
+                                    1 => add_term::<T, P, 1>(table, sum, m, points),
+                                    _ => add_term::<T, P, 2>(table, sum, m, points),
                                 };
                             },
                         );
@@ -823,6 +817,7 @@ unsafe fn march<
             let plane = Plane {
                 along: O::ALONG,
                 radius,
+                tables,
                 // SAFETY: cells of the tiles, as above.
                 corners: core::array::from_fn(
                     #[inline(always)]
@@ -910,7 +905,7 @@ unsafe fn ends<
 >(
     inputs: [*const T; FIELDS],
     outputs: [*mut T; OUTPUTS],
-    grid: Grid,
+    grid: Grid<'_, T>,
     part: Part,
 ) {
     let [nx, ny, _] = grid.extents;
@@ -965,7 +960,7 @@ unsafe fn ends<
                     let stride = stride(nx, ny, along as usize);
                     // SAFETY: the line through the point is inside the field; the point is
                     // of the block's part, and no other thread has it until the next
-                    // barrier.
+                    // barrier. There are three axes.
                     unsafe {
                         let line = Line {
                             axis: along as usize,
@@ -973,6 +968,7 @@ unsafe fn ends<
                             stride,
                             len: pick(grid.extents, along),
                             rule: rule_of(grid.rules, along as usize),
+                            table: &*grid.tables.as_ptr().add(along as usize),
                         };
                         let value = match O::ORDER {
                             1 => line.anywhere::<1, MAX_END_POINTS>(radius, p),

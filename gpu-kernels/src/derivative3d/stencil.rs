@@ -34,10 +34,11 @@ pub const COLUMN_BLOCK: u32 = 64;
 /// The most points that a marching thread loads at a time.
 const MAX_STEP: usize = 16;
 
-/// Weights over grid spacing: `[4 * axis + m - 1]` belongs to the neighbours
-/// `m` points away along `axis` (x = 0, y = 1, z = 2).
+/// Weights over grid spacing for the teaching kernels: `[4 * axis + m - 1]` belongs to the
+/// neighbours `m` points away along `axis` (x = 0, y = 1, z = 2).
 ///
-/// Set by the host before a launch.
+/// Set by the host before a launch. The tuned kernels have theirs, of one axis, by value
+/// among their parameters.
 #[externally_visible]
 #[address_space(constant)]
 pub static mut DERIVATIVE3D_WEIGHTS: [f32; 3 * RADIUS] = [0.0; 3 * RADIUS];
@@ -57,28 +58,30 @@ pub static mut DERIVATIVE3D_WEIGHTS: [f32; 3 * RADIUS] = [0.0; 3 * RADIUS];
 /// no thread may write there at the same time. `AXIS` must be below 3.
 #[inline(always)]
 pub(super) unsafe fn stencil<const AXIS: usize>(center: *const f32, stride: usize) -> f32 {
-    weighted_sum::<AXIS>(|m| {
+    weighted_sum(constant_weight::<AXIS>, |m| {
         // SAFETY: m is at most RADIUS, so both neighbours are in the range that
         // the caller vouches for.
         unsafe { *center.add(m * stride) - *center.sub(m * stride) }
     })
 }
 
-/// The sum over m of weight times `difference(m)`, the neighbours' m points ahead
+/// The sum over m of `weight(m)` times `difference(m)`, the neighbours' m points ahead
 /// less those m points behind: the order of operations of every kernel.
-///
-/// `AXIS` is below 3.
 #[inline(always)]
-pub(super) fn weighted_sum<const AXIS: usize>(difference: impl Fn(usize) -> f32) -> f32 {
-    let mut sum = weight::<AXIS>(1) * difference(1);
-    sum = GpuFloat::mul_add(difference(2), weight::<AXIS>(2), sum);
-    sum = GpuFloat::mul_add(difference(3), weight::<AXIS>(3), sum);
-    GpuFloat::mul_add(difference(4), weight::<AXIS>(4), sum)
+pub(super) fn weighted_sum(
+    weight: impl Fn(usize) -> f32,
+    difference: impl Fn(usize) -> f32,
+) -> f32 {
+    let mut sum = weight(1) * difference(1);
+    sum = GpuFloat::mul_add(difference(2), weight(2), sum);
+    sum = GpuFloat::mul_add(difference(3), weight(3), sum);
+    GpuFloat::mul_add(difference(4), weight(4), sum)
 }
 
-/// The weight of the points `m` to either side along an axis, 1 to [`RADIUS`].
+/// The weight of the points `m` to either side along an axis, 1 to [`RADIUS`], from
+/// constant memory. `AXIS` is below 3.
 #[inline(always)]
-pub(super) fn weight<const AXIS: usize>(m: usize) -> f32 {
+fn constant_weight<const AXIS: usize>(m: usize) -> f32 {
     // SAFETY: the host writes the weights only between launches; the index is
     // below 12 because AXIS is below 3 and m at most 4.
     unsafe { DERIVATIVE3D_WEIGHTS[RADIUS * AXIS + m - 1] }
@@ -168,11 +171,17 @@ pub(super) unsafe fn column_pencils<const AXIS: usize, const PENCILS: usize>(
 /// The derivative at the points of one access, whose neighbours m points along the axis
 /// are `ahead(m)` and `behind(m)`.
 #[inline(always)]
-pub(super) fn derivative<P: Points<Point = f32>, const AXIS: usize>(
+pub(super) fn derivative<P: Points<Point = f32>>(
+    weights: [f32; RADIUS],
     ahead: impl Fn(usize) -> P,
     behind: impl Fn(usize) -> P,
 ) -> P {
-    P::of(|e| weighted_sum::<AXIS>(|m| ahead(m).point(e) - behind(m).point(e)))
+    P::of(|e| {
+        weighted_sum(
+            |m| weights[m - 1],
+            |m| ahead(m).point(e) - behind(m).point(e),
+        )
+    })
 }
 
 /// The stored point at place `q` of an axis of `len` points, for `q` up to
@@ -206,9 +215,11 @@ pub(super) fn image(q: i32, len: i32, overlap: i32) -> usize {
 ///   `len`; nobody writes `f` during the launch, nothing else accesses
 ///   `df[q * stride]` for `first <= q < end`.
 /// - `end <= len < 2³¹ - 64`, `overlap <= 1`, `len >= RADIUS + overlap`.
-/// - `AXIS < 3`, `STEP <= MAX_STEP`.
+/// - `STEP <= MAX_STEP`.
 #[inline(always)]
-pub(super) unsafe fn march<P: Points<Point = f32>, const AXIS: usize, const STEP: usize>(
+#[allow(clippy::too_many_arguments)]
+pub(super) unsafe fn march<P: Points<Point = f32>, const STEP: usize>(
+    weights: [f32; RADIUS],
     f: *const P,
     df: *mut P,
     stride: usize,
@@ -237,7 +248,7 @@ pub(super) unsafe fn march<P: Points<Point = f32>, const AXIS: usize, const STEP
         unrolled::<STEP>(|u| {
             if p + (u as i32) < end {
                 let center = RADIUS + u;
-                let value = derivative::<P, AXIS>(|m| window[center + m], |m| window[center - m]);
+                let value = derivative(weights, |m| window[center + m], |m| window[center - m]);
                 // SAFETY: first <= p + u < end.
                 unsafe { store_streaming(df.add((p as usize + u) * stride), value) };
             }
@@ -275,9 +286,15 @@ pub(super) fn x_places(points: usize, nx: u32) -> (usize, [u32; X_VECTORS]) {
 
 /// ∂f/∂x of the four points `own`, between the four before and the four behind them.
 #[inline(always)]
-pub(super) fn x_derivative(before: Vector4, own: Vector4, behind: Vector4) -> Vector4 {
+pub(super) fn x_derivative(
+    weights: [f32; RADIUS],
+    before: Vector4,
+    own: Vector4,
+    behind: Vector4,
+) -> Vector4 {
     let row = joined(before, own, behind);
-    Vector4::of(|e| weighted_sum::<0>(|m| row[RADIUS + e + m] - row[RADIUS + e - m]))
+    let difference = |e: usize, m: usize| row[RADIUS + e + m] - row[RADIUS + e - m];
+    Vector4::of(|e| weighted_sum(|m| weights[m - 1], |m| difference(e, m)))
 }
 
 /// Four consecutive points from anywhere.

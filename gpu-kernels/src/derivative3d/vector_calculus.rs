@@ -12,7 +12,7 @@
 //! x and y in shared memory (`planes.rs`). Which neighbours of a field are kept, and what
 //! is made of its derivatives, is all that is said here.
 
-use super::general::{rule, rule_of};
+use super::general::{Tables, rule, rule_of};
 use super::planes::{Grid, LINES, Operator, blocks, operator, planes_near_end, vectors};
 use crate::vector::{Points, Vector2F64, Vector4, WARP};
 use cuda_std::prelude::*;
@@ -177,7 +177,8 @@ macro_rules! kernels {
         ///
         /// All fields: `nx * ny * nz` elements, x fastest. `rules`: for each axis one of
         /// [`rule`](super::general::rule), that of x in the lowest byte. `segment`: the
-        /// planes that a block goes through.
+        /// planes that a block goes through. `tables`: those for the order of the
+        /// derivatives.
         ///
         /// # Safety
         ///
@@ -189,7 +190,6 @@ macro_rules! kernels {
         ///   [`MAX_LEN`](super::general::MAX_LEN); a plane has fewer than 2³².
         /// - `segment >= 1`; blocks of [`BLOCK`] threads, as many along x as
         #[doc = concat!("  [`", stringify!($share), "`] says.")]
-        /// - The table of this type is set, for the order of the derivatives.
         #[kernel]
         #[launch_bounds(256, $blocks)]
         #[allow(clippy::too_many_arguments)]
@@ -202,6 +202,7 @@ macro_rules! kernels {
             radius: u32,
             rules: u32,
             segment: u32,
+            #[grid_constant] tables: &Tables<$real>,
         ) {
             const ALONG: [[bool; 3]; $fields] =
                 <$operator as Operator<$fields, $outputs, $terms>>::ALONG;
@@ -210,7 +211,7 @@ macro_rules! kernels {
             const SINGLE: usize = vectors(&ALONG, $share.single(size_of::<$real>()), 1, size_of::<$real>());
             const { assert!(size_of::<$vector>() == ACCESS) };
             let tiles = shared_array![Vector4; if WHOLE > SINGLE { WHOLE } else { SINGLE }];
-            let grid = Grid { extents: [nx, ny, nz], radius, rules, segment };
+            let grid = Grid { extents: [nx, ny, nz], radius, rules, segment, tables };
             let (inputs, outputs) = ([$($input),+], [$($output),+]);
             // SAFETY: forwarded word for word; the tiles are the block's own.
             unsafe {
@@ -259,10 +260,10 @@ kernels! {
     /// The curl of (u, v, w) in `f64`.
     derivative3d_general_curl_f64:
         f64, Vector2F64, Curl, 3 (u, v, w) -> 3 (cx, cy, cz) of 2, CURL, 2;
-    /// The Laplacian of `f` in `f32`; the table is that of second derivatives.
+    /// The Laplacian of `f` in `f32`; the tables are those of second derivatives.
     derivative3d_general_laplacian_f32:
         f32, Vector4, Laplacian, 1 (f) -> 1 (lf) of 3, LAPLACIAN, 2;
-    /// The Laplacian of `f` in `f64`; the table is that of second derivatives.
+    /// The Laplacian of `f` in `f64`; the tables are those of second derivatives.
     derivative3d_general_laplacian_f64:
         f64, Vector2F64, Laplacian, 1 (f) -> 1 (lf) of 3, LAPLACIAN, 2;
 }

@@ -29,7 +29,8 @@ use cuda_std::prelude::*;
 /// ∂f/∂x, 4 points per access, for rows of any number of points.
 ///
 /// `f` and `df`: `points` elements, rows of `nx`. `overlap` is 1 where both end
-/// points of the period are stored, else 0.
+/// points of the period are stored, else 0. `weights`: over the spacing, those of the
+/// nearest neighbours first.
 ///
 /// # Safety
 ///
@@ -40,7 +41,6 @@ use cuda_std::prelude::*;
 /// - A one-dimensional grid of `ceil(points / (4 * X_BLOCK * X_VECTORS))` blocks of
 ///   `X_BLOCK` threads.
 /// - `overlap <= 1`, `nx >= 4 + overlap`, `nx < 2³¹ - 64`.
-/// - The x weights of [`DERIVATIVE3D_WEIGHTS`](value@super::DERIVATIVE3D_WEIGHTS) are set.
 #[kernel]
 #[launch_bounds(X_BLOCK)]
 pub unsafe fn derivative3d_x_unaligned4(
@@ -49,6 +49,7 @@ pub unsafe fn derivative3d_x_unaligned4(
     points: usize,
     nx: u32,
     overlap: u32,
+    weights: [f32; RADIUS],
 ) {
     const COUNT: usize = Vector4::COUNT;
     let radius = RADIUS as u32;
@@ -92,7 +93,7 @@ pub unsafe fn derivative3d_x_unaligned4(
         if lane == WARP - 1 {
             right = behind[r];
         }
-        let value = x_derivative(left, own[r], right);
+        let value = x_derivative(weights, left, own[r], right);
         let place = places[r];
         if point(r) < points {
             // equivalent mutant (comparison): the other way stores the same points
@@ -144,7 +145,8 @@ pub unsafe fn derivative3d_x_unaligned4(
                 unsafe { load_readonly(f.add(row + image(i, nx as i32, overlap as i32))) }
             };
             let place = i as i32;
-            let value = weighted_sum::<0>(|m| at(place + m as i32) - at(place - m as i32));
+            let difference = |m: usize| at(place + m as i32) - at(place - m as i32);
+            let value = weighted_sum(|m| weights[m - 1], difference);
             // SAFETY: a point of the row, near its end: no thread writes it above, and
             // no other here.
             unsafe { store_streaming(df.add(row + i as usize), value) };

@@ -27,7 +27,7 @@
 //! [`derivative3d_x_vector4()`] is for rows of a multiple of 4 points, which begin
 //! with a vector. In [`x_unaligned`](super::x_unaligned) they need not.
 
-use super::stencil::{X_BLOCK, X_VECTORS, gather, x_derivative, x_places};
+use super::stencil::{RADIUS, X_BLOCK, X_VECTORS, gather, x_derivative, x_places};
 use crate::loops::unrolled;
 use crate::vector::{Points, Vector4, WARP, from_lanes};
 use cuda_std::cache::{load_readonly, store_streaming};
@@ -40,7 +40,8 @@ use cuda_std::prelude::*;
 /// ∂f/∂x, 4 points per access, for rows of a multiple of 4 points.
 ///
 /// `f` and `df`: `points` elements, rows of `nx`. `overlap` is 1 where both end
-/// points of the period are stored, else 0.
+/// points of the period are stored, else 0. `weights`: over the spacing, those of the
+/// nearest neighbours first.
 ///
 /// # Safety
 ///
@@ -51,7 +52,6 @@ use cuda_std::prelude::*;
 /// - A one-dimensional grid of `ceil(points / (4 * X_BLOCK * X_VECTORS))` blocks of
 ///   `X_BLOCK` threads.
 /// - `overlap <= 1`, `nx >= 4 + overlap`, `nx < 2³¹`.
-/// - The x weights of [`DERIVATIVE3D_WEIGHTS`](value@super::DERIVATIVE3D_WEIGHTS) are set.
 #[kernel]
 #[launch_bounds(X_BLOCK)]
 pub unsafe fn derivative3d_x_vector4(
@@ -60,6 +60,7 @@ pub unsafe fn derivative3d_x_vector4(
     points: usize,
     nx: u32,
     overlap: u32,
+    weights: [f32; RADIUS],
 ) {
     let lane = thread::thread_idx_x() % WARP;
     let (first, places) = x_places(points, nx);
@@ -110,7 +111,7 @@ pub unsafe fn derivative3d_x_vector4(
                 right = behind[r];
             }
             if vector(r) < vectors {
-                let value = x_derivative(left, own[r], right);
+                let value = x_derivative(weights, left, own[r], right);
                 store_streaming(df.cast::<Vector4>().add(vector(r)), value);
             }
         });

@@ -28,7 +28,7 @@
 //!
 //! Measured, and what else was tried: `docs/tuning/derivative3d.md`.
 
-use super::stencil::{COLUMN_BLOCK, march};
+use super::stencil::{COLUMN_BLOCK, RADIUS, march};
 use crate::vector::{Points, Vector2};
 use cuda_std::launch_bounds;
 use cuda_std::prelude::*;
@@ -45,7 +45,8 @@ const STEP: usize = 16;
 ///
 /// `f` and `df`: `nx * ny * nz` elements, x fastest. `overlap` is 1 where both
 /// end points of the period are stored, else 0. `segment`: the points that a thread
-/// goes along; `chunks`: how many chunks of `blockDim.x` columns a row has.
+/// goes along; `chunks`: how many chunks of `blockDim.x` columns a row has; `weights`:
+/// over the spacing, those of the nearest neighbours first.
 ///
 /// # Safety
 ///
@@ -57,7 +58,6 @@ const STEP: usize = 16;
 ///   of `chunks * ceil(segments * nz / blockDim.y)` blocks, and
 ///   `segments * nz + blockDim.y` fits `u32`. Blocks have [`COLUMN_BLOCK`] threads.
 /// - `overlap <= 1`, `ny >= 4 + overlap`, `ny + segment < 2³¹ - 64`.
-/// - The y weights of [`DERIVATIVE3D_WEIGHTS`](value@super::DERIVATIVE3D_WEIGHTS) are set.
 #[kernel]
 #[launch_bounds(COLUMN_BLOCK)]
 #[allow(clippy::too_many_arguments)]
@@ -70,10 +70,23 @@ pub unsafe fn derivative3d_y_column2(
     overlap: u32,
     segment: u32,
     chunks: u32,
+    weights: [f32; RADIUS],
 ) {
     // SAFETY: forwarded word for word; there is a vector in each row at every
     // even point.
-    unsafe { y_columns::<Vector2>(f.cast(), df.cast(), nx, ny, nz, overlap, segment, chunks) }
+    unsafe {
+        y_columns::<Vector2>(
+            f.cast(),
+            df.cast(),
+            nx,
+            ny,
+            nz,
+            overlap,
+            segment,
+            chunks,
+            weights,
+        )
+    }
 }
 
 /// ∂f/∂y, columns of 1 point in x: for rows of any number of points.
@@ -96,9 +109,10 @@ pub unsafe fn derivative3d_y_column1(
     overlap: u32,
     segment: u32,
     chunks: u32,
+    weights: [f32; RADIUS],
 ) {
     // SAFETY: forwarded word for word.
-    unsafe { y_columns::<f32>(f, df, nx, ny, nz, overlap, segment, chunks) }
+    unsafe { y_columns::<f32>(f, df, nx, ny, nz, overlap, segment, chunks, weights) }
 }
 
 /// The segment of this thread.
@@ -117,6 +131,7 @@ unsafe fn y_columns<P: Points<Point = f32>>(
     overlap: u32,
     segment: u32,
     chunks: u32,
+    weights: [f32; RADIUS],
 ) {
     let block = thread::block_idx_x();
     let (group, chunk) = (block / chunks, block % chunks);
@@ -135,7 +150,8 @@ unsafe fn y_columns<P: Points<Point = f32>>(
     // SAFETY: k < nz and column < row, so place p < ny of the line is a vector of the
     // field; lines and their segments are disjoint.
     unsafe {
-        march::<P, 1, STEP>(
+        march::<P, STEP>(
+            weights,
             f.add(origin),
             df.add(origin),
             row,

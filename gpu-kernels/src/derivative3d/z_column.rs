@@ -13,7 +13,7 @@
 //!
 //! Measured, and what else was tried: `docs/tuning/derivative3d.md`.
 
-use super::stencil::{COLUMN_BLOCK, march};
+use super::stencil::{COLUMN_BLOCK, RADIUS, march};
 use crate::vector::{Points, Vector2};
 use cuda_std::launch_bounds;
 use cuda_std::prelude::*;
@@ -30,7 +30,8 @@ const STEP: usize = 8;
 ///
 /// `f` and `df`: `plane * nz` elements. `overlap` is 1 where both end points of the
 /// period are stored, else 0. `segment`: the points that a thread goes along;
-/// `chunks`: how many blocks have the columns of the plane.
+/// `chunks`: how many blocks have the columns of the plane; `weights`: over the spacing,
+/// those of the nearest neighbours first.
 ///
 /// # Safety
 ///
@@ -41,9 +42,9 @@ const STEP: usize = 8;
 /// - `segment >= 1`; a one-dimensional grid of `chunks * ceil(nz / segment)` blocks of
 ///   [`COLUMN_BLOCK`] threads along x.
 /// - `overlap <= 1`, `nz >= 4 + overlap`, `nz + segment < 2³¹ - 64`.
-/// - The z weights of [`DERIVATIVE3D_WEIGHTS`](value@super::DERIVATIVE3D_WEIGHTS) are set.
 #[kernel]
 #[launch_bounds(COLUMN_BLOCK)]
+#[allow(clippy::too_many_arguments)]
 pub unsafe fn derivative3d_z_column2(
     f: *const f32,
     df: *mut f32,
@@ -52,10 +53,22 @@ pub unsafe fn derivative3d_z_column2(
     overlap: u32,
     segment: u32,
     chunks: u32,
+    weights: [f32; RADIUS],
 ) {
     // SAFETY: forwarded word for word; there is a vector in each plane at every
     // even point.
-    unsafe { z_columns::<Vector2>(f.cast(), df.cast(), plane, nz, overlap, segment, chunks) }
+    unsafe {
+        z_columns::<Vector2>(
+            f.cast(),
+            df.cast(),
+            plane,
+            nz,
+            overlap,
+            segment,
+            chunks,
+            weights,
+        )
+    }
 }
 
 /// ∂f/∂z, columns of 1 point: for planes of any number of points.
@@ -68,6 +81,7 @@ pub unsafe fn derivative3d_z_column2(
 /// the alignment.
 #[kernel]
 #[launch_bounds(COLUMN_BLOCK)]
+#[allow(clippy::too_many_arguments)]
 pub unsafe fn derivative3d_z_column1(
     f: *const f32,
     df: *mut f32,
@@ -76,9 +90,10 @@ pub unsafe fn derivative3d_z_column1(
     overlap: u32,
     segment: u32,
     chunks: u32,
+    weights: [f32; RADIUS],
 ) {
     // SAFETY: forwarded word for word.
-    unsafe { z_columns::<f32>(f, df, plane, nz, overlap, segment, chunks) }
+    unsafe { z_columns::<f32>(f, df, plane, nz, overlap, segment, chunks, weights) }
 }
 
 /// The segment of this thread.
@@ -87,6 +102,7 @@ pub unsafe fn derivative3d_z_column1(
 ///
 /// As the entry points, with `P::COUNT` for the 2 or 1.
 #[inline(always)]
+#[allow(clippy::too_many_arguments)]
 unsafe fn z_columns<P: Points<Point = f32>>(
     f: *const P,
     df: *mut P,
@@ -95,6 +111,7 @@ unsafe fn z_columns<P: Points<Point = f32>>(
     overlap: u32,
     segment: u32,
     chunks: u32,
+    weights: [f32; RADIUS],
 ) {
     let block = thread::block_idx_x();
     let (part, chunk) = (block / chunks, block % chunks);
@@ -108,7 +125,8 @@ unsafe fn z_columns<P: Points<Point = f32>>(
     // SAFETY: column < plane, so place p < nz of the line is a vector of the field;
     // columns and their segments are disjoint.
     unsafe {
-        march::<P, 2, STEP>(
+        march::<P, STEP>(
+            weights,
             f.add(column),
             df.add(column),
             plane,

@@ -9,7 +9,8 @@
 //! for R <= i < n - R; the first and the last R elements of `out` are not written.
 //!
 //! - Shapes: `input` and `output` have n elements, f32 or f64; the coefficients are 17
-//!   in constant memory, that of the neighbour m at place 8 + m.
+//!   in constant memory, among the parameters of the launch, that of the neighbour m at
+//!   place 8 + m.
 //! - Arithmetic: the first term is a product, each other one is taken by a fused
 //!   multiply-add, nearest neighbours first, ahead before behind. The CPU port does the
 //!   same and gives the same bits.
@@ -42,7 +43,7 @@
 use crate::loops::unrolled;
 use cuda_std::cache::load_readonly;
 use cuda_std::prelude::*;
-use cuda_std::{GpuFloat, address_space, externally_visible, launch_bounds};
+use cuda_std::{GpuFloat, launch_bounds};
 
 /// The most neighbours on either side.
 pub const MAX_RADIUS: usize = 8;
@@ -67,16 +68,6 @@ pub const SYMMETRIC: u32 = 1;
 
 /// `form`: every coefficient for itself.
 pub const ANY: u32 = 2;
-
-/// The coefficients for f32. Set by the host before a launch.
-#[externally_visible]
-#[address_space(constant)]
-pub static mut STENCIL1D_CUSTOM_F32: [f32; MAX_POINTS] = [0.0; MAX_POINTS];
-
-/// The coefficients for f64. Set by the host before a launch.
-#[externally_visible]
-#[address_space(constant)]
-pub static mut STENCIL1D_CUSTOM_F64: [f64; MAX_POINTS] = [0.0; MAX_POINTS];
 
 /// The most elements that a thread writes.
 const MAX_OWN: usize = THREAD_BYTES / 4;
@@ -153,11 +144,11 @@ impl Line for f64 {
 
 /// Declares entry points.
 macro_rules! kernels {
-    ($($name:ident of $type:ident, $coefficients:ident;)*) => {$(
-        /// The stencil with the coefficients of the constant, on a line of `n` elements.
+    ($($name:ident of $type:ident;)*) => {$(
+        /// The stencil on a line of `n` elements.
         ///
         /// `radius`: 1 to [`MAX_RADIUS`]; `form`: [`ANTISYMMETRIC`], [`SYMMETRIC`] or
-        /// [`ANY`].
+        /// [`ANY`]; `coefficients`: that of the neighbour m at place 8 + m.
         ///
         /// # Safety
         ///
@@ -167,7 +158,6 @@ macro_rules! kernels {
         /// - A one-dimensional grid of one-dimensional blocks, of at least one thread for
         ///   each [`THREAD_BYTES`], or part of them, of `output`; no block has more than
         ///   [`CUSTOM_BLOCK`] threads.
-        /// - The constant is set.
         #[kernel]
         #[launch_bounds(CUSTOM_BLOCK)]
         pub unsafe fn $name(
@@ -176,19 +166,17 @@ macro_rules! kernels {
             n: usize,
             radius: u32,
             form: u32,
+            #[grid_constant] coefficients: &[$type; MAX_POINTS],
         ) {
-            // SAFETY: the host writes the coefficients only between launches, and there
-            // are 17 of them. The rest is forwarded word for word.
-            unsafe {
-                stencil(input, output, n, radius, form, |place| $coefficients[place])
-            }
+            // SAFETY: forwarded word for word.
+            unsafe { stencil(input, output, n, radius, form, coefficients) }
         }
     )*};
 }
 
 kernels! {
-    stencil1d_custom_f32 of f32, STENCIL1D_CUSTOM_F32;
-    stencil1d_custom_f64 of f64, STENCIL1D_CUSTOM_F64;
+    stencil1d_custom_f32 of f32;
+    stencil1d_custom_f64 of f64;
 }
 
 macro_rules! registered {
@@ -226,7 +214,7 @@ unsafe fn stencil<T: Line>(
     n: usize,
     radius: u32,
     form: u32,
-    coefficient: impl Fn(usize) -> T,
+    coefficients: &[T; MAX_POINTS],
 ) {
     let block = thread::block_idx_x() as usize * thread::block_dim_x() as usize;
     // Elements that a thread writes.
@@ -292,7 +280,7 @@ unsafe fn stencil<T: Line>(
         unrolled::<MAX_RADIUS>(|k| {
             let m = k + 1;
             if m <= reach {
-                let weight = coefficient(MAX_RADIUS + m);
+                let weight = coefficients[MAX_RADIUS + m];
                 unrolled::<MAX_OWN>(|i| {
                     // equivalent mutant (guard: `true`): sums that are not written
                     // equivalent mutant (comparison): sums that are not written
@@ -312,13 +300,13 @@ unsafe fn stencil<T: Line>(
             // equivalent mutant (guard: `true`): sums that are not written
             // equivalent mutant (comparison): sums that are not written
             if i < own {
-                sums[i] = coefficient(MAX_RADIUS) * here(i, MAX_RADIUS);
+                sums[i] = coefficients[MAX_RADIUS] * here(i, MAX_RADIUS);
             }
         });
         unrolled::<MAX_RADIUS>(|k| {
             let m = k + 1;
             if m <= reach {
-                let (ahead, behind) = (coefficient(MAX_RADIUS + m), coefficient(MAX_RADIUS - m));
+                let (ahead, behind) = (coefficients[MAX_RADIUS + m], coefficients[MAX_RADIUS - m]);
                 unrolled::<MAX_OWN>(|i| {
                     // equivalent mutant (guard: `true`): sums that are not written
                     // equivalent mutant (comparison): sums that are not written

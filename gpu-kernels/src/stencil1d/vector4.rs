@@ -9,7 +9,7 @@
 //! - The first vector has no element to compute. Vectors with all four of their
 //!   elements to compute are one store; in the one near the end that has fewer, each is
 //!   a store of its own.
-//! - The coefficients are in constant memory ([`constant`](super::constant)).
+//! - The coefficients are in constant memory, among the parameters of the launch.
 //!
 //! # What limits it
 //!
@@ -21,7 +21,6 @@
 //!
 //! Measured, and what else was tried: `docs/tuning/stencil1d.md`.
 
-use super::constant::STENCIL1D_COEFFICIENTS;
 use super::nine_point::{RADIUS, VECTOR_BLOCK, VECTORS, weighted_sum};
 use crate::loops::unrolled;
 use crate::vector::{Points, Vector4, WARP, from_lanes, joined};
@@ -34,7 +33,8 @@ use cuda_std::prelude::*;
 
 /// The stencil, 4 elements per access.
 ///
-/// `input` and `output`: `n` elements. Writes `output[4..n - 4]`.
+/// `input` and `output`: `n` elements; `coefficients[m - 1]` belongs to the neighbours `m`
+/// elements away. Writes `output[4..n - 4]`.
 ///
 /// # Safety
 ///
@@ -43,10 +43,14 @@ use cuda_std::prelude::*;
 ///   else accesses `output`.
 /// - A one-dimensional grid of `ceil(n / (4 * VECTOR_BLOCK * VECTORS))` blocks of
 ///   `VECTOR_BLOCK` threads.
-/// - [`STENCIL1D_COEFFICIENTS`](value@STENCIL1D_COEFFICIENTS) is set.
 #[kernel]
 #[launch_bounds(VECTOR_BLOCK)]
-pub unsafe fn stencil1d_vector4(input: *const f32, output: *mut f32, n: usize) {
+pub unsafe fn stencil1d_vector4(
+    input: *const f32,
+    output: *mut f32,
+    n: usize,
+    coefficients: [f32; RADIUS],
+) {
     const COUNT: usize = Vector4::COUNT;
     let lane = thread::thread_idx_x() % WARP;
     let first = thread::block_idx_x() as usize * (VECTOR_BLOCK as usize * VECTORS)
@@ -96,9 +100,7 @@ pub unsafe fn stencil1d_vector4(input: *const f32, output: *mut f32, n: usize) {
         let cells = joined(left, own[nth], right);
         let value = Vector4::of(|e| {
             weighted_sum(
-                // SAFETY: the host writes the coefficients only between launches; m is
-                // 1 to RADIUS.
-                |m| unsafe { STENCIL1D_COEFFICIENTS[m - 1] },
+                |m| coefficients[m - 1],
                 |m| cells[RADIUS + e + m] - cells[RADIUS + e - m],
             )
         });

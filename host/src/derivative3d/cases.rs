@@ -29,22 +29,18 @@ const BOUNDARIES: [AxisBoundary; 6] = {
 };
 
 /// What gradients are taken of: extents around the radius, the vector, the tile of 32 lanes
-/// by some rows and the segment, multiples of 4 along x and not.
-const GRADIENT_EXTENTS: [[usize; 3]; 14] = [
+/// by some rows and the segment.
+const GRADIENT_EXTENTS: [[usize; 3]; 10] = [
     [4, 5, 5],
-    [5, 5, 5],
     [8, 6, 5],
-    [9, 17, 6],
+    [8, 17, 6],
     [12, 9, 19],
-    [6, 33, 7],
     [64, 16, 5],
-    [127, 5, 8],
     [128, 8, 6],
     [132, 15, 7],
     [260, 6, 5],
-    [33, 5, 65],
+    [36, 5, 65],
     [16, 5, 131],
-    [129, 7, 5],
 ];
 
 /// Other spacings along each axis.
@@ -101,7 +97,7 @@ impl Subject for Cases {
     fn problems(&self, entry: &Entry) -> Vec<Problem> {
         match kernel(entry) {
             Kernel::First(variant) => first(variant),
-            Kernel::Gradient => gradients(entry),
+            Kernel::Gradient => gradients(),
             Kernel::Along(axis) => derivatives(axis),
             Kernel::Operator(_) => operators(),
         }
@@ -201,14 +197,10 @@ fn first(variant: Variant) -> Vec<Problem> {
     problems
 }
 
-/// Those with rows of whole accesses, or those without.
-fn gradients(entry: &Entry) -> Vec<Problem> {
-    let whole = entry.name == super::GRADIENT_KERNELS[0];
-    let problems = GRADIENT_EXTENTS.iter();
-    problems
-        .filter(|[nx, ..]| nx.is_multiple_of(4) == whole)
-        .map(|&[nx, ny, nz]| Problem::volume(nx, ny, nz))
-        .collect()
+/// Those of the gradient's own kernel.
+fn gradients() -> Vec<Problem> {
+    let volume = |[nx, ny, nz]: [usize; 3]| Problem::volume(nx, ny, nz);
+    GRADIENT_EXTENTS.map(volume).into()
 }
 
 /// A rule for each axis, those of x first.

@@ -288,8 +288,9 @@ impl Derivative3d {
         transfer::download(self.shape, gradient)
     }
 
-    /// The kernel that [`gradient`](Self::gradient) launches, one of
-    /// [`GRADIENT_KERNELS`](super::GRADIENT_KERNELS).
+    /// The kernel that [`gradient`](Self::gradient) launches:
+    /// [`GRADIENT_KERNEL`](super::GRADIENT_KERNEL) or, unless rows are a multiple of 4
+    /// points, the general one.
     #[must_use]
     pub const fn gradient_kernel(&self) -> &'static str {
         gpu::gradient_kernel(self.shape)
@@ -300,7 +301,7 @@ impl Derivative3d {
     ///
     /// All hold `nx * ny * nz` elements, x fastest. On a CUDA device and on the
     /// emulator this is one launch of a kernel that reads the field once,
-    /// [`GRADIENT_KERNELS`](super::GRADIENT_KERNELS). The results are the bits that three
+    /// [`gradient_kernel`](Self::gradient_kernel). The results are the bits that three
     /// calls of [`apply`](Self::apply) give.
     ///
     /// # Errors

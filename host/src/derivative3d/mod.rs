@@ -55,7 +55,7 @@ pub use axis::{Axis, Boundary};
 pub use boundary::AxisBoundary;
 pub use first::{Derivative3d, FLOPS_PER_POINT};
 pub use general::FiniteDifferences3d;
-pub use gpu::GRADIENT_KERNELS;
+pub use gpu::GRADIENT_KERNEL;
 pub use gpu_kernels::derivative3d::RADIUS;
 pub use operator::Operator;
 pub use real::Real;

@@ -458,7 +458,8 @@ tex.2d.v4.f32.f32 {%r1, unused0, unused1, unused2}, [%rd1, {%f1, %f2}];
                     assert!(loads || constants.is_empty(), "{}", kernel.name);
                 }
             }
-            assert!(with_constants >= 6, "{with_constants}");
+            // The textbook's in derivative3d and in stencil1d.
+            assert_eq!(with_constants, 2);
         }
     }
 }

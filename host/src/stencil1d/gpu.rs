@@ -9,8 +9,7 @@ use gpu_kernels::registry::Problem;
 use gpu_kernels::stencil1d::RADIUS;
 use gpu_kernels::stencil1d::constant::{STENCIL1D_COEFFICIENTS, stencil1d_constant};
 use gpu_kernels::stencil1d::custom::{
-    ANTISYMMETRIC, ANY, MAX_POINTS, STENCIL1D_CUSTOM_F32, STENCIL1D_CUSTOM_F64, SYMMETRIC,
-    stencil1d_custom_f32, stencil1d_custom_f64,
+    ANTISYMMETRIC, ANY, MAX_POINTS, SYMMETRIC, stencil1d_custom_f32, stencil1d_custom_f64,
 };
 use gpu_kernels::stencil1d::readonly::stencil1d_readonly;
 use gpu_kernels::stencil1d::vector4::stencil1d_vector4;
@@ -68,19 +67,12 @@ pub(super) fn launch(
     // device; they are distinct, since output is borrowed mutably, and aligned to 16 bytes
     // as all buffers are. The geometry is the one that the kernel documents for that many
     // elements, with blocks of at least a warp, as `with_block` of the stencil demands.
-    let in_constant_memory = || Constants::new().with::<STENCIL1D_COEFFICIENTS>(coefficients);
     match variant {
         Variant::Constant => {
+            let constants = Constants::new().with::<STENCIL1D_COEFFICIENTS>(coefficients);
             let args = stencil1d_constant::args(input, output, n);
             // SAFETY: as above; the coefficients are set by this very call.
-            unsafe {
-                launch_registered::<stencil1d_constant>(
-                    &device,
-                    problem,
-                    &in_constant_memory(),
-                    args,
-                )
-            }
+            unsafe { launch_registered::<stencil1d_constant>(&device, problem, &constants, args) }
         }
         Variant::ReadOnly => {
             let uploaded;
@@ -101,15 +93,10 @@ pub(super) fn launch(
             }
         }
         Variant::Vector4 => {
-            let args = stencil1d_vector4::args(input, output, n);
-            // SAFETY: as above; the coefficients are set by this very call.
+            let args = stencil1d_vector4::args(input, output, n, *coefficients);
+            // SAFETY: as above.
             unsafe {
-                launch_registered::<stencil1d_vector4>(
-                    &device,
-                    problem,
-                    &in_constant_memory(),
-                    args,
-                )
+                launch_registered::<stencil1d_vector4>(&device, problem, &Constants::new(), args)
             }
         }
     }
@@ -131,7 +118,7 @@ pub trait Entry: Element {
 }
 
 macro_rules! entries {
-    ($($type:ty: $kernel:ident, $coefficients:ident;)*) => {$(
+    ($($type:ty: $kernel:ident;)*) => {$(
         impl Entry for $type {
             const KERNEL: &'static str = $kernel::NAME;
 
@@ -149,23 +136,20 @@ macro_rules! entries {
                     Form::Symmetric => SYMMETRIC,
                     Form::Any => ANY,
                 };
-                let constants = Constants::new().with::<$coefficients>(coefficients);
-                let args = $kernel::args(input, output, n, radius, form);
+                let (line, none) = (Problem::line(n), Constants::new());
+                let args = $kernel::args(input, output, n, radius, form, *coefficients);
                 // SAFETY: `Checked::new`, which alone makes one, found input and output of
                 // one length on `device`; they are distinct, since output is borrowed
                 // mutably, and every allocation is aligned to 16 bytes. Only `Custom::apply`
                 // calls this, whose radius is from 1 to 8 and leaves an element with all
-                // neighbours. The grid has a thread for each THREAD_BYTES of a line. The
-                // coefficients are set by this very call.
-                unsafe {
-                    launch_registered::<$kernel>(&device, &Problem::line(n), &constants, args)
-                }
+                // neighbours. The grid has a thread for each THREAD_BYTES of a line.
+                unsafe { launch_registered::<$kernel>(&device, &line, &none, args) }
             }
         }
     )*};
 }
 
 entries! {
-    f32: stencil1d_custom_f32, STENCIL1D_CUSTOM_F32;
-    f64: stencil1d_custom_f64, STENCIL1D_CUSTOM_F64;
+    f32: stencil1d_custom_f32;
+    f64: stencil1d_custom_f64;
 }

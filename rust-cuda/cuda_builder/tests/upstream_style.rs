@@ -98,6 +98,31 @@ fn launch_bounds_are_directives_of_their_kernel() {
     }
 }
 
+#[test]
+fn what_the_launch_has_by_value_is_read_where_it_is() {
+    for arch in TARGETS {
+        let ptx = ptx("everything", arch);
+        let entry = |name: &str| -> &str {
+            let (_, rest) = ptx.text.split_once(&format!(".entry {name}(")).unwrap();
+            rest.split_once("\n}").unwrap().0
+        };
+        let table = entry("place_table");
+        assert!(
+            table.contains(".param .align 4 .b8 place_table_param_2[36]"),
+            "{table}"
+        );
+        assert!(!table.contains("local"), "a copy in each thread: {table}");
+        assert!(table.matches("ld.param").count() >= 4, "{table}");
+        let anywhere = entry("place_table_anywhere");
+        assert!(
+            anywhere.contains(".param .align 4 .b8 place_table_anywhere_param_1[36]"),
+            "{anywhere}"
+        );
+        assert!(!ptx.text.contains("grid_constant"), "the statics are gone");
+        assert!(!ptx.exports.iter().any(|name| name.contains("constant.")));
+    }
+}
+
 /// The leading identifier of a text.
 fn identifier(text: &str) -> Option<&str> {
     let end = text.find(|c: char| !c.is_alphanumeric() && c != '_');

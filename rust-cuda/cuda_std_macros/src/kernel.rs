@@ -12,6 +12,7 @@ use syn::{
     ReturnType, Stmt, Token, Type,
 };
 
+use crate::grid_constant::{self, Entry};
 use crate::launch_bounds::{self, Bounds};
 use crate::statics::{self, is_no_mangle};
 
@@ -26,6 +27,7 @@ pub fn expand(attr: TokenStream, item: TokenStream, file: Option<&Path>) -> Resu
     })?;
     check_signature(&function)?;
     let parameters = Parameter::parse_all(&function)?;
+    grid_constant::strip(&mut function);
     // Exported on the device alone, and only once.
     function.attrs.retain(|attr| !is_no_mangle(attr));
     let bounds = launch_bounds::take(&mut function.attrs)?;
@@ -172,6 +174,8 @@ enum Kind {
     Pointer { target: Type, mutable: bool },
     /// The bits of the value.
     Value,
+    /// The bits of the value, of which the kernel is given the address.
+    Constant { target: Type },
 }
 
 struct Parameter {
@@ -204,13 +208,22 @@ impl Parameter {
 
     fn parse(index: usize, argument: &PatType) -> Result<Self> {
         let ty = (*argument.ty).clone();
-        let (kind, raw) = kind(strip(&ty))?;
+        let (kind, raw) = if argument.attrs.iter().any(grid_constant::is_attribute) {
+            let target = grid_constant::target(strip(&ty))?;
+            (Kind::Constant { target }, false)
+        } else {
+            kind(strip(&ty))?
+        };
         let name = match &*argument.pat {
             Pat::Ident(pattern) => pattern.ident.clone(),
             _ => format_ident!("arg{index}"),
         };
         Ok(Self {
-            attrs: argument.attrs.clone(),
+            attrs: {
+                let attrs = argument.attrs.iter();
+                let kept = attrs.filter(|attr| !grid_constant::is_attribute(attr));
+                kept.cloned().collect()
+            },
             pattern: (*argument.pat).clone(),
             ty,
             kind,
@@ -284,6 +297,7 @@ fn device_function(function: &ItemFn, parameters: &[Parameter]) -> TokenStream {
     let name = &sig.ident;
     let lifetimes = &sig.generics;
     let mut inputs = Vec::new();
+    let mut entries = Vec::new();
     let mut rebuild = Vec::new();
     for parameter in parameters {
         let Parameter {
@@ -301,6 +315,7 @@ fn device_function(function: &ItemFn, parameters: &[Parameter]) -> TokenStream {
                 let qualifier = if *mutable { quote!(mut) } else { quote!(const) };
                 inputs.push(quote!(#pointer: *#qualifier #element));
                 inputs.push(quote!(#length: ::core::primitive::usize));
+                entries.extend([Entry::Scalar, Entry::Scalar]);
                 let slice = match (raw, mutable) {
                     (true, false) => quote!(::core::ptr::slice_from_raw_parts(#pointer, #length)),
                     (true, true) => {
@@ -317,12 +332,22 @@ fn device_function(function: &ItemFn, parameters: &[Parameter]) -> TokenStream {
                 };
                 rebuild.push(quote!(#(#attrs)* let #pattern: #ty = #slice;));
             }
-            Kind::Pointer { .. } | Kind::Value => inputs.push(quote!(#(#attrs)* #pattern: #ty)),
+            Kind::Pointer { .. } | Kind::Value | Kind::Constant { .. } => {
+                inputs.push(quote!(#(#attrs)* #pattern: #ty));
+                entries.push(match kind {
+                    Kind::Value => Entry::Typed(owned(ty)),
+                    Kind::Constant { target } => Entry::Constant(owned(target)),
+                    _ => Entry::Scalar,
+                });
+            }
         }
     }
     let statements = &block.stmts;
     let checks = copy_checks(parameters);
+    let marker = grid_constant::marker(name, &entries, &cfgs(function));
     quote! {
+        #marker
+
         #[cfg(target_arch = "nvptx64")]
         #(#attrs)*
         #[allow(improper_ctypes_definitions, improper_gpu_kernel_arg, clippy::too_many_arguments)]
@@ -340,8 +365,11 @@ fn device_function(function: &ItemFn, parameters: &[Parameter]) -> TokenStream {
 fn copy_checks(parameters: &[Parameter]) -> TokenStream {
     let types: Vec<_> = parameters
         .iter()
-        .filter(|parameter| matches!(parameter.kind, Kind::Value))
-        .map(|parameter| owned(&parameter.ty))
+        .filter_map(|parameter| match &parameter.kind {
+            Kind::Value => Some(owned(&parameter.ty)),
+            Kind::Constant { target } => Some(owned(target)),
+            Kind::Slice { .. } | Kind::Pointer { .. } => None,
+        })
         .collect();
     if types.is_empty() {
         return TokenStream::new();
@@ -506,8 +534,12 @@ fn handle(
                     (false, false, true) => quote!(#binding.as_mut_ptr()),
                 });
             }
-            Kind::Value => {
-                let ty = owned(&parameter.ty);
+            Kind::Value | Kind::Constant { .. } => {
+                let is_value = matches!(parameter.kind, Kind::Value);
+                let ty = owned(match &parameter.kind {
+                    Kind::Constant { target } => target,
+                    _ => &parameter.ty,
+                });
                 fields.push(quote!(#ty));
                 inputs.push(quote!(#name: #ty));
                 values.push(quote!(#name));
@@ -517,7 +549,10 @@ fn handle(
                     // SAFETY: the type is `Copy`, or this does not compile.
                     unsafe { pack.push_bits(#binding) };
                 });
-                call.push(quote!(::core::ptr::read(#binding)));
+                call.push(match is_value {
+                    true => quote!(::core::ptr::read(#binding)),
+                    false => quote!(#binding),
+                });
             }
         }
         bindings.push(binding);

@@ -14,6 +14,7 @@
 //! | `.visible` | a function that stays although no kernel calls it |
 //! | `.shared.visible`, … | the same static, exported by its name |
 //! | `.launch_bounds` | two numbers that become directives of a kernel, and no static |
+//! | `.grid_constant` | which parameters of a kernel are values that it has the address of, and no static |
 //!
 //! Every macro asks one question of the target, `target_arch = "nvptx64"`; on
 //! any other target kernels are ordinary functions that the block emulator runs.
@@ -23,6 +24,7 @@
 //! name.
 
 mod gpu_only;
+mod grid_constant;
 mod kernel;
 mod launch_bounds;
 mod paste;
@@ -77,6 +79,43 @@ use proc_macro::TokenStream;
 /// | `&T`, `*const T` | pointer | `impl Into<In<T>>` |
 /// | `&mut T`, `*mut T` | pointer | `impl Into<Out<T>>` |
 /// | any other `T: Copy` | `T`, bit for bit | `T` |
+/// | `#[grid_constant]` before a `&T`, `T: Copy` | `T`, bit for bit | `T` |
+///
+/// With `#[grid_constant]`, CUDA C++'s `__grid_constant__`, the launch has a copy of the
+/// value, and all threads read that where it lies, in constant memory. A table goes best
+/// that way: of one taken as `T`, and read at an index that the compiler does not know,
+/// each thread makes a copy of its own first.
+///
+/// ```
+/// use cuda_std::prelude::*;
+///
+/// /// A polynomial, the constant term first.
+/// #[derive(Clone, Copy)]
+/// #[repr(C)]
+/// pub struct Polynomial {
+///     coefficients: [f32; 8],
+/// }
+///
+/// /// Its value at each of `n` points.
+/// ///
+/// /// # Safety
+/// ///
+/// /// `x` has `n` elements, and `degree` is below 8.
+/// #[kernel]
+/// pub unsafe fn evaluate(x: *mut f32, n: u32, degree: u32, #[grid_constant] of: &Polynomial) {
+///     let i = thread::index_1d();
+///     if i < n {
+///         // SAFETY: in bounds, and no other thread has this index.
+///         let x = unsafe { &mut *x.add(i as usize) };
+///         let terms = of.coefficients[..=degree as usize].iter().rev();
+///         *x = terms.fold(0.0, |sum, term| sum * *x + term);
+///     }
+/// }
+///
+/// fn arguments(x: cuda_std::host::Out<'_, f32>, of: Polynomial) {
+///     let _ = evaluate::args(x, 100, 3, of); // by value
+/// }
+/// ```
 ///
 /// The kind is read off the way the type is written, so a type alias of a
 /// pointer is a value. A zero-length slice needs a pointer that is not null.

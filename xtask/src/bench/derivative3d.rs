@@ -3,7 +3,7 @@
 
 use gpu_kernels::registry::{self, Problem};
 use halo_gpu::derivative3d::{
-    Axis, Boundary, Derivative3d, GRADIENT_KERNELS, RADIUS, Variant, problem,
+    Axis, Boundary, Derivative3d, GRADIENT_KERNEL, RADIUS, Variant, problem,
 };
 use halo_gpu::{Buffer, Device, DeviceKind, Errors, Shape3};
 
@@ -79,13 +79,15 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         let name = if device.kind() == DeviceKind::Cpu {
             "derivative3d, CPU port, gradient"
         } else {
-            let picked = derivative.gradient_kernel();
-            let other = GRADIENT_KERNELS.iter().filter(|name| **name != picked);
-            left_out.extend(other.map(|name| LeftOut::new(*name, format!("{picked} is for this shape"))));
-            picked
+            derivative.gradient_kernel()
         };
         let plan = derivative.clone();
-        rows.push(Box::new(Gradient { plan, name }));
+        // Other rows' kernel has a row among the general ones.
+        if device.kind() == DeviceKind::Cpu || name == GRADIENT_KERNEL {
+            rows.push(Box::new(Gradient { plan, name }));
+        } else {
+            left_out.push(LeftOut::new(GRADIENT_KERNEL, format!("{name} is for this shape")));
+        }
     }
     let refused = if rows.is_empty() {
         first_refusal.map(Error::from)

@@ -4,14 +4,13 @@ use crate::derivative3d::axis::Axis;
 use crate::derivative3d::operator::{Operator, Order};
 use crate::derivative3d::variant::problem;
 use crate::variants::launch_registered;
-use crate::{Buffer, Constants, Element, Error, Shape3, launch_with_constants};
+use crate::{Buffer, Constants, Element, Error, Shape3, launch};
 use cuda_std::host::Kernel;
-use gpu_kernels::derivative3d::general::*;
-use gpu_kernels::derivative3d::general_real::{DERIVATIVE3D_GENERAL_F32, DERIVATIVE3D_GENERAL_F64};
+use gpu_kernels::derivative3d::general::{self as kernels, *};
 use gpu_kernels::derivative3d::vector_calculus::*;
 use gpu_kernels::registry::Entry;
 
-/// The tables of a derivative's order: what the kernels' constant memory holds.
+/// The tables of a derivative's order.
 pub(in crate::derivative3d) type Tables<T> = [[T; TABLE_LEN]; 3];
 
 /// The stencils of one order, as the kernels take them.
@@ -114,29 +113,27 @@ pub trait GeneralKernels: Element {
 /// Launches an operator's kernel, whose threads have this share, on these fields.
 macro_rules! march {
     (
-        $kernel:ident, $share:ident, $stencils:expr, $constants:expr,
-        $input:expr, $($field:expr),+
+        $kernel:ident, $share:ident, $stencils:expr, $input:expr, $($field:expr),+
     ) => {{
         let (stencils, input) = ($stencils, $input);
         let device = input.device().clone();
         let march = $share.march($kernel::NAME, &stencils.problem(), size_of::<Self>())?;
         let ((nx, ny, nz), radius) = (stencils.extents(), stencils.radius);
         let (rules, segment) = (stencils.rules, march.segment);
-        let args = $kernel::args(input, $($field),+, nx, ny, nz, radius, rules, segment);
+        let tables = stencils.tables.map(kernels::Table);
+        let args = $kernel::args(input, $($field),+, nx, ny, nz, radius, rules, segment, tables);
         // SAFETY: all fields have nx * ny * nz elements and are on `device`, where
         // buffers are aligned to 16 bytes; those written are borrowed mutably, so they
         // are distinct. The geometry is the one the kernel documents, and finds the
         // extents and the points of a plane to fit. The plan has seen to the radius,
-        // `check_axis` to the points of each axis. The caller of this macro sets the table.
-        unsafe {
-            launch_with_constants::<$kernel>(&device, &march.geometry.into(), $constants, args)
-        }
+        // `check_axis` to the points of each axis.
+        unsafe { launch::<$kernel>(&device, &march.geometry.into(), args) }
     }};
 }
 
 macro_rules! general_kernels {
     (
-        $real:ty, $table:ident, $x:ident, $y:ident, $z:ident,
+        $real:ty, $x:ident, $y:ident, $z:ident,
         $gradient:ident, $divergence:ident, $curl:ident, $laplacian:ident
     ) => {
         impl GeneralKernels for $real {
@@ -154,19 +151,20 @@ macro_rules! general_kernels {
                 } = along;
                 let ((nx, ny, nz), radius) = (stencils.extents(), stencils.radius);
                 let rule = stencils.rules >> (8 * axis.index()) & 0xff;
-                let flat = bytemuck::cast(*stencils.tables);
-                let constants = Constants::new().with::<$table>(&flat);
+                let table = kernels::Table(stencils.tables[axis.index()]);
                 let (device, field) = (f.device().clone(), stencils.problem());
                 macro_rules! launch {
                     ($kernel:ident) => {{
-                        let args = $kernel::args(f, df, nx, ny, nz, radius, order as u32, rule);
+                        let order = order as u32;
+                        let args = $kernel::args(f, df, nx, ny, nz, radius, order, rule, table);
                         // SAFETY: f and df have nx * ny * nz elements each, are both
                         // on `device` and are distinct, since df is borrowed mutably.
                         // The geometry is the one the kernel documents, and finds the
                         // extents to fit. The plan has seen to the radius and the order,
-                        // `check_axis` to the points of the axis. The table is set by
-                        // this very call.
-                        unsafe { launch_registered::<$kernel>(&device, &field, &constants, args) }
+                        // `check_axis` to the points of the axis.
+                        unsafe {
+                            launch_registered::<$kernel>(&device, &field, &Constants::new(), args)
+                        }
                     }};
                 }
                 match axis {
@@ -183,32 +181,18 @@ macro_rules! general_kernels {
                     inputs,
                     outputs,
                 } = fields;
-                let flat = bytemuck::cast(*stencils.tables);
-                let constants = Constants::new().with::<$table>(&flat);
                 match (operator, inputs, outputs) {
-                    (Operator::Gradient, [f], [x, y, z]) => {
-                        march!(
-                            $gradient, GRADIENT, stencils, &constants, *f, &mut **x, &mut **y,
-                            &mut **z
-                        )
-                    }
+                    (Operator::Gradient, [f], [x, y, z]) => march!(
+                        $gradient, GRADIENT, stencils, *f, &mut **x, &mut **y, &mut **z
+                    ),
                     (Operator::Divergence, [u, v, w], [out]) => {
-                        march!(
-                            $divergence,
-                            DIVERGENCE,
-                            stencils,
-                            &constants,
-                            *u,
-                            *v,
-                            *w,
-                            &mut **out
-                        )
+                        march!($divergence, DIVERGENCE, stencils, *u, *v, *w, &mut **out)
                     }
                     (Operator::Curl, [u, v, w], [x, y, z]) => march!(
-                        $curl, CURL, stencils, &constants, *u, *v, *w, &mut **x, &mut **y, &mut **z
+                        $curl, CURL, stencils, *u, *v, *w, &mut **x, &mut **y, &mut **z
                     ),
                     (Operator::Laplacian, [f], [out]) => {
-                        march!($laplacian, LAPLACIAN, stencils, &constants, *f, &mut **out)
+                        march!($laplacian, LAPLACIAN, stencils, *f, &mut **out)
                     }
                     _ => unreachable!("as many fields as the operator has"),
                 }
@@ -219,7 +203,6 @@ macro_rules! general_kernels {
 
 general_kernels!(
     f32,
-    DERIVATIVE3D_GENERAL_F32,
     derivative3d_general_x_f32,
     derivative3d_general_y_f32,
     derivative3d_general_z_f32,
@@ -230,7 +213,6 @@ general_kernels!(
 );
 general_kernels!(
     f64,
-    DERIVATIVE3D_GENERAL_F64,
     derivative3d_general_x_f64,
     derivative3d_general_y_f64,
     derivative3d_general_z_f64,

@@ -54,6 +54,16 @@ pub enum IrError {
         /// What is wrong with it, as words that follow "but".
         problem: &'static str,
     },
+    /// What `#[grid_constant]` left does not belong to a kernel, or cannot be read.
+    #[error(
+        "static `{name}` is in section \".grid_constant\", but {problem}; leave that section to `#[grid_constant]` on a kernel's parameter"
+    )]
+    GridConstant {
+        /// The static.
+        name: String,
+        /// What is wrong with it, as words that follow "but".
+        problem: &'static str,
+    },
     /// A kernel writes to constant memory.
     #[error(
         "`{function}` writes to `{name}`, which is in constant memory: only the host can, before a launch; use global memory for what kernels write"

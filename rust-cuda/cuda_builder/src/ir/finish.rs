@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::address_space;
 use super::error::IrError;
+use super::grid_constant;
 use super::lexer::{Kind, tokens};
 use super::module::{Global, Module, Variable, plain_name};
 
@@ -22,6 +23,7 @@ pub(crate) fn finish(text: &str) -> Result<String, IrError> {
     let mut module = Module::parse(text)?;
     check_initialisers(&module)?;
     address_space::leave_generic(&mut module)?;
+    grid_constant::take_addresses(&mut module);
     module.globals = dependencies_first(std::mem::take(&mut module.globals));
     Ok(module.to_string())
 }

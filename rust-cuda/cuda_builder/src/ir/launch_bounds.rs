@@ -8,7 +8,8 @@
 //! writes the attributes as `.maxntid` and `.minnctapersm`.
 
 use super::error::IrError;
-use super::module::{Module, Variable, plain_name};
+use super::module::{Module, plain_name};
+use super::section;
 
 /// What the name of a kernel's static begins with.
 const PREFIX: &str = "__launch_bounds.";
@@ -19,24 +20,7 @@ const PREFIX: &str = "__launch_bounds.";
 ///
 /// [`IrError::LaunchBounds`].
 pub(crate) fn apply(module: &mut Module) -> Result<(), IrError> {
-    let mut bounds = Vec::new();
-    let mut others = Vec::with_capacity(module.globals.len());
-    for global in std::mem::take(&mut module.globals) {
-        // Most globals have no section, and are long.
-        let variable = match global.line.contains("\".launch_bounds\"") {
-            true => Variable::parse(&global.line)?,
-            false => None,
-        };
-        match variable {
-            Some(variable) if variable.section.as_deref() == Some(".launch_bounds") => {
-                bounds.push((plain_name(&global.name), variable));
-            }
-            _ => others.push(global),
-        }
-    }
-    module.globals = others;
-
-    for (name, variable) in bounds {
+    for (name, variable) in section::take(module, ".launch_bounds")? {
         let wrong = |problem| IrError::LaunchBounds {
             name: name.clone(),
             problem,
@@ -49,11 +33,10 @@ pub(crate) fn apply(module: &mut Module) -> Result<(), IrError> {
             .iter_mut()
             .find(|function| function.is_kernel() && plain_name(&function.name) == kernel)
             .ok_or_else(|| wrong("there is no kernel of that name"))?;
-        let [max_threads, min_blocks] = variable
-            .initialiser
-            .as_deref()
-            .and_then(numbers)
-            .ok_or_else(|| wrong("it does not hold two numbers of 32 bits"))?;
+        let numbers = section::numbers(&variable);
+        let Some(&[max_threads, min_blocks]) = numbers.as_deref() else {
+            return Err(wrong("it does not hold two numbers of 32 bits"));
+        };
         if max_threads == 0 {
             return Err(wrong("it allows no thread at all"));
         }
@@ -65,30 +48,6 @@ pub(crate) fn apply(module: &mut Module) -> Result<(), IrError> {
         function.head.insert_str(at, &attributes);
     }
     Ok(())
-}
-
-/// The numbers in an initialiser of eight bytes, `[8 x i8] c"\00\01…"`, in a
-/// struct or not.
-fn numbers(initialiser: &str) -> Option<[u32; 2]> {
-    let (_, text) = initialiser.split_once("c\"")?;
-    let mut bytes = [0_u8; 8];
-    let mut rest = text;
-    for byte in &mut bytes {
-        *byte = match rest.strip_prefix('\\') {
-            Some(escaped) => {
-                let value = u8::from_str_radix(escaped.get(..2)?, 16).ok()?;
-                rest = &escaped[2..];
-                value
-            }
-            None => {
-                let value = *rest.as_bytes().first().filter(|byte| byte.is_ascii())?;
-                rest = &rest[1..];
-                value
-            }
-        };
-    }
-    let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|k| bytes[at + k]));
-    rest.starts_with('"').then(|| [number(0), number(4)])
 }
 
 #[cfg(test)]

@@ -5,13 +5,15 @@
 //! model. [`prepare`] adds what is missing, in this order:
 //!
 //! 1. [`launch_bounds`]: what kernels say of the size of their blocks;
-//! 2. [`exports`]: which functions and statics the host can see;
-//! 3. [`runtime`]: the symbols that rustc adds only to a final binary;
-//! 4. [`reach`]: everything the exports cannot reach goes, and what stays is put
+//! 2. [`grid_constant`]: which addresses among their parameters are of values that the
+//!    launch has;
+//! 3. [`exports`]: which functions and statics the host can see;
+//! 4. [`runtime`]: the symbols that rustc adds only to a final binary;
+//! 5. [`reach`]: everything the exports cannot reach goes, and what stays is put
 //!    in an order and under names that depend on the program alone;
-//! 5. [`address_space`]: shared and constant memory;
-//! 6. [`atomics`]: fences for the orderings that LLVM's backend drops;
-//! 7. [`convergent`]: no pass may copy or move what a warp does together.
+//! 6. [`address_space`]: shared and constant memory;
+//! 7. [`atomics`]: fences for the orderings that LLVM's backend drops;
+//! 8. [`convergent`]: no pass may copy or move what a warp does together.
 //!
 //! It must run before LLVM's first optimisation: a barrier that was copied into
 //! two branches cannot be put back together. After the optimiser there is one
@@ -24,6 +26,7 @@ pub(crate) mod convergent;
 pub(crate) mod error;
 pub(crate) mod exports;
 pub(crate) mod finish;
+pub(crate) mod grid_constant;
 pub(crate) mod launch_bounds;
 pub(crate) mod lexer;
 pub(crate) mod module;
@@ -64,6 +67,7 @@ pub(crate) struct Prepared {
 pub(crate) fn prepare(text: &str, options: &Options) -> Result<Prepared, IrError> {
     let mut module = Module::parse(text)?;
     launch_bounds::apply(&mut module)?;
+    grid_constant::apply(&mut module)?;
     let exports = exports::collect(&mut module)?;
     runtime::provide(&mut module)?;
     reach::retain(&mut module, &exports, &options.allow_undefined)?;

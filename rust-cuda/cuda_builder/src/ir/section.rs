@@ -1,6 +1,7 @@
 //! CUDA's memories, and the link sections that name them.
 
 use super::error::IrError;
+use super::module::{Module, Variable, plain_name};
 
 /// LLVM's numbers for CUDA's memories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,4 +47,51 @@ impl Section {
         };
         Ok(Self { space, visible })
     }
+}
+
+/// Takes the statics of a section out of the module: their names and what they are. For
+/// what macros say of kernels, in statics of numbers that are for this crate alone.
+///
+/// # Errors
+///
+/// [`IrError::Syntax`].
+pub(crate) fn take(module: &mut Module, section: &str) -> Result<Vec<(String, Variable)>, IrError> {
+    let quoted = format!("\"{section}\"");
+    let mut taken = Vec::new();
+    let mut others = Vec::with_capacity(module.globals.len());
+    for global in std::mem::take(&mut module.globals) {
+        // Most globals have no section, and are long.
+        let variable = match global.line.contains(&quoted) {
+            true => Variable::parse(&global.line)?,
+            false => None,
+        };
+        match variable {
+            Some(variable) if variable.section.as_deref() == Some(section) => {
+                taken.push((plain_name(&global.name), variable));
+            }
+            _ => others.push(global),
+        }
+    }
+    module.globals = others;
+    Ok(taken)
+}
+
+/// The numbers of 32 bits in the initialiser of a static, `[8 x i8] c"\00\01…"`, in a
+/// struct or not.
+pub(crate) fn numbers(variable: &Variable) -> Option<Vec<u32>> {
+    let (_, text) = variable.initialiser.as_deref()?.split_once("c\"")?;
+    let mut bytes = Vec::new();
+    let mut rest = text;
+    while !rest.starts_with('"') {
+        let (byte, len) = match rest.strip_prefix('\\') {
+            Some(escaped) => (u8::from_str_radix(escaped.get(..2)?, 16).ok()?, 3),
+            None => (*rest.as_bytes().first().filter(|byte| byte.is_ascii())?, 1),
+        };
+        bytes.push(byte);
+        rest = &rest[len..];
+    }
+    let (words, []) = bytes.as_chunks() else {
+        return None;
+    };
+    Some(words.iter().map(|word| u32::from_le_bytes(*word)).collect())
 }
