@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use halo_report::record::{Ceiling, Ceilings, Work};
+use halo_report::record::{Ceiling, Ceilings, Metric, Slots, Unit, Work};
 use halo_report::stats::Times;
 use libloading::Library;
 
@@ -567,24 +567,60 @@ impl Limit {
         let flags = flags.map_or("", |chosen| chosen.flags);
         let amount = self.amount;
         let (place, what) = match self.what {
-            What::Copy => (
-                &mut ceilings.copy,
-                "copy of as many bytes with ordinary stores",
-            ),
+            What::Copy => (&mut ceilings.copy, "copy with ordinary stores"),
             What::StreamedCopy => (
                 &mut ceilings.streamed_copy,
-                "copy of as many bytes with stores past the caches",
+                "copy with stores past the caches",
             ),
-            What::Read => (&mut ceilings.read, "sum of as many bytes"),
+            What::Read => (&mut ceilings.read, "sum"),
             What::Fp32 => (&mut ceilings.fp32, "multiply-adds in registers"),
             What::Fp64 => (&mut ceilings.fp64, "multiply-adds in registers"),
+        };
+        let much = match self.what {
+            What::Copy | What::StreamedCopy => {
+                format!(
+                    " of {:.4} MiB, bytes read plus bytes written",
+                    mib(amount / 2)
+                )
+            }
+            What::Read => format!(" of {}", size(amount)),
+            What::Fp32 | What::Fp64 => String::new(),
         };
         *place = Some(Ceiling {
             amount,
             time,
-            method: format!("{what}, C++ with OpenMP, {flags}, in turns with the row"),
+            method: format!("{what}{much}; C++ with OpenMP, {flags}"),
         });
     }
+}
+
+/// "256 MiB", "1.5 KiB".
+fn size(bytes: u64) -> String {
+    let kib = bytes as f64 / 1024.0;
+    if kib < 1024.0 {
+        format!("{kib:.1} KiB")
+    } else {
+        format!("{:.0} MiB", kib / 1024.0)
+    }
+}
+
+/// Bytes of each array of the copies that a run's header gives, and of the reading: beyond
+/// most caches.
+const LARGE: u64 = 1 << 28;
+
+/// What the machine can do at most, far from its caches and in its registers.
+pub(super) fn machine() -> [Work; 2] {
+    let work = |read_only, slots| Work {
+        bytes: if read_only { LARGE } else { 2 * LARGE },
+        flops: 0,
+        items: 0,
+        unit: Unit::Points,
+        metric: Metric::Bandwidth,
+        slots,
+        read_only,
+    };
+    let none = Slots::default();
+    [work(false, Slots { fp32: 1, fp64: 1 }), work(true, none)]
 }
 
 #[cfg(test)]
@@ -672,7 +708,6 @@ mod tests {
     #[test]
     #[ignore = "needs a C++ compiler with OpenMP"]
     fn the_machine_is_measured_in_what_a_row_needs() {
-        use halo_report::record::{Metric, Slots, Unit};
         let cpp = built();
         let work = |read_only, slots| Work {
             bytes: 100_004,

@@ -169,6 +169,12 @@ pub(super) fn run(flags: &Bench, families: &[Family]) -> Result<Outcome, Error> 
         progress.set_message("multiply-adds");
         ceilings.fp32 = roofline::measure::<f32>(&device, flags)?;
         ceilings.fp64 = roofline::measure::<f64>(&device, flags)?;
+        for work in cpp::machine() {
+            let mut limits = baselines.limits(&work)?;
+            if !limits.is_empty() {
+                put_limits(&device, flags, &mut limits, &mut ceilings)?;
+            }
+        }
     }
     let mut record = Record {
         environment: environment::of(describe(&device, why), baselines.toolkit.take(), date),
@@ -214,6 +220,22 @@ pub(super) fn run(flags: &Bench, families: &[Family]) -> Result<Outcome, Error> 
     progress.finish_and_clear();
     sink.print(&halo_report::legend(&record));
     sink.outcome(&record)
+}
+
+/// Times limits of the machine in turns, and puts them where a record has them.
+fn put_limits(
+    device: &Device,
+    flags: &Bench,
+    limits: &mut [Limit],
+    ceilings: &mut Ceilings,
+) -> Result<(), Error> {
+    let mut all: Vec<&mut dyn Timed> = Vec::new();
+    all.extend(limits.iter_mut().map(|limit| limit as &mut dyn Timed));
+    let times = statistics(&timing::single(device, flags, &mut all)?);
+    for (limit, time) in limits.iter().zip(times) {
+        limit.put(ceilings, time);
+    }
+    Ok(())
 }
 
 /// What a family will run, size by size.
