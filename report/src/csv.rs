@@ -45,7 +45,7 @@ struct Line {
     arithmetic_flop_per_s: Option<f64>,
     rate_items_per_s: Option<f64>,
     fraction_of_copy: Option<f64>,
-    /// The limit that binds: "memory", "fp32" or "fp64".
+    /// The limit that binds: "memory", "read", "fp32" or "fp64".
     limit: String,
     limit_time_s: Option<f64>,
     fraction_of_limit: Option<f64>,
@@ -62,6 +62,8 @@ struct Line {
     within_bounds: Option<bool>,
     /// Why the baseline took no part.
     why_not: String,
+    /// In which way it did the work, where it has several.
+    how: String,
 }
 
 /// The whole record.
@@ -132,6 +134,9 @@ fn untimed(place: Place<'_>, by: Option<&BaselineRow>) -> Line {
         within_bounds: check.map(|check| check.passes()),
         why_not: by
             .and_then(|baseline| baseline.why_not.clone())
+            .unwrap_or_default(),
+        how: by
+            .and_then(|baseline| baseline.how.clone())
             .unwrap_or_default(),
         ..Line::default()
     }

@@ -97,11 +97,30 @@ pub struct Baseline {
 pub struct Ceilings {
     /// A copy within the device's memory: bytes read plus bytes written.
     pub copy: Option<Ceiling>,
+    /// The same with stores that go past the caches; on a CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streamed_copy: Option<Ceiling>,
+    /// Reading alone; on a CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<Ceiling>,
     /// Single-precision multiply-adds that depend on nothing but registers; one
     /// is one issue slot of one lane.
     pub fp32: Option<Ceiling>,
     /// The same in double precision.
     pub fp64: Option<Ceiling>,
+}
+
+impl Ceilings {
+    /// How fast memory is: for work that only reads, and for any other, whose results can
+    /// be stored in the faster of two ways.
+    fn memory(&self, read_only: bool) -> (Roof, Option<&Ceiling>) {
+        if let (true, Some(read)) = (read_only, &self.read) {
+            return (Roof::Read, Some(read));
+        }
+        let copies = [&self.copy, &self.streamed_copy].into_iter().flatten();
+        let fastest = copies.max_by(|a, b| a.per_s().total_cmp(&b.per_s()));
+        (Roof::Memory, fastest)
+    }
 }
 
 /// One limit of the device.
@@ -194,6 +213,10 @@ pub struct RowRecord {
     pub launches_per_graph: Option<u32>,
     /// Who else did this work; empty without a comparison.
     pub baselines: Vec<BaselineRow>,
+    /// The limits that were measured in turns with this row, of as many bytes as its work
+    /// has to move, where they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceilings: Option<Ceilings>,
 }
 
 /// What a baseline did of a row's work, checked and timed in turns with it.
@@ -203,6 +226,9 @@ pub struct BaselineRow {
     pub name: String,
     /// Why it did not take part in this row; everything below is then empty.
     pub why_not: Option<String>,
+    /// In which way it did the work, where it has several: "blocked, -O3".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub how: Option<String>,
     /// Nothing was timed where it did not pass.
     pub check: Option<Check>,
     /// As the row's.
@@ -266,6 +292,9 @@ pub struct Work {
     /// The fewest instructions that must be issued, by single lanes.
     #[serde(default)]
     pub slots: Slots,
+    /// Whether next to nothing of the bytes is written.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub read_only: bool,
 }
 
 /// Instructions that one launch cannot do without, counted per lane; zeros where
@@ -314,6 +343,8 @@ pub enum Metric {
 pub enum Roof {
     /// The copy's bandwidth.
     Memory,
+    /// The bandwidth of reading.
+    Read,
     /// The issue rate of single-precision instructions.
     Fp32,
     /// The issue rate of double-precision instructions.
@@ -326,9 +357,16 @@ impl Roof {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
+            Self::Read => "read",
             Self::Fp32 => "FP32",
             Self::Fp64 => "FP64",
         }
+    }
+
+    /// Whether it is one of memory.
+    #[must_use]
+    pub const fn is_memory(self) -> bool {
+        matches!(self, Self::Memory | Self::Read)
     }
 }
 
@@ -338,15 +376,16 @@ impl Work {
     #[must_use]
     pub fn least(&self, ceilings: &Ceilings) -> Option<(Roof, f64)> {
         let mut binding: Option<(Roof, f64)> = None;
+        let (memory, bandwidth) = ceilings.memory(self.read_only);
         for (roof, amount, ceiling) in [
-            (Roof::Memory, self.bytes, &ceilings.copy),
-            (Roof::Fp32, self.slots.fp32, &ceilings.fp32),
-            (Roof::Fp64, self.slots.fp64, &ceilings.fp64),
+            (memory, self.bytes, bandwidth),
+            (Roof::Fp32, self.slots.fp32, ceilings.fp32.as_ref()),
+            (Roof::Fp64, self.slots.fp64, ceilings.fp64.as_ref()),
         ] {
             if amount == 0 {
                 continue;
             }
-            let least_s = amount as f64 / ceiling.as_ref()?.per_s();
+            let least_s = amount as f64 / ceiling?.per_s();
             if binding.is_none_or(|(_, most)| least_s > most) {
                 binding = Some((roof, least_s));
             }
@@ -375,13 +414,45 @@ impl Record {
 
 #[cfg(test)]
 mod tests {
-    use crate::sample::{record, row};
+    use super::{Ceiling, Ceilings, Roof, Work};
+    use crate::sample::{microseconds, record, row};
 
     #[test]
     fn nan_is_out_of_bounds() {
         assert!(row("a", 1e-4).check.passes());
         assert!(!row("a", 1.1e-4).check.passes());
         assert!(!row("a", f64::NAN).check.passes());
+    }
+
+    #[test]
+    fn memory_is_as_fast_as_the_work_can_use_it() {
+        let of = |amount| {
+            Some(Ceiling {
+                amount,
+                time: microseconds(10),
+                method: String::new(),
+            })
+        };
+        let mut ceilings = Ceilings {
+            copy: of(1_000_000),
+            ..Ceilings::default()
+        };
+        let mut work = row("a", 0.0).work;
+        let least_us = |work: &Work, ceilings: &Ceilings| {
+            let (roof, least_s) = work.least(ceilings).unwrap();
+            (roof, (1e6 * least_s).round() as u32)
+        };
+        assert_eq!(least_us(&work, &ceilings), (Roof::Memory, 20));
+        ceilings.streamed_copy = of(2_000_000);
+        ceilings.read = of(4_000_000);
+        assert_eq!(least_us(&work, &ceilings), (Roof::Memory, 10));
+        work.read_only = true;
+        assert_eq!(least_us(&work, &ceilings), (Roof::Read, 5));
+        ceilings.read = None;
+        assert_eq!(least_us(&work, &ceilings), (Roof::Memory, 10));
+        ceilings.streamed_copy = of(500_000);
+        assert_eq!(least_us(&work, &ceilings), (Roof::Memory, 20));
+        assert!(Roof::Read.is_memory() && !Roof::Fp32.is_memory());
     }
 
     #[test]

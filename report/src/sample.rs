@@ -37,6 +37,8 @@ fn ceilings() -> Ceilings {
     };
     Ceilings {
         copy: of(COPY, "made up: a copy of 1024 MiB"),
+        streamed_copy: None,
+        read: None,
         fp32: of(FP32, "made up: multiply-adds in single precision"),
         fp64: of(FP64, "made up: multiply-adds in double precision"),
     }
@@ -217,6 +219,7 @@ fn sampled(kernel: &Kernel, sample: &Sample, elements: u64) -> RowRecord {
             fp32: if double { 0 } else { slots },
             fp64: if double { slots } else { 0 },
         },
+        read_only: false,
     };
     let issue = slots as f64 / if double { FP64 } else { FP32 };
     let least = (bytes / COPY).max(issue);
@@ -232,6 +235,7 @@ fn sampled(kernel: &Kernel, sample: &Sample, elements: u64) -> RowRecord {
         BaselineRow {
             name: name.to_owned(),
             why_not: None,
+            how: None,
             check: Some(PASSES),
             single: Some(times(single_s * scale, noise)),
             replayed: short.then(|| times(replayed_s * scale, noise / 4.0)),
@@ -246,6 +250,7 @@ fn sampled(kernel: &Kernel, sample: &Sample, elements: u64) -> RowRecord {
         replayed: short.then(|| times(replayed_s, noise / 4.0)),
         launches_per_graph: short.then_some(100),
         baselines: kernel.against.iter().map(baseline).collect(),
+        ceilings: None,
     }
 }
 
@@ -406,11 +411,13 @@ pub(crate) fn row(name: &str, max_error: f64) -> RowRecord {
             unit: Unit::Points,
             metric: Metric::Bandwidth,
             slots: Slots::default(),
+            read_only: false,
         },
         single: check.passes().then(|| microseconds(10)),
         replayed: None,
         launches_per_graph: None,
         baselines: Vec::new(),
+        ceilings: None,
     }
 }
 
@@ -428,8 +435,7 @@ pub(crate) fn record(rows: Vec<RowRecord>) -> Record {
         timing: Some("median of CUDA events".to_owned()),
         ceilings: Ceilings {
             copy: Some(copy),
-            fp32: None,
-            fp64: None,
+            ..Ceilings::default()
         },
         baselines: Vec::new(),
         families: vec![FamilyRecord {

@@ -47,7 +47,7 @@ pub fn legend(record: &Record) -> String {
         (
             "of roof",
             "the time that this work takes at least, over the time that it took: what binds \
-             it is memory (the copy), FP32 or FP64 (the multiply-adds)",
+             it is memory (the copy), read (reading alone), FP32 or FP64 (the multiply-adds)",
         ),
         (
             "Rust / other",
@@ -200,12 +200,17 @@ fn comparison(places: &[Place<'_>]) -> Option<Table> {
     }
     let ratios: Vec<String> = names.iter().map(|name| format!("Rust / {name}")).collect();
     let mut header = vec!["kernel", "launched", "Rust", "of roof"];
-    header.extend(
-        names
-            .iter()
-            .zip(&ratios)
-            .flat_map(|(name, ratio)| [*name, ratio]),
-    );
+    // Who has only one way of doing it does not say which.
+    let has_ways = |name: &str| {
+        let mut baselines = places.iter().flat_map(|place| &place.row.baselines);
+        baselines.any(|baseline| baseline.name == name && baseline.how.is_some())
+    };
+    for (name, ratio) in names.iter().zip(&ratios) {
+        header.extend([*name, ratio]);
+        if has_ways(name) {
+            header.push("its way");
+        }
+    }
     let mut table = table(&header);
     for place in places {
         for own in Mode::ALL.into_iter().filter_map(|mode| place.own(mode)) {
@@ -237,6 +242,10 @@ fn comparison(places: &[Place<'_>]) -> Option<Table> {
                         None => ["–".to_owned(), "–".to_owned()],
                     },
                 );
+                if has_ways(name) {
+                    let how = other.and_then(|other| other.by?.how.clone());
+                    cells.push(how.unwrap_or_else(|| "–".to_owned()));
+                }
             }
             table.add_row(cells);
         }
@@ -342,6 +351,7 @@ mod tests {
         let baseline = |name: &str, time: u64| BaselineRow {
             name: name.to_owned(),
             why_not: None,
+            how: None,
             check: Some(row.check),
             single: Some(microseconds(time)),
             replayed: None,
@@ -368,6 +378,29 @@ mod tests {
             why_not: None,
         }];
         record
+    }
+
+    #[test]
+    fn who_has_several_ways_says_which_it_was() {
+        let mut record = compared();
+        assert!(!to_text(&record).contains("its way"));
+        let row = &mut record.families[0].problems[0].rows[0];
+        row.baselines[1].how = Some("blocked, -O3".to_owned());
+        let text = to_text(&record);
+        assert_eq!(text.matches("its way").count(), 1, "{text}");
+        assert!(text.contains("blocked, -O3"), "{text}");
+    }
+
+    #[test]
+    fn the_limits_of_a_row_go_before_those_of_the_run() {
+        let mut record = record(vec![row("a", 1e-5)]);
+        assert!(to_text(&record).contains("50.0 %"));
+        let mut ceilings = record.ceilings.clone();
+        if let Some(copy) = &mut ceilings.copy {
+            copy.amount /= 2;
+        }
+        record.families[0].problems[0].rows[0].ceilings = Some(ceilings);
+        assert!(to_text(&record).contains("100.0 %"));
     }
 
     #[test]

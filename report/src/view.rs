@@ -104,7 +104,13 @@ impl Record {
             }
         };
         let nvcc = toolkit.nvcc.as_ref().or(toolkit.why_not.as_ref());
-        let Ceilings { copy, fp32, fp64 } = &self.ceilings;
+        let Ceilings {
+            copy,
+            streamed_copy,
+            read,
+            fp32,
+            fp64,
+        } = &self.ceilings;
         let facts = [
             ("device", Some(format!("{} ({})", device.name, device.kind))),
             ("why", device.why.clone()),
@@ -123,6 +129,8 @@ impl Record {
             ("date", Some(environment.date.clone())),
             ("launches", Some(launches)),
             ("copy", ceiling(copy, "B/s")),
+            ("streamed", ceiling(streamed_copy, "B/s")),
+            ("read", ceiling(read, "B/s")),
             ("FP32", ceiling(fp32, "instructions/s")),
             ("FP64", ceiling(fp64, "instructions/s")),
             ("nvcc", nvcc.filter(|_| !self.baselines.is_empty()).cloned()),
@@ -184,10 +192,12 @@ impl<'a> Place<'a> {
         })
     }
 
-    /// What its family's run found that the device can do at most.
+    /// What the device can do at most: as was found in turns with the row, or else in its
+    /// family's run.
     fn ceilings(self) -> &'a Ceilings {
-        let family: &'a FamilyRecord = self.family;
-        family.ceilings.as_ref().unwrap_or(&self.record.ceilings)
+        let (row, family): (&'a RowRecord, &'a FamilyRecord) = (self.row, self.family);
+        let own = row.ceilings.as_ref().or(family.ceilings.as_ref());
+        own.unwrap_or(&self.record.ceilings)
     }
 
     /// The limit that binds the row's work, and the least time that it takes.
@@ -276,7 +286,7 @@ impl<'a> Timed<'a> {
     pub(crate) fn is_double(self) -> bool {
         let row = self.place.row;
         match self.place.least() {
-            Some((roof, _)) if roof != Roof::Memory => roof == Roof::Fp64,
+            Some((roof, _)) if !roof.is_memory() => roof == Roof::Fp64,
             _ => row.work.slots.fp64 > 0 || row.name.contains("f64"),
         }
     }

@@ -20,6 +20,11 @@ use clap::Parser as _;
 #[allow(dead_code, reason = "the comparison uses what inspect does not")]
 mod baselines;
 mod bench;
+#[cfg_attr(
+    not(feature = "bench"),
+    allow(dead_code, reason = "the thin program measures nothing")
+)]
+mod cpp;
 mod doctor;
 mod error;
 mod flags;

@@ -8,7 +8,7 @@ use super::{Figure, LeftOut, Outcome, mark, own_name, slug};
 use crate::axis::{Axis, Scale};
 use crate::canvas::{Canvas, DOTS, Font, Frame, Key, LONG, Mark, Pen, SHORT, SMALL, Width};
 use crate::palette::{Colour, Shape};
-use crate::record::{Metric, Record, Roof, Unit};
+use crate::record::{Metric, Record, Unit};
 use crate::units::quantity;
 use crate::view::{Mode, Timed};
 
@@ -129,10 +129,7 @@ fn throughput<'a>(record: &'a Record, name: &str, rows: &[Timed<'a>], unit: Unit
         // What the least time that the instructions take amounts to; at small
         // sizes what surrounds the innermost loop counts as well.
         let limit = |timed: &Timed<'_>| {
-            let (_, least_s) = timed
-                .place
-                .least()
-                .filter(|least| least.0 != Roof::Memory)?;
+            let (_, least_s) = timed.place.least().filter(|least| !least.0.is_memory())?;
             Some(timed.place.row.work.items as f64 / least_s)
         };
         let limits = rows

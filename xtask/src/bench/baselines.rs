@@ -1,5 +1,5 @@
-//! Who the rows are compared with: the same kernels in CUDA C++, compiled by the
-//! nvcc of this machine, and CUB.
+//! Who the rows are compared with: on a GPU the same kernels in CUDA C++, compiled by the
+//! nvcc of this machine, and CUB; on the CPU C++ with OpenMP, see [`cpp`](super::cpp).
 //!
 //! A kernel in CUDA C++ is launched by the row's own code, on the row's own buffers
 //! and with the row's own geometry: only the kernel is another one, put in its
@@ -9,11 +9,16 @@
 use std::thread;
 
 use halo_gpu::{Device, DeviceKind, Image, Kernels};
+use halo_report::printable;
 use halo_report::record::{self, Toolkit};
 
+use super::cpp::{CPP, Cpp, Limit};
 use super::cub::{Compiled, Cub, Reduction};
-use super::harness::{Check, Prepared};
+use super::harness::{Check, Prepared, Work};
+#[cfg(doc)]
+use super::timing::Timed;
 use crate::baselines::Toolchain;
+use crate::cpp::Compiler;
 use crate::error::{Error, chain};
 
 /// Names, as records have them.
@@ -28,6 +33,14 @@ pub(super) trait Baseline {
     fn check(&mut self, row: &mut dyn Prepared) -> Result<Check, Error>;
     /// As [`Prepared::launch`].
     fn launch(&mut self, row: &mut dyn Prepared) -> Result<(), halo_gpu::Error>;
+    /// How it does the work, once it was checked, where there is more than one way.
+    fn how(&self) -> Option<String> {
+        None
+    }
+    /// As [`Timed::begin`].
+    fn begin(&mut self) {}
+    /// As [`Timed::end`].
+    fn end(&mut self) {}
 }
 
 /// A kernel in the CUDA C++ of a row's family that does the row's work in another
@@ -48,6 +61,7 @@ pub(super) struct Baselines {
     /// The kernels of each family's CUDA C++.
     kernels: Vec<(&'static str, Kernels)>,
     cub: Option<Cub>,
+    cpp: Option<Cpp>,
     pub(super) records: Vec<record::Baseline>,
     pub(super) toolkit: Option<Toolkit>,
 }
@@ -58,6 +72,14 @@ impl Baselines {
     /// slowest of the compilations, some 20 seconds.
     pub(super) fn find(device: &Device, families: &[(&'static str, Vec<Entry>)]) -> Self {
         let mut baselines = Self::default();
+        if device.kind() == DeviceKind::Cpu {
+            baselines.toolkit = Some(Toolkit {
+                nvcc: None,
+                why_not: Some(CUDA_ALONE.to_owned()),
+            });
+            baselines.find_cpp(Compiler::find().map_err(|error| chain(&error)));
+            return baselines;
+        }
         let why_not = match target(device) {
             Err(why_not) => why_not,
             Ok(arch) => match Toolchain::find() {
@@ -83,6 +105,39 @@ impl Baselines {
             why_not: Some(why_not),
         });
         baselines
+    }
+
+    /// Compiles the C++ that the CPU's rows are compared with, or says why not.
+    fn find_cpp(&mut self, compiler: Result<Compiler, String>) {
+        let compiler = match compiler {
+            Ok(compiler) => compiler,
+            Err(why_not) => return self.add(CPP, OPENMP.to_owned(), Some(why_not)),
+        };
+        let (cpp, failures) = Cpp::build(&compiler, rayon::current_num_threads());
+        let by = format!("{OPENMP}, by {}", printable(compiler.version()));
+        match &cpp {
+            Some(cpp) => {
+                let flags: Vec<String> = cpp.flags().map(|it| it.flags.join(" ")).collect();
+                let mut what = format!(
+                    "{by}; of several ways and of these flags the best counts: {}",
+                    flags.join("; ")
+                );
+                for failure in failures {
+                    what.push_str("; without others: ");
+                    what.push_str(&printable(&failure));
+                }
+                self.add(CPP, what, None);
+            }
+            None => self.add(CPP, by, Some(printable(&failures.join("; ")))),
+        }
+        self.cpp = cpp;
+    }
+
+    /// What the machine itself can do of this work, to be timed in turns with it.
+    pub(super) fn limits(&self, work: &Work) -> Result<Vec<Limit>, Error> {
+        self.cpp
+            .as_ref()
+            .map_or(Ok(Vec::new()), |cpp| cpp.limits(work))
     }
 
     /// Puts one into the record, once.
@@ -187,6 +242,11 @@ impl Baselines {
         {
             baselines.push(Box::new(Reduction::new(cub, device, work)?));
         }
+        if let Some(cpp) = &self.cpp
+            && let Some(job) = row.cpp()?
+        {
+            baselines.push(Box::new(cpp.baseline(job)?));
+        }
         Ok(baselines)
     }
 }
@@ -195,6 +255,9 @@ impl Baselines {
 const REDUCED_BY_CUB: &str = "reduction";
 
 const SAME_KERNELS: &str = "the same kernels in CUDA C++ (baselines/), launched in the same way";
+/// Why there is no CUDA C++ elsewhere.
+const CUDA_ALONE: &str = "CUDA C++ runs on CUDA devices alone";
+const OPENMP: &str = "the same work in C++ with OpenMP (baselines/cpu/)";
 const DEVICE_REDUCE: &str =
     "DeviceReduce of the CUDA toolkit: the whole reduction, down to one value";
 
@@ -204,7 +267,7 @@ fn target(device: &Device) -> Result<String, String> {
         Some(capability) if device.kind() == DeviceKind::Cuda => {
             Ok(format!("sm_{}{}", capability.major, capability.minor))
         }
-        _ => Err("CUDA C++ runs on CUDA devices alone".to_owned()),
+        _ => Err(CUDA_ALONE.to_owned()),
     }
 }
 
@@ -252,8 +315,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_gpu_there_is_nobody_and_the_record_says_so() {
-        for device in [Device::cpu(), Device::emulator()] {
+    fn on_the_emulator_there_is_nobody_and_the_record_says_so() {
+        for device in [Device::emulator()] {
             let families = ["reduction", "heat2d"].map(|name| (name, Vec::new()));
             let found = Baselines::find(&device, &families);
             assert!(found.kernels.is_empty() && found.cub.is_none());
@@ -267,6 +330,18 @@ mod tests {
             let toolkit = found.toolkit.unwrap();
             assert!(toolkit.nvcc.is_none() && toolkit.why_not.is_some());
         }
+    }
+
+    #[test]
+    fn without_a_compiler_there_is_no_cpp_and_the_record_says_so() {
+        let mut found = Baselines::default();
+        found.find_cpp(Err("found no C++ compiler".to_owned()));
+        let [cpp] = &found.records[..] else {
+            panic!("{:?}", found.records)
+        };
+        assert_eq!(cpp.name, CPP);
+        assert_eq!(cpp.why_not.as_deref(), Some("found no C++ compiler"));
+        assert!(found.cpp.is_none());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use halo_gpu::{Buffer, Device, DeviceKind, Errors, Shape3};
 mod general;
 mod vector_calculus;
 
+use super::cpp::Job;
 use super::harness::{Check, Family, LeftOut, Metric, Plan, Prepared, Row, Slots, Unit, Work};
 use super::size::Size;
 use crate::error::Error;
@@ -20,6 +21,7 @@ pub(super) const FAMILY: Family = Family {
     // The last is beyond the textbook kernels, whose blocks own whole pencils.
     sizes: &["64", "128", "256", "512"],
     cpu_sizes: &["64", "256"],
+    cpu_comparison: &["8", "16", "32", "64", "128", "256"],
 };
 
 const NAME: &str = "derivative3d";
@@ -41,6 +43,7 @@ fn work(kernel: &str, shape: Shape3) -> Work {
         unit: Unit::Points,
         metric: Metric::Bandwidth,
         slots: Slots::default(),
+        read_only: false,
     }
 }
 
@@ -181,6 +184,13 @@ impl Prepared for ReadyGradient {
     fn launch(&mut self) -> Result<(), halo_gpu::Error> {
         let [x, y, z] = &mut self.df;
         self.plan.gradient(&self.f, [x, y, z])
+    }
+
+    fn cpp(&self) -> Result<Option<Job>, Error> {
+        match self.f.as_host_slice() {
+            Some(_) => vector_calculus::gradient_in_cpp(self.plan.shape()).map(Some),
+            None => Ok(None),
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 pub(super) use super::baselines::Entry;
 use super::baselines::{self, Baseline, Baselines};
+use super::cpp::{self, Limit};
 use super::roofline;
 use super::sink::Sink;
 use super::size::Size;
@@ -36,6 +37,8 @@ pub(super) struct Family {
     /// The sizes at which it is run on the CPU, likewise; none: its own alone. What the
     /// memory holds back is seen beyond the caches only.
     pub(super) cpu_sizes: &'static [&'static str],
+    /// The sizes at which it is compared with others there, likewise.
+    pub(super) cpu_comparison: &'static [&'static str],
 }
 
 /// What a row's errors came to.
@@ -109,6 +112,10 @@ pub(super) trait Prepared {
     fn cub(&self) -> Option<cub::Work> {
         None
     }
+    /// What C++ would have to compute to do this work on the CPU.
+    fn cpp(&self) -> Result<Option<cpp::Job>, Error> {
+        Ok(None)
+    }
 }
 
 /// Runs the families that the flags name, and prints and writes what came of each as soon
@@ -144,7 +151,7 @@ pub(super) fn run(flags: &Bench, families: &[Family]) -> Result<Outcome, Error> 
 
     let mut baselines = Baselines::default();
     if flags.compare {
-        progress.set_message("compiling CUDA C++");
+        progress.set_message("compiling C++");
         let entries = |plans: &[Plan]| {
             let rows = plans.iter().flat_map(|plan| &plan.rows);
             rows.flat_map(|row| row.entries()).copied().collect()
@@ -162,6 +169,12 @@ pub(super) fn run(flags: &Bench, families: &[Family]) -> Result<Outcome, Error> 
         progress.set_message("multiply-adds");
         ceilings.fp32 = roofline::measure::<f32>(&device, flags)?;
         ceilings.fp64 = roofline::measure::<f64>(&device, flags)?;
+        for work in cpp::machine() {
+            let mut limits = baselines.limits(&work)?;
+            if !limits.is_empty() {
+                put_limits(&device, flags, &mut limits, &mut ceilings)?;
+            }
+        }
     }
     let mut record = Record {
         environment: environment::of(describe(&device, why), baselines.toolkit.take(), date),
@@ -169,6 +182,10 @@ pub(super) fn run(flags: &Bench, families: &[Family]) -> Result<Outcome, Error> 
         warmup: flags.warmup,
         timing: match device.kind() {
             DeviceKind::Cuda => Some("median, each launch between two CUDA events".to_owned()),
+            DeviceKind::Cpu if flags.compare => Some(
+                "median of turns, each as many launches as take 2 ms, by the host's clock"
+                    .to_owned(),
+            ),
             DeviceKind::Cpu => Some("median, by the host's clock".to_owned()),
             DeviceKind::Emulator => None,
         },
@@ -203,6 +220,22 @@ pub(super) fn run(flags: &Bench, families: &[Family]) -> Result<Outcome, Error> 
     progress.finish_and_clear();
     sink.print(&halo_report::legend(&record));
     sink.outcome(&record)
+}
+
+/// Times limits of the machine in turns, and puts them where a record has them.
+fn put_limits(
+    device: &Device,
+    flags: &Bench,
+    limits: &mut [Limit],
+    ceilings: &mut Ceilings,
+) -> Result<(), Error> {
+    let mut all: Vec<&mut dyn Timed> = Vec::new();
+    all.extend(limits.iter_mut().map(|limit| limit as &mut dyn Timed));
+    let times = statistics(&timing::single(device, flags, &mut all)?);
+    for (limit, time) in limits.iter().zip(times) {
+        limit.put(ceilings, time);
+    }
+    Ok(())
 }
 
 /// What a family will run, size by size.
@@ -258,6 +291,7 @@ fn sizes(family: &Family, kind: DeviceKind, flags: &Bench) -> Result<Vec<Option<
     let sizes = match kind {
         _ if flags.size.is_some() => &[],
         DeviceKind::Cuda if flags.compare => family.sizes,
+        DeviceKind::Cpu if flags.compare => family.cpu_comparison,
         DeviceKind::Cpu => family.cpu_sizes,
         DeviceKind::Cuda | DeviceKind::Emulator => &[],
     };
@@ -314,7 +348,7 @@ fn describe(device: &Device, why: Option<String>) -> DeviceRecord {
 
 /// The host's processor: its model, where the system says, and its threads.
 fn processor() -> String {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = rayon::current_num_threads();
     let model = std::fs::read_to_string("/proc/cpuinfo")
         .ok()
         .and_then(|text| {
@@ -362,28 +396,39 @@ fn run_row(
         replayed: None,
         launches_per_graph: None,
         baselines: Vec::new(),
+        ceilings: None,
     };
     if !record.check.passes() || device.kind() == DeviceKind::Emulator {
         return Ok(record);
     }
+    let limits = baselines.limits(&record.work)?;
     let baselines = baselines.of_row(device, family, row.entries(), prepared.as_ref())?;
-    compare(device, flags, prepared.as_mut(), baselines, &mut record)?;
+    compare(
+        device,
+        flags,
+        prepared.as_mut(),
+        baselines,
+        limits,
+        &mut record,
+    )?;
     Ok(record)
 }
 
-/// Times a row that has passed its check and those of the baselines that pass
-/// theirs, in turns.
+/// Times a row that has passed its check, those of the baselines that pass theirs, and
+/// the limits of the machine, in turns.
 fn compare(
     device: &Device,
     flags: &Bench,
     row: &mut dyn Prepared,
     baselines: Vec<Box<dyn Baseline>>,
+    mut limits: Vec<Limit>,
     record: &mut RowRecord,
 ) -> Result<(), Error> {
     let mut taking_part = Vec::new();
     for mut baseline in baselines {
         let check = baseline.check(row);
-        let judged = judged(baseline.name(), check)?;
+        let mut judged = judged(baseline.name(), check)?;
+        judged.how = baseline.how();
         if judged.check.is_some_and(|check| check.passes()) {
             taking_part.push((record.baselines.len(), baseline));
         }
@@ -401,6 +446,7 @@ fn compare(
         .collect();
     let mut all: Vec<&mut dyn Timed> = vec![&mut own];
     all.extend(others.iter_mut().map(|other| other as &mut dyn Timed));
+    all.extend(limits.iter_mut().map(|limit| limit as &mut dyn Timed));
 
     let single: Vec<Times> = statistics(&timing::single(device, flags, &mut all)?);
     // Elsewhere there is nothing between two launches that a graph would spare.
@@ -422,6 +468,13 @@ fn compare(
         record.baselines[*place].single = single.get(turn).copied();
         record.baselines[*place].replayed = replayed.get(turn).copied();
     }
+    if !limits.is_empty() {
+        let mut ceilings = Ceilings::default();
+        for (limit, time) in limits.iter().zip(single.iter().skip(1 + taking_part.len())) {
+            limit.put(&mut ceilings, *time);
+        }
+        record.ceilings = Some(ceilings);
+    }
     Ok(())
 }
 
@@ -438,6 +491,7 @@ fn judged(name: &str, check: Result<Check, Error>) -> Result<BaselineRow, Error>
     Ok(BaselineRow {
         name: name.to_owned(),
         why_not,
+        how: None,
         check,
         single: None,
         replayed: None,
@@ -480,6 +534,14 @@ impl Timed for Other<'_, '_> {
     fn restore(&mut self) -> Result<bool, halo_gpu::Error> {
         self.row.borrow_mut().restore()
     }
+
+    fn begin(&mut self) {
+        self.baseline.begin();
+    }
+
+    fn end(&mut self) {
+        self.baseline.end();
+    }
 }
 
 /// Size of each of the two arrays of the copy. Much more than any cache holds,
@@ -495,7 +557,7 @@ fn measure_copy(device: &Device, flags: &Bench) -> Result<Ceiling, Error> {
             (timings, bytes, "device-to-device copy".to_owned())
         }
         DeviceKind::Cpu | DeviceKind::Emulator => {
-            let threads = std::thread::available_parallelism().map_or(1, usize::from);
+            let threads = rayon::current_num_threads();
             let timings = copy_on_cpu(device, threads, COPY_BYTES_CPU, flags)?;
             let what = match threads {
                 1 => "copy by 1 thread".to_owned(),
@@ -613,6 +675,7 @@ pub(super) mod tests {
                 unit: Unit::Points,
                 metric: Metric::Bandwidth,
                 slots: Slots::default(),
+                read_only: false,
             }
         }
 
@@ -739,7 +802,15 @@ pub(super) mod tests {
             baseline("wrong", Some(2.0), &counts[2]),
             baseline("lacking", None, &counts[3]),
         ];
-        compare(&device, &flags(), &mut row, baselines, &mut record).unwrap();
+        compare(
+            &device,
+            &flags(),
+            &mut row,
+            baselines,
+            Vec::new(),
+            &mut record,
+        )
+        .unwrap();
 
         assert_eq!(counts.map(|count| count.get()), [9, 9, 0, 0]);
         assert_eq!(record.single.unwrap().launches, 7);
@@ -768,6 +839,7 @@ pub(super) mod tests {
             plan: |_, _| unreachable!(),
             sizes: &["8", "4x2"],
             cpu_sizes: &["3"],
+            cpu_comparison: &["1", "5"],
         };
         let compare = Bench {
             compare: true,
@@ -781,7 +853,7 @@ pub(super) mod tests {
                 .collect()
         };
         assert_eq!(texts(DeviceKind::Cuda, &compare), ["8", "4x2"]);
-        assert_eq!(texts(DeviceKind::Cpu, &compare), ["3"]);
+        assert_eq!(texts(DeviceKind::Cpu, &compare), ["1", "5"]);
         assert_eq!(texts(DeviceKind::Cpu, &flags()), ["3"]);
         assert_eq!(texts(DeviceKind::Emulator, &compare), ["own"]);
         assert_eq!(texts(DeviceKind::Cuda, &flags()), ["own"]);
@@ -797,7 +869,8 @@ pub(super) mod tests {
     fn every_size_of_every_family_can_be_planned() {
         for family in super::super::ROWS {
             assert!(family.sizes.len() >= 3, "{}", family.name);
-            for size in family.cpu_sizes {
+            assert!(family.cpu_comparison.len() >= 3, "{}", family.name);
+            for size in family.cpu_sizes.iter().chain(family.cpu_comparison) {
                 let plan = (family.plan)(&Device::cpu(), Some(&size.parse().unwrap())).unwrap();
                 assert!(!plan.rows.is_empty(), "{} {size}", family.name);
             }

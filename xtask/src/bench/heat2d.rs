@@ -19,7 +19,10 @@ use std::rc::Rc;
 use halo_gpu::heat2d::{Heat2d, Plate, Real, Variant, Wall, Walls, problem};
 use halo_gpu::{Device, DeviceKind, Errors, Field2, Shape2};
 
-use super::harness::{Check, Family, Metric, Plan, Prepared, Row, Slots, Unit, Work};
+use super::cpp::{Element, Job};
+use super::harness::{
+    Check, Family, Metric, Plan, Prepared, Row, Slots, Unit, Work, reserve,
+};
 use super::size::Size;
 use crate::error::Error;
 
@@ -28,6 +31,7 @@ pub(super) const FAMILY: Family = Family {
     plan,
     sizes: &["256", "1024", "4096", "16384"],
     cpu_sizes: &["256", "3072"],
+    cpu_comparison: &["64", "256", "1024", "4096"],
 };
 
 const NAME: &str = "heat2d";
@@ -69,9 +73,9 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
 }
 
 /// The rows in `T`; those of one problem share the plate that each is checked against.
-fn rows_in<T: Real>(device: &Device, heat: Heat2d) -> Vec<Box<dyn Row>> {
+fn rows_in<T: Real + Element>(device: &Device, heat: Heat2d) -> Vec<Box<dyn Row>> {
     let by: Vec<By> = match device.kind() {
-        DeviceKind::Cpu => vec![By::Port, By::GeneralPort],
+        DeviceKind::Cpu => vec![By::Port, By::ManyByPort, By::GeneralPort],
         DeviceKind::Emulator | DeviceKind::Cuda => Variant::ALL
             .into_iter()
             .filter(|variant| variant.kernel::<T>().is_some())
@@ -127,6 +131,8 @@ type Reference<T> = Rc<OnceCell<Field2<T>>>;
 enum By {
     Kernel(Variant),
     Port,
+    /// As many sweeps as the textbook makes.
+    ManyByPort,
     GeneralPort,
 }
 
@@ -142,6 +148,7 @@ impl By {
             Self::Kernel(variant) => {
                 variant.sweeps_per_launch::<T>().min(problem::SWEEPS) as u64
             }
+            Self::ManyByPort => problem::SWEEPS as u64,
             Self::Port | Self::GeneralPort => 1,
         }
     }
@@ -150,7 +157,7 @@ impl By {
         let initial = problem::hot_left_wall(heat.shape())?;
         let plate = match self {
             Self::Kernel(variant) => heat.start_with(variant, device, &initial)?,
-            Self::Port | Self::GeneralPort => heat.start(device, &initial)?,
+            Self::Port | Self::ManyByPort | Self::GeneralPort => heat.start(device, &initial)?,
         };
         Ok(if self.is_general() {
             plate.with_source(&general_source(heat.shape())?)?
@@ -178,11 +185,14 @@ struct Sweep<T> {
     reference: Reference<T>,
 }
 
-impl<T: Real> Row for Sweep<T> {
+impl<T: Real + Element> Row for Sweep<T> {
     fn name(&self) -> String {
         match self.by {
             By::Kernel(variant) => variant.kernel::<T>().unwrap_or("none").to_owned(),
             By::Port => format!("heat2d, CPU port, {}", T::NAME),
+            By::ManyByPort => {
+                format!("heat2d, CPU port, {} sweeps, {}", problem::SWEEPS, T::NAME)
+            }
             By::GeneralPort => {
                 format!("heat2d, CPU port, insulated walls and a source, {}", T::NAME)
             }
@@ -192,7 +202,7 @@ impl<T: Real> Row for Sweep<T> {
     fn tile(&self) -> String {
         match self.by {
             By::Kernel(variant) => variant.tile(),
-            By::Port | By::GeneralPort => None,
+            By::Port | By::ManyByPort | By::GeneralPort => None,
         }
         .map_or_else(
             || "–".to_owned(),
@@ -219,6 +229,7 @@ impl<T: Real> Row for Sweep<T> {
                 Metric::Throughput
             },
             slots: slots::<T>(self.by, &self.heat),
+            read_only: false,
         }
     }
 
@@ -256,7 +267,7 @@ impl<T: Real> Ready<T> {
         let plate = match self.by {
             By::Kernel(Variant::General) => by_port(By::GeneralPort)?,
             By::Kernel(_) => by_port(By::Port)?,
-            By::Port => plain_loop(initial()?, None, sweeps),
+            By::Port | By::ManyByPort => plain_loop(initial()?, None, sweeps),
             By::GeneralPort => {
                 let source = general_source(self.heat.shape())?;
                 plain_loop(initial()?, Some(&source), sweeps)
@@ -295,7 +306,7 @@ fn plain_loop<T: Real>(
     old
 }
 
-impl<T: Real> Prepared for Ready<T> {
+impl<T: Real + Element> Prepared for Ready<T> {
     fn check(&mut self) -> Result<Check, Error> {
         // From the beginning, whatever was swept before.
         self.plate = self.by.start(&self.heat, &self.device)?;
@@ -317,6 +328,57 @@ impl<T: Real> Prepared for Ready<T> {
     fn launch(&mut self) -> Result<(), halo_gpu::Error> {
         self.plate.sweep(self.by.sweeps::<T>() as usize)
     }
+
+    fn cpp(&self) -> Result<Option<Job>, Error> {
+        let ways: &[&str] = match self.by {
+            By::Port => &["plain"],
+            By::ManyByPort => &["plain", "blocked8", "blocked16"],
+            By::Kernel(_) | By::GeneralPort => return Ok(None),
+        };
+        let shape = self.heat.shape();
+        let initial = problem::hot_left_wall::<T>(shape)?;
+        let plate = || -> Result<_, Error> {
+            let mut plate = reserve(initial.as_slice().len())?;
+            plate.extend_from_slice(initial.as_slice());
+            Ok(T::array(plate))
+        };
+        let checked = sweeps_to_check(&self.heat);
+        let sizes = |sweeps| vec![shape.nx as u64, shape.ny as u64, sweeps];
+        self.reference()?;
+        let reference = self.reference.clone();
+        Ok(Some(Job {
+            stem: "heat2d",
+            ways,
+            suffix: T::SUFFIX,
+            inputs: Vec::new(),
+            outputs: vec![plate()?, plate()?],
+            sizes: sizes(self.by.sweeps::<T>()),
+            sizes_to_check: Some(sizes(checked as u64)),
+            parameters: Vec::new(),
+            judge: Box::new(move |plates| {
+                let reference = reference.get().map_or(&[][..], Field2::as_slice);
+                Ok(judge_in_any_order(T::slice(&plates[checked % 2]), reference, checked))
+            }),
+        }))
+    }
+}
+
+/// Judges a plate after so many sweeps whose sums may be of any order.
+fn judge_in_any_order<T: Real + Element>(plate: &[T], reference: &[T], sweeps: usize) -> Check {
+    let square = |&x: &T| Into::<f64>::into(x).powi(2);
+    let mean_square = reference.iter().map(square).sum::<f64>() / reference.len() as f64;
+    // No temperature is above 1, and a sweep passes errors on as they are. Each adds up to
+    // three roundings, here and in the reference.
+    let max = 6.0 * sweeps as f64 * T::ROUNDOFF;
+    let bounds = Errors {
+        rms: 100.0 * max / mean_square.sqrt(),
+        max,
+    };
+    let errors = Errors {
+        rms: problem::percentage_rms_error(plate, reference),
+        ..Errors::of(plate, |index| reference[index].into())
+    };
+    Check::new(errors, bounds)
 }
 
 #[cfg(test)]
@@ -338,6 +400,23 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn sums_of_another_order_are_right_and_a_plate_that_was_not_swept_is_wrong() {
+        let shape = Shape2::new(20, 35);
+        let initial = problem::hot_left_wall::<f32>(shape).unwrap();
+        let swept = plain_loop(initial.clone(), None, 10);
+        let judge = |plate: &[f32]| judge_in_any_order(plate, swept.as_slice(), 10).passes();
+        let mut plate = swept.as_slice().to_vec();
+        assert!(judge(&plate) && !judge(initial.as_slice()));
+        assert!(!judge(&plate[1..]));
+        plate[42] += 1e-6;
+        assert!(judge(&plate));
+        plate[42] += 1e-5;
+        assert!(!judge(&plate));
+        plate[42] = f32::NAN;
+        assert!(!judge(&plate));
     }
 
     #[test]

@@ -3,12 +3,14 @@
 //! One file per family says what its rows are; everything else (which device,
 //! warm-up, timing, the ceilings that speeds are set against) is the same for all
 //! and lives in [`harness`] and [`timing`]; who the rows are compared with, in
-//! [`baselines`] and [`cub`]. What a run came to is a record, which the crate
+//! [`baselines`], [`cub`] and, on the CPU, [`cpp`]. What a run came to is a record, which the crate
 //! `halo-report` shows in every form; where it goes is in [`sink`]. A new family is a
 //! file `bench/<family>.rs` with a `FAMILY` in it, and its name in the list below.
 
 #[cfg(feature = "bench")]
 mod baselines;
+#[cfg(feature = "bench")]
+mod cpp;
 #[cfg(feature = "bench")]
 mod cub;
 #[cfg(feature = "bench")]

@@ -17,7 +17,10 @@ use halo_gpu::nbody::{
 };
 use halo_gpu::{Buffer, Device, DeviceKind, Errors};
 
-use super::harness::{Check, Entry, Family, LeftOut, Metric, Plan, Prepared, Row, Slots, Unit, Work};
+use super::cpp::{self, Array, Job};
+use super::harness::{
+    Check, Entry, Family, LeftOut, Metric, Plan, Prepared, Row, Slots, Unit, Work, reserve,
+};
 use super::size::Size;
 use crate::error::Error;
 
@@ -26,6 +29,7 @@ pub(super) const FAMILY: Family = Family {
     plan,
     sizes: &["1024", "4096", "16384", "65536", "131072", "524288"],
     cpu_sizes: &[],
+    cpu_comparison: &["16", "256", "1024", "4096", "16384"],
 };
 
 const NAME: &str = "nbody";
@@ -97,7 +101,7 @@ fn is_fast_enough<T: Real>(variant: Variant, n: usize) -> bool {
 
 /// The rows in `T`, which share the reference that each is checked against, and
 /// the kernels that are too slow for so many bodies.
-fn rows_in<T: Real>(
+fn rows_in<T: Real + cpp::Element>(
     device: &Device,
     gravity: Gravity,
     n: usize,
@@ -193,7 +197,7 @@ struct Accelerations<T> {
     real: PhantomData<T>,
 }
 
-impl<T: Real> Row for Accelerations<T> {
+impl<T: Real + cpp::Element> Row for Accelerations<T> {
     fn name(&self) -> String {
         match self.by {
             By::Kernel(variant) => variant.name::<T>().to_owned(),
@@ -223,6 +227,7 @@ impl<T: Real> Row for Accelerations<T> {
             unit: Unit::Interactions,
             metric: Metric::Throughput,
             slots: slots::<T>(self.by, self.n),
+            read_only: false,
         }
     }
 
@@ -283,7 +288,7 @@ struct Ready<T: Real> {
     accelerations: Buffer<[T; 3]>,
 }
 
-impl<T: Real> Prepared for Ready<T> {
+impl<T: Real + cpp::Element> Prepared for Ready<T> {
     fn check(&mut self) -> Result<Check, Error> {
         self.accelerations.fill([T::nearest(f64::NAN); 3])?;
         self.launch()?;
@@ -316,6 +321,51 @@ impl<T: Real> Prepared for Ready<T> {
             None => launch(),
         }
     }
+
+    fn cpp(&self) -> Result<Option<Job>, Error> {
+        if !matches!(self.by, By::Port(Port::Soa)) {
+            return Ok(None);
+        }
+        let reference = Arc::clone(&self.reference);
+        let bodies = self.bodies.to_vec()?;
+        let ways = &["plain", "fours", "lanes"];
+        job("nbody", ways, &bodies, &self.gravity, 3, move |outputs: &[T]| {
+            let Some(reference) = reference.get() else {
+                unreachable!("`prepare` has set the reference");
+            };
+            let errors = reference.errors(outputs.as_chunks().0)?;
+            Ok(Check::new(errors, reference.bounds::<T>()))
+        })
+        .map(Some)
+    }
+}
+
+/// The work of a row on the CPU, for C++: `per_body` numbers for each body.
+fn job<T: Real + cpp::Element, R: Real + cpp::Element>(
+    stem: &'static str,
+    ways: &'static [&'static str],
+    bodies: &[Body<T>],
+    gravity: &Gravity,
+    per_body: usize,
+    judge: impl Fn(&[R]) -> Result<Check, Error> + 'static,
+) -> Result<Job, Error> {
+    let mut numbers = reserve(4 * bodies.len())?;
+    for body in bodies {
+        numbers.extend([body.x, body.y, body.z, body.mass]);
+    }
+    let mut results = reserve(per_body * bodies.len())?;
+    results.resize(per_body * bodies.len(), R::nearest(f64::NAN));
+    Ok(Job {
+        stem,
+        ways,
+        suffix: T::SUFFIX,
+        inputs: vec![T::array(numbers)],
+        outputs: vec![R::array(results)],
+        sizes: vec![bodies.len() as u64],
+        sizes_to_check: None,
+        parameters: vec![gravity.softening() * gravity.softening()],
+        judge: Box::new(move |outputs: &[Array]| judge(R::slice(&outputs[0]))),
+    })
 }
 
 /// A step of the leapfrog integrator.
@@ -350,6 +400,7 @@ impl<T: Real> Row for Step<T> {
             // Those of the kernel that takes each pair of bodies once: no kernel of
             // the library needs fewer.
             slots: slots::<T>(By::Kernel(Variant::Symmetric), self.n),
+            read_only: false,
         }
     }
 
@@ -424,7 +475,7 @@ struct Potentials<T> {
 /// and four operations of the sum.
 const FLOPS_LESS: u64 = 7;
 
-impl<T: Real> Row for Potentials<T> {
+impl<T: Real + cpp::Element> Row for Potentials<T> {
     fn name(&self) -> String {
         if self.on_cpu {
             return format!("nbody, CPU port, potentials, {}", T::NAME);
@@ -452,6 +503,7 @@ impl<T: Real> Row for Potentials<T> {
                 fp32: single,
                 fp64: double,
             },
+            read_only: false,
         }
     }
 
@@ -459,6 +511,7 @@ impl<T: Real> Row for Potentials<T> {
         let cluster = Cluster::<T>::plummer(self.n, SEED)?;
         Ok(Box::new(PotentialsReady {
             gravity: self.gravity,
+            on_cpu: self.on_cpu,
             on_bodies: device.upload(&cluster.bodies)?,
             potentials: device.alloc_filled(self.n, f64::NAN)?,
             bodies: cluster.bodies,
@@ -468,46 +521,61 @@ impl<T: Real> Row for Potentials<T> {
 
 struct PotentialsReady<T: Real> {
     gravity: Gravity,
+    on_cpu: bool,
     bodies: Vec<Body<T>>,
     on_bodies: Buffer<Body<T>>,
     potentials: Buffer<f64>,
 }
 
-impl<T: Real> Prepared for PotentialsReady<T> {
+impl<T: Real + cpp::Element> Prepared for PotentialsReady<T> {
     fn check(&mut self) -> Result<Check, Error> {
         self.potentials.fill(f64::NAN)?;
         self.launch()?;
-        let softening_squared = self.gravity.softening() * self.gravity.softening();
-        // All masses are positive: relative errors are bounded as such.
         let given = self.potentials.to_vec()?;
-        let stride = (given.len() / CHECKED).max(1);
-        let errors: Vec<f64> = (0..given.len())
-            .step_by(stride)
-            .map(|i| {
-                let here: [f64; 3] = self.bodies[i].position().map(Into::into);
-                let others = self.bodies.iter().enumerate().filter(|(j, _)| *j != i);
-                let terms = others.map(|(_, other)| {
-                    let there: [f64; 3] = other.position().map(Into::into);
-                    let square: f64 = (0..3).map(|axis| (there[axis] - here[axis]).powi(2)).sum();
-                    Into::<f64>::into(other.mass) / (square + softening_squared).sqrt()
-                });
-                let expected = -terms.sum::<f64>();
-                if expected == given[i] { 0.0 } else { given[i] / expected - 1.0 }
-            })
-            .collect();
-        let roundoffs = 14.0 + f64::from(self.gravity.block());
-        // The reference's own error is that of a sum of n terms in f64.
-        let bound = roundoffs * T::UNIT_ROUNDOFF + given.len() as f64 * f64::UNIT_ROUNDOFF;
-        let bounds = Errors {
-            rms: bound,
-            max: bound,
-        };
-        Ok(Check::new(Errors::of(&errors, |_| 0.0), bounds))
+        Ok(judge_potentials(&self.gravity, &self.bodies, &given))
     }
 
     fn launch(&mut self) -> Result<(), halo_gpu::Error> {
         self.gravity.potentials_into(&self.on_bodies, &mut self.potentials)
     }
+
+    fn cpp(&self) -> Result<Option<Job>, Error> {
+        if !self.on_cpu {
+            return Ok(None);
+        }
+        let (gravity, bodies) = (self.gravity, self.bodies.clone());
+        let judge = move |given: &[f64]| Ok(judge_potentials(&gravity, &bodies, given));
+        job("nbody", &["potentials"], &self.bodies, &self.gravity, 1, judge).map(Some)
+    }
+}
+
+/// Judges potentials.
+fn judge_potentials<T: Real>(gravity: &Gravity, bodies: &[Body<T>], given: &[f64]) -> Check {
+    let softening_squared = gravity.softening() * gravity.softening();
+    // All masses are positive: relative errors are bounded as such.
+    let stride = (given.len() / CHECKED).max(1);
+    let errors: Vec<f64> = (0..given.len())
+        .step_by(stride)
+        .map(|i| {
+            let here: [f64; 3] = bodies[i].position().map(Into::into);
+            let others = bodies.iter().enumerate().filter(|(j, _)| *j != i);
+            let terms = others.map(|(_, other)| {
+                let there: [f64; 3] = other.position().map(Into::into);
+                let square: f64 = (0..3).map(|axis| (there[axis] - here[axis]).powi(2)).sum();
+                Into::<f64>::into(other.mass) / (square + softening_squared).sqrt()
+            });
+            let expected = -terms.sum::<f64>();
+            if expected == given[i] { 0.0 } else { given[i] / expected - 1.0 }
+        })
+        .collect();
+    let roundoffs = 14.0 + f64::from(gravity.block());
+    // The reference's own error is that of a sum of n terms in f64.
+    let bound = roundoffs * T::UNIT_ROUNDOFF + given.len() as f64 * f64::UNIT_ROUNDOFF;
+    let bounds = Errors {
+        rms: bound,
+        max: bound,
+    };
+    Check::new(Errors::of(&errors, |_| 0.0), bounds)
 }
 
 /// Accelerations in mixed precision.
@@ -537,6 +605,7 @@ impl Row for Mixed {
             unit: Unit::Interactions,
             metric: Metric::Throughput,
             slots: slots::<f32>(By::Kernel(Variant::Shared), self.n),
+            read_only: false,
         }
     }
 
@@ -544,7 +613,8 @@ impl Row for Mixed {
         let bodies = Cluster::<f32>::plummer(self.n, SEED)?.bodies;
         Ok(Box::new(MixedReady {
             gravity: self.gravity,
-            reference: Reference::sampled(&self.gravity, &bodies, CHECKED)?,
+            on_cpu: self.on_cpu,
+            reference: Arc::new(Reference::sampled(&self.gravity, &bodies, CHECKED)?),
             bodies: device.upload(&bodies)?,
             accelerations: device.alloc_filled(self.n, [f64::NAN; 3])?,
         }))
@@ -553,7 +623,8 @@ impl Row for Mixed {
 
 struct MixedReady {
     gravity: Gravity,
-    reference: Reference,
+    on_cpu: bool,
+    reference: Arc<Reference>,
     bodies: Buffer<Body<f32>>,
     accelerations: Buffer<[f64; 3]>,
 }
@@ -568,6 +639,20 @@ impl Prepared for MixedReady {
 
     fn launch(&mut self) -> Result<(), halo_gpu::Error> {
         self.gravity.apply_mixed(&self.bodies, &mut self.accelerations)
+    }
+
+    fn cpp(&self) -> Result<Option<Job>, Error> {
+        if !self.on_cpu {
+            return Ok(None);
+        }
+        let reference = Arc::clone(&self.reference);
+        let bodies = self.bodies.to_vec()?;
+        let ways = &["plain", "lanes"];
+        job("nbody_mixed", ways, &bodies, &self.gravity, 3, move |outputs: &[f64]| {
+            let errors = reference.errors(outputs.as_chunks().0)?;
+            Ok(Check::new(errors, reference.bounds::<f32>()))
+        })
+        .map(Some)
     }
 }
 

@@ -44,6 +44,7 @@ pub(super) const FAMILY: Family = Family {
         "1073741824",
     ],
     cpu_sizes: &[],
+    cpu_comparison: &["1024", "65536", "1048576", "67108864"],
 };
 
 const NAME: &str = "reduction";
@@ -113,6 +114,7 @@ fn work(kernel: &str, n: usize) -> Work {
         unit: Unit::Points,
         metric: Metric::Bandwidth,
         slots: Slots::default(),
+        read_only: true,
     }
 }
 

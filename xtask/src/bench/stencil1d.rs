@@ -3,12 +3,15 @@
 //! derivative, where it is known analytically; and the widest stencils of any
 //! coefficients, in both types, which are known exactly too.
 
+use std::rc::Rc;
+
 use halo_gpu::stencil1d::{
     Custom, MAX_POINTS, MAX_RADIUS, OnDevice, Real, Stencil1d, TEXTBOOK_COEFFICIENTS, Variant,
     problem,
 };
 use halo_gpu::{Buffer, Device, DeviceKind, Errors};
 
+use super::cpp::{Element, Job};
 use super::harness::{self, Check, Family, LeftOut, Metric, Plan, Prepared, Row, Slots, Unit, Work};
 use super::size::Size;
 use crate::error::Error;
@@ -18,6 +21,7 @@ pub(super) const FAMILY: Family = Family {
     plan,
     sizes: &["65536", "1048576", "16777216", "268435456"],
     cpu_sizes: &[],
+    cpu_comparison: &["4096", "65536", "1048576", "67108864"],
 };
 
 const NAME: &str = "stencil1d";
@@ -96,6 +100,45 @@ enum Line {
     Sine,
 }
 
+impl Line {
+    /// Judges what was computed from it.
+    fn judge(self, output: &[f32]) -> Check {
+        match self {
+            Self::WholeNumbers => Check::new(
+                problem::textbook_errors(output),
+                Errors { rms: 0.0, max: 0.0 },
+            ),
+            Self::Sine => Check::new(
+                problem::derivative_errors(output),
+                problem::derivative_error_bounds(),
+            ),
+        }
+    }
+}
+
+/// The work of a row on the CPU, for C++.
+fn job<T: Sample + Element>(
+    ways: &'static [&'static str],
+    input: Vec<T>,
+    coefficients: Vec<f64>,
+    judge: impl Fn(&[T]) -> Check + 'static,
+) -> Result<Job, Error> {
+    let n = input.len();
+    let mut output = harness::reserve(n)?;
+    output.resize(n, T::NAN);
+    Ok(Job {
+        stem: "stencil1d",
+        ways,
+        suffix: T::SUFFIX,
+        inputs: vec![T::array(input)],
+        outputs: vec![T::array(output)],
+        sizes: vec![n as u64],
+        sizes_to_check: None,
+        parameters: coefficients,
+        judge: Box::new(move |outputs| Ok(judge(T::slice(&outputs[0])))),
+    })
+}
+
 struct Stencil {
     stencil: Stencil1d,
     line: Line,
@@ -131,6 +174,7 @@ impl Row for Stencil {
             unit: Unit::Points,
             metric: Metric::Bandwidth,
             slots: Slots::default(),
+            read_only: false,
         }
     }
 
@@ -162,17 +206,7 @@ impl Prepared for Ready {
     fn check(&mut self) -> Result<Check, Error> {
         self.output.fill(f32::NAN)?;
         self.launch()?;
-        let output = self.output.to_vec()?;
-        Ok(match self.line {
-            Line::WholeNumbers => Check::new(
-                problem::textbook_errors(&output),
-                Errors { rms: 0.0, max: 0.0 },
-            ),
-            Line::Sine => Check::new(
-                problem::derivative_errors(&output),
-                problem::derivative_error_bounds(),
-            ),
-        })
+        Ok(self.line.judge(&self.output.to_vec()?))
     }
 
     fn launch(&mut self) -> Result<(), halo_gpu::Error> {
@@ -181,6 +215,21 @@ impl Prepared for Ready {
                 .stencil
                 .apply_with(variant, &self.input, &mut self.output),
             By::Port => self.stencil.stencil().apply(&self.input, &mut self.output),
+        }
+    }
+
+    fn cpp(&self) -> Result<Option<Job>, Error> {
+        let line = self.line;
+        let coefficients = self.stencil.stencil().coefficients().map(f64::from);
+        match self.by {
+            By::Kernel(_) => Ok(None),
+            By::Port => job(
+                &["antisymmetric"],
+                self.input.to_vec()?,
+                coefficients.to_vec(),
+                move |output| line.judge(output),
+            )
+            .map(Some),
         }
     }
 }
@@ -217,7 +266,7 @@ struct Widest<T: Real> {
     on_cpu: bool,
 }
 
-impl<T: Sample> Widest<T> {
+impl<T: Sample + Element> Widest<T> {
     fn row(n: usize, on_cpu: bool) -> Result<Box<dyn Row>, Error> {
         let coefficients: Vec<T> = (0..MAX_POINTS).map(|place| T::of(coefficient(place))).collect();
         let stencil = Custom::any(n, &coefficients)?;
@@ -225,7 +274,7 @@ impl<T: Sample> Widest<T> {
     }
 }
 
-impl<T: Sample> Row for Widest<T> {
+impl<T: Sample + Element> Row for Widest<T> {
     fn name(&self) -> String {
         if self.on_cpu {
             return format!("stencil1d, CPU port, {MAX_POINTS} points, {}", T::NAME);
@@ -245,6 +294,7 @@ impl<T: Sample> Row for Widest<T> {
             unit: Unit::Points,
             metric: Metric::Bandwidth,
             slots: Slots::default(),
+            read_only: false,
         }
     }
 
@@ -254,7 +304,8 @@ impl<T: Sample> Row for Widest<T> {
         numbers.extend(line.iter().map(|&number| T::of(number)));
         Ok(Box::new(WidestReady {
             stencil: self.stencil,
-            line,
+            line: Rc::new(line),
+            on_cpu: self.on_cpu,
             input: device.upload(&numbers)?,
             output: device.alloc_filled(self.stencil.n(), T::NAN)?,
         }))
@@ -263,31 +314,51 @@ impl<T: Sample> Row for Widest<T> {
 
 struct WidestReady<T: Real> {
     stencil: Custom<T>,
-    line: Vec<f32>,
+    line: Rc<Vec<f32>>,
+    on_cpu: bool,
     input: Buffer<T>,
     output: Buffer<T>,
 }
 
-impl<T: Sample> Prepared for WidestReady<T> {
+impl<T: Sample + Element> Prepared for WidestReady<T> {
     fn check(&mut self) -> Result<Check, Error> {
         self.output.fill(T::NAN)?;
         self.launch()?;
-        let output = self.output.to_vec()?;
-        let inner = &output[MAX_RADIUS..output.len() - MAX_RADIUS];
-        // Of whole numbers below 251 × 116, every sum is exact.
-        let exact = |i: usize| {
-            let terms = (0..MAX_POINTS).map(|place| coefficient(place) * self.line[i + place]);
-            f64::from(terms.sum::<f32>())
-        };
-        Ok(Check::new(
-            Errors::of(inner, exact),
-            Errors { rms: 0.0, max: 0.0 },
-        ))
+        Ok(judge_widest(&self.output.to_vec()?, &self.line))
     }
 
     fn launch(&mut self) -> Result<(), halo_gpu::Error> {
         self.stencil.apply(&self.input, &mut self.output)
     }
+
+    fn cpp(&self) -> Result<Option<Job>, Error> {
+        let coefficients = (0..MAX_POINTS).map(|place| coefficient(place).into());
+        let line = Rc::clone(&self.line);
+        match self.on_cpu {
+            false => Ok(None),
+            true => job(
+                &["any"],
+                self.input.to_vec()?,
+                coefficients.collect(),
+                move |output: &[T]| judge_widest(output, &line),
+            )
+            .map(Some),
+        }
+    }
+}
+
+/// Judges what the widest stencil has made of a line.
+fn judge_widest<T: Sample>(output: &[T], line: &[f32]) -> Check {
+    let inner = &output[MAX_RADIUS..output.len() - MAX_RADIUS];
+    // Of whole numbers below 251 × 116, every sum is exact.
+    let exact = |i: usize| {
+        let terms = (0..MAX_POINTS).map(|place| coefficient(place) * line[i + place]);
+        f64::from(terms.sum::<f32>())
+    };
+    Check::new(
+        Errors::of(inner, exact),
+        Errors { rms: 0.0, max: 0.0 },
+    )
 }
 
 #[cfg(test)]

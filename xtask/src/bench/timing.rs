@@ -22,6 +22,10 @@ pub(super) trait Timed {
     /// Puts back what a launch destroys, without waiting for the end; returns
     /// whether launches destroy anything. Never timed.
     fn restore(&mut self) -> Result<bool, Error>;
+    /// Gets its threads ready, before its turn on the CPU. Never timed.
+    fn begin(&mut self) {}
+    /// Lets go of threads that would get in the way of the next turn. Never timed.
+    fn end(&mut self) {}
 }
 
 /// How long each of the timed launches took, after the warm-up, for each of `all`
@@ -50,6 +54,9 @@ pub(super) fn single(
             })?;
         return Ok(dealt(&timings, all.len(), warmup));
     }
+    if flags.compare && device.kind() == DeviceKind::Cpu && !restores {
+        return in_bursts(device, flags, all);
+    }
     // Each launch between marks of its own, since something may stand between
     // two launches. A GPU is still busy with that when the launch reaches it, so
     // no overhead of the launch counts.
@@ -64,6 +71,75 @@ pub(super) fn single(
     Ok((0..all.len())
         .map(|at| turns.iter().map(|turn| turn[at]).collect())
         .collect())
+}
+
+/// A launch that takes longer than this has a turn on the CPU for itself.
+pub(super) const LONG: Duration = Duration::from_millis(5);
+
+/// How long a turn of shorter ones takes.
+const BURST: Duration = Duration::from_millis(2);
+
+/// How many launches a turn on the CPU has where one takes so long.
+pub(super) fn burst(launch: Duration) -> u32 {
+    let wanted = BURST.as_nanos() / launch.as_nanos().max(1);
+    wanted.clamp(1, 100_000) as u32
+}
+
+/// As [`single`] on the CPU, where those that take part have threads of their own.
+///
+/// A turn is as many launches as take some milliseconds, after one that is not timed: as
+/// in a program that does just this, the threads are awake and the caches hold what they
+/// can. Between two turns threads are let go: those that wait in a loop for more would
+/// cost the next one a core.
+fn in_bursts(
+    device: &Device,
+    flags: &Bench,
+    all: &mut [&mut dyn Timed],
+) -> Result<Vec<Vec<Duration>>, Error> {
+    let count = all.len();
+    let mut order = turns(count);
+    let budget = budget(device).saturating_mul(count as u32);
+    let rounds = repeat(flags, budget, || {
+        let mut round = vec![Turn::default(); count];
+        for at in order.by_ref().take(count) {
+            let one = &mut all[at];
+            one.begin();
+            let first = device.time(|| one.launch())?;
+            round[at] = if first > LONG {
+                Turn {
+                    each: first,
+                    all: first,
+                }
+            } else {
+                let launches = burst(first);
+                let all = device.time(|| (0..launches).try_for_each(|_| one.launch()))?;
+                Turn {
+                    each: all / launches,
+                    all: first + all,
+                }
+            };
+            one.end();
+        }
+        Ok::<_, Error>(round)
+    })?;
+    Ok((0..count)
+        .map(|at| rounds.iter().map(|round| round[at].each).collect())
+        .collect())
+}
+
+/// What came of a turn of several launches.
+#[derive(Clone, Copy, Default)]
+struct Turn {
+    /// What one of them took.
+    each: Duration,
+    /// What they took together.
+    all: Duration,
+}
+
+impl Took for Vec<Turn> {
+    fn took(&self) -> Duration {
+        self.iter().map(|turn| turn.all).sum()
+    }
 }
 
 /// Work that keeps a GPU busy while the host hands over what is to be timed.
@@ -283,6 +359,34 @@ mod tests {
         let times = single(&Device::cpu(), &three_launches(), &mut [&mut a, &mut b]).unwrap();
         assert_eq!(*log.borrow(), "ABABABAB");
         assert_eq!((times.len(), times[0].len(), times[1].len()), (2, 3, 3));
+    }
+
+    #[test]
+    fn turns_of_short_launches_have_many_of_them_in_a_comparison_on_the_cpu() {
+        let (mut a, mut b, log) = letters(false);
+        let flags = Bench {
+            compare: true,
+            ..three_launches()
+        };
+        let times = single(&Device::cpu(), &flags, &mut [&mut a, &mut b]).unwrap();
+        assert_eq!((times.len(), times[0].len(), times[1].len()), (2, 3, 3));
+        let log = log.borrow();
+        // A B, B A, A B, B A: each with more than one launch.
+        let mut turns: Vec<char> = log.chars().collect();
+        assert!(turns.len() > 4 * 10, "{}", turns.len());
+        turns.dedup();
+        assert_eq!(turns.iter().collect::<String>(), "ABABA");
+        assert!(times.iter().flatten().all(|time| *time < LONG));
+    }
+
+    #[test]
+    fn the_shorter_a_launch_is_the_more_of_them_a_turn_has() {
+        let launches = |us| burst(Duration::from_micros(us));
+        assert_eq!(
+            [10_000, 2_000, 1_500, 100, 2].map(launches),
+            [1, 1, 1, 20, 1000]
+        );
+        assert_eq!(burst(Duration::ZERO), 100_000);
     }
 
     #[test]

@@ -5,7 +5,8 @@ use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d, Operator, 
 use halo_gpu::{Buffer, Device, DeviceKind, Errors, Field3, Shape3};
 use std::f64::consts::TAU;
 
-use crate::bench::harness::{Check, Prepared, Row, Work};
+use crate::bench::cpp::{self, Array, Job};
+use crate::bench::harness::{Check, Prepared, Row, Work, reserve};
 use crate::error::Error;
 
 /// The rows for fields of `shape`.
@@ -25,7 +26,7 @@ struct Apply<T> {
     port: bool,
 }
 
-fn row<T: Real>(device: &Device, shape: Shape3, operator: Operator) -> Result<Apply<T>, Error> {
+fn row<T: Real + cpp::Element>(device: &Device, shape: Shape3, operator: Operator) -> Result<Apply<T>, Error> {
     let spacing = Axis::ALL.map(|axis| 1.0 / (axis.extent(shape) as f64 - 1.0));
     let mut plan = FiniteDifferences3d::new(shape, spacing)?;
     for axis in Axis::ALL {
@@ -38,7 +39,7 @@ fn row<T: Real>(device: &Device, shape: Shape3, operator: Operator) -> Result<Ap
     })
 }
 
-impl<T: Real> Row for Apply<T> {
+impl<T: Real + cpp::Element> Row for Apply<T> {
     fn name(&self) -> String {
         match self.port {
             false => self.operator.kernel_name::<T>().to_owned(),
@@ -56,18 +57,9 @@ impl<T: Real> Row for Apply<T> {
 
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
         let (plan, operator) = (&self.plan, self.operator);
-        let [hx, hy, hz] = plan.spacing();
         let mut inputs = Vec::new();
         for nth in 0..operator.fields().0 {
-            let field = Field3::from_fn(plan.shape(), |i, j, k| {
-                let cosines = [(hx, i), (hy, j), (hz, k)].map(|(h, p)| (TAU * h * p as f64).cos());
-                T::nearest(match operator {
-                    Operator::Gradient | Operator::Laplacian => cosines.into_iter().sum(),
-                    Operator::Divergence => cosines[nth],
-                    Operator::Curl => cosines[(nth + 1) % 3],
-                })
-            })?;
-            inputs.push(device.upload(field.as_slice())?);
+            inputs.push(device.upload(input(plan, operator, nth)?.as_slice())?);
         }
         let mut outputs = Vec::new();
         for _ in 0..operator.fields().1 {
@@ -78,8 +70,68 @@ impl<T: Real> Row for Apply<T> {
             operator,
             inputs,
             outputs,
+            port: self.port,
         }))
     }
+}
+
+/// The field of this number that an operator takes.
+fn input<T: Real>(
+    plan: &FiniteDifferences3d<T>,
+    operator: Operator,
+    nth: usize,
+) -> Result<Field3<T>, Error> {
+    let [hx, hy, hz] = plan.spacing();
+    Ok(Field3::from_fn(plan.shape(), |i, j, k| {
+        let cosines = [(hx, i), (hy, j), (hz, k)].map(|(h, p)| (TAU * h * p as f64).cos());
+        T::nearest(match operator {
+            Operator::Gradient | Operator::Laplacian => cosines.into_iter().sum(),
+            Operator::Divergence => cosines[nth],
+            Operator::Curl => cosines[(nth + 1) % 3],
+        })
+    })?)
+}
+
+/// The gradient of a field of `shape` in f32, for C++.
+pub(super) fn gradient_in_cpp(shape: Shape3) -> Result<Job, Error> {
+    job(&row::<f32>(&Device::cpu(), shape, Operator::Gradient)?.plan, Operator::Gradient)
+}
+
+/// What an operator makes of its fields, for C++, which has gradient and Laplacian.
+fn job<T: Real + cpp::Element>(
+    plan: &FiniteDifferences3d<T>,
+    operator: Operator,
+) -> Result<Job, Error> {
+    let shape = plan.shape();
+    let (inputs, outputs) = operator.fields();
+    let array = |from: Option<&Field3<T>>| -> Result<Array, Error> {
+        let mut values = reserve(shape.points()?)?;
+        match from {
+            Some(field) => values.extend_from_slice(field.as_slice()),
+            None => values.resize(shape.points()?, T::nearest(f64::NAN)),
+        }
+        Ok(T::array(values))
+    };
+    let judged = plan.clone();
+    Ok(Job {
+        stem: match operator {
+            Operator::Laplacian => "laplacian",
+            _ => "gradient",
+        },
+        ways: &["planes", "slabs"],
+        suffix: T::SUFFIX,
+        inputs: (0..inputs)
+            .map(|nth| array(Some(&input(plan, operator, nth)?)))
+            .collect::<Result<_, Error>>()?,
+        outputs: (0..outputs).map(|_| array(None)).collect::<Result<_, Error>>()?,
+        sizes: [shape.nx, shape.ny, shape.nz].map(|extent| extent as u64).to_vec(),
+        sizes_to_check: None,
+        parameters: plan.spacing().map(|h| 1.0 / h).to_vec(),
+        judge: Box::new(move |outputs| {
+            let outputs: Vec<&[T]> = outputs.iter().map(T::slice).collect();
+            Ok(judge(&judged, operator, &outputs))
+        }),
+    })
 }
 
 struct Ready<T: Real> {
@@ -87,18 +139,55 @@ struct Ready<T: Real> {
     operator: Operator,
     inputs: Vec<Buffer<T>>,
     outputs: Vec<Buffer<T>>,
+    port: bool,
 }
 
-impl<T: Real> Prepared for Ready<T> {
+impl<T: Real + cpp::Element> Prepared for Ready<T> {
     fn check(&mut self) -> Result<Check, Error> {
         for output in &mut self.outputs {
             output.fill(T::nearest(f64::NAN))?;
         }
         self.launch()?;
-        let (shape, spacing, operator) = (self.plan.shape(), self.plan.spacing(), self.operator);
+        let outputs: Vec<Vec<T>> = self
+            .outputs
+            .iter()
+            .map(Buffer::to_vec)
+            .collect::<Result<_, _>>()?;
+        let outputs: Vec<&[T]> = outputs.iter().map(Vec::as_slice).collect();
+        Ok(judge(&self.plan, self.operator, &outputs))
+    }
+
+    fn launch(&mut self) -> Result<(), halo_gpu::Error> {
+        let plan = &self.plan;
+        match (&self.inputs[..], &mut self.outputs[..]) {
+            ([f], [x, y, z]) => plan.gradient_by_general_kernel(f, [x, y, z]),
+            ([u, v, w], [out]) => plan.divergence([u, v, w], out),
+            ([u, v, w], [x, y, z]) => plan.curl([u, v, w], [x, y, z]),
+            ([f], [out]) => plan.laplacian(f, out),
+            _ => unreachable!("as many fields as the operator has"),
+        }
+    }
+
+    fn cpp(&self) -> Result<Option<Job>, Error> {
+        match self.operator {
+            Operator::Gradient | Operator::Laplacian if self.port => {
+                job(&self.plan, self.operator).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Judges what an operator has made of its fields, whatever the order of its operations.
+fn judge<T: Real>(
+    plan: &FiniteDifferences3d<T>,
+    operator: Operator,
+    outputs: &[&[T]],
+) -> Check {
+        let (shape, spacing) = (plan.shape(), plan.spacing());
         let mut worst = Errors { rms: 0.0, max: 0.0 };
-        for (nth, output) in self.outputs.iter().enumerate() {
-            let errors = Errors::of(&output.to_vec()?, |index| {
+        for (nth, output) in outputs.iter().enumerate() {
+            let errors = Errors::of(output, |index| {
                 let angle = |axis: Axis| {
                     let point = index / axis.stride(shape) % axis.extent(shape);
                     TAU * spacing[axis.index()] * point as f64
@@ -138,23 +227,11 @@ impl<T: Real> Prepared for Ready<T> {
             }
         };
         let bound = 3.0 * bound;
-        Ok(Check::new(
+        Check::new(
             worst,
             Errors {
                 rms: bound,
                 max: bound,
             },
-        ))
-    }
-
-    fn launch(&mut self) -> Result<(), halo_gpu::Error> {
-        let plan = &self.plan;
-        match (&self.inputs[..], &mut self.outputs[..]) {
-            ([f], [x, y, z]) => plan.gradient_by_general_kernel(f, [x, y, z]),
-            ([u, v, w], [out]) => plan.divergence([u, v, w], out),
-            ([u, v, w], [x, y, z]) => plan.curl([u, v, w], [x, y, z]),
-            ([f], [out]) => plan.laplacian(f, out),
-            _ => unreachable!("as many fields as the operator has"),
-        }
-    }
+        )
 }

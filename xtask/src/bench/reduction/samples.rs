@@ -3,6 +3,7 @@
 
 use halo_gpu::reduction::Number;
 
+use crate::bench::cpp::{Array, Element};
 use crate::bench::cub;
 
 /// A type that is reduced, with the input of the benchmark and what its sum may be
@@ -40,6 +41,14 @@ pub(super) trait Sample: Number + PartialOrd {
     fn off_dot(product: Self::Product, squares: f64, wrapped: u64) -> f64;
     /// The value that begins these bytes of a result.
     fn from_bytes(bytes: &[u8; 16]) -> Self;
+    /// These elements for C++, if it has functions for the type.
+    fn in_cpp(_: Vec<Self>) -> Option<Array> {
+        None
+    }
+    /// The element that such an array begins with.
+    fn from_cpp(_: &Array) -> Option<Self> {
+        None
+    }
 }
 
 /// The value that begins these bytes.
@@ -58,6 +67,19 @@ macro_rules! from_bytes {
 fn scrambled(i: usize) -> u32 {
     let x = (i as u32).wrapping_mul(0x9e37_79b9);
     (x ^ (x >> 15)).wrapping_mul(0x85eb_ca6b)
+}
+
+/// What C++ has functions for.
+macro_rules! in_cpp {
+    () => {
+        fn in_cpp(values: Vec<Self>) -> Option<Array> {
+            Some(Self::array(values))
+        }
+
+        fn from_cpp(array: &Array) -> Option<Self> {
+            Self::slice(array).first().copied()
+        }
+    };
 }
 
 macro_rules! integer {
@@ -173,6 +195,7 @@ impl Sample for f32 {
     }
 
     from_bytes!();
+    in_cpp!();
 }
 
 /// A sum, and what its additions have lost of it.
@@ -247,4 +270,5 @@ impl Sample for f64 {
     }
 
     from_bytes!();
+    in_cpp!();
 }

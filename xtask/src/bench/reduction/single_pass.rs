@@ -6,8 +6,9 @@ use halo_gpu::{Buffer, Device, Errors};
 use super::input::{Shared, by_cub};
 use super::samples::Sample;
 use super::work;
+use crate::bench::cpp::{Array, Element as _, Job};
 use crate::bench::cub;
-use crate::bench::harness::{Check, Prepared, Row, Work};
+use crate::bench::harness::{Check, Prepared, Row, Work, reserve};
 use crate::error::Error;
 
 /// What a row computes.
@@ -105,6 +106,7 @@ impl<T: Sample + 'static> Row for Whole<T> {
         };
         Ok(Box::new(Ready {
             what: self.what,
+            on_cpu: self.on_cpu,
             reductions: SinglePass::new(device),
             input: self.input.clone(),
             copy,
@@ -118,6 +120,7 @@ impl<T: Sample + 'static> Row for Whole<T> {
 
 struct Ready<T: Sample> {
     what: What,
+    on_cpu: bool,
     reductions: SinglePass<T>,
     input: Shared<T>,
     /// The other factor of a dot product.
@@ -177,6 +180,14 @@ impl<T: Sample + 'static> Prepared for Ready<T> {
         }
     }
 
+    fn cpp(&self) -> Result<Option<Job>, Error> {
+        if self.on_cpu {
+            in_cpp(self.what, &self.input)
+        } else {
+            Ok(None)
+        }
+    }
+
     fn cub(&self) -> Option<cub::Work> {
         match self.what {
             What::Elements(operation) => by_cub(operation, &self.input),
@@ -184,6 +195,66 @@ impl<T: Sample + 'static> Prepared for Ready<T> {
             What::Place => place_by_cub(&self.input),
         }
     }
+}
+
+/// Elements that C++ adds up in their own type, one after the other at worst, before it
+/// goes on in f64.
+const CPP_BLOCK: f64 = 8192.0;
+
+/// The work of a row on the CPU, for C++, if it has a function for it.
+fn in_cpp<T: Sample + 'static>(what: What, input: &Shared<T>) -> Result<Option<Job>, Error> {
+    let (stem, ways): (_, &[&str]) = match what {
+        What::Elements(Operation::Sum) => ("sum", &["blocked"]),
+        What::Elements(Operation::Min) => ("min", &["plain"]),
+        What::Elements(Operation::Max) => return Ok(None),
+        What::Squares => ("squares", &["blocked"]),
+        What::Dot => ("dot", &["blocked"]),
+        What::Place => ("argmin", &["blocked"]),
+    };
+    let n = input.values().len();
+    let elements = || -> Result<Option<Array>, Error> {
+        let mut elements = reserve(n)?;
+        elements.extend_from_slice(input.values().as_host_slice().unwrap_or(&[]));
+        Ok(T::in_cpp(elements))
+    };
+    let Some(first) = elements()? else {
+        return Ok(None);
+    };
+    let mut inputs = vec![first];
+    if what == What::Dot {
+        inputs.extend(elements()?);
+    }
+    let output = match what {
+        What::Elements(_) => T::in_cpp(vec![T::POISON]),
+        What::Squares | What::Dot | What::Place => None,
+    };
+    let input = input.clone();
+    Ok(Some(Job {
+        stem,
+        ways,
+        suffix: T::NAME,
+        inputs,
+        outputs: vec![output.unwrap_or_else(|| f64::array(vec![f64::NAN]))],
+        sizes: vec![n as u64],
+        sizes_to_check: None,
+        parameters: Vec::new(),
+        judge: Box::new(move |outputs| {
+            let input = input.get();
+            // The sums of blocks are added in f64, as the reference is.
+            let relative = (CPP_BLOCK + 2.0) * T::HALF_ULP + n as f64 * f64::EPSILON;
+            let result = f64::slice(&outputs[0]).first().copied().unwrap_or(f64::NAN);
+            Ok(match what {
+                What::Elements(operation) => {
+                    let result = T::from_cpp(&outputs[0]).unwrap_or(T::POISON);
+                    input.check(operation, result, relative)
+                }
+                What::Squares | What::Dot => {
+                    off_by(result - input.squares, relative * input.squares)
+                }
+                What::Place => off_by(result - input.place as f64, 0.0),
+            })
+        }),
+    }))
 }
 
 /// Where CUB finds the least element.

@@ -1,0 +1,129 @@
+// Jacobi sweeps of the heat equation over a plate whose walls keep their
+// temperature: each inner point becomes the mean of its four neighbours.
+//
+// in: nothing. out: two plates of ny rows of nx points, alike before the first
+// call; after s sweeps plate s % 2 is the result, plate 0 the next call's start if
+// s is even. n: nx, ny, s.
+
+#include "peer.h"
+
+#include <algorithm>
+#include <omp.h>
+#include <vector>
+
+#if defined(__FAST_MATH__) && defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+namespace {
+
+// What a program that is linked with -Ofast does as it starts: numbers below the
+// smallest normal one are 0. Where heat has hardly come to, all of them are.
+class FlushSubnormals {
+#if defined(__FAST_MATH__) && defined(__SSE2__)
+    unsigned before = _mm_getcsr();
+
+  public:
+    FlushSubnormals() { _mm_setcsr(before | 0x8040); }
+    ~FlushSubnormals() { _mm_setcsr(before); }
+#else
+  public:
+    FlushSubnormals() {}
+#endif
+};
+
+// The inner points of a row.
+template <typename T>
+void sweep_row(std::int64_t nx, const T *__restrict south, const T *__restrict row,
+               const T *__restrict north, T *__restrict result)
+{
+#pragma omp simd
+    for (std::int64_t i = 1; i < nx - 1; ++i)
+        result[i] = ((row[i + 1] + row[i - 1]) + (north[i] + south[i])) * T(0.25);
+}
+
+// One sweep after the other, all within one parallel region.
+template <typename T> void plain(void *const *out, const std::uint64_t *n)
+{
+    const std::int64_t nx = n[0], ny = n[1], sweeps = n[2];
+#pragma omp parallel if (n[0] * n[1] > FEW)
+    {
+        const FlushSubnormals mode;
+        for (std::int64_t sweep = 0; sweep < sweeps; ++sweep) {
+            const T *from = static_cast<const T *>(out[sweep % 2]);
+            T *to = static_cast<T *>(out[(sweep + 1) % 2]);
+#pragma omp for schedule(static)
+            for (std::int64_t j = 1; j < ny - 1; ++j) {
+                const T *row = from + j * nx;
+                sweep_row(nx, row - nx, row, row + nx, to + j * nx);
+            }
+        }
+    }
+}
+
+// Rows of one level of a band: so many are in use at once, and one is written.
+constexpr std::int64_t RING = 4;
+
+// `depth` sweeps of rows first .. last in one pass over them: behind the front, row
+// by row, each level follows the one below by a row. Levels reach beyond the band by
+// as many rows as are above them; those are computed by both neighbours.
+template <typename T>
+void band(std::int64_t nx, std::int64_t ny, std::int64_t depth, std::int64_t first,
+          std::int64_t last, const T *from, T *to, T *rings)
+{
+    const auto row_of = [=](std::int64_t level, std::int64_t j) -> const T * {
+        if (level == 0 || j == 0 || j == ny - 1)
+            return from + j * nx;
+        return rings + ((level - 1) * RING + j % RING) * nx;
+    };
+    for (std::int64_t front = first - depth + 1; front < last + depth; ++front) {
+        for (std::int64_t level = 1; level <= depth; ++level) {
+            const std::int64_t j = front - (level - 1), above = depth - level;
+            if (j < std::max<std::int64_t>(1, first - above) ||
+                j >= std::min(ny - 1, last + above))
+                continue;
+            const T *row = row_of(level - 1, j);
+            T *result = level == depth ? to + j * nx
+                                       : rings + ((level - 1) * RING + j % RING) * nx;
+            sweep_row(nx, row_of(level - 1, j - 1), row, row_of(level - 1, j + 1), result);
+            result[0] = row[0];
+            result[nx - 1] = row[nx - 1];
+        }
+    }
+}
+
+// Up to DEPTH sweeps per pass over memory, each thread in a band of its own.
+template <typename T, std::int64_t DEPTH> void blocked(void *const *out, const std::uint64_t *n)
+{
+    const std::int64_t nx = n[0], ny = n[1], sweeps = n[2];
+    // Plates swap roles at each pass: an odd number of passes ends in plate 1, as it
+    // should for an odd number of sweeps alone.
+    std::int64_t passes = (sweeps + DEPTH - 1) / DEPTH;
+    passes += (passes + sweeps) % 2;
+#pragma omp parallel if (n[0] * n[1] > FEW)
+    {
+        const FlushSubnormals mode;
+        static thread_local std::vector<T> rings;
+        rings.resize(DEPTH * RING * nx);
+        const std::int64_t threads = omp_get_num_threads(), me = omp_get_thread_num();
+        const std::int64_t rows = ny - 2;
+        const std::int64_t first = 1 + rows * me / threads, last = 1 + rows * (me + 1) / threads;
+        for (std::int64_t pass = 0; pass < passes; ++pass) {
+            // As even as can be.
+            const std::int64_t depth =
+                sweeps * (pass + 1) / passes - sweeps * pass / passes;
+            band(nx, ny, depth, first, last, static_cast<const T *>(out[pass % 2]),
+                 static_cast<T *>(out[(pass + 1) % 2]), rings.data());
+#pragma omp barrier
+        }
+    }
+}
+
+} // namespace
+
+PEER(heat2d_plain_f32) { UNUSED(in), UNUSED(p), plain<float>(out, n); }
+PEER(heat2d_plain_f64) { UNUSED(in), UNUSED(p), plain<double>(out, n); }
+PEER(heat2d_blocked8_f32) { UNUSED(in), UNUSED(p), blocked<float, 8>(out, n); }
+PEER(heat2d_blocked8_f64) { UNUSED(in), UNUSED(p), blocked<double, 8>(out, n); }
+PEER(heat2d_blocked16_f32) { UNUSED(in), UNUSED(p), blocked<float, 16>(out, n); }
+PEER(heat2d_blocked16_f64) { UNUSED(in), UNUSED(p), blocked<double, 16>(out, n); }
