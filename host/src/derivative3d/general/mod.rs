@@ -36,6 +36,9 @@ use gpu_kernels::derivative3d::general::{
 /// What errors call the operations.
 const OPERATION: &str = "finite differences";
 
+/// What errors call the fields of an operator.
+const FIELD: &str = "finite differences: a field";
+
 /// The spacings, as errors call them.
 const SPACINGS: [&str; 3] = ["spacing along x", "spacing along y", "spacing along z"];
 
@@ -336,7 +339,7 @@ impl<T: Real> FiniteDifferences3d<T> {
     /// fit; [`Error::InvalidSize`] if the axis has too few points for the stencil and
     /// its boundary; and what a launch can fail with.
     pub fn derivative(&self, axis: Axis, f: &Buffer<T>, df: &mut Buffer<T>) -> Result<(), Error> {
-        self.check_buffers(&[("f", f), ("df", df)])?;
+        self.check_buffers(f, df)?;
         self.check_axis(axis, Order::First)?;
         if f.device().kind() != DeviceKind::Cpu && self.tuned(axis, f, df)? {
             return Ok(());
@@ -373,7 +376,7 @@ impl<T: Real> FiniteDifferences3d<T> {
         f: &Buffer<T>,
         df: &mut Buffer<T>,
     ) -> Result<(), Error> {
-        self.check_buffers(&[("f", f), ("df", df)])?;
+        self.check_buffers(f, df)?;
         self.check_axis(axis, Order::First)?;
         self.along(axis, Order::First, f, df)
     }
@@ -409,7 +412,7 @@ impl<T: Real> FiniteDifferences3d<T> {
         f: &Buffer<T>,
         df: &mut Buffer<T>,
     ) -> Result<(), Error> {
-        self.check_buffers(&[("f", f), ("df", df)])?;
+        self.check_buffers(f, df)?;
         self.check_axis(axis, Order::Second)?;
         self.along(axis, Order::Second, f, df)
     }
@@ -557,13 +560,12 @@ impl<T: Real> FiniteDifferences3d<T> {
         self.check_weights(axis, order)
     }
 
-    /// Refuses buffers that have other lengths or are not all on one device.
-    fn check_buffers(&self, buffers: &[(&str, &Buffer<T>)]) -> Result<(), Error> {
-        for (what, buffer) in buffers {
-            buffer.require_shape(|| format!("{OPERATION}: {what}"), self.shape)?;
-            let first = buffers[0].1.device();
-            first.require(&format!("{OPERATION}: {what}"), buffer)?;
-        }
-        Ok(())
+    /// Refuses buffers that have other lengths or are not on one device.
+    fn check_buffers(&self, f: &Buffer<T>, df: &Buffer<T>) -> Result<(), Error> {
+        const F: &str = "finite differences: f";
+        const DF: &str = "finite differences: df";
+        f.require_shape(|| F.to_owned(), self.shape)?;
+        df.require_shape(|| DF.to_owned(), self.shape)?;
+        f.device().require(DF, df)
     }
 }
