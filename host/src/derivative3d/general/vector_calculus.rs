@@ -58,7 +58,7 @@ impl<T: Real> FiniteDifferences3d<T> {
     /// # use halo_gpu::{Device, Shape3};
     /// # fn main() -> Result<(), halo_gpu::Error> {
     /// let device = Device::cpu();
-    /// // Fields of one plane: nothing is known along z, so beyond it is the same.
+    /// // Fields of one plane have no derivative along z.
     /// let grid = FiniteDifferences3d::new(Shape3::new(4, 3, 1), [1.0; 3])?
     ///     .with_accuracy(2)?
     ///     .with_boundary(Axis::X, AxisBoundary::OneSided)?
