@@ -15,6 +15,7 @@ use std::ops::{Add, Mul, Neg, RangeInclusive, Sub};
 use {
     pulp::x86::{V3, V4},
     std::any::Any,
+    std::sync::OnceLock,
 };
 
 /// Calls `work`, compiled for the best instruction set that this processor has.
@@ -31,8 +32,12 @@ pub(crate) fn vectorised<R>(work: impl FnMut() -> R) -> R {
 /// memory gains nothing from longer ones.
 #[inline]
 pub(crate) fn dispatched<W: WithSimd>(work: W) -> W::Output {
+    /// Asked for once: to ask for all features takes as long as a row of a small field.
     #[cfg(target_arch = "x86_64")]
-    return match V3::try_new() {
+    static AVX2: OnceLock<Option<V3>> = OnceLock::new();
+
+    #[cfg(target_arch = "x86_64")]
+    return match *AVX2.get_or_init(V3::try_new) {
         Some(simd) => Simd::vectorize(simd, work),
         None => Simd::vectorize(pulp::Scalar, work),
     };
@@ -102,6 +107,10 @@ pub trait InVectors: Value + Pod {
     /// The numbers for which [`inverse_root`](Self::inverse_root) can estimate, if there is
     /// an instruction for it.
     fn estimable<S: Simd>(simd: S) -> Option<RangeInclusive<f64>>;
+
+    /// The sum of each of some vectors, as many as a vector has lanes, if there are
+    /// instructions for it: neighbours are added, then neighbouring sums, until one is left.
+    fn sums<S: Simd>(simd: S, vectors: &[Self::Lanes<S>]) -> Option<Self::Lanes<S>>;
 
     /// 1 / √ of each number. By a root and a quotient it is off by at most 1.5 unit roundoffs;
     /// `ESTIMATED` and refined, for numbers that are [`estimable`](Self::estimable), by at most
@@ -183,7 +192,8 @@ pub(crate) fn fill<T: Value, const N: usize>(
 macro_rules! number {
     ($number:ty, $vector:ident, $lanes:ident, $vectors:ident, $vectors_mut:ident,
      $splat:ident, $add:ident, $sub:ident, $mul:ident, $neg:ident, $mul_add:ident,
-     $div:ident, $sqrt:ident, $estimable:ident, $estimated:ident) => {
+     $div:ident, $sqrt:ident, $estimable:ident, $estimated:ident,
+     $sums:ident) => {
         impl Value for $number {
             #[inline(always)]
             fn fused(self, factor: Self, sum: Self) -> Self {
@@ -223,6 +233,11 @@ macro_rules! number {
             #[inline(always)]
             fn estimable<S: Simd>(simd: S) -> Option<RangeInclusive<f64>> {
                 $estimable(simd)
+            }
+
+            #[inline(always)]
+            fn sums<S: Simd>(simd: S, vectors: &[S::$lanes]) -> Option<S::$lanes> {
+                $sums(simd, vectors)
             }
 
             #[inline(always)]
@@ -299,7 +314,8 @@ number!(
     div_f32s,
     sqrt_f32s,
     estimable_f32,
-    estimated_f32
+    estimated_f32,
+    sums_f32
 );
 number!(
     f64,
@@ -316,7 +332,8 @@ number!(
     div_f64s,
     sqrt_f64s,
     estimable_f64,
-    estimated_f64
+    estimated_f64,
+    sums_f64
 );
 
 #[inline(always)]
@@ -405,6 +422,94 @@ fn estimated_f64<S: Simd>(_of: VectorF64<S>) -> Option<VectorF64<S>> {
     None
 }
 
+/// The sums of neighbours in two vectors, where `$swapped` has the pairs of its argument
+/// exchanged: of numbers, of pairs of them, and so on. Those of the two vectors alternate.
+///
+/// A vector that has one of each pair of either, and one that has the others: two blends,
+/// which cost next to nothing, and only one exchange.
+#[cfg(target_arch = "x86_64")]
+macro_rules! alternating {
+    ($avx:expr, $a:expr, $b:expr, $blend:ident::<$odd:literal, $even:literal>, $add:ident, $swapped:expr) => {{
+        let (a, b) = ($a, $b);
+        $avx.$add(
+            $avx.$blend::<$odd>(a, b),
+            $swapped($avx.$blend::<$even>(a, b)),
+        )
+    }};
+}
+
+#[inline(always)]
+fn sums_f32<S: Simd>(_simd: S, _vectors: &[S::f32s]) -> Option<S::f32s> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let simd: &dyn Any = &_simd;
+        if let (Some(simd), [a, b, c, d, e, f, g, h]) = (simd.downcast_ref::<V3>(), _vectors) {
+            let avx = simd.avx;
+            let pair = |a: &S::f32s, b: &S::f32s| {
+                alternating!(
+                    avx,
+                    bytemuck::cast(*a),
+                    bytemuck::cast(*b),
+                    _mm256_blend_ps::<0xaa, 0x55>,
+                    _mm256_add_ps,
+                    |other| avx._mm256_permute_ps::<0b10_11_00_01>(other)
+                )
+            };
+            let four = |ab, cd| {
+                alternating!(
+                    avx,
+                    ab,
+                    cd,
+                    _mm256_blend_ps::<0xcc, 0x33>,
+                    _mm256_add_ps,
+                    |other| avx._mm256_permute_ps::<0b01_00_11_10>(other)
+                )
+            };
+            let sums = alternating!(
+                avx,
+                four(pair(a, b), pair(c, d)),
+                four(pair(e, f), pair(g, h)),
+                _mm256_blend_ps::<0xf0, 0x0f>,
+                _mm256_add_ps,
+                |other| avx._mm256_permute2f128_ps::<0x01>(other, other)
+            );
+            return Some(bytemuck::cast(sums));
+        }
+    }
+    None
+}
+
+#[inline(always)]
+fn sums_f64<S: Simd>(_simd: S, _vectors: &[S::f64s]) -> Option<S::f64s> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let simd: &dyn Any = &_simd;
+        if let (Some(simd), [a, b, c, d]) = (simd.downcast_ref::<V3>(), _vectors) {
+            let avx = simd.avx;
+            let pair = |a: &S::f64s, b: &S::f64s| {
+                alternating!(
+                    avx,
+                    bytemuck::cast(*a),
+                    bytemuck::cast(*b),
+                    _mm256_blend_pd::<0b1010, 0b0101>,
+                    _mm256_add_pd,
+                    |other| avx._mm256_permute_pd::<0b0101>(other)
+                )
+            };
+            let sums = alternating!(
+                avx,
+                pair(a, b),
+                pair(c, d),
+                _mm256_blend_pd::<0b1100, 0b0011>,
+                _mm256_add_pd,
+                |other| avx._mm256_permute2f128_pd::<0x01>(other, other)
+            );
+            return Some(bytemuck::cast(sums));
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -424,6 +529,46 @@ mod tests {
             }
             T::estimable(simd).map(|range| (range, roots))
         }
+    }
+
+    /// The sums of vectors in `numbers`.
+    struct Sums<'a, T>(&'a [T]);
+
+    impl<T: InVectors> WithSimd for Sums<'_, T> {
+        type Output = Option<Vec<T>>;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
+            let lanes = size_of::<T::Lanes<S>>() / size_of::<T>();
+            let sums = T::sums(simd, &T::vectors::<S>(self.0)[..lanes])?;
+            Some(bytemuck::cast_slice(&[sums]).to_vec())
+        }
+    }
+
+    #[test]
+    fn vectors_are_summed_by_neighbours() {
+        fn check<T: InVectors + PartialEq + std::fmt::Debug>(of: fn(f64) -> T) {
+            fn tree<T: InVectors>(numbers: &[T]) -> T {
+                if let [number] = numbers {
+                    return *number;
+                }
+                let (first, second) = numbers.split_at(numbers.len() / 2);
+                tree(first) + tree(second)
+            }
+            let numbers: Vec<T> = (0..256).map(|i| of(1.7_f64.powi(i * 7 % 61))).collect();
+            for sums in [
+                dispatched(Sums(&numbers)),
+                dispatched_widest(Sums(&numbers)),
+            ]
+            .into_iter()
+            .flatten()
+            {
+                let expected: Vec<T> = numbers.chunks(sums.len()).map(tree).collect();
+                assert_eq!(sums, expected[..sums.len()]);
+            }
+        }
+        check(|x| x as f32);
+        check(|x| x);
     }
 
     /// Numbers over all of `exponents`, with mantissas all over.

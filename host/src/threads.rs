@@ -4,6 +4,7 @@
 use std::error::Error as _;
 use std::process;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Lets the calling thread use rayon; to be called before anything is given to it.
 ///
@@ -38,4 +39,129 @@ pub(crate) fn ready() {
 pub(crate) fn count() -> usize {
     ready();
     rayon::current_num_threads()
+}
+
+/// How many threads to divide `work` among, if each should have `share` of it at the least:
+/// to wake a thread takes as long as that. Where it is one, no thread is looked for.
+pub(crate) fn worth(work: usize, share: usize) -> usize {
+    match work / share {
+        0 | 1 => 1,
+        threads => threads.min(count()),
+    }
+}
+
+/// The parts into which pieces of work are divided at first.
+const PARTS: usize = 64;
+
+/// Pieces of work, `0..pieces`, of which each is taken once.
+///
+/// Each thread begins with a part of its own, of pieces that follow each other, so that it
+/// finds in its caches what the same work has left there before; then it helps the others.
+struct Pieces {
+    pieces: usize,
+    parts: usize,
+    /// For each part the pieces that have been taken.
+    taken: [AtomicUsize; PARTS],
+}
+
+impl Pieces {
+    fn new(pieces: usize, threads: usize) -> Self {
+        Self {
+            pieces,
+            parts: threads.clamp(1, PARTS),
+            taken: [const { AtomicUsize::new(0) }; PARTS],
+        }
+    }
+
+    /// The first piece of a part.
+    fn begin(&self, part: usize) -> usize {
+        let (each, more) = (self.pieces / self.parts, self.pieces % self.parts);
+        part * each + part.min(more)
+    }
+
+    /// Those that one thread takes, which is one of many.
+    fn take(&self, thread: usize) -> impl Iterator<Item = usize> {
+        let first = thread % self.parts;
+        let parts = (first..self.parts).chain(0..first);
+        parts.flat_map(move |part| {
+            let (begin, end) = (self.begin(part), self.begin(part + 1));
+            std::iter::from_fn(move || {
+                // What is computed is handed over where the threads meet, not here.
+                let piece = begin + self.taken[part].fetch_add(1, Ordering::Relaxed);
+                (piece < end).then_some(piece)
+            })
+        })
+    }
+}
+
+/// Calls `work` in so many `threads`, of which the calling one is one, with the pieces that
+/// fall to each: together they are `0..pieces`. For one thread, no other is looked for.
+pub(crate) fn share(
+    threads: usize,
+    pieces: usize,
+    work: impl Fn(&mut dyn Iterator<Item = usize>) + Sync,
+) {
+    let threads = threads.min(pieces);
+    if threads <= 1 {
+        return work(&mut (0..pieces));
+    }
+    ready();
+    let pieces = Pieces::new(pieces, threads);
+    let (pieces, work) = (&pieces, &work);
+    // The calling thread works as well: rayon's own loops would have it wait, and be woken.
+    rayon::in_place_scope(|scope| {
+        for thread in 1..threads {
+            scope.spawn(move |_| work(&mut pieces.take(thread)));
+        }
+        work(&mut pieces.take(0));
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_piece_is_taken_once_by_whichever_thread() {
+        for pieces in [0, 1, 2, 3, 63, 64, 65, 1000] {
+            for threads in [0, 1, 2, 3, 7, 64, 65, 200] {
+                let visits: Vec<_> = (0..pieces).map(|_| AtomicUsize::new(0)).collect();
+                let calls = AtomicUsize::new(0);
+                share(threads, pieces, |mine| {
+                    calls.fetch_add(1, Ordering::Relaxed);
+                    for piece in mine {
+                        visits[piece].fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+                let once = |visits: &AtomicUsize| visits.load(Ordering::Relaxed) == 1;
+                assert!(
+                    visits.iter().all(once),
+                    "{pieces} pieces, {threads} threads"
+                );
+                let expected = threads.min(pieces).max(1);
+                assert_eq!(calls.into_inner(), expected, "{pieces}, {threads}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_thread_that_is_alone_takes_all_pieces() {
+        for parts in [1, 2, 5, PARTS] {
+            for first in [0, 1, 4] {
+                let pieces = Pieces::new(77, parts);
+                let mut taken: Vec<_> = pieces.take(first).collect();
+                assert_eq!(taken[0], pieces.begin(first % parts));
+                taken.sort_unstable();
+                assert!(taken.into_iter().eq(0..77), "{parts}, {first}");
+            }
+        }
+    }
+
+    #[test]
+    fn little_work_is_for_one_thread() {
+        assert_eq!(worth(0, 10), 1);
+        assert_eq!(worth(19, 10), 1);
+        assert_eq!(worth(20, 10), count().min(2));
+        assert_eq!(worth(usize::MAX, 10), count());
+    }
 }

@@ -543,11 +543,13 @@ fn is_judged_rightly<T: Real>(attempt: &Attempt, device: &Device) -> Result<(), 
             axis.extent_name()
         );
         let range = format!("spacing along {axis} is {h}, but must be such that");
-        Faults::none().and(n < least, "InvalidSize", words).and(
-            !weights_fit::<T>(accuracy, order, boundary, h),
-            "InvalidParameter",
-            range,
-        )
+        Faults::none()
+            .and(n > 1 && n < least, "InvalidSize", words)
+            .and(
+                n > 1 && !weights_fit::<T>(accuracy, order, boundary, h),
+                "InvalidParameter",
+                range,
+            )
     };
     // The first is where the others must be.
     let faults_of_buffers = |names: &[(usize, &str)]| {

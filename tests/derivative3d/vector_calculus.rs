@@ -233,6 +233,128 @@ fn the_shortest_axes_work() {
     });
 }
 
+/// A plane or a line in a volume is what it is without the axes of one point: each operator
+/// is the sum of its derivatives along the others, and those are the ones of any line of
+/// points, which a longer grid's lines of the same numbers have as well.
+fn axes_of_one_point_have_no_derivative_in<T: Real + Bits>() {
+    let mut rng = rng();
+    let shapes = [
+        [37, 23, 1],
+        [26, 1, 22],
+        [1, 24, 21],
+        [29, 1, 1],
+        [1, 25, 1],
+        [1, 1, 23],
+    ];
+    let mut cases = Vec::new();
+    for device in devices() {
+        for extents in shapes.into_iter().chain([[1, 1, 1]]) {
+            for accuracy in [2, 4, 6, 8] {
+                for first in 0..BOUNDARIES.len() {
+                    cases.push((device.clone(), extents, accuracy, first));
+                }
+            }
+        }
+    }
+    for_each(
+        "absent axes",
+        cases,
+        |(device, [nx, ny, nz], accuracy, first)| {
+            let shape = Shape3::new(nx, ny, nz);
+            let grid = grid_of::<T>(shape, accuracy, first);
+            // The same field again and again along an axis that is absent: nothing changes
+            // along it, and there are enough points for any stencil.
+            let many = |n: usize| if n == 1 { 19 } else { n };
+            let thick = Shape3::new(many(nx), many(ny), many(nz));
+            let mut reference = grid_of::<T>(thick, accuracy, first);
+            for axis in Axis::ALL {
+                if axis.extent(shape) == 1 {
+                    reference = reference
+                        .with_boundary(axis, AxisBoundary::Periodic)
+                        .unwrap();
+                }
+            }
+            for operator in Operator::ALL {
+                let fields: Vec<Field3<T>> = (0..operator.fields().0)
+                    .map(|_| random(&mut rng, shape))
+                    .collect();
+                let thick_fields: Vec<_> = (fields.iter())
+                    .map(|field| {
+                        let at = |p: usize, n: usize| if n == 1 { 0 } else { p };
+                        Field3::from_fn(thick, |i, j, k| field[(at(i, nx), at(j, ny), at(k, nz))])
+                            .unwrap()
+                    })
+                    .collect();
+                let expected = run(&Device::cpu(), &reference, operator, &thick_fields);
+                let got = run(&device, &grid, operator, &fields);
+                for (nth, (got, expected)) in got.iter().zip(&expected).enumerate() {
+                    let got = Field3::from_vec(shape, got.clone()).unwrap();
+                    let expected = Field3::from_vec(thick, expected.clone()).unwrap();
+                    for k in 0..nz {
+                        for j in 0..ny {
+                            for i in 0..nx {
+                                // Equal, but for the sign of a zero that another is added to.
+                                let (got, expected) = (got[(i, j, k)], expected[(i, j, k)]);
+                                assert!(
+                                    got == expected,
+                                    "{operator:?}, output {nth} at {i}, {j}, {k}: {got:?}, {expected:?}"
+                                );
+                            }
+                        }
+                    }
+                }
+                let by_parts = by_definition(&grid, operator, &fields);
+                for (got, by_parts) in got.iter().zip(&by_parts) {
+                    assert!(got.iter().zip(by_parts).all(|(got, part)| got == part));
+                }
+            }
+            // Exactly +0, whatever the field.
+            for axis in Axis::ALL.into_iter().filter(|axis| axis.extent(shape) == 1) {
+                for value in [1.5, f64::NAN, f64::INFINITY, f64::MAX] {
+                    let f = Field3::filled(shape, T::nearest(value)).unwrap();
+                    let first = grid.derivative_of(&device, axis, &f).unwrap();
+                    let second = grid.second_derivative_of(&device, axis, &f).unwrap();
+                    let [x, y, z] = grid.gradient_of(&device, &f).unwrap();
+                    let component = [x, y, z].into_iter().nth(axis.index()).unwrap();
+                    let zeros = vec![T::nearest(0.0); shape.points().unwrap()];
+                    for got in [first, second, component] {
+                        assert_same_bits(got.as_slice(), &zeros, |i| {
+                            format!("{axis}, element {i}")
+                        });
+                    }
+                }
+            }
+        },
+    );
+}
+
+#[test]
+fn axes_of_one_point_have_no_derivative() {
+    axes_of_one_point_have_no_derivative_in::<f32>();
+    axes_of_one_point_have_no_derivative_in::<f64>();
+}
+
+#[test]
+fn the_spacing_of_an_axis_of_one_point_takes_no_part() {
+    let shape = Shape3::new(9, 1, 9);
+    let grid = |spacing| FiniteDifferences3d::<f32>::new(shape, [0.5, spacing, 2.0]);
+    let f = random::<f32>(&mut rng(), shape);
+    for_each("spacings", devices(), |device| {
+        let laplacian = |spacing| grid(spacing).unwrap().laplacian_of(&device, &f).unwrap();
+        // 1/h², and 1/h, are out of the range of f32.
+        for spacing in [1e-20, 1e-45, 1e300] {
+            assert_same_bits(
+                laplacian(spacing).as_slice(),
+                laplacian(1.0).as_slice(),
+                |i| format!("element {i}"),
+            );
+        }
+    });
+    for spacing in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(grid(spacing).is_err(), "{spacing}");
+    }
+}
+
 #[test]
 fn gradients_do_not_curl_and_curls_do_not_diverge() {
     // Derivatives along different axes commute, periodic or not.

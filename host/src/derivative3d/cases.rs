@@ -216,7 +216,8 @@ fn derivatives(axis: Axis) -> Vec<Problem> {
     for nth in 0..BOUNDARIES.len() {
         let rules = rules(nth + BOUNDARIES.len() - axis.index());
         for radius in 1..=4 {
-            let min = min_len(radius, 1, nth as u32);
+            // Along an axis of one point nothing is launched.
+            let min = min_len(radius, 1, nth as u32).max(2);
             for (more, sides) in [
                 (0, [3, 2]),
                 (1, [2, 4]),

@@ -29,6 +29,9 @@ const AHEAD: usize = 1;
 const BEHIND: usize = AHEAD + RADIUS;
 const ROWS: usize = BEHIND + RADIUS;
 
+/// Points at a time whose neighbours have the value beyond an end.
+const VALUES: usize = 512;
+
 /// Points for which the terms of a one-sided sum are added up at a time.
 const BLOCK: usize = 64;
 
@@ -261,12 +264,17 @@ impl<T: Real> Stencil<'_, T> {
                 out,
             ),
             Beyond::Value(value) => {
-                let beyond = vec![value; len];
-                let at = |m: isize| match p.checked_add_signed(m) {
-                    Some(q) if q < n => at(q),
-                    _ => &beyond[..],
-                };
-                self.central::<P>(at, out);
+                let beyond = [value; VALUES];
+                for first in (0..len).step_by(VALUES) {
+                    let count = VALUES.min(len - first);
+                    let at = |m: isize| match p.checked_add_signed(m) {
+                        Some(q) if q < n => &at(q)[first..][..count],
+                        _ => &beyond[..count],
+                    };
+                    let some;
+                    (some, out) = out.split_at(count);
+                    self.central::<P>(at, some);
+                }
             }
             Beyond::Nothing { weights, apart } => {
                 let (all, negative) = self.end_terms(weights, apart, p);

@@ -3,12 +3,12 @@
 //! A tile is one row at the least: rows are not divided, also where there is but one.
 #![forbid(unsafe_code)]
 
-use crate::Shape3;
+use crate::allocation::{reserve, zeroed};
 use crate::simd::{Formula, InVectors, fill, vectorised};
 use crate::streaming::{Stores, Streaming, streamed};
-use crate::threads;
-use rayon::prelude::*;
+use crate::{Error, Shape3, threads};
 use std::ops::Range;
+use std::sync::Mutex;
 
 /// What a tile should hold of one field: its rows, those of the planes before and after
 /// it, and the results, of a few fields, are together in a second-level cache, and what
@@ -21,6 +21,13 @@ const MAX_DRAFT_BYTES: usize = 1 << 20;
 
 /// Tasks for each thread, so that none waits long for the last.
 const TASKS_PER_THREAD: usize = 16;
+
+/// Bytes of results for which another thread is worth to be woken.
+const SHARE_BYTES: usize = 256 << 10;
+
+/// Up to so many bytes a field lies in a second-level cache with its results, and the order
+/// of its tiles does not matter.
+const SMALL_BYTES: usize = 256 << 10;
 
 /// Which tiles come after each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,88 +121,189 @@ fn rows_per_tile(nx: usize, bytes: usize) -> usize {
     (TILE_BYTES / bytes / nx).max(1)
 }
 
+/// Whole rows of some planes of each output: the first row, the first plane, the points.
+type Rows<'out, T, const N: usize> = (usize, usize, [&'out mut [T]; N]);
+
+/// How the tiles are dealt out.
+#[derive(Debug, Clone, Copy)]
+struct Deal {
+    shape: Shape3,
+    /// The rows of a tile.
+    tile_rows: usize,
+    /// A task has so many rows of so many planes.
+    rows: usize,
+    planes: usize,
+    /// Planes of which a task has the rows in one piece. Whole planes follow each other, and
+    /// are one piece, however many they are. Other pieces are of tiles that are full, but for
+    /// the last of a plane: they are few.
+    slab: usize,
+    stores: Stores,
+}
+
+impl Deal {
+    /// All tiles as one task, plane by plane.
+    fn one<T>(shape: Shape3, stores: Stores) -> Self {
+        Self {
+            shape,
+            tile_rows: rows_per_tile(shape.nx, size_of::<T>()),
+            rows: shape.ny,
+            planes: shape.nz,
+            slab: shape.nz,
+            stores,
+        }
+    }
+
+    /// Tasks for so many threads.
+    fn many<T>(shape: Shape3, stores: Stores, march: March, threads: usize) -> Self {
+        let Shape3 { ny, nz, .. } = shape;
+        let one = Self::one::<T>(shape, stores);
+        let (tile_rows, tasks) = (one.tile_rows, TASKS_PER_THREAD * threads);
+        let (rows, planes) = match march {
+            // Parts of a plane, or several planes.
+            March::OverPlanes => (
+                ny.div_ceil(tasks.div_ceil(nz)).max(tile_rows),
+                nz.div_ceil(tasks),
+            ),
+            March::AlongZ => {
+                let columns = ny.div_ceil(tile_rows);
+                (tile_rows, nz.div_ceil(tasks.div_ceil(columns)))
+            }
+        };
+        let slab = if rows >= ny { planes } else { 1 };
+        Self {
+            rows,
+            planes,
+            slab,
+            ..one
+        }
+    }
+
+    /// The tasks, each of which has the rows that are its own.
+    fn tasks<'out, T, const N: usize>(
+        self,
+        outputs: &mut [&'out mut [T]; N],
+    ) -> Result<Vec<Mutex<Vec<Rows<'out, T, N>>>>, Error> {
+        let Self {
+            rows, planes, slab, ..
+        } = self;
+        let Shape3 { nx, ny, nz } = self.shape;
+        let columns = ny.div_ceil(rows);
+        let mut tasks = reserve(columns * nz.div_ceil(planes))?;
+        for _ in 0..tasks.capacity() {
+            tasks.push(reserve(planes.div_ceil(slab))?);
+        }
+        let outputs = outputs.each_mut().map(std::mem::take);
+        let mut outputs = outputs.map(|output| output.chunks_mut(nx * ny * slab));
+        for k in (0..nz).step_by(slab) {
+            let whole = outputs
+                .each_mut()
+                .map(|output| output.next().unwrap_or_default());
+            let mut parts = whole.map(|whole| whole.chunks_mut(rows.min(ny) * nx * slab));
+            for column in 0..columns {
+                let part = parts
+                    .each_mut()
+                    .map(|parts| parts.next().unwrap_or_default());
+                tasks[k / planes * columns + column].push((column * rows, k, part));
+            }
+        }
+        let mut shared = reserve(tasks.len())?;
+        shared.extend(tasks.into_iter().map(Mutex::new));
+        Ok(shared)
+    }
+}
+
+/// Drafts of a tile, one for each output.
+struct Drafts<T, const N: usize>(Option<[Vec<T>; N]>);
+
+impl<T: InVectors, const N: usize> Drafts<T, N> {
+    /// Those that these stores need. Where there is no memory for them, nor are any needed,
+    /// stores are ordinary.
+    fn new(deal: &Deal) -> Self {
+        let len = deal.tile_rows.min(deal.shape.ny) * deal.shape.nx;
+        if deal.stores == Stores::Ordinary || len * size_of::<T>() > MAX_DRAFT_BYTES {
+            return Self(None);
+        }
+        let mut drafts = [(); N].map(|()| Vec::new());
+        for draft in &mut drafts {
+            match zeroed(len) {
+                Ok(zeros) => *draft = zeros,
+                Err(_) => return Self(None),
+            }
+        }
+        Self(Some(drafts))
+    }
+}
+
 /// Calls `work` for all tiles of fields of `shape`, on all threads, with the tile's points of
 /// each output, all of which it has to write.
 pub(super) fn for_each_tile<'out, T: InVectors, const N: usize>(
     shape: Shape3,
     march: March,
     stores: Stores,
-    outputs: [&'out mut [T]; N],
+    mut outputs: [&'out mut [T]; N],
     work: impl Fn(&Tile, [Part<'_, 'out, T>; N]) + Sync,
 ) {
-    let Shape3 { nx, ny, nz } = shape;
-    let tile_rows = rows_per_tile(nx, size_of::<T>());
-    let tasks = TASKS_PER_THREAD * threads::count();
-    // A task has so many rows of so many planes.
-    let (rows, planes) = match march {
-        // Parts of a plane, or several planes.
-        March::OverPlanes => (
-            ny.div_ceil(tasks.div_ceil(nz)).max(tile_rows),
-            nz.div_ceil(tasks),
-        ),
-        March::AlongZ => {
-            let columns = ny.div_ceil(tile_rows);
-            (tile_rows, nz.div_ceil(tasks.div_ceil(columns)))
-        }
-    };
-    let columns = ny.div_ceil(rows);
-    // Whole planes follow each other, and are one part, however many they are. Other parts
-    // are of tiles that are full, but for the last of a plane: they are few.
-    let slab = if columns == 1 { planes } else { 1 };
-    let mut tasks: Vec<_> = (0..columns * nz.div_ceil(planes))
-        .map(|_| Vec::with_capacity(planes / slab))
-        .collect();
-    let mut outputs = outputs.map(|output| output.chunks_mut(nx * ny * slab));
-    for k in (0..nz).step_by(slab) {
-        let whole = outputs
-            .each_mut()
-            .map(|output| output.next().unwrap_or_default());
-        let mut parts = whole.map(|whole| whole.chunks_mut(rows.min(ny) * nx * slab));
-        for column in 0..columns {
-            let part = parts
-                .each_mut()
-                .map(|parts| parts.next().unwrap_or_default());
-            tasks[k / planes * columns + column].push((column * rows, k, part));
+    let bytes = shape.nx * shape.ny * shape.nz * size_of::<T>();
+    if bytes > SMALL_BYTES {
+        let threads = threads::worth(bytes.saturating_mul(N), SHARE_BYTES);
+        let deal = Deal::many::<T>(shape, stores, march, threads);
+        if let Ok(tasks) = deal.tasks(&mut outputs) {
+            threads::share(threads, tasks.len(), |mine| {
+                let mut drafts = Drafts::new(&deal);
+                for task in mine {
+                    let task = tasks[task]
+                        .lock()
+                        .map(|mut task| std::mem::take(&mut *task));
+                    each_of_task(&deal, &mut drafts, task.unwrap_or_default(), &work);
+                }
+            });
+            return;
         }
     }
-    let tile_len = tile_rows.min(ny) * nx;
-    let (stores, draft_len) = match stores {
-        Stores::Streaming if tile_len * size_of::<T>() <= MAX_DRAFT_BYTES => (stores, tile_len),
-        _ => (Stores::Ordinary, 0),
-    };
-    let drafts = || [(); N].map(|()| vec![T::zeroed(); draft_len]);
-    tasks.into_par_iter().for_each_init(drafts, |drafts, task| {
-        streamed(|stream| {
-            for (first, k, part) in task {
-                let end = (first + rows).min(ny);
-                let mut planes = part.map(|part| part.chunks_mut((end - first) * nx));
-                for k in (k..nz).take(slab) {
-                    let plane = planes
-                        .each_mut()
-                        .map(|planes| planes.next().unwrap_or_default());
-                    let mut parts = plane.map(|plane| plane.chunks_mut(tile_rows * nx));
-                    for first in (first..end).step_by(tile_rows) {
-                        let tile = Tile {
-                            rows: first..(first + tile_rows).min(end),
-                            k,
-                        };
-                        let mut drafts = drafts.iter_mut();
-                        let points = parts.each_mut().map(|parts| {
-                            let out = parts.next().unwrap_or_default();
-                            match (stores, drafts.next()) {
-                                (Stores::Streaming, Some(draft)) => Part::Past {
-                                    draft: &mut draft[..out.len()],
-                                    out,
-                                    stream,
-                                },
-                                _ => Part::Here(out),
-                            }
-                        });
-                        work(&tile, points);
-                    }
+    // A small field, or no memory for tasks.
+    let deal = Deal::one::<T>(shape, stores);
+    each_of_task(&deal, &mut Drafts::new(&deal), [(0, 0, outputs)], &work);
+}
+
+/// Calls `work` for all tiles of a task.
+fn each_of_task<'out, T: InVectors, const N: usize>(
+    deal: &Deal,
+    drafts: &mut Drafts<T, N>,
+    task: impl IntoIterator<Item = Rows<'out, T, N>>,
+    work: &impl Fn(&Tile, [Part<'_, 'out, T>; N]),
+) {
+    let Shape3 { nx, ny, nz } = deal.shape;
+    let tile_rows = deal.tile_rows;
+    streamed(|stream| {
+        for (first, k, part) in task {
+            let end = (first + deal.rows).min(ny);
+            let mut planes = part.map(|part| part.chunks_mut((end - first) * nx));
+            for k in (k..nz).take(deal.slab) {
+                let plane = planes
+                    .each_mut()
+                    .map(|planes| planes.next().unwrap_or_default());
+                let mut parts = plane.map(|plane| plane.chunks_mut(tile_rows * nx));
+                for first in (first..end).step_by(tile_rows) {
+                    let tile = Tile {
+                        rows: first..(first + tile_rows).min(end),
+                        k,
+                    };
+                    let mut drafts = drafts.0.iter_mut().flatten();
+                    let points = parts.each_mut().map(|parts| {
+                        let out = parts.next().unwrap_or_default();
+                        match drafts.next() {
+                            Some(draft) => Part::Past {
+                                draft: &mut draft[..out.len()],
+                                out,
+                                stream,
+                            },
+                            None => Part::Here(out),
+                        }
+                    });
+                    work(&tile, points);
                 }
             }
-        });
+        }
     });
 }
 
@@ -231,6 +339,7 @@ mod tests {
                 (131_072, 2, 2),
                 (131_073, 2, 2),
                 (1024, 9, 4),
+                (40, 33, 50),
             ] {
                 let shape = Shape3::new(nx, ny, nz);
                 let mut first = vec![f64::NAN; nx * ny * nz];

@@ -36,6 +36,9 @@ use gpu_kernels::derivative3d::general::{
 /// What errors call the operations.
 const OPERATION: &str = "finite differences";
 
+/// What errors call the fields of an operator.
+const FIELD: &str = "finite differences: a field";
+
 /// The spacings, as errors call them.
 const SPACINGS: [&str; 3] = ["spacing along x", "spacing along y", "spacing along z"];
 
@@ -49,6 +52,11 @@ const SPACINGS: [&str; 3] = ["spacing along x", "spacing along y", "spacing alon
 /// derivatives in U / L and second derivatives in U / L². Fields and buffers hold
 /// `nx * ny * nz` elements, x fastest. Weights come from
 /// [`finite_difference`](crate::finite_difference) (Fornberg 1988).
+///
+/// **An axis of one point** has no derivative, whatever is beyond its ends: derivatives along
+/// it are 0, and gradient, divergence, curl and Laplacian are those of a field of fewer
+/// dimensions. Its spacing takes no part. (A Laplacian multiplies the value of each point by
+/// 0 then: where that, or its double, is not finite, the Laplacian is NaN.)
 ///
 /// **NaN and infinities** are not looked for: they go as far as the stencils reach, and
 /// no farther. A NaN at one point makes the derivatives at all points NaN whose stencil
@@ -334,11 +342,14 @@ impl<T: Real> FiniteDifferences3d<T> {
     /// [`Error::LengthMismatch`], [`Error::ShapeMismatch`] and
     /// [`Error::DeviceMismatch`] for buffers that do not
     /// fit; [`Error::InvalidSize`] if the axis has too few points for the stencil and
-    /// its boundary; and what a launch can fail with.
+    /// its boundary, and more than one; and what a launch can fail with.
     pub fn derivative(&self, axis: Axis, f: &Buffer<T>, df: &mut Buffer<T>) -> Result<(), Error> {
-        self.check_buffers(&[("f", f), ("df", df)])?;
+        self.check_buffers(f, df)?;
         self.check_axis(axis, Order::First)?;
-        if f.device().kind() != DeviceKind::Cpu && self.tuned(axis, f, df)? {
+        if f.device().kind() != DeviceKind::Cpu
+            && !self.is_absent(axis)
+            && self.tuned(axis, f, df)?
+        {
             return Ok(());
         }
         self.along(axis, Order::First, f, df)
@@ -373,7 +384,7 @@ impl<T: Real> FiniteDifferences3d<T> {
         f: &Buffer<T>,
         df: &mut Buffer<T>,
     ) -> Result<(), Error> {
-        self.check_buffers(&[("f", f), ("df", df)])?;
+        self.check_buffers(f, df)?;
         self.check_axis(axis, Order::First)?;
         self.along(axis, Order::First, f, df)
     }
@@ -409,7 +420,7 @@ impl<T: Real> FiniteDifferences3d<T> {
         f: &Buffer<T>,
         df: &mut Buffer<T>,
     ) -> Result<(), Error> {
-        self.check_buffers(&[("f", f), ("df", df)])?;
+        self.check_buffers(f, df)?;
         self.check_axis(axis, Order::Second)?;
         self.along(axis, Order::Second, f, df)
     }
@@ -422,6 +433,9 @@ impl<T: Real> FiniteDifferences3d<T> {
         f: &Buffer<T>,
         df: &mut Buffer<T>,
     ) -> Result<(), Error> {
+        if self.is_absent(axis) {
+            return df.fill(T::ZERO);
+        }
         if f.device().kind() != DeviceKind::Cpu {
             return T::launch_along(gpu::Along::new(self.stencils(order), axis, order, f, df));
         }
@@ -433,9 +447,24 @@ impl<T: Real> FiniteDifferences3d<T> {
         Ok(())
     }
 
+    /// Whether the axis has one point, along which there is no derivative.
+    const fn is_absent(&self, axis: Axis) -> bool {
+        axis.extent(self.shape) == 1
+    }
+
+    /// What lies beyond the ends of `axis`, as kernels and port take it: 0 where the axis is
+    /// absent, which asks for no more points and has no first derivative, whatever the field.
+    fn rule_along(&self, axis: Axis) -> AxisBoundary {
+        if self.is_absent(axis) {
+            AxisBoundary::Fixed(0.0)
+        } else {
+            self.boundary(axis)
+        }
+    }
+
     /// The stencils of this order, as the kernels take them.
     fn stencils(&self, order: Order) -> gpu::Stencils<'_, T> {
-        let rules = Axis::ALL.map(|axis| self.boundary(axis).rule() << (8 * axis.index()));
+        let rules = Axis::ALL.map(|axis| self.rule_along(axis).rule() << (8 * axis.index()));
         gpu::Stencils {
             shape: self.shape,
             radius: self.radius() as u32,
@@ -446,7 +475,7 @@ impl<T: Real> FiniteDifferences3d<T> {
 
     /// The stencil of this order along `axis`, as the port takes it.
     fn stencil(&self, axis: Axis, order: Order) -> Stencil<'_, T> {
-        let (boundary, table) = (self.boundary(axis), self.table(axis, order));
+        let (boundary, table) = (self.rule_along(axis), self.table(axis, order));
         cpu::stencil(self.shape, axis, order, self.radius(), boundary, table)
     }
 
@@ -485,8 +514,11 @@ impl<T: Real> FiniteDifferences3d<T> {
     }
 
     /// The weights over the spacing to the power of the order, divided in f64 and
-    /// rounded once.
+    /// rounded once; 0 along an axis that is absent.
     fn new_table(&self, axis: Axis, order: Order) -> Result<[T; TABLE_LEN], Error> {
+        if self.is_absent(axis) {
+            return Ok([T::ZERO; TABLE_LEN]);
+        }
         let (derivative, radius) = (order as u32, self.radius() as i32);
         let boundary = self.boundaries[axis.index()];
         let scale = self.spacing[axis.index()].powi(order as i32);
@@ -513,6 +545,9 @@ impl<T: Real> FiniteDifferences3d<T> {
 
     /// Refuses spacings with which a weight vanishes or is infinite.
     fn check_weights(&self, axis: Axis, order: Order) -> Result<(), Error> {
+        if self.is_absent(axis) {
+            return Ok(());
+        }
         let table = self.table(axis, order);
         // Rows for ends hold zeros besides: where there is none, where a row is shorter,
         // and the weight of the point itself may be 0 as well. The smallest weight of
@@ -543,7 +578,7 @@ impl<T: Real> FiniteDifferences3d<T> {
             axis.extent(self.shape),
             min_len(self.radius(), order as usize, boundary.rule()),
         );
-        if given < required {
+        if given < required && !self.is_absent(axis) {
             return Err(Error::InvalidSize {
                 operation: OPERATION,
                 axis: axis.extent_name(),
@@ -557,13 +592,12 @@ impl<T: Real> FiniteDifferences3d<T> {
         self.check_weights(axis, order)
     }
 
-    /// Refuses buffers that have other lengths or are not all on one device.
-    fn check_buffers(&self, buffers: &[(&str, &Buffer<T>)]) -> Result<(), Error> {
-        for (what, buffer) in buffers {
-            buffer.require_shape(|| format!("{OPERATION}: {what}"), self.shape)?;
-            let first = buffers[0].1.device();
-            first.require(&format!("{OPERATION}: {what}"), buffer)?;
-        }
-        Ok(())
+    /// Refuses buffers that have other lengths or are not on one device.
+    fn check_buffers(&self, f: &Buffer<T>, df: &Buffer<T>) -> Result<(), Error> {
+        const F: &str = "finite differences: f";
+        const DF: &str = "finite differences: df";
+        f.require_shape(|| F.to_owned(), self.shape)?;
+        df.require_shape(|| DF.to_owned(), self.shape)?;
+        f.device().require(DF, df)
     }
 }

@@ -1,6 +1,6 @@
 //! Gradient, divergence, curl and Laplacian.
 
-use super::{FiniteDifferences3d, OPERATION, gpu};
+use super::{FIELD, FiniteDifferences3d, gpu};
 use crate::derivative3d::axis::Axis;
 use crate::derivative3d::cpu;
 use crate::derivative3d::operator::Operator;
@@ -58,7 +58,7 @@ impl<T: Real> FiniteDifferences3d<T> {
     /// # use halo_gpu::{Device, Shape3};
     /// # fn main() -> Result<(), halo_gpu::Error> {
     /// let device = Device::cpu();
-    /// // Fields of one plane: nothing is known along z, so beyond it is the same.
+    /// // Fields of one plane have no derivative along z.
     /// let grid = FiniteDifferences3d::new(Shape3::new(4, 3, 1), [1.0; 3])?
     ///     .with_accuracy(2)?
     ///     .with_boundary(Axis::X, AxisBoundary::OneSided)?
@@ -308,8 +308,8 @@ impl<T: Real> FiniteDifferences3d<T> {
             .copied()
             .chain(outputs.iter().map(|buffer| &**buffer));
         for buffer in buffers {
-            buffer.require_shape(|| format!("{OPERATION}: a field"), self.shape)?;
-            device.require(&format!("{OPERATION}: a field"), buffer)?;
+            buffer.require_shape(|| FIELD.to_owned(), self.shape)?;
+            device.require(FIELD, buffer)?;
         }
         for axis in Axis::ALL {
             self.check_axis(axis, operator.order())?;
@@ -328,14 +328,19 @@ impl<T: Real> FiniteDifferences3d<T> {
             let stencils = self.stencils(operator.order());
             return T::launch_operator(gpu::Fields::new(stencils, operator, inputs, outputs));
         }
-        let inputs: Vec<&[T]> = inputs.iter().filter_map(|f| f.as_host_slice()).collect();
-        let mut outputs: Vec<&mut [T]> = outputs
-            .iter_mut()
-            .filter_map(|out| out.as_host_mut_slice())
-            .collect();
+        // At most three of either.
+        let (reads, writes) = (inputs.len(), outputs.len());
+        let (mut from, mut to): ([&[T]; 3], [&mut [T]; 3]) = Default::default();
+        let slices = inputs.iter().filter_map(|f| f.as_host_slice());
+        from.iter_mut()
+            .zip(slices)
+            .for_each(|(f, slice)| *f = slice);
+        let slices = outputs.iter_mut().filter_map(|out| out.as_host_mut_slice());
+        to.iter_mut().zip(slices).for_each(|(f, slice)| *f = slice);
+        let (from, to) = (&from[..reads], &mut to[..writes]);
         let stencils = Axis::ALL.map(|axis| self.stencil(axis, operator.order()));
-        let stores = Stores::of(&outputs);
-        cpu::operator(&stencils, operator, stores, &inputs, &mut outputs);
+        let stores = Stores::of(to);
+        cpu::operator(&stencils, operator, stores, from, to);
         Ok(())
     }
 
@@ -346,8 +351,7 @@ impl<T: Real> FiniteDifferences3d<T> {
         operator: Operator,
         fields: [&Field3<T>; IN],
     ) -> Result<[Field3<T>; OUT], Error> {
-        let what = format!("{OPERATION}: a field");
-        let inputs = transfer::upload(&what, self.shape, device, fields)?;
+        let inputs = transfer::upload(FIELD, self.shape, device, fields)?;
         let mut outputs = transfer::for_results(inputs[0].as_buffer())?;
         let inputs = inputs.each_ref().map(|input| input.as_buffer());
         self.apply(operator, &inputs, &mut outputs.each_mut())?;

@@ -1,0 +1,291 @@
+//! Extreme elements and their places.
+//!
+//! An extreme element is the same in whatever order the elements are looked at. So they are
+//! looked at in pieces, by comparisons that processors have instructions for; NaN and zeros,
+//! for which those do not do, are seen to once for a piece.
+
+use super::SHARE_BYTES;
+use crate::simd::vectorised;
+use crate::threads;
+use std::ops::BitOr;
+use std::sync::Mutex;
+
+/// Elements of a piece.
+const PIECE: usize = 1 << 14;
+
+/// Elements of a row, of each of which there is an extreme so far.
+const ROW: usize = 128;
+
+/// Rows that are looked at together.
+const ROWS: usize = 8;
+
+/// Elements that are looked at together for the place of one.
+const GROUP: usize = 64;
+
+/// What has extremes.
+pub(super) trait Ordered: Copy + PartialOrd + Send + Sync {
+    /// No element is greater, or less.
+    const ENDS: [Self; 2];
+
+    /// One bit pattern of all NaN, if there is one.
+    const NAN: Self;
+
+    /// -0 and +0, if they are two.
+    const ZEROS: Option<[Self; 2]>;
+
+    /// As many bits.
+    type Bits: Copy + Default + BitOr<Output = Self::Bits> + From<bool> + PartialEq;
+
+    fn bits(self) -> Self::Bits;
+
+    fn is_nan(self) -> bool;
+
+    /// The number's place among all, those of zeros apart and those of NaN before all.
+    fn rank(self) -> u64;
+}
+
+macro_rules! integers {
+    ($($integer:ident: $unsigned:ident;)*) => {$(
+        impl Ordered for $integer {
+            const ENDS: [Self; 2] = [Self::MAX, Self::MIN];
+            const NAN: Self = 0;
+            const ZEROS: Option<[Self; 2]> = None;
+            type Bits = $unsigned;
+
+            #[inline(always)]
+            fn bits(self) -> $unsigned {
+                self as $unsigned
+            }
+
+            #[inline(always)]
+            fn is_nan(self) -> bool {
+                false
+            }
+
+            #[inline(always)]
+            fn rank(self) -> u64 {
+                self.abs_diff(Self::MIN).into()
+            }
+        }
+    )*};
+}
+
+integers! {
+    i32: u32;
+    u32: u32;
+    i64: u64;
+    u64: u64;
+}
+
+macro_rules! floats {
+    ($($float:ident: $unsigned:ident, $signed:ident;)*) => {$(
+        impl Ordered for $float {
+            const ENDS: [Self; 2] = [Self::INFINITY, Self::NEG_INFINITY];
+            const NAN: Self = Self::NAN;
+            const ZEROS: Option<[Self; 2]> = Some([-0.0, 0.0]);
+            type Bits = $unsigned;
+
+            #[inline(always)]
+            fn bits(self) -> $unsigned {
+                self.to_bits()
+            }
+
+            #[inline(always)]
+            fn is_nan(self) -> bool {
+                self.is_nan()
+            }
+
+            #[inline(always)]
+            fn rank(self) -> u64 {
+                // As integers that have a sign, negative numbers are in reverse.
+                let bits = self.to_bits() as $signed;
+                let ordered = bits ^ ((bits >> ($signed::BITS - 1)) & $signed::MAX);
+                ordered.abs_diff($signed::MIN).into()
+            }
+        }
+    )*};
+}
+
+floats! {
+    f32: u32, i32;
+    f64: u64, i64;
+}
+
+/// The least element, or the greatest, of at least one: NaN where there is one, and -0 less
+/// than +0.
+pub(super) fn value<T: Ordered, const GREATEST: bool>(values: &[T]) -> T {
+    found::<T, GREATEST>(values).value
+}
+
+/// The place of the first that is extreme.
+pub(super) fn position<T: Ordered, const GREATEST: bool>(values: &[T]) -> Option<usize> {
+    let found = found::<T, GREATEST>(values);
+    let begin = found.piece * PIECE;
+    let piece = &values[begin..][..PIECE.min(values.len() - begin)];
+    Some(begin + first(piece, found.value)?)
+}
+
+/// The extreme element of some pieces, and the first piece that has it.
+struct Found<T> {
+    value: T,
+    piece: usize,
+}
+
+impl<T: Ordered> Found<T> {
+    /// What comes first of all: the least rank, in the earliest piece.
+    fn rank<const GREATEST: bool>(&self) -> (u64, usize) {
+        let rank = match (self.value.is_nan(), GREATEST) {
+            // No number has the first rank, nor has one the last.
+            (true, _) => 0,
+            (false, false) => self.value.rank(),
+            (false, true) => !self.value.rank(),
+        };
+        (rank, self.piece)
+    }
+
+    fn or<const GREATEST: bool>(self, other: Self) -> Self {
+        if self.rank::<GREATEST>() <= other.rank::<GREATEST>() {
+            self
+        } else {
+            other
+        }
+    }
+}
+
+fn found<T: Ordered, const GREATEST: bool>(values: &[T]) -> Found<T> {
+    let pieces = values.len().div_ceil(PIECE);
+    let threads = threads::worth(size_of_val(values), SHARE_BYTES);
+    let in_piece = |piece: usize| {
+        let begin = piece * PIECE;
+        let values = &values[begin..][..PIECE.min(values.len() - begin)];
+        Found {
+            value: of_piece::<T, GREATEST>(values),
+            piece,
+        }
+    };
+    let all = Mutex::new(None::<Found<T>>);
+    threads::share(threads, pieces, |mine| {
+        let of_mine = mine.map(in_piece).reduce(Found::or::<GREATEST>);
+        let mut all = all.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        *all = match (all.take(), of_mine) {
+            (Some(a), Some(b)) => Some(a.or::<GREATEST>(b)),
+            (a, b) => a.or(b),
+        };
+    });
+    let all = all
+        .into_inner()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    all.unwrap_or(Found {
+        value: T::ENDS[usize::from(GREATEST)],
+        piece: 0,
+    })
+}
+
+/// The extreme element of a piece.
+fn of_piece<T: Ordered, const GREATEST: bool>(values: &[T]) -> T {
+    vectorised(
+        #[inline(always)]
+        || {
+            let (extreme, nan) = of_numbers::<T, GREATEST>(values);
+            if nan {
+                return T::NAN;
+            }
+            // Of two zeros the comparison takes either.
+            match T::ZEROS {
+                Some(zeros) if extreme == zeros[0] => {
+                    let wanted = zeros[usize::from(GREATEST)];
+                    first(values, wanted).map_or(extreme, |_| wanted)
+                }
+                _ => extreme,
+            }
+        },
+    )
+}
+
+/// An element that none is less than, or greater than, of those that are no NaN; and whether
+/// there is a NaN.
+#[inline(always)]
+fn of_numbers<T: Ordered, const GREATEST: bool>(values: &[T]) -> (T, bool) {
+    let mut extremes = [T::ENDS[usize::from(GREATEST)]; ROW];
+    let mut nans = [T::Bits::default(); ROW];
+    let (groups, others) = values.as_chunks::<{ ROW * ROWS }>();
+    for group in groups {
+        let rows = group.as_chunks::<ROW>().0;
+        take::<T, ROWS, GREATEST>(
+            &mut extremes,
+            &mut nans,
+            std::array::from_fn(
+                #[inline(always)]
+                |row| &rows[row],
+            ),
+        );
+    }
+    let (rows, others) = others.as_chunks::<ROW>();
+    for row in rows {
+        take::<T, 1, GREATEST>(&mut extremes, &mut nans, [row]);
+    }
+    let ((extremes, _), (nans, _)) = (
+        extremes.as_mut_slice().split_at_mut(ROW),
+        nans.as_mut_slice().split_at_mut(ROW),
+    );
+    for ((extreme, nan), &value) in extremes.iter_mut().zip(nans.iter_mut()).zip(others) {
+        *extreme = extreme_of::<T, GREATEST>(value, *extreme);
+        *nan = *nan | value.is_nan().into();
+    }
+    let mut len = ROW;
+    while len > 1 {
+        len /= 2;
+        let (first, second) = extremes.split_at_mut(len);
+        for (extreme, &value) in first.iter_mut().zip(&*second) {
+            *extreme = extreme_of::<T, GREATEST>(value, *extreme);
+        }
+    }
+    let nan = nans.iter().fold(T::Bits::default(), |any, &nan| any | nan);
+    (extremes[0], nan != T::Bits::default())
+}
+
+/// What the extremes become with `rows`.
+#[inline(always)]
+fn take<T: Ordered, const N: usize, const GREATEST: bool>(
+    extremes: &mut [T; ROW],
+    nans: &mut [T::Bits; ROW],
+    rows: [&[T; ROW]; N],
+) {
+    for place in 0..ROW {
+        let (mut extreme, mut nan) = (extremes[place], false);
+        for row in rows {
+            extreme = extreme_of::<T, GREATEST>(row[place], extreme);
+            nan |= row[place].is_nan();
+        }
+        extremes[place] = extreme;
+        nans[place] = nans[place] | nan.into();
+    }
+}
+
+/// As the instructions of x86-64 have it: `extreme` where there is a NaN or both are zeros.
+#[inline(always)]
+fn extreme_of<T: Ordered, const GREATEST: bool>(value: T, extreme: T) -> T {
+    let more = if GREATEST {
+        value > extreme
+    } else {
+        value < extreme
+    };
+    if more { value } else { extreme }
+}
+
+/// The place of the first that is `wanted`: in groups that compile to vectors.
+fn first<T: Ordered>(values: &[T], wanted: T) -> Option<usize> {
+    let (nan, bits) = (wanted.is_nan(), wanted.bits());
+    let same = |value: T| (value.is_nan() & nan) | (value.bits() == bits);
+    vectorised(
+        #[inline(always)]
+        || {
+            let group = values
+                .chunks(GROUP)
+                .position(|group| group.iter().fold(false, |any, &value| any | same(value)))?;
+            let at = group * GROUP;
+            let within = values[at..].iter().position(|&value| same(value))?;
+            Some(at + within)
+        },
+    )
+}

@@ -1,0 +1,298 @@
+//! Sums of floats in the order of the tree: chunks of rows of lanes.
+//!
+//! A chunk is a piece of work of its own; its boundaries do not depend on the number of
+//! threads, so neither does the result.
+
+use super::SHARE_BYTES;
+use crate::simd::{InVectors, dispatched};
+use crate::threads;
+use gpu_kernels::reduction::partition::Partition;
+use pulp::{Simd, WithSimd};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The most lanes: those of elements of 4 bytes.
+const LANES: usize = 2048;
+
+/// Terms, or chunks, of which there are few: less memory does.
+const FEW: usize = 128;
+
+/// f32 or f64: what sums are made of.
+pub(super) trait Total: InVectors {
+    /// What changes no number that is added to it.
+    const NOTHING: Self;
+
+    /// Its bits, as they go from thread to thread.
+    fn to_word(self) -> u64;
+    fn from_word(word: u64) -> Self;
+}
+
+impl Total for f32 {
+    const NOTHING: Self = -0.0;
+
+    fn to_word(self) -> u64 {
+        self.to_bits().into()
+    }
+
+    fn from_word(word: u64) -> Self {
+        Self::from_bits(word as u32)
+    }
+}
+
+impl Total for f64 {
+    const NOTHING: Self = -0.0;
+
+    fn to_word(self) -> u64 {
+        self.to_bits()
+    }
+
+    fn from_word(word: u64) -> Self {
+        Self::from_bits(word)
+    }
+}
+
+/// What is summed: in each place what becomes of a total.
+trait Terms<V>: Copy + Sync {
+    fn len(self) -> usize;
+
+    /// `len` of them, from `first` on.
+    fn part(self, first: usize, len: usize) -> Self;
+
+    /// What `total` becomes with the one at `place`.
+    fn take(self, total: V, place: usize) -> V;
+}
+
+/// Elements of an array.
+#[derive(Clone, Copy)]
+struct Elements<'a, T, F> {
+    values: &'a [T],
+    take: F,
+}
+
+impl<V, T: Copy + Sync, F: Fn(V, T) -> V + Copy + Sync> Terms<V> for Elements<'_, T, F> {
+    #[inline(always)]
+    fn len(self) -> usize {
+        self.values.len()
+    }
+
+    #[inline(always)]
+    fn part(self, first: usize, len: usize) -> Self {
+        let values = &self.values[first..][..len];
+        Self { values, ..self }
+    }
+
+    #[inline(always)]
+    fn take(self, total: V, place: usize) -> V {
+        (self.take)(total, self.values[place])
+    }
+}
+
+/// Pairs of elements of two arrays of one length.
+#[derive(Clone, Copy)]
+struct Pairs<'a, T, F> {
+    x: &'a [T],
+    y: &'a [T],
+    take: F,
+}
+
+impl<V, T: Copy + Sync, F: Fn(V, T, T) -> V + Copy + Sync> Terms<V> for Pairs<'_, T, F> {
+    #[inline(always)]
+    fn len(self) -> usize {
+        self.x.len()
+    }
+
+    #[inline(always)]
+    fn part(self, first: usize, len: usize) -> Self {
+        let (x, y) = (&self.x[first..][..len], &self.y[first..][..len]);
+        Self { x, y, ..self }
+    }
+
+    #[inline(always)]
+    fn take(self, total: V, place: usize) -> V {
+        (self.take)(total, self.x[place], self.y[place])
+    }
+}
+
+/// What `take` makes of the elements, added in the order of the tree.
+pub(super) fn terms<T: Copy + Sync, V: Total>(
+    values: &[T],
+    take: impl Fn(V, T) -> V + Copy + Sync,
+) -> V {
+    total(Elements { values, take }, size_of::<T>())
+}
+
+/// The same of pairs, of two arrays of one length.
+pub(super) fn products<T: Copy + Sync, V: Total>(
+    x: &[T],
+    y: &[T],
+    take: impl Fn(V, T, T) -> V + Copy + Sync,
+) -> V {
+    total(Pairs { x, y, take }, size_of::<T>())
+}
+
+/// All terms, of elements of `size` bytes.
+fn total<V: Total>(terms: impl Terms<V>, size: usize) -> V {
+    let len = terms.len();
+    let partition = Partition::of(len, size);
+    if len <= FEW {
+        chunk(terms, partition.lanes(), &mut [V::NOTHING; FEW])
+    } else if len <= partition.span() {
+        chunk(terms, partition.lanes(), &mut [V::NOTHING; LANES])
+    } else if len.div_ceil(partition.span()) <= FEW {
+        total_of_chunks::<V, FEW>(terms, size)
+    } else {
+        total_of_chunks::<V, LANES>(terms, size)
+    }
+}
+
+/// The same of several chunks, with memory for `N` chunks at a time.
+fn total_of_chunks<V: Total, const N: usize>(terms: impl Terms<V>, size: usize) -> V {
+    let len = terms.len();
+    let partition = Partition::of(len, size);
+    let (lanes, span) = (partition.lanes(), partition.span());
+    let chunks = len.div_ceil(span);
+    let threads = threads::worth(len.saturating_mul(size), SHARE_BYTES);
+    // The chunks' totals are like one more chunk: of a row after the other.
+    let lanes_of_totals = Partition::of(chunks, size_of::<V>()).lanes().min(N);
+    let row = [const { AtomicU64::new(0) }; N];
+    let mut totals = [V::NOTHING; N];
+    for first in (0..chunks).step_by(lanes_of_totals) {
+        let row = &row[..lanes_of_totals.min(chunks - first)];
+        threads::share(threads, row.len(), |mine| {
+            let mut totals = [V::NOTHING; LANES];
+            for place in mine {
+                let begin = (first + place) * span;
+                let part = terms.part(begin, span.min(len - begin));
+                let total = chunk(part, lanes, &mut totals);
+                row[place].store(total.to_word(), Ordering::Relaxed);
+            }
+        });
+        for (total, of_chunk) in totals.iter_mut().zip(row) {
+            *total = *total + V::from_word(of_chunk.load(Ordering::Relaxed));
+        }
+    }
+    dispatched(Neighbours {
+        totals: &mut totals[..lanes_of_totals.min(chunks.next_power_of_two())],
+    })
+}
+
+/// All terms of a chunk, with memory for the totals of its lanes. Term e belongs to lane e
+/// modulo the number of lanes. Each lane takes its terms in their order, then neighbouring
+/// lanes are added until one is left.
+fn chunk<V: Total>(terms: impl Terms<V>, lanes: usize, totals: &mut [V]) -> V {
+    // Lanes behind the last that has a term would change nothing.
+    let lanes = lanes.min(terms.len().next_power_of_two());
+    dispatched(Chunk {
+        terms,
+        totals: &mut totals[..lanes],
+    })
+}
+
+/// A chunk, and memory for a total of each of its lanes.
+struct Chunk<'a, V, T> {
+    terms: T,
+    totals: &'a mut [V],
+}
+
+impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
+    type Output = V;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> V {
+        let Self { terms, totals } = self;
+        let (len, lanes) = (terms.len(), totals.len());
+        let row = |first: usize| terms.part(first, lanes);
+        let mut first = match len / lanes {
+            0 => {
+                totals.fill(V::NOTHING);
+                0
+            }
+            1 => {
+                take_rows::<V, T, 1, true>(totals, [row(0)]);
+                lanes
+            }
+            2 | 3 => {
+                take_rows::<V, T, 2, true>(totals, [row(0), row(lanes)]);
+                2 * lanes
+            }
+            _ => {
+                let rows = [row(0), row(lanes), row(2 * lanes), row(3 * lanes)];
+                take_rows::<V, T, 4, true>(totals, rows);
+                4 * lanes
+            }
+        };
+        // Each lane's total is loaded and stored once for some rows.
+        while len - first >= 4 * lanes {
+            let rows = [0, 1, 2, 3].map(
+                #[inline(always)]
+                |r| row(first + r * lanes),
+            );
+            take_rows::<V, T, 4, false>(totals, rows);
+            first += 4 * lanes;
+        }
+        while first < len {
+            let count = lanes.min(len - first);
+            let row = terms.part(first, count);
+            take_rows::<V, T, 1, false>(&mut totals[..count], [row]);
+            first += count;
+        }
+        Neighbours { totals }.with_simd(simd)
+    }
+}
+
+/// What the lanes become with one row after the other: what they were with it, or it alone
+/// if it is the first.
+///
+/// A function of its own: that the totals are other memory than the rows is known from its
+/// types, and without that nothing is vectorised.
+#[inline(always)]
+fn take_rows<V: Total, T: Terms<V>, const N: usize, const FIRST: bool>(
+    totals: &mut [V],
+    mut rows: [T; N],
+) {
+    // Of one length for all to see: no bound is checked in the loop.
+    for row in &mut rows {
+        *row = row.part(0, totals.len());
+    }
+    for (place, total) in totals.iter_mut().enumerate() {
+        let mut sum = if FIRST { V::NOTHING } else { *total };
+        for row in &rows {
+            sum = row.take(sum, place);
+        }
+        *total = sum;
+    }
+}
+
+/// Totals, a power of two of them.
+struct Neighbours<'a, V> {
+    totals: &'a mut [V],
+}
+
+impl<V: Total> WithSimd for Neighbours<'_, V> {
+    type Output = V;
+
+    /// Adds neighbours until one is left.
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> V {
+        let lanes = size_of::<V::Lanes<S>>() / size_of::<V>();
+        let mut totals = self.totals;
+        'vectors: while totals.len() >= lanes * lanes {
+            let vectors = V::vectors_mut::<S>(totals);
+            let count = vectors.len() / lanes;
+            for i in 0..count {
+                let Some(sums) = V::sums(simd, &vectors[i * lanes..][..lanes]) else {
+                    break 'vectors;
+                };
+                vectors[i] = sums;
+            }
+            totals = &mut totals[..count * lanes];
+        }
+        while totals.len() > 1 {
+            let halves = totals.len() / 2;
+            for i in 0..halves {
+                totals[i] = totals[2 * i] + totals[2 * i + 1];
+            }
+            totals = &mut totals[..halves];
+        }
+        totals[0]
+    }
+}
