@@ -494,14 +494,17 @@ fn is_judged_rightly<T: Real>(attempt: &Attempt, device: &Device) -> Result<(), 
     let [nx, ny, nz] = extents;
     let shape = Shape3::new(nx, ny, nz);
     let periodic = AxisBoundary::Periodic;
-    let faults = faults_of_shape(extents).with(faults_of_spacing(spacing, |_, h| {
-        weights_fit::<T>(8, 1, periodic, h)
+    let is_absent = |axis: Axis| extents[axis.index()] == 1;
+    let faults = faults_of_shape(extents).with(faults_of_spacing(spacing, |axis, h| {
+        is_absent(axis) || weights_fit::<T>(8, 1, periodic, h)
     }));
     let plan = faults.judge(FiniteDifferences3d::<T>::new(shape, spacing))?;
     let Some(plan) = plan else { return Ok(()) };
 
     let faults = if [2, 4, 6, 8].contains(&accuracy) {
-        faults_of_spacing(spacing, |_, h| weights_fit::<T>(accuracy, 1, periodic, h))
+        faults_of_spacing(spacing, |axis, h| {
+            is_absent(axis) || weights_fit::<T>(accuracy, 1, periodic, h)
+        })
     } else {
         let words = format!("the order of accuracy is {accuracy}, but must be 2, 4, 6 or 8");
         Faults::none().and(true, "InvalidParameter", words)
@@ -512,7 +515,7 @@ fn is_judged_rightly<T: Real>(attempt: &Attempt, device: &Device) -> Result<(), 
 
     let boundaries = Axis::ALL.map(|it| if it == axis { boundary } else { periodic });
     let mut faults = faults_of_spacing(spacing, |axis, h| {
-        weights_fit::<T>(accuracy, 1, boundaries[axis.index()], h)
+        is_absent(axis) || weights_fit::<T>(accuracy, 1, boundaries[axis.index()], h)
     });
     if let AxisBoundary::Fixed(value) = boundary {
         let in_range = T::nearest(value).into().is_finite();
