@@ -260,3 +260,123 @@ fn largest_change<T: Temperature>(old: &[T], new: &[T]) -> T {
         .map(change)
         .reduce(|| zero, larger)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::walls::{Wall, Walls};
+    use super::*;
+    use crate::Shape2;
+
+    /// A sweep by definition, one point at a time.
+    fn sweep_by_definition<T: Temperature>(setup: &Setup<'_, T>, old: &[T], new: &mut [T]) {
+        let Shape2 { nx, ny } = setup.shape;
+        for j in setup.swept_rows() {
+            for i in setup.swept_columns() {
+                let at = |i: usize, j: usize| old[j * nx + i];
+                let east = at(if i == nx - 1 { nx - 2 } else { i + 1 }, j);
+                let west = at(if i == 0 { 1 } else { i - 1 }, j);
+                let north = at(i, if j == ny - 1 { ny - 2 } else { j + 1 });
+                let south = at(i, if j == 0 { 1 } else { j - 1 });
+                let mut sum = (east + west) + (north + south);
+                if let Some(source) = setup.source {
+                    sum = sum + source[j * nx + i];
+                }
+                new[j * nx + i] = sum * T::from(0.25);
+            }
+        }
+    }
+
+    /// Sweeps of a plate with passes that are cut up as `limits` say, and by definition.
+    fn check<T: Temperature + std::fmt::Debug>(
+        next: &mut impl FnMut() -> u32,
+        walls: u32,
+        (nx, ny): (usize, usize),
+        sweeps: usize,
+        limits: Limits,
+    ) {
+        let mut field = || -> Vec<T> {
+            let numbers = (0..nx * ny).map(|_| T::from(next() as f32) * T::from(1.0 / 3.0));
+            numbers.collect()
+        };
+        let (initial, source) = (field(), field());
+        let wall = |bit: u32| match walls >> bit & 1 {
+            0 => Wall::Fixed,
+            _ => Wall::Insulated,
+        };
+        let setup = Setup {
+            shape: Shape2::new(nx, ny),
+            walls: Walls {
+                left: wall(0),
+                right: wall(1),
+                bottom: wall(2),
+                top: wall(3),
+            },
+            source: Some(&source[..]).filter(|_| walls >> 4 & 1 == 1),
+        };
+        let (mut old, mut new) = (initial.clone(), initial.clone());
+        for _ in 0..sweeps {
+            sweep_by_definition(&setup, &old, &mut new);
+            std::mem::swap(&mut old, &mut new);
+        }
+        let expected = old;
+
+        let (mut current, mut next) = (initial.clone(), initial);
+        let in_next = super::sweeps(&setup, &mut current, &mut next, sweeps, limits).unwrap();
+        let got = if in_next { next } else { current };
+        let wrong = (0..nx * ny)
+            .find(|&at| bytemuck::bytes_of(&got[at]) != bytemuck::bytes_of(&expected[at]));
+        assert_eq!(
+            wrong.map(|at| (at % nx, at / nx)),
+            None,
+            "{setup:?}, {sweeps} sweeps, {limits:?}"
+        );
+    }
+
+    #[test]
+    fn passes_give_the_bits_of_single_sweeps_however_they_are_cut_up() {
+        let mut state = 1_u32;
+        let mut next = move || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state >> 8
+        };
+        for case in 0..2000 {
+            let mut below = |most: usize| next() as usize % most;
+            let shape = (3 + below(60), 3 + below(40));
+            let limits = Limits {
+                depth: 1 + below(10),
+                scratch_bytes: below(8000),
+                points_per_call: 1 << 10,
+                points_per_task: 1 + below(2000),
+            };
+            let sweeps = [0, 1, 2, 3, 5, 7, 11, 13, 23, 31][below(10)];
+            let walls = below(32) as u32;
+            if case % 2 == 0 {
+                check::<f32>(&mut next, walls, shape, sweeps, limits);
+            } else {
+                check::<f64>(&mut next, walls, shape, sweeps, limits);
+            }
+        }
+    }
+
+    #[test]
+    fn large_plates_have_bands_and_tiles_and_are_written_past_the_caches() {
+        let limits = Limits::default();
+        let setup = Setup {
+            shape: Shape2::new(3543, 701),
+            walls: Walls::FIXED,
+            source: None::<&[f32]>,
+        };
+        let plan = Plan::new(&setup, 9, limits);
+        assert!(plan.cut.depth > 1 && plan.cut.columns < 3541, "{plan:?}");
+        let mut number = 0;
+        let mut next = || {
+            number += 1;
+            number * 7919 % 10_007
+        };
+        for walls in [0, 22] {
+            check::<f32>(&mut next, walls, (3543, 701), 9, limits);
+            check::<f64>(&mut next, walls, (3543, 701), 2, limits);
+            check::<f64>(&mut next, walls, (3543, 701), 1, limits);
+        }
+    }
+}
