@@ -1,9 +1,11 @@
 //! The kernels with data for them, for tests and benchmarks that go through the table.
 
+use super::blocked::Setup;
 use super::check::{self, Compared};
+use super::cpu::Change;
 use super::gpu::Variant;
 use super::heat::{By, Heat2d};
-use super::{Real, Wall, Walls, cpu};
+use super::{Real, Wall, Walls};
 use crate::subject::{
     Case, Entry, Expected, Problem, Random, Role, Scalar, Subject, buffer, buffer_mut, random,
 };
@@ -145,7 +147,12 @@ fn sweeps<T: Real>(
     }
     let first = expected.clone();
     for _ in 0..count {
-        cpu::sweep(shape, walls, source.as_deref(), &given, &mut expected);
+        let setup = Setup {
+            shape,
+            walls,
+            source: source.as_deref(),
+        };
+        T::sweep(setup, &given, &mut expected);
         given.clone_from(&expected);
     }
 
@@ -176,7 +183,10 @@ fn sweeps<T: Real>(
 fn change<T: Real>(problem: &Problem, numbers: &mut Random<'_>, convert: fn(f64) -> T) -> Case {
     let n = problem.points();
     let [old, new] = [(); 2].map(|()| random(numbers, n, convert));
-    let largest = cpu::largest_change(&old, &new);
+    let largest = T::largest_change(Change {
+        old: &old,
+        new: &new,
+    });
     let widened = |value: T| gpu_kernels::heat2d::Real::magnitude_bits(value);
     Case {
         expected: Expected::Bits(vec![Box::new(vec![widened(largest)])]),

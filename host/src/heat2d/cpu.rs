@@ -1,95 +1,245 @@
-//! The CPU port: one row after the other, several rows at a time.
+//! The CPU port: passes over the plate, each of several sweeps, by bands of rows on all
+//! cores.
 //!
 //! Written from the formula and not from the kernels, which are checked against
 //! it. The order of the operations is part of the definition: east and west,
 //! north and south, then the two sums, then the source.
 #![forbid(unsafe_code)]
 
-use super::walls::{Wall, Walls};
-use crate::Shape2;
-use crate::simd::{Value, vectorised};
+use super::blocked::{Cut, KEPT, Setup, sweep_rows};
+use crate::simd::InVectors;
+use crate::streaming::Stores;
+use crate::{Error, allocation, threads};
 use rayon::prelude::*;
+use std::sync::{Mutex, PoisonError};
+
+pub(super) use crate::simd::dispatched;
 
 /// What the formula asks of a temperature: `f32` or `f64`.
-pub(super) trait Temperature: Value + From<f32> + PartialOrd {}
+pub trait Temperature: InVectors + From<f32> + PartialOrd {}
 
-impl<T: Value + From<f32> + PartialOrd> Temperature for T {}
+impl<T: InVectors + From<f32> + PartialOrd> Temperature for T {}
 
-/// Points that are worth handing to another thread.
+/// Points, each counted as often as it is swept, that are worth entering the thread pool.
+const POINTS_PER_CALL: usize = 1 << 18;
+
+/// The same for handing a part of a pass to another thread.
 const POINTS_PER_TASK: usize = 1 << 13;
 
-/// One sweep from `old` into the points of `new` that are not on fixed walls, all of
-/// `shape`, at least 3 × 3.
-pub(super) fn sweep<T: Temperature>(
-    shape: Shape2,
-    walls: Walls,
-    source: Option<&[T]>,
-    old: &[T],
-    new: &mut [T],
-) {
-    let Shape2 { nx, ny } = shape;
-    let row = |j: usize| &old[j * nx..][..nx];
-    let (bottom, top) = (walls.bottom.fixed_points(), walls.top.fixed_points());
+/// The most sweeps of a pass.
+const DEPTH: usize = 8;
 
-    crate::threads::ready();
-    new.par_chunks_exact_mut(nx)
-        .enumerate()
-        .skip(bottom)
-        .take(ny - bottom - top)
-        .with_min_len(POINTS_PER_TASK.div_ceil(nx))
-        .for_each(|(j, new)| {
-            // Beyond a wall, which is insulated if it is swept, what is before it.
-            let south = row(if j == 0 { 1 } else { j - 1 });
-            let north = row(if j == ny - 1 { ny - 2 } else { j + 1 });
-            let (middle, source) = (row(j), source.map(|source| &source[j * nx..][..nx]));
-            vectorised(
-                #[inline(always)]
-                || match source {
-                    // Any row will do where nothing is taken of it.
-                    None => sweep_row(new, south, middle, north, middle, |sum, _| sum),
-                    Some(source) => {
-                        sweep_row(new, south, middle, north, source, |sum, heat| sum + heat);
-                    }
-                },
-            );
-            for (wall, at, inside) in [(walls.left, 0, 1), (walls.right, nx - 1, nx - 2)] {
-                if wall == Wall::Insulated {
-                    let sum = (middle[inside] + middle[inside]) + (north[at] + south[at]);
-                    let sum = source.map_or(sum, |source| sum + source[at]);
-                    new[at] = sum * T::from(0.25);
-                }
-            }
-        });
+/// Bytes of scratch that stay in a core's second cache. Less, which would stay in the first,
+/// makes rows shorter and was slower.
+const SCRATCH_BYTES: usize = 256 << 10;
+
+/// Rows of a band for each of its sweeps but one, so that few are computed twice.
+const ROWS_PER_DEPTH: usize = 16;
+
+/// Bands of a pass for each thread, so that one that is slower does not decide.
+const BANDS_PER_THREAD: usize = 4;
+
+/// What the port does for a type, compiled here and not where it is called: what is
+/// computed then runs as fast as this crate was built, whatever the caller's build.
+pub trait Port: Sized {
+    /// So many sweeps of the plate in `current`, which has the fixed walls of `next`. The
+    /// result is in `next` if this returns true, and in `current` if not.
+    fn sweeps<'p>(
+        setup: Setup<'_, Self>,
+        current: &'p mut [Self],
+        next: &'p mut [Self],
+        sweeps: usize,
+    ) -> Result<bool, Error>;
+
+    /// One sweep from `old` into the points of `new` that are not on fixed walls.
+    fn sweep(setup: Setup<'_, Self>, old: &[Self], new: &mut [Self]);
+
+    /// The largest magnitude of a difference; NaN if there is one.
+    fn largest_change(change: Change<'_, Self>) -> Self;
 }
 
-/// The interior points of one row, from the three rows around it and that of the source,
-/// all of one length, at least 3. `total` adds the source to the neighbours' sum.
-// A function, not a loop in the closure: that its arguments are different memory
-// is known from their types, and without that nothing is vectorised.
-#[inline(always)]
-fn sweep_row<T: Temperature>(
-    new: &mut [T],
-    south: &[T],
-    middle: &[T],
-    north: &[T],
-    source: &[T],
-    total: impl Fn(T, T) -> T,
-) {
-    let quarter = T::from(0.25);
-    let vertical = north[1..].iter().zip(&south[1..]);
-    for (((new, middle), (&north, &south)), &source) in new[1..]
-        .iter_mut()
-        .zip(middle.windows(3))
-        .zip(vertical)
-        .zip(&source[1..])
-    {
-        let (west, east) = (middle[0], middle[2]);
-        *new = total((east + west) + (north + south), source) * quarter;
+/// A plate before and after a sweep. Only the library makes one.
+#[derive(Debug, Clone, Copy)]
+pub struct Change<'a, T> {
+    pub(super) old: &'a [T],
+    pub(super) new: &'a [T],
+}
+
+macro_rules! port {
+    ($number:ty) => {
+        impl Port for $number {
+            fn sweeps<'p>(
+                setup: Setup<'_, Self>,
+                current: &'p mut [Self],
+                next: &'p mut [Self],
+                sweeps: usize,
+            ) -> Result<bool, Error> {
+                self::sweeps(&setup, current, next, sweeps, Limits::default())
+            }
+
+            fn sweep(setup: Setup<'_, Self>, old: &[Self], new: &mut [Self]) {
+                let plan = Plan::new(&setup, 1, Limits::default());
+                plan.entered(|| pass(&setup, &plan, 1, old, new, &Mutex::default()));
+            }
+
+            fn largest_change(change: Change<'_, Self>) -> Self {
+                self::largest_change(change.old, change.new)
+            }
+        }
+    };
+}
+
+port!(f32);
+port!(f64);
+
+/// What decides how passes are cut up.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    depth: usize,
+    scratch_bytes: usize,
+    points_per_call: usize,
+    points_per_task: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            depth: DEPTH,
+            scratch_bytes: SCRATCH_BYTES,
+            points_per_call: POINTS_PER_CALL,
+            points_per_task: POINTS_PER_TASK,
+        }
     }
 }
 
-/// The largest magnitude of a difference; NaN if there is one.
-pub(super) fn largest_change<T: Temperature>(old: &[T], new: &[T]) -> T {
+/// How a number of sweeps is done.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    threads: usize,
+    /// Rows of a band, of which a thread sweeps one at a time.
+    rows: usize,
+    /// That of the longest passes.
+    cut: Cut,
+}
+
+impl Plan {
+    fn new<T: Temperature>(setup: &Setup<'_, T>, sweeps: usize, limits: Limits) -> Self {
+        let (rows, columns) = (setup.swept_rows().len(), setup.swept_columns().len());
+        let points = rows * columns;
+        let threads = if points.saturating_mul(sweeps) < limits.points_per_call {
+            1
+        } else {
+            threads::count()
+        };
+        let depth = sweeps.clamp(1, limits.depth);
+        let worth_it = points.saturating_mul(depth) / limits.points_per_task;
+        // The rows that two bands compute should be a small part.
+        let tall = rows / (ROWS_PER_DEPTH * (depth - 1)).max(1);
+        let bands = (threads * BANDS_PER_THREAD)
+            .min(tall.max(threads))
+            .min(worth_it)
+            .clamp(1, rows);
+        let bands = if threads == 1 { 1 } else { bands };
+        let rows = rows.div_ceil(bands);
+        let depth = if bands == 1 {
+            depth
+        } else {
+            depth.min(1 + rows / 4)
+        };
+        // Tiles as wide as the scratch allows, in equal parts.
+        let widest = match depth {
+            1 => columns,
+            _ => limits.scratch_bytes / (KEPT * (depth - 1) * size_of::<T>()),
+        };
+        let widest = widest.saturating_sub(2 * depth).max(4 * depth);
+        let columns = columns.div_ceil(columns.div_ceil(widest));
+        Self {
+            threads: threads.min(bands),
+            rows,
+            cut: Cut {
+                depth,
+                columns,
+                streaming: false,
+            },
+        }
+    }
+
+    /// Calls `work` where it may give bands to other threads, if there are any.
+    fn entered<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        if self.threads == 1 {
+            return work();
+        }
+        threads::ready();
+        rayon::scope(|_| work())
+    }
+}
+
+/// [`Port::sweeps`].
+fn sweeps<'p, T: Temperature>(
+    setup: &Setup<'_, T>,
+    mut current: &'p mut [T],
+    mut next: &'p mut [T],
+    sweeps: usize,
+    limits: Limits,
+) -> Result<bool, Error> {
+    if sweeps == 0 {
+        return Ok(false);
+    }
+    let plan = Plan::new(setup, sweeps, limits);
+    let mut scratches = Vec::new();
+    for _ in 0..plan.threads {
+        scratches.push(allocation::zeroed(plan.cut.scratch(setup.shape.nx))?);
+    }
+    let scratches = Mutex::new(scratches);
+    let passes = sweeps.div_ceil(plan.cut.depth);
+    let mut left = sweeps;
+    plan.entered(|| {
+        for passes_left in (1..=passes).rev() {
+            // Equal numbers, without a pass of few.
+            let depth = left.div_ceil(passes_left);
+            left -= depth;
+            pass(setup, &plan, depth, current, next, &scratches);
+            std::mem::swap(&mut current, &mut next);
+        }
+    });
+    Ok(passes % 2 == 1)
+}
+
+/// A pass of `depth` sweeps. There is a scratch for each thread if it is more than one.
+fn pass<T: Temperature>(
+    setup: &Setup<'_, T>,
+    plan: &Plan,
+    depth: usize,
+    old: &[T],
+    new: &mut [T],
+    scratches: &Mutex<Vec<Vec<T>>>,
+) {
+    let streaming = Stores::of(&[&mut *new]) == Stores::Streaming;
+    let cut = Cut {
+        depth,
+        streaming,
+        ..plan.cut
+    };
+    let nx = setup.shape.nx;
+    let rows = setup.swept_rows();
+    let new = &mut new[rows.start * nx..rows.end * nx];
+    let free = || scratches.lock().unwrap_or_else(PoisonError::into_inner);
+    let band = |(index, new): (usize, &mut [T])| {
+        // A scratch may hold anything. A thread has one at a time, so that one is free.
+        let mut scratch = free().pop().unwrap_or_default();
+        let first = rows.start + index * plan.rows;
+        sweep_rows(setup, &cut, first, old, new, &mut scratch);
+        free().push(scratch);
+    };
+    let points = plan.rows * nx;
+    if plan.threads == 1 {
+        new.chunks_mut(points).enumerate().for_each(band);
+    } else {
+        new.par_chunks_mut(points).enumerate().for_each(band);
+    }
+}
+
+fn largest_change<T: Temperature>(old: &[T], new: &[T]) -> T {
     // Of two NaN, or of one and a number, a NaN.
     let larger = |a: T, b: T| {
         if a >= b || a.partial_cmp(&a).is_none() {
@@ -98,10 +248,135 @@ pub(super) fn largest_change<T: Temperature>(old: &[T], new: &[T]) -> T {
             b
         }
     };
-    crate::threads::ready();
+    let change = |(&old, &new): (&T, &T)| if new >= old { new - old } else { old - new };
+    let zero = T::from(0.0);
+    if old.len() < POINTS_PER_CALL {
+        return old.iter().zip(new).map(change).fold(zero, larger);
+    }
+    threads::ready();
     old.par_iter()
         .zip(new)
         .with_min_len(POINTS_PER_TASK)
-        .map(|(&old, &new)| if new >= old { new - old } else { old - new })
-        .reduce(|| T::from(0.0), larger)
+        .map(change)
+        .reduce(|| zero, larger)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::walls::{Wall, Walls};
+    use super::*;
+    use crate::Shape2;
+
+    /// A sweep by definition, one point at a time.
+    fn sweep_by_definition<T: Temperature>(setup: &Setup<'_, T>, old: &[T], new: &mut [T]) {
+        let Shape2 { nx, ny } = setup.shape;
+        for j in setup.swept_rows() {
+            for i in setup.swept_columns() {
+                let at = |i: usize, j: usize| old[j * nx + i];
+                let east = at(if i == nx - 1 { nx - 2 } else { i + 1 }, j);
+                let west = at(if i == 0 { 1 } else { i - 1 }, j);
+                let north = at(i, if j == ny - 1 { ny - 2 } else { j + 1 });
+                let south = at(i, if j == 0 { 1 } else { j - 1 });
+                let mut sum = (east + west) + (north + south);
+                if let Some(source) = setup.source {
+                    sum = sum + source[j * nx + i];
+                }
+                new[j * nx + i] = sum * T::from(0.25);
+            }
+        }
+    }
+
+    /// Sweeps of a plate with passes that are cut up as `limits` say, and by definition.
+    fn check<T: Temperature + std::fmt::Debug>(
+        next: &mut impl FnMut() -> u32,
+        walls: u32,
+        (nx, ny): (usize, usize),
+        sweeps: usize,
+        limits: Limits,
+    ) {
+        let mut field = || -> Vec<T> {
+            let numbers = (0..nx * ny).map(|_| T::from(next() as f32) * T::from(1.0 / 3.0));
+            numbers.collect()
+        };
+        let (initial, source) = (field(), field());
+        let wall = |bit: u32| match walls >> bit & 1 {
+            0 => Wall::Fixed,
+            _ => Wall::Insulated,
+        };
+        let setup = Setup {
+            shape: Shape2::new(nx, ny),
+            walls: Walls {
+                left: wall(0),
+                right: wall(1),
+                bottom: wall(2),
+                top: wall(3),
+            },
+            source: Some(&source[..]).filter(|_| walls >> 4 & 1 == 1),
+        };
+        let (mut old, mut new) = (initial.clone(), initial.clone());
+        for _ in 0..sweeps {
+            sweep_by_definition(&setup, &old, &mut new);
+            std::mem::swap(&mut old, &mut new);
+        }
+        let expected = old;
+
+        let (mut current, mut next) = (initial.clone(), initial);
+        let in_next = super::sweeps(&setup, &mut current, &mut next, sweeps, limits).unwrap();
+        let got = if in_next { next } else { current };
+        let wrong = (0..nx * ny)
+            .find(|&at| bytemuck::bytes_of(&got[at]) != bytemuck::bytes_of(&expected[at]));
+        assert_eq!(
+            wrong.map(|at| (at % nx, at / nx)),
+            None,
+            "{setup:?}, {sweeps} sweeps, {limits:?}"
+        );
+    }
+
+    #[test]
+    fn passes_give_the_bits_of_single_sweeps_however_they_are_cut_up() {
+        let mut state = 1_u32;
+        let mut next = move || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state >> 8
+        };
+        for case in 0..2000 {
+            let mut below = |most: usize| next() as usize % most;
+            let shape = (3 + below(60), 3 + below(40));
+            let limits = Limits {
+                depth: 1 + below(10),
+                scratch_bytes: below(8000),
+                points_per_call: 1 << 10,
+                points_per_task: 1 + below(2000),
+            };
+            let sweeps = [0, 1, 2, 3, 5, 7, 11, 13, 23, 31][below(10)];
+            let walls = below(32) as u32;
+            if case % 2 == 0 {
+                check::<f32>(&mut next, walls, shape, sweeps, limits);
+            } else {
+                check::<f64>(&mut next, walls, shape, sweeps, limits);
+            }
+        }
+    }
+
+    #[test]
+    fn large_plates_have_bands_and_tiles_and_are_written_past_the_caches() {
+        let limits = Limits::default();
+        let setup = Setup {
+            shape: Shape2::new(3543, 701),
+            walls: Walls::FIXED,
+            source: None::<&[f32]>,
+        };
+        let plan = Plan::new(&setup, 9, limits);
+        assert!(plan.cut.depth > 1 && plan.cut.columns < 3541, "{plan:?}");
+        let mut number = 0;
+        let mut next = || {
+            number += 1;
+            number * 7919 % 10_007
+        };
+        for walls in [0, 22] {
+            check::<f32>(&mut next, walls, (3543, 701), 9, limits);
+            check::<f64>(&mut next, walls, (3543, 701), 2, limits);
+            check::<f64>(&mut next, walls, (3543, 701), 1, limits);
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! What is swept: the shape of plates, and their walls.
 
+use super::blocked::Setup;
 use super::check::Checked;
-use super::cpu;
 use super::gpu::{self, Variant};
 use super::real::Real;
 use super::walls::Walls;
@@ -158,7 +158,8 @@ impl Heat2d {
         let variant = match by {
             By::Port => {
                 let plates = Checked::new(self.shape, source, old, new)?;
-                return self.sweep_port(plates).map(|()| 1);
+                self.sweep_port(plates);
+                return Ok(1);
             }
             By::Kernel(variant) => variant,
             By::Library if self.walls.any_insulated() || source.is_some() => Variant::General,
@@ -172,16 +173,54 @@ impl Heat2d {
         }
     }
 
-    fn sweep_port<T: Real>(&self, plates: Checked<'_, T>) -> Result<(), Error> {
-        let source = plates.source().map(|source| source.as_host_slice());
+    /// Sweeps the plate in `current` at least once and at most `sweeps` times, of which
+    /// there is one, and returns how often. `next` has the same fixed walls. The buffers
+    /// have been checked.
+    pub(super) fn advance<T: Real>(
+        &self,
+        by: By,
+        source: Option<&Buffer<T>>,
+        current: &mut Buffer<T>,
+        next: &mut Buffer<T>,
+        sweeps: usize,
+        workspace: &mut gpu::Workspace,
+    ) -> Result<usize, Error> {
+        if !matches!(by, By::Port) {
+            let done = self.launch(by, source, current, next, sweeps, workspace)?;
+            current.give_way_to(next);
+            return Ok(done);
+        }
+        Checked::new(self.shape, source, current, next)?;
+        let setup = self.setup(source);
+        let (Some(old), Some(new)) = (current.as_host_mut_slice(), next.as_host_mut_slice()) else {
+            unreachable!("buffers of the CPU device that are written are host memory");
+        };
+        if T::sweeps(setup, old, new, sweeps)? {
+            current.give_way_to(next);
+        }
+        Ok(sweeps)
+    }
+
+    fn sweep_port<T: Real>(&self, plates: Checked<'_, T>) {
+        let setup = self.setup(plates.source());
         let (old, new) = plates.into_plates();
-        let (Some(old), Some(new), None | Some(Some(_))) =
-            (old.as_host_slice(), new.as_host_mut_slice(), source)
-        else {
+        let (Some(old), Some(new)) = (old.as_host_slice(), new.as_host_mut_slice()) else {
             unreachable!("buffers of the CPU device are host memory");
         };
-        cpu::sweep(self.shape, self.walls, source.flatten(), old, new);
-        Ok(())
+        T::sweep(setup, old, new);
+    }
+
+    /// What the port is told, with a source on the CPU device that has been checked.
+    fn setup<'a, T: Real>(&self, source: Option<&'a Buffer<T>>) -> Setup<'a, T> {
+        let host = |source: &'a Buffer<T>| match source.as_host_slice() {
+            Some(source) => source,
+            None => unreachable!("buffers of the CPU device are host memory"),
+        };
+        Setup {
+            shape: self.shape,
+            walls: self.walls,
+            source: source.map(host),
+        }
     }
 
     pub(super) fn check_launchable<T: Real>(

@@ -96,6 +96,7 @@
 //! # }
 //! ```
 
+mod blocked;
 #[cfg(feature = "cases")]
 pub(crate) mod cases;
 mod check;

@@ -1,5 +1,6 @@
 //! What temperatures are given in.
 
+use super::cpu::Port;
 use super::gpu::Kernels;
 use crate::simd::Value;
 use std::fmt;
@@ -36,7 +37,7 @@ use std::fmt;
 ///     T::launch_change(old, new, largest).ok();
 /// }
 /// ```
-pub trait Real: Kernels + Value + From<f32> + Into<f64> + fmt::Debug + fmt::Display {
+pub trait Real: Kernels + Port + Value + From<f32> + Into<f64> + fmt::Debug + fmt::Display {
     /// `f32` or `f64`.
     const NAME: &'static str;
 

@@ -1,6 +1,6 @@
 //! A plate and the one it is swept into, in buffers or behind textures.
 
-use super::cpu;
+use super::cpu::Change;
 use super::gpu::{self, Variant};
 use super::heat::{By, Heat2d};
 use super::real::Real;
@@ -72,11 +72,7 @@ impl<T: Real> State<T> {
                 current,
                 next,
                 workspace,
-            } => {
-                let done = heat.launch(*by, source, current, next, sweeps, workspace)?;
-                current.give_way_to(next);
-                Ok(done)
-            }
+            } => heat.advance(*by, source, current, next, sweeps, workspace),
             Self::Textures { current, next } => {
                 gpu::launch_texture(heat.shape(), current, next)?;
                 current.give_way_to(next);
@@ -90,12 +86,13 @@ impl<T: Real> State<T> {
         match self {
             Self::Buffers { current, next, .. } => {
                 match (current.as_host_slice(), next.as_host_slice()) {
-                    (Some(new), Some(old)) => Ok(cpu::largest_change(old, new)),
+                    (Some(new), Some(old)) => Ok(T::largest_change(Change { old, new })),
                     _ => gpu::largest_change(next, current),
                 }
             }
             Self::Textures { current, next } => {
-                Ok(cpu::largest_change(&values_of(next)?, &values_of(current)?))
+                let (old, new) = (&values_of(next)?, &values_of(current)?);
+                Ok(T::largest_change(Change { old, new }))
             }
         }
     }

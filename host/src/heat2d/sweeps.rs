@@ -168,8 +168,7 @@ impl Heat2d {
         let mut workspace = None;
         let mut left = sweeps;
         while left > 0 {
-            left -= self.launch(by, None, current, scratch, left, &mut workspace)?;
-            current.give_way_to(scratch);
+            left -= self.advance(by, None, current, scratch, left, &mut workspace)?;
         }
         Ok(())
     }

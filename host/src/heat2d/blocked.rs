@@ -1,0 +1,347 @@
+//! Many sweeps in one pass over memory, on the CPU.
+//!
+//! A tile of the plate is swept `depth` times before the next one is looked at. A row of
+//! level t, which has been swept t times, is computed as soon as there are three rows of
+//! level t - 1 around it; three rows of each level are kept, in a scratch that stays in the
+//! cache:
+//!
+//! ```text
+//!        row  r-3  r-2  r-1   r
+//! level 0      .    x    x    x    from the old plate
+//! level 1      x    x    x'        the step to row r computes what is marked
+//! level 2      x    x'
+//! level 3      x'                  into the new plate
+//! ```
+//!
+//! At its ends a tile computes rows that its neighbours compute as well: `depth` - t of
+//! level t. At its sides it is `depth` columns wider than what it writes, and the outermost
+//! of those keep what they are in the old plate, like walls. What is wrong of that comes
+//! in by one column per level, and so not into the new plate.
+//!
+//! Each point is computed by the formula from the same numbers as in single sweeps,
+//! wherever the tiles begin: the bits are theirs.
+#![forbid(unsafe_code)]
+
+use super::cpu::Temperature;
+use super::walls::{Wall, Walls};
+use crate::Shape2;
+use crate::simd::{Formula, Value, fill};
+use crate::streaming::{Streaming, streamed};
+use pulp::{Simd, WithSimd};
+use std::ops::Range;
+
+/// Rows of a level that are kept.
+pub(super) const KEPT: usize = 3;
+
+/// Elements that fill whole lines of the cache, of either type.
+const LINE: usize = 16;
+
+/// What sweeps do not change: the shape, at least 3 × 3 points, the walls, and the source,
+/// of that shape. Only the library makes one, after its checks.
+#[derive(Debug, Clone, Copy)]
+pub struct Setup<'a, T> {
+    pub(super) shape: Shape2,
+    pub(super) walls: Walls,
+    pub(super) source: Option<&'a [T]>,
+}
+
+impl<'a, T> Setup<'a, T> {
+    /// The rows that are swept.
+    pub(super) const fn swept_rows(&self) -> Range<usize> {
+        let Walls { bottom, top, .. } = self.walls;
+        bottom.fixed_points()..self.shape.ny - top.fixed_points()
+    }
+
+    /// The columns that are swept.
+    pub(super) const fn swept_columns(&self) -> Range<usize> {
+        let Walls { left, right, .. } = self.walls;
+        left.fixed_points()..self.shape.nx - right.fixed_points()
+    }
+
+    /// Some columns of a row of a field of the plate's shape.
+    #[inline(always)]
+    fn part(&self, field: &'a [T], row: usize, columns: &Range<usize>) -> &'a [T] {
+        &field[row * self.shape.nx..][columns.clone()]
+    }
+}
+
+/// How a pass is cut up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cut {
+    /// Sweeps of the pass, at least one.
+    pub(super) depth: usize,
+    /// Columns that a tile writes, at least one.
+    pub(super) columns: usize,
+    /// Whether the new plate is written past the caches.
+    pub(super) streaming: bool,
+}
+
+impl Cut {
+    /// Elements from a row of the scratch to the next.
+    const fn stride(&self, nx: usize) -> usize {
+        let wide = self.columns.saturating_add(2 * self.depth);
+        (if wide < nx { wide } else { nx }).next_multiple_of(LINE)
+    }
+
+    /// Elements of scratch that a tile takes on plates `nx` wide.
+    pub(super) const fn scratch(&self, nx: usize) -> usize {
+        match self.depth {
+            0 | 1 => 0,
+            // And what is left out for the sake of alignment.
+            depth => (depth - 1) * KEPT * self.stride(nx) + 2 * LINE,
+        }
+    }
+}
+
+/// Sweeps `old` into the rows of `new`, whole ones that begin with row `first`, by tiles
+/// side by side.
+/// `scratch` has as many elements as the cut takes, of any value.
+pub(super) fn sweep_rows<T: Temperature>(
+    setup: &Setup<'_, T>,
+    cut: &Cut,
+    first: usize,
+    old: &[T],
+    new: &mut [T],
+    scratch: &mut [T],
+) {
+    let swept = setup.swept_columns();
+    for start in swept.clone().step_by(cut.columns) {
+        let columns = start..start.saturating_add(cut.columns).min(swept.end);
+        if cut.streaming {
+            streamed(|stream| tile(setup, cut, columns, first, old, new, scratch, Some(stream)));
+        } else {
+            tile(setup, cut, columns, first, old, new, scratch, None);
+        }
+    }
+}
+
+fn tile<'out, T: Temperature>(
+    setup: &Setup<'_, T>,
+    cut: &Cut,
+    columns: Range<usize>,
+    first: usize,
+    old: &[T],
+    new: &'out mut [T],
+    scratch: &mut [T],
+    stream: Option<&Streaming<'out>>,
+) {
+    let Shape2 { nx, .. } = setup.shape;
+    let read = columns.start.saturating_sub(cut.depth)..nx.min(columns.end + cut.depth);
+    // The second element of each row begins a line, and with it what is stored most.
+    let aligned = match cut.depth {
+        1 => 0,
+        _ => {
+            scratch
+                .as_ptr()
+                .align_offset(LINE * size_of::<T>())
+                .min(LINE)
+                + LINE
+                - 1
+        }
+    };
+    super::cpu::dispatched(Tile {
+        setup,
+        old,
+        depth: cut.depth,
+        rows: first..first + new.len() / nx,
+        columns,
+        read,
+        new,
+        stride: cut.stride(nx),
+        scratch: &mut scratch[aligned..],
+        stream,
+    });
+}
+
+/// A tile to be swept.
+struct Tile<'a, 'out, T> {
+    setup: &'a Setup<'a, T>,
+    old: &'a [T],
+    depth: usize,
+    /// What is written of the new plate.
+    rows: Range<usize>,
+    columns: Range<usize>,
+    /// What is read of the old plate.
+    read: Range<usize>,
+    /// The rows of the new plate, in full.
+    new: &'out mut [T],
+    stride: usize,
+    scratch: &'a mut [T],
+    stream: Option<&'a Streaming<'out>>,
+}
+
+impl<T: Temperature> WithSimd for Tile<'_, '_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        match self.setup.source {
+            None => self.sweep::<S, false>(simd),
+            Some(_) => self.sweep::<S, true>(simd),
+        }
+    }
+}
+
+impl<T: Temperature> Tile<'_, '_, T> {
+    #[inline(always)]
+    fn sweep<S: Simd, const SOURCE: bool>(self, simd: S) {
+        let Self {
+            setup,
+            old,
+            depth,
+            rows,
+            columns,
+            read,
+            new,
+            stride,
+            scratch,
+            stream,
+        } = self;
+        let Shape2 { nx, ny } = setup.shape;
+        let swept = setup.swept_rows();
+        let width = read.len();
+        let kept = |level: usize, row: usize| ((level - 1) * KEPT + row % KEPT) * stride;
+        let mut new_rows = new.chunks_exact_mut(nx);
+
+        // Level t has the row `step` - t, where its neighbours need it.
+        for step in (rows.start + 1).saturating_sub(depth) + 1..rows.end + depth {
+            for level in 1..=depth.min(step) {
+                let (row, margin) = (step - level, depth - level);
+                if row + margin < rows.start || row >= rows.end + margin || !swept.contains(&row) {
+                    continue;
+                }
+                let (before, here) = match level {
+                    _ if level == depth => (&*scratch, &mut [][..]),
+                    1 => (&[][..], &mut scratch[..]),
+                    _ => {
+                        let (before, here) = scratch.split_at_mut(kept(level, 0));
+                        (&*before, here)
+                    }
+                };
+                // Beyond a wall, which is insulated if it is swept, what is before it.
+                let [south, middle, north] = [
+                    if row == 0 { 1 } else { row - 1 },
+                    row,
+                    if row == ny - 1 { ny - 2 } else { row + 1 },
+                ]
+                .map(
+                    #[inline(always)]
+                    |row| {
+                        if level == 1 || !swept.contains(&row) {
+                            setup.part(old, row, &read)
+                        } else {
+                            &before[kept(level - 1, row)..][..width]
+                        }
+                    },
+                );
+                let source = match setup.source {
+                    Some(source) if SOURCE => setup.part(source, row, &read),
+                    // Any row will do where nothing is taken of it.
+                    _ => middle,
+                };
+                let inner = if level < depth {
+                    1..width - 1
+                } else {
+                    let last = nx - 1;
+                    columns.start.max(1) - read.start..columns.end.min(last) - read.start
+                };
+                let from = inner.start;
+                let around = [
+                    &middle[from - 1..],
+                    &middle[from + 1..],
+                    &north[from..],
+                    &south[from..],
+                    &source[from..],
+                ];
+                let wall = |at, inside| {
+                    let sum = (middle[inside] + middle[inside]) + (north[at] + south[at]);
+                    let sum = if SOURCE { sum + source[at] } else { sum };
+                    sum * T::from(0.25)
+                };
+                let (left, right) = (
+                    read.start == 0 && setup.walls.left == Wall::Insulated,
+                    read.end == nx && setup.walls.right == Wall::Insulated,
+                );
+                let formula = Average::<SOURCE>;
+
+                if level < depth {
+                    let out = &mut here[row % KEPT * stride..][..width];
+                    let old = setup.part(old, row, &read);
+                    fill_vectors(simd, &mut out[inner], around, &formula);
+                    out[0] = if left { wall(0, 1) } else { old[0] };
+                    out[width - 1] = if right {
+                        wall(width - 1, width - 2)
+                    } else {
+                        old[width - 1]
+                    };
+                    continue;
+                }
+                let Some(out) = new_rows.next() else { return };
+                let (head, out) = out.split_at_mut(1);
+                let (out, tail) = out.split_at_mut(nx - 2);
+                let before = read.start;
+                if !inner.is_empty() {
+                    let out = &mut out[before + inner.start - 1..before + inner.end - 1];
+                    match stream {
+                        None => fill_vectors(simd, out, around, &formula),
+                        Some(stream) => stream.fill(out, &middle[from..], around, &formula),
+                    }
+                }
+                if left && columns.start == 0 {
+                    head[0] = wall(0, 1);
+                }
+                if right && columns.end == nx {
+                    tail[0] = wall(width - 1, width - 2);
+                }
+            }
+        }
+    }
+}
+
+/// A point from its neighbours: west, east, north, south, and the source, if there is one.
+struct Average<const SOURCE: bool>;
+
+impl<T: From<f32>, const SOURCE: bool> Formula<T> for Average<SOURCE> {
+    #[inline(always)]
+    fn at<V: Value>(&self, splat: impl Fn(T) -> V, _: V, row: impl Fn(usize) -> V) -> V {
+        let sum = (row(1) + row(0)) + (row(2) + row(3));
+        let sum = if SOURCE { sum + row(4) } else { sum };
+        sum * splat(T::from(0.25))
+    }
+}
+
+/// As [`fill`], where the formula makes nothing of what is there. The last vector begins
+/// before the end of the one before it where the row is no whole vectors.
+#[inline(always)]
+fn fill_vectors<T: Temperature, S: Simd, const N: usize>(
+    simd: S,
+    out: &mut [T],
+    rows: [&[T]; N],
+    formula: &impl Formula<T>,
+) {
+    let lanes = size_of::<T::Lanes<S>>() / size_of::<T>();
+    let n = out.len();
+    if n < lanes {
+        return fill(out, rows, formula);
+    }
+    let last = n - lanes;
+    for first in [0, last] {
+        let out = T::vectors_mut::<S>(&mut out[first..]);
+        // Of one length for all to see: no bound is checked in the loop.
+        let count = out.len();
+        let mut vectors = [&[][..]; N];
+        for (vectors, row) in vectors.iter_mut().zip(rows) {
+            *vectors = &T::vectors::<S>(&row[first..n])[..count];
+        }
+        for (i, out) in out.iter_mut().enumerate() {
+            let value = formula.at(
+                #[inline(always)]
+                |number: T| number.splat(simd),
+                T::load(simd, *out),
+                #[inline(always)]
+                |row| T::load(simd, vectors[row][i]),
+            );
+            *out = T::lanes(value);
+        }
+    }
+}
