@@ -578,10 +578,7 @@ impl Limit {
         };
         let much = match self.what {
             What::Copy | What::StreamedCopy => {
-                format!(
-                    " of {:.4} MiB, bytes read plus bytes written",
-                    mib(amount / 2)
-                )
+                format!(" of {}, bytes read plus bytes written", size(amount / 2))
             }
             What::Read => format!(" of {}", size(amount)),
             What::Fp32 | What::Fp64 => String::new(),
