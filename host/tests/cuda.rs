@@ -353,7 +353,7 @@ fn memory_goes_from_stream_to_stream() {
             let buffer = device.upload(&[1_u32, 2, 3]).expect("enough memory");
             let address = buffer.device_address();
             noted();
-            let mut buffer = buffer.move_to(&beside).expect("the same memory");
+            let buffer = buffer.move_to(&beside).expect("the same memory");
             assert_eq!(buffer.device_address(), address);
             let calls = noted();
             assert!(

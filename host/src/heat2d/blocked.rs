@@ -107,50 +107,70 @@ pub(super) fn sweep_rows<T: Temperature>(
     let swept = setup.swept_columns();
     for start in swept.clone().step_by(cut.columns) {
         let columns = start..start.saturating_add(cut.columns).min(swept.end);
+        let rows = Rows {
+            setup,
+            cut,
+            first,
+            old,
+        };
         if cut.streaming {
-            streamed(|stream| tile(setup, cut, columns, first, old, new, scratch, Some(stream)));
+            streamed(|stream| rows.sweep(columns, new, scratch, Some(stream)));
         } else {
-            tile(setup, cut, columns, first, old, new, scratch, None);
+            rows.sweep(columns, new, scratch, None);
         }
     }
 }
 
-fn tile<'out, T: Temperature>(
-    setup: &Setup<'_, T>,
-    cut: &Cut,
-    columns: Range<usize>,
+/// Rows to be swept, whole ones that begin with row `first`.
+struct Rows<'a, T> {
+    setup: &'a Setup<'a, T>,
+    cut: &'a Cut,
     first: usize,
-    old: &[T],
-    new: &'out mut [T],
-    scratch: &mut [T],
-    stream: Option<&Streaming<'out>>,
-) {
-    let Shape2 { nx, .. } = setup.shape;
-    let read = columns.start.saturating_sub(cut.depth)..nx.min(columns.end + cut.depth);
-    // The second element of each row begins a line, and with it what is stored most.
-    let aligned = match cut.depth {
-        1 => 0,
-        _ => {
-            scratch
-                .as_ptr()
-                .align_offset(LINE * size_of::<T>())
-                .min(LINE)
-                + LINE
-                - 1
-        }
-    };
-    super::cpu::dispatched(Tile {
-        setup,
-        old,
-        depth: cut.depth,
-        rows: first..first + new.len() / nx,
-        columns,
-        read,
-        new,
-        stride: cut.stride(nx),
-        scratch: &mut scratch[aligned..],
-        stream,
-    });
+    old: &'a [T],
+}
+
+impl<T: Temperature> Rows<'_, T> {
+    /// Sweeps them into some columns of `new`.
+    fn sweep<'out>(
+        &self,
+        columns: Range<usize>,
+        new: &'out mut [T],
+        scratch: &mut [T],
+        stream: Option<&Streaming<'out>>,
+    ) {
+        let &Self {
+            setup,
+            cut,
+            first,
+            old,
+        } = self;
+        let Shape2 { nx, .. } = setup.shape;
+        let read = columns.start.saturating_sub(cut.depth)..nx.min(columns.end + cut.depth);
+        // The second element of each row begins a line, and with it what is stored most.
+        let aligned = match cut.depth {
+            1 => 0,
+            _ => {
+                scratch
+                    .as_ptr()
+                    .align_offset(LINE * size_of::<T>())
+                    .min(LINE)
+                    + LINE
+                    - 1
+            }
+        };
+        super::cpu::dispatched(Tile {
+            setup,
+            old,
+            depth: cut.depth,
+            rows: first..first + new.len() / nx,
+            columns,
+            read,
+            new,
+            stride: cut.stride(nx),
+            scratch: &mut scratch[aligned..],
+            stream,
+        });
+    }
 }
 
 /// A tile to be swept.
