@@ -22,13 +22,17 @@
 //! wherever the tiles begin: the bits are theirs.
 #![forbid(unsafe_code)]
 
-use super::cpu::Temperature;
 use super::walls::{Wall, Walls};
 use crate::Shape2;
-use crate::simd::{Formula, Value, fill};
+use crate::simd::{Formula, InVectors, Value, dispatched, fill};
 use crate::streaming::{Streaming, streamed};
 use pulp::{Simd, WithSimd};
 use std::ops::Range;
+
+/// What the formula asks of a temperature: `f32` or `f64`.
+pub trait Temperature: InVectors + From<f32> + PartialOrd {}
+
+impl<T: InVectors + From<f32> + PartialOrd> Temperature for T {}
 
 /// Rows of a level that are kept.
 pub(super) const KEPT: usize = 3;
@@ -158,7 +162,7 @@ impl<T: Temperature> Rows<'_, T> {
                     - 1
             }
         };
-        super::cpu::dispatched(Tile {
+        dispatched(Tile {
             setup,
             old,
             depth: cut.depth,

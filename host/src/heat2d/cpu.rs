@@ -6,19 +6,11 @@
 //! north and south, then the two sums, then the source.
 #![forbid(unsafe_code)]
 
-use super::blocked::{Cut, KEPT, Setup, sweep_rows};
-use crate::simd::InVectors;
+use super::blocked::{Cut, KEPT, Setup, Temperature, sweep_rows};
 use crate::streaming::Stores;
 use crate::{Error, allocation, threads};
 use rayon::prelude::*;
 use std::sync::{Mutex, PoisonError};
-
-pub(super) use crate::simd::dispatched;
-
-/// What the formula asks of a temperature: `f32` or `f64`.
-pub trait Temperature: InVectors + From<f32> + PartialOrd {}
-
-impl<T: InVectors + From<f32> + PartialOrd> Temperature for T {}
 
 /// Points, each counted as often as it is swept, that are worth entering the thread pool.
 const POINTS_PER_CALL: usize = 1 << 18;

@@ -6,13 +6,11 @@
 
 mod extreme;
 mod integers;
+mod share;
 mod tree;
 
 use super::kinds::{Extremum, Moment, Operation};
 use integers::sum_of_pieces;
-
-/// Bytes of elements for which another thread is worth to be woken.
-const SHARE_BYTES: usize = 512 << 10;
 
 /// Types that the port reduces.
 pub trait Port: Sized {

@@ -4,7 +4,7 @@
 //! looked at in pieces, by comparisons that processors have instructions for; NaN and zeros,
 //! for which those do not do, are seen to once for a piece.
 
-use super::SHARE_BYTES;
+use super::share::SHARE_BYTES;
 use crate::simd::vectorised;
 use crate::threads;
 use std::ops::BitOr;

@@ -1,6 +1,6 @@
 //! Sums of integers, which are the same in whatever order they are made.
 
-use super::SHARE_BYTES;
+use super::share::SHARE_BYTES;
 use crate::simd::vectorised;
 use crate::threads;
 use std::sync::atomic::{AtomicU64, Ordering};

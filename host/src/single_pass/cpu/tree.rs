@@ -3,7 +3,7 @@
 //! A chunk is a piece of work of its own; its boundaries do not depend on the number of
 //! threads, so neither does the result.
 
-use super::SHARE_BYTES;
+use super::share::SHARE_BYTES;
 use crate::simd::{InVectors, dispatched};
 use crate::threads;
 use gpu_kernels::reduction::partition::Partition;
