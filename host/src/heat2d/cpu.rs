@@ -259,6 +259,15 @@ mod tests {
     use super::*;
     use crate::Shape2;
 
+    /// Numbers below 2^24 without a pattern.
+    fn numbers() -> impl FnMut() -> u32 {
+        let mut state = 1_u32;
+        move || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state >> 8
+        }
+    }
+
     /// A sweep by definition, one point at a time.
     fn sweep_by_definition<T: Temperature>(setup: &Setup<'_, T>, old: &[T], new: &mut [T]) {
         let Shape2 { nx, ny } = setup.shape;
@@ -326,11 +335,7 @@ mod tests {
 
     #[test]
     fn passes_give_the_bits_of_single_sweeps_however_they_are_cut_up() {
-        let mut state = 1_u32;
-        let mut next = move || {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            state >> 8
-        };
+        let mut next = numbers();
         for case in 0..2000 {
             let mut below = |most: usize| next() as usize % most;
             let shape = (3 + below(60), 3 + below(40));
@@ -360,11 +365,7 @@ mod tests {
         };
         let plan = Plan::new(&setup, 9, limits);
         assert!(plan.cut.depth > 1 && plan.cut.columns < 3541, "{plan:?}");
-        let mut number = 0;
-        let mut next = || {
-            number += 1;
-            number * 7919 % 10_007
-        };
+        let mut next = numbers();
         for walls in [0, 22] {
             check::<f32>(&mut next, walls, (3543, 701), 9, limits);
             check::<f64>(&mut next, walls, (3543, 701), 2, limits);
