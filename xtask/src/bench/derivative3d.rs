@@ -291,10 +291,11 @@ mod tests {
             plan.left_out.iter().map(|kernel| format!("{kernel:?}")).collect()
         };
         let kernels = left_out("64x48x64");
-        assert_eq!(kernels.len(), 2);
+        assert_eq!(kernels.len(), 1, "{kernels:?}");
         assert!(kernels[0].contains("multiple of 32"), "{kernels:?}");
-        assert!(kernels[1].contains("derivative3d_gradient4 is for this shape"), "{kernels:?}");
-        assert_eq!(left_out("61x59x67").len(), 10);
+        let kernels = left_out("61x59x67");
+        assert_eq!(kernels.len(), 10, "{kernels:?}");
+        assert!(kernels.iter().any(|kernel| kernel.contains("derivative3d_gradient4")), "{kernels:?}");
     }
 
     #[test]
