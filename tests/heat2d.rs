@@ -6,8 +6,9 @@ mod properties;
 #[path = "heat2d/walls.rs"]
 mod walls;
 
+use halo_gpu::Scalar;
 use halo_gpu::device::Blocks;
-use halo_gpu::heat2d::{Heat2d, Plate, Real, Variant, problem};
+use halo_gpu::heat2d::{Heat2d, Plate, Variant, problem};
 use halo_gpu::{Buffer, Device, DeviceKind, EmulatorOptions, Error, Field2, LaunchAxis, Shape2};
 use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, ptx, rng, uniform};
 use rand::RngExt;
@@ -23,7 +24,7 @@ enum Implementation {
 
 impl Implementation {
     /// All there are for `T` on `device`.
-    fn all<T: Real>(device: &Device) -> Vec<Self> {
+    fn all<T: Scalar>(device: &Device) -> Vec<Self> {
         let mut all = vec![Self::Default];
         if device.kind() != DeviceKind::Cpu {
             let there = |variant: &Variant| variant.kernel::<T>().is_some();
@@ -33,7 +34,13 @@ impl Implementation {
     }
 
     /// One sweep of `old` into a buffer that holds `new`.
-    fn sweep<T: Real + Bits>(self, device: &Device, heat: &Heat2d, old: &[T], new: &[T]) -> Vec<T> {
+    fn sweep<T: Scalar + Bits>(
+        self,
+        device: &Device,
+        heat: &Heat2d,
+        old: &[T],
+        new: &[T],
+    ) -> Vec<T> {
         let input = device.upload(old).unwrap();
         let mut output = device.upload(new).unwrap();
         match self {
@@ -47,7 +54,7 @@ impl Implementation {
     }
 
     /// So many sweeps of what is in `current`.
-    fn sweeps<T: Real>(
+    fn sweeps<T: Scalar>(
         self,
         heat: &Heat2d,
         current: &mut Buffer<T>,
@@ -60,7 +67,7 @@ impl Implementation {
         }
     }
 
-    fn start<T: Real>(self, device: &Device, heat: &Heat2d, initial: &Field2<T>) -> Plate<T> {
+    fn start<T: Scalar>(self, device: &Device, heat: &Heat2d, initial: &Field2<T>) -> Plate<T> {
         match self {
             Self::Default => heat.start(device, initial).unwrap(),
             Self::Kernel(variant) => heat.start_with(variant, device, initial).unwrap(),
@@ -79,7 +86,7 @@ fn for_each_implementation(
 
 /// Runs `check` for every implementation in `T` on each of these devices, which have
 /// so many kernels.
-fn for_each_implementation_of<T: Real>(
+fn for_each_implementation_of<T: Scalar>(
     what: &str,
     devices: Vec<Device>,
     kernels: usize,
@@ -246,7 +253,7 @@ fn shapes() -> Vec<(usize, usize)> {
     shapes
 }
 
-fn every_implementation_sweeps_once<T: Real + Bits>(
+fn every_implementation_sweeps_once<T: Scalar + Bits>(
     kernels: usize,
     mut random: impl FnMut(usize) -> Vec<T>,
 ) {
@@ -282,7 +289,9 @@ fn every_implementation_gives_the_bits_of_the_definition_in_f64() {
 }
 
 /// Passes of many sweeps of `T`, and what is left over.
-fn a_pass_gives_the_bits_of_single_sweeps<T: Real + Bits>(mut random: impl FnMut(usize) -> Vec<T>) {
+fn a_pass_gives_the_bits_of_single_sweeps<T: Scalar + Bits>(
+    mut random: impl FnMut(usize) -> Vec<T>,
+) {
     let pass = Variant::Temporal.sweeps_per_launch::<T>();
     assert!(pass > 1);
     // Strips of 224 columns of 256, where the widths of both types meet; one, two and
@@ -352,7 +361,7 @@ fn a_pass_of_many_sweeps_gives_the_bits_of_single_ones_in_f64() {
 }
 
 /// Sweeps of plates that several resident blocks share, each in two launches.
-fn resident_blocks_give_the_bits_of_single_sweeps<T: Real + Bits>(
+fn resident_blocks_give_the_bits_of_single_sweeps<T: Scalar + Bits>(
     mut random: impl FnMut(usize) -> Vec<T>,
 ) {
     // Blocks that are all there at once, which the exchange takes.
@@ -558,7 +567,7 @@ fn a_plate_swept_to_the_end_is_in_the_steady_state() {
 #[test]
 fn sweeping_ends_when_a_sweep_changes_little() {
     // By heat2d_change_f32 and heat2d_change_f64, where there are kernels.
-    fn check<T: Real + Bits>(device: &Device, implementation: Implementation) {
+    fn check<T: Scalar + Bits>(device: &Device, implementation: Implementation) {
         let shape = Shape2::new(19, 17);
         let heat = Heat2d::new(shape).unwrap();
         let initial = problem::hot_left_wall::<T>(shape).unwrap();

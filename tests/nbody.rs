@@ -6,9 +6,11 @@ mod energy;
 #[path = "nbody/properties.rs"]
 mod properties;
 
+use halo_gpu::Scalar;
+use halo_gpu::nbody::Range as _;
 use halo_gpu::nbody::problem::{Cluster, Reference, error_bound};
 use halo_gpu::nbody::{
-    Body, DEFAULT_BLOCK, Gravity, INTERACTION_ROUNDOFFS, Leapfrog, MAX_BODIES, Port, Real, Solver,
+    Body, DEFAULT_BLOCK, Gravity, INTERACTION_ROUNDOFFS, Leapfrog, MAX_BODIES, Port, Solver,
     Variant, kick_drift,
 };
 use halo_gpu::{Device, DeviceKind, Error};
@@ -52,7 +54,7 @@ impl Implementation {
     }
 
     /// Runs it on an output that was poisoned with NaN.
-    fn run<T: Real + Bits>(
+    fn run<T: Scalar + Bits>(
         self,
         device: &Device,
         gravity: &Gravity,
@@ -81,7 +83,7 @@ impl Implementation {
 }
 
 /// Runs `check` for every implementation on every device, for bodies of `T`.
-fn for_each_implementation<T: Real>(what: &str, mut check: impl FnMut(&Device, Implementation)) {
+fn for_each_implementation<T: Scalar>(what: &str, mut check: impl FnMut(&Device, Implementation)) {
     let mut cases = Vec::new();
     for device in devices() {
         for implementation in Implementation::all(&device) {
@@ -101,14 +103,14 @@ fn for_each_implementation<T: Real>(what: &str, mut check: impl FnMut(&Device, I
 }
 
 /// The numbers of `bodies`, in order.
-fn flat<T: Real>(bodies: &[Body<T>]) -> Vec<T> {
+fn flat<T: Scalar>(bodies: &[Body<T>]) -> Vec<T> {
     bodies
         .iter()
         .flat_map(|body| [body.x, body.y, body.z, body.mass])
         .collect()
 }
 
-fn body<T: Real>(position: [f64; 3], mass: f64) -> Body<T> {
+fn body<T: Scalar>(position: [f64; 3], mass: f64) -> Body<T> {
     let [x, y, z] = position.map(T::nearest);
     Body {
         x,
@@ -119,7 +121,7 @@ fn body<T: Real>(position: [f64; 3], mass: f64) -> Body<T> {
 }
 
 /// `n` bodies in the cube from -1 to 1, of masses from -1 to 2.
-fn random_bodies<T: Real>(rng: &mut StdRng, n: usize) -> Vec<Body<T>> {
+fn random_bodies<T: Scalar>(rng: &mut StdRng, n: usize) -> Vec<Body<T>> {
     (0..n)
         .map(|_| {
             let position = [(); 3].map(|()| rng.random_range(-1.0..1.0));
@@ -138,7 +140,7 @@ fn norm(vector: [f64; 3]) -> f64 {
 }
 
 /// Fails unless each acceleration is within the derived bound of the reference.
-fn assert_accurate<T: Real>(accelerations: &[[T; 3]], reference: &Reference) {
+fn assert_accurate<T: Scalar>(accelerations: &[[T; 3]], reference: &Reference) {
     let n = accelerations.len();
     assert_eq!(n, reference.accelerations().len());
     let expected = reference.accelerations().iter().zip(reference.sizes());
@@ -199,7 +201,7 @@ fn the_kernels_are_these() {
 #[test]
 fn two_bodies_by_hand() {
     // |r|² + ε² = 1 + 1 + 1 + 1, its root is 2, and 2³ = 8: all exact.
-    fn check<T: Real + Bits>() {
+    fn check<T: Scalar + Bits>() {
         let bodies = [body::<T>([0.0; 3], 16.0), body([1.0; 3], 8.0)];
         let gravity = Gravity::new(1.0).unwrap();
         for_each_implementation::<T>("two bodies", |device, implementation| {
@@ -228,7 +230,7 @@ fn two_bodies_by_hand() {
 fn three_bodies_on_a_line() {
     // Equal masses at -d, 0 and d: the one in the middle is pulled equally from
     // both sides, the outer two inwards by the two others.
-    fn check<T: Real + Bits>(axis: usize) {
+    fn check<T: Scalar + Bits>(axis: usize) {
         let (d, mass, softening) = (0.75_f64, 3.0, 0.5);
         let at = |x: f64| {
             let mut position = [0.0; 3];
@@ -264,7 +266,7 @@ fn three_bodies_on_a_line() {
 
 #[test]
 fn bodies_at_one_place_leave_each_other_alone() {
-    fn check<T: Real + Bits>() {
+    fn check<T: Scalar + Bits>() {
         for n in [1, 2, 33, 200] {
             let bodies = vec![body::<T>([0.1, -0.2, 0.3], 5.0); n];
             let gravity = Gravity::new(1e-3).unwrap();
@@ -280,7 +282,7 @@ fn bodies_at_one_place_leave_each_other_alone() {
 
 #[test]
 fn every_implementation_is_as_accurate_as_derived() {
-    fn check<T: Real + Bits>(rng: &mut StdRng) {
+    fn check<T: Scalar + Bits>(rng: &mut StdRng) {
         let gravity = Gravity::new(0.05).unwrap();
         let sizes = [1, 2, 3, 31, 32, 33, 127, 128, 129, 255, 256, 257, 509, 1009];
         for n in sizes {
@@ -308,7 +310,7 @@ fn every_unroll_times_every_remainder_and_block() {
     // All n up to two turns of the loop and one more, so that each kernel sees
     // each remainder with no, one and two whole turns; and tiles that are full,
     // ragged, or hold a single body.
-    fn check<T: Real + Bits>(rng: &mut StdRng) {
+    fn check<T: Scalar + Bits>(rng: &mut StdRng) {
         let mut cases = Vec::new();
         for device in kernel_devices() {
             for variant in TEXTBOOK {
@@ -362,7 +364,7 @@ fn every_number_of_parts_and_groups() {
     // `nbody_sum_f32` and `nbody_sum_f64` add up is part of every case.
     // The emulator takes minutes for all of them: it verifies launches with three parts,
     // launches once with other numbers, and leaves out sizes that are like others.
-    fn check<T: Real + Bits>(rng: &mut StdRng) {
+    fn check<T: Scalar + Bits>(rng: &mut StdRng) {
         let gravity = Gravity::new(0.05).unwrap();
         let sizes = [
             1, 2, 127, 128, 129, 511, 512, 513, 641, 1024, 1025, 1499, 1537, 2039,
@@ -420,7 +422,7 @@ fn every_number_of_parts_and_groups() {
 fn little_memory_takes_rounds() {
     // Memory for less than a row, which is one distance at a time, and for two: three
     // groups have the distances 0 and 1, four also that to the one opposite.
-    fn check<T: Real + Bits>(rng: &mut StdRng) {
+    fn check<T: Scalar + Bits>(rng: &mut StdRng) {
         for n in [1030, 1540] {
             let bodies = random_bodies::<T>(rng, n);
             let gravity = Gravity::new(0.05).unwrap();
@@ -471,7 +473,7 @@ fn one_part_adds_like_the_port() {
 
 #[test]
 fn a_solver_is_for_its_bodies_and_can_be_used_again() {
-    fn check<T: Real + Bits>(rng: &mut StdRng) {
+    fn check<T: Scalar + Bits>(rng: &mut StdRng) {
         let gravity = Gravity::new(0.1).unwrap();
         for_each("solvers", devices(), |device| {
             for variant in [None, Some(Variant::Symmetric), Some(Variant::Shared)] {
@@ -523,7 +525,7 @@ fn the_default_size() {
     // 268 million interactions each: all there are on a GPU; elsewhere, in f32,
     // both ports, the textbook's best kernel and the library's own, launched once;
     // and the faster port in f64.
-    fn check<T: Real + Bits>(cases: Vec<(Device, Implementation)>) {
+    fn check<T: Scalar + Bits>(cases: Vec<(Device, Implementation)>) {
         let bodies = Cluster::<T>::plummer(DEFAULT_N, 14).unwrap().bodies;
         let gravity = Gravity::new(0.01).unwrap();
         let reference = Reference::of(&gravity, &bodies).unwrap();
@@ -558,7 +560,7 @@ fn the_default_size() {
 fn momentum_is_conserved() {
     // Σ m a is zero: what body j does to i, i does to j. What is left is the
     // error of each acceleration, at most the bound times the mass.
-    fn check<T: Real + Bits>(rng: &mut StdRng) {
+    fn check<T: Scalar + Bits>(rng: &mut StdRng) {
         let gravity = Gravity::new(0.02).unwrap();
         for bodies in [
             Cluster::<T>::plummer(613, rng.random()).unwrap().bodies,
@@ -588,7 +590,7 @@ fn momentum_is_conserved() {
 
 /// Kick, drift, kick: `steps` steps of `dt`. The largest change of the energy,
 /// relative to what it was, looked at after every step.
-fn energy_drift<T: Real + Bits>(
+fn energy_drift<T: Scalar + Bits>(
     device: &Device,
     implementation: Implementation,
     gravity: &Gravity,
@@ -631,7 +633,7 @@ fn energy_drift<T: Real + Bits>(
 fn leapfrog_conserves_energy_to_second_order() {
     // With half the step a quarter of the drift: only if the accelerations are
     // the gradient of the potential does the energy drift so little, and so.
-    fn check<T: Real + Bits>() {
+    fn check<T: Scalar + Bits>() {
         let gravity = Gravity::new(0.1).unwrap();
         let start = Cluster::<T>::plummer(100, 1974).unwrap();
         for_each_implementation::<T>("leapfrog", |device, implementation| {
@@ -652,7 +654,7 @@ fn leapfrog_conserves_energy_to_second_order() {
 #[test]
 fn energy_stays_bounded_in_a_long_integration() {
     // Ten crossing times; a leapfrog's energy goes up and down and not away.
-    fn check<T: Real + Bits>() {
+    fn check<T: Scalar + Bits>() {
         let gravity = Gravity::new(0.1).unwrap();
         let devices: Vec<Device> = devices()
             .into_iter()
@@ -713,7 +715,7 @@ fn accelerations_are_the_gradient_of_the_potential() {
 fn nothing_that_is_accepted_gives_a_nan() {
     // The corners of what `check` lets pass: the shortest and longest softening,
     // bodies at one place and as far apart as can be, all the mass there may be.
-    fn check<T: Real + Bits>() {
+    fn check<T: Scalar + Bits>() {
         let far = T::LONGEST;
         for softening in [T::SHORTEST, 1e-6, 1.0, 1e6, T::LONGEST] {
             let gravity = Gravity::new(softening).unwrap();
@@ -815,7 +817,7 @@ fn softening_must_be_positive_and_in_range() {
 
 #[test]
 fn bodies_without_meaning_are_refused_by_index() {
-    fn check<T: Real>() {
+    fn check<T: Scalar>() {
         let gravity = Gravity::new(0.5).unwrap();
         let good = vec![body::<T>([1.0, 2.0, 3.0], 1.0); 10];
         gravity.check(&good).unwrap();
@@ -932,7 +934,7 @@ fn blocks_are_multiples_of_a_warp() {
 
 #[test]
 fn buffers_that_do_not_fit_are_refused_and_left_alone() {
-    fn check<T: Real + Bits>() {
+    fn check<T: Scalar + Bits>() {
         let gravity = Gravity::new(1.0).unwrap();
         let poison = [T::nearest(-7.0); 3];
         for_each_implementation::<T>("bad buffers", |device, implementation| {
@@ -1131,7 +1133,7 @@ fn a_plummer_sphere_is_one() {
 
 #[test]
 fn ptx_facts() {
-    fn check<T: Real>(target: &str, variant: Variant) {
+    fn check<T: Scalar>(target: &str, variant: Variant) {
         let text = ptx::text(target);
         let body = ptx::entry(text, variant.name::<T>());
         let count = |opcode: &str| ptx::count(&body, opcode);
@@ -1223,7 +1225,7 @@ const LEAPFROG_SIZES: [usize; 7] = [1, 2, 31, 33, 255, 256, 257];
 fn a_leapfrog_is_kick_drift_kick() {
     // By definition, on the host: nbody_kick_drift_f32 and nbody_kick_drift_f64, and
     // the port, must give these bits.
-    fn check<T: Real + Bits>(rng: &mut StdRng, fused: fn(T, T, T) -> T) {
+    fn check<T: Scalar + Bits>(rng: &mut StdRng, fused: fn(T, T, T) -> T) {
         let gravity = Gravity::new(0.3).unwrap();
         let dt = 1.0 / 16.0;
         let cases = devices()

@@ -8,7 +8,7 @@ pub use crate::subject::{
     Case, Expected, Judge, Launch, Memory, Random, Subject, Values, Verdict, buffer, buffer_mut,
     random,
 };
-pub use gpu_kernels::registry::{self, Entry, Problem, Role, Scalar};
+pub use gpu_kernels::registry::{self, Entry, Problem, Role, Scalar as ScalarType};
 
 /// All families.
 pub const SUBJECTS: &[&dyn Subject] = &[

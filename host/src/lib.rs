@@ -251,6 +251,7 @@
 
 mod accuracy;
 mod allocation;
+mod axis;
 #[cfg(feature = "cases")]
 pub mod case;
 mod constants;
@@ -262,12 +263,14 @@ pub mod field;
 mod field_ndarray;
 pub mod finite_difference;
 mod geometry;
+mod grid;
 pub mod heat2d;
 pub mod launch;
 mod limits;
 pub mod nbody;
 pub mod reduction;
 pub mod roofline;
+mod scalar;
 mod shape;
 mod simd;
 mod single_pass;
@@ -278,8 +281,10 @@ mod subject;
 mod threads;
 mod variants;
 mod versions;
+mod workspace;
 
 pub use accuracy::Errors;
+pub use axis::Axis;
 pub use constants::Constants;
 pub use device::{
     AddressMode, Buffer, Device, DeviceKind, Element, EmulatorOptions, HostBuffer, Image, Kernels,
@@ -288,8 +293,11 @@ pub use device::{
 pub use error::{Error, LaunchAxis};
 pub use field::{Field2, Field3};
 pub use geometry::{Dim3, LaunchConfig, blocks_for};
+pub use gpu_kernels::registry::Cost;
+pub use grid::{Boundary, Grid, Grid2, Grid3};
 pub use launch::{blocks_per_multiprocessor, launch, launch_with_constants, resident_blocks};
 pub use limits::Limits;
+pub use scalar::Scalar;
 pub use shape::{Shape, Shape2, Shape3};
 pub use versions::{ComputeCapability, DriverVersion};
 

@@ -1,7 +1,7 @@
 //! What a family says of its kernels to whoever goes through the table.
 
 use crate::{Buffer, Device, Element, Error};
-pub use gpu_kernels::registry::{Entry, Problem, Role, Scalar};
+pub use gpu_kernels::registry::{Entry, Problem, Role, Scalar as ScalarType};
 use std::any::Any;
 use std::fmt;
 

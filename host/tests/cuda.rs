@@ -12,7 +12,8 @@
 mod child;
 
 use cuda_std::host::{In, Kernel, Out, ParamPack, Symbol};
-use halo_gpu::derivative3d::{Axis, FiniteDifferences3d, Real};
+use halo_gpu::Scalar;
+use halo_gpu::derivative3d::{Axis, FiniteDifferences3d};
 use halo_gpu::heat2d::{Heat2d, Plate, Variant};
 use halo_gpu::nbody::{Body, Gravity, Leapfrog};
 use halo_gpu::{
@@ -1145,7 +1146,7 @@ fn recorded_work_is_replayed_as_it_was() {
 
 /// Derivatives along each axis, a Laplacian and a gradient of one field in turns: each is
 /// a launch and nothing else, though each has weights of its own.
-fn alternate<T: Real>(device: &Device, shape: Shape3) {
+fn alternate<T: Scalar>(device: &Device, shape: Shape3) {
     let grid = FiniteDifferences3d::<T>::new(shape, [0.1, 0.2, 0.4]).expect("a grid");
     let points = shape.points().expect("few");
     let field = || device.alloc_filled(points, T::ZERO).expect("enough memory");

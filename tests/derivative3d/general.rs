@@ -2,9 +2,8 @@
 //! the definition, zeros, and what must hold of derivatives.
 
 use super::GENERAL_KERNELS;
-use halo_gpu::derivative3d::{
-    Axis, AxisBoundary, Boundary, Derivative3d, FiniteDifferences3d, Real,
-};
+use halo_gpu::Scalar;
+use halo_gpu::derivative3d::{Axis, AxisBoundary, Boundary, Derivative3d, FiniteDifferences3d};
 use halo_gpu::finite_difference::Weights;
 use halo_gpu::{Device, Error, Field3, Shape3};
 use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, property, rng};
@@ -27,9 +26,9 @@ const ACCURACIES: [u32; 4] = [2, 4, 6, 8];
 const SPACING: [f64; 3] = [0.3, 0.01, 7.0];
 
 /// A type under test.
-pub trait Sample: Real + Bits {}
+pub trait Sample: Scalar + Bits {}
 
-impl<T: Real + Bits> Sample for T {}
+impl<T: Scalar + Bits> Sample for T {}
 
 /// Numbers in [-1, 1), none of them special.
 pub fn random<T: Sample>(rng: &mut impl Rng, len: usize) -> Vec<T> {
@@ -60,7 +59,7 @@ fn shape_of(axis: Axis, len: usize, others: [usize; 2]) -> Shape3 {
 }
 
 /// A plan with this boundary on `axis` and another on the two others.
-fn plan_of<T: Real>(
+fn plan_of<T: Scalar>(
     shape: Shape3,
     axis: Axis,
     accuracy: u32,

@@ -5,9 +5,10 @@ use super::general::{
     Sample, accuracy, axis, boundary, lines, min_points, plan_weight_sum, random,
 };
 use super::vector_calculus::run;
+use halo_gpu::Scalar;
 use halo_gpu::derivative3d::{
-    Axis, AxisBoundary, Boundary, Derivative3d, FiniteDifferences3d, Operator, RADIUS, Real,
-    Variant, WEIGHTS, problem,
+    Axis, AxisBoundary, Boundary, Derivative3d, FiniteDifferences3d, Operator, RADIUS, Variant,
+    WEIGHTS, problem,
 };
 use halo_gpu::finite_difference::{MAX_OFFSET, MAX_POINTS, Weights};
 use halo_gpu::{Buffer, Device, DeviceKind, Error, Field3, Shape3};
@@ -43,7 +44,7 @@ impl Grid {
         (0..nz).flat_map(move |k| (0..ny).flat_map(move |j| (0..nx).map(move |i| [i, j, k])))
     }
 
-    fn plan<T: Real>(&self) -> Result<FiniteDifferences3d<T>, Error> {
+    fn plan<T: Scalar>(&self) -> Result<FiniteDifferences3d<T>, Error> {
         let plan = FiniteDifferences3d::new(self.shape(), self.spacing)?;
         (Axis::ALL.into_iter().zip(self.boundaries)).try_fold(
             plan.with_accuracy(self.accuracy)?,
@@ -74,7 +75,7 @@ impl Grid {
     }
 
     /// The results as fields.
-    fn run<T: Real>(
+    fn run<T: Scalar>(
         &self,
         device: &Device,
         operator: Operator,
@@ -396,7 +397,7 @@ fn commutes<T: Sample>(grid: &Grid, seed: u64, device: &Device) -> Result<(), Te
 
 /// Whether every weight that a derivative of this order uses along an axis is a normal
 /// number of `T`.
-fn weights_fit<T: Real>(accuracy: u32, order: u32, boundary: AxisBoundary, h: f64) -> bool {
+fn weights_fit<T: Scalar>(accuracy: u32, order: u32, boundary: AxisBoundary, h: f64) -> bool {
     let scale = if order == 1 { h } else { h * h };
     let fit = |weight: &f64| *weight == 0.0 || T::nearest(weight / scale).is_normal_number();
     let radius = accuracy as usize / 2;
@@ -481,7 +482,7 @@ fn attempts() -> impl Strategy<Value = Attempt> {
 }
 
 /// Makes a plan and derives by it, whatever may be wrong.
-fn is_judged_rightly<T: Real>(attempt: &Attempt, device: &Device) -> Result<(), TestCaseError> {
+fn is_judged_rightly<T: Scalar>(attempt: &Attempt, device: &Device) -> Result<(), TestCaseError> {
     let Attempt {
         extents,
         spacing,

@@ -2,7 +2,8 @@
 //! bit, by the port; and what vector calculus says of them.
 
 use super::GENERAL_KERNELS;
-use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d, Operator, Real};
+use halo_gpu::Scalar;
+use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d, Operator};
 use halo_gpu::{Device, Error, Field3, Shape3};
 use halo_tests::{Bits, assert_same_bits, devices, for_each, rng};
 use rand::RngExt;
@@ -19,12 +20,12 @@ const BOUNDARIES: [AxisBoundary; 6] = [
 ];
 
 /// A field of numbers in [-1, 1).
-fn random<T: Real>(rng: &mut StdRng, shape: Shape3) -> Field3<T> {
+fn random<T: Scalar>(rng: &mut StdRng, shape: Shape3) -> Field3<T> {
     Field3::from_fn(shape, |_, _, _| T::nearest(rng.random_range(-1.0..1.0))).unwrap()
 }
 
 /// A grid with another boundary on each axis.
-fn grid_of<T: Real>(shape: Shape3, accuracy: u32, first: usize) -> FiniteDifferences3d<T> {
+fn grid_of<T: Scalar>(shape: Shape3, accuracy: u32, first: usize) -> FiniteDifferences3d<T> {
     let mut grid = FiniteDifferences3d::new(shape, [0.3, 0.01, 7.0])
         .and_then(|grid| grid.with_accuracy(accuracy))
         .unwrap();
@@ -36,7 +37,7 @@ fn grid_of<T: Real>(shape: Shape3, accuracy: u32, first: usize) -> FiniteDiffere
 }
 
 /// What an operator is, put together from the port's derivatives along one axis.
-fn by_definition<T: Real>(
+fn by_definition<T: Scalar>(
     grid: &FiniteDifferences3d<T>,
     operator: Operator,
     fields: &[Field3<T>],
@@ -72,7 +73,7 @@ fn by_definition<T: Real>(
 }
 
 /// The operator on a device.
-pub fn run<T: Real>(
+pub fn run<T: Scalar>(
     device: &Device,
     grid: &FiniteDifferences3d<T>,
     operator: Operator,
@@ -91,7 +92,7 @@ pub fn run<T: Real>(
 }
 
 /// Checks the operator on random fields, bit for bit.
-fn is_made_of_derivatives<T: Real + Bits>(
+fn is_made_of_derivatives<T: Scalar + Bits>(
     rng: &mut StdRng,
     device: &Device,
     grid: &FiniteDifferences3d<T>,
@@ -108,7 +109,7 @@ fn is_made_of_derivatives<T: Real + Bits>(
     }
 }
 
-fn operators_are_made_of_derivatives_in<T: Real + Bits>() {
+fn operators_are_made_of_derivatives_in<T: Scalar + Bits>() {
     let mut rng = rng();
     let mut cases = Vec::new();
     for device in [Device::cpu()] {
@@ -140,7 +141,7 @@ fn operators_are_made_of_derivatives() {
 }
 
 /// Every operator on larger grids, with points near two or three ends at once.
-fn operators_of_larger_grids_in<T: Real + Bits>() {
+fn operators_of_larger_grids_in<T: Scalar + Bits>() {
     let mut rng = rng();
     let mut cases = Vec::new();
     for device in [Device::cpu()] {
@@ -236,7 +237,7 @@ fn the_shortest_axes_work() {
 /// A plane or a line in a volume is what it is without the axes of one point: each operator
 /// is the sum of its derivatives along the others, and those are the ones of any line of
 /// points, which a longer grid's lines of the same numbers have as well.
-fn axes_of_one_point_have_no_derivative_in<T: Real + Bits>() {
+fn axes_of_one_point_have_no_derivative_in<T: Scalar + Bits>() {
     let mut rng = rng();
     let shapes = [
         [37, 23, 1],

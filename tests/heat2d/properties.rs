@@ -3,7 +3,8 @@
 
 use super::point;
 use super::walls::{half, is_fixed, walls};
-use halo_gpu::heat2d::{Heat2d, Real, Variant, Walls, problem};
+use halo_gpu::Scalar;
+use halo_gpu::heat2d::{Heat2d, Variant, Walls, problem};
 use halo_gpu::{Device, DeviceKind, Error, Field2, Shape2};
 use halo_tests::property::{self, Faults, awkward, device, extent, rarely};
 use halo_tests::{Bits, assert_same_bits};
@@ -21,12 +22,12 @@ struct Fields {
 
 impl Fields {
     /// A field, in another type of temperature.
-    fn get<T: Real>(&self, nth: usize) -> Vec<T> {
+    fn get<T: Scalar>(&self, nth: usize) -> Vec<T> {
         self.fields[nth].iter().map(|&it| T::from(it)).collect()
     }
 
     /// Swept from `initial`, with `source` if there is one.
-    fn swept<T: Real>(
+    fn swept<T: Scalar>(
         &self,
         device: &Device,
         initial: &[T],
@@ -63,7 +64,7 @@ fn any_size() -> impl Strategy<Value = f32> + Clone {
 }
 
 /// A plate after so many sweeps.
-fn swept<T: Real>(
+fn swept<T: Scalar>(
     device: &Device,
     shape: Shape2,
     walls: Walls,
@@ -83,7 +84,7 @@ fn swept<T: Real>(
 
 /// The plate of a f + b g, with the source of a s + b t, is that of f and s times a and
 /// that of g and t times b.
-fn adds_up<T: Real>(
+fn adds_up<T: Scalar>(
     case: &Fields,
     (a, b): (i32, i32),
     sourced: bool,
@@ -110,7 +111,7 @@ fn adds_up<T: Real>(
 /// What the swept points gain in a sweep is what the source gives and what flows in from
 /// the fixed walls: along each line between two neighbours the difference of their
 /// temperatures, half of it along a wall.
-fn balances<T: Real>(
+fn balances<T: Scalar>(
     case: &Fields,
     sourced: bool,
     sweeps: usize,
@@ -159,7 +160,7 @@ fn balances<T: Real>(
 
 /// The plate with x and y exchanged, or seen in a mirror, has the same temperatures there:
 /// to the last bit, for addition commutes.
-fn looks_the_same<T: Real + Bits>(
+fn looks_the_same<T: Scalar + Bits>(
     case: &Fields,
     sourced: bool,
     sweeps: usize,
@@ -228,7 +229,7 @@ fn looks_the_same<T: Real + Bits>(
 /// No temperature leaves the range of the first ones without a source; and a plate that is
 /// nowhere colder, with a source that is nowhere weaker, stays so. To the last bit, for
 /// rounding never exchanges two numbers.
-fn keeps_order<T: Real>(
+fn keeps_order<T: Scalar>(
     case: &Fields,
     sweeps: usize,
     device: &Device,
@@ -312,7 +313,7 @@ fn attempts() -> impl Strategy<Value = Attempt> {
 }
 
 /// Why a kernel cannot sweep a plate with these walls on a device.
-fn faults_of_kernel<T: Real>(variant: Variant, walls: Walls, device: &Device) -> Faults {
+fn faults_of_kernel<T: Scalar>(variant: Variant, walls: Walls, device: &Device) -> Faults {
     let textbook = T::NAME == "f64" && Variant::TEXTBOOK.contains(&variant);
     let insulated = walls != Walls::FIXED && variant != Variant::General;
     Faults::none()
@@ -334,7 +335,7 @@ fn faults_of_kernel<T: Real>(variant: Variant, walls: Walls, device: &Device) ->
 }
 
 /// Starts, heats and sweeps a plate, of which anything may be wrong.
-fn is_judged_rightly<T: Real>(attempt: &Attempt, device: &Device) -> Result<(), TestCaseError> {
+fn is_judged_rightly<T: Scalar>(attempt: &Attempt, device: &Device) -> Result<(), TestCaseError> {
     let Attempt {
         shape,
         walls,
@@ -413,13 +414,13 @@ fn is_judged_rightly<T: Real>(attempt: &Attempt, device: &Device) -> Result<(), 
 }
 
 /// The number of `T` that is nearest.
-fn nearest<T: Real>(value: f64) -> T {
+fn nearest<T: Scalar>(value: f64) -> T {
     // A `T` is made of an `f32`: in `f64` it is enough to try those.
     T::from(value as f32)
 }
 
 /// Sweeps buffers, of which each may be one element too long or on another device.
-fn are_judged_rightly<T: Real>(
+fn are_judged_rightly<T: Scalar>(
     shape: Shape2,
     walls: Walls,
     longer: [bool; 3],

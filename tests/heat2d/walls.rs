@@ -2,7 +2,8 @@
 //! port.
 
 use super::{devices_for_many_sweeps, point, sweeps_by_definition};
-use halo_gpu::heat2d::{Heat2d, Real, Variant, Wall, Walls};
+use halo_gpu::Scalar;
+use halo_gpu::heat2d::{Heat2d, Variant, Wall, Walls};
 use halo_gpu::{Buffer, Device, DeviceKind, Error, Field2, Shape2};
 use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, property, rng};
 use proptest::prelude::*;
@@ -28,7 +29,7 @@ pub fn walls(bits: u32) -> Walls {
 }
 
 /// Numbers in [-1, 1).
-fn random<T: Real>(rng: &mut impl Rng, len: usize) -> Vec<T> {
+fn random<T: Scalar>(rng: &mut impl Rng, len: usize) -> Vec<T> {
     (0..len)
         .map(|_| T::from(rng.random_range(-1.0..1.0_f32)) * T::from(1.0 / 3.0))
         .collect()
@@ -44,7 +45,7 @@ pub fn is_fixed(shape: Shape2, walls: Walls, i: usize, j: usize) -> bool {
 }
 
 /// A sweep by definition, one point at a time: the fixed walls are those of `new`.
-fn sweep_by_definition<T: Real>(
+fn sweep_by_definition<T: Scalar>(
     shape: Shape2,
     walls: Walls,
     source: Option<&[T]>,
@@ -74,7 +75,7 @@ fn sweep_by_definition<T: Real>(
 }
 
 /// One sweep on `device`, into a buffer that holds `new`.
-fn sweep<T: Real + Bits>(
+fn sweep<T: Scalar + Bits>(
     device: &Device,
     heat: &Heat2d,
     source: Option<&[T]>,
@@ -100,7 +101,7 @@ fn sweep<T: Real + Bits>(
     output.to_vec().unwrap()
 }
 
-fn one_sweep_gives_the_bits_of_the_definition<T: Real + Bits>() {
+fn one_sweep_gives_the_bits_of_the_definition<T: Scalar + Bits>() {
     let mut rng = rng();
     // All walls on small plates: one vector, some points and several rows of blocks; and
     // some of them around the seams of warps and blocks, with whole vectors and without.
@@ -185,7 +186,7 @@ fn nothing_is_added_where_there_is_no_source() {
 #[cfg(feature = "gpu")]
 #[test]
 fn large_plates_with_any_walls_give_the_bits_of_the_port() {
-    fn check<T: Real + Bits>() {
+    fn check<T: Scalar + Bits>() {
         let mut rng = rng();
         let cuda = halo_tests::cuda();
         let shapes = [(1000, 997), (2051, 1533), (4096, 130), (3, 65_535 * 6 + 1)];
@@ -423,7 +424,7 @@ fn no_heat_leaves_a_plate_that_is_insulated_all_around() {
 
 #[test]
 fn a_plate_that_never_comes_to_rest_is_refused() {
-    fn check<T: Real + Bits>(device: &Device) {
+    fn check<T: Scalar + Bits>(device: &Device) {
         let shape = Shape2::new(5, 4);
         let heat = Heat2d::new(shape).unwrap().with_walls(Walls::INSULATED);
         let field = |value: fn(usize, usize) -> f32| {

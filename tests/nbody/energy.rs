@@ -2,9 +2,11 @@
 //! are, and what it says to bodies and parameters that are none.
 
 use super::{body, flat, norm, random_bodies};
+use halo_gpu::Scalar;
+use halo_gpu::nbody::Range as _;
 use halo_gpu::nbody::problem::{Cluster, Disc, Reference};
 use halo_gpu::nbody::{
-    Body, Gravity, Leapfrog, MIXED_KERNEL, Real, Solver, kick_drift, potential_kernel,
+    Body, Gravity, Leapfrog, MIXED_KERNEL, Solver, kick_drift, potential_kernel,
 };
 use halo_gpu::{Device, DeviceKind, Error};
 use halo_tests::property::{self, device};
@@ -12,7 +14,7 @@ use halo_tests::{Bits, assert_same_bits, devices, for_each, ptx, rng};
 use proptest::prelude::*;
 
 /// For each body its potential by definition, and the sum of the sizes of its terms.
-fn potentials_by_definition<T: Real>(softening: f64, bodies: &[Body<T>]) -> Vec<(f64, f64)> {
+fn potentials_by_definition<T: Scalar>(softening: f64, bodies: &[Body<T>]) -> Vec<(f64, f64)> {
     let place = |body: &Body<T>| -> [f64; 3] { body.position().map(Into::into) };
     let potential = |i: usize| {
         let (mut sum, mut size) = (0.0, 0.0);
@@ -33,7 +35,7 @@ fn potentials_by_definition<T: Real>(softening: f64, bodies: &[Body<T>]) -> Vec<
 
 #[test]
 fn potentials_and_their_energy_are_as_accurate_as_promised() {
-    fn check<T: Real + Bits>(device: &Device, gravity: &Gravity, bodies: &[Body<T>]) {
+    fn check<T: Scalar + Bits>(device: &Device, gravity: &Gravity, bodies: &[Body<T>]) {
         let expected = potentials_by_definition(gravity.softening(), bodies);
         let given = gravity.potentials(device, bodies).unwrap();
         let roundoff = match device.kind() {

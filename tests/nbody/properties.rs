@@ -1,8 +1,10 @@
 //! What is said of numbers of bodies, velocities, time steps and blocks that do not fit.
 
 use super::body;
+use halo_gpu::Scalar;
+use halo_gpu::nbody::Range as _;
 use halo_gpu::nbody::problem::{Cluster, Disc, Reference};
-use halo_gpu::nbody::{Body, Gravity, Leapfrog, MAX_BODIES, Real, Solver, Variant};
+use halo_gpu::nbody::{Body, Gravity, Leapfrog, MAX_BODIES, Solver, Variant};
 use halo_gpu::{Device, Error};
 use halo_tests::property::{self, Faults, awkward, device, extent, number, rarely};
 use proptest::array::uniform3;
@@ -19,14 +21,14 @@ fn faults_of_count(n: usize) -> Faults {
 }
 
 /// What is wrong with a softening length for bodies of `T`.
-fn faults_of_softening<T: Real>(softening: f64) -> Faults {
+fn faults_of_softening<T: Scalar>(softening: f64) -> Faults {
     let words = format!("nbody: the softening length is {softening:?}, but must be");
     let possible = (T::SHORTEST..=T::LONGEST).contains(&softening);
     Faults::none().and(!possible, "InvalidParameter", words)
 }
 
 /// What is wrong with moving bodies, whose masses a softening may forbid.
-fn faults_of_bodies<T: Real>(gravity: &Gravity, bodies: &[Body<T>]) -> Faults {
+fn faults_of_bodies<T: Scalar>(gravity: &Gravity, bodies: &[Body<T>]) -> Faults {
     let mut faults =
         faults_of_count(bodies.len()).with(faults_of_softening::<T>(gravity.softening()));
     let mut total = 0.0;
@@ -47,7 +49,7 @@ fn faults_of_bodies<T: Real>(gravity: &Gravity, bodies: &[Body<T>]) -> Faults {
 }
 
 /// Sets bodies in motion, of which anything may be wrong.
-fn is_judged_rightly<T: Real>(
+fn is_judged_rightly<T: Scalar>(
     softening: f64,
     bodies: &[[f64; 4]],
     velocities: &[[f64; 3]],
@@ -98,7 +100,7 @@ fn is_judged_rightly<T: Real>(
 }
 
 /// Asks for potentials and energies in every way, whatever may be wrong.
-fn energies_are_judged_rightly<T: Real>(
+fn energies_are_judged_rightly<T: Scalar>(
     gravity: &Gravity,
     bodies: &[[f64; 4]],
     longer: bool,

@@ -1,7 +1,8 @@
 //! Stencils of any coefficients: port and kernels against the formula, bit for bit.
 
+use halo_gpu::Scalar;
 use halo_gpu::finite_difference::Weights;
-use halo_gpu::stencil1d::{Custom, Form, MAX_POINTS, MAX_RADIUS, Real};
+use halo_gpu::stencil1d::{Custom, Form, MAX_POINTS, MAX_RADIUS};
 use halo_gpu::{Device, Error};
 use halo_tests::property::{self, device};
 use halo_tests::{Bits, assert_same_bits, devices, for_each, ptx, rng};
@@ -11,7 +12,7 @@ use rand::{Rng, RngExt};
 /// The kernels, by type.
 pub const KERNELS: [&str; 2] = ["stencil1d_custom_f32", "stencil1d_custom_f64"];
 
-trait Sample: Real + Bits {
+trait Sample: Scalar + Bits {
     const POISON: Self;
     fn nearest(value: f64) -> Self;
     fn product(self, other: Self) -> Self;

@@ -1,8 +1,8 @@
 //! What lies beyond the ends of an axis.
 
 use super::axis::Boundary;
-use super::real::Real;
 use crate::Error;
+use crate::scalar::Scalar;
 use gpu_kernels::derivative3d::general::rule;
 use std::fmt;
 
@@ -73,7 +73,7 @@ impl AxisBoundary {
     }
 
     /// The value must be a number of `T`.
-    pub(super) fn check<T: Real>(self, operation: &'static str) -> Result<(), Error> {
+    pub(super) fn check<T: Scalar>(self, operation: &'static str) -> Result<(), Error> {
         let value = self.fixed_value();
         if !value.is_finite() {
             return Err(Error::NonFinite {

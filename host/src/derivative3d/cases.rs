@@ -1,15 +1,16 @@
 //! The kernels with data for them, for tests and benchmarks that go through the table.
 
-use super::axis::{Axis, Boundary};
+use super::axis::Boundary;
 use super::boundary::AxisBoundary;
 use super::first::Derivative3d;
 use super::general::FiniteDifferences3d;
 use super::operator::{Operator, Order};
-use super::real::Real;
 use super::variant::Variant;
+use crate::axis::Axis;
+use crate::scalar::Scalar;
 use crate::subject::{
-    Case, Entry, Expected, Memory, Problem, Random, Scalar, Subject, Values, buffer, buffer_mut,
-    random,
+    Case, Entry, Expected, Memory, Problem, Random, ScalarType, Subject, Values, buffer,
+    buffer_mut, random,
 };
 use crate::{Buffer, Device, Error, Shape3};
 use gpu_kernels::derivative3d::general::{min_len, rule};
@@ -59,7 +60,7 @@ enum Kernel {
 }
 
 fn kernel(entry: &Entry) -> Kernel {
-    fn general<T: Real>(entry: &Entry) -> Option<Kernel> {
+    fn general<T: Scalar>(entry: &Entry) -> Option<Kernel> {
         let is = |it: &Entry| it.name == entry.name;
         let along = T::ALONG.iter().position(is);
         let operator = T::OPERATORS.iter().position(is);
@@ -128,9 +129,11 @@ impl Subject for Cases {
                     })
                     .collect()
             }
-            (Kernel::Along(axis), Scalar::F64) => general::<f64>(axis, problem, numbers),
+            (Kernel::Along(axis), ScalarType::F64) => general::<f64>(axis, problem, numbers),
             (Kernel::Along(axis), _) => general::<f32>(axis, problem, numbers),
-            (Kernel::Operator(it), Scalar::F64) => Ok(vec![operator::<f64>(it, problem, numbers)?]),
+            (Kernel::Operator(it), ScalarType::F64) => {
+                Ok(vec![operator::<f64>(it, problem, numbers)?])
+            }
             (Kernel::Operator(it), _) => Ok(vec![operator::<f32>(it, problem, numbers)?]),
         }
     }
@@ -259,7 +262,7 @@ fn operators() -> Vec<Problem> {
 }
 
 /// So many fields of random numbers.
-fn fields<T: Real>(
+fn fields<T: Scalar>(
     count: usize,
     shape: Shape3,
     numbers: &mut Random<'_>,
@@ -270,7 +273,7 @@ fn fields<T: Real>(
 }
 
 /// A launch on fields, which on the CPU, by the port, gives what must come out.
-fn case<T: Real>(
+fn case<T: Scalar>(
     shape: Shape3,
     inputs: Vec<Vec<T>>,
     outputs: usize,
@@ -341,7 +344,7 @@ fn gradient(plan: Derivative3d, numbers: &mut Random<'_>) -> Result<Case, Error>
 }
 
 /// The grid that a problem is about.
-fn grid<T: Real>(problem: &Problem) -> Result<FiniteDifferences3d<T>, Error> {
+fn grid<T: Scalar>(problem: &Problem) -> Result<FiniteDifferences3d<T>, Error> {
     let mut grid =
         FiniteDifferences3d::new(shape(problem), SPACING)?.with_accuracy(2 * problem.radius)?;
     for axis in Axis::ALL {
@@ -352,7 +355,7 @@ fn grid<T: Real>(problem: &Problem) -> Result<FiniteDifferences3d<T>, Error> {
 }
 
 /// Both orders, or the one that the axis is long enough for.
-fn general<T: Real>(
+fn general<T: Scalar>(
     axis: Axis,
     problem: &Problem,
     numbers: &mut Random<'_>,
@@ -384,7 +387,7 @@ fn general<T: Real>(
 }
 
 /// An operator, put together from the port's derivatives along one axis.
-fn operator<T: Real>(
+fn operator<T: Scalar>(
     operator: Operator,
     problem: &Problem,
     numbers: &mut Random<'_>,
@@ -408,7 +411,7 @@ fn operator<T: Real>(
 }
 
 /// Sums, or differences, of the port's derivatives.
-fn by_definition<T: Real>(
+fn by_definition<T: Scalar>(
     plan: &FiniteDifferences3d<T>,
     operator: Operator,
     fields: &[&Buffer<T>],

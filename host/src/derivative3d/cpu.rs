@@ -5,11 +5,11 @@
 //! loop goes over the points of a row or over the terms of a sum.
 #![forbid(unsafe_code)]
 
-use super::axis::Axis;
 use super::operator::{Operator, Order};
-use super::real::Real;
 use super::tiles::{March, Part, Tile, for_each_tile};
 use crate::Shape3;
+use crate::axis::Axis;
+use crate::scalar::Scalar;
 use crate::simd::{Formula, Value, vectorised};
 use crate::streaming::Stores;
 use gpu_kernels::derivative3d::RADIUS;
@@ -97,7 +97,7 @@ impl Put for Subtracted {
 }
 
 /// The derivative of `f` into `df`, both of the stencil's shape.
-pub(super) fn along<T: Real>(stencil: &Stencil<'_, T>, stores: Stores, f: &[T], df: &mut [T]) {
+pub(super) fn along<T: Scalar>(stencil: &Stencil<'_, T>, stores: Stores, f: &[T], df: &mut [T]) {
     let (march, stores) = match stencil.axis {
         // Every few lines are ends of rows, which come again: all of it would be a draft,
         // and copied, which takes longer than it saves.
@@ -112,7 +112,7 @@ pub(super) fn along<T: Real>(stencil: &Stencil<'_, T>, stores: Stores, f: &[T], 
 
 /// `operator`, of whose order are the stencils for x, y and z, of fields of their shape: as
 /// many as it reads, and writes.
-pub(super) fn operator<T: Real>(
+pub(super) fn operator<T: Scalar>(
     [x, y, z]: &[Stencil<'_, T>; 3],
     operator: Operator,
     stores: Stores,
@@ -190,7 +190,7 @@ impl Stencil<'_, f32> {
     }
 }
 
-impl<T: Real> Stencil<'_, T> {
+impl<T: Scalar> Stencil<'_, T> {
     /// The derivatives of the tile's points of `f`, put into `out`.
     ///
     /// Along x, `out` may not be added to: the ends of rows are put there twice.
@@ -278,7 +278,7 @@ impl<T: Real> Stencil<'_, T> {
             }
             Beyond::Nothing { weights, apart } => {
                 let (all, negative) = self.end_terms(weights, apart, p);
-                let mut terms = [(T::ZERO, &[][..]); MAX_TERMS];
+                let mut terms = [(T::zeroed(), &[][..]); MAX_TERMS];
                 let mut count = 0;
                 for (term, (weight, q)) in terms.iter_mut().zip(all) {
                     *term = (weight, at(q));
@@ -421,7 +421,9 @@ impl<T, P, const R: usize, const SECOND: bool> Central<T, P, R, SECOND> {
     }
 }
 
-impl<T: Real, P: Put, const R: usize, const SECOND: bool> Formula<T> for Central<T, P, R, SECOND> {
+impl<T: Scalar, P: Put, const R: usize, const SECOND: bool> Formula<T>
+    for Central<T, P, R, SECOND>
+{
     #[inline(always)]
     fn at<V: Value>(&self, splat: impl Fn(T) -> V, so_far: V, row: impl Fn(usize) -> V) -> V {
         let derivative = sum::<V, R, SECOND>(
@@ -441,10 +443,10 @@ impl<T: Real, P: Put, const R: usize, const SECOND: bool> Formula<T> for Central
 /// The one-sided sum of `terms`, each a weight and what lies where it is for, for the points
 /// `here`.
 #[inline(always)]
-fn one_sided<T: Real, P: Put>(out: &mut [T], here: &[T], terms: &[(T, &[T])], negative: bool) {
+fn one_sided<T: Scalar, P: Put>(out: &mut [T], here: &[T], terms: &[(T, &[T])], negative: bool) {
     let blocks = out.chunks_mut(BLOCK).zip(here.chunks(BLOCK));
     for (block, (out, here)) in blocks.enumerate() {
-        let mut sums = [T::ZERO; BLOCK];
+        let mut sums = [T::zeroed(); BLOCK];
         for (q, (weight, there)) in terms.iter().enumerate() {
             let there = &there[block * BLOCK..][..here.len()];
             for ((sum, there), here) in sums.iter_mut().zip(there).zip(here) {
@@ -464,7 +466,7 @@ fn one_sided<T: Real, P: Put>(out: &mut [T], here: &[T], terms: &[(T, &[T])], ne
 
 /// The points of rows that are near their ends.
 #[inline(always)]
-fn row_ends<T: Real, P: Put, const R: usize, const SECOND: bool>(
+fn row_ends<T: Scalar, P: Put, const R: usize, const SECOND: bool>(
     stencil: &Stencil<'_, T>,
     f: &[T],
     out: &mut [T],
@@ -485,7 +487,7 @@ fn row_ends<T: Real, P: Put, const R: usize, const SECOND: bool>(
                         Some(sum) => term.fused(weight, sum),
                     });
                 }
-                let sum = sum.unwrap_or(T::ZERO);
+                let sum = sum.unwrap_or(T::zeroed());
                 out[p] = P::put(out[p], if negative { -sum } else { sum });
             }
             continue;
@@ -497,7 +499,7 @@ fn row_ends<T: Real, P: Put, const R: usize, const SECOND: bool>(
             Beyond::Nothing { .. } => unreachable!("one-sided stencils stay inside"),
         };
         // From `R` points before the first of them on.
-        let mut window = [T::ZERO; WINDOW];
+        let mut window = [T::zeroed(); WINDOW];
         // In all but the shortest rows the windows have lengths that the compiler knows: these
         // few points would else take as long as many of the others.
         if n >= 2 * R {
@@ -528,7 +530,7 @@ fn row_ends<T: Real, P: Put, const R: usize, const SECOND: bool>(
 
 /// The central stencil for the points `out`, of which the first is point `R` of the window.
 #[inline(always)]
-fn window_sums<T: Real, P: Put, const R: usize, const SECOND: bool>(
+fn window_sums<T: Scalar, P: Put, const R: usize, const SECOND: bool>(
     weights: [T; R],
     window: &[T; WINDOW],
     out: &mut [T],

@@ -1,11 +1,12 @@
 //! The first derivative of the 8th order in f32 along a periodic axis.
 
-use super::axis::{Axis, Boundary};
+use super::axis::Boundary;
 use super::cpu::{self, Stencil};
 use super::gpu;
 use super::operator::Operator;
 use super::transfer;
 use super::variant::{Variant, problem};
+use crate::axis::Axis;
 use crate::finite_difference::CENTRAL_8 as WEIGHTS;
 use crate::streaming::Stores;
 use crate::{Buffer, Device, DeviceKind, Error, Field3, Shape3};

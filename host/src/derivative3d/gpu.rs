@@ -1,9 +1,9 @@
 //! Launches of the kernels of the 8th order, on a CUDA device or on the emulator.
 
-use super::axis::Axis;
 use super::general::gpu::{Fields, GeneralKernels, Stencils};
 use super::operator::Operator;
 use super::variant::{Variant, problem};
+use crate::axis::Axis;
 use crate::variants::launch_registered;
 use crate::{Buffer, Constants, Error, Shape3};
 use gpu_kernels::derivative3d::general::{TABLE_LEN, rule};

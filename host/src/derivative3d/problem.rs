@@ -30,9 +30,10 @@
 //! # }
 //! ```
 
-use super::axis::{Axis, Boundary};
+use super::axis::Boundary;
 use super::first::Derivative3d;
 use crate::allocation::reserve;
+use crate::axis::Axis;
 use crate::finite_difference::CENTRAL_8;
 use crate::{Error, Errors, Field3, Shape3};
 use std::f64::consts::TAU;

@@ -1,13 +1,13 @@
 //! Fields on their way to a device and back. Where the device is the host they stay in
 //! their place.
 
-use super::real::Real;
 use crate::device::Lent;
+use crate::scalar::Scalar;
 use crate::shape::require_shape;
 use crate::{Buffer, Device, DeviceKind, Error, Field3, Shape3};
 
 /// The fields on `device`, if all are of `shape`; `what` is what errors call one of them.
-pub(super) fn upload<'a, T: Real, const N: usize>(
+pub(super) fn upload<'a, T: Scalar, const N: usize>(
     what: &str,
     shape: Shape3,
     device: &Device,
@@ -23,7 +23,9 @@ pub(super) fn upload<'a, T: Real, const N: usize>(
 
 /// Buffers for the results of something of `f`: of its shape and on its device, of NaN
 /// where kernels write them.
-pub(super) fn for_results<T: Real, const N: usize>(f: &Buffer<T>) -> Result<[Buffer<T>; N], Error> {
+pub(super) fn for_results<T: Scalar, const N: usize>(
+    f: &Buffer<T>,
+) -> Result<[Buffer<T>; N], Error> {
     let before = match f.device().kind() {
         DeviceKind::Cpu => T::zeroed(),
         DeviceKind::Emulator | DeviceKind::Cuda => T::nearest(f64::NAN),
@@ -34,7 +36,7 @@ pub(super) fn for_results<T: Real, const N: usize>(f: &Buffer<T>) -> Result<[Buf
 }
 
 /// The fields of `shape` that are in `buffers`.
-pub(super) fn download<T: Real, const N: usize>(
+pub(super) fn download<T: Scalar, const N: usize>(
     shape: Shape3,
     buffers: [Buffer<T>; N],
 ) -> Result<[Field3<T>; N], Error> {

@@ -1,6 +1,7 @@
 //! The kernels of first derivatives of the 8th order, and which of them suits a field.
 
-use super::axis::{Axis, Boundary};
+use super::axis::Boundary;
+use crate::axis::Axis;
 use crate::variants::variants;
 use crate::{Error, Shape3};
 use gpu_kernels::derivative3d::geometry::{

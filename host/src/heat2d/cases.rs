@@ -5,9 +5,10 @@ use super::check::{self, Compared};
 use super::cpu::Change;
 use super::gpu::Variant;
 use super::heat::{By, Heat2d};
-use super::{Real, Wall, Walls};
+use super::{Wall, Walls};
+use crate::scalar::Scalar;
 use crate::subject::{
-    Case, Entry, Expected, Problem, Random, Role, Scalar, Subject, buffer, buffer_mut, random,
+    Case, Entry, Expected, Problem, Random, Role, ScalarType, Subject, buffer, buffer_mut, random,
 };
 use crate::{Error, Shape2};
 
@@ -73,7 +74,7 @@ impl Subject for Cases {
         numbers: &mut Random<'_>,
     ) -> Result<Vec<Case>, Error> {
         let case = match entry.scalar {
-            Scalar::F64 => case(entry, problem, numbers, |x| x)?,
+            ScalarType::F64 => case(entry, problem, numbers, |x| x)?,
             _ => case(entry, problem, numbers, |x| x as f32)?,
         };
         Ok(vec![case])
@@ -88,7 +89,7 @@ fn variant(entry: &Entry) -> Option<Variant> {
     })
 }
 
-fn case<T: Real>(
+fn case<T: Scalar>(
     entry: &Entry,
     problem: &Problem,
     numbers: &mut Random<'_>,
@@ -101,7 +102,7 @@ fn case<T: Real>(
 }
 
 /// As many sweeps as show what the kernel does: one, a pass, or some exchanges.
-fn sweeps<T: Real>(
+fn sweeps<T: Scalar>(
     variant: Variant,
     problem: &Problem,
     numbers: &mut Random<'_>,
@@ -180,7 +181,7 @@ fn sweeps<T: Real>(
 }
 
 /// The largest change of plates that differ everywhere.
-fn change<T: Real>(problem: &Problem, numbers: &mut Random<'_>, convert: fn(f64) -> T) -> Case {
+fn change<T: Scalar>(problem: &Problem, numbers: &mut Random<'_>, convert: fn(f64) -> T) -> Case {
     let n = problem.points();
     let [old, new] = [(); 2].map(|()| random(numbers, n, convert));
     let largest = T::largest_change(Change {

@@ -145,7 +145,7 @@ pub trait Kernels: kernels::Real + HasScalar + Element {
     /// textures nor the general one, on the device of the plates: at least one sweep and at
     /// most `sweeps`, of which there is one. Returns how many. `workspace` is that of the
     /// launches before on plates of this shape.
-    fn launch(
+    fn launch_sweeps(
         variant: Variant,
         plates: Checked<'_, Self>,
         sweeps: usize,
@@ -281,7 +281,7 @@ macro_rules! resident {
         let largest = LaunchConfig::new(1, (32, RESIDENT_WARPS as u32));
         let blocks = resident_blocks::<$kernel>(&device, &largest)? as usize;
         match Residence::of(&problem(shape).with_resident_blocks(blocks)) {
-            None => Self::launch(Variant::Temporal, plates, $sweeps, $workspace),
+            None => Self::launch_sweeps(Variant::Temporal, plates, $sweeps, $workspace),
             Some(residence) => {
                 let len = resident_workspace::<Self>(shape.points()?);
                 let own = |words: &Buffer<u64>| words.len() == len && *words.device() == device;
@@ -362,7 +362,7 @@ macro_rules! both {
 impl Kernels for f32 {
     both!(TILING_F32, heat2d_general_f32, heat2d_change_f32);
 
-    fn launch(
+    fn launch_sweeps(
         variant: Variant,
         plates: Checked<'_, Self>,
         sweeps: usize,
@@ -393,7 +393,7 @@ impl Kernels for f32 {
 impl Kernels for f64 {
     both!(TILING_F64, heat2d_general_f64, heat2d_change_f64);
 
-    fn launch(
+    fn launch_sweeps(
         variant: Variant,
         plates: Checked<'_, Self>,
         sweeps: usize,

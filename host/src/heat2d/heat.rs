@@ -3,8 +3,8 @@
 use super::blocked::Setup;
 use super::check::Checked;
 use super::gpu::{self, Variant};
-use super::real::Real;
 use super::walls::Walls;
+use crate::scalar::Scalar;
 use crate::{Buffer, Device, DeviceKind, Error, Shape2};
 
 /// The fewest points along an axis: two walls and a point between them.
@@ -128,7 +128,7 @@ impl Heat2d {
     /// point that is swept written once. A source is as many again as are read. At most
     /// `u64::MAX`.
     #[must_use]
-    pub const fn bytes<T: Real>(&self) -> u64 {
+    pub const fn bytes<T: Scalar>(&self) -> u64 {
         // Corners between fixed walls have no neighbour that is swept, but share sectors
         // with points that have.
         let points = (self.shape.nx * self.shape.ny) as u64;
@@ -146,7 +146,7 @@ impl Heat2d {
 
     /// Sweeps from `old` into `new`, at least once and at most `sweeps` times, and returns
     /// how often. Only the points that are swept are written. The buffers have been checked.
-    pub(super) fn launch<T: Real>(
+    pub(super) fn launch<T: Scalar>(
         &self,
         by: By,
         source: Option<&Buffer<T>>,
@@ -169,14 +169,14 @@ impl Heat2d {
         let plates = Checked::new(self.shape, source, old, new)?;
         match variant {
             Variant::General => T::launch_general(self.walls, plates).map(|()| 1),
-            _ => T::launch(variant, plates, sweeps, workspace),
+            _ => T::launch_sweeps(variant, plates, sweeps, workspace),
         }
     }
 
     /// Sweeps the plate in `current` at least once and at most `sweeps` times, of which
     /// there is one, and returns how often. `next` has the same fixed walls. The buffers
     /// have been checked.
-    pub(super) fn advance<T: Real>(
+    pub(super) fn advance<T: Scalar>(
         &self,
         by: By,
         source: Option<&Buffer<T>>,
@@ -201,7 +201,7 @@ impl Heat2d {
         Ok(sweeps)
     }
 
-    fn sweep_port<T: Real>(&self, plates: Checked<'_, T>) {
+    fn sweep_port<T: Scalar>(&self, plates: Checked<'_, T>) {
         let setup = self.setup(plates.source());
         let (old, new) = plates.into_plates();
         let (Some(old), Some(new)) = (old.as_host_slice(), new.as_host_mut_slice()) else {
@@ -211,7 +211,7 @@ impl Heat2d {
     }
 
     /// What the port is told, with a source on the CPU device that has been checked.
-    fn setup<'a, T: Real>(&self, source: Option<&'a Buffer<T>>) -> Setup<'a, T> {
+    fn setup<'a, T: Scalar>(&self, source: Option<&'a Buffer<T>>) -> Setup<'a, T> {
         let host = |source: &'a Buffer<T>| match source.as_host_slice() {
             Some(source) => source,
             None => unreachable!("buffers of the CPU device are host memory"),
@@ -223,7 +223,7 @@ impl Heat2d {
         }
     }
 
-    pub(super) fn check_launchable<T: Real>(
+    pub(super) fn check_launchable<T: Scalar>(
         &self,
         variant: Variant,
         device: &Device,

@@ -1,7 +1,7 @@
 //! What a plate that is insulated all around keeps.
 
-use super::real::Real;
 use crate::Field2;
+use crate::scalar::Scalar;
 
 /// Means over the points of even i + j and over those of odd i + j, where points on the
 /// walls count half and those in the corners a quarter.
@@ -26,7 +26,7 @@ impl Means {
         largest: 0.0,
     };
 
-    pub(super) fn of<T: Real>(field: &Field2<T>) -> Self {
+    pub(super) fn of<T: Scalar>(field: &Field2<T>) -> Self {
         let shape = field.shape();
         let weight = |p: usize, n: usize| if p == 0 || p == n - 1 { 0.5 } else { 1.0 };
         let mut sums = [0.0; 2];

@@ -3,10 +3,10 @@
 use super::gpu::Variant;
 use super::heat::{By, Heat2d};
 use super::means::Means;
-use super::real::Real;
 use super::state::State;
 use super::walls::Walls;
 use crate::device::Tally;
+use crate::scalar::Scalar;
 use crate::{Buffer, Device, Error, Field2};
 
 impl Heat2d {
@@ -15,7 +15,7 @@ impl Heat2d {
     /// # Errors
     ///
     /// As [`start`](Self::start), and what a launch can fail with.
-    pub fn solve<T: Real>(
+    pub fn solve<T: Scalar>(
         &self,
         device: &Device,
         initial: &Field2<T>,
@@ -33,7 +33,11 @@ impl Heat2d {
     ///
     /// [`Error::InvalidParameter`] if `initial` has another shape,
     /// [`Error::OutOfMemory`], [`Error::Driver`].
-    pub fn start<T: Real>(&self, device: &Device, initial: &Field2<T>) -> Result<Plate<T>, Error> {
+    pub fn start<T: Scalar>(
+        &self,
+        device: &Device,
+        initial: &Field2<T>,
+    ) -> Result<Plate<T>, Error> {
         self.place(By::of(device), device, initial)
     }
 
@@ -46,7 +50,7 @@ impl Heat2d {
     /// there in `T` or that keeps all walls where one is insulated;
     /// [`Error::InvalidSize`] if `variant` is [`Variant::Texture`] and the plate exceeds
     /// what the device can bind to a texture.
-    pub fn start_with<T: Real>(
+    pub fn start_with<T: Scalar>(
         &self,
         variant: Variant,
         device: &Device,
@@ -55,7 +59,7 @@ impl Heat2d {
         self.place(By::Kernel(variant), device, initial)
     }
 
-    fn place<T: Real>(
+    fn place<T: Scalar>(
         &self,
         by: By,
         device: &Device,
@@ -91,14 +95,14 @@ impl Heat2d {
 
 /// A plate on a device, between sweeps.
 #[derive(Debug)]
-pub struct Plate<T: Real = f32> {
+pub struct Plate<T: Scalar = f32> {
     heat: Heat2d,
     state: State<T>,
     source: Option<Buffer<T>>,
     sweeps: Tally,
 }
 
-impl<T: Real> Plate<T> {
+impl<T: Scalar> Plate<T> {
     /// The same plate with a source of heat at each point, instead of the one it had.
     ///
     /// `source` is h² f, in the units of the temperature: h is the distance of two
@@ -261,7 +265,7 @@ impl<T: Real> Plate<T> {
             None => Means::ZERO,
         };
         let change = plate.change_that_stays(source);
-        let rounding = T::EPSILON * (plate.largest + source.largest);
+        let rounding = 2.0 * T::UNIT_ROUNDOFF * (plate.largest + source.largest);
         Ok(if change > rounding { change } else { 0.0 })
     }
 

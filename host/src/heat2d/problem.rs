@@ -6,7 +6,7 @@
 //! ([`percentage_rms_error`]); that is far from the steady state, to which the
 //! other functions compare plates that have been swept long enough.
 
-use super::real::Real;
+use crate::scalar::Scalar;
 use crate::{Error, Field2, Shape2};
 use std::f64::consts::PI;
 
@@ -21,7 +21,7 @@ pub const SWEEPS: usize = 100;
 /// # Errors
 ///
 /// [`Error::IndexOverflow`], [`Error::HostOutOfMemory`] for a shape too large.
-pub fn hot_left_wall<T: Real>(shape: Shape2) -> Result<Field2<T>, Error> {
+pub fn hot_left_wall<T: Scalar>(shape: Shape2) -> Result<Field2<T>, Error> {
     Field2::from_fn(shape, |i, _| T::from(if i == 0 { 1.0 } else { 0.0 }))
 }
 
@@ -39,7 +39,7 @@ pub fn hot_left_wall<T: Real>(shape: Shape2) -> Result<Field2<T>, Error> {
 /// assert!(percentage_rms_error(&[3.0_f32], &[3.0, 4.0]).is_nan());
 /// ```
 #[must_use]
-pub fn percentage_rms_error<T: Real>(values: &[T], reference: &[T]) -> f64 {
+pub fn percentage_rms_error<T: Scalar>(values: &[T], reference: &[T]) -> f64 {
     if values.len() != reference.len() {
         return f64::NAN;
     }

@@ -3,12 +3,12 @@
 use super::cpu::Change;
 use super::gpu::{self, Variant};
 use super::heat::{By, Heat2d};
-use super::real::Real;
+use crate::scalar::Scalar;
 use crate::{AddressMode, Buffer, Device, Error, Shape2, Texture2d};
 
 /// A plate and the one it is swept into, with the same fixed walls.
 #[derive(Debug)]
-pub(super) enum State<T: Real> {
+pub(super) enum State<T: Scalar> {
     Buffers {
         by: By,
         current: Buffer<T>,
@@ -21,7 +21,7 @@ pub(super) enum State<T: Real> {
     },
 }
 
-impl<T: Real> State<T> {
+impl<T: Scalar> State<T> {
     pub(super) fn buffers(by: By, device: &Device, initial: &[T]) -> Result<Self, Error> {
         let current = device.upload(initial)?;
         let next = current.try_clone()?;
@@ -108,7 +108,7 @@ impl<T: Real> State<T> {
 /// `values` behind a texture. No fetch lies outside, so how that is read is moot.
 ///
 /// They are `f32`: no other type has a kernel that reads textures.
-pub(super) fn texture<T: Real>(
+pub(super) fn texture<T: Scalar>(
     shape: Shape2,
     device: &Device,
     values: &[T],
@@ -118,6 +118,6 @@ pub(super) fn texture<T: Real>(
 }
 
 /// The values behind a texture, which are `f32` as in [`texture`].
-pub(super) fn values_of<T: Real>(texture: &Texture2d) -> Result<Vec<T>, Error> {
+pub(super) fn values_of<T: Scalar>(texture: &Texture2d) -> Result<Vec<T>, Error> {
     Ok(bytemuck::allocation::cast_vec(texture.to_vec()?))
 }

@@ -3,8 +3,8 @@
 use super::check;
 use super::gpu::{self, Variant};
 use super::heat::{By, Heat2d};
-use super::real::Real;
 use super::state::{State, texture, values_of};
+use crate::scalar::Scalar;
 use crate::{Buffer, Error};
 
 impl Heat2d {
@@ -34,7 +34,7 @@ impl Heat2d {
     /// [`Error::LengthMismatch`], [`Error::ShapeMismatch`] and
     /// [`Error::DeviceMismatch`] for buffers that
     /// do not fit, and what a launch can fail with.
-    pub fn sweep<T: Real>(&self, old: &Buffer<T>, new: &mut Buffer<T>) -> Result<(), Error> {
+    pub fn sweep<T: Scalar>(&self, old: &Buffer<T>, new: &mut Buffer<T>) -> Result<(), Error> {
         check::fit(self.shape(), ("old", old), ("new", new))?;
         self.launch(By::of(old.device()), None, old, new, 1, &mut None)
             .map(drop)
@@ -63,7 +63,7 @@ impl Heat2d {
     /// # Errors
     ///
     /// As [`sweep`](Self::sweep).
-    pub fn sweep_with_source<T: Real>(
+    pub fn sweep_with_source<T: Scalar>(
         &self,
         source: &Buffer<T>,
         old: &Buffer<T>,
@@ -101,7 +101,7 @@ impl Heat2d {
     /// # Errors
     ///
     /// As [`sweep`](Self::sweep) and [`start_with`](Self::start_with).
-    pub fn sweep_with<T: Real>(
+    pub fn sweep_with<T: Scalar>(
         &self,
         variant: Variant,
         old: &Buffer<T>,
@@ -145,7 +145,7 @@ impl Heat2d {
     ///
     /// As [`sweep`](Self::sweep). After an error of a launch, what the buffers
     /// hold is unspecified.
-    pub fn sweeps<T: Real>(
+    pub fn sweeps<T: Scalar>(
         &self,
         current: &mut Buffer<T>,
         scratch: &mut Buffer<T>,
@@ -157,7 +157,7 @@ impl Heat2d {
 
     /// The sweeps of two buffers that have been checked, by anything but the kernel
     /// with textures.
-    fn sweeps_by<T: Real>(
+    fn sweeps_by<T: Scalar>(
         &self,
         by: By,
         current: &mut Buffer<T>,
@@ -197,7 +197,7 @@ impl Heat2d {
     /// # Errors
     ///
     /// As [`sweeps`](Self::sweeps) and [`start_with`](Self::start_with).
-    pub fn sweeps_with<T: Real>(
+    pub fn sweeps_with<T: Scalar>(
         &self,
         variant: Variant,
         current: &mut Buffer<T>,

@@ -3,13 +3,14 @@
 use super::check::{self, ACCELERATIONS};
 use super::gpu::Launch;
 use super::solver::{Solver, default_for};
-use super::{Body, Gravity, Port, Real, Variant, cpu};
+use super::{Body, Gravity, Port, Variant, cpu};
+use crate::scalar::Scalar;
 use crate::{Buffer, Device, DeviceKind, Error};
 
 impl Variant {
     /// The entry point for bodies of `T`, as in the PTX.
     #[must_use]
-    pub fn name<T: Real>(self) -> &'static str {
+    pub fn name<T: Scalar>(self) -> &'static str {
         let mut entries = self.entries().iter();
         match entries.find(|entry| entry.scalar == T::SCALAR) {
             Some(entry) => entry.name,
@@ -61,7 +62,7 @@ impl Gravity {
     ///
     /// As [`check`](Self::check) and [`apply`](Self::apply), and
     /// [`Error::OutOfMemory`].
-    pub fn accelerations<T: Real>(
+    pub fn accelerations<T: Scalar>(
         &self,
         device: &Device,
         bodies: &[Body<T>],
@@ -91,7 +92,7 @@ impl Gravity {
     /// and [`Error::DeviceMismatch`] for buffers that do not fit;
     /// [`Error::InvalidParameter`] for a softening that does not suit the type;
     /// and what a launch can fail with.
-    pub fn apply<T: Real>(
+    pub fn apply<T: Scalar>(
         &self,
         bodies: &Buffer<Body<T>>,
         accelerations: &mut Buffer<[T; 3]>,
@@ -134,7 +135,7 @@ impl Gravity {
     ///
     /// As [`apply`](Self::apply); [`Error::NotLaunchable`] if the buffers are on
     /// the CPU device, which runs no kernels.
-    pub fn apply_with<T: Real>(
+    pub fn apply_with<T: Scalar>(
         &self,
         variant: Variant,
         bodies: &Buffer<Body<T>>,
@@ -186,7 +187,7 @@ impl Gravity {
     ///
     /// [`Error::EmptyInput`], [`Error::IndexOverflow`], [`Error::LengthMismatch`],
     /// and [`Error::InvalidParameter`] for a softening that does not suit the type.
-    pub fn apply_port<T: Real>(
+    pub fn apply_port<T: Scalar>(
         &self,
         port: Port,
         bodies: &[Body<T>],

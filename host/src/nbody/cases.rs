@@ -2,9 +2,10 @@
 
 use super::gpu::Launch;
 use super::problem::error_bound;
-use super::{Body, Gravity, Real, Variant, cpu, kick_drift};
+use super::{Body, Gravity, Variant, cpu, kick_drift};
+use crate::scalar::Scalar;
 use crate::subject::{
-    Case, Entry, Expected, Judge, Memory, Problem, Random, Scalar, Subject, buffer, buffer_mut,
+    Case, Entry, Expected, Judge, Memory, Problem, Random, ScalarType, Subject, buffer, buffer_mut,
 };
 use crate::{DeviceKind, Error};
 use gpu_kernels::nbody::parts::{Round, Rows, TileParts, distances, groups};
@@ -69,7 +70,7 @@ impl Subject for Cases {
     ) -> Result<Vec<Case>, Error> {
         let case = match (entry.scalar, entry.variant) {
             (_, "mixed") => mixed(problem, numbers)?,
-            (Scalar::F64, _) => case::<f64>(entry, problem, numbers)?,
+            (ScalarType::F64, _) => case::<f64>(entry, problem, numbers)?,
             _ => case::<f32>(entry, problem, numbers)?,
         };
         Ok(vec![case])
@@ -84,7 +85,7 @@ fn variant(entry: &Entry) -> Option<Variant> {
 }
 
 /// Bodies in the cube from -1 to 1, of masses from -1 to 2.
-fn bodies<T: Real>(numbers: &mut Random<'_>, n: usize) -> Vec<Body<T>> {
+fn bodies<T: Scalar>(numbers: &mut Random<'_>, n: usize) -> Vec<Body<T>> {
     let mut next = |scale: f64, offset: f64| T::nearest(scale * numbers() + offset);
     (0..n)
         .map(|_| Body {
@@ -97,20 +98,20 @@ fn bodies<T: Real>(numbers: &mut Random<'_>, n: usize) -> Vec<Body<T>> {
 }
 
 /// Vectors of numbers from -1 to 1.
-fn vectors<T: Real>(numbers: &mut Random<'_>, n: usize) -> Vec<[T; 3]> {
+fn vectors<T: Scalar>(numbers: &mut Random<'_>, n: usize) -> Vec<[T; 3]> {
     (0..n)
         .map(|_| [(); 3].map(|()| T::nearest(numbers())))
         .collect()
 }
 
 /// Rows of `n` vectors that no kernel could compute.
-fn poison<T: Real>(n: usize, rows: usize) -> Vec<[T; 3]> {
+fn poison<T: Scalar>(n: usize, rows: usize) -> Vec<[T; 3]> {
     (0..n * rows)
         .map(|i| [T::nearest(-1e9 - i as f64); 3])
         .collect()
 }
 
-fn case<T: Real>(
+fn case<T: Scalar>(
     entry: &Entry,
     problem: &Problem,
     numbers: &mut Random<'_>,
@@ -142,7 +143,7 @@ fn case<T: Real>(
 type Sum = ([f64; 3], f64);
 
 /// What these bodies do to one at `position`.
-fn pull<'a, T: Real>(position: [T; 3], others: impl Iterator<Item = &'a Body<T>>) -> Sum {
+fn pull<'a, T: Scalar>(position: [T; 3], others: impl Iterator<Item = &'a Body<T>>) -> Sum {
     let (mut sum, mut size) = ([0.0; 3], 0.0);
     for other in others {
         let (here, there) = (position.map(Into::into), other.position().map(Into::into));
@@ -160,7 +161,7 @@ fn pull<'a, T: Real>(position: [T; 3], others: impl Iterator<Item = &'a Body<T>>
 
 /// Fails unless each vector is as near to its sum as `roundoffs` of the terms' sizes, or,
 /// where there is none, what was there before.
-fn near<V: Real>(
+fn near<V: Scalar>(
     memory: &dyn Memory,
     expected: &[Option<Sum>],
     before: &[[V; 3]],
@@ -186,7 +187,11 @@ fn near<V: Real>(
     Ok(Ok(()))
 }
 
-fn whole<T: Real>(gravity: Gravity, variant: Variant, bodies: Vec<Body<T>>) -> Result<Case, Error> {
+fn whole<T: Scalar>(
+    gravity: Gravity,
+    variant: Variant,
+    bodies: Vec<Body<T>>,
+) -> Result<Case, Error> {
     let n = bodies.len();
     let mut port = poison(n, 1);
     let outputs = port.clone();
@@ -217,7 +222,11 @@ fn whole<T: Real>(gravity: Gravity, variant: Variant, bodies: Vec<Body<T>>) -> R
     })
 }
 
-fn tiles<T: Real>(gravity: Gravity, parts: TileParts, bodies: Vec<Body<T>>) -> Result<Case, Error> {
+fn tiles<T: Scalar>(
+    gravity: Gravity,
+    parts: TileParts,
+    bodies: Vec<Body<T>>,
+) -> Result<Case, Error> {
     let n = bodies.len();
     let softening_squared = gravity.softening_squared::<T>()?;
     let before = poison::<T>(n, parts.parts() as usize);
@@ -248,7 +257,7 @@ fn tiles<T: Real>(gravity: Gravity, parts: TileParts, bodies: Vec<Body<T>>) -> R
 }
 
 /// All distances in one round.
-fn pairs<T: Real>(gravity: Gravity, round: Round, bodies: Vec<Body<T>>) -> Result<Case, Error> {
+fn pairs<T: Scalar>(gravity: Gravity, round: Round, bodies: Vec<Body<T>>) -> Result<Case, Error> {
     let n = bodies.len();
     let softening_squared = gravity.softening_squared::<T>()?;
     let groups = groups(n);
@@ -328,7 +337,7 @@ fn pairs<T: Real>(gravity: Gravity, round: Round, bodies: Vec<Body<T>>) -> Resul
 }
 
 /// So many rows, as those of the tiles, or of a round, that the table's problems have.
-fn summed<T: Real>(n: usize, rows: usize, numbers: &mut Random<'_>) -> Result<Case, Error> {
+fn summed<T: Scalar>(n: usize, rows: usize, numbers: &mut Random<'_>) -> Result<Case, Error> {
     let rounds = [1, 3, 7, 9]
         .into_iter()
         .flat_map(|parts| Round::all(n, 2, parts).map(Round::rows));
@@ -348,7 +357,7 @@ fn summed<T: Real>(n: usize, rows: usize, numbers: &mut Random<'_>) -> Result<Ca
             let without = usize::from(rows.half_of_last() && first_half);
             [0, 1, 2].map(|axis| {
                 let sum = |all: &[[T; 3]], rows: usize| {
-                    (0..rows).fold(T::ZERO, |sum, row| sum + all[row * n + i][axis])
+                    (0..rows).fold(T::zeroed(), |sum, row| sum + all[row * n + i][axis])
                 };
                 let total = sum(&partials, rows.parts() as usize)
                     - sum(&reactions, rows.reactions() as usize - without);
@@ -381,7 +390,7 @@ fn summed<T: Real>(n: usize, rows: usize, numbers: &mut Random<'_>) -> Result<Ca
     })
 }
 
-fn kicked<T: Real>(n: usize, numbers: &mut Random<'_>) -> Result<Case, Error> {
+fn kicked<T: Scalar>(n: usize, numbers: &mut Random<'_>) -> Result<Case, Error> {
     let accelerations = vectors::<T>(numbers, n);
     let velocities = vectors::<T>(numbers, n);
     let bodies = bodies::<T>(numbers, n);
@@ -413,7 +422,7 @@ fn kicked<T: Real>(n: usize, numbers: &mut Random<'_>) -> Result<Case, Error> {
     })
 }
 
-fn potentials<T: Real>(gravity: Gravity, bodies: Vec<Body<T>>) -> Result<Case, Error> {
+fn potentials<T: Scalar>(gravity: Gravity, bodies: Vec<Body<T>>) -> Result<Case, Error> {
     let n = bodies.len();
     let place = |body: &Body<T>| -> [f64; 3] { body.position().map(Into::into) };
     let expected: Vec<[f64; 2]> = (0..n)

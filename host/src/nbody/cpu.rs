@@ -460,15 +460,16 @@ pub(super) fn potential_energy<T: OnCpu>(
 #[cfg(test)]
 mod tests {
     use super::super::problem::{Reference, error_bound};
-    use super::super::{Gravity, INTERACTION_ROUNDOFFS, Real};
+    use super::super::{Gravity, INTERACTION_ROUNDOFFS};
     use super::*;
+    use crate::scalar::Scalar;
     use rand_xoshiro::SplitMix64;
     use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
     /// Sizes that fill no group, tile or block, and one vector or none.
     const SIZES: [usize; 8] = [1, 2, 3, 7, 17, 129, 1000, 1023];
 
-    fn random_bodies<T: Real>(n: usize, scale: f64) -> Vec<Body<T>> {
+    fn random_bodies<T: Scalar>(n: usize, scale: f64) -> Vec<Body<T>> {
         let mut generator = SplitMix64::seed_from_u64(n as u64);
         let mut number = |scale: f64| {
             let unit = (generator.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
@@ -502,7 +503,7 @@ mod tests {
 
     fn accelerations<S: Simd, T, A>(simd: S, bodies: &[Body<T>], softening: f64) -> Vec<[A; 3]>
     where
-        T: Real,
+        T: Scalar,
         A: From<T> + Add<Output = A> + Copy,
     {
         let softening_squared = T::nearest(softening * softening);
@@ -539,7 +540,7 @@ mod tests {
 
     #[test]
     fn vectors_of_all_lengths_are_as_accurate_as_the_reference_asks() {
-        fn plain<S: Simd, T: Real>(simd: S, bodies: &[Body<T>], softening: f64) {
+        fn plain<S: Simd, T: Scalar>(simd: S, bodies: &[Body<T>], softening: f64) {
             let reference = Reference::of(&Gravity::new(softening).unwrap(), bodies).unwrap();
             let given = accelerations::<S, T, T>(simd, bodies, softening);
             assert_close(&given, &reference, error_bound::<T>(bodies.len()));

@@ -2,7 +2,8 @@
 
 use super::check::{self, ACCELERATIONS, POTENTIALS};
 use super::gpu::{self, Launch};
-use super::{Body, Gravity, Real, cpu};
+use super::{Body, Gravity, cpu};
+use crate::scalar::Scalar;
 use crate::single_pass::SinglePass;
 use crate::{Buffer, Device, DeviceKind, Error};
 
@@ -31,7 +32,7 @@ impl Gravity {
     ///
     /// As [`check`](Self::check) and [`potentials_into`](Self::potentials_into), and
     /// [`Error::OutOfMemory`].
-    pub fn potentials<T: Real>(
+    pub fn potentials<T: Scalar>(
         &self,
         device: &Device,
         bodies: &[Body<T>],
@@ -74,7 +75,7 @@ impl Gravity {
     ///
     /// As [`apply`](Self::apply), and [`Error::HostOutOfMemory`] on the CPU, which widens the
     /// bodies.
-    pub fn potentials_into<T: Real>(
+    pub fn potentials_into<T: Scalar>(
         &self,
         bodies: &Buffer<Body<T>>,
         potentials: &mut Buffer<f64>,
@@ -117,7 +118,7 @@ impl Gravity {
     /// # Errors
     ///
     /// As [`potentials_into`](Self::potentials_into), and [`Error::OutOfMemory`].
-    pub fn potential_energy_on<T: Real>(&self, bodies: &Buffer<Body<T>>) -> Result<f64, Error> {
+    pub fn potential_energy_on<T: Scalar>(&self, bodies: &Buffer<Body<T>>) -> Result<f64, Error> {
         let mut shares = bodies.device().alloc_filled(bodies.len(), f64::NAN)?;
         if bodies.device().kind() != DeviceKind::Cpu {
             self.launch_potentials(true, bodies, &mut shares)?;
@@ -132,7 +133,7 @@ impl Gravity {
         SinglePass::new(shares.device()).sum(&shares)
     }
 
-    fn launch_potentials<T: Real>(
+    fn launch_potentials<T: Scalar>(
         &self,
         weighted: bool,
         bodies: &Buffer<Body<T>>,
@@ -170,7 +171,7 @@ impl Gravity {
     /// # Errors
     ///
     /// As [`check`](Self::check), and [`Error::HostOutOfMemory`].
-    pub fn potential_energy<T: Real>(&self, bodies: &[Body<T>]) -> Result<f64, Error> {
+    pub fn potential_energy<T: Scalar>(&self, bodies: &[Body<T>]) -> Result<f64, Error> {
         self.check(bodies)?;
         cpu::potential_energy(bodies, self.softening() * self.softening())
     }
@@ -233,7 +234,7 @@ impl Gravity {
 /// The entry point of potentials of bodies of `T`, as in the PTX: `nbody_potential_f32` or
 /// `_f64`.
 #[must_use]
-pub fn potential_kernel<T: Real>() -> &'static str {
+pub fn potential_kernel<T: Scalar>() -> &'static str {
     T::POTENTIAL
 }
 

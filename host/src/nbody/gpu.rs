@@ -107,7 +107,7 @@ impl<T: Launches> Launch<'_, T> {
     /// Launches it on the device of the buffers, if they fit.
     pub(super) fn launch(self) -> Result<(), Error> {
         self.check()?;
-        T::launch(Checked(self))
+        T::launch_sums(Checked(self))
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -213,7 +213,7 @@ pub trait Launches: Real + HasScalar + Element {
     const POTENTIAL: &'static str;
 
     /// Launches the kernel.
-    fn launch(checked: Checked<'_, Self>) -> Result<(), Error>;
+    fn launch_sums(checked: Checked<'_, Self>) -> Result<(), Error>;
 }
 
 /// `launch_registered` of a kernel without constants.
@@ -262,7 +262,7 @@ macro_rules! launches {
         impl Launches for $real {
             const POTENTIAL: &'static str = $potential::NAME;
 
-            fn launch(Checked(launch): Checked<'_, Self>) -> Result<(), Error> {
+            fn launch_sums(Checked(launch): Checked<'_, Self>) -> Result<(), Error> {
                 match launch {
                     Launch::Whole { variant, block, softening_squared, bodies, accelerations } => {
                         let (device, n) = (bodies.device().clone(), bodies.len());

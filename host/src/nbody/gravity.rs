@@ -1,8 +1,9 @@
 //! Gravity: what is computed, and which bodies it is defined for.
 
+use super::Body;
 use super::check::{self, OPERATION};
-use super::{Body, Real};
 use crate::Error;
+use crate::scalar::Scalar;
 use gpu_kernels::nbody::geometry;
 pub use gpu_kernels::nbody::geometry::DEFAULT_BLOCK;
 use gpu_kernels::registry::Problem;
@@ -41,7 +42,7 @@ impl Gravity {
     /// Gravity with the softening length ε, in the unit of the positions.
     ///
     /// Which lengths are possible depends on the type of the bodies and is checked
-    /// when there are some: [`Real::SHORTEST`] to [`Real::LONGEST`].
+    /// when there are some: [`Range::SHORTEST`](super::Range::SHORTEST) to [`Range::LONGEST`](super::Range::LONGEST).
     ///
     /// # Errors
     ///
@@ -175,14 +176,14 @@ impl Gravity {
     /// Operations on `n` bodies, by the convention of 20 (f32) or 30 (f64) per
     /// interaction; at most `u64::MAX`.
     #[must_use]
-    pub const fn flops<T: Real>(n: usize) -> u64 {
+    pub const fn flops<T: Scalar>(n: usize) -> u64 {
         geometry::accelerations::<T>(&Problem::line(n)).flops
     }
 
     /// The bytes that have to move for `n` bodies at the least: each body read
     /// once, each acceleration written once. At most `u64::MAX`.
     #[must_use]
-    pub const fn bytes<T: Real>(n: usize) -> u64 {
+    pub const fn bytes<T: Scalar>(n: usize) -> u64 {
         geometry::accelerations::<T>(&Problem::line(n)).bytes
     }
 
@@ -191,7 +192,7 @@ impl Gravity {
     /// It keeps m / (|r|² + ε²)^(3/2), at most m / ε³, and the sum of all r s, at
     /// most 0.39 Σ|m| / ε², below half of the largest number.
     #[must_use]
-    pub fn mass_limit<T: Real>(&self) -> f64 {
+    pub fn mass_limit<T: Scalar>(&self) -> f64 {
         // In this order no product leaves the range of f64 before its time.
         let scale = T::MAX / 4.0 * self.softening * self.softening * self.softening.min(1.0);
         scale.min(T::MAX)
@@ -201,8 +202,8 @@ impl Gravity {
     /// finite.
     ///
     /// - There is at least one and at most [`MAX_BODIES`](super::MAX_BODIES).
-    /// - The softening is from [`Real::SHORTEST`] to [`Real::LONGEST`].
-    /// - Coordinates are numbers of at most [`Real::LONGEST`] in size.
+    /// - The softening is from [`Range::SHORTEST`](super::Range::SHORTEST) to [`Range::LONGEST`](super::Range::LONGEST).
+    /// - Coordinates are numbers of at most [`Range::LONGEST`](super::Range::LONGEST) in size.
     /// - Masses are finite; their sizes add up to at most
     ///   [`mass_limit`](Self::mass_limit). They may be zero or negative.
     ///
@@ -230,7 +231,7 @@ impl Gravity {
     /// [`Error::EmptyInput`], [`Error::IndexOverflow`],
     /// [`Error::InvalidParameter`] for the softening, [`Error::InvalidElement`]
     /// with the index of the first body that breaks a rule.
-    pub fn check<T: Real>(&self, bodies: &[Body<T>]) -> Result<(), Error> {
+    pub fn check<T: Scalar>(&self, bodies: &[Body<T>]) -> Result<(), Error> {
         check::count(bodies.len())?;
         self.softening_squared::<T>()?;
         let refuse = |what, index, given, required| {
@@ -281,7 +282,7 @@ impl Gravity {
     }
 
     /// ε², rounded once.
-    pub(super) fn softening_squared<T: Real>(&self) -> Result<T, Error> {
+    pub(super) fn softening_squared<T: Scalar>(&self) -> Result<T, Error> {
         if !(T::SHORTEST..=T::LONGEST).contains(&self.softening) {
             return Err(Error::InvalidParameter {
                 operation: OPERATION,

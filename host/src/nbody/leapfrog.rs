@@ -2,8 +2,9 @@
 
 use super::check::{self, ACCELERATIONS, OPERATION, VELOCITIES};
 use super::gpu::Launch;
-use super::{Body, Gravity, Real, Solver, cpu};
+use super::{Body, Gravity, Solver, cpu};
 use crate::device::Tally;
+use crate::scalar::Scalar;
 use crate::{Buffer, Device, Error};
 
 /// Bodies that move under their own gravity, on a device.
@@ -44,7 +45,7 @@ use crate::{Buffer, Device, Error};
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct Leapfrog<T: Real> {
+pub struct Leapfrog<T: Scalar> {
     gravity: Gravity,
     time_step: f64,
     steps: Tally,
@@ -72,7 +73,7 @@ impl Energy {
     }
 }
 
-impl<T: Real> Leapfrog<T> {
+impl<T: Scalar> Leapfrog<T> {
     /// Puts `bodies` with these velocities on `device`. Steps are `time_step` long,
     /// backwards in time if it is negative.
     ///
@@ -253,7 +254,7 @@ impl<T: Real> Leapfrog<T> {
 /// [`Error::EmptyInput`], [`Error::IndexOverflow`], [`Error::LengthMismatch`] or
 /// [`Error::DeviceMismatch`] unless all three are of one length and on one device,
 /// [`Error::NonFinite`] for a time that is not finite, and what the device reports.
-pub fn kick_drift<T: Real>(
+pub fn kick_drift<T: Scalar>(
     accelerations: &Buffer<[T; 3]>,
     times: [f64; 2],
     velocities: &mut Buffer<[T; 3]>,
@@ -294,7 +295,7 @@ pub fn kick_drift<T: Real>(
 }
 
 /// `Σ m v² / 2`, in f64.
-pub(super) fn kinetic_energy<T: Real>(bodies: &[Body<T>], velocities: &[[T; 3]]) -> f64 {
+pub(super) fn kinetic_energy<T: Scalar>(bodies: &[Body<T>], velocities: &[[T; 3]]) -> f64 {
     bodies
         .iter()
         .zip(velocities)
@@ -306,7 +307,7 @@ pub(super) fn kinetic_energy<T: Real>(bodies: &[Body<T>], velocities: &[[T; 3]])
         .sum()
 }
 
-fn check_velocities<T: Real>(bodies: usize, velocities: &[[T; 3]]) -> Result<(), Error> {
+fn check_velocities<T: Scalar>(bodies: usize, velocities: &[[T; 3]]) -> Result<(), Error> {
     check::lengths(bodies, VELOCITIES, velocities.len())?;
     const WHAT: [&str; 3] = [
         "the velocity along x of body",
@@ -330,7 +331,7 @@ fn check_velocities<T: Real>(bodies: usize, velocities: &[[T; 3]]) -> Result<(),
     Ok(())
 }
 
-fn check_time_step<T: Real>(time_step: f64) -> Result<(), Error> {
+fn check_time_step<T: Scalar>(time_step: f64) -> Result<(), Error> {
     if !time_step.is_finite() {
         return Err(Error::NonFinite {
             operation: OPERATION,

@@ -23,7 +23,7 @@
 //! # How to call it
 //!
 //! [`Gravity`] holds the softening length ε;
-//! it works in f32 and in f64 ([`Real`]), on the device of the buffers. On a CUDA
+//! it works in f32 and in f64 ([`Scalar`]), on the device of the buffers. On a CUDA
 //! device and on the emulator that is the kernel that suits the number of bodies:
 //! [`Variant::Symmetric`] from 8192 on, [`Variant::RegisterTile`] below. Each can
 //! also be asked for by name, as can the textbook's ([`Variant`]); on the CPU it is
@@ -59,14 +59,14 @@
 //! The sum runs over all j: for j = i, and for bodies at one place, r is zero, and
 //! so is r s as long as s is a number. Without softening s would be infinite and
 //! 0 · ∞ is NaN, so ε must be positive; it must also be large enough for ε² to be
-//! a normal number of the type, and within [`Real::SHORTEST`] and
-//! [`Real::LONGEST`]. [`Gravity::check`] has the rules for bodies (finite, not too
+//! a normal number of the type, and within [`Scalar::SHORTEST`] and
+//! [`Scalar::LONGEST`]. [`Gravity::check`] has the rules for bodies (finite, not too
 //! far out, not too heavy); with bodies that it accepts, every acceleration is a
 //! finite number. Masses may be zero or negative; a negative mass repels.
 //!
 //! # Accuracy
 //!
-//! With the unit roundoff u of the type ([`Real::UNIT_ROUNDOFF`]), one term r s
+//! With the unit roundoff u of the type ([`Scalar::UNIT_ROUNDOFF`]), one term r s
 //! carries a relative error of at most [`INTERACTION_ROUNDOFFS`] u, unless it
 //! underflows, and the sum of n terms at most n u of the sum of their sizes.
 //! [`problem::Reference`] turns that into a bound for given bodies. The kernels
@@ -88,13 +88,13 @@ mod accelerations;
 #[cfg(feature = "cases")]
 pub(crate) mod cases;
 mod check;
-mod cpu;
+pub(crate) mod cpu;
 mod energy;
-mod gpu;
+pub(crate) mod gpu;
 mod gravity;
 mod leapfrog;
 pub mod problem;
-mod real;
+pub(crate) mod range;
 mod solver;
 
 pub use check::MAX_BODIES;
@@ -103,36 +103,9 @@ pub use gpu::Variant;
 pub use gpu_kernels::nbody::{Body, FLOPS_PER_INTERACTION_F32, FLOPS_PER_INTERACTION_F64};
 pub use gravity::{DEFAULT_BLOCK, DEFAULT_SCRATCH_BYTES, Gravity};
 pub use leapfrog::{Energy, Leapfrog, kick_drift};
-pub use real::{INTERACTION_ROUNDOFFS, Real};
+pub use range::{INTERACTION_ROUNDOFFS, Range};
 pub use solver::Solver;
 use std::fmt;
-
-/// Launches take what only a check of their buffers makes, so that a bound on [`Real`] is no
-/// way around the checks:
-///
-/// ```compile_fail,E0599
-/// use halo_gpu::nbody::{Body, Real, Solver};
-/// use halo_gpu::{Buffer, Error};
-///
-/// fn unchecked<T: Real>(
-///     solver: &mut Solver<T>,
-///     bodies: &Buffer<Body<T>>,
-///     accelerations: &mut Buffer<[T; 3]>,
-/// ) -> Result<(), Error> {
-///     T::launch_in_parts(solver, bodies, accelerations)
-/// }
-/// ```
-///
-/// ```compile_fail,E0308
-/// use halo_gpu::nbody::{Body, Real};
-/// use halo_gpu::{Buffer, Error};
-///
-/// fn unchecked<T: Real>(bodies: &Buffer<Body<T>>) -> Result<(), Error> {
-///     T::launch(bodies)
-/// }
-/// ```
-#[cfg(doctest)]
-struct NoUncheckedLaunch;
 
 /// One of the two CPU ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

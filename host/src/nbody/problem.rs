@@ -7,8 +7,9 @@
 
 use super::check::{self, OPERATION};
 use super::leapfrog::kinetic_energy;
-use super::{Body, Gravity, INTERACTION_ROUNDOFFS, Port, Real};
+use super::{Body, Gravity, INTERACTION_ROUNDOFFS, Port};
 use crate::allocation::reserve;
+use crate::scalar::Scalar;
 use crate::{Error, Errors};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
@@ -47,7 +48,7 @@ pub struct Cluster<T> {
     pub velocities: Vec<[T; 3]>,
 }
 
-impl<T: Real> Cluster<T> {
+impl<T: Scalar> Cluster<T> {
     /// A Plummer sphere of `n` bodies of mass 1/n, drawn at random from `seed`.
     ///
     /// By the recipe of Aarseth, Hénon and Wielen, "A comparison of numerical
@@ -162,13 +163,13 @@ impl<T: Real> Cluster<T> {
             Body {
                 x: T::nearest(radius * cos),
                 y: T::nearest(radius * sin),
-                z: T::ZERO,
+                z: T::zeroed(),
                 mass: T::nearest(mass),
             }
         });
         bodies.extend(std::iter::once(center).chain(stars));
         gravity.check(&bodies)?;
-        accelerations.resize(n, [T::ZERO; 3]);
+        accelerations.resize(n, [T::zeroed(); 3]);
         gravity.apply_port(Port::Soa, &bodies, &mut accelerations)?;
         let balanced = |(body, [a, b, _]): (&Body<T>, &[T; 3])| {
             let [x, y, a, b]: [f64; 4] = [body.x, body.y, *a, *b].map(Into::into);
@@ -179,7 +180,7 @@ impl<T: Real> Cluster<T> {
         };
         velocities.extend(bodies.iter().zip(&accelerations).map(balanced));
         // It is at no distance from itself, which has no direction.
-        velocities[0] = [T::ZERO; 3];
+        velocities[0] = [T::zeroed(); 3];
         Ok(Self { bodies, velocities })
     }
 
@@ -365,7 +366,7 @@ impl Reference {
     /// # Errors
     ///
     /// As [`Gravity::check`].
-    pub fn of<T: Real>(gravity: &Gravity, bodies: &[Body<T>]) -> Result<Self, Error> {
+    pub fn of<T: Scalar>(gravity: &Gravity, bodies: &[Body<T>]) -> Result<Self, Error> {
         Self::sampled(gravity, bodies, usize::MAX)
     }
 
@@ -376,7 +377,7 @@ impl Reference {
     /// # Errors
     ///
     /// As [`Gravity::check`]; [`Error::InvalidParameter`] when `count` is zero.
-    pub fn sampled<T: Real>(
+    pub fn sampled<T: Scalar>(
         gravity: &Gravity,
         bodies: &[Body<T>],
         count: usize,
@@ -441,7 +442,7 @@ impl Reference {
     /// # Errors
     ///
     /// [`Error::LengthMismatch`] unless there is one for each body.
-    pub fn errors<T: Real>(&self, accelerations: &[[T; 3]]) -> Result<Errors, Error> {
+    pub fn errors<T: Scalar>(&self, accelerations: &[[T; 3]]) -> Result<Errors, Error> {
         if accelerations.len() != self.bodies {
             return Err(Error::LengthMismatch {
                 what: format!("{OPERATION}: accelerations to compare"),
@@ -472,7 +473,7 @@ impl Reference {
     /// its terms; relative to the acceleration, that is larger the more of them
     /// cancels.
     #[must_use]
-    pub fn bounds<T: Real>(&self) -> Errors {
+    pub fn bounds<T: Scalar>(&self) -> Errors {
         let bound = error_bound::<T>(self.bodies);
         let bounds: Vec<f64> = self
             .accelerations
@@ -494,7 +495,7 @@ impl Reference {
 /// SIAM J. Sci. Comput. 41 (2019), theorem 2.4). The reference in f64 has such an
 /// error of its own. One hundredth is for the products of errors.
 #[must_use]
-pub fn error_bound<T: Real>(n: usize) -> f64 {
+pub fn error_bound<T: Scalar>(n: usize) -> f64 {
     let n = n as f64;
     let roundoffs = INTERACTION_ROUNDOFFS + n.min(8.0 * n.sqrt());
     1.01 * roundoffs * (T::UNIT_ROUNDOFF + f64::UNIT_ROUNDOFF)

@@ -3,7 +3,8 @@
 
 use super::check::{self, ACCELERATIONS};
 use super::gpu::Launch;
-use super::{Body, Gravity, Real, Variant, cpu};
+use super::{Body, Gravity, Variant, cpu};
+use crate::scalar::Scalar;
 use crate::{Buffer, Device, DeviceKind, Error};
 use gpu_kernels::nbody::SYMMETRIC_TILES;
 use gpu_kernels::nbody::parts::{Round, TileParts, distances, groups};
@@ -35,7 +36,7 @@ enum Scheme {
 impl Scheme {
     /// For `n` bodies of `T`, from 1 to `MAX_BODIES`, on a device of so many
     /// multiprocessors.
-    fn new<T: Real>(gravity: &Gravity, variant: Variant, n: usize, multiprocessors: u32) -> Self {
+    fn new<T: Scalar>(gravity: &Gravity, variant: Variant, n: usize, multiprocessors: u32) -> Self {
         // The most rows of `n` in either array.
         let rows_max = (gravity.scratch / (n * size_of::<[T; 3]>())).max(1);
         match variant {
@@ -113,7 +114,7 @@ impl Scheme {
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct Solver<T: Real> {
+pub struct Solver<T: Scalar> {
     gravity: Gravity,
     variant: Variant,
     n: usize,
@@ -124,7 +125,7 @@ pub struct Solver<T: Real> {
     reactions: Buffer<[T; 3]>,
 }
 
-impl<T: Real> Solver<T> {
+impl<T: Scalar> Solver<T> {
     /// For `n` bodies on `device`, by `variant` or, without one, by what
     /// [`Gravity::apply`] would take.
     ///

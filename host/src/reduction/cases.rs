@@ -4,7 +4,7 @@ use super::{
     Extremum, Moment, Number, Operation, Reduction, SinglePass, Summand, Variant, dot_kernel,
 };
 use crate::subject::{
-    Case, Entry, Expected, Problem, Random, Scalar, Subject, Values, buffer, buffer_mut,
+    Case, Entry, Expected, Problem, Random, ScalarType, Subject, Values, buffer, buffer_mut,
 };
 use crate::{Buffer, Element, Error};
 use bytemuck::Pod;
@@ -42,7 +42,7 @@ impl Subject for Cases {
             return Ok(all_single_passes(entry, problem, numbers));
         };
         let case = match entry.scalar {
-            Scalar::F32 => partial_sums_of::<f32>(variant, problem, numbers)?,
+            ScalarType::F32 => partial_sums_of::<f32>(variant, problem, numbers)?,
             _ => partial_sums_of::<i32>(variant, problem, numbers)?,
         };
         Ok(vec![case])

@@ -2,7 +2,7 @@
 
 use super::{MultiplyAdds, Real};
 use crate::Error;
-use crate::subject::{Case, Entry, Expected, Problem, Random, Scalar, Subject, buffer_mut};
+use crate::subject::{Case, Entry, Expected, Problem, Random, ScalarType, Subject, buffer_mut};
 use gpu_kernels::roofline::{BLOCK, CHAINS, STEPS_PER_ROUND};
 use std::ops::AddAssign;
 
@@ -34,7 +34,7 @@ impl Subject for Cases {
             rounds: rounds as u32,
         };
         Ok(vec![match entry.scalar {
-            Scalar::F64 => case(work, f64::NAN, |number| number as f64, f64::mul_add),
+            ScalarType::F64 => case(work, f64::NAN, |number| number as f64, f64::mul_add),
             _ => case(work, f32::NAN, |number| number as f32, f32::mul_add),
         }])
     }

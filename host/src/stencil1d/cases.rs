@@ -1,9 +1,10 @@
 //! The kernels with data for them, for tests and benchmarks that go through the table.
 
-use super::{Custom, MAX_RADIUS, RADIUS, Real, Stencil1d, Variant, cpu};
+use super::{Custom, MAX_RADIUS, RADIUS, Stencil1d, Variant, cpu};
 use crate::Error;
+use crate::scalar::Scalar;
 use crate::subject::{
-    Case, Entry, Expected, Problem, Random, Role, Scalar, Subject, buffer, buffer_mut, random,
+    Case, Entry, Expected, Problem, Random, Role, ScalarType, Subject, buffer, buffer_mut, random,
 };
 
 /// The family.
@@ -77,7 +78,7 @@ impl Subject for Cases {
                     expected: Expected::Bits(vec![Box::new(expected)]),
                 }
             }
-            (None, Scalar::F64) => custom(n, numbers, |x| x)?,
+            (None, ScalarType::F64) => custom(n, numbers, |x| x)?,
             (None, _) => custom(n, numbers, |x| x as f32)?,
         };
         Ok(vec![case])
@@ -92,7 +93,7 @@ fn variant(entry: &Entry) -> Option<Variant> {
 }
 
 /// The widest stencil, every coefficient for itself.
-fn custom<T: Real>(
+fn custom<T: Scalar>(
     n: usize,
     numbers: &mut Random<'_>,
     convert: impl Fn(f64) -> T,

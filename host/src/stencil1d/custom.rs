@@ -1,43 +1,14 @@
 //! Stencils of your own: any coefficients, one to eight neighbours on either side.
 
 use super::check::{self, Checked};
+use super::cpu;
 use super::form::Form;
-use super::{cpu, gpu};
 use crate::allocation::zeroed;
-use crate::simd::InVectors;
-use crate::{Buffer, Device, DeviceKind, Element, Error};
+use crate::scalar::Scalar;
+use crate::{Buffer, Device, DeviceKind, Error};
 pub use gpu_kernels::stencil1d::custom::{MAX_POINTS, MAX_RADIUS};
-use std::fmt;
 
 const OPERATION: &str = "stencil1d: custom";
-
-/// f32 or f64: what lines of a [`Custom`] stencil are made of. No other type can
-/// implement it.
-///
-/// Kernels are launched on buffers that have been checked, and in no other way:
-///
-/// ```compile_fail,E0061
-/// use halo_gpu::Buffer;
-/// use halo_gpu::stencil1d::{Form, Real};
-///
-/// fn f<T: Real>(coefficients: &[T; 17], input: &Buffer<T>, output: &mut Buffer<T>) {
-///     T::launch(Form::Any, 8, coefficients, input, output).ok();
-/// }
-/// ```
-pub trait Real:
-    Element + Into<f64> + PartialEq + fmt::Debug + fmt::Display + InVectors + gpu::Entry
-{
-    /// `f32` or `f64`.
-    const NAME: &'static str;
-}
-
-impl Real for f32 {
-    const NAME: &'static str = "f32";
-}
-
-impl Real for f64 {
-    const NAME: &'static str = "f64";
-}
 
 /// A stencil with coefficients of your own, on lines of a given length.
 ///
@@ -80,7 +51,7 @@ impl Real for f64 {
 /// # }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Custom<T: Real> {
+pub struct Custom<T: Scalar> {
     pub(super) n: usize,
     pub(super) form: Form,
     pub(super) radius: usize,
@@ -88,7 +59,7 @@ pub struct Custom<T: Real> {
     pub(super) coefficients: [T; MAX_POINTS],
 }
 
-impl<T: Real> Custom<T> {
+impl<T: Scalar> Custom<T> {
     /// `coefficients[m - 1]` for the difference of the two neighbours m elements away,
     /// of which there are 1 to 8, on lines of `n` elements.
     ///
@@ -314,7 +285,7 @@ impl<T: Real> Custom<T> {
                 Ok(())
             }
             DeviceKind::Emulator | DeviceKind::Cuda => {
-                T::launch(self.form, self.radius as u32, &self.coefficients, checked)
+                T::launch_stencil(self.form, self.radius as u32, &self.coefficients, checked)
             }
         }
     }

@@ -109,7 +109,7 @@ pub trait Entry: Element {
 
     /// Launches it on the device of the buffers, with `coefficients[8 + m]` for the
     /// neighbour m; `radius` is from 1 to 8.
-    fn launch(
+    fn launch_stencil(
         form: Form,
         radius: u32,
         coefficients: &[Self; MAX_POINTS],
@@ -122,7 +122,7 @@ macro_rules! entries {
         impl Entry for $type {
             const KERNEL: &'static str = $kernel::NAME;
 
-            fn launch(
+            fn launch_stencil(
                 form: Form,
                 radius: u32,
                 coefficients: &[Self; MAX_POINTS],

@@ -38,14 +38,14 @@ mod check;
 mod cpu;
 mod custom;
 mod form;
-mod gpu;
+pub(crate) mod gpu;
 pub mod problem;
 
 use crate::allocation::zeroed;
 use crate::finite_difference::CENTRAL_8;
 use crate::{Buffer, Device, DeviceKind, Error};
 use check::Checked;
-pub use custom::{Custom, MAX_POINTS, MAX_RADIUS, Real};
+pub use custom::{Custom, MAX_POINTS, MAX_RADIUS};
 pub use form::Form;
 pub use gpu::Variant;
 use gpu_kernels::registry::{Cost, Problem};

@@ -16,7 +16,8 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-use halo_gpu::heat2d::{Heat2d, Plate, Real, Variant, Wall, Walls, problem};
+use halo_gpu::Scalar;
+use halo_gpu::heat2d::{Heat2d, Plate, Variant, Wall, Walls, problem};
 use halo_gpu::{Device, DeviceKind, Errors, Field2, Shape2};
 
 use super::cpp::{Element, Job};
@@ -73,7 +74,7 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
 }
 
 /// The rows in `T`; those of one problem share the plate that each is checked against.
-fn rows_in<T: Real + Element>(device: &Device, heat: Heat2d) -> Vec<Box<dyn Row>> {
+fn rows_in<T: Scalar + Element>(device: &Device, heat: Heat2d) -> Vec<Box<dyn Row>> {
     let by: Vec<By> = match device.kind() {
         DeviceKind::Cpu => vec![By::Port, By::ManyByPort, By::GeneralPort],
         DeviceKind::Emulator | DeviceKind::Cuda => Variant::ALL
@@ -107,7 +108,7 @@ const GENERAL_WALLS: Walls = Walls {
 };
 
 /// Its source: what a sweep adds to a point, times 4.
-fn general_source<T: Real>(shape: Shape2) -> Result<Field2<T>, Error> {
+fn general_source<T: Scalar>(shape: Shape2) -> Result<Field2<T>, Error> {
     Ok(Field2::from_fn(shape, |i, j| {
         T::from(((i + 2 * j) % 8) as f32 / 1024.0)
     })?)
@@ -143,7 +144,7 @@ impl By {
     }
 
     /// The sweeps of a launch.
-    fn sweeps<T: Real>(self) -> u64 {
+    fn sweeps<T: Scalar>(self) -> u64 {
         match self {
             Self::Kernel(variant) => {
                 variant.sweeps_per_launch::<T>().min(problem::SWEEPS) as u64
@@ -153,7 +154,7 @@ impl By {
         }
     }
 
-    fn start<T: Real>(self, heat: &Heat2d, device: &Device) -> Result<Plate<T>, Error> {
+    fn start<T: Scalar>(self, heat: &Heat2d, device: &Device) -> Result<Plate<T>, Error> {
         let initial = problem::hot_left_wall(heat.shape())?;
         let plate = match self {
             Self::Kernel(variant) => heat.start_with(variant, device, &initial)?,
@@ -169,7 +170,7 @@ impl By {
 
 /// Instructions that a launch of many sweeps cannot do without: four of a point. Single
 /// sweeps wait for memory.
-fn slots<T: Real>(by: By, heat: &Heat2d) -> Slots {
+fn slots<T: Scalar>(by: By, heat: &Heat2d) -> Slots {
     let sweeps = by.sweeps::<T>();
     let all = 4 * sweeps * heat.swept_points();
     match (sweeps, T::NAME) {
@@ -185,7 +186,7 @@ struct Sweep<T> {
     reference: Reference<T>,
 }
 
-impl<T: Real + Element> Row for Sweep<T> {
+impl<T: Scalar + Element> Row for Sweep<T> {
     fn name(&self) -> String {
         match self.by {
             By::Kernel(variant) => variant.kernel::<T>().unwrap_or("none").to_owned(),
@@ -244,7 +245,7 @@ impl<T: Real + Element> Row for Sweep<T> {
     }
 }
 
-struct Ready<T: Real> {
+struct Ready<T: Scalar> {
     heat: Heat2d,
     by: By,
     plate: Plate<T>,
@@ -252,7 +253,7 @@ struct Ready<T: Real> {
     reference: Reference<T>,
 }
 
-impl<T: Real> Ready<T> {
+impl<T: Scalar> Ready<T> {
     fn reference(&self) -> Result<&Field2<T>, Error> {
         if let Some(reference) = self.reference.get() {
             return Ok(reference);
@@ -279,7 +280,7 @@ impl<T: Real> Ready<T> {
 
 /// The plate after all sweeps, straight from the definition; with a source, its bottom and
 /// top are insulated, as [`GENERAL_WALLS`] are.
-fn plain_loop<T: Real>(
+fn plain_loop<T: Scalar>(
     mut old: Field2<T>,
     source: Option<&Field2<T>>,
     sweeps: usize,
@@ -306,7 +307,7 @@ fn plain_loop<T: Real>(
     old
 }
 
-impl<T: Real + Element> Prepared for Ready<T> {
+impl<T: Scalar + Element> Prepared for Ready<T> {
     fn check(&mut self) -> Result<Check, Error> {
         // From the beginning, whatever was swept before.
         self.plate = self.by.start(&self.heat, &self.device)?;
@@ -364,7 +365,7 @@ impl<T: Real + Element> Prepared for Ready<T> {
 }
 
 /// Judges a plate after so many sweeps whose sums may be of any order.
-fn judge_in_any_order<T: Real + Element>(plate: &[T], reference: &[T], sweeps: usize) -> Check {
+fn judge_in_any_order<T: Scalar + Element>(plate: &[T], reference: &[T], sweeps: usize) -> Check {
     let square = |&x: &T| Into::<f64>::into(x).powi(2);
     let mean_square = reference.iter().map(square).sum::<f64>() / reference.len() as f64;
     // No temperature is above 1, and a sweep passes errors on as they are. Each adds up to

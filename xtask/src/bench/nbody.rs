@@ -11,9 +11,11 @@
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
+use halo_gpu::Scalar;
+use halo_gpu::nbody::Range as _;
 use halo_gpu::nbody::problem::{Cluster, Reference};
 use halo_gpu::nbody::{
-    Body, Gravity, Leapfrog, MIXED_KERNEL, Port, Real, Solver, Variant, potential_kernel,
+    Body, Gravity, Leapfrog, MIXED_KERNEL, Port, Solver, Variant, potential_kernel,
 };
 use halo_gpu::{Buffer, Device, DeviceKind, Errors};
 
@@ -89,7 +91,7 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
 const MOST_FOR_ALL: usize = 1 << 16;
 
 /// Whether this kernel in `T` is run with so many bodies.
-fn is_fast_enough<T: Real>(variant: Variant, n: usize) -> bool {
+fn is_fast_enough<T: Scalar>(variant: Variant, n: usize) -> bool {
     n <= MOST_FOR_ALL
         || match variant {
             Variant::RegisterTile | Variant::Symmetric => T::NAME == "f32" || n <= 2 * MOST_FOR_ALL,
@@ -101,7 +103,7 @@ fn is_fast_enough<T: Real>(variant: Variant, n: usize) -> bool {
 
 /// The rows in `T`, which share the reference that each is checked against, and
 /// the kernels that are too slow for so many bodies.
-fn rows_in<T: Real + cpp::Element>(
+fn rows_in<T: Scalar + cpp::Element>(
     device: &Device,
     gravity: Gravity,
     n: usize,
@@ -163,7 +165,7 @@ enum By {
 ///
 /// The kernels that the library takes by itself have 16 in f64; the one that takes each
 /// pair once has 19 and 21 per pair, two interactions.
-fn slots<T: Real>(by: By, n: usize) -> Slots {
+fn slots<T: Scalar>(by: By, n: usize) -> Slots {
     let interactions = Gravity::interactions(n);
     let (single, double, pairs) = match by {
         By::Kernel(Variant::RegisterTile) => (13, 16, interactions),
@@ -197,7 +199,7 @@ struct Accelerations<T> {
     real: PhantomData<T>,
 }
 
-impl<T: Real + cpp::Element> Row for Accelerations<T> {
+impl<T: Scalar + cpp::Element> Row for Accelerations<T> {
     fn name(&self) -> String {
         match self.by {
             By::Kernel(variant) => variant.name::<T>().to_owned(),
@@ -276,7 +278,7 @@ impl<T: Real + cpp::Element> Row for Accelerations<T> {
     }
 }
 
-struct Ready<T: Real> {
+struct Ready<T: Scalar> {
     gravity: Gravity,
     by: By,
     /// Keeps the memory that the kernel needs; of a port there is none.
@@ -288,7 +290,7 @@ struct Ready<T: Real> {
     accelerations: Buffer<[T; 3]>,
 }
 
-impl<T: Real + cpp::Element> Prepared for Ready<T> {
+impl<T: Scalar + cpp::Element> Prepared for Ready<T> {
     fn check(&mut self) -> Result<Check, Error> {
         self.accelerations.fill([T::nearest(f64::NAN); 3])?;
         self.launch()?;
@@ -341,7 +343,7 @@ impl<T: Real + cpp::Element> Prepared for Ready<T> {
 }
 
 /// The work of a row on the CPU, for C++: `per_body` numbers for each body.
-fn job<T: Real + cpp::Element, R: Real + cpp::Element>(
+fn job<T: Scalar + cpp::Element, R: Scalar + cpp::Element>(
     stem: &'static str,
     ways: &'static [&'static str],
     bodies: &[Body<T>],
@@ -381,7 +383,7 @@ const STEP: &str = "leapfrog step";
 /// Of a step. So short that what is timed are bodies that have hardly moved.
 const TIME_STEP: f64 = 1.0 / 16384.0;
 
-impl<T: Real> Row for Step<T> {
+impl<T: Scalar> Row for Step<T> {
     fn name(&self) -> String {
         format!("nbody, {STEP}, {}", T::NAME)
     }
@@ -416,7 +418,7 @@ impl<T: Real> Row for Step<T> {
     }
 }
 
-struct Stepping<T: Real> {
+struct Stepping<T: Scalar> {
     leapfrog: Leapfrog<T>,
     gravity: Gravity,
     device: Device,
@@ -424,7 +426,7 @@ struct Stepping<T: Real> {
     cluster: Cluster<T>,
 }
 
-impl<T: Real> Prepared for Stepping<T> {
+impl<T: Scalar> Prepared for Stepping<T> {
     /// One step, against `v' = v + (a + a') dt / 2` and `x' = x + v dt + a dt² / 2` in
     /// f64, with the accelerations that the device itself gives for the bodies before
     /// and after: those have rows of their own.
@@ -475,7 +477,7 @@ struct Potentials<T> {
 /// and four operations of the sum.
 const FLOPS_LESS: u64 = 7;
 
-impl<T: Real + cpp::Element> Row for Potentials<T> {
+impl<T: Scalar + cpp::Element> Row for Potentials<T> {
     fn name(&self) -> String {
         if self.on_cpu {
             return format!("nbody, CPU port, potentials, {}", T::NAME);
@@ -519,7 +521,7 @@ impl<T: Real + cpp::Element> Row for Potentials<T> {
     }
 }
 
-struct PotentialsReady<T: Real> {
+struct PotentialsReady<T: Scalar> {
     gravity: Gravity,
     on_cpu: bool,
     bodies: Vec<Body<T>>,
@@ -527,7 +529,7 @@ struct PotentialsReady<T: Real> {
     potentials: Buffer<f64>,
 }
 
-impl<T: Real + cpp::Element> Prepared for PotentialsReady<T> {
+impl<T: Scalar + cpp::Element> Prepared for PotentialsReady<T> {
     fn check(&mut self) -> Result<Check, Error> {
         self.potentials.fill(f64::NAN)?;
         self.launch()?;
@@ -550,7 +552,7 @@ impl<T: Real + cpp::Element> Prepared for PotentialsReady<T> {
 }
 
 /// Judges potentials.
-fn judge_potentials<T: Real>(gravity: &Gravity, bodies: &[Body<T>], given: &[f64]) -> Check {
+fn judge_potentials<T: Scalar>(gravity: &Gravity, bodies: &[Body<T>], given: &[f64]) -> Check {
     let softening_squared = gravity.softening() * gravity.softening();
     // All masses are positive: relative errors are bounded as such.
     let stride = (given.len() / CHECKED).max(1);

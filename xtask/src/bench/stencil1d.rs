@@ -5,8 +5,9 @@
 
 use std::rc::Rc;
 
+use halo_gpu::Scalar;
 use halo_gpu::stencil1d::{
-    Custom, MAX_POINTS, MAX_RADIUS, OnDevice, Real, Stencil1d, TEXTBOOK_COEFFICIENTS, Variant,
+    Custom, MAX_POINTS, MAX_RADIUS, OnDevice, Stencil1d, TEXTBOOK_COEFFICIENTS, Variant,
     problem,
 };
 use halo_gpu::{Buffer, Device, DeviceKind, Errors};
@@ -235,7 +236,7 @@ impl Prepared for Ready {
 }
 
 /// A type of the widest stencils.
-trait Sample: Real {
+trait Sample: Scalar {
     const NAN: Self;
     fn of(number: f32) -> Self;
 }
@@ -261,7 +262,7 @@ fn coefficient(place: usize) -> f32 {
 }
 
 /// A stencil of 17 points, of whole numbers.
-struct Widest<T: Real> {
+struct Widest<T: Scalar> {
     stencil: Custom<T>,
     on_cpu: bool,
 }
@@ -312,7 +313,7 @@ impl<T: Sample + Element> Row for Widest<T> {
     }
 }
 
-struct WidestReady<T: Real> {
+struct WidestReady<T: Scalar> {
     stencil: Custom<T>,
     line: Rc<Vec<f32>>,
     on_cpu: bool,

@@ -39,7 +39,11 @@ const fn layer(
 
 /// A family's layer, which knows of no other family.
 const fn family(name: &'static [&'static str; 1]) -> Layer {
-    layer(name[0], name, &["core", "device", "shared", "entry"])
+    layer(
+        name[0],
+        name,
+        &["core", "device", "scalar", "shared", "entry"],
+    )
 }
 
 /// Every module, for crates that have circles ruled out and no layers.
@@ -52,11 +56,15 @@ const CRATES: &[Crate] = &[
         sources: "host/src",
         layers: &[
             layer("core", &[
-                "accuracy", "allocation", "constants", "error", "field", "field_ndarray",
-                "finite_difference", "geometry", "limits", "shape", "simd", "streaming",
+                "accuracy", "allocation", "axis", "constants", "error", "field", "field_ndarray",
+                "finite_difference", "geometry", "grid", "limits", "shape", "simd", "streaming",
                 "threads", "variants", "versions",
             ], &[]),
-            layer("device", &["device", "launch"], &["core"]),
+            layer("device", &["device", "launch", "workspace"], &["core"]),
+            // What a type must have for each family: its kernels and its ports.
+            layer("scalar", &["scalar"], &[
+                "core", "device", "derivative3d", "heat2d", "nbody", "stencil1d",
+            ]),
             // What several families do with what they have computed.
             layer("shared", &["single_pass"], &["core", "device"]),
             family(&["derivative3d"]),
@@ -67,7 +75,7 @@ const CRATES: &[Crate] = &[
             family(&["stencil1d"]),
             // The kernels with data for them, for whoever goes through the table.
             layer("cases", &["case", "subject", "*::cases"], &[
-                "core", "device", "shared", "derivative3d", "heat2d", "nbody", "reduction",
+                "core", "device", "scalar", "shared", "derivative3d", "heat2d", "nbody", "reduction",
                 "roofline", "stencil1d",
             ]),
             layer("root", &["crate"], &["core", "device"]),

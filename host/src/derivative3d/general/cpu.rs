@@ -2,16 +2,16 @@
 #![forbid(unsafe_code)]
 
 use crate::Shape3;
-use crate::derivative3d::axis::Axis;
+use crate::axis::Axis;
 use crate::derivative3d::boundary::AxisBoundary;
 use crate::derivative3d::cpu::{Beyond, Stencil};
 use crate::derivative3d::operator::Order;
-use crate::derivative3d::real::Real;
+use crate::scalar::Scalar;
 use gpu_kernels::derivative3d::general::{MAX_END_POINTS, TABLE_ENDS, TABLE_FIXED, TABLE_LEN};
 use std::array::from_fn;
 
 /// The stencil along `axis`, of these weights and this boundary.
-pub(super) fn stencil<T: Real>(
+pub(super) fn stencil<T: Scalar>(
     shape: Shape3,
     axis: Axis,
     order: Order,
@@ -74,7 +74,7 @@ mod tests {
     };
 
     /// Which numbers does not matter, only that they differ.
-    fn field<T: Real>(shape: Shape3, seed: u64) -> Vec<T> {
+    fn field<T: Scalar>(shape: Shape3, seed: u64) -> Vec<T> {
         let mut state = seed;
         (0..shape.nx * shape.ny * shape.nz)
             .map(|_| {
@@ -86,7 +86,7 @@ mod tests {
             .collect()
     }
 
-    fn streaming_gives_what_ordinary_stores_give<T: Real>() {
+    fn streaming_gives_what_ordinary_stores_give<T: Scalar>() {
         // No row begins where a line of the cache does, every row, and some.
         let shapes = [(19, 17, 23), (64, 18, 17), (40, 21, 19), (700, 18, 17)];
         for (nx, ny, nz) in shapes {

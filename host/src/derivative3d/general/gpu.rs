@@ -1,6 +1,6 @@
 //! Launches of the general kernels, on a CUDA device or on the emulator.
 
-use crate::derivative3d::axis::Axis;
+use crate::axis::Axis;
 use crate::derivative3d::operator::{Operator, Order};
 use crate::derivative3d::variant::problem;
 use crate::variants::launch_registered;

@@ -15,17 +15,17 @@
 //! the derivative 0 exactly.
 
 mod cpu;
-pub(super) mod gpu;
+pub(crate) mod gpu;
 mod tuned;
 mod vector_calculus;
 
-use super::axis::Axis;
 use super::boundary::AxisBoundary;
 use super::cpu::Stencil;
 use super::operator::Order;
-use super::real::Real;
 use super::transfer;
+use crate::axis::Axis;
 use crate::finite_difference::Weights;
+use crate::scalar::Scalar;
 use crate::streaming::Stores;
 use crate::{Buffer, Device, DeviceKind, Error, Field3, Shape3};
 use gpu::Tables;
@@ -91,7 +91,7 @@ pub struct FiniteDifferences3d<T> {
     tables: [Tables<T>; 2],
 }
 
-impl<T: Real> FiniteDifferences3d<T> {
+impl<T: Scalar> FiniteDifferences3d<T> {
     /// Derivatives of fields of `shape` whose points are `spacing` apart along x, y
     /// and z, in the unit of length of the results: periodic along all axes, 8th order.
     ///
@@ -146,7 +146,7 @@ impl<T: Real> FiniteDifferences3d<T> {
             spacing,
             boundaries: [AxisBoundary::Periodic; 3],
             accuracy: 8,
-            tables: [[[T::ZERO; TABLE_LEN]; 3]; 2],
+            tables: [[[T::zeroed(); TABLE_LEN]; 3]; 2],
         }
         .with_tables()
     }
@@ -434,7 +434,7 @@ impl<T: Real> FiniteDifferences3d<T> {
         df: &mut Buffer<T>,
     ) -> Result<(), Error> {
         if self.is_absent(axis) {
-            return df.fill(T::ZERO);
+            return df.fill(T::zeroed());
         }
         if f.device().kind() != DeviceKind::Cpu {
             return T::launch_along(gpu::Along::new(self.stencils(order), axis, order, f, df));
@@ -517,12 +517,12 @@ impl<T: Real> FiniteDifferences3d<T> {
     /// rounded once; 0 along an axis that is absent.
     fn new_table(&self, axis: Axis, order: Order) -> Result<[T; TABLE_LEN], Error> {
         if self.is_absent(axis) {
-            return Ok([T::ZERO; TABLE_LEN]);
+            return Ok([T::zeroed(); TABLE_LEN]);
         }
         let (derivative, radius) = (order as u32, self.radius() as i32);
         let boundary = self.boundaries[axis.index()];
         let scale = self.spacing[axis.index()].powi(order as i32);
-        let mut table = [T::ZERO; TABLE_LEN];
+        let mut table = [T::zeroed(); TABLE_LEN];
         let central = Weights::central(derivative, self.accuracy)?;
         let ahead = &central.values()[self.radius() + 1..];
         for (entry, weight) in table.iter_mut().zip(ahead) {
@@ -555,7 +555,7 @@ impl<T: Real> FiniteDifferences3d<T> {
         let middle = table[..self.radius()].iter();
         let ends = table[TABLE_ENDS..TABLE_FIXED]
             .iter()
-            .filter(|weight| **weight != T::ZERO);
+            .filter(|weight| **weight != T::zeroed());
         if middle.chain(ends).all(|weight| weight.is_normal_number()) {
             return Ok(());
         }

@@ -1,11 +1,11 @@
 //! The kernels of the 8th order in f32, where they do what is asked for.
 
 use super::FiniteDifferences3d;
-use crate::derivative3d::axis::Axis;
+use crate::axis::Axis;
 use crate::derivative3d::boundary::AxisBoundary;
 use crate::derivative3d::first::Derivative3d;
-use crate::derivative3d::real::Real;
 use crate::derivative3d::variant::Variant;
+use crate::scalar::Scalar;
 use crate::{Buffer, Element, Error};
 use std::any::Any;
 
@@ -19,7 +19,7 @@ fn of_f32_mut<T: Element>(buffer: &mut Buffer<T>) -> Option<&mut Buffer<f32>> {
     (buffer as &mut dyn Any).downcast_mut()
 }
 
-impl<T: Real> FiniteDifferences3d<T> {
+impl<T: Scalar> FiniteDifferences3d<T> {
     /// ∂f/∂axis by a kernel that is tuned for just this, if there is one.
     pub(super) fn tuned(
         &self,

@@ -1,18 +1,18 @@
 //! Gradient, divergence, curl and Laplacian.
 
 use super::{FIELD, FiniteDifferences3d, gpu};
-use crate::derivative3d::axis::Axis;
+use crate::axis::Axis;
 use crate::derivative3d::cpu;
 use crate::derivative3d::operator::Operator;
-use crate::derivative3d::real::Real;
 use crate::derivative3d::transfer;
+use crate::scalar::Scalar;
 use crate::streaming::Stores;
 use crate::{Buffer, Device, DeviceKind, Error, Field3};
 
 impl Operator {
     /// The kernel for fields of `T`, as in the PTX.
     #[must_use]
-    pub fn kernel_name<T: Real>(self) -> &'static str {
+    pub fn kernel_name<T: Scalar>(self) -> &'static str {
         T::OPERATORS[self as usize].name
     }
 }
@@ -48,7 +48,7 @@ impl Operator {
 /// # Ok(())
 /// # }
 /// ```
-impl<T: Real> FiniteDifferences3d<T> {
+impl<T: Scalar> FiniteDifferences3d<T> {
     /// The gradient of `f`, into the three buffers for its components along x, y, z, in
     /// the unit of `f` over that of the spacing. All four hold `nx * ny * nz` elements,
     /// x fastest.

@@ -1,7 +1,8 @@
 //! Rows of the general kernels: the first derivative of the 8th order of the textbook
 //! problem, in f32 and f64; by the port on the CPU.
 
-use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d, Real};
+use halo_gpu::Scalar;
+use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d};
 use halo_gpu::{Buffer, Device, DeviceKind, Errors, Field3, Shape3};
 use std::f64::consts::TAU;
 
@@ -25,7 +26,7 @@ struct Along<T> {
     port: bool,
 }
 
-fn row<T: Real>(device: &Device, shape: Shape3, axis: Axis) -> Result<Along<T>, Error> {
+fn row<T: Scalar>(device: &Device, shape: Shape3, axis: Axis) -> Result<Along<T>, Error> {
     let spacing = Axis::ALL.map(|axis| 1.0 / (axis.extent(shape) as f64 - 1.0));
     let plan = FiniteDifferences3d::new(shape, spacing)?
         .with_boundary(axis, AxisBoundary::PeriodicWithEndpoint)?;
@@ -36,7 +37,7 @@ fn row<T: Real>(device: &Device, shape: Shape3, axis: Axis) -> Result<Along<T>, 
     })
 }
 
-impl<T: Real> Row for Along<T> {
+impl<T: Scalar> Row for Along<T> {
     fn name(&self) -> String {
         match self.port {
             false => FiniteDifferences3d::<T>::kernel_name(self.axis).to_owned(),
@@ -69,14 +70,14 @@ impl<T: Real> Row for Along<T> {
     }
 }
 
-struct Ready<T: Real> {
+struct Ready<T: Scalar> {
     plan: FiniteDifferences3d<T>,
     axis: Axis,
     f: Buffer<T>,
     df: Buffer<T>,
 }
 
-impl<T: Real> Prepared for Ready<T> {
+impl<T: Scalar> Prepared for Ready<T> {
     fn check(&mut self) -> Result<Check, Error> {
         self.df.fill(T::nearest(f64::NAN))?;
         self.launch()?;

@@ -1,7 +1,8 @@
 //! Rows of the general operators: gradient, divergence, curl and Laplacian of the 8th
 //! order, in f32 and f64; by the port on the CPU.
 
-use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d, Operator, Real};
+use halo_gpu::Scalar;
+use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d, Operator};
 use halo_gpu::{Buffer, Device, DeviceKind, Errors, Field3, Shape3};
 use std::f64::consts::TAU;
 
@@ -26,7 +27,7 @@ struct Apply<T> {
     port: bool,
 }
 
-fn row<T: Real + cpp::Element>(device: &Device, shape: Shape3, operator: Operator) -> Result<Apply<T>, Error> {
+fn row<T: Scalar + cpp::Element>(device: &Device, shape: Shape3, operator: Operator) -> Result<Apply<T>, Error> {
     let spacing = Axis::ALL.map(|axis| 1.0 / (axis.extent(shape) as f64 - 1.0));
     let mut plan = FiniteDifferences3d::new(shape, spacing)?;
     for axis in Axis::ALL {
@@ -39,7 +40,7 @@ fn row<T: Real + cpp::Element>(device: &Device, shape: Shape3, operator: Operato
     })
 }
 
-impl<T: Real + cpp::Element> Row for Apply<T> {
+impl<T: Scalar + cpp::Element> Row for Apply<T> {
     fn name(&self) -> String {
         match self.port {
             false => self.operator.kernel_name::<T>().to_owned(),
@@ -76,7 +77,7 @@ impl<T: Real + cpp::Element> Row for Apply<T> {
 }
 
 /// The field of this number that an operator takes.
-fn input<T: Real>(
+fn input<T: Scalar>(
     plan: &FiniteDifferences3d<T>,
     operator: Operator,
     nth: usize,
@@ -98,7 +99,7 @@ pub(super) fn gradient_in_cpp(shape: Shape3) -> Result<Job, Error> {
 }
 
 /// What an operator makes of its fields, for C++, which has gradient and Laplacian.
-fn job<T: Real + cpp::Element>(
+fn job<T: Scalar + cpp::Element>(
     plan: &FiniteDifferences3d<T>,
     operator: Operator,
 ) -> Result<Job, Error> {
@@ -134,7 +135,7 @@ fn job<T: Real + cpp::Element>(
     })
 }
 
-struct Ready<T: Real> {
+struct Ready<T: Scalar> {
     plan: FiniteDifferences3d<T>,
     operator: Operator,
     inputs: Vec<Buffer<T>>,
@@ -142,7 +143,7 @@ struct Ready<T: Real> {
     port: bool,
 }
 
-impl<T: Real + cpp::Element> Prepared for Ready<T> {
+impl<T: Scalar + cpp::Element> Prepared for Ready<T> {
     fn check(&mut self) -> Result<Check, Error> {
         for output in &mut self.outputs {
             output.fill(T::nearest(f64::NAN))?;
@@ -179,7 +180,7 @@ impl<T: Real + cpp::Element> Prepared for Ready<T> {
 }
 
 /// Judges what an operator has made of its fields, whatever the order of its operations.
-fn judge<T: Real>(
+fn judge<T: Scalar>(
     plan: &FiniteDifferences3d<T>,
     operator: Operator,
     outputs: &[&[T]],

@@ -1,9 +1,6 @@
-//! What bodies are made of: f32 or f64.
+//! Which lengths bodies may have between them.
 
-use super::cpu::OnCpu;
-use super::gpu::Launches;
 use gpu_kernels::nbody::geometry::flops_per_interaction;
-use std::fmt;
 
 /// The relative error of one term r s, in unit roundoffs.
 ///
@@ -23,21 +20,10 @@ use std::fmt;
 /// which is 20.6 u at the most.
 pub const INTERACTION_ROUNDOFFS: f64 = 21.0;
 
-/// f32 or f64: what bodies are made of. No other type can implement it.
-pub trait Real:
-    Launches + OnCpu + Into<f64> + std::ops::Div<Output = Self> + fmt::Debug + fmt::Display
-{
-    /// `f32` or `f64`.
-    const NAME: &'static str;
-
+/// What n-body knows of a type besides that it is a scalar.
+pub trait Range: Sized {
     /// Operations that an interaction is counted as: 20 or 30.
     const FLOPS_PER_INTERACTION: u64;
-
-    /// Half the distance from 1 to the next number: 2⁻²⁴ or 2⁻⁵³.
-    const UNIT_ROUNDOFF: f64;
-
-    /// The largest finite number.
-    const MAX: f64;
 
     /// The smallest softening length: the root of the smallest normal number,
     /// 2⁻⁶³ or 2⁻⁵¹¹. Its square is normal.
@@ -46,37 +32,19 @@ pub trait Real:
     /// The largest softening length, and the largest coordinate in size: 2⁶¹ or
     /// 2⁵⁰⁹. No |r|² + ε² exceeds 13 times its square, whose reciprocal is normal.
     const LONGEST: f64;
-
-    /// The number of this type that is nearest to `value`.
-    #[must_use]
-    fn nearest(value: f64) -> Self;
 }
 
-impl Real for f32 {
-    const NAME: &'static str = "f32";
+impl Range for f32 {
     const FLOPS_PER_INTERACTION: u64 = flops_per_interaction::<Self>();
-    const UNIT_ROUNDOFF: f64 = Self::EPSILON as f64 / 2.0;
-    const MAX: f64 = Self::MAX as f64;
     // A number 1.0 × 2^e has the bits of e + 1023 above 52 zeros.
     const SHORTEST: f64 = f64::from_bits((1023 - 63) << 52);
     const LONGEST: f64 = f64::from_bits((1023 + 61) << 52);
-
-    fn nearest(value: f64) -> Self {
-        value as Self
-    }
 }
 
-impl Real for f64 {
-    const NAME: &'static str = "f64";
+impl Range for f64 {
     const FLOPS_PER_INTERACTION: u64 = flops_per_interaction::<Self>();
-    const UNIT_ROUNDOFF: f64 = Self::EPSILON / 2.0;
-    const MAX: f64 = Self::MAX;
     const SHORTEST: f64 = f64::from_bits((1023 - 511) << 52);
     const LONGEST: f64 = f64::from_bits((1023 + 509) << 52);
-
-    fn nearest(value: f64) -> Self {
-        value
-    }
 }
 
 #[cfg(test)]
@@ -85,13 +53,13 @@ mod tests {
 
     #[test]
     fn limits_of_length_are_where_they_are_said_to_be() {
-        fn check<T: Real>(min_normal: f64) {
+        fn check<T: Range>(min_normal: f64) {
             assert_eq!(T::SHORTEST * T::SHORTEST, min_normal);
             assert_eq!(T::LONGEST.log2().fract(), 0.0);
             let largest = 13.0 * T::LONGEST * T::LONGEST;
-            assert!(1.0 / largest >= min_normal, "{}", T::NAME);
+            assert!(1.0 / largest >= min_normal);
             // Not by far: at twice the length the reciprocal is subnormal.
-            assert!(1.0 / (4.0 * largest) < min_normal, "{}", T::NAME);
+            assert!(1.0 / (4.0 * largest) < min_normal);
         }
         check::<f32>(f32::MIN_POSITIVE.into());
         check::<f64>(f64::MIN_POSITIVE);

@@ -1,0 +1,331 @@
+//! Grids: extents, spacings, and what lies beyond the ends.
+
+use crate::axis::Axis;
+use crate::{Error, Shape2, Shape3};
+use std::fmt;
+
+/// What lies beyond one end of an axis.
+///
+/// With `f[0]` … `f[n-1]` on the axis and m = 1, 2, …:
+///
+/// | boundary | `f[-m]` | `f[n-1+m]` |
+/// |---|---|---|
+/// | `Periodic` | `f[n-m]` | `f[m-1]` |
+/// | `PeriodicWithEndpoint` | `f[n-1-m]` | `f[m]` |
+/// | `Dirichlet(value)` | `value` | `value` |
+/// | `Neumann` | `f[m]` | `f[n-1-m]` |
+/// | `NeumannHalfway` | `f[m-1]` | `f[n-m]` |
+/// | `OneSided` | not used | not used |
+///
+/// The two periodic conventions differ in whether the point that begins the next period
+/// is stored. Taking the one for the other shifts every value near the seam by one point,
+/// an error that no smooth picture shows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Boundary {
+    /// The period is `n` spacings: the point after `n - 1` is point 0. The ordinary
+    /// convention of periodic grids.
+    Periodic,
+    /// The period is `n - 1` spacings: both end points are stored, and they are the same
+    /// physical point.
+    PeriodicWithEndpoint,
+    /// All points beyond the end have this value, in the unit of the field.
+    Dirichlet(f64),
+    /// No flux through a wall on which the end point lies: the field is mirrored about it.
+    Neumann,
+    /// No flux through a wall half a spacing beyond the end point, as where points are the
+    /// centres of cells.
+    NeumannHalfway,
+    /// Nothing beyond the end is used: near it the stencils are one-sided, of the same
+    /// order of accuracy.
+    OneSided,
+}
+
+impl Boundary {
+    /// Whether the axis goes on at its other end.
+    #[must_use]
+    pub const fn is_periodic(self) -> bool {
+        matches!(self, Self::Periodic | Self::PeriodicWithEndpoint)
+    }
+
+    /// How many points of a period of `n` are stored twice: 0 or 1.
+    pub(crate) const fn overlap(self) -> usize {
+        match self {
+            Self::PeriodicWithEndpoint => 1,
+            _ => 0,
+        }
+    }
+
+    /// The value beyond the end; 0 where there is no such.
+    pub(crate) const fn dirichlet_value(self) -> f64 {
+        match self {
+            Self::Dirichlet(value) => value,
+            _ => 0.0,
+        }
+    }
+}
+
+impl fmt::Display for Boundary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Periodic => f.write_str("periodic (period n)"),
+            Self::PeriodicWithEndpoint => f.write_str("periodic with end point (period n-1)"),
+            Self::Dirichlet(value) => write!(f, "Dirichlet ({value})"),
+            Self::Neumann => f.write_str("Neumann (mirrored on the end point)"),
+            Self::NeumannHalfway => f.write_str("Neumann (mirrored half a spacing beyond)"),
+            Self::OneSided => f.write_str("one-sided"),
+        }
+    }
+}
+
+/// A grid of `D` axes: points along each, the distance of two, and a boundary at each end.
+///
+/// [`Grid2`] and [`Grid3`] are made by `new`, periodic along every axis; the methods called
+/// `with_…` say otherwise.
+///
+/// ```
+/// use halo_gpu::{Axis, Boundary, Grid3, Shape3};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// // A channel: periodic along x and z, a wall below, open above.
+/// let grid = Grid3::new(Shape3::new(64, 33, 16), [0.1, 0.05, 0.1])?
+///     .with_ends(Axis::Y, [Boundary::Neumann, Boundary::OneSided])?;
+/// assert_eq!(grid.shape(), Shape3::new(64, 33, 16));
+/// assert_eq!(grid.spacing(Axis::Y), 0.05);
+/// assert_eq!(grid.ends(Axis::Y)[0], Boundary::Neumann);
+/// assert_eq!(grid.ends(Axis::X), [Boundary::Periodic; 2]);
+///
+/// let refused = Grid3::new(Shape3::cube(8), [0.1, -1.0, 0.1]).unwrap_err();
+/// assert_eq!(refused.to_string(), "grid: spacing along y is -1, but must be positive");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Grid<const D: usize> {
+    extents: [usize; D],
+    spacing: [f64; D],
+    ends: [[Boundary; 2]; D],
+}
+
+/// A grid in the plane.
+pub type Grid2 = Grid<2>;
+
+/// A grid in space.
+pub type Grid3 = Grid<3>;
+
+/// What errors call it.
+const OPERATION: &str = "grid";
+
+/// The spacings, as errors call them.
+const SPACINGS: [&str; 3] = ["spacing along x", "spacing along y", "spacing along z"];
+
+/// The boundaries, as errors call them.
+const BOUNDARIES: [&str; 3] = ["boundary along x", "boundary along y", "boundary along z"];
+
+impl Grid<2> {
+    /// Points of `shape` that are `spacing` apart along x and y, periodic along both.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidSize`] for an extent of 0, [`Error::IndexOverflow`] for more points
+    /// than can be indexed, [`Error::NonFinite`] and [`Error::InvalidParameter`] for a
+    /// spacing that is not a positive number.
+    pub fn new(shape: Shape2, spacing: [f64; 2]) -> Result<Self, Error> {
+        shape.points()?;
+        Self::of([shape.nx, shape.ny], spacing)
+    }
+
+    /// Points along each axis.
+    #[must_use]
+    pub const fn shape(&self) -> Shape2 {
+        Shape2::new(self.extents[0], self.extents[1])
+    }
+}
+
+impl Grid<3> {
+    /// Points of `shape` that are `spacing` apart along x, y and z, periodic along all.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidSize`] for an extent of 0, [`Error::IndexOverflow`] for more points
+    /// than can be indexed, [`Error::NonFinite`] and [`Error::InvalidParameter`] for a
+    /// spacing that is not a positive number.
+    pub fn new(shape: Shape3, spacing: [f64; 3]) -> Result<Self, Error> {
+        shape.points()?;
+        Self::of([shape.nx, shape.ny, shape.nz], spacing)
+    }
+
+    /// Points along each axis.
+    #[must_use]
+    pub const fn shape(&self) -> Shape3 {
+        Shape3::new(self.extents[0], self.extents[1], self.extents[2])
+    }
+}
+
+impl<const D: usize> Grid<D> {
+    fn of(extents: [usize; D], spacing: [f64; D]) -> Result<Self, Error> {
+        for (axis, (&extent, &h)) in Axis::ALL.into_iter().zip(extents.iter().zip(&spacing)) {
+            if extent == 0 {
+                return Err(Error::InvalidSize {
+                    operation: OPERATION,
+                    axis: axis.extent_name(),
+                    given: 0,
+                    required: "at least 1".into(),
+                });
+            }
+            let parameter = SPACINGS[axis.index()];
+            if !h.is_finite() {
+                return Err(Error::NonFinite {
+                    operation: OPERATION,
+                    parameter,
+                    given: h,
+                });
+            }
+            if h <= 0.0 {
+                return Err(Error::InvalidParameter {
+                    operation: OPERATION,
+                    parameter,
+                    given: h.to_string(),
+                    required: "positive".into(),
+                });
+            }
+        }
+        Ok(Self {
+            extents,
+            spacing,
+            ends: [[Boundary::Periodic; 2]; D],
+        })
+    }
+
+    /// The same grid, with this boundary at both ends of an axis.
+    ///
+    /// # Errors
+    ///
+    /// As [`with_ends`](Self::with_ends).
+    pub fn with_boundary(self, axis: Axis, boundary: Boundary) -> Result<Self, Error> {
+        self.with_ends(axis, [boundary; 2])
+    }
+
+    /// The same grid, with this boundary at all ends.
+    ///
+    /// ```
+    /// use halo_gpu::{Axis, Boundary, Grid2, Shape2};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let plate = Grid2::new(Shape2::new(9, 5), [0.5, 0.5])?
+    ///     .with_boundaries(Boundary::Dirichlet(0.0))?
+    ///     .with_boundary(Axis::Y, Boundary::Neumann)?;
+    /// assert_eq!(plate.ends(Axis::X), [Boundary::Dirichlet(0.0); 2]);
+    /// assert_eq!(plate.ends(Axis::Y), [Boundary::Neumann; 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`with_ends`](Self::with_ends).
+    pub fn with_boundaries(self, boundary: Boundary) -> Result<Self, Error> {
+        let mut axes = Axis::ALL.into_iter().take(D);
+        axes.try_fold(self, |grid, axis| grid.with_boundary(axis, boundary))
+    }
+
+    /// The same grid, with these boundaries at the first and at the last point of an axis.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for an axis that the grid does not have, and if one end
+    /// is periodic and the other is not so in the same convention;
+    /// [`Error::NonFinite`] for a value that is not a finite number.
+    pub fn with_ends(mut self, axis: Axis, ends: [Boundary; 2]) -> Result<Self, Error> {
+        let invalid = |parameter, given, required: String| Error::InvalidParameter {
+            operation: OPERATION,
+            parameter,
+            given,
+            required,
+        };
+        if axis.index() >= D {
+            let required = format!("one of the {D} that the grid has");
+            return Err(invalid("the axis", axis.to_string(), required));
+        }
+        let [low, high] = ends;
+        if (low.is_periodic() || high.is_periodic()) && low != high {
+            let given = format!("{low} at one end and {high} at the other");
+            let required = "periodic at both ends in one convention, or at neither".to_owned();
+            return Err(invalid(BOUNDARIES[axis.index()], given, required));
+        }
+        for end in ends {
+            let value = end.dirichlet_value();
+            if !value.is_finite() {
+                return Err(Error::NonFinite {
+                    operation: OPERATION,
+                    parameter: "the value of a Dirichlet boundary",
+                    given: value,
+                });
+            }
+        }
+        self.ends[axis.index()] = ends;
+        Ok(self)
+    }
+
+    /// The same grid, with the spacing along each periodic axis that makes its period 1, and
+    /// along every other the one that puts its ends 1 apart.
+    ///
+    /// ```
+    /// use halo_gpu::{Axis, Boundary, Grid2, Shape2};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// // 64 intervals along both axes: the end point is stored or it is not.
+    /// let grid = Grid2::new(Shape2::new(64, 65), [1.0; 2])?
+    ///     .with_boundary(Axis::Y, Boundary::PeriodicWithEndpoint)?
+    ///     .of_unit_length()?;
+    /// assert_eq!([grid.spacing(Axis::X), grid.spacing(Axis::Y)], [1.0 / 64.0; 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidSize`] for an axis of one point that has no length.
+    pub fn of_unit_length(mut self) -> Result<Self, Error> {
+        for (axis, (spacing, (&n, ends))) in Axis::ALL.into_iter().zip(
+            self.spacing
+                .iter_mut()
+                .zip(self.extents.iter().zip(&self.ends)),
+        ) {
+            let intervals = match ends[0] {
+                Boundary::Periodic => n,
+                _ => n - 1,
+            };
+            if intervals == 0 {
+                return Err(Error::InvalidSize {
+                    operation: OPERATION,
+                    axis: axis.extent_name(),
+                    given: n,
+                    required: "at least 2 to have a length".into(),
+                });
+            }
+            *spacing = 1.0 / intervals as f64;
+        }
+        Ok(self)
+    }
+
+    /// Points along an axis; 1 along one that the grid does not have.
+    #[must_use]
+    pub fn extent(&self, axis: Axis) -> usize {
+        self.extents.get(axis.index()).copied().unwrap_or(1)
+    }
+
+    /// The distance of two points along an axis; 1 along one that the grid does not have.
+    #[must_use]
+    pub fn spacing(&self, axis: Axis) -> f64 {
+        self.spacing.get(axis.index()).copied().unwrap_or(1.0)
+    }
+
+    /// The boundaries at the first and at the last point of an axis; periodic along one that
+    /// the grid does not have.
+    #[must_use]
+    pub fn ends(&self, axis: Axis) -> [Boundary; 2] {
+        let ends = self.ends.get(axis.index()).copied();
+        ends.unwrap_or([Boundary::Periodic; 2])
+    }
+}

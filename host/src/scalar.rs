@@ -1,0 +1,130 @@
+//! What fields, plates, lines and bodies are made of.
+
+use crate::Element;
+use crate::derivative3d::general::gpu::GeneralKernels;
+use crate::heat2d::cpu::Port;
+use crate::heat2d::gpu::Kernels;
+use crate::nbody::cpu::OnCpu;
+use crate::nbody::gpu::Launches;
+use crate::nbody::range::Range;
+use crate::simd::InVectors;
+use crate::stencil1d::gpu::Entry;
+use std::fmt;
+
+/// What fields, plates, lines and bodies are made of: `f32` or `f64`.
+///
+/// No other type can implement it. (Reductions take integers as well: see
+/// [`reduction::Number`](crate::reduction::Number).)
+///
+/// ```
+/// use halo_gpu::Scalar;
+///
+/// fn nearest<T: Scalar>(value: f64) -> (T, f64) {
+///     (T::nearest(value), T::UNIT_ROUNDOFF * value)
+/// }
+///
+/// let (third, most) = nearest::<f32>(1.0 / 3.0);
+/// assert!((f64::from(third) - 1.0 / 3.0).abs() <= most);
+/// ```
+///
+/// The kernels of each type are launched on buffers that have been checked, and in no
+/// other way:
+///
+/// ```compile_fail,E0061
+/// use halo_gpu::heat2d::Variant;
+/// use halo_gpu::{Buffer, Scalar, Shape2};
+///
+/// fn f<T: Scalar>(shape: Shape2, old: &Buffer<T>, new: &mut Buffer<T>) {
+///     T::launch_sweeps(shape, Variant::March, old, new, 1, &mut None).ok();
+/// }
+/// ```
+///
+/// ```compile_fail,E0061
+/// use halo_gpu::heat2d::Heat2d;
+/// use halo_gpu::{Buffer, Scalar};
+///
+/// fn f<T: Scalar>(heat: &Heat2d, old: &Buffer<T>, new: &mut Buffer<T>) {
+///     T::launch_general(heat, None, old, new).ok();
+/// }
+/// ```
+///
+/// ```compile_fail,E0061
+/// use halo_gpu::{Buffer, Scalar};
+///
+/// fn f<T: Scalar>(old: &Buffer<T>, new: &Buffer<T>, largest: &mut Buffer<u64>) {
+///     T::launch_change(old, new, largest).ok();
+/// }
+/// ```
+///
+/// ```compile_fail,E0308
+/// use halo_gpu::nbody::Body;
+/// use halo_gpu::{Buffer, Scalar};
+///
+/// fn f<T: Scalar>(bodies: &Buffer<Body<T>>) {
+///     T::launch_sums(bodies).ok();
+/// }
+/// ```
+///
+/// ```compile_fail,E0061
+/// use halo_gpu::stencil1d::Form;
+/// use halo_gpu::{Buffer, Scalar};
+///
+/// fn f<T: Scalar>(coefficients: &[T; 17], input: &Buffer<T>, output: &mut Buffer<T>) {
+///     T::launch_stencil(Form::Any, 8, coefficients, input, output).ok();
+/// }
+/// ```
+pub trait Scalar:
+    Element
+    + InVectors
+    + PartialOrd
+    + From<f32>
+    + Into<f64>
+    + std::ops::Div<Output = Self>
+    + fmt::Debug
+    + fmt::Display
+    + GeneralKernels
+    + Kernels
+    + Port
+    + Launches
+    + OnCpu
+    + Range
+    + Entry
+{
+    /// `f32` or `f64`.
+    const NAME: &'static str;
+
+    /// Half the distance from 1 to the next number: 2⁻²⁴ or 2⁻⁵³.
+    const UNIT_ROUNDOFF: f64;
+
+    /// The largest finite number.
+    const MAX: f64;
+
+    /// The number of this type that is nearest to `value`.
+    #[must_use]
+    fn nearest(value: f64) -> Self;
+
+    /// Whether this is neither 0, subnormal, infinite nor NaN.
+    #[must_use]
+    fn is_normal_number(self) -> bool;
+}
+
+macro_rules! scalars {
+    ($($scalar:ident),+) => {$(
+        impl Scalar for $scalar {
+            const NAME: &'static str = stringify!($scalar);
+            const UNIT_ROUNDOFF: f64 = Self::EPSILON as f64 / 2.0;
+            const MAX: f64 = Self::MAX as f64;
+
+            #[inline(always)]
+            fn nearest(value: f64) -> Self {
+                value as Self
+            }
+
+            fn is_normal_number(self) -> bool {
+                self.is_normal()
+            }
+        }
+    )+};
+}
+
+scalars!(f32, f64);
