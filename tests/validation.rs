@@ -2,8 +2,8 @@
 //! buffers. What is said of sizes that are none, as far as memory and beyond.
 
 use halo_gpu::{
-    AddressMode, Buffer, Device, DeviceKind, Dim3, Error, Field2, Field3, LaunchConfig, Limits,
-    Shape2, Shape3, Texture2d, blocks_for, reduction,
+    AddressMode, Axis, Boundary, Buffer, Device, DeviceKind, Dim3, Error, Field2, Field3, Grid3,
+    LaunchConfig, Limits, Shape2, Shape3, Texture2d, blocks_for, reduction,
 };
 use halo_tests::property::{self, Faults, device, extent, points_of, rarely};
 use proptest::array::{uniform3, uniform4};
@@ -45,6 +45,88 @@ fn launch_extent() -> impl Strategy<Value = u32> {
 
 fn dim3() -> impl Strategy<Value = Dim3> {
     uniform3(launch_extent()).prop_map(|[x, y, z]| Dim3::new(x, y, z))
+}
+
+/// A boundary, now and then one with a value that is no number.
+fn boundary() -> impl Strategy<Value = Boundary> {
+    prop_oneof![
+        Just(Boundary::Periodic),
+        Just(Boundary::PeriodicWithEndpoint),
+        (-5.0..5.0_f64).prop_map(Boundary::Dirichlet),
+        Just(Boundary::Dirichlet(f64::NAN)),
+        Just(Boundary::Dirichlet(f64::NEG_INFINITY)),
+        Just(Boundary::Neumann),
+        Just(Boundary::NeumannHalfway),
+        Just(Boundary::OneSided),
+    ]
+}
+
+/// What is wrong with a boundary's value.
+fn faults_of_value(boundary: Boundary) -> Faults {
+    let value = match boundary {
+        Boundary::Dirichlet(value) => value,
+        _ => 0.0,
+    };
+    let words = format!("the value of a Dirichlet boundary is {value}, but must be a finite");
+    Faults::none().and(!value.is_finite(), "NonFinite", words)
+}
+
+proptest! {
+    #![proptest_config(property::cases(256))]
+
+    #[test]
+    fn grids_get_the_error_they_deserve(
+        extents in uniform3(extent(0..20)),
+        spacing in uniform3(prop_oneof![
+            6 => 1e-3..1e3_f64,
+            1 => Just(0.0),
+            1 => -1.0..0.0_f64,
+            1 => Just(f64::NAN),
+            1 => Just(f64::INFINITY),
+        ]),
+        (all, ends) in (boundary(), [boundary(), boundary()]),
+    ) {
+        let [nx, ny, nz] = extents;
+        let words = format!("nx * ny * nz is {nx} * {ny} * {nz}, but at most");
+        let countable = points_of(extents) <= usize::MAX as u128;
+        let mut faults = Faults::none().and(!countable, "IndexOverflow", words);
+        for (axis, (n, h)) in ["x", "y", "z"].into_iter().zip(extents.into_iter().zip(spacing)) {
+            let spacing = format!("spacing along {axis} is {h}, but must be");
+            faults = faults
+                .and(n == 0, "InvalidSize", format!("n{axis} is 0, but must be at least 1"))
+                .and(!h.is_finite(), "NonFinite", spacing.clone())
+                .and(h <= 0.0 && h.is_finite(), "InvalidParameter", spacing);
+        }
+        let Some(grid) = faults.judge(Grid3::new(Shape3::new(nx, ny, nz), spacing))? else {
+            return Ok(());
+        };
+
+        let everywhere = faults_of_value(all).judge(grid.with_boundaries(all))?;
+        for (axis, grid) in Axis::ALL.into_iter().zip(everywhere.into_iter().cycle()) {
+            prop_assert_eq!(grid.ends(axis), [all; 2]);
+        }
+
+        let [low, high] = ends;
+        let differ = (low.is_periodic() || high.is_periodic()) && low != high;
+        let words = format!("boundary along y is {low} at one end and {high} at the other, but");
+        let faults = Faults::none()
+            .and(differ, "InvalidParameter", words)
+            .with(faults_of_value(low))
+            .with(faults_of_value(high));
+        if let Some(grid) = faults.judge(grid.with_ends(Axis::Y, ends))? {
+            prop_assert_eq!(grid.ends(Axis::Y), ends);
+            let intervals = extents.map(|n| n - 1);
+            let intervals = [nx, intervals[1] + usize::from(low == Boundary::Periodic), nz];
+            let words = "must be at least 2 to have a length";
+            let pointless = intervals.contains(&0);
+            let faults = Faults::none().and(pointless, "InvalidSize", words.to_owned());
+            if let Some(unit) = faults.judge(grid.of_unit_length())? {
+                for (axis, n) in Axis::ALL.into_iter().zip(intervals) {
+                    prop_assert_eq!(unit.spacing(axis), 1.0 / n as f64);
+                }
+            }
+        }
+    }
 }
 
 proptest! {

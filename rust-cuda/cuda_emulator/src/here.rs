@@ -7,15 +7,73 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::mem;
 use std::ops::Range;
+use std::panic::Location;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, Ordering, compiler_fence};
 
 use corosensei::trap::CoroutineTrapHandler;
 
-use crate::block::Block;
-use crate::race::Trace;
-use crate::sys::Fault;
+/// A source line, as `#[track_caller]` gives it.
+pub(crate) type Site = &'static Location<'static>;
+
+/// What is asked, also by signal handlers, of the block that an OS thread runs.
+///
+/// # Safety
+///
+/// Only [`Block`](crate::block::Block) implements it: whoever finds one here takes it for
+/// such.
+pub(crate) unsafe trait Running {
+    /// Writes where its running thread is, without allocating.
+    fn write_place(&self, out: &mut dyn fmt::Write) -> fmt::Result;
+
+    /// Whether its launch has used up its time.
+    fn out_of_time(&self) -> bool;
+
+    /// The line for which the emulator touches memory at this moment, if it does.
+    fn accessing(&self) -> Option<Site>;
+}
+
+/// What is asked by signal handlers of what watches a launch.
+///
+/// # Safety
+///
+/// Only [`Trace`](crate::race::Trace) implements it: whoever finds one here takes it for
+/// such.
+#[allow(
+    dead_code,
+    reason = "for signal handlers, which not all platforms have"
+)]
+pub(crate) unsafe trait Watching {
+    /// Notes a fault at `address`. `None` if it is no access that is watched; else whether
+    /// the instruction is to be stepped.
+    fn fault(
+        &self,
+        address: usize,
+        write: bool,
+        instruction: usize,
+        in_kernel: bool,
+        site: Option<Site>,
+    ) -> Option<bool>;
+
+    /// Notes that the instruction has been stepped. Whether one was to be.
+    fn stepped(&self) -> bool;
+}
+
+/// A fault of an emulated thread, as the signal handler saw it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fault {
+    /// The address that was accessed, where the platform says.
+    pub address: Option<usize>,
+    /// Whether it was a write, where the platform says.
+    pub write: Option<bool>,
+    /// Address of the instruction.
+    pub instruction: usize,
+    /// Where the function would return to, if it is a leaf that has not moved
+    /// the stack (`memcpy` of the C library, for instance).
+    pub return_address: Option<usize>,
+}
 
 /// How an emulated thread ended. (`Copy`, because only then is corosensei's
 /// handle to the way out of a coroutine.)
@@ -55,7 +113,7 @@ thread_local! {
     /// The state of this OS thread.
     pub(crate) static HERE: Here = const {
         Here {
-            block: Cell::new(ptr::null()),
+            block: Cell::new(None),
             trap: Cell::new(None),
             stack: Cell::new((0, 0)),
             in_kernel: AtomicBool::new(false),
@@ -63,15 +121,14 @@ thread_local! {
             last_words: Cell::new(None),
             stop_wanted: Cell::new(false),
             detour: Cell::new(None),
-            trace: Cell::new(ptr::null()),
+            trace: Cell::new(None),
         }
     };
 }
 
 pub(crate) struct Here {
-    /// The block whose threads this OS thread runs, or null. Points to a
-    /// `Block<'_>` that outlives the time it is set for.
-    block: Cell<*const ()>,
+    /// The block whose threads this OS thread runs. It outlives the time it is set for.
+    block: Cell<Option<NonNull<dyn Running>>>,
     trap: Cell<Option<CoroutineTrapHandler<Exit>>>,
     /// Lowest accessible address and end of the running coroutine's stack.
     stack: Cell<(usize, usize)>,
@@ -86,29 +143,32 @@ pub(crate) struct Here {
     /// The call that will not return to its caller, where the running thread has one:
     /// the thread ends there.
     detour: Cell<Option<Return>>,
-    /// What watches the launch that this OS thread runs, or null.
-    trace: Cell<*const Trace>,
+    /// What watches the launch that this OS thread runs. It outlives the time it is set for.
+    trace: Cell<Option<NonNull<dyn Watching>>>,
 }
 
 impl Here {
     /// Makes `block` this OS thread's block until the guard is dropped, which
     /// brings back what was there before.
-    pub fn enter_block<'a>(&'a self, block: &'a Block<'_>) -> Entered<'a> {
+    pub fn enter_block<'a>(&'a self, block: &'a dyn Running) -> Entered<'a> {
+        let block = NonNull::from(block);
+        // SAFETY: the two types differ in a lifetime. `running` gives the block out for no
+        // longer than the guard is held, as it says.
+        let block = unsafe { mem::transmute::<NonNull<dyn Running>, NonNull<dyn Running>>(block) };
         Entered {
             here: self,
-            before: self.block.replace(ptr::from_ref(block).cast()),
+            before: self.block.replace(Some(block)),
         }
     }
 
     /// The block this OS thread runs, if any.
-    pub fn block(&self) -> Option<&Block<'_>> {
-        let block = self.block.get().cast::<Block<'_>>();
+    pub fn running(&self) -> Option<&dyn Running> {
         // SAFETY: set by `enter_block` from a reference that is valid until the
         // guard resets the pointer, and the guard is held while coroutines of
         // the block run, which are the only code that gets here. The returned
         // lifetime is that of the borrow of this thread-local, which callers
         // cannot extend beyond one call of `HERE.with`.
-        unsafe { block.as_ref() }
+        self.block.get().map(|block| unsafe { &*block.as_ptr() })
     }
 
     /// Notes the coroutine that is about to be resumed.
@@ -120,25 +180,30 @@ impl Here {
     }
 
     /// Has `trace` watch the launches of this OS thread while `run` runs.
-    pub fn traced<R>(&self, trace: &Trace, run: impl FnOnce() -> R) -> R {
+    pub fn traced<R>(&self, trace: &dyn Watching, run: impl FnOnce() -> R) -> R {
         /// Ends the watch, also when a launch panics.
         struct Watch<'a>(&'a Here);
         impl Drop for Watch<'_> {
             fn drop(&mut self) {
-                self.0.trace.set(ptr::null());
+                self.0.trace.set(None);
             }
         }
-        self.trace.set(trace);
+        let trace = NonNull::from(trace);
+        // SAFETY: the two types differ in a lifetime. `watching` gives it out for no longer
+        // than this call lasts, as it says.
+        let trace =
+            unsafe { mem::transmute::<NonNull<dyn Watching>, NonNull<dyn Watching>>(trace) };
+        self.trace.set(Some(trace));
         let _watch = Watch(self);
         run()
     }
 
     /// What watches the launch that this OS thread runs.
     #[inline]
-    pub fn trace(&self) -> Option<&Trace> {
+    pub fn watching(&self) -> Option<&dyn Watching> {
         // SAFETY: set by `traced` from a reference that outlives the time it is set
         // for. The returned lifetime is that of the borrow of this thread-local.
-        unsafe { self.trace.get().as_ref() }
+        self.trace.get().map(|trace| unsafe { &*trace.as_ptr() })
     }
 
     /// From here on the kernel's own code runs.
@@ -196,9 +261,10 @@ impl Here {
             // SAFETY: whoever set the address keeps the text there.
             writeln!(out, "{}", unsafe { text.as_ref() })
         } else if self.in_kernel()
-            && let Some(block) = self.block()
+            && let Some(block) = self.running()
         {
-            writeln!(out, "{}: ended the process", block.place_of_running())
+            block.write_place(out)?;
+            out.write_str(": ended the process\n")
         } else {
             Ok(())
         }
@@ -285,14 +351,14 @@ impl Here {
         reason = "for signal handlers, which not all platforms have"
     )]
     pub fn out_of_time(&self) -> bool {
-        self.block().is_some_and(|block| block.out_of_time())
+        self.running().is_some_and(Running::out_of_time)
     }
 }
 
 /// See [`Here::enter_block`].
 pub(crate) struct Entered<'a> {
     here: &'a Here,
-    before: *const (),
+    before: Option<NonNull<dyn Running>>,
 }
 
 impl Drop for Entered<'_> {

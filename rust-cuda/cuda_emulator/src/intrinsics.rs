@@ -40,52 +40,10 @@
 
 use std::panic::Location;
 
-use crate::block::{Block, Form, Site, WarpOperation, WarpRequest};
+use crate::block::{Block, Form, WarpOperation, WarpRequest, running};
+pub use crate::block::{SharedSlot, ShuffleKind};
 use crate::config::WARP_SIZE;
-use crate::here::{HERE, Here};
-
-/// The name of a shared array, one `static` per declaration in the source.
-///
-/// The address of the static is the identity of the array: every thread of a
-/// block that asks with the same slot gets the same memory.
-///
-/// ```
-/// use cuda_emulator::intrinsics::SharedSlot;
-/// static TILE: SharedSlot = SharedSlot::new("TILE", file!(), line!());
-/// assert_eq!(TILE.name(), "TILE");
-/// ```
-#[derive(Debug)]
-pub struct SharedSlot {
-    name: &'static str,
-    file: &'static str,
-    line: u32,
-}
-
-impl SharedSlot {
-    /// A slot called `name`, declared at `file`:`line`.
-    #[must_use]
-    pub const fn new(name: &'static str, file: &'static str, line: u32) -> Self {
-        Self { name, file, line }
-    }
-
-    /// The name given to [`SharedSlot::new`].
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// The source file that declares the array.
-    #[must_use]
-    pub const fn file(&self) -> &'static str {
-        self.file
-    }
-
-    /// The source line that declares the array.
-    #[must_use]
-    pub const fn line(&self) -> u32 {
-        self.line
-    }
-}
+use crate::here::{HERE, Here, Site};
 
 /// Index of the calling thread in its block, x y z.
 #[must_use]
@@ -183,19 +141,6 @@ pub fn warp_barrier(mask: u32) {
     call("warp_barrier", (), |block, site| {
         block.warp_operation(request(WarpOperation::Barrier, mask, 0), site);
     });
-}
-
-/// Which lane a [`shuffle`] reads from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ShuffleKind {
-    /// The lane `lane_arg` below the caller's (`__shfl_up_sync`).
-    Up,
-    /// The lane `lane_arg` above the caller's (`__shfl_down_sync`).
-    Down,
-    /// The caller's lane xor `lane_arg` (`__shfl_xor_sync`).
-    Xor,
-    /// Lane `lane_arg` of the caller's segment (`__shfl_sync`).
-    Index,
 }
 
 /// `__shfl_sync` and its kin: exchanges 64 bits between the lanes of a warp.
@@ -510,7 +455,7 @@ pub fn trap() -> ! {
 /// Whether the calling OS thread is running an emulated thread.
 #[must_use]
 pub fn in_kernel() -> bool {
-    HERE.with(|here| here.block().is_some())
+    HERE.with(|here| here.running().is_some())
 }
 
 /// A warp operation other than a shuffle.
@@ -529,7 +474,7 @@ fn request(operation: WarpOperation, mask: u32, bits: u64) -> WarpRequest {
 #[track_caller]
 fn look<R>(what: &str, f: impl FnOnce(&Block<'_>) -> R) -> R {
     let result = HERE.with(|here| {
-        let block = here.block()?;
+        let block = running(here)?;
         if here.stop_wanted() {
             end_late(here, block, Location::caller());
         }
@@ -562,7 +507,7 @@ fn end_late(here: &Here, block: &Block<'_>, site: Site) {
 fn call<R>(what: &str, neutral: R, f: impl FnOnce(&Block<'_>, Site) -> R) -> R {
     let site = Location::caller();
     let result = HERE.with(|here| {
-        let block = here.block()?;
+        let block = running(here)?;
         if block.abandoned() || here.unwinding() {
             return Some(neutral);
         }

@@ -15,7 +15,7 @@ use crate::config::{
 use crate::diagnosis::{Diagnosis, Place};
 use crate::here::HERE;
 use crate::memory::{DeviceMemory, Turn};
-use crate::race::Trace;
+use crate::race::{Trace, watching};
 use crate::random::Permutation;
 use crate::region::Offset;
 use crate::runner::{Progress, Runner};
@@ -152,7 +152,7 @@ pub(crate) fn launch_in_turn(
     };
     let blocks = match (
         options.blocks,
-        HERE.with(|here| here.trace().map(Trace::blocks)),
+        HERE.with(|here| watching(here).map(Trace::blocks)),
     ) {
         // One that is watched ends when all blocks that are to be watched have.
         (Blocks::OneAtATime, Some(watched)) => blocks.min(watched),
@@ -186,7 +186,7 @@ pub(crate) fn check(config: &LaunchConfig, options: &Options) -> Result<u64, Dia
         kernel: config.kernel,
         reason,
     };
-    if HERE.with(|here| here.block().is_some()) {
+    if HERE.with(|here| here.running().is_some()) {
         return Err(invalid(
             "a kernel cannot be launched from within a kernel".to_owned(),
         ));
@@ -511,7 +511,7 @@ impl LaunchLock {
     pub fn acquire() -> Self {
         static LOCK: Mutex<()> = Mutex::new(());
         assert!(
-            HERE.with(|here| here.block().is_none()),
+            HERE.with(|here| here.running().is_none()),
             "LaunchLock::acquire called within a kernel"
         );
         // A launch that panicked leaves constants that the next one overwrites.

@@ -216,6 +216,7 @@ mod memory;
 mod panics;
 mod race;
 mod random;
+mod record;
 mod region;
 mod runner;
 mod shared;

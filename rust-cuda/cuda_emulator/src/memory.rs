@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::config::{LaunchConfig, Poison};
-use crate::diagnosis::{MemoryKind, MemoryName};
 use crate::here::HERE;
+use crate::record::Record;
 use crate::region::{Offset, Placement, Region};
 use crate::texture::{Texture, TextureDescriptor};
 use crate::{sys, workspace};
@@ -122,41 +122,6 @@ struct State {
 
 /// Textures by their handles.
 pub(crate) type Textures = HashMap<u64, Texture>;
-
-/// One allocation, live or freed.
-#[derive(Debug)]
-pub(crate) struct Record {
-    pub region: Region,
-    pub label: String,
-    pub element_bytes: usize,
-    freed: AtomicBool,
-    /// Held while the emulator itself looks at the memory of a live allocation,
-    /// and while it is being freed: another OS thread may drop the allocation at
-    /// any time.
-    access: Mutex<()>,
-}
-
-impl Record {
-    pub fn name(&self) -> MemoryName {
-        MemoryName {
-            kind: MemoryKind::Buffer,
-            name: self.label.clone(),
-            elements: self.region.len() / self.element_bytes,
-            element_bytes: self.element_bytes,
-        }
-    }
-
-    pub fn freed(&self) -> bool {
-        self.freed.load(Ordering::Acquire)
-    }
-
-    /// Calls `look` with the region, unless it has been freed, which cannot
-    /// happen meanwhile.
-    pub fn while_live<R>(&self, look: impl FnOnce(&Region) -> R) -> Option<R> {
-        let _access = self.access.lock().unwrap_or_else(PoisonError::into_inner);
-        (!self.freed()).then(|| look(&self.region))
-    }
-}
 
 impl DeviceMemory {
     /// A memory with nothing in it, whose allocations end at a guard page.
@@ -425,7 +390,7 @@ pub(crate) struct Turn<'a> {
 
 /// Refuses `operation` if a kernel asks for it.
 fn host_only(operation: &'static str) -> Result<(), MemoryError> {
-    if HERE.with(|here| here.block().is_some()) {
+    if HERE.with(|here| here.running().is_some()) {
         return Err(MemoryError::InKernel { operation });
     }
     Ok(())

@@ -6,6 +6,7 @@ use std::panic::{self, PanicHookInfo};
 use std::sync::Once;
 
 use crate::SourceLine;
+use crate::block::running;
 use crate::here::HERE;
 use crate::{symbol, sys};
 
@@ -74,7 +75,7 @@ fn describe(info: &PanicHookInfo<'_>) -> Panicked {
         line => line,
     };
     let report = HERE.with(|here| {
-        here.block().map_or_else(String::new, |block| {
+        running(here).map_or_else(String::new, |block| {
             block
                 .explain_panic(block.linear_thread_idx(), message.clone(), line.clone())
                 .to_string()

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::ptr;
 
 use crate::SourceLine;
-use crate::sys::Fault;
+use crate::here::Fault;
 
 /// The line a fault comes from: that of the instruction, or, where that is in a
 /// library without lines (the C library's `memcpy`), that of its caller.

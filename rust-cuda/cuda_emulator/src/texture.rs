@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::memory::Record;
+use crate::record::Record;
 
 /// What a texture is bound to, and how it is read.
 ///

@@ -7,8 +7,9 @@ use crate::config::{Blocks, LaunchConfig, Options, Poison, Report, ThreadOrder};
 use crate::diagnosis::{Diagnosis, Difference};
 use crate::here::HERE;
 use crate::launch::{self, launch_in_turn};
-use crate::memory::{DeviceMemory, Record, Turn, canary_word};
+use crate::memory::{DeviceMemory, Turn, canary_word};
 use crate::race::{Trace, first_race};
+use crate::record::Record;
 use crate::region::Region;
 use crate::sys;
 

@@ -113,7 +113,7 @@ const CRATES: &[Crate] = &[
         sources: "rust-cuda/cuda_emulator/src",
         layers: &[ALL],
         never: &[],
-        exceptions: &[("*", "*")],
+        exceptions: &[],
     },
     Crate {
         name: "cuda_builder",

@@ -1,26 +1,8 @@
 //! The barriers of a block.
 
-use super::{Block, Site, State, same_site, watched};
-
-/// Forms of the block barrier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    Plain,
-    Count,
-    And,
-    Or,
-}
-
-impl Form {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Plain => "barrier",
-            Self::Count => "barrier_count",
-            Self::And => "barrier_and",
-            Self::Or => "barrier_or",
-        }
-    }
-}
+use super::requests::Form;
+use super::state::{Block, State, same_site, watched};
+use crate::here::Site;
 
 impl Block<'_> {
     /// Lets the threads at the barrier go, if it is complete.

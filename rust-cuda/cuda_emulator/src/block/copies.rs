@@ -1,24 +1,11 @@
 //! Asynchronous copies: noted when started, made when waited for.
 
-use std::collections::VecDeque;
 use std::ptr;
 
-use super::{Block, Site};
+use super::requests::AsyncCopy;
+use super::state::Block;
+use crate::here::Site;
 use crate::region::fill_words;
-/// The asynchronous copies of a thread.
-#[derive(Default)]
-pub(super) struct Copies {
-    pub(super) open: Vec<AsyncCopy>,
-    pub(super) groups: VecDeque<Vec<AsyncCopy>>,
-}
-
-#[derive(Clone, Copy)]
-pub(super) struct AsyncCopy {
-    pub(super) dst: *mut u8,
-    pub(super) src: *const u8,
-    pub(super) bytes: usize,
-    pub(super) src_bytes: usize,
-}
 
 impl Block<'_> {
     /// Starts an asynchronous copy.

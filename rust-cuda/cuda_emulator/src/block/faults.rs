@@ -1,12 +1,13 @@
 //! What is wrong, in words: deadlocks, faults, panics, threads that were stopped.
 
+use super::state::{Block, State, same_site};
 use super::warps::lanes;
-use super::{Block, Site, State, same_site};
 use crate::config::WARP_SIZE;
 use crate::diagnosis::{Access, Diagnosis, Doing, Limit, Place, SourceLine};
+use crate::here::{Fault, Site};
 use crate::region::Offset;
 use crate::symbol;
-use crate::sys::{self, Fault};
+use crate::sys;
 impl Block<'_> {
     /// Says why no thread can go on.
     pub fn explain_deadlock(&self) -> Diagnosis {

@@ -1,50 +1,19 @@
 //! The block's shared memory: arrays of its own and statics used in place.
 
 use std::ptr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use super::{Block, Site, watched};
+use super::arrays::{SharedArray, SharedSlot};
+use super::state::{Block, watched};
 use crate::config::{Blocks, SHARED_LIMIT_DEFAULT};
-use crate::diagnosis::{Diagnosis, MemoryKind, MemoryName};
-use crate::intrinsics::SharedSlot;
+use crate::diagnosis::{Diagnosis, MemoryKind};
+use crate::here::Site;
 use crate::memory::canary_word;
 use crate::region::fill_words;
-use crate::shared::RegionId;
 use crate::sys;
-/// A shared array of the block.
-pub(super) struct SharedArray {
-    pub(super) key: *const SharedSlot,
-    pub(super) kind: MemoryKind,
-    pub(super) name: &'static str,
-    pub(super) size: usize,
-    pub(super) align: usize,
-    pub(super) region: RegionId,
-}
-
-#[derive(Default)]
-pub(super) struct Shared {
-    pub(super) arrays: Vec<SharedArray>,
-    /// In-place statics: slot, address and size.
-    pub(super) in_place: Vec<(*const SharedSlot, usize, usize)>,
-    /// Held from the first in-place static to the end of the block.
-    pub(super) in_place_lock: Option<MutexGuard<'static, ()>>,
-    pub(super) static_bytes: usize,
-}
 
 /// Serialises the blocks that use shared memory in place, over all launches.
 static IN_PLACE: Mutex<()> = Mutex::new(());
-
-impl SharedArray {
-    pub(super) fn memory_name(&self) -> MemoryName {
-        // What is known of the element type is its alignment.
-        MemoryName {
-            kind: self.kind,
-            name: self.name.to_owned(),
-            elements: self.size / self.align,
-            element_bytes: self.align,
-        }
-    }
-}
 
 impl Block<'_> {
     pub fn shared_static(

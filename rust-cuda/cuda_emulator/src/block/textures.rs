@@ -2,8 +2,9 @@
 
 use std::ptr;
 
-use super::{Block, Site};
+use super::state::Block;
 use crate::diagnosis::{Access, Diagnosis};
+use crate::here::Site;
 use crate::region::Offset;
 use crate::texture::Texture;
 impl Block<'_> {

@@ -1,48 +1,10 @@
 //! The operations of warps.
 
-use super::{Block, Site, State, same_site, watched};
+use super::requests::{ShuffleKind, WarpOperation, WarpRequest};
+use super::state::{Block, State, same_site, watched};
 use crate::config::WARP_SIZE;
 use crate::diagnosis::{Diagnosis, SourceMissing};
-use crate::intrinsics::ShuffleKind;
-/// Operations of a warp.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WarpOperation {
-    Barrier,
-    Shuffle(ShuffleKind),
-    Ballot,
-    All,
-    Any,
-    MatchAny,
-    MatchAll,
-}
-
-impl WarpOperation {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Barrier => "warp_barrier",
-            Self::Shuffle(ShuffleKind::Up) => "shuffle (up)",
-            Self::Shuffle(ShuffleKind::Down) => "shuffle (down)",
-            Self::Shuffle(ShuffleKind::Xor) => "shuffle (xor)",
-            Self::Shuffle(ShuffleKind::Index) => "shuffle (index)",
-            Self::Ballot => "vote_ballot",
-            Self::All => "vote_all",
-            Self::Any => "vote_any",
-            Self::MatchAny => "match_any",
-            Self::MatchAll => "match_all",
-        }
-    }
-}
-
-/// A thread's part in a warp operation.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct WarpRequest {
-    pub operation: WarpOperation,
-    pub mask: u32,
-    pub bits: u64,
-    /// Shuffles: the lane argument and the width.
-    pub lane_arg: u32,
-    pub width: u32,
-}
+use crate::here::Site;
 
 impl Block<'_> {
     /// Answers the lanes of `warp` that ask for the active mask, once no other

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::config::LaunchConfig;
 use crate::diagnosis::{Diagnosis, MemoryName};
-use crate::memory::Record;
+use crate::here::{Site, Watching};
+use crate::record::Record;
 use crate::region::Region;
 
 /// No run is watched.
@@ -44,6 +45,17 @@ impl Trace {
     }
 
     pub fn atomic(&self, _: u64, _: u32) {
+        match *self {}
+    }
+}
+
+// SAFETY: this is `Trace`.
+unsafe impl Watching for Trace {
+    fn fault(&self, _: usize, _: bool, _: usize, _: bool, _: Option<Site>) -> Option<bool> {
+        match *self {}
+    }
+
+    fn stepped(&self) -> bool {
         match *self {}
     }
 }

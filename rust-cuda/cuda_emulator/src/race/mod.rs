@@ -26,3 +26,13 @@ pub(crate) use self::{analysis::first_race, trace::Trace};
 mod absent;
 #[cfg(not(traced))]
 pub(crate) use self::absent::{Trace, first_race};
+
+use crate::here::Here;
+
+/// What watches the launch that this OS thread runs, if anything does.
+#[inline]
+pub(crate) fn watching(here: &Here) -> Option<&Trace> {
+    let trace = here.watching()?;
+    // SAFETY: `Watching` promises that it is a `Trace`.
+    Some(unsafe { &*std::ptr::from_ref(trace).cast() })
+}

@@ -9,10 +9,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::sample::{self, Sample};
-use crate::block::Site;
 use crate::config::LaunchConfig;
 use crate::diagnosis::MemoryName;
-use crate::memory::Record;
+use crate::here::{Site, Watching};
+use crate::record::Record;
 use crate::region::Region;
 use crate::sys;
 
@@ -428,6 +428,24 @@ impl Trace {
     /// What and where the memory with a number is.
     pub(super) fn memory(&self, number: u32) -> (MemoryName, usize) {
         self.names.borrow()[number as usize].clone()
+    }
+}
+
+// SAFETY: this is `Trace`.
+unsafe impl Watching for Trace {
+    fn fault(
+        &self,
+        address: usize,
+        write: bool,
+        instruction: usize,
+        in_kernel: bool,
+        site: Option<Site>,
+    ) -> Option<bool> {
+        Self::fault(self, address, write, instruction, in_kernel, site)
+    }
+
+    fn stepped(&self) -> bool {
+        Self::stepped(self)
     }
 }
 

@@ -23,17 +23,3 @@ pub(crate) fn prepare_to_stop() {
     #[cfg(guarded)]
     crate::stoppable::look_up();
 }
-
-/// A fault of an emulated thread, as the signal handler saw it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Fault {
-    /// The address that was accessed, where the platform says.
-    pub address: Option<usize>,
-    /// Whether it was a write, where the platform says.
-    pub write: Option<bool>,
-    /// Address of the instruction.
-    pub instruction: usize,
-    /// Where the function would return to, if it is a leaf that has not moved
-    /// the stack (`memcpy` of the C library, for instance).
-    pub return_address: Option<usize>,
-}

@@ -11,11 +11,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use corosensei::stack::{Stack, StackPointer};
 
-use super::Fault;
-use crate::here::{Exit, HERE};
-use crate::stoppable::{self, Place};
+use crate::here::{Exit, Fault, HERE};
 #[cfg(traced)]
-use crate::{block::Block, race::Trace};
+use crate::here::{Running, Watching};
+use crate::stoppable::{self, Place};
 
 /// Whether [`Mapping::reserve`] gives memory that faults when touched.
 pub(crate) const GUARDED: bool = true;
@@ -466,7 +465,7 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
 /// Signals that end the process: says which emulated thread came to it.
 extern "C" fn on_end(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     #[cfg(traced)]
-    if signal == libc::SIGTRAP && HERE.with(|here| here.trace().is_some_and(Trace::stepped)) {
+    if signal == libc::SIGTRAP && HERE.with(|here| here.watching().is_some_and(Watching::stepped)) {
         // SAFETY: the kernel calls this with a valid ucontext.
         set_single_step(unsafe { &mut *context.cast() }, false);
         return;
@@ -550,14 +549,14 @@ fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
 #[cfg(traced)]
 fn watched_access(info: &libc::siginfo_t, context: &mut libc::ucontext_t) -> bool {
     HERE.with(|here| {
-        let Some(trace) = here.trace() else {
+        let Some(trace) = here.watching() else {
             return false;
         };
         // SAFETY: the kernel fills in the address for memory faults.
         let address = unsafe { info.si_addr() }.addr();
         let write = is_write(context).unwrap_or(false);
         let (instruction, _) = registers(context);
-        let site = here.block().and_then(Block::accessing);
+        let site = here.running().and_then(Running::accessing);
         let step = trace.fault(address, write, instruction, here.in_kernel(), site);
         let Some(step) = step else {
             return false;
