@@ -1,13 +1,15 @@
 //! What fields, plates, lines and bodies are made of.
 
 use crate::Element;
+use crate::derivative3d::cpu::Port as Derivatives;
 use crate::derivative3d::general::gpu::GeneralKernels;
-use crate::heat2d::cpu::Port;
+use crate::heat2d::cpu::Port as Plates;
 use crate::heat2d::gpu::Kernels;
 use crate::nbody::cpu::OnCpu;
 use crate::nbody::gpu::Launches;
 use crate::nbody::range::Range;
 use crate::simd::InVectors;
+use crate::stencil1d::cpu::Port as Lines;
 use crate::stencil1d::gpu::Entry;
 use std::fmt;
 
@@ -82,13 +84,15 @@ pub trait Scalar:
     + std::ops::Div<Output = Self>
     + fmt::Debug
     + fmt::Display
+    + Derivatives
     + GeneralKernels
     + Kernels
-    + Port
+    + Plates
     + Launches
     + OnCpu
     + Range
     + Entry
+    + Lines
 {
     /// `f32` or `f64`.
     const NAME: &'static str;

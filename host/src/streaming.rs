@@ -23,7 +23,7 @@ const MIN_BYTES: usize = 8 << 20;
 
 /// How results are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stores {
+pub enum Stores {
     /// Into the caches.
     Ordinary,
     /// Past them.

@@ -1149,7 +1149,11 @@ fn recorded_work_is_replayed_as_it_was() {
 fn alternate<T: Scalar>(device: &Device, shape: Shape3) {
     let grid = FiniteDifferences3d::<T>::new(shape, [0.1, 0.2, 0.4]).expect("a grid");
     let points = shape.points().expect("few");
-    let field = || device.alloc_filled(points, T::ZERO).expect("enough memory");
+    let field = || {
+        device
+            .alloc_filled(points, T::nearest(0.0))
+            .expect("enough memory")
+    };
     let (f, mut along, mut laplacian) = (field(), field(), field());
     let mut gradient = [field(), field(), field()];
     let mut work = || {

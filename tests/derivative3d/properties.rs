@@ -151,7 +151,7 @@ fn is_linear<T: Sample>(
     let results = |fields: &[Field3<T>]| grid.run(device, operator, fields);
     let (of_f, of_g) = (results(&f)?, results(&g)?);
     let of_both = results(&combined(a, b)?)?;
-    let of_scaled = results(&combined(T::nearest(-4.0), T::ZERO)?)?;
+    let of_scaled = results(&combined(T::nearest(-4.0), T::nearest(0.0))?)?;
     let (a, b): (f64, f64) = (a.into(), b.into());
     // Of f, g and the sum of both, which is below 4: terms that are rounded four times,
     // at most nine of them along each axis.

@@ -14,7 +14,6 @@ pub const KERNELS: [&str; 2] = ["stencil1d_custom_f32", "stencil1d_custom_f64"];
 
 trait Sample: Scalar + Bits {
     const POISON: Self;
-    fn nearest(value: f64) -> Self;
     fn product(self, other: Self) -> Self;
     fn fused(self, factor: Self, sum: Self) -> Self;
     fn plus(self, other: Self) -> Self;
@@ -32,9 +31,6 @@ macro_rules! sample {
         impl Sample for $type {
             const POISON: Self = 1234.5;
 
-            fn nearest(value: f64) -> Self {
-                value as Self
-            }
 
             fn product(self, other: Self) -> Self {
                 self * other

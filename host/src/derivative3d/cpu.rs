@@ -9,8 +9,7 @@ use super::operator::{Operator, Order};
 use super::tiles::{March, Part, Tile, for_each_tile};
 use crate::Shape3;
 use crate::axis::Axis;
-use crate::scalar::Scalar;
-use crate::simd::{Formula, Value, vectorised};
+use crate::simd::{Formula, InVectors, Value, vectorised};
 use crate::streaming::Stores;
 use gpu_kernels::derivative3d::RADIUS;
 use std::array::from_fn;
@@ -36,15 +35,15 @@ const VALUES: usize = 512;
 const BLOCK: usize = 64;
 
 /// One derivative along one axis. `T` is f32 or f64.
-pub(super) struct Stencil<'p, T> {
+pub struct Stencil<'p, T> {
     pub shape: Shape3,
     pub axis: Axis,
-    pub order: Order,
+    pub(super) order: Order,
     /// 1 to [`RADIUS`].
     pub radius: usize,
     /// The weight of the neighbours at the distance 1, 2, …
     pub weights: [T; RADIUS],
-    pub beyond: Beyond<'p, T>,
+    pub(super) beyond: Beyond<'p, T>,
 }
 
 /// What is used beyond the ends of an axis.
@@ -96,8 +95,61 @@ impl Put for Subtracted {
     }
 }
 
+/// What fields of this type are computed by. (Its functions are compiled here, whatever a crate
+/// that calls them is optimised for.)
+pub trait Port: Number {
+    /// The derivative of `f` into `df`, both of the stencil's shape.
+    fn along(stencil: &Stencil<'_, Self>, stores: Stores, f: &[Self], df: &mut [Self]);
+
+    /// `operator`, of whose order are the stencils for x, y and z, of fields of their shape:
+    /// as many as it reads, and writes.
+    fn operator(
+        stencils: &[Stencil<'_, Self>; 3],
+        operator: Operator,
+        stores: Stores,
+        inputs: &[&[Self]],
+        outputs: &mut [&mut [Self]],
+    );
+}
+
+/// What the port computes with.
+pub trait Number: InVectors + PartialEq {
+    /// 0.
+    const ZERO: Self;
+
+    /// -2.
+    const MINUS_TWO: Self;
+}
+
+macro_rules! ports {
+    ($($number:ty),+) => {$(
+        impl Number for $number {
+            const ZERO: Self = 0.0;
+            const MINUS_TWO: Self = -2.0;
+        }
+
+        impl Port for $number {
+            fn along(stencil: &Stencil<'_, Self>, stores: Stores, f: &[Self], df: &mut [Self]) {
+                along(stencil, stores, f, df);
+            }
+
+            fn operator(
+                stencils: &[Stencil<'_, Self>; 3],
+                kind: Operator,
+                stores: Stores,
+                inputs: &[&[Self]],
+                outputs: &mut [&mut [Self]],
+            ) {
+                operator(stencils, kind, stores, inputs, outputs);
+            }
+        }
+    )+};
+}
+
+ports!(f32, f64);
+
 /// The derivative of `f` into `df`, both of the stencil's shape.
-pub(super) fn along<T: Scalar>(stencil: &Stencil<'_, T>, stores: Stores, f: &[T], df: &mut [T]) {
+fn along<T: Number>(stencil: &Stencil<'_, T>, stores: Stores, f: &[T], df: &mut [T]) {
     let (march, stores) = match stencil.axis {
         // Every few lines are ends of rows, which come again: all of it would be a draft,
         // and copied, which takes longer than it saves.
@@ -112,7 +164,7 @@ pub(super) fn along<T: Scalar>(stencil: &Stencil<'_, T>, stores: Stores, f: &[T]
 
 /// `operator`, of whose order are the stencils for x, y and z, of fields of their shape: as
 /// many as it reads, and writes.
-pub(super) fn operator<T: Scalar>(
+fn operator<T: Number>(
     [x, y, z]: &[Stencil<'_, T>; 3],
     operator: Operator,
     stores: Stores,
@@ -190,7 +242,7 @@ impl Stencil<'_, f32> {
     }
 }
 
-impl<T: Scalar> Stencil<'_, T> {
+impl<T: Number> Stencil<'_, T> {
     /// The derivatives of the tile's points of `f`, put into `out`.
     ///
     /// Along x, `out` may not be added to: the ends of rows are put there twice.
@@ -278,7 +330,7 @@ impl<T: Scalar> Stencil<'_, T> {
             }
             Beyond::Nothing { weights, apart } => {
                 let (all, negative) = self.end_terms(weights, apart, p);
-                let mut terms = [(T::zeroed(), &[][..]); MAX_TERMS];
+                let mut terms = [(T::ZERO, &[][..]); MAX_TERMS];
                 let mut count = 0;
                 for (term, (weight, q)) in terms.iter_mut().zip(all) {
                     *term = (weight, at(q));
@@ -421,7 +473,7 @@ impl<T, P, const R: usize, const SECOND: bool> Central<T, P, R, SECOND> {
     }
 }
 
-impl<T: Scalar, P: Put, const R: usize, const SECOND: bool> Formula<T>
+impl<T: Number, P: Put, const R: usize, const SECOND: bool> Formula<T>
     for Central<T, P, R, SECOND>
 {
     #[inline(always)]
@@ -429,7 +481,7 @@ impl<T: Scalar, P: Put, const R: usize, const SECOND: bool> Formula<T>
         let derivative = sum::<V, R, SECOND>(
             #[inline(always)]
             |m| splat(self.weights[m]),
-            splat(T::nearest(-2.0)),
+            splat(T::MINUS_TWO),
             row(HERE),
             #[inline(always)]
             |m| row(AHEAD + m),
@@ -443,10 +495,10 @@ impl<T: Scalar, P: Put, const R: usize, const SECOND: bool> Formula<T>
 /// The one-sided sum of `terms`, each a weight and what lies where it is for, for the points
 /// `here`.
 #[inline(always)]
-fn one_sided<T: Scalar, P: Put>(out: &mut [T], here: &[T], terms: &[(T, &[T])], negative: bool) {
+fn one_sided<T: Number, P: Put>(out: &mut [T], here: &[T], terms: &[(T, &[T])], negative: bool) {
     let blocks = out.chunks_mut(BLOCK).zip(here.chunks(BLOCK));
     for (block, (out, here)) in blocks.enumerate() {
-        let mut sums = [T::zeroed(); BLOCK];
+        let mut sums = [T::ZERO; BLOCK];
         for (q, (weight, there)) in terms.iter().enumerate() {
             let there = &there[block * BLOCK..][..here.len()];
             for ((sum, there), here) in sums.iter_mut().zip(there).zip(here) {
@@ -466,7 +518,7 @@ fn one_sided<T: Scalar, P: Put>(out: &mut [T], here: &[T], terms: &[(T, &[T])], 
 
 /// The points of rows that are near their ends.
 #[inline(always)]
-fn row_ends<T: Scalar, P: Put, const R: usize, const SECOND: bool>(
+fn row_ends<T: Number, P: Put, const R: usize, const SECOND: bool>(
     stencil: &Stencil<'_, T>,
     f: &[T],
     out: &mut [T],
@@ -487,7 +539,7 @@ fn row_ends<T: Scalar, P: Put, const R: usize, const SECOND: bool>(
                         Some(sum) => term.fused(weight, sum),
                     });
                 }
-                let sum = sum.unwrap_or(T::zeroed());
+                let sum = sum.unwrap_or(T::ZERO);
                 out[p] = P::put(out[p], if negative { -sum } else { sum });
             }
             continue;
@@ -499,7 +551,7 @@ fn row_ends<T: Scalar, P: Put, const R: usize, const SECOND: bool>(
             Beyond::Nothing { .. } => unreachable!("one-sided stencils stay inside"),
         };
         // From `R` points before the first of them on.
-        let mut window = [T::zeroed(); WINDOW];
+        let mut window = [T::ZERO; WINDOW];
         // In all but the shortest rows the windows have lengths that the compiler knows: these
         // few points would else take as long as many of the others.
         if n >= 2 * R {
@@ -530,7 +582,7 @@ fn row_ends<T: Scalar, P: Put, const R: usize, const SECOND: bool>(
 
 /// The central stencil for the points `out`, of which the first is point `R` of the window.
 #[inline(always)]
-fn window_sums<T: Scalar, P: Put, const R: usize, const SECOND: bool>(
+fn window_sums<T: Number, P: Put, const R: usize, const SECOND: bool>(
     weights: [T; R],
     window: &[T; WINDOW],
     out: &mut [T],
@@ -539,7 +591,7 @@ fn window_sums<T: Scalar, P: Put, const R: usize, const SECOND: bool>(
         let derivative = sum::<T, R, SECOND>(
             #[inline(always)]
             |m| weights[m],
-            T::nearest(-2.0),
+            T::MINUS_TWO,
             window[here],
             #[inline(always)]
             |m| window[here + m + 1],

@@ -1,7 +1,7 @@
 //! The first derivative of the 8th order in f32 along a periodic axis.
 
 use super::axis::Boundary;
-use super::cpu::{self, Stencil};
+use super::cpu::{Port, Stencil};
 use super::gpu;
 use super::operator::Operator;
 use super::transfer;
@@ -195,7 +195,7 @@ impl Derivative3d {
                 unreachable!("buffers of the CPU device are host memory");
             };
             let stores = Stores::of(&[&mut *df]);
-            cpu::along(&self.stencil(axis), stores, f, df);
+            f32::along(&self.stencil(axis), stores, f, df);
             return Ok(());
         }
         self.apply_with(Variant::tuned(axis, self.shape), f, df)
@@ -321,7 +321,7 @@ impl Derivative3d {
             let stencils = Axis::ALL.map(|axis| self.stencil(axis));
             let mut df = [x, y, z];
             let stores = Stores::of(&df);
-            cpu::operator(&stencils, Operator::Gradient, stores, &[f], &mut df);
+            f32::operator(&stencils, Operator::Gradient, stores, &[f], &mut df);
             return Ok(());
         }
         gpu::launch_gradient(self.grid(), f, df)

@@ -39,7 +39,7 @@ mod axis;
 mod boundary;
 #[cfg(feature = "cases")]
 pub(crate) mod cases;
-mod cpu;
+pub(crate) mod cpu;
 mod first;
 pub(crate) mod general;
 mod gpu;

@@ -396,7 +396,7 @@ fn kicked<T: Scalar>(n: usize, numbers: &mut Random<'_>) -> Result<Case, Error> 
     let bodies = bodies::<T>(numbers, n);
     let times = [0.25, -0.75];
     let (mut kicked, mut moved) = (velocities.clone(), bodies.clone());
-    cpu::kick_drift(
+    T::kick_drift(
         &accelerations,
         times.map(T::nearest),
         &mut kicked,

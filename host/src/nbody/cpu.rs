@@ -58,17 +58,44 @@ pub trait OnCpu: InVectors + Real + Into<f64> + Sync {
     /// [`soa`].
     #[doc(hidden)]
     fn accelerations(bodies: &[Body<Self>], softening_squared: Self, out: &mut [[Self; 3]]);
+
+    /// Kicks the velocities for the first time, then lets the bodies drift for the second: one
+    /// fused multiply-add per component.
+    fn kick_drift(
+        accelerations: &[[Self; 3]],
+        times: [Self; 2],
+        velocities: &mut [[Self; 3]],
+        bodies: &mut [Body<Self>],
+    );
 }
 
 impl OnCpu for f32 {
     fn accelerations(bodies: &[Body<Self>], softening_squared: Self, out: &mut [[Self; 3]]) {
         pull(bodies, softening_squared, out);
     }
+
+    fn kick_drift(
+        accelerations: &[[Self; 3]],
+        times: [Self; 2],
+        velocities: &mut [[Self; 3]],
+        bodies: &mut [Body<Self>],
+    ) {
+        kick_drift(accelerations, times, velocities, bodies);
+    }
 }
 
 impl OnCpu for f64 {
     fn accelerations(bodies: &[Body<Self>], softening_squared: Self, out: &mut [[Self; 3]]) {
         pull(bodies, softening_squared, out);
+    }
+
+    fn kick_drift(
+        accelerations: &[[Self; 3]],
+        times: [Self; 2],
+        velocities: &mut [[Self; 3]],
+        bodies: &mut [Body<Self>],
+    ) {
+        kick_drift(accelerations, times, velocities, bodies);
     }
 }
 
@@ -283,9 +310,7 @@ fn separation<V: Value>(from: [V; 3], to: [V; 3], softening_squared: V) -> ([V; 
     (r, square)
 }
 
-/// Kicks the velocities for the first time, then lets the bodies drift for the
-/// second: one fused multiply-add per component.
-pub(super) fn kick_drift<T: OnCpu>(
+fn kick_drift<T: InVectors>(
     accelerations: &[[T; 3]],
     [kick, drift]: [T; 2],
     velocities: &mut [[T; 3]],

@@ -2,7 +2,7 @@
 
 use super::check::{self, ACCELERATIONS, OPERATION, VELOCITIES};
 use super::gpu::Launch;
-use super::{Body, Gravity, Solver, cpu};
+use super::{Body, Gravity, Solver};
 use crate::device::Tally;
 use crate::scalar::Scalar;
 use crate::{Buffer, Device, Error};
@@ -281,7 +281,7 @@ pub fn kick_drift<T: Scalar>(
         bodies.as_host_mut_slice(),
     ) {
         (Some(accelerations), Some(velocities), Some(bodies)) => {
-            cpu::kick_drift(accelerations, times, velocities, bodies);
+            T::kick_drift(accelerations, times, velocities, bodies);
             Ok(())
         }
         _ => Launch::KickDrift {

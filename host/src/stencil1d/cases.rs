@@ -103,7 +103,7 @@ fn custom<T: Scalar>(
     let input = random(numbers, n, &convert);
     let before = poison(n, &convert);
     let mut expected = before.clone();
-    cpu::custom(
+    T::stencil(
         stencil.form(),
         stencil.radius(),
         &stencil.coefficients,

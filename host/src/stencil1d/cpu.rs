@@ -29,9 +29,39 @@ pub(super) fn stencil(coefficients: [f32; RADIUS], input: &[f32], inner: &mut [f
     by_radius::<f32, RADIUS>(Form::Antisymmetric, &points, input, inner);
 }
 
-/// The stencil with `coefficients[8 + m]` for the neighbour m, on `input`, of at least
-/// `2 * radius + 1` elements, into `inner`, which are `2 * radius` fewer.
-pub(super) fn custom<T: InVectors>(
+/// What lines of this type are computed by. (Its function is compiled here, whatever a crate
+/// that calls it is optimised for.)
+pub trait Port: InVectors {
+    /// The stencil with `coefficients[8 + m]` for the neighbour m, on `input`, of at least
+    /// `2 * radius + 1` elements, into `inner`, which are `2 * radius` fewer.
+    fn stencil(
+        form: Form,
+        radius: usize,
+        coefficients: &[Self; MAX_POINTS],
+        input: &[Self],
+        inner: &mut [Self],
+    );
+}
+
+macro_rules! ports {
+    ($($number:ty),+) => {$(
+        impl Port for $number {
+            fn stencil(
+                form: Form,
+                radius: usize,
+                coefficients: &[Self; MAX_POINTS],
+                input: &[Self],
+                inner: &mut [Self],
+            ) {
+                custom(form, radius, coefficients, input, inner);
+            }
+        }
+    )+};
+}
+
+ports!(f32, f64);
+
+fn custom<T: InVectors>(
     form: Form,
     radius: usize,
     coefficients: &[T; MAX_POINTS],

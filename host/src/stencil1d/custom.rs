@@ -1,7 +1,6 @@
 //! Stencils of your own: any coefficients, one to eight neighbours on either side.
 
 use super::check::{self, Checked};
-use super::cpu;
 use super::form::Form;
 use crate::allocation::zeroed;
 use crate::scalar::Scalar;
@@ -237,7 +236,7 @@ impl<T: Scalar> Custom<T> {
         check::length("input", self.n, input.len())?;
         if device.kind() == DeviceKind::Cpu {
             let mut inner = zeroed(self.inner_len())?;
-            cpu::custom(
+            T::stencil(
                 self.form,
                 self.radius,
                 &self.coefficients,
@@ -275,7 +274,7 @@ impl<T: Scalar> Custom<T> {
                     unreachable!("buffers of the CPU device are host memory");
                 };
                 let inner = self.radius..self.n - self.radius;
-                cpu::custom(
+                T::stencil(
                     self.form,
                     self.radius,
                     &self.coefficients,

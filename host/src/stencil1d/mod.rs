@@ -35,7 +35,7 @@
 #[cfg(feature = "cases")]
 pub(crate) mod cases;
 mod check;
-mod cpu;
+pub(crate) mod cpu;
 mod custom;
 mod form;
 pub(crate) mod gpu;

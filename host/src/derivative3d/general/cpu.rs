@@ -66,7 +66,6 @@ fn image(boundary: AxisBoundary, n: usize, q: isize) -> usize {
 mod tests {
     use super::super::FiniteDifferences3d;
     use super::*;
-    use crate::derivative3d::cpu;
     use crate::derivative3d::operator::Operator;
     use crate::streaming::Stores;
     use AxisBoundary::{
@@ -115,7 +114,7 @@ mod tests {
                         let [ordinary, streaming] =
                             [Stores::Ordinary, Stores::Streaming].map(|stores| {
                                 let mut df = empty();
-                                cpu::along(&stencil, stores, fields[0], &mut df);
+                                T::along(&stencil, stores, fields[0], &mut df);
                                 df
                             });
                         let what = format!("{shape}, {axis:?}, {order:?}, {boundary:?}");
@@ -135,7 +134,7 @@ mod tests {
                             let mut outputs: Vec<&mut [T]> =
                                 results.iter_mut().map(Vec::as_mut_slice).collect();
                             let inputs = &fields[..inputs];
-                            cpu::operator(&stencils, operator, stores, inputs, &mut outputs);
+                            T::operator(&stencils, operator, stores, inputs, &mut outputs);
                             results
                         });
                     let what = format!("{shape}, {operator:?}, {boundary:?}, {accuracy}");

@@ -443,7 +443,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
             unreachable!("buffers of the CPU device are host memory");
         };
         let stores = Stores::of(&[&mut *df]);
-        super::cpu::along(&self.stencil(axis, order), stores, f, df);
+        T::along(&self.stencil(axis, order), stores, f, df);
         Ok(())
     }
 

@@ -2,7 +2,6 @@
 
 use super::{FIELD, FiniteDifferences3d, gpu};
 use crate::axis::Axis;
-use crate::derivative3d::cpu;
 use crate::derivative3d::operator::Operator;
 use crate::derivative3d::transfer;
 use crate::scalar::Scalar;
@@ -340,7 +339,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         let (from, to) = (&from[..reads], &mut to[..writes]);
         let stencils = Axis::ALL.map(|axis| self.stencil(axis, operator.order()));
         let stores = Stores::of(to);
-        cpu::operator(&stencils, operator, stores, from, to);
+        T::operator(&stencils, operator, stores, from, to);
         Ok(())
     }
 
