@@ -11,7 +11,7 @@ use cuda_emulator::Diagnosis;
 ///
 /// The enum is `#[non_exhaustive]`: match the variants you can act on and
 /// treat the rest as failure. Validation errors (`InvalidSize`, `NonFinite`,
-/// `InvalidParameter`, `InvalidElement`, `EmptyInput`, `IndexOverflow`, `LengthMismatch`, `ShapeMismatch`,
+/// `InvalidParameter`, `Unstable`, `InvalidElement`, `EmptyInput`, `IndexOverflow`, `LengthMismatch`, `ShapeMismatch`,
 /// `DeviceMismatch`, `LaunchLimit`) are reported before anything runs on a
 /// device, so no buffer has changed.
 ///
@@ -70,6 +70,17 @@ pub enum Error {
         given: String,
         /// What it has to be, as words that follow "must be".
         required: String,
+    },
+
+    /// A step in time for which an explicit scheme is unstable.
+    #[error("{operation}: the time step is {time_step}, but must be at most {limit} to be stable")]
+    Unstable {
+        /// The operation that refused.
+        operation: &'static str,
+        /// The step that was given.
+        time_step: f64,
+        /// The longest stable one.
+        limit: f64,
     },
 
     /// An element of the input has a value for which the operation has no meaning.

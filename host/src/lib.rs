@@ -59,8 +59,8 @@
 //! # }
 //! ```
 //!
-//! **Heat in a plate**, [`heat2d`]: Jacobi sweeps, so many or until the plate is steady;
-//! each wall fixed or insulated, with sources or without.
+//! **Heat in a plate**, [`heat2d`]: Jacobi iterations, so many or until the plate is steady,
+//! or explicit steps in time; each wall fixed or insulated, with sources or without.
 //!
 //! ```
 //! use halo_gpu::heat2d::{Heat2d, problem};
@@ -172,7 +172,7 @@
 //! | call | same bits | why, and what is not promised |
 //! |---|---|---|
 //! | [`Derivative3d`](derivative3d::Derivative3d), [`FiniteDifferences3d`](derivative3d::FiniteDifferences3d): all derivatives and operators | everywhere | the order of operations is part of the definition; [`Variant`](derivative3d::Variant)s differ in nothing but time |
-//! | [`Heat2d`](heat2d::Heat2d), [`Plate`](heat2d::Plate): all sweeps | everywhere | the same; however many sweeps a launch does |
+//! | [`Heat2d`](heat2d::Heat2d), [`Plate`](heat2d::Plate): all sweeps, iterations and steps in time | everywhere | the same; however many sweeps a launch does |
 //! | [`Plate::sweep_until`](heat2d::Plate::sweep_until) | everywhere | a largest change is exact, so the number of sweeps is the same as well |
 //! | [`Stencil1d`](stencil1d::Stencil1d), [`Custom`](stencil1d::Custom) | everywhere | as derivatives; any block |
 //! | [`reduction::sum`], [`mean`](reduction::mean), [`norm`](reduction::norm), [`dot`](reduction::dot), their `…_of`, [`SinglePass`](reduction::SinglePass) | everywhere | the order is a function of the number of elements and their type; not that of a loop, and a later version may choose another |

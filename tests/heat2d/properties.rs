@@ -315,7 +315,7 @@ fn attempts() -> impl Strategy<Value = Attempt> {
 /// Why a kernel cannot sweep a plate with these walls on a device.
 fn faults_of_kernel<T: Scalar>(variant: Variant, walls: Walls, device: &Device) -> Faults {
     let textbook = T::NAME == "f64" && Variant::TEXTBOOK.contains(&variant);
-    let insulated = walls != Walls::FIXED && variant != Variant::General;
+    let insulated = walls != Walls::FIXED && !matches!(variant, Variant::General | Variant::Step);
     Faults::none()
         .and(
             textbook,
@@ -326,6 +326,11 @@ fn faults_of_kernel<T: Scalar>(variant: Variant, walls: Walls, device: &Device) 
             insulated,
             "InvalidParameter",
             format!("the kernel is {variant}, but must be heat2d_general"),
+        )
+        .and(
+            variant == Variant::Step,
+            "InvalidParameter",
+            format!("the kernel is {variant}, but must be one of an iteration"),
         )
         .and(
             device.kind() == DeviceKind::Cpu,

@@ -25,7 +25,7 @@
 //! less the extra rows.
 
 use super::march::{march, march_points};
-use super::plate::{MARCH_BLOCK, SOURCE};
+use super::plate::{Jacobi, MARCH_BLOCK, SOURCE};
 use cuda_std::launch_bounds;
 use cuda_std::prelude::*;
 
@@ -73,16 +73,16 @@ macro_rules! kernels {
             unsafe {
                 match (vectors, plate & SOURCE != 0) {
                     (true, true) => {
-                        march::<$real, $points, true, true>(old, source, new, nx, ny, rows, plate);
+                        march::<$real, _, $points, true, true>(old, source, new, nx, ny, rows, plate, Jacobi);
                     }
                     (true, false) => {
-                        march::<$real, $points, true, false>(old, old, new, nx, ny, rows, plate);
+                        march::<$real, _, $points, true, false>(old, old, new, nx, ny, rows, plate, Jacobi);
                     }
                     (false, true) => {
-                        march::<$real, 1, true, true>(old, source, new, nx, ny, rows, plate);
+                        march::<$real, _, 1, true, true>(old, source, new, nx, ny, rows, plate, Jacobi);
                     }
                     (false, false) => {
-                        march::<$real, 1, true, false>(old, old, new, nx, ny, rows, plate);
+                        march::<$real, _, 1, true, false>(old, old, new, nx, ny, rows, plate, Jacobi);
                     }
                 }
             }

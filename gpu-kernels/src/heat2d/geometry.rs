@@ -12,6 +12,9 @@ pub(super) const EXAMPLE: Problem = Problem::plane(256, 256);
 /// Floating-point operations per point that is swept: 3 additions, 1 multiplication.
 const FLOPS_PER_POINT: u64 = 4;
 
+/// The same of a step in time.
+const STEP_FLOPS_PER_POINT: u64 = 7;
+
 /// A thread for every point, walls included.
 pub(super) fn all_points(kernel: &'static str, plate: &Problem) -> Result<Geometry, Refusal> {
     squares(kernel, plate.extents, BLOCK)
@@ -51,6 +54,14 @@ pub(super) const fn sweep<T>(plate: &Problem) -> Cost {
 /// One sweep of all points: each read once, each written once.
 pub(super) const fn sweep_of_all<T>(plate: &Problem) -> Cost {
     moved::<T>(plate.points(), plate.points(), 1)
+}
+
+/// One step in time of all points: 3 additions and 2 fused multiply-adds each.
+pub(super) const fn step_of_all<T>(plate: &Problem) -> Cost {
+    Cost {
+        flops: (plate.points() as u64).saturating_mul(STEP_FLOPS_PER_POINT),
+        ..sweep_of_all::<T>(plate)
+    }
 }
 
 /// So many sweeps in one pass over memory.

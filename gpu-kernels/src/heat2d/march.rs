@@ -25,8 +25,7 @@
 
 use super::lanes::{load, store, vector_points};
 use super::plate::{
-    BOTTOM, FIXED, LEFT, MARCH_AHEAD, MARCH_BLOCK, RIGHT, Real, TOP, WARP, average,
-    average_with_source, element,
+    BOTTOM, FIXED, Jacobi, LEFT, MARCH_AHEAD, MARCH_BLOCK, RIGHT, Real, TOP, Update, WARP, element,
 };
 use crate::loops::unrolled;
 use cuda_std::launch_bounds;
@@ -69,9 +68,13 @@ macro_rules! kernels {
             // SAFETY: forwarded word for word.
             unsafe {
                 if march_points::<$real>(nx as usize) == $points {
-                    march::<$real, $points, false, false>(old, old, new, nx, ny, rows, FIXED);
+                    march::<$real, _, $points, false, false>(
+                        old, old, new, nx, ny, rows, FIXED, Jacobi,
+                    );
                 } else {
-                    march::<$real, 1, false, false>(old, old, new, nx, ny, rows, FIXED);
+                    march::<$real, _, 1, false, false>(
+                        old, old, new, nx, ny, rows, FIXED, Jacobi,
+                    );
                 }
             }
         }
@@ -131,14 +134,17 @@ impl<T: Real> Column<T> {
 
 /// One sweep of a plate. Where `ANY_WALLS`, its insulated walls are the bits of `plate`;
 /// else all are fixed. Where `WITH_SOURCE`, every point has one; else `source` is not read.
+/// `update` says what a point becomes.
 ///
 /// # Safety
 ///
 /// As the entry points here or, where `ANY_WALLS`, of [`general`](super::general); `nx` is
 /// a multiple of `P`.
 #[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "those of the kernels")]
 pub(super) unsafe fn march<
     T: Real,
+    U: Update<T>,
     const P: usize,
     const ANY_WALLS: bool,
     const WITH_SOURCE: bool,
@@ -150,6 +156,7 @@ pub(super) unsafe fn march<
     ny: u32,
     rows: u32,
     plate: u32,
+    update: U,
 ) {
     let is_insulated = |wall: u32| ANY_WALLS && plate & wall != 0;
     let thread = thread::thread_idx_x();
@@ -256,12 +263,9 @@ pub(super) unsafe fn march<
                         |p| {
                             let west = if p == 0 { west } else { middle.own[p - 1] };
                             let east = if p + 1 == P { east } else { middle.own[p + 1] };
-                            row[p] = if WITH_SOURCE {
-                                let source = heat_here[p];
-                                average_with_source(east, west, north.own[p], south[p], source)
-                            } else {
-                                average(east, west, north.own[p], south[p])
-                            };
+                            let sum = (east + west) + (north.own[p] + south[p]);
+                            let sum = if WITH_SOURCE { sum + heat_here[p] } else { sum };
+                            row[p] = update.of(middle.own[p], sum);
                         },
                     );
                     // SAFETY: points in the plate and off its fixed walls, which no other

@@ -36,6 +36,7 @@
 //! | [`temporal`] | 16 sweeps in one pass over memory |
 //! | [`resident`] | all sweeps in one launch, for plates that fit on the chip |
 //! | [`general`] | as [`march`], for plates with insulated walls or a source |
+//! | [`step`] | as [`general`], an explicit step in time |
 //!
 //! They compute the same formula in the same order, and so the same bits. [`change`]
 //! finds how much a sweep has changed.
@@ -55,6 +56,7 @@ pub mod resident;
 pub mod shared_core;
 pub mod shared_halo;
 pub mod shared_overlap;
+pub mod step;
 pub mod strips;
 pub mod temporal;
 pub mod texture;
@@ -83,6 +85,8 @@ pub const FAMILY: crate::registry::Family = crate::registry::Family {
         resident::heat2d_resident_f64,
         general::heat2d_general_f32,
         general::heat2d_general_f64,
+        step::heat2d_step_f32,
+        step::heat2d_step_f64,
         change::heat2d_change_f32,
         change::heat2d_change_f64,
     ],

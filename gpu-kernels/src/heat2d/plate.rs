@@ -64,6 +64,9 @@ pub trait Real:
     /// 1/4.
     const QUARTER: Self;
 
+    /// -4.
+    const MINUS_FOUR: Self;
+
     /// The bits of the magnitude, widened.
     #[must_use]
     fn magnitude_bits(self) -> u64;
@@ -90,6 +93,7 @@ macro_rules! real {
         impl Real for $real {
             const ZERO: Self = 0.0;
             const QUARTER: Self = 0.25;
+            const MINUS_FOUR: Self = -4.0;
 
             #[inline(always)]
             fn magnitude_bits(self) -> u64 {
@@ -122,13 +126,36 @@ pub(super) fn average<T: Real>(east: T, west: T, north: T, south: T) -> T {
     ((east + west) + (north + south)) * T::QUARTER
 }
 
-/// [`average`] of a point that has a source: its own heat is added to that of its
-/// neighbours.
-///
-/// 4 additions and 1 multiplication: 5 flops. The order is part of the definition.
-#[inline(always)]
-pub(super) fn average_with_source<T: Real>(east: T, west: T, north: T, south: T, source: T) -> T {
-    (((east + west) + (north + south)) + source) * T::QUARTER
+/// What a point becomes: by an iteration, or by a step in time.
+pub(super) trait Update<T>: Copy {
+    /// The new value of a point that is `here`, from the sum of its neighbours and its
+    /// source.
+    fn of(self, here: T, sum: T) -> T;
+}
+
+/// A Jacobi iteration: the [`average`] of the neighbours.
+#[derive(Clone, Copy)]
+pub(super) struct Jacobi;
+
+impl<T: Real> Update<T> for Jacobi {
+    #[inline(always)]
+    fn of(self, _: T, sum: T) -> T {
+        sum * T::QUARTER
+    }
+}
+
+/// An explicit step in time: `here + ratio (sum - 4 here)`, by two fused multiply-adds.
+#[derive(Clone, Copy)]
+pub(super) struct Step<T> {
+    /// Diffusivity times the length of the step over the square of the spacing.
+    pub(super) ratio: T,
+}
+
+impl<T: Real> Update<T> for Step<T> {
+    #[inline(always)]
+    fn of(self, here: T, sum: T) -> T {
+        here.mul_add(T::MINUS_FOUR, sum).mul_add(self.ratio, here)
+    }
 }
 
 /// [`average`] of the neighbours of `center` in an array whose rows lie `pitch`

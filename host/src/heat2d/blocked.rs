@@ -40,13 +40,15 @@ pub(super) const KEPT: usize = 3;
 /// Elements that fill whole lines of the cache, of either type.
 const LINE: usize = 16;
 
-/// What sweeps do not change: the shape, at least 3 × 3 points, the walls, and the source,
-/// of that shape. Only the library makes one, after its checks.
+/// What sweeps do not change: the shape, at least 3 × 3 points, the walls, the source, of
+/// that shape, and what a sweep is. Only the library makes one, after its checks.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup<'a, T> {
     pub(super) shape: Shape2,
     pub(super) walls: Walls,
     pub(super) source: Option<&'a [T]>,
+    /// That of a step in time; without it a sweep is a Jacobi iteration.
+    pub(super) ratio: Option<T>,
 }
 
 impl<'a, T> Setup<'a, T> {
@@ -199,16 +201,18 @@ impl<T: Temperature> WithSimd for Tile<'_, '_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        match self.setup.source {
-            None => self.sweep::<S, false>(simd),
-            Some(_) => self.sweep::<S, true>(simd),
+        match (self.setup.source, self.setup.ratio) {
+            (None, None) => self.sweep::<S, _, false>(simd, Jacobi),
+            (Some(_), None) => self.sweep::<S, _, true>(simd, Jacobi),
+            (None, Some(ratio)) => self.sweep::<S, _, false>(simd, Step { ratio }),
+            (Some(_), Some(ratio)) => self.sweep::<S, _, true>(simd, Step { ratio }),
         }
     }
 }
 
 impl<T: Temperature> Tile<'_, '_, T> {
     #[inline(always)]
-    fn sweep<S: Simd, const SOURCE: bool>(self, simd: S) {
+    fn sweep<S: Simd, U: Update<T>, const SOURCE: bool>(self, simd: S, update: U) {
         let Self {
             setup,
             old,
@@ -276,17 +280,18 @@ impl<T: Temperature> Tile<'_, '_, T> {
                     &north[from..],
                     &south[from..],
                     &source[from..],
+                    &middle[from..],
                 ];
                 let wall = |at, inside| {
                     let sum = (middle[inside] + middle[inside]) + (north[at] + south[at]);
                     let sum = if SOURCE { sum + source[at] } else { sum };
-                    sum * T::from(0.25)
+                    update.of(|number| number, middle[at], sum)
                 };
                 let (left, right) = (
                     read.start == 0 && setup.walls.left == Wall::Insulated,
                     read.end == nx && setup.walls.right == Wall::Insulated,
                 );
-                let formula = Average::<SOURCE>;
+                let formula = Swept::<U, SOURCE>(update);
 
                 if level < depth {
                     let out = &mut here[row % KEPT * stride..][..width];
@@ -322,15 +327,47 @@ impl<T: Temperature> Tile<'_, '_, T> {
     }
 }
 
-/// A point from its neighbours: west, east, north, south, and the source, if there is one.
-struct Average<const SOURCE: bool>;
+/// What a point becomes.
+trait Update<T>: Copy {
+    /// The new value of a point that is `here`, from the sum of its neighbours and its source.
+    fn of<V: Value>(&self, splat: impl Fn(T) -> V, here: V, sum: V) -> V;
+}
 
-impl<T: From<f32>, const SOURCE: bool> Formula<T> for Average<SOURCE> {
+/// By a Jacobi iteration: the mean of the neighbours.
+#[derive(Clone, Copy)]
+struct Jacobi;
+
+impl<T: From<f32>> Update<T> for Jacobi {
+    #[inline(always)]
+    fn of<V: Value>(&self, splat: impl Fn(T) -> V, _: V, sum: V) -> V {
+        sum * splat(T::from(0.25))
+    }
+}
+
+/// By a step in time.
+#[derive(Clone, Copy)]
+struct Step<T> {
+    ratio: T,
+}
+
+impl<T: From<f32> + Copy> Update<T> for Step<T> {
+    #[inline(always)]
+    fn of<V: Value>(&self, splat: impl Fn(T) -> V, here: V, sum: V) -> V {
+        let difference = here.fused(splat(T::from(-4.0)), sum);
+        difference.fused(splat(self.ratio), here)
+    }
+}
+
+/// A point from its neighbours, west, east, north, south, from the source, if there is one,
+/// and from what it was.
+struct Swept<U, const SOURCE: bool>(U);
+
+impl<T: From<f32>, U: Update<T>, const SOURCE: bool> Formula<T> for Swept<U, SOURCE> {
     #[inline(always)]
     fn at<V: Value>(&self, splat: impl Fn(T) -> V, _: V, row: impl Fn(usize) -> V) -> V {
         let sum = (row(1) + row(0)) + (row(2) + row(3));
         let sum = if SOURCE { sum + row(4) } else { sum };
-        sum * splat(T::from(0.25))
+        self.0.of(splat, row(5), sum)
     }
 }
 

@@ -37,7 +37,9 @@ impl Subject for Cases {
             // Rows that are whole vectors and rows that are not, more than a block of either.
             Variant::March => plates(&[(3, 3), (4, 9), (5, 8), (260, 3), (1024, 9), (1029, 14)]),
             // Its rows are those that are swept.
-            Variant::General => plates(&[(3, 1), (4, 7), (5, 6), (1024, 2), (1029, 13)]),
+            Variant::General | Variant::Step => {
+                plates(&[(3, 1), (4, 7), (5, 6), (1024, 2), (1029, 13)])
+            }
             // A strip, two, and what is left of several; at the end one whose blocks have a row
             // each, however many the device holds.
             Variant::Temporal => {
@@ -110,7 +112,7 @@ fn sweeps<T: Scalar>(
 ) -> Result<Case, Error> {
     let [nx, mut ny, _] = problem.extents;
     let mut walls = Walls::FIXED;
-    let general = variant == Variant::General;
+    let general = matches!(variant, Variant::General | Variant::Step);
     if general {
         let mut wall = || {
             if numbers() < 0.0 {
@@ -131,7 +133,11 @@ fn sweeps<T: Scalar>(
         ny += walls.bottom.fixed_points() + walls.top.fixed_points();
     }
     let shape = Shape2::new(nx, ny);
-    let heat = Heat2d::new(shape)?.with_walls(walls);
+    let mut heat = Heat2d::new(shape)?.with_walls(walls);
+    if variant == Variant::Step {
+        heat = heat.with_time_step(1.0, 1.0, 0.15 + 0.1 * numbers())?;
+    }
+    let ratio = heat.step().map(|step| T::nearest(step.ratio));
     let count = match variant {
         Variant::Resident => 19,
         _ => variant.sweeps_per_launch::<T>(),
@@ -152,6 +158,7 @@ fn sweeps<T: Scalar>(
             shape,
             walls,
             source: source.as_deref(),
+            ratio,
         };
         T::sweep(setup, &given, &mut expected);
         given.clone_from(&expected);

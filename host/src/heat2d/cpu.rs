@@ -3,7 +3,8 @@
 //!
 //! Written from the formula and not from the kernels, which are checked against
 //! it. The order of the operations is part of the definition: east and west,
-//! north and south, then the two sums, then the source.
+//! north and south, then the two sums, then the source, and for a step in time two fused
+//! multiply-adds.
 #![forbid(unsafe_code)]
 
 use super::blocked::{Cut, KEPT, Setup, Temperature, sweep_rows};
@@ -282,7 +283,11 @@ mod tests {
                 if let Some(source) = setup.source {
                     sum = sum + source[j * nx + i];
                 }
-                new[j * nx + i] = sum * T::from(0.25);
+                let here = at(i, j);
+                new[j * nx + i] = match setup.ratio {
+                    None => sum * T::from(0.25),
+                    Some(ratio) => here.fused(T::from(-4.0), sum).fused(ratio, here),
+                };
             }
         }
     }
@@ -313,6 +318,7 @@ mod tests {
                 top: wall(3),
             },
             source: Some(&source[..]).filter(|_| walls >> 4 & 1 == 1),
+            ratio: (walls >> 5 & 1 == 1).then(|| T::from(0.2)),
         };
         let (mut old, mut new) = (initial.clone(), initial.clone());
         for _ in 0..sweeps {
@@ -346,7 +352,7 @@ mod tests {
                 points_per_task: 1 + below(2000),
             };
             let sweeps = [0, 1, 2, 3, 5, 7, 11, 13, 23, 31][below(10)];
-            let walls = below(32) as u32;
+            let walls = below(64) as u32;
             if case % 2 == 0 {
                 check::<f32>(&mut next, walls, shape, sweeps, limits);
             } else {
@@ -362,11 +368,12 @@ mod tests {
             shape: Shape2::new(3543, 701),
             walls: Walls::FIXED,
             source: None::<&[f32]>,
+            ratio: None,
         };
         let plan = Plan::new(&setup, 9, limits);
         assert!(plan.cut.depth > 1 && plan.cut.columns < 3541, "{plan:?}");
         let mut next = numbers();
-        for walls in [0, 22] {
+        for walls in [0, 22, 32] {
             check::<f32>(&mut next, walls, (3543, 701), 9, limits);
             check::<f64>(&mut next, walls, (3543, 701), 2, limits);
             check::<f64>(&mut next, walls, (3543, 701), 1, limits);

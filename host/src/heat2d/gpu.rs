@@ -15,7 +15,8 @@ use kernels::resident::{RESIDENT_HALO, RESIDENT_WARPS, Residence, resident_works
 use kernels::strips::{Shares, TILING_F32, TILING_F64, Tiling};
 use kernels::{
     BOTTOM, FIXED, LEFT, RIGHT, SOURCE, TOP, change::*, general::*, global::*, march::*,
-    resident::*, shared_core::*, shared_halo::*, shared_overlap::*, temporal::*, texture::*,
+    resident::*, shared_core::*, shared_halo::*, shared_overlap::*, step::*, temporal::*,
+    texture::*,
 };
 
 /// What the library takes for a single sweep where it is not told.
@@ -49,8 +50,10 @@ variants! {
     /// | `heat2d_temporal_*` | registers, 16 sweeps in one pass over memory | strips along y |
     /// | `heat2d_resident_*` | registers, all sweeps in one launch | what it holds |
     /// | `heat2d_general_*` | registers, marching along y | 1024 × 6 in `f32` |
+    /// | `heat2d_step_*` | registers, marching along y | 1024 × 6 in `f32` |
     ///
-    /// The last is the only one for insulated walls and for sources.
+    /// The last two are the only ones for insulated walls and for sources; the last is for
+    /// steps in time, and the only one for those.
     ///
     /// With [`Variant::Temporal`] the sweeps that are left over, fewer than a pass has,
     /// are [`Variant::March`]'s. A plate that does not fit on the device at once is not
@@ -76,6 +79,8 @@ variants! {
         Resident: heat2d_resident_f32, heat2d_resident_f64;
         /// `heat2d_general_f32`, `heat2d_general_f64`
         General: heat2d_general_f32, heat2d_general_f64;
+        /// `heat2d_step_f32`, `heat2d_step_f64`
+        Step: heat2d_step_f32, heat2d_step_f64;
     }
 }
 
@@ -142,7 +147,7 @@ pub trait Kernels: kernels::Real + HasScalar + Element {
     const TILING: Tiling;
 
     /// One launch of `variant`, which is there for this type and is neither the one with
-    /// textures nor the general one, on the device of the plates: at least one sweep and at
+    /// textures nor one for any walls, on the device of the plates: at least one sweep and at
     /// most `sweeps`, of which there is one. Returns how many. `workspace` is that of the
     /// launches before on plates of this shape.
     fn launch_sweeps(
@@ -154,6 +159,10 @@ pub trait Kernels: kernels::Real + HasScalar + Element {
 
     /// One sweep by the general kernel on the device of the plates, which is not the CPU.
     fn launch_general(walls: Walls, plates: Checked<'_, Self>) -> Result<(), Error>;
+
+    /// One step in time of this ratio by its kernel on the device of the plates, which is not
+    /// the CPU.
+    fn launch_step(walls: Walls, ratio: Self, plates: Checked<'_, Self>) -> Result<(), Error>;
 
     /// The bits of the largest magnitude of a difference, NaN above all, where they are
     /// more than what the place for them holds.
@@ -322,28 +331,40 @@ macro_rules! resident {
     }};
 }
 
+/// One sweep by a marching kernel that takes any walls and a source, and what more it is given.
+macro_rules! any_walls {
+    ($kernel:ident, $walls:expr, $plates:expr $(, $more:expr)?) => {{
+        let (walls, plates): (Walls, Checked<'_, Self>) = ($walls, $plates);
+        let (device, shape) = (plates.device().clone(), plates.shape());
+        let source = plates.source();
+        let (old, new) = plates.into_plates();
+        let (nx, ny) = extents(shape);
+        let swept = shape.ny - walls.bottom.fixed_points() - walls.top.fixed_points();
+        let marches = Marches::of::<Self>($kernel::NAME, shape.nx, swept)?;
+        let plate = plate_bits(walls, source.is_some());
+        // Without a source any readable buffer is in its place.
+        let source = source.unwrap_or(old);
+        let args = $kernel::args(old, source, new, nx, ny, marches.rows, plate $(, $more)?);
+        // SAFETY: `Checked::new` found nx * ny elements in old, source and new, all on
+        // `device`, where every allocation is aligned to 16 bytes; new is another
+        // than they are, since it is borrowed mutably. Both extents are at least 3
+        // and at most i32::MAX; the blocks have fewer than `rows` rows more than are
+        // swept, and the geometry is the one the kernel documents.
+        unsafe { launch::<$kernel>(&device, &marches.geometry.into(), args) }
+    }};
+}
+
 /// What both types have.
 macro_rules! both {
-    ($tiling:ident, $general:ident, $change:ident) => {
+    ($tiling:ident, $general:ident, $step:ident, $change:ident) => {
         const TILING: Tiling = $tiling;
 
         fn launch_general(walls: Walls, plates: Checked<'_, Self>) -> Result<(), Error> {
-            let (device, shape) = (plates.device().clone(), plates.shape());
-            let source = plates.source();
-            let (old, new) = plates.into_plates();
-            let (nx, ny) = extents(shape);
-            let swept = shape.ny - walls.bottom.fixed_points() - walls.top.fixed_points();
-            let marches = Marches::of::<Self>($general::NAME, shape.nx, swept)?;
-            let plate = plate_bits(walls, source.is_some());
-            // Without a source any readable buffer is in its place.
-            let source = source.unwrap_or(old);
-            let args = $general::args(old, source, new, nx, ny, marches.rows, plate);
-            // SAFETY: `Checked::new` found nx * ny elements in old, source and new, all on
-            // `device`, where every allocation is aligned to 16 bytes; new is another
-            // than they are, since it is borrowed mutably. Both extents are at least 3
-            // and at most i32::MAX; the blocks have fewer than `rows` rows more than are
-            // swept, and the geometry is the one the kernel documents.
-            unsafe { launch::<$general>(&device, &marches.geometry.into(), args) }
+            any_walls!($general, walls, plates)
+        }
+
+        fn launch_step(walls: Walls, ratio: Self, plates: Checked<'_, Self>) -> Result<(), Error> {
+            any_walls!($step, walls, plates, ratio)
         }
 
         fn launch_change(compared: Compared<'_, Self>) -> Result<(), Error> {
@@ -360,7 +381,12 @@ macro_rules! both {
 }
 
 impl Kernels for f32 {
-    both!(TILING_F32, heat2d_general_f32, heat2d_change_f32);
+    both!(
+        TILING_F32,
+        heat2d_general_f32,
+        heat2d_step_f32,
+        heat2d_change_f32
+    );
 
     fn launch_sweeps(
         variant: Variant,
@@ -385,13 +411,18 @@ impl Kernels for f32 {
             }
             Variant::Resident => resident!(heat2d_resident_f32, plates, sweeps, workspace),
             Variant::Texture => unreachable!("heat2d_texture reads a texture, not a buffer"),
-            Variant::General => unreachable!("heat2d_general takes walls"),
+            Variant::General | Variant::Step => unreachable!("{variant} takes walls"),
         }
     }
 }
 
 impl Kernels for f64 {
-    both!(TILING_F64, heat2d_general_f64, heat2d_change_f64);
+    both!(
+        TILING_F64,
+        heat2d_general_f64,
+        heat2d_step_f64,
+        heat2d_change_f64
+    );
 
     fn launch_sweeps(
         variant: Variant,
@@ -411,7 +442,7 @@ impl Kernels for f64 {
                 )
             }
             Variant::Resident => resident!(heat2d_resident_f64, plates, sweeps, workspace),
-            Variant::General => unreachable!("heat2d_general takes walls"),
+            Variant::General | Variant::Step => unreachable!("{variant} takes walls"),
             _ => unreachable!("there is no {variant} in f64"),
         }
     }

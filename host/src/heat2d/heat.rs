@@ -14,7 +14,23 @@ pub const MIN_EXTENT: usize = 3;
 /// source is one addition more.
 pub const FLOPS_PER_POINT: u64 = 4;
 
-/// Sweeps over plates of a given shape.
+/// The same per point of a step in time: 3 additions, 2 fused multiply-adds.
+const STEP_FLOPS_PER_POINT: u64 = 7;
+
+/// The largest α Δt / h² of a stable step in time (LeVeque, "Finite Difference Methods for
+/// Ordinary and Partial Differential Equations", SIAM 2007, section 9.3, in two dimensions).
+const STABLE_RATIO: f64 = 0.25;
+
+/// An explicit step in time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Step {
+    /// α Δt / h².
+    pub(super) ratio: f64,
+    /// Δt.
+    pub(super) length: f64,
+}
+
+/// Sweeps over plates of a given shape: Jacobi iterations, or steps in time.
 ///
 /// Temperatures are in any unit and from any zero, lengths in spacings of the grid, whose
 /// cells are square. Plates and buffers hold `nx * ny` temperatures, x fastest.
@@ -32,10 +48,11 @@ pub const FLOPS_PER_POINT: u64 = 4;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Heat2d {
     shape: Shape2,
     walls: Walls,
+    step: Option<Step>,
 }
 
 impl Heat2d {
@@ -72,6 +89,7 @@ impl Heat2d {
         Ok(Self {
             shape,
             walls: Walls::FIXED,
+            step: None,
         })
     }
 
@@ -95,6 +113,115 @@ impl Heat2d {
     pub const fn with_walls(mut self, walls: Walls) -> Self {
         self.walls = walls;
         self
+    }
+
+    /// The same plates with explicit steps in time of the heat equation in place of Jacobi
+    /// iterations: each sweep is a step.
+    ///
+    /// ```text
+    /// u_t = α ∇²u + q      new = u + r (((E + W) + (N + S)) - 4 u)      r = α Δt / h²
+    /// ```
+    ///
+    /// with the `diffusivity` α, the distance h of two points (`spacing`) and the length Δt of
+    /// a step (`time_step`), in units that go together: m²/s, m and s. Heat that a plate is
+    /// given ([`Plate::with_source`](super::Plate::with_source)) is h² q / α. Steps are forward
+    /// in time and centred in space (LeVeque 2007, chapter 9): of first order in Δt, of second
+    /// in h. They are stable up to Δt = h² / (4 α), where a step is a Jacobi iteration but for
+    /// rounding.
+    ///
+    /// ```
+    /// use halo_gpu::heat2d::{Heat2d, Walls, problem};
+    /// use halo_gpu::{Device, Error, Shape2};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// // Copper, 1.11 cm² a second; 32 cells of 1 cm, kept at 0 °C around.
+    /// let shape = Shape2::new(33, 33);
+    /// let heat = Heat2d::new(shape)?.with_time_step(1.11, 1.0, 0.2)?;
+    /// let initial = problem::sine_mode::<f64>(shape, [1, 1])?;
+    /// let mut plate = heat.start(&Device::cpu(), &initial)?;
+    /// plate.sweep(500)?;
+    /// assert!((plate.time() - 100.0).abs() < 1e-9);
+    ///
+    /// // The mode decays as exp(-2 α (π/L)² t), to the order of the steps.
+    /// let decay = (-2.0 * 1.11 * (std::f64::consts::PI / 32.0).powi(2) * 100.0).exp();
+    /// assert!((plate.field()?[(16, 16)] / decay - 1.0).abs() < 4e-3);
+    ///
+    /// let refused = Heat2d::new(shape)?.with_time_step(1.11, 1.0, 0.3);
+    /// assert!(matches!(refused, Err(Error::Unstable { limit, .. }) if limit < 0.226));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NonFinite`] and [`Error::InvalidParameter`] for a parameter that is not a
+    /// positive number, and where h² / α is beyond what f64 holds; [`Error::Unstable`] for a
+    /// step that is too long.
+    pub fn with_time_step(
+        mut self,
+        diffusivity: f64,
+        spacing: f64,
+        time_step: f64,
+    ) -> Result<Self, Error> {
+        const OPERATION: &str = "heat2d";
+        let parameters = [
+            ("the diffusivity", diffusivity),
+            ("the spacing", spacing),
+            ("the time step", time_step),
+        ];
+        for (parameter, given) in parameters {
+            if !given.is_finite() {
+                return Err(Error::NonFinite {
+                    operation: OPERATION,
+                    parameter,
+                    given,
+                });
+            }
+            if given <= 0.0 {
+                return Err(Error::InvalidParameter {
+                    operation: OPERATION,
+                    parameter,
+                    given: given.to_string(),
+                    required: "positive".to_owned(),
+                });
+            }
+        }
+        let limit = STABLE_RATIO * (spacing / diffusivity) * spacing;
+        if !limit.is_normal() {
+            return Err(Error::InvalidParameter {
+                operation: OPERATION,
+                parameter: "the diffusivity",
+                given: diffusivity.to_string(),
+                required: format!(
+                    "such that spacing² / diffusivity is in the range of f64, with a spacing of \
+                     {spacing}"
+                ),
+            });
+        }
+        if time_step > limit {
+            return Err(Error::Unstable {
+                operation: OPERATION,
+                time_step,
+                limit,
+            });
+        }
+        self.step = Some(Step {
+            // At the limit exactly that of a Jacobi iteration.
+            ratio: STABLE_RATIO * (time_step / limit),
+            length: time_step,
+        });
+        Ok(self)
+    }
+
+    /// The length of a step in time; `None` for Jacobi iterations.
+    #[must_use]
+    pub fn time_step(&self) -> Option<f64> {
+        self.step.map(|step| step.length)
+    }
+
+    /// The step in time.
+    pub(super) const fn step(&self) -> Option<Step> {
+        self.step
     }
 
     /// The walls of the plates.
@@ -141,7 +268,11 @@ impl Heat2d {
     /// per point.
     #[must_use]
     pub const fn flops(&self) -> u64 {
-        self.swept_points().saturating_mul(FLOPS_PER_POINT)
+        let each = match self.step {
+            None => FLOPS_PER_POINT,
+            Some(_) => STEP_FLOPS_PER_POINT,
+        };
+        self.swept_points().saturating_mul(each)
     }
 
     /// Sweeps from `old` into `new`, at least once and at most `sweeps` times, and returns
@@ -162,6 +293,7 @@ impl Heat2d {
                 return Ok(1);
             }
             By::Kernel(variant) => variant,
+            By::Library if self.step.is_some() => Variant::Step,
             By::Library if self.walls.any_insulated() || source.is_some() => Variant::General,
             By::Library if sweeps == 1 => gpu::SINGLE_SWEEP,
             By::Library => gpu::MANY_SWEEPS,
@@ -169,6 +301,10 @@ impl Heat2d {
         let plates = Checked::new(self.shape, source, old, new)?;
         match variant {
             Variant::General => T::launch_general(self.walls, plates).map(|()| 1),
+            Variant::Step => {
+                let ratio = T::nearest(self.step.map_or(STABLE_RATIO, |step| step.ratio));
+                T::launch_step(self.walls, ratio, plates).map(|()| 1)
+            }
             _ => T::launch_sweeps(variant, plates, sweeps, workspace),
         }
     }
@@ -220,6 +356,7 @@ impl Heat2d {
             shape: self.shape,
             walls: self.walls,
             source: source.map(host),
+            ratio: self.step.map(|step| T::nearest(step.ratio)),
         }
     }
 
@@ -239,7 +376,14 @@ impl Heat2d {
             let given = format!("{variant} for {}", T::NAME);
             return Err(refused(given, required.to_owned()));
         };
-        if self.walls.any_insulated() && variant != Variant::General {
+        if self.step.is_some() != (variant == Variant::Step) {
+            let required = match self.step {
+                Some(_) => format!("{}, as sweeps are steps in time", Variant::Step),
+                None => "one of an iteration, as there is no time step".to_owned(),
+            };
+            return Err(refused(variant.to_string(), required));
+        }
+        if self.walls.any_insulated() && !matches!(variant, Variant::General | Variant::Step) {
             let required = format!("{}, as a wall is insulated", Variant::General);
             return Err(refused(variant.to_string(), required));
         }

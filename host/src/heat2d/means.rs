@@ -51,6 +51,11 @@ impl Means {
         }
     }
 
+    /// The mean over all points.
+    pub(super) fn mean(self) -> f64 {
+        0.5 * (self.even + self.odd)
+    }
+
     /// What one of these means of a plate changes by in every sweep, and so at least one
     /// of its temperatures; NaN if there is one.
     ///

@@ -1,4 +1,4 @@
-//! The steady temperature of a plate, by Jacobi iteration of the 2-D heat equation.
+//! Heat in a plate: its steady temperature by Jacobi iteration, or its course by steps in time.
 //!
 //! ```text
 //! new(i, j) = ((E + W) + (N + S)) * 0.25
@@ -6,10 +6,11 @@
 //! ```
 //!
 //! at every interior point. The outermost points are the walls, which keep their
-//! temperature if nothing else is said. Each sweep moves the plate towards the solution
+//! temperature if nothing else is said (Dirichlet's boundary). Each sweep, an iteration, moves the plate towards the solution
 //! of Laplace's equation on square cells (LeVeque, "Finite Difference Methods for
 //! Ordinary and Partial Differential Equations", SIAM 2007, sections 3.2 and 4.1).
-//! [Insulated walls and sources](#insulated-walls-and-sources) are below.
+//! [Insulated walls and sources](#insulated-walls-and-sources) and [steps in
+//! time](#steps-in-time) are below.
 //!
 //! [`Heat2d`] says what is computed: the shape, any from 3 × 3 points on. Where
 //! it runs is the device of the data, and whether in `f32` or in `f64` is their type.
@@ -58,7 +59,7 @@
 //!
 //! Each wall is fixed or insulated ([`Walls`]), and each point may have a source of heat
 //! ([`Plate::with_source`]). The plate then moves towards the solution of Poisson's
-//! equation, -∇²u = f, without heat flux through the insulated walls:
+//! equation, -∇²u = f, without heat flux through the insulated walls (Neumann's boundary):
 //!
 //! ```text
 //! new(i, j) = (((E + W) + (N + S)) + h² f(i, j)) * 0.25
@@ -95,6 +96,37 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Steps in time
+//!
+//! With [`Heat2d::with_time_step`] a sweep is an explicit step of the heat equation in time,
+//! u_t = α ∇²u + q, with the same walls and sources, on all devices with the same bits:
+//!
+//! ```text
+//! new(i, j) = u + r ((((E + W) + (N + S)) + h² q(i, j) / α) - 4 u)      u = old(i, j)
+//! r = α Δt / h² ≤ 1/4
+//! ```
+//!
+//! ```
+//! use halo_gpu::heat2d::{Heat2d, Walls};
+//! use halo_gpu::{Device, Field2, Shape2};
+//!
+//! # fn main() -> Result<(), halo_gpu::Error> {
+//! // A hot spot in an insulated plate spreads, and no heat is lost.
+//! let shape = Shape2::new(41, 41);
+//! let spot = Field2::from_fn(shape, |i, j| if (i, j) == (20, 20) { 100.0 } else { 0.0_f64 })?;
+//! let heat = Heat2d::new(shape)?
+//!     .with_walls(Walls::INSULATED)
+//!     .with_time_step(1.0, 0.1, 0.002)?; // α = 1, h = 0.1, Δt = 0.002
+//! let mut plate = heat.start(&Device::cpu(), &spot)?;
+//! plate.sweep(50)?;
+//! assert!((plate.time() - 0.1).abs() < 1e-12);
+//! let plate = plate.field()?;
+//! assert!(plate[(20, 20)] < 1.0 && plate[(20, 20)] > plate[(25, 20)]);
+//! assert!((plate.as_slice().iter().sum::<f64>() - 100.0).abs() < 0.5); // walls count half
+//! # Ok(())
+//! # }
+//! ```
 
 mod blocked;
 #[cfg(feature = "cases")]
@@ -112,5 +144,5 @@ mod walls;
 
 pub use gpu::Variant;
 pub use heat::{FLOPS_PER_POINT, Heat2d, MIN_EXTENT};
-pub use plate::{Outcome, Plate};
+pub use plate::{Outcome, Plate, Tolerance};
 pub use walls::{Wall, Walls};

@@ -73,6 +73,21 @@ impl Heat2d {
                 required: format!("of {} points", self.shape()),
             });
         }
+        if let Some(step) = self.step()
+            && !T::nearest(step.ratio).is_normal_number()
+        {
+            return Err(Error::InvalidParameter {
+                operation: "heat2d",
+                parameter: "the time step",
+                given: step.length.to_string(),
+                required: format!(
+                    "such that diffusivity · step / spacing², which is {:e}, is a normal number \
+                     of {}",
+                    step.ratio,
+                    T::NAME
+                ),
+            });
+        }
         let state = match by {
             By::Port | By::Library => State::buffers(by, device, initial.as_slice())?,
             By::Kernel(variant) => {
@@ -108,7 +123,8 @@ impl<T: Scalar> Plate<T> {
     /// `source` is h² f, in the units of the temperature: h is the distance of two
     /// points, and f, in -∇²u = f, the power per volume over the conductivity. A plate
     /// of temperature 0 is at a quarter of it after a sweep. What it is at points on
-    /// fixed walls is unused.
+    /// fixed walls is unused. For [steps in time](Heat2d::with_time_step) it is h² q / α, with
+    /// q the warming in temperature per time and α the diffusivity.
     ///
     /// # Errors
     ///
@@ -128,7 +144,8 @@ impl<T: Scalar> Plate<T> {
             let required = format!("of {shape} points");
             return Err(invalid("the source", given, required));
         }
-        if let Some(variant) = self.state.kernel().filter(|&it| it != Variant::General) {
+        let takes_none = |it: &Variant| !matches!(it, Variant::General | Variant::Step);
+        if let Some(variant) = self.state.kernel().filter(takes_none) {
             let required = format!("{}, as there is a source", Variant::General);
             return Err(invalid("the kernel", variant.to_string(), required));
         }
@@ -166,13 +183,16 @@ impl<T: Scalar> Plate<T> {
         Ok(())
     }
 
-    /// Sweeps until a sweep changes no temperature by more than `tolerance`, at most `most`
-    /// times. It looks at the change after each `every` sweeps.
+    /// Sweeps until the plate is steady to a tolerance, at most `most` times: until a sweep
+    /// changes no temperature by more than it (a bare number, or [`Tolerance::Change`]), or
+    /// until the residual of the equation is nowhere larger ([`Tolerance::Residual`]). It looks
+    /// after each `every` sweeps.
     ///
     /// What is compared are the plates before and after the last sweep of each round, on
     /// their device; looking costs about as much as a sweep. The distance from the steady
     /// state is larger than the change of a sweep, by a factor of the order of the number
-    /// of points along the shorter axis, squared.
+    /// of points along the shorter axis, squared. The residual says how well the discrete
+    /// equation holds, whatever the length of a step in time.
     ///
     /// It goes on where the last call has ended: to show how far it is, or to be able to
     /// stop, call it with fewer sweeps at most, again and again until it has converged.
@@ -182,11 +202,12 @@ impl<T: Scalar> Plate<T> {
     /// corner a quarter. And heat that points of even i + j have more than those of odd
     /// i + j goes back and forth for ever: the means of both must be the same at the
     /// start. (Where they are not, the mean of two plates that are one sweep apart still
-    /// tends to the steady state.) This is looked at first, and a plate of which some
-    /// temperature changes by more than `tolerance` in every sweep is refused.
+    /// tends to the steady state, and so do steps in time shorter than the longest.) This is
+    /// looked at first, and a plate of which some temperature changes by more than the
+    /// tolerance in every sweep is refused.
     ///
     /// ```
-    /// use halo_gpu::heat2d::{Heat2d, problem};
+    /// use halo_gpu::heat2d::{Heat2d, Tolerance, problem};
     /// use halo_gpu::{Device, Shape2};
     ///
     /// # fn main() -> Result<(), halo_gpu::Error> {
@@ -196,17 +217,20 @@ impl<T: Scalar> Plate<T> {
     /// let outcome = plate.sweep_until(1e-9, 50, 100_000)?;
     /// assert!(outcome.converged && outcome.change <= 1e-9);
     /// assert_eq!(outcome.sweeps, plate.sweeps());
+    ///
+    /// let outcome = plate.sweep_until(Tolerance::Residual(1e-10), 50, 100_000)?;
+    /// assert!(outcome.converged && outcome.residual <= 1e-10);
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] if `tolerance` is negative, not a number, or cannot be
+    /// [`Error::InvalidParameter`] if the tolerance is negative, not a number, or cannot be
     /// reached, or if `every` is 0; and as [`sweep`](Self::sweep).
     pub fn sweep_until(
         &mut self,
-        tolerance: T,
+        tolerance: impl Into<Tolerance<T>>,
         every: usize,
         most: usize,
     ) -> Result<Outcome<T>, Error> {
@@ -216,10 +240,15 @@ impl<T: Scalar> Plate<T> {
             given,
             required: required.to_owned(),
         };
-        if !(tolerance >= T::from(0.0)) {
+        let tolerance = tolerance.into();
+        let (Tolerance::Change(bound) | Tolerance::Residual(bound)) = tolerance;
+        if !(bound >= T::from(0.0)) {
             let required = "at least 0";
-            return Err(invalid("the tolerance", tolerance.to_string(), required));
+            return Err(invalid("the tolerance", bound.to_string(), required));
         }
+        // A sweep changes a point by this part of its residual.
+        let part = self.heat.step().map_or(0.25, |step| step.ratio);
+        let residual = |change: T| T::nearest(Into::<f64>::into(change) / part);
         if every == 0 {
             let required = "at least 1";
             return Err(invalid(
@@ -230,17 +259,22 @@ impl<T: Scalar> Plate<T> {
         }
         if self.heat.walls() == Walls::INSULATED {
             let change = self.change_that_stays()?;
-            if change > tolerance.into() {
+            let least = match tolerance {
+                Tolerance::Change(_) => change,
+                Tolerance::Residual(_) => change / part,
+            };
+            if least > bound.into() {
                 let required = format!(
-                    "at least {change:e}, by which a plate that is insulated all around goes on \
+                    "at least {least:e}, by which a plate that is insulated all around goes on \
                      to change with this source and from these temperatures"
                 );
-                return Err(invalid("the tolerance", tolerance.to_string(), &required));
+                return Err(invalid("the tolerance", bound.to_string(), &required));
             }
         }
         let mut outcome = Outcome {
             sweeps: 0,
             change: T::from(f32::INFINITY),
+            residual: T::from(f32::INFINITY),
             converged: false,
         };
         let mut left = most;
@@ -251,7 +285,11 @@ impl<T: Scalar> Plate<T> {
             left -= round;
             outcome.sweeps += round as u64;
             outcome.change = self.state.largest_change()?;
-            outcome.converged = outcome.change <= tolerance;
+            outcome.residual = residual(outcome.change);
+            outcome.converged = match tolerance {
+                Tolerance::Change(_) => outcome.change <= bound,
+                Tolerance::Residual(_) => outcome.residual <= bound,
+            };
         }
         Ok(outcome)
     }
@@ -264,7 +302,11 @@ impl<T: Scalar> Plate<T> {
             Some(source) => Means::of(&Field2::from_vec(self.heat.shape(), source.to_vec()?)?),
             None => Means::ZERO,
         };
-        let change = plate.change_that_stays(source);
+        let change = match self.heat.step() {
+            // The longest stable step is a Jacobi iteration.
+            Some(step) if step.ratio < 0.25 => step.ratio * source.mean().abs(),
+            _ => plate.change_that_stays(source),
+        };
         let rounding = 2.0 * T::UNIT_ROUNDOFF * (plate.largest + source.largest);
         Ok(if change > rounding { change } else { 0.0 })
     }
@@ -273,6 +315,14 @@ impl<T: Scalar> Plate<T> {
     #[must_use]
     pub fn sweeps(&self) -> u64 {
         self.sweeps.get()
+    }
+
+    /// The time of all steps so far, in the unit of their length; 0 for Jacobi iterations,
+    /// which take none.
+    #[must_use]
+    pub fn time(&self) -> f64 {
+        let step = self.heat.time_step().unwrap_or(0.0);
+        self.sweeps() as f64 * step
     }
 
     /// The temperatures now, on the host.
@@ -285,6 +335,22 @@ impl<T: Scalar> Plate<T> {
     }
 }
 
+/// When a plate is steady enough for [`Plate::sweep_until`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Tolerance<T> {
+    /// When a sweep changes no temperature by more.
+    Change(T),
+    /// When the residual of Poisson's equation, `|h² (f + ∇²u)|` by the five-point formula, is
+    /// nowhere larger; for steps in time f is q / α. It is in the unit of the temperature.
+    Residual(T),
+}
+
+impl<T> From<T> for Tolerance<T> {
+    fn from(change: T) -> Self {
+        Self::Change(change)
+    }
+}
+
 /// How [`Plate::sweep_until`] ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outcome<T> {
@@ -293,6 +359,10 @@ pub struct Outcome<T> {
     /// The largest change of a temperature by the last of them; infinite if there was
     /// none, NaN if there is a NaN on the plate.
     pub change: T,
+    /// The largest residual of the plate before that sweep ([`Tolerance::Residual`]), of which
+    /// the change is a quarter, or for steps in time α Δt / h²: so to a few roundings of the
+    /// temperatures. Infinite or NaN where the change is.
+    pub residual: T,
     /// Whether that is within the tolerance.
     pub converged: bool,
 }

@@ -25,6 +25,48 @@ pub fn hot_left_wall<T: Scalar>(shape: Shape2) -> Result<Field2<T>, Error> {
     Field2::from_fn(shape, |i, _| T::from(if i == 0 { 1.0 } else { 0.0 }))
 }
 
+/// A mode of the plate, `sin(kπi/p) sin(lπj/q)`, with `p = nx - 1` and `q = ny - 1` cells
+/// along x and y and `modes` = \[k, l\]: 0 on the walls, and an eigenvector of every sweep.
+///
+/// # Errors
+///
+/// [`Error::IndexOverflow`], [`Error::HostOutOfMemory`] for a shape too large.
+pub fn sine_mode<T: Scalar>(shape: Shape2, modes: [usize; 2]) -> Result<Field2<T>, Error> {
+    let sine = |mode: usize, at: usize, extent: usize| {
+        let cells = extent.saturating_sub(1).max(1);
+        // The angle is reduced while it is a whole number.
+        match mode * at % (2 * cells) {
+            phase if phase % cells == 0 => 0.0,
+            phase => (phase as f64 * PI / cells as f64).sin(),
+        }
+    };
+    Field2::from_fn(shape, |i, j| {
+        T::nearest(sine(modes[0], i, shape.nx) * sine(modes[1], j, shape.ny))
+    })
+}
+
+/// What a step in time multiplies a [`sine_mode`] by, whose α Δt / h² is `ratio`:
+/// `1 - 4 r (sin²(kπ/2p) + sin²(lπ/2q))` (LeVeque 2007, sections 9.3 and 3.4).
+///
+/// ```
+/// use halo_gpu::Shape2;
+/// use halo_gpu::heat2d::problem::amplification;
+///
+/// // The slowest mode hardly decays, the fastest is turned over at the limit of stability.
+/// let shape = Shape2::new(65, 65);
+/// assert!((amplification(shape, [1, 1], 0.25) - 0.9988).abs() < 1e-4);
+/// assert!(amplification(shape, [63, 63], 0.25) > -1.0);
+/// assert!(amplification(shape, [63, 63], 0.26) < -1.0);
+/// ```
+#[must_use]
+pub fn amplification(shape: Shape2, modes: [usize; 2], ratio: f64) -> f64 {
+    let square = |mode: usize, extent: usize| {
+        let cells = extent.saturating_sub(1).max(1) as f64;
+        (mode as f64 * PI / (2.0 * cells)).sin().powi(2)
+    };
+    1.0 - 4.0 * ratio * (square(modes[0], shape.nx) + square(modes[1], shape.ny))
+}
+
 /// The root mean square of the differences, as a percentage of the root mean
 /// square of the reference: `100 √(Σ (value - reference)² / Σ reference²)`.
 ///

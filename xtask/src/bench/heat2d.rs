@@ -3,7 +3,8 @@
 //! many sweeps by `heat2d_temporal_f32` and `heat2d_temporal_f64`, and launches of as
 //! many as the textbook makes by `heat2d_resident_f32` and `heat2d_resident_f64`, where
 //! the plate fits on the device. `heat2d_general_f32`, `heat2d_general_f64` and the port
-//! once more sweep a plate whose bottom and top are insulated, with a source.
+//! once more sweep a plate whose bottom and top are insulated, with a source;
+//! `heat2d_step_f32`, `heat2d_step_f64` and the port make steps in time of such a plate.
 //!
 //! `heat2d_change_f32` and `heat2d_change_f64`, which look for the end, have no rows: they
 //! read what a sweep reads and writes, and nothing else.
@@ -46,8 +47,8 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         None => problem::SHAPE,
     };
     let heat = Heat2d::new(shape)?;
-    let mut rows = rows_in::<f32>(device, heat);
-    rows.extend(rows_in::<f64>(device, heat));
+    let mut rows = rows_in::<f32>(device, heat)?;
+    rows.extend(rows_in::<f64>(device, heat)?);
     Ok(Plan {
         size: format!("{}x{}", shape.nx, shape.ny),
         elements: shape.points()? as u64,
@@ -61,8 +62,8 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
             }
         ),
         boundary: Some(
-            "walls keep their temperature; heat2d_general: bottom and top are insulated, with \
-             a source"
+            "walls keep their temperature; heat2d_general and heat2d_step: bottom and top are \
+             insulated, with a source"
                 .to_owned(),
         ),
         // A plate, the one it is swept into, and a source.
@@ -74,31 +75,36 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
 }
 
 /// The rows in `T`; those of one problem share the plate that each is checked against.
-fn rows_in<T: Scalar + Element>(device: &Device, heat: Heat2d) -> Vec<Box<dyn Row>> {
+fn rows_in<T: Scalar + Element>(device: &Device, heat: Heat2d) -> Result<Vec<Box<dyn Row>>, Error> {
     let by: Vec<By> = match device.kind() {
-        DeviceKind::Cpu => vec![By::Port, By::ManyByPort, By::GeneralPort],
+        DeviceKind::Cpu => vec![By::Port, By::ManyByPort, By::GeneralPort, By::StepPort],
         DeviceKind::Emulator | DeviceKind::Cuda => Variant::ALL
             .into_iter()
             .filter(|variant| variant.kernel::<T>().is_some())
             .map(By::Kernel)
             .collect(),
     };
-    let [textbook, general] = [Reference::<T>::default(), Reference::default()];
-    by.into_iter()
-        .map(|by| -> Box<dyn Row> {
-            let (heat, reference) = if by.is_general() {
-                (heat.with_walls(GENERAL_WALLS), general.clone())
-            } else {
-                (heat, textbook.clone())
-            };
-            Box::new(Sweep {
-                heat,
-                by,
-                reference,
-            })
-        })
-        .collect()
+    let references: [Reference<T>; 3] = Default::default();
+    let [textbook, general, steps] = &references;
+    let row = |by: By| -> Result<Box<dyn Row>, Error> {
+        let (heat, reference) = if by.is_step() {
+            (heat.with_walls(GENERAL_WALLS).with_time_step(1.0, 1.0, RATIO)?, steps)
+        } else if by.is_general() {
+            (heat.with_walls(GENERAL_WALLS), general)
+        } else {
+            (heat, textbook)
+        };
+        Ok(Box::new(Sweep {
+            heat,
+            by,
+            reference: reference.clone(),
+        }))
+    };
+    by.into_iter().map(row).collect()
 }
+
+/// α Δt / h² of the steps in time.
+const RATIO: f64 = 0.2;
 
 /// The walls of the plate that the general kernel and port sweep.
 const GENERAL_WALLS: Walls = Walls {
@@ -135,12 +141,18 @@ enum By {
     /// As many sweeps as the textbook makes.
     ManyByPort,
     GeneralPort,
+    StepPort,
 }
 
 impl By {
     /// Whether the plate has insulated walls and a source.
     const fn is_general(self) -> bool {
-        matches!(self, Self::Kernel(Variant::General) | Self::GeneralPort)
+        matches!(self, Self::Kernel(Variant::General) | Self::GeneralPort) || self.is_step()
+    }
+
+    /// Whether its sweeps are steps in time.
+    const fn is_step(self) -> bool {
+        matches!(self, Self::Kernel(Variant::Step) | Self::StepPort)
     }
 
     /// The sweeps of a launch.
@@ -150,7 +162,7 @@ impl By {
                 variant.sweeps_per_launch::<T>().min(problem::SWEEPS) as u64
             }
             Self::ManyByPort => problem::SWEEPS as u64,
-            Self::Port | Self::GeneralPort => 1,
+            Self::Port | Self::GeneralPort | Self::StepPort => 1,
         }
     }
 
@@ -158,7 +170,9 @@ impl By {
         let initial = problem::hot_left_wall(heat.shape())?;
         let plate = match self {
             Self::Kernel(variant) => heat.start_with(variant, device, &initial)?,
-            Self::Port | Self::ManyByPort | Self::GeneralPort => heat.start(device, &initial)?,
+            Self::Port | Self::ManyByPort | Self::GeneralPort | Self::StepPort => {
+                heat.start(device, &initial)?
+            }
         };
         Ok(if self.is_general() {
             plate.with_source(&general_source(heat.shape())?)?
@@ -197,13 +211,14 @@ impl<T: Scalar + Element> Row for Sweep<T> {
             By::GeneralPort => {
                 format!("heat2d, CPU port, insulated walls and a source, {}", T::NAME)
             }
+            By::StepPort => format!("heat2d, CPU port, a step in time, {}", T::NAME),
         }
     }
 
     fn tile(&self) -> String {
         match self.by {
             By::Kernel(variant) => variant.tile(),
-            By::Port | By::ManyByPort | By::GeneralPort => None,
+            By::Port | By::ManyByPort | By::GeneralPort | By::StepPort => None,
         }
         .map_or_else(
             || "–".to_owned(),
@@ -267,11 +282,13 @@ impl<T: Scalar> Ready<T> {
         let initial = || problem::hot_left_wall(self.heat.shape());
         let plate = match self.by {
             By::Kernel(Variant::General) => by_port(By::GeneralPort)?,
+            By::Kernel(Variant::Step) => by_port(By::StepPort)?,
             By::Kernel(_) => by_port(By::Port)?,
-            By::Port | By::ManyByPort => plain_loop(initial()?, None, sweeps),
-            By::GeneralPort => {
+            By::Port | By::ManyByPort => plain_loop(initial()?, None, None, sweeps),
+            By::GeneralPort | By::StepPort => {
                 let source = general_source(self.heat.shape())?;
-                plain_loop(initial()?, Some(&source), sweeps)
+                let ratio = self.by.is_step().then_some(T::nearest(RATIO));
+                plain_loop(initial()?, Some(&source), ratio, sweeps)
             }
         };
         Ok(self.reference.get_or_init(|| plate))
@@ -279,10 +296,11 @@ impl<T: Scalar> Ready<T> {
 }
 
 /// The plate after all sweeps, straight from the definition; with a source, its bottom and
-/// top are insulated, as [`GENERAL_WALLS`] are.
+/// top are insulated, as [`GENERAL_WALLS`] are; with a ratio sweeps are steps in time.
 fn plain_loop<T: Scalar>(
     mut old: Field2<T>,
     source: Option<&Field2<T>>,
+    ratio: Option<T>,
     sweeps: usize,
 ) -> Field2<T> {
     let shape = old.shape();
@@ -299,7 +317,11 @@ fn plain_loop<T: Scalar>(
                 let south = old[(i, if j == 0 { 1 } else { j - 1 })];
                 let sum = (east + west) + (north + south);
                 let sum = source.map_or(sum, |source| sum + source[(i, j)]);
-                new[(i, j)] = sum * T::from(0.25);
+                let here = old[(i, j)];
+                new[(i, j)] = match ratio {
+                    None => sum * T::from(0.25),
+                    Some(ratio) => here.fused(T::from(-4.0), sum).fused(ratio, here),
+                };
             }
         }
         std::mem::swap(&mut old, &mut new);
@@ -334,7 +356,7 @@ impl<T: Scalar + Element> Prepared for Ready<T> {
         let ways: &[&str] = match self.by {
             By::Port => &["plain"],
             By::ManyByPort => &["plain", "blocked8", "blocked16"],
-            By::Kernel(_) | By::GeneralPort => return Ok(None),
+            By::Kernel(_) | By::GeneralPort | By::StepPort => return Ok(None),
         };
         let shape = self.heat.shape();
         let initial = problem::hot_left_wall::<T>(shape)?;
@@ -407,7 +429,7 @@ mod tests {
     fn sums_of_another_order_are_right_and_a_plate_that_was_not_swept_is_wrong() {
         let shape = Shape2::new(20, 35);
         let initial = problem::hot_left_wall::<f32>(shape).unwrap();
-        let swept = plain_loop(initial.clone(), None, 10);
+        let swept = plain_loop(initial.clone(), None, None, 10);
         let judge = |plate: &[f32]| judge_in_any_order(plate, swept.as_slice(), 10).passes();
         let mut plate = swept.as_slice().to_vec();
         assert!(judge(&plate) && !judge(initial.as_slice()));
