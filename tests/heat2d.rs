@@ -576,7 +576,7 @@ fn a_plate_swept_to_the_end_is_in_the_steady_state() {
 
 #[test]
 fn sweeping_ends_when_a_sweep_changes_little() {
-    // By heat2d_change_f32 and heat2d_change_f64, where there are kernels.
+    // By elementwise_difference_f32 and elementwise_difference_f64, where there are kernels.
     fn check<T: Scalar + Bits>(device: &Device, implementation: Implementation) {
         let shape = Shape2::new(19, 17);
         let heat = Heat2d::new(shape).unwrap();

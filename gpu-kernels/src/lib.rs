@@ -17,6 +17,7 @@
 #![no_std]
 
 pub mod derivative3d;
+pub mod elementwise;
 #[cfg(not(target_arch = "nvptx64"))]
 mod entry;
 pub mod heat2d;

@@ -29,6 +29,7 @@ pub use crate::entry::{
 /// All families.
 pub const FAMILIES: &[Family] = &[
     crate::derivative3d::FAMILY,
+    crate::elementwise::FAMILY,
     crate::heat2d::FAMILY,
     crate::nbody::FAMILY,
     crate::reduction::FAMILY,

@@ -13,6 +13,7 @@ pub use gpu_kernels::registry::{self, Entry, Problem, Role, Scalar as ScalarType
 /// All families.
 pub const SUBJECTS: &[&dyn Subject] = &[
     &crate::derivative3d::cases::Cases,
+    &crate::elementwise::cases::Cases,
     &crate::heat2d::cases::Cases,
     &crate::nbody::cases::Cases,
     &crate::reduction::cases::Cases,

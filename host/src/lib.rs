@@ -257,6 +257,7 @@ pub mod case;
 mod constants;
 pub mod derivative3d;
 pub mod device;
+pub mod elementwise;
 pub mod error;
 pub mod field;
 #[cfg(feature = "ndarray")]

@@ -3,6 +3,8 @@
 use crate::Element;
 use crate::derivative3d::cpu::Port as Derivatives;
 use crate::derivative3d::general::gpu::GeneralKernels;
+use crate::elementwise::cpu::Port as Arrays;
+use crate::elementwise::gpu::Kernels as ArrayKernels;
 use crate::heat2d::cpu::Port as Plates;
 use crate::heat2d::gpu::Kernels;
 use crate::nbody::cpu::OnCpu;
@@ -50,14 +52,6 @@ use std::fmt;
 /// }
 /// ```
 ///
-/// ```compile_fail,E0061
-/// use halo_gpu::{Buffer, Scalar};
-///
-/// fn f<T: Scalar>(old: &Buffer<T>, new: &Buffer<T>, largest: &mut Buffer<u64>) {
-///     T::launch_change(old, new, largest).ok();
-/// }
-/// ```
-///
 /// ```compile_fail,E0308
 /// use halo_gpu::nbody::Body;
 /// use halo_gpu::{Buffer, Scalar};
@@ -84,6 +78,8 @@ pub trait Scalar:
     + std::ops::Div<Output = Self>
     + fmt::Debug
     + fmt::Display
+    + Arrays
+    + ArrayKernels
     + Derivatives
     + GeneralKernels
     + Kernels

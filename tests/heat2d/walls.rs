@@ -507,7 +507,7 @@ fn a_plate_that_never_comes_to_rest_is_refused() {
 
 #[test]
 fn the_change_of_a_sweep_is_also_looked_for_on_insulated_walls() {
-    // By heat2d_change_f32, where there are kernels: one point is heated.
+    // By elementwise_difference_f32, where there are kernels: one point is heated.
     let shape = Shape2::new(9, 6);
     let heat = (Heat2d::new(shape).unwrap()).with_walls(walls(0b0111));
     let cold = Field2::filled(shape, 0.0_f32).unwrap();

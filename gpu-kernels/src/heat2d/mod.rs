@@ -38,13 +38,12 @@
 //! | [`general`] | as [`march`], for plates with insulated walls or a source |
 //! | [`step`] | as [`general`], an explicit step in time |
 //!
-//! They compute the same formula in the same order, and so the same bits. [`change`]
-//! finds how much a sweep has changed.
+//! They compute the same formula in the same order, and so the same bits. How much a sweep
+//! has changed is found by [`difference`](crate::elementwise::difference).
 //!
 //! Least traffic per sweep: 4 bytes (8 in `f64`) in per point and as many out per
 //! interior point; 4 flops per interior point.
 
-pub mod change;
 pub mod general;
 #[cfg(not(target_arch = "nvptx64"))]
 mod geometry;
@@ -62,8 +61,8 @@ pub mod temporal;
 pub mod texture;
 
 pub use plate::{
-    BLOCK, BOTTOM, CHANGE_BLOCK, FIXED, HALO, HALO_TILE, LEFT, MARCH_AHEAD, MARCH_BLOCK,
-    MARCH_ROWS, OVERLAP_STEP, RIGHT, Real, SOURCE, TOP,
+    BLOCK, BOTTOM, FIXED, HALO, HALO_TILE, LEFT, MARCH_AHEAD, MARCH_BLOCK, MARCH_ROWS,
+    OVERLAP_STEP, RIGHT, Real, SOURCE, TOP,
 };
 
 /// The family's kernels.
@@ -87,7 +86,5 @@ pub const FAMILY: crate::registry::Family = crate::registry::Family {
         general::heat2d_general_f64,
         step::heat2d_step_f32,
         step::heat2d_step_f64,
-        change::heat2d_change_f32,
-        change::heat2d_change_f64,
     ],
 };

@@ -46,9 +46,6 @@ pub const TOP: u32 = 1 << 3;
 /// The plate has a source.
 pub const SOURCE: u32 = 1 << 4;
 
-/// Threads of a block of [`change`](super::change).
-pub const CHANGE_BLOCK: u32 = 256;
-
 /// Lanes of a warp.
 pub(super) const WARP: u32 = 32;
 
@@ -66,10 +63,6 @@ pub trait Real:
 
     /// -4.
     const MINUS_FOUR: Self;
-
-    /// The bits of the magnitude, widened.
-    #[must_use]
-    fn magnitude_bits(self) -> u64;
 
     /// The value of the lane below; the lowest lane's own.
     ///
@@ -89,16 +82,11 @@ pub trait Real:
 }
 
 macro_rules! real {
-    ($($real:ty: $sign:expr),+) => {$(
+    ($($real:ty),+) => {$(
         impl Real for $real {
             const ZERO: Self = 0.0;
             const QUARTER: Self = 0.25;
             const MINUS_FOUR: Self = -4.0;
-
-            #[inline(always)]
-            fn magnitude_bits(self) -> u64 {
-                u64::from(self.to_bits() & !$sign)
-            }
 
             #[inline(always)]
             unsafe fn lane_below(self) -> Self {
@@ -115,7 +103,7 @@ macro_rules! real {
     )+};
 }
 
-real!(f32: 1_u32 << 31, f64: 1_u64 << 63);
+real!(f32, f64);
 
 /// The new value of a point from its neighbours' old ones.
 ///

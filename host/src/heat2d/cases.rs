@@ -1,8 +1,7 @@
 //! The kernels with data for them, for tests and benchmarks that go through the table.
 
 use super::blocked::Setup;
-use super::check::{self, Compared};
-use super::cpu::Change;
+use super::check;
 use super::gpu::Variant;
 use super::heat::{By, Heat2d};
 use super::{Wall, Walls};
@@ -99,7 +98,7 @@ fn case<T: Scalar>(
 ) -> Result<Case, Error> {
     match variant(entry) {
         Some(variant) => sweeps(variant, problem, numbers, convert),
-        None => Ok(change(problem, numbers, convert)),
+        None => unreachable!("all kernels are variants"),
     }
 }
 
@@ -185,25 +184,4 @@ fn sweeps<T: Scalar>(
         }),
         expected: Expected::Bits(vec![Box::new(expected)]),
     })
-}
-
-/// The largest change of plates that differ everywhere.
-fn change<T: Scalar>(problem: &Problem, numbers: &mut Random<'_>, convert: fn(f64) -> T) -> Case {
-    let n = problem.points();
-    let [old, new] = [(); 2].map(|()| random(numbers, n, convert));
-    let largest = T::largest_change(Change {
-        old: &old,
-        new: &new,
-    });
-    let widened = |value: T| gpu_kernels::heat2d::Real::magnitude_bits(value);
-    Case {
-        expected: Expected::Bits(vec![Box::new(vec![widened(largest)])]),
-        inputs: vec![Box::new(old), Box::new(new)],
-        outputs: vec![Box::new(vec![0_u64])],
-        launch: Box::new(|inputs, outputs| {
-            let [old, new] = [0, 1].map(|at| buffer::<T>(inputs[at].as_ref()));
-            let compared = Compared::new(old, new, buffer_mut(outputs[0].as_mut()))?;
-            T::launch_change(compared)
-        }),
-    }
 }

@@ -46,16 +46,6 @@ pub trait Port: Sized {
 
     /// One sweep from `old` into the points of `new` that are not on fixed walls.
     fn sweep(setup: Setup<'_, Self>, old: &[Self], new: &mut [Self]);
-
-    /// The largest magnitude of a difference; NaN if there is one.
-    fn largest_change(change: Change<'_, Self>) -> Self;
-}
-
-/// A plate before and after a sweep. Only the library makes one.
-#[derive(Debug, Clone, Copy)]
-pub struct Change<'a, T> {
-    pub(super) old: &'a [T],
-    pub(super) new: &'a [T],
 }
 
 macro_rules! port {
@@ -73,10 +63,6 @@ macro_rules! port {
             fn sweep(setup: Setup<'_, Self>, old: &[Self], new: &mut [Self]) {
                 let plan = Plan::new(&setup, 1, Limits::default());
                 plan.entered(|| pass(&setup, &plan, 1, old, new, &Mutex::default()));
-            }
-
-            fn largest_change(change: Change<'_, Self>) -> Self {
-                self::largest_change(change.old, change.new)
             }
         }
     };
@@ -230,28 +216,6 @@ fn pass<T: Temperature>(
     } else {
         new.par_chunks_mut(points).enumerate().for_each(band);
     }
-}
-
-fn largest_change<T: Temperature>(old: &[T], new: &[T]) -> T {
-    // Of two NaN, or of one and a number, a NaN.
-    let larger = |a: T, b: T| {
-        if a >= b || a.partial_cmp(&a).is_none() {
-            a
-        } else {
-            b
-        }
-    };
-    let change = |(&old, &new): (&T, &T)| if new >= old { new - old } else { old - new };
-    let zero = T::from(0.0);
-    if old.len() < POINTS_PER_CALL {
-        return old.iter().zip(new).map(change).fold(zero, larger);
-    }
-    threads::ready();
-    old.par_iter()
-        .zip(new)
-        .with_min_len(POINTS_PER_TASK)
-        .map(change)
-        .reduce(|| zero, larger)
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Launches of the kernels, on a CUDA device or on the emulator.
 
-use super::check::{Checked, Compared};
+use super::check::Checked;
 use super::walls::{Wall, Walls};
-use crate::variants::{launch_registered, variants};
+use crate::variants::variants;
 use crate::{
-    Buffer, Constants, Device, Element, Error, LaunchConfig, Shape2, Texture2d,
+    Buffer, Device, Element, Error, LaunchConfig, Shape2, Texture2d,
     blocks_per_multiprocessor, launch, resident_blocks,
 };
 use cuda_std::host::Kernel;
@@ -14,9 +14,8 @@ use kernels::march::Marches;
 use kernels::resident::{RESIDENT_HALO, RESIDENT_WARPS, Residence, resident_workspace};
 use kernels::strips::{Shares, TILING_F32, TILING_F64, Tiling};
 use kernels::{
-    BOTTOM, FIXED, LEFT, RIGHT, SOURCE, TOP, change::*, general::*, global::*, march::*,
-    resident::*, shared_core::*, shared_halo::*, shared_overlap::*, step::*, temporal::*,
-    texture::*,
+    BOTTOM, FIXED, LEFT, RIGHT, SOURCE, TOP, general::*, global::*, march::*, resident::*,
+    shared_core::*, shared_halo::*, shared_overlap::*, step::*, temporal::*, texture::*,
 };
 
 /// What the library takes for a single sweep where it is not told.
@@ -28,9 +27,6 @@ pub(super) const MANY_SWEEPS: Variant = Variant::Resident;
 
 /// The most sweeps of a launch of resident blocks: a fraction of a second.
 const RESIDENT_SWEEPS: usize = 1 << 20;
-
-/// Blocks of the kernel that finds the largest change for each multiprocessor.
-const CHANGE_BLOCKS: usize = 8;
 
 variants! {
     /// One of the kernels.
@@ -163,21 +159,6 @@ pub trait Kernels: kernels::Real + HasScalar + Element {
     /// One step in time of this ratio by its kernel on the device of the plates, which is not
     /// the CPU.
     fn launch_step(walls: Walls, ratio: Self, plates: Checked<'_, Self>) -> Result<(), Error>;
-
-    /// The bits of the largest magnitude of a difference, NaN above all, where they are
-    /// more than what the place for them holds.
-    fn launch_change(compared: Compared<'_, Self>) -> Result<(), Error>;
-}
-
-/// The bits that [`Kernels::launch_change`] finds, as a number.
-pub(super) fn largest_change<T: Kernels>(old: &Buffer<T>, new: &Buffer<T>) -> Result<T, Error> {
-    let mut largest = old.device().alloc_filled(1, 0_u64)?;
-    T::launch_change(Compared::new(old, new, &mut largest)?)?;
-    let mut bits = [0_u64];
-    largest.copy_to_slice(&mut bits)?;
-    // Those of an f32 are the lower half.
-    let bytes = bits[0].to_le_bytes();
-    Ok(bytemuck::pod_read_unaligned(&bytes[..size_of::<T>()]))
 }
 
 /// The plate, as the table sees it.
@@ -356,7 +337,7 @@ macro_rules! any_walls {
 
 /// What both types have.
 macro_rules! both {
-    ($tiling:ident, $general:ident, $step:ident, $change:ident) => {
+    ($tiling:ident, $general:ident, $step:ident) => {
         const TILING: Tiling = $tiling;
 
         fn launch_general(walls: Walls, plates: Checked<'_, Self>) -> Result<(), Error> {
@@ -366,27 +347,11 @@ macro_rules! both {
         fn launch_step(walls: Walls, ratio: Self, plates: Checked<'_, Self>) -> Result<(), Error> {
             any_walls!($step, walls, plates, ratio)
         }
-
-        fn launch_change(compared: Compared<'_, Self>) -> Result<(), Error> {
-            let (old, new, largest) = compared.into_parts();
-            let (device, n) = (old.device().clone(), old.len());
-            let most = CHANGE_BLOCKS * device.properties().multiprocessors as usize;
-            let plate = Problem::line(n).with_resident_blocks(most);
-            let args = $change::args(old, new, n, largest);
-            // SAFETY: `Compared::new` found n elements in old and in new and one in
-            // largest, all on `device`; the geometry is the one the kernel documents.
-            unsafe { launch_registered::<$change>(&device, &plate, &Constants::new(), args) }
-        }
     };
 }
 
 impl Kernels for f32 {
-    both!(
-        TILING_F32,
-        heat2d_general_f32,
-        heat2d_step_f32,
-        heat2d_change_f32
-    );
+    both!(TILING_F32, heat2d_general_f32, heat2d_step_f32);
 
     fn launch_sweeps(
         variant: Variant,
@@ -417,12 +382,7 @@ impl Kernels for f32 {
 }
 
 impl Kernels for f64 {
-    both!(
-        TILING_F64,
-        heat2d_general_f64,
-        heat2d_step_f64,
-        heat2d_change_f64
-    );
+    both!(TILING_F64, heat2d_general_f64, heat2d_step_f64);
 
     fn launch_sweeps(
         variant: Variant,

@@ -1,8 +1,8 @@
 //! A plate and the one it is swept into, in buffers or behind textures.
 
-use super::cpu::Change;
 use super::gpu::{self, Variant};
 use super::heat::{By, Heat2d};
+use crate::elementwise::largest_difference;
 use crate::scalar::Scalar;
 use crate::{AddressMode, Buffer, Device, Error, Shape2, Texture2d};
 
@@ -84,15 +84,10 @@ impl<T: Scalar> State<T> {
     /// The largest change by the last sweep, which was one of a launch of its own.
     pub(super) fn largest_change(&self) -> Result<T, Error> {
         match self {
-            Self::Buffers { current, next, .. } => {
-                match (current.as_host_slice(), next.as_host_slice()) {
-                    (Some(new), Some(old)) => Ok(T::largest_change(Change { old, new })),
-                    _ => gpu::largest_change(next, current),
-                }
-            }
+            Self::Buffers { current, next, .. } => largest_difference(next, current),
             Self::Textures { current, next } => {
                 let (old, new) = (&values_of(next)?, &values_of(current)?);
-                Ok(T::largest_change(Change { old, new }))
+                Ok(T::largest_difference(old, new))
             }
         }
     }

@@ -6,9 +6,6 @@
 //! once more sweep a plate whose bottom and top are insulated, with a source;
 //! `heat2d_step_f32`, `heat2d_step_f64` and the port make steps in time of such a plate.
 //!
-//! `heat2d_change_f32` and `heat2d_change_f64`, which look for the end, have no rows: they
-//! read what a sweep reads and writes, and nothing else.
-//!
 //! What is timed is one sweep after another on a plate that stays on the device.
 //! What is checked is the textbook's number of sweeps from its initial plate (fewer
 //! of a large one): the kernels' against the port's and the port's against a plain

@@ -63,10 +63,10 @@ const CRATES: &[Crate] = &[
             layer("device", &["device", "launch", "workspace"], &["core"]),
             // What a type must have for each family: its kernels and its ports.
             layer("scalar", &["scalar"], &[
-                "core", "device", "derivative3d", "heat2d", "nbody", "stencil1d",
+                "core", "device", "shared", "derivative3d", "heat2d", "nbody", "stencil1d",
             ]),
             // What several families do with what they have computed.
-            layer("shared", &["single_pass"], &["core", "device"]),
+            layer("shared", &["elementwise", "single_pass"], &["core", "device", "scalar"]),
             family(&["derivative3d"]),
             family(&["heat2d"]),
             family(&["nbody"]),
@@ -94,6 +94,7 @@ const CRATES: &[Crate] = &[
             layer("shared", &["loops", "vector", "words"], &[]),
             layer("entry", &["entry", "register"], &[]),
             family(&["derivative3d"]),
+            family(&["elementwise"]),
             family(&["heat2d"]),
             family(&["nbody"]),
             family(&["reduction"]),
@@ -101,7 +102,7 @@ const CRATES: &[Crate] = &[
             family(&["stencil1d"]),
             // The table names the families.
             layer("registry", &["registry"], &[
-                "entry", "derivative3d", "heat2d", "nbody", "reduction", "roofline", "stencil1d",
+                "entry", "derivative3d", "elementwise", "heat2d", "nbody", "reduction", "roofline", "stencil1d",
             ]),
             layer("root", &["crate"], &[]),
         ],

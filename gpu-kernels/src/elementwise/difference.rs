@@ -1,0 +1,107 @@
+//! The largest difference of two arrays: how far an iteration is from its end.
+//!
+//! - Threads stride over the elements by the size of the grid; each keeps the largest
+//!   magnitude of a difference, a warp the largest of its lanes, by five shuffles, and
+//!   its first lane combines that with everybody's by an atomic maximum.
+//! - What is compared is bits: those of floats that are not negative grow with their
+//!   values, and those of NaN are above all. So a NaN anywhere is the result.
+//! - Grid: any, of one dimension; blocks of [`BLOCK`] threads.
+//! - Reads two elements per thread and turn and writes nothing but the maximum: the speed of
+//!   reading is the limit.
+
+use super::BLOCK;
+use super::number::Number;
+use crate::loops::unrolled;
+use crate::vector::WARP;
+use cuda_std::atomic::intrinsics::atomic_fetch_max_relaxed_u64_device as raise;
+use cuda_std::prelude::*;
+use cuda_std::{launch_bounds, warp};
+
+// gate elementwise_difference_f32: registers <= 32, spills = 0, SHFL >= 5
+// gate elementwise_difference_f64: registers <= 32, spills = 0, SHFL >= 5
+
+/// Declares entry ats: a name, its type.
+macro_rules! kernels {
+    ($($name:ident: $real:ty;)+) => {$(
+        #[doc = concat!("The bits of the largest magnitude of a difference of two arrays in `",
+            stringify!($real), "`.")]
+        ///
+        /// `x` and `y`: `n` elements; `largest`: one, of which the result is the
+        /// greater of what it holds and the bits of the largest difference.
+        ///
+        /// # Safety
+        ///
+        /// - `x` and `y` are readable for `n` elements, which nobody writes during
+        ///   the launch; `largest` is readable and writable, and whoever else accesses
+        ///   it does so atomically.
+        /// - Blocks of [`BLOCK`] threads, a grid of one dimension.
+        #[kernel]
+        #[launch_bounds(BLOCK)]
+        pub unsafe fn $name(x: *const $real, y: *const $real, n: usize, largest: *mut u64) {
+            // SAFETY: forwarded word for word.
+            unsafe { difference(x, y, n, largest) }
+        }
+    )+};
+}
+
+kernels! {
+    elementwise_difference_f32: f32;
+    elementwise_difference_f64: f64;
+}
+
+/// # Safety
+///
+/// As the entry ats.
+#[inline(always)]
+unsafe fn difference<T: Number>(x: *const T, y: *const T, n: usize, largest: *mut u64) {
+    let thread = thread::thread_idx_x();
+    let stride = thread::grid_dim_x() as usize * BLOCK as usize;
+    let mut at = thread::block_idx_x() as usize * BLOCK as usize + thread as usize;
+    let mut own = 0;
+    while at < n {
+        // SAFETY: an element of both.
+        let bits = unsafe { (*y.add(at) - *x.add(at)).magnitude_bits() };
+        own = own.max(bits);
+        at += stride;
+    }
+    unrolled::<5>(
+        #[inline(always)]
+        |step| {
+            // SAFETY: all lanes of the warp are here.
+            let (other, _) = unsafe { warp::warp_shuffle_xor(u32::MAX, own, 1 << step, WARP) };
+            own = own.max(other);
+        },
+    );
+    if thread.is_multiple_of(WARP) {
+        // SAFETY: as the caller promises.
+        unsafe { raise(largest, own) };
+    }
+}
+
+macro_rules! registered {
+    ($($name:ident: $real:ident;)+) => {$(
+        crate::register! {
+            $name: $real, Step,
+            "the largest difference of two arrays",
+            geometry: |_, line| {
+                let blocks = line.points().div_ceil(BLOCK as usize);
+                let blocks = blocks.clamp(1, line.resident_blocks.clamp(1, u32::MAX as usize));
+                Ok(Geometry::linear(blocks as u32, BLOCK))
+            },
+            cost: |line| {
+                let ats = line.points() as u64;
+                Cost {
+                    bytes: ats.saturating_mul(2 * size_of::<$real>() as u64),
+                    flops: ats,
+                }
+            },
+            example: super::EXAMPLE.with_resident_blocks(8 * 132),
+            unmeasured: "it looks for the end of an iteration, every so many sweeps",
+        }
+    )+};
+}
+
+registered! {
+    elementwise_difference_f32: f32;
+    elementwise_difference_f64: f64;
+}

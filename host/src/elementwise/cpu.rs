@@ -1,0 +1,97 @@
+//! The CPU ports: pieces of the arrays on all cores.
+#![forbid(unsafe_code)]
+
+use crate::simd::{InVectors, vectorised};
+use crate::threads;
+use rayon::prelude::*;
+
+/// Elements that are worth entering the thread pool.
+const ELEMENTS_PER_CALL: usize = 1 << 18;
+
+/// Elements of a task.
+const ELEMENTS_PER_TASK: usize = 1 << 15;
+
+/// What the ports do for a type, compiled here and not where it is called.
+pub trait Port: Sized {
+    /// `y ← a x + b y`.
+    fn axpby(a: Self, x: &[Self], b: Self, y: &mut [Self]);
+
+    /// `y ← min(max(y, low), high)`.
+    fn clamp(y: &mut [Self], low: Self, high: Self);
+
+    /// The largest magnitude of a difference; NaN if there is one.
+    fn largest_difference(x: &[Self], y: &[Self]) -> Self;
+}
+
+macro_rules! port {
+    ($number:ty) => {
+        impl Port for $number {
+            fn axpby(a: Self, x: &[Self], b: Self, y: &mut [Self]) {
+                in_pieces(y, |first, y| {
+                    let x = &x[first..][..y.len()];
+                    for (y, &x) in y.iter_mut().zip(x) {
+                        *y = a.mul_add(x, b * *y);
+                    }
+                });
+            }
+
+            fn clamp(y: &mut [Self], low: Self, high: Self) {
+                in_pieces(y, |_, y| {
+                    for y in y {
+                        *y = if *y < low { low } else { *y };
+                        *y = if *y > high { high } else { *y };
+                    }
+                });
+            }
+
+            fn largest_difference(x: &[Self], y: &[Self]) -> Self {
+                largest_difference(x, y, 0.0)
+            }
+        }
+    };
+}
+
+port!(f32);
+port!(f64);
+
+/// Calls `work` for pieces of an array and the index of the first element of each, compiled
+/// for the processor's vectors.
+fn in_pieces<T: Send>(values: &mut [T], work: impl Fn(usize, &mut [T]) + Sync) {
+    if values.len() < ELEMENTS_PER_CALL {
+        return vectorised(
+            #[inline(always)]
+            || work(0, values),
+        );
+    }
+    threads::ready();
+    values
+        .par_chunks_mut(ELEMENTS_PER_TASK)
+        .enumerate()
+        .for_each(|(piece, values)| {
+            vectorised(
+                #[inline(always)]
+                || work(piece * ELEMENTS_PER_TASK, values),
+            );
+        });
+}
+
+fn largest_difference<T: InVectors + PartialOrd>(x: &[T], y: &[T], zero: T) -> T {
+    // Of two NaN, or of one and a number, a NaN.
+    let larger = |a: T, b: T| {
+        if a >= b || a.partial_cmp(&a).is_none() {
+            a
+        } else {
+            b
+        }
+    };
+    let difference = |(&x, &y): (&T, &T)| if y >= x { y - x } else { x - y };
+    if x.len() < ELEMENTS_PER_CALL {
+        return x.iter().zip(y).map(difference).fold(zero, larger);
+    }
+    threads::ready();
+    x.par_iter()
+        .zip(y)
+        .with_min_len(ELEMENTS_PER_TASK)
+        .map(difference)
+        .reduce(|| zero, larger)
+}

@@ -1,0 +1,96 @@
+//! Launches of the kernels, on a CUDA device or on the emulator. Each checks what its kernel
+//! relies on, so that whoever comes to it by a bound may call it.
+
+use crate::variants::launch_registered;
+use crate::{Buffer, Constants, Element, Error};
+use gpu_kernels::elementwise::{axpby::*, clamp::*, difference::*};
+use gpu_kernels::registry::Problem;
+
+/// Blocks of the kernel that finds the largest difference for each multiprocessor.
+const DIFFERENCE_BLOCKS: usize = 8;
+
+/// The kernels for one type.
+pub trait Kernels: Element {
+    /// `y ← a x + b y`.
+    fn launch_axpby(a: Self, x: &Buffer<Self>, b: Self, y: &mut Buffer<Self>) -> Result<(), Error>;
+
+    /// `y ← min(max(y, low), high)`.
+    fn launch_clamp(y: &mut Buffer<Self>, low: Self, high: Self) -> Result<(), Error>;
+
+    /// The bits of the largest magnitude of a difference, NaN above all, where they are more
+    /// than what `largest`, of one element, holds.
+    fn launch_difference(
+        x: &Buffer<Self>,
+        y: &Buffer<Self>,
+        largest: &mut Buffer<u64>,
+    ) -> Result<(), Error>;
+}
+
+/// Refuses a buffer unless it has so many elements and is on the device of the other.
+fn require<T: Element, U: Element>(
+    what: &str,
+    len: usize,
+    beside: &Buffer<T>,
+    buffer: &Buffer<U>,
+) -> Result<(), Error> {
+    if buffer.len() != len {
+        return Err(Error::LengthMismatch {
+            what: what.to_owned(),
+            required: len,
+            given: buffer.len(),
+        });
+    }
+    beside.device().require(what, buffer)
+}
+
+macro_rules! kernels {
+    ($number:ty: $axpby:ident, $clamp:ident, $difference:ident) => {
+        impl Kernels for $number {
+            fn launch_axpby(
+                a: Self,
+                x: &Buffer<Self>,
+                b: Self,
+                y: &mut Buffer<Self>,
+            ) -> Result<(), Error> {
+                require("elementwise: y", x.len(), x, y)?;
+                let (device, n) = (y.device().clone(), y.len());
+                let args = $axpby::args(x, y, n, a, b);
+                // SAFETY: x and y have n elements, on `device`, where every allocation is
+                // aligned to 16 bytes; y is another than x, since it is borrowed mutably. The
+                // geometry is the table's.
+                unsafe {
+                    launch_registered::<$axpby>(&device, &Problem::line(n), &Constants::new(), args)
+                }
+            }
+
+            fn launch_clamp(y: &mut Buffer<Self>, low: Self, high: Self) -> Result<(), Error> {
+                let (device, n) = (y.device().clone(), y.len());
+                let args = $clamp::args(y, n, low, high);
+                // SAFETY: y has n elements, on `device`, where every allocation is aligned to 16
+                // bytes, and is borrowed mutably. The geometry is the table's.
+                unsafe {
+                    launch_registered::<$clamp>(&device, &Problem::line(n), &Constants::new(), args)
+                }
+            }
+
+            fn launch_difference(
+                x: &Buffer<Self>,
+                y: &Buffer<Self>,
+                largest: &mut Buffer<u64>,
+            ) -> Result<(), Error> {
+                require("elementwise: y", x.len(), x, y)?;
+                require("elementwise: the largest difference", 1, x, largest)?;
+                let (device, n) = (x.device().clone(), x.len());
+                let most = DIFFERENCE_BLOCKS * device.properties().multiprocessors as usize;
+                let line = Problem::line(n).with_resident_blocks(most);
+                let args = $difference::args(x, y, n, largest);
+                // SAFETY: x and y have n elements and largest has one, all on `device`; the
+                // geometry is the table's.
+                unsafe { launch_registered::<$difference>(&device, &line, &Constants::new(), args) }
+            }
+        }
+    };
+}
+
+kernels!(f32: elementwise_axpby_f32, elementwise_clamp_f32, elementwise_difference_f32);
+kernels!(f64: elementwise_axpby_f64, elementwise_clamp_f64, elementwise_difference_f64);

@@ -1,0 +1,175 @@
+//! What solvers do with buffers between their operators, element by element.
+//!
+//! ```
+//! use halo_gpu::derivative3d::FiniteDifferences3d;
+//! use halo_gpu::{Device, Shape3, elementwise};
+//!
+//! # fn main() -> Result<(), halo_gpu::Error> {
+//! // Explicit steps of u_t = ∇²u, on whatever device the buffers are.
+//! let device = Device::cpu();
+//! let grid = FiniteDifferences3d::<f64>::new(Shape3::cube(8), [1.0; 3])?.with_accuracy(2)?;
+//! let mut u = device.upload(&(0..512).map(|i| f64::from(i % 8)).collect::<Vec<_>>())?;
+//! let mut laplacian = u.try_clone()?;
+//! for _ in 0..200 {
+//!     grid.laplacian(&u, &mut laplacian)?;
+//!     elementwise::axpby(0.1, &laplacian, 1.0, &mut u)?;
+//! }
+//! assert!(u.to_vec()?.iter().all(|value| (value - 3.5).abs() < 1e-3));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! All devices give the same bits; which of several NaNs a NaN is, is the processor's choice.
+//! ([`Buffer::fill`] and [`Buffer::copy_from`] are the other two that solvers need.)
+
+#[cfg(feature = "cases")]
+pub(crate) mod cases;
+pub(crate) mod cpu;
+pub(crate) mod gpu;
+
+use crate::scalar::Scalar;
+use crate::{Buffer, Device, DeviceKind, Error};
+
+/// `y ← a x + b y`, on the device of the buffers: the product with b is rounded, then a x is
+/// added by a fused multiply-add.
+///
+/// On a CUDA device this queues one launch and does not wait for it.
+///
+/// ```
+/// use halo_gpu::{Device, elementwise};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let device = Device::emulator();
+/// let x = device.upload(&[1.0_f32, 2.0, 3.0])?;
+/// let mut y = device.upload(&[4.0_f32, 5.0, 6.0])?;
+/// elementwise::axpby(2.0, &x, -1.0, &mut y)?;
+/// assert_eq!(y.to_vec()?, [-2.0, -1.0, 0.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// [`Error::NonFinite`] for a factor that is none; [`Error::LengthMismatch`] and
+/// [`Error::DeviceMismatch`] for buffers that do not fit; what a launch can fail with.
+pub fn axpby<T: Scalar>(a: T, x: &Buffer<T>, b: T, y: &mut Buffer<T>) -> Result<(), Error> {
+    for (parameter, factor) in [("a", a), ("b", b)] {
+        let given = factor.into();
+        if !given.is_finite() {
+            return Err(Error::NonFinite {
+                operation: "elementwise: axpby",
+                parameter,
+                given,
+            });
+        }
+    }
+    fit(x, y)?;
+    if y.is_empty() {
+        return Ok(());
+    }
+    match (x.as_host_slice(), y.device().kind()) {
+        (Some(x), DeviceKind::Cpu) => {
+            T::axpby(a, x, b, host(y));
+            Ok(())
+        }
+        _ => T::launch_axpby(a, x, b, y),
+    }
+}
+
+/// `y ← min(max(y, low), high)`, on the device of the buffer. NaN stays NaN.
+///
+/// On a CUDA device this queues one launch and does not wait for it.
+///
+/// ```
+/// use halo_gpu::{Device, elementwise};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let mut y = Device::cpu().upload(&[-3.0, 0.5, 7.0])?;
+/// elementwise::clamp(&mut y, 0.0, 1.0)?;
+/// assert_eq!(y.to_vec()?, [0.0, 0.5, 1.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// [`Error::InvalidParameter`] unless `low` is at most `high`; what a launch can fail with.
+pub fn clamp<T: Scalar>(y: &mut Buffer<T>, low: T, high: T) -> Result<(), Error> {
+    if !(low <= high) {
+        return Err(Error::InvalidParameter {
+            operation: "elementwise: clamp",
+            parameter: "the lower bound",
+            given: low.to_string(),
+            required: format!("at most the upper, which is {high}"),
+        });
+    }
+    if y.is_empty() {
+        return Ok(());
+    }
+    match y.device().kind() {
+        DeviceKind::Cpu => {
+            T::clamp(host(y), low, high);
+            Ok(())
+        }
+        DeviceKind::Emulator | DeviceKind::Cuda => T::launch_clamp(y, low, high),
+    }
+}
+
+/// The largest `|x - y|`; NaN if there is a NaN in either, 0 if the buffers are empty.
+///
+/// Computed on the device of the buffers; waits for the result.
+///
+/// ```
+/// use halo_gpu::{Device, elementwise};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let device = Device::emulator();
+/// let (x, y) = (device.upload(&[1.0, 2.0, 3.0])?, device.upload(&[1.0, 4.5, 2.0])?);
+/// assert_eq!(elementwise::largest_difference(&x, &y)?, 2.5);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for buffers that do not fit;
+/// [`Error::OutOfMemory`]; what a launch can fail with.
+pub fn largest_difference<T: Scalar>(x: &Buffer<T>, y: &Buffer<T>) -> Result<T, Error> {
+    fit(x, y)?;
+    if let (Some(x), Some(y), DeviceKind::Cpu) =
+        (x.as_host_slice(), y.as_host_slice(), x.device().kind())
+    {
+        return Ok(T::largest_difference(x, y));
+    }
+    if x.is_empty() {
+        return Ok(T::nearest(0.0));
+    }
+    let mut largest = x.device().alloc_filled(1, 0_u64)?;
+    T::launch_difference(x, y, &mut largest)?;
+    let mut bits = [0_u64];
+    largest.copy_to_slice(&mut bits)?;
+    // Those of an f32 are the lower half.
+    let bytes = bits[0].to_le_bytes();
+    Ok(bytemuck::pod_read_unaligned(&bytes[..size_of::<T>()]))
+}
+
+/// The elements of a buffer of the CPU device.
+fn host<T: Scalar>(buffer: &mut Buffer<T>) -> &mut [T] {
+    match buffer.as_host_mut_slice() {
+        Some(values) => values,
+        None => unreachable!("buffers of the CPU device that are written are host memory"),
+    }
+}
+
+/// Two buffers must have as many elements and be on one device.
+fn fit<T: Scalar>(x: &Buffer<T>, y: &Buffer<T>) -> Result<(), Error> {
+    if x.len() != y.len() {
+        return Err(Error::LengthMismatch {
+            what: "elementwise: y".to_owned(),
+            required: x.len(),
+            given: y.len(),
+        });
+    }
+    let device: &Device = x.device();
+    device.require("elementwise: y", y)
+}
