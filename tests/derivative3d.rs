@@ -266,7 +266,7 @@ fn the_cpu_port_matches_the_definition_at_any_size() {
     for (nx, ny, nz) in shapes {
         for boundary in BOUNDARIES {
             for axis in Axis::ALL {
-                if axis.extent(Shape3::new(nx, ny, nz)) >= boundary.min_extent() {
+                if axis.extent(Shape3::new(nx, ny, nz)) >= RADIUS + boundary.overlap() {
                     cases.push((Shape3::new(nx, ny, nz), boundary, axis));
                 }
             }

@@ -48,11 +48,33 @@ impl Boundary {
         matches!(self, Self::Periodic | Self::PeriodicWithEndpoint)
     }
 
-    /// How many points of a period of `n` are stored twice: 0 or 1.
-    pub(crate) const fn overlap(self) -> usize {
+    /// How many points of a period are stored twice: 0 or 1.
+    #[must_use]
+    pub const fn overlap(self) -> usize {
         match self {
             Self::PeriodicWithEndpoint => 1,
             _ => 0,
+        }
+    }
+
+    /// The spacing that makes a periodic axis of `n` points 1 long: `1/n` or, where the end
+    /// point is stored, `1/(n-1)`; of an axis that is not periodic that from end to end,
+    /// `1/(n-1)`.
+    ///
+    /// ```
+    /// use halo_gpu::Boundary;
+    ///
+    /// // 64 intervals: the end point is stored or it is not.
+    /// assert_eq!(Boundary::Periodic.unit_spacing(64), 1.0 / 64.0);
+    /// assert_eq!(Boundary::PeriodicWithEndpoint.unit_spacing(65), 1.0 / 64.0);
+    /// assert_eq!(Boundary::Neumann.unit_spacing(65), 1.0 / 64.0);
+    /// assert_eq!(Boundary::PeriodicWithEndpoint.overlap(), 1);
+    /// ```
+    #[must_use]
+    pub fn unit_spacing(self, n: usize) -> f64 {
+        match self {
+            Self::Periodic => 1.0 / n as f64,
+            _ => 1.0 / (n as f64 - 1.0),
         }
     }
 

@@ -44,14 +44,14 @@
 //! `f64`, each axis with a boundary of its own.
 //!
 //! ```
-//! use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d};
+//! use halo_gpu::derivative3d::{Axis, Boundary, FiniteDifferences3d};
 //! use halo_gpu::{Device, Field3, Shape3};
 //!
 //! # fn main() -> Result<(), halo_gpu::Error> {
 //! // Periodic along x and z, walls at the ends of y.
 //! let shape = Shape3::new(16, 12, 16);
 //! let grid = FiniteDifferences3d::<f64>::new(shape, [0.1, 0.5, 0.1])?
-//!     .with_boundary(Axis::Y, AxisBoundary::OneSided)?;
+//!     .with_boundary(Axis::Y, Boundary::OneSided)?;
 //! let f = Field3::from_fn(shape, |_, j, _| (0.5 * j as f64).powi(2))?;
 //! let [_, y, _] = grid.gradient_of(&Device::cpu(), &f)?;
 //! assert!((y[(3, 4, 5)] - 4.0).abs() < 1e-10); // 2 y at y = 2
@@ -282,7 +282,6 @@ mod subject;
 mod threads;
 mod variants;
 mod versions;
-mod workspace;
 
 pub use accuracy::Errors;
 pub use axis::Axis;

@@ -3,7 +3,7 @@
 
 use super::GENERAL_KERNELS;
 use halo_gpu::Scalar;
-use halo_gpu::derivative3d::{Axis, AxisBoundary, Boundary, Derivative3d, FiniteDifferences3d};
+use halo_gpu::derivative3d::{Axis, Boundary, Derivative3d, FiniteDifferences3d};
 use halo_gpu::finite_difference::Weights;
 use halo_gpu::{Device, Error, Field3, Shape3};
 use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, property, rng};
@@ -12,13 +12,13 @@ use rand::rngs::StdRng;
 use rand::{Rng, RngExt};
 use std::f64::consts::TAU;
 
-const BOUNDARIES: [AxisBoundary; 6] = [
-    AxisBoundary::Periodic,
-    AxisBoundary::PeriodicWithEndpoint,
-    AxisBoundary::MirrorOnPoint,
-    AxisBoundary::MirrorHalfway,
-    AxisBoundary::Fixed(-0.75),
-    AxisBoundary::OneSided,
+const BOUNDARIES: [Boundary; 6] = [
+    Boundary::Periodic,
+    Boundary::PeriodicWithEndpoint,
+    Boundary::Neumann,
+    Boundary::NeumannHalfway,
+    Boundary::Dirichlet(-0.75),
+    Boundary::OneSided,
 ];
 
 const ACCURACIES: [u32; 4] = [2, 4, 6, 8];
@@ -38,12 +38,12 @@ pub fn random<T: Sample>(rng: &mut impl Rng, len: usize) -> Vec<T> {
 }
 
 /// The fewest points of the axis, straight from the documentation.
-pub fn min_points(accuracy: u32, order: u32, boundary: AxisBoundary) -> usize {
+pub fn min_points(accuracy: u32, order: u32, boundary: Boundary) -> usize {
     let radius = accuracy as usize / 2;
     match boundary {
-        AxisBoundary::Periodic | AxisBoundary::MirrorHalfway => radius,
-        AxisBoundary::PeriodicWithEndpoint | AxisBoundary::MirrorOnPoint => radius + 1,
-        AxisBoundary::Fixed(_) => 1,
+        Boundary::Periodic | Boundary::NeumannHalfway => radius,
+        Boundary::PeriodicWithEndpoint | Boundary::Neumann => radius + 1,
+        Boundary::Dirichlet(_) => 1,
         _ => accuracy as usize + order as usize,
     }
 }
@@ -63,7 +63,7 @@ fn plan_of<T: Scalar>(
     shape: Shape3,
     axis: Axis,
     accuracy: u32,
-    boundary: AxisBoundary,
+    boundary: Boundary,
 ) -> FiniteDifferences3d<T> {
     let mut plan = FiniteDifferences3d::new(shape, SPACING)
         .and_then(|plan| plan.with_accuracy(accuracy))
@@ -72,7 +72,7 @@ fn plan_of<T: Scalar>(
         let boundary = if other == axis {
             boundary
         } else {
-            AxisBoundary::Fixed(99.0)
+            Boundary::Dirichlet(99.0)
         };
         plan = plan.with_boundary(other, boundary).unwrap();
     }
@@ -104,22 +104,22 @@ fn run<T: Sample>(
 }
 
 /// The values of a line with as many beyond each end, by the table of the documentation.
-fn extended(line: &[f64], boundary: AxisBoundary, beyond: usize) -> Vec<f64> {
+fn extended(line: &[f64], boundary: Boundary, beyond: usize) -> Vec<f64> {
     let n = line.len();
     let left = |m: usize| match boundary {
-        AxisBoundary::Periodic => line[n - m],
-        AxisBoundary::PeriodicWithEndpoint => line[n - 1 - m],
-        AxisBoundary::MirrorOnPoint => line[m],
-        AxisBoundary::MirrorHalfway => line[m - 1],
-        AxisBoundary::Fixed(value) => value,
+        Boundary::Periodic => line[n - m],
+        Boundary::PeriodicWithEndpoint => line[n - 1 - m],
+        Boundary::Neumann => line[m],
+        Boundary::NeumannHalfway => line[m - 1],
+        Boundary::Dirichlet(value) => value,
         _ => f64::NAN,
     };
     let right = |m: usize| match boundary {
-        AxisBoundary::Periodic => line[m - 1],
-        AxisBoundary::PeriodicWithEndpoint => line[m],
-        AxisBoundary::MirrorOnPoint => line[n - 1 - m],
-        AxisBoundary::MirrorHalfway => line[n - m],
-        AxisBoundary::Fixed(value) => value,
+        Boundary::Periodic => line[m - 1],
+        Boundary::PeriodicWithEndpoint => line[m],
+        Boundary::Neumann => line[n - 1 - m],
+        Boundary::NeumannHalfway => line[n - m],
+        Boundary::Dirichlet(value) => value,
         _ => f64::NAN,
     };
     (1..=beyond)
@@ -131,13 +131,7 @@ fn extended(line: &[f64], boundary: AxisBoundary, beyond: usize) -> Vec<f64> {
 }
 
 /// The derivative of a line by definition, and the sum of the sizes of its terms.
-fn oracle(
-    line: &[f64],
-    accuracy: u32,
-    order: u32,
-    boundary: AxisBoundary,
-    h: f64,
-) -> Vec<(f64, f64)> {
+fn oracle(line: &[f64], accuracy: u32, order: u32, boundary: Boundary, h: f64) -> Vec<(f64, f64)> {
     let radius = accuracy as usize / 2;
     let n = line.len();
     if n == 1 {
@@ -147,7 +141,7 @@ fn oracle(
     (0..n)
         .map(|p| {
             let near_end = p < radius || p + radius >= n;
-            let offsets = if boundary == AxisBoundary::OneSided && near_end {
+            let offsets = if boundary == Boundary::OneSided && near_end {
                 let points = (accuracy + order) as i32;
                 let first = if p < radius { 0 } else { n as i32 - points };
                 first - p as i32..=first - p as i32 + points - 1
@@ -182,7 +176,7 @@ struct Case {
     axis: Axis,
     accuracy: u32,
     order: u32,
-    boundary: AxisBoundary,
+    boundary: Boundary,
     shape: Shape3,
 }
 
@@ -341,7 +335,7 @@ fn measured_orders_are_those_asked_for() {
     // Beyond fixed ends no field goes on as it should.
     let smooth = BOUNDARIES
         .into_iter()
-        .filter(|b| !matches!(b, AxisBoundary::Fixed(_)));
+        .filter(|b| !matches!(b, Boundary::Dirichlet(_)));
     for boundary in smooth {
         for accuracy in ACCURACIES {
             for order in [1, 2] {
@@ -353,18 +347,18 @@ fn measured_orders_are_those_asked_for() {
         let cpu = Device::cpu();
         let error = |intervals: usize| {
             let points = match boundary {
-                AxisBoundary::Periodic | AxisBoundary::MirrorHalfway => intervals,
+                Boundary::Periodic | Boundary::NeumannHalfway => intervals,
                 _ => intervals + 1,
             };
             // A whole period, or half of one between mirrors; one-sided, a piece
             // that is no period of anything.
             let (length, phase) = match boundary {
-                AxisBoundary::Periodic | AxisBoundary::PeriodicWithEndpoint => (1.0, 0.7),
-                AxisBoundary::OneSided => (0.4, 0.7),
+                Boundary::Periodic | Boundary::PeriodicWithEndpoint => (1.0, 0.7),
+                Boundary::OneSided => (0.4, 0.7),
                 _ => (0.5, 0.0),
             };
             let h = length / intervals as f64;
-            let first = if boundary == AxisBoundary::MirrorHalfway {
+            let first = if boundary == Boundary::NeumannHalfway {
                 0.5
             } else {
                 0.0
@@ -389,8 +383,8 @@ fn measured_orders_are_those_asked_for() {
         };
         // Coarse enough for the truncation to stand out from the rounding.
         let coarse = match boundary {
-            AxisBoundary::MirrorOnPoint | AxisBoundary::MirrorHalfway => 9,
-            AxisBoundary::OneSided => 12,
+            Boundary::Neumann | Boundary::NeumannHalfway => 9,
+            Boundary::OneSided => 12,
             _ => 18,
         };
         let measured = (error(coarse) / error(2 * coarse)).log2();
@@ -428,8 +422,8 @@ fn axes_can_be_exchanged() {
 #[test]
 fn a_constant_has_no_derivative() {
     for_each("constant", devices(), |device| {
-        for boundary in BOUNDARIES.into_iter().chain([AxisBoundary::Fixed(0.7)]) {
-            if boundary == AxisBoundary::Fixed(-0.75) {
+        for boundary in BOUNDARIES.into_iter().chain([Boundary::Dirichlet(0.7)]) {
+            if boundary == Boundary::Dirichlet(-0.75) {
                 continue;
             }
             for (axis, order) in Axis::ALL
@@ -486,12 +480,12 @@ fn parameters_without_meaning_are_refused() {
     });
     for_each("fixed values", [f64::NAN, f64::INFINITY], |value| {
         let error = grid()
-            .with_boundary(Axis::X, AxisBoundary::Fixed(value))
+            .with_boundary(Axis::X, Boundary::Dirichlet(value))
             .unwrap_err();
         assert!(matches!(error, Error::NonFinite { .. }), "{error}");
     });
     let error = grid()
-        .with_boundary(Axis::X, AxisBoundary::Fixed(1e39))
+        .with_boundary(Axis::X, Boundary::Dirichlet(1e39))
         .unwrap_err();
     assert!(error.to_string().contains("range of f32"), "{error}");
     // 1/h is in range and 1/h² is not.
@@ -545,7 +539,7 @@ fn buffers_that_do_not_fit_are_refused_before_anything_runs() {
 }
 
 /// One of the boundaries, at random.
-pub fn boundary() -> impl Strategy<Value = AxisBoundary> + Clone {
+pub fn boundary() -> impl Strategy<Value = Boundary> + Clone {
     proptest::sample::select(BOUNDARIES.to_vec())
 }
 
@@ -587,7 +581,7 @@ proptest! {
         };
         let plan = FiniteDifferences3d::<f64>::new(line(axis, n), [h; 3])
             .and_then(|plan| plan.with_accuracy(accuracy))
-            .and_then(|plan| plan.with_boundary(axis, AxisBoundary::OneSided))
+            .and_then(|plan| plan.with_boundary(axis, Boundary::OneSided))
             .unwrap();
         let f: Vec<f64> = (0..n).map(|p| derivative(0, x(p))).collect();
         for order in [1, 2] {
@@ -613,7 +607,7 @@ proptest! {
     ) {
         // The values beyond fixed ends would have to be combined as well.
         let boundary = match boundary {
-            AxisBoundary::Fixed(_) => AxisBoundary::Fixed(0.0),
+            Boundary::Dirichlet(_) => Boundary::Dirichlet(0.0),
             boundary => boundary,
         };
         let plan = plan_of::<f64>(line(axis, values.len()), axis, accuracy, boundary);
@@ -639,9 +633,9 @@ proptest! {
         values in proptest::collection::vec(-1.0_f64..1.0, 4..200),
     ) {
         for (boundary, order) in [
-            (AxisBoundary::Periodic, 1),
-            (AxisBoundary::Periodic, 2),
-            (AxisBoundary::MirrorHalfway, 2),
+            (Boundary::Periodic, 1),
+            (Boundary::Periodic, 2),
+            (Boundary::NeumannHalfway, 2),
         ] {
             let plan = plan_of::<f64>(line(axis, values.len()), axis, accuracy, boundary);
             let df = run(&Device::cpu(), &plan, axis, order, &values);

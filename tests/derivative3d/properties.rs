@@ -7,11 +7,10 @@ use super::general::{
 use super::vector_calculus::run;
 use halo_gpu::Scalar;
 use halo_gpu::derivative3d::{
-    Axis, AxisBoundary, Boundary, Derivative3d, FiniteDifferences3d, Operator, RADIUS, Variant,
-    WEIGHTS, problem,
+    Axis, Boundary, Derivative3d, FiniteDifferences3d, Operator, RADIUS, Variant, WEIGHTS, problem,
 };
 use halo_gpu::finite_difference::{MAX_OFFSET, MAX_POINTS, Weights};
-use halo_gpu::{Buffer, Device, DeviceKind, Error, Field3, Shape3};
+use halo_gpu::{Buffer, Device, DeviceKind, Error, Field3, Grid3, Shape3};
 use halo_tests::property::{self, Faults, awkward, device, extent, number, points_of, rarely};
 use proptest::array::{uniform3, uniform5};
 use proptest::prelude::*;
@@ -24,7 +23,7 @@ use rand::{RngExt, SeedableRng};
 struct Grid {
     extents: [usize; 3],
     spacing: [f64; 3],
-    boundaries: [AxisBoundary; 3],
+    boundaries: [Boundary; 3],
     accuracy: u32,
 }
 
@@ -59,7 +58,7 @@ impl Grid {
     }
 
     /// The same with this boundary everywhere.
-    fn within(mut self, boundary: AxisBoundary) -> Self {
+    fn within(mut self, boundary: Boundary) -> Self {
         self.boundaries = [boundary; 3];
         self
     }
@@ -88,7 +87,7 @@ impl Grid {
 }
 
 /// Grids as short as second derivatives allow, or a little longer.
-fn grids(boundary: impl Strategy<Value = AxisBoundary> + Clone) -> impl Strategy<Value = Grid> {
+fn grids(boundary: impl Strategy<Value = Boundary> + Clone) -> impl Strategy<Value = Grid> {
     (
         accuracy(),
         [boundary.clone(), boundary.clone(), boundary],
@@ -107,9 +106,9 @@ fn grids(boundary: impl Strategy<Value = AxisBoundary> + Clone) -> impl Strategy
 }
 
 /// Boundaries within which derivatives are linear: nothing but 0 is fixed.
-fn linear_boundary() -> impl Strategy<Value = AxisBoundary> + Clone {
+fn linear_boundary() -> impl Strategy<Value = Boundary> + Clone {
     boundary().prop_map(|boundary| match boundary {
-        AxisBoundary::Fixed(_) => AxisBoundary::Fixed(0.0),
+        Boundary::Dirichlet(_) => Boundary::Dirichlet(0.0),
         boundary => boundary,
     })
 }
@@ -329,7 +328,7 @@ fn product(f: &[Field3<f64>], g: &[Field3<f64>]) -> f64 {
 /// same sums. The last holds between mirrors half-way as well.
 fn is_conservative(mixed: &Grid, seed: u64, device: &Device) -> Result<(), TestCaseError> {
     let mut rng = StdRng::seed_from_u64(seed);
-    let periodic = mixed.clone().within(AxisBoundary::Periodic);
+    let periodic = mixed.clone().within(Boundary::Periodic);
     let points = mixed.points() as f64;
     let f = periodic.randoms::<f64>(&mut rng, 1);
     let g = periodic.randoms::<f64>(&mut rng, 1);
@@ -397,7 +396,7 @@ fn commutes<T: Sample>(grid: &Grid, seed: u64, device: &Device) -> Result<(), Te
 
 /// Whether every weight that a derivative of this order uses along an axis is a normal
 /// number of `T`.
-fn weights_fit<T: Scalar>(accuracy: u32, order: u32, boundary: AxisBoundary, h: f64) -> bool {
+fn weights_fit<T: Scalar>(accuracy: u32, order: u32, boundary: Boundary, h: f64) -> bool {
     let scale = if order == 1 { h } else { h * h };
     let fit = |weight: &f64| *weight == 0.0 || T::nearest(weight / scale).is_normal_number();
     let radius = accuracy as usize / 2;
@@ -407,7 +406,7 @@ fn weights_fit<T: Scalar>(accuracy: u32, order: u32, boundary: AxisBoundary, h: 
         return false;
     }
     let points = (accuracy + order) as i32;
-    boundary != AxisBoundary::OneSided
+    boundary != Boundary::OneSided
         || (0..radius as i32).all(|p| {
             let row = Weights::new(order, -p..=points - 1 - p).unwrap();
             row.values().iter().all(fit)
@@ -452,7 +451,7 @@ struct Attempt {
     spacing: [f64; 3],
     accuracy: u32,
     axis: Axis,
-    boundary: AxisBoundary,
+    boundary: Boundary,
     /// Buffers that are one element too long, and such that are elsewhere.
     longer: [bool; 5],
     away: [bool; 5],
@@ -464,7 +463,7 @@ fn attempts() -> impl Strategy<Value = Attempt> {
         uniform3(number(0.1..4.0)),
         prop_oneof![14 => accuracy(), 1 => 0..12_u32, 1 => any::<u32>()],
         axis(),
-        prop_oneof![3 => boundary(), 1 => awkward().prop_map(AxisBoundary::Fixed)],
+        prop_oneof![3 => boundary(), 1 => awkward().prop_map(Boundary::Dirichlet)],
         uniform5(rarely(10)),
         uniform5(rarely(10)),
     )
@@ -494,7 +493,7 @@ fn is_judged_rightly<T: Scalar>(attempt: &Attempt, device: &Device) -> Result<()
     } = *attempt;
     let [nx, ny, nz] = extents;
     let shape = Shape3::new(nx, ny, nz);
-    let periodic = AxisBoundary::Periodic;
+    let periodic = Boundary::Periodic;
     let is_absent = |axis: Axis| extents[axis.index()] == 1;
     let faults = faults_of_shape(extents).with(faults_of_spacing(spacing, |axis, h| {
         is_absent(axis) || weights_fit::<T>(8, 1, periodic, h)
@@ -518,9 +517,9 @@ fn is_judged_rightly<T: Scalar>(attempt: &Attempt, device: &Device) -> Result<()
     let mut faults = faults_of_spacing(spacing, |axis, h| {
         is_absent(axis) || weights_fit::<T>(accuracy, 1, boundaries[axis.index()], h)
     });
-    if let AxisBoundary::Fixed(value) = boundary {
+    if let Boundary::Dirichlet(value) = boundary {
         let in_range = T::nearest(value).into().is_finite();
-        let words = format!("the fixed value beyond the ends of an axis is {value}");
+        let words = format!("the value of a Dirichlet boundary is {value}");
         faults = faults
             .and(!value.is_finite(), "NonFinite", words.clone())
             .and(value.is_finite() && !in_range, "InvalidParameter", words);
@@ -657,7 +656,7 @@ proptest! {
 
     #[test]
     fn operators_are_exact_for_polynomials(
-        grid in grids(Just(AxisBoundary::OneSided)),
+        grid in grids(Just(Boundary::OneSided)),
         operator in operators(),
         seed in any::<u64>(),
         device in device(),
@@ -680,7 +679,7 @@ proptest! {
 
     #[test]
     fn operators_are_conservative(
-        grid in grids(select(vec![AxisBoundary::Periodic, AxisBoundary::MirrorHalfway])),
+        grid in grids(select(vec![Boundary::Periodic, Boundary::NeumannHalfway])),
         seed in any::<u64>(),
         device in device(),
     ) {
@@ -758,6 +757,49 @@ proptest! {
     fn grids_get_the_error_they_deserve(attempt in attempts(), device in device()) {
         is_judged_rightly::<f32>(&attempt, &device)?;
         is_judged_rightly::<f64>(&attempt, &device)?;
+    }
+
+    #[test]
+    fn plans_on_grids_get_the_error_they_deserve(
+        extents in uniform3(1..9_usize),
+        spacing in uniform3(number(0.1..4.0)),
+        ends in uniform3((0..6_usize, 0..6_usize)),
+    ) {
+        let all = [
+            Boundary::Neumann,
+            Boundary::NeumannHalfway,
+            Boundary::OneSided,
+            Boundary::Dirichlet(1.0),
+            Boundary::Dirichlet(1e300),
+            Boundary::Periodic,
+        ];
+        let [nx, ny, nz] = extents;
+        let Ok(mut grid) = Grid3::new(Shape3::new(nx, ny, nz), spacing) else {
+            return Ok(());
+        };
+        let mut faults = Faults::none();
+        for (axis, (low, high)) in Axis::ALL.into_iter().zip(ends) {
+            let ends = [all[low], all[high]];
+            let Ok(with_ends) = grid.with_ends(axis, ends) else {
+                continue;
+            };
+            grid = with_ends;
+            let words = format!("boundary along {axis} is {} at one end and", ends[0]);
+            faults = faults.and(low != high, "InvalidParameter", words).and(
+                low == 4 && high == 4,
+                "InvalidParameter",
+                "but must be in the range of f32",
+            );
+        }
+        // What is wrong with spacings is what the other constructor says.
+        if let Err(error) = FiniteDifferences3d::<f32>::new(grid.shape(), spacing) {
+            faults = faults.and(true, "InvalidParameter", error.to_string());
+        }
+        if let Some(plan) = faults.judge(FiniteDifferences3d::<f32>::on_grid(&grid))? {
+            for axis in Axis::ALL {
+                prop_assert_eq!([plan.boundary(axis); 2], grid.ends(axis));
+            }
+        }
     }
 
     /// Also what is counted of fields far larger than any memory.

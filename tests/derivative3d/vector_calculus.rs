@@ -3,20 +3,20 @@
 
 use super::GENERAL_KERNELS;
 use halo_gpu::Scalar;
-use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d, Operator};
+use halo_gpu::derivative3d::{Axis, Boundary, FiniteDifferences3d, Operator};
 use halo_gpu::{Device, Error, Field3, Shape3};
 use halo_tests::{Bits, assert_same_bits, devices, for_each, rng};
 use rand::RngExt;
 use rand::rngs::StdRng;
 use std::f64::consts::TAU;
 
-const BOUNDARIES: [AxisBoundary; 6] = [
-    AxisBoundary::Periodic,
-    AxisBoundary::PeriodicWithEndpoint,
-    AxisBoundary::MirrorOnPoint,
-    AxisBoundary::MirrorHalfway,
-    AxisBoundary::Fixed(0.25),
-    AxisBoundary::OneSided,
+const BOUNDARIES: [Boundary; 6] = [
+    Boundary::Periodic,
+    Boundary::PeriodicWithEndpoint,
+    Boundary::Neumann,
+    Boundary::NeumannHalfway,
+    Boundary::Dirichlet(0.25),
+    Boundary::OneSided,
 ];
 
 /// A field of numbers in [-1, 1).
@@ -167,7 +167,7 @@ fn operators_of_larger_grids_in<T: Scalar + Bits>() {
             if first.is_none() {
                 // Points near two or three ends at once.
                 for axis in Axis::ALL {
-                    grid = grid.with_boundary(axis, AxisBoundary::OneSided).unwrap();
+                    grid = grid.with_boundary(axis, Boundary::OneSided).unwrap();
                 }
             }
             is_made_of_derivatives(&mut rng, &device, &grid, operator);
@@ -220,8 +220,8 @@ fn the_shortest_axes_work() {
             // One point along z and as few as the stencil allows along the others.
             let shape = Shape3::new(5, 4, 1);
             let grid = FiniteDifferences3d::<f64>::new(shape, [0.5; 3])
-                .and_then(|grid| grid.with_boundary(Axis::X, AxisBoundary::MirrorOnPoint))
-                .and_then(|grid| grid.with_boundary(Axis::Z, AxisBoundary::Fixed(-2.0)))
+                .and_then(|grid| grid.with_boundary(Axis::X, Boundary::Neumann))
+                .and_then(|grid| grid.with_boundary(Axis::Z, Boundary::Dirichlet(-2.0)))
                 .unwrap();
             let fields: Vec<_> = (0..operator.fields().0)
                 .map(|_| random(&mut rng, shape))
@@ -270,9 +270,7 @@ fn axes_of_one_point_have_no_derivative_in<T: Scalar + Bits>() {
             let mut reference = grid_of::<T>(thick, accuracy, first);
             for axis in Axis::ALL {
                 if axis.extent(shape) == 1 {
-                    reference = reference
-                        .with_boundary(axis, AxisBoundary::Periodic)
-                        .unwrap();
+                    reference = reference.with_boundary(axis, Boundary::Periodic).unwrap();
                 }
             }
             for operator in Operator::ALL {
@@ -370,7 +368,7 @@ fn gradients_do_not_curl_and_curls_do_not_diverge() {
         for axis in Axis::ALL {
             let boundary = match BOUNDARIES[(first + axis.index()) % 6] {
                 // A value is fixed, its derivative is another: 0 it is for both.
-                AxisBoundary::Fixed(_) => AxisBoundary::Fixed(0.0),
+                Boundary::Dirichlet(_) => Boundary::Dirichlet(0.0),
                 boundary => boundary,
             };
             grid = grid.with_boundary(axis, boundary).unwrap();
@@ -399,9 +397,9 @@ fn the_measured_order_of_the_laplacian_is_the_one_asked_for() {
             let shape = Shape3::new(n, n + 1, 1);
             let grid = FiniteDifferences3d::<f64>::new(shape, [h; 3])
                 .and_then(|grid| grid.with_accuracy(accuracy))
-                .and_then(|grid| grid.with_boundary(Axis::Y, AxisBoundary::MirrorOnPoint))
+                .and_then(|grid| grid.with_boundary(Axis::Y, Boundary::Neumann))
                 // One plane stands for all: what is beyond it is the same.
-                .and_then(|grid| grid.with_boundary(Axis::Z, AxisBoundary::Fixed(0.0)))
+                .and_then(|grid| grid.with_boundary(Axis::Z, Boundary::Dirichlet(0.0)))
                 .unwrap();
             let at = |i: usize, j: usize| (TAU * h * i as f64).sin() * (TAU * h * j as f64).cos();
             let f = Field3::from_fn(shape, |i, j, _| at(i, j)).unwrap();

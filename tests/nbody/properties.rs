@@ -2,7 +2,6 @@
 
 use super::body;
 use halo_gpu::Scalar;
-use halo_gpu::nbody::Range as _;
 use halo_gpu::nbody::problem::{Cluster, Disc, Reference};
 use halo_gpu::nbody::{Body, Gravity, Leapfrog, MAX_BODIES, Solver, Variant};
 use halo_gpu::{Device, Error};

@@ -2,7 +2,7 @@
 //!
 //! | rule | what it demands | why |
 //! |---|---|---|
-//! | `family-places` | a family has all its places: `gpu-kernels/src/F/mod.rs`, `host/src/F/{mod,cpu,gpu}.rs`, `tests/F.rs`, `xtask/src/bench/F.rs` and, where there is a folder `baselines`, `baselines/F.cu`; `roofline`, which measures the device and computes nothing, has neither a port nor a baseline | a search for the name returns the whole feature |
+//! | `family-places` | a family has all its places: `gpu-kernels/src/F/mod.rs`, `host/src/F/{mod,cpu,gpu}.rs`, `tests/F.rs`, `xtask/src/bench/F.rs` and, where there is a folder `baselines`, `baselines/F.cu`; `roofline`, which measures the device and computes nothing, has neither a port nor a baseline; a family whose kernels are all unmeasured has neither the last two | a search for the name returns the whole feature |
 //! | `module-docs` | every Rust file begins with `//!` documentation | a reader learns what a file is for before reading it |
 //! | `unsafe-places` | in `host/src`, the word `unsafe` stands only in `*/gpu.rs`, `device/`, `launch.rs` and `streaming.rs`; in `xtask/src` only in `bench/baselines.rs`, `bench/cpp.rs` and `bench/cub.rs` | what must be reviewed for soundness is a known, small set |
 //! | `cpu-port` | `host/src/F/cpu.rs` forbids unsafe code, also that of families in common | the port is what kernels are checked against: it stays plain |
@@ -220,13 +220,15 @@ const PLACES: [(&str, Needed); 7] = [
     ("host/src/F/gpu.rs", Needed::Always),
     ("host/src/F/cpu.rs", Needed::ToCompute),
     ("tests/F.rs", Needed::Always),
-    ("xtask/src/bench/F.rs", Needed::Always),
+    ("xtask/src/bench/F.rs", Needed::ToMeasure),
     ("baselines/F.cu", Needed::ToCompare),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Needed {
     Always,
+    /// By all but those without a row in the benchmark.
+    ToMeasure,
     /// By all but what measures the device.
     ToCompute,
     /// Likewise, where there are baselines at all.
@@ -239,6 +241,12 @@ fn is_instrument(family: &str) -> bool {
     registry::family(family).is_some_and(Family::is_instrument)
 }
 
+/// Whether the benchmark has no row of any of its kernels.
+fn is_unmeasured(family: &str) -> bool {
+    let row = |entry: &registry::Entry| matches!(entry.measured, registry::Measured::Row);
+    registry::family(family).is_some_and(|family| !family.kernels.iter().any(row))
+}
+
 fn family_places(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
     let baselines = tree.has_folder("baselines");
     for family in families(tree) {
@@ -247,7 +255,8 @@ fn family_places(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
             let excused = match needed {
                 Needed::Always => false,
                 Needed::ToCompute => is_instrument(&family),
-                Needed::ToCompare => is_instrument(&family) || !baselines,
+                Needed::ToMeasure => is_unmeasured(&family),
+                Needed::ToCompare => is_instrument(&family) || is_unmeasured(&family) || !baselines,
             };
             if !excused && !tree.has(&place) {
                 let message = format!("missing: every place of the family {family} must exist");

@@ -6,7 +6,7 @@
 //!
 //! The product b y is rounded, then a x is added to it by a fused multiply-add, rounded once.
 
-use super::BLOCK;
+use super::geometry::BLOCK;
 use crate::loops::unrolled;
 use crate::vector::{Points, Vector2F64, Vector4};
 use cuda_std::prelude::*;
@@ -79,9 +79,9 @@ macro_rules! registered {
         crate::register! {
             $name: $real, Tuned,
             "y ← a x + b y",
-            geometry: super::vectors::<$real>,
-            cost: |line| super::cost::<$real>(line, 3, 3),
-            example: super::EXAMPLE,
+            geometry: super::geometry::vectors::<$real>,
+            cost: |line| super::geometry::cost::<$real>(line, 3, 3),
+            example: super::geometry::EXAMPLE,
             unmeasured: "an update between operators, which moves what a copy moves",
         }
     )+};

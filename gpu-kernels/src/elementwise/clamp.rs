@@ -6,7 +6,7 @@
 //!
 //! What is within stays as it is to the bit, and so does NaN.
 
-use super::BLOCK;
+use super::geometry::BLOCK;
 use crate::loops::unrolled;
 use crate::vector::{Points, Vector2F64, Vector4};
 use cuda_std::prelude::*;
@@ -78,9 +78,9 @@ macro_rules! registered {
         crate::register! {
             $name: $real, Tuned,
             "y ← min(max(y, low), high)",
-            geometry: super::vectors::<$real>,
-            cost: |line| super::cost::<$real>(line, 2, 2),
-            example: super::EXAMPLE,
+            geometry: super::geometry::vectors::<$real>,
+            cost: |line| super::geometry::cost::<$real>(line, 2, 2),
+            example: super::geometry::EXAMPLE,
             unmeasured: "an update between operators, which moves what a copy moves",
         }
     )+};

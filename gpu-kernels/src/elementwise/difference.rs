@@ -9,7 +9,7 @@
 //! - Reads two elements per thread and turn and writes nothing but the maximum: the speed of
 //!   reading is the limit.
 
-use super::BLOCK;
+use super::geometry::BLOCK;
 use super::number::Number;
 use crate::loops::unrolled;
 use crate::vector::WARP;
@@ -95,7 +95,7 @@ macro_rules! registered {
                     flops: ats,
                 }
             },
-            example: super::EXAMPLE.with_resident_blocks(8 * 132),
+            example: super::geometry::EXAMPLE.with_resident_blocks(8 * 132),
             unmeasured: "it looks for the end of an iteration, every so many sweeps",
         }
     )+};

@@ -1,12 +1,11 @@
 //! The kernels with data for them, for tests and benchmarks that go through the table.
 
-use super::axis::Boundary;
-use super::boundary::AxisBoundary;
 use super::first::Derivative3d;
 use super::general::FiniteDifferences3d;
 use super::operator::{Operator, Order};
 use super::variant::Variant;
 use crate::axis::Axis;
+use crate::grid::Boundary;
 use crate::scalar::Scalar;
 use crate::subject::{
     Case, Entry, Expected, Memory, Problem, Random, ScalarType, Subject, Values, buffer,
@@ -19,13 +18,13 @@ use gpu_kernels::derivative3d::general::{min_len, rule};
 pub(crate) struct Cases;
 
 /// What lies beyond the ends, by the number that kernels take for it, but for a fixed value.
-const BOUNDARIES: [AxisBoundary; 6] = {
-    let mut boundaries = [AxisBoundary::OneSided; 6];
-    boundaries[rule::PERIODIC as usize] = AxisBoundary::Periodic;
-    boundaries[rule::PERIODIC_WITH_ENDPOINT as usize] = AxisBoundary::PeriodicWithEndpoint;
-    boundaries[rule::MIRROR_ON_POINT as usize] = AxisBoundary::MirrorOnPoint;
-    boundaries[rule::MIRROR_HALFWAY as usize] = AxisBoundary::MirrorHalfway;
-    boundaries[rule::FIXED as usize] = AxisBoundary::Fixed(-0.75);
+const BOUNDARIES: [Boundary; 6] = {
+    let mut boundaries = [Boundary::OneSided; 6];
+    boundaries[rule::PERIODIC as usize] = Boundary::Periodic;
+    boundaries[rule::PERIODIC_WITH_ENDPOINT as usize] = Boundary::PeriodicWithEndpoint;
+    boundaries[rule::MIRROR_ON_POINT as usize] = Boundary::Neumann;
+    boundaries[rule::MIRROR_HALFWAY as usize] = Boundary::NeumannHalfway;
+    boundaries[rule::FIXED as usize] = Boundary::Dirichlet(-0.75);
     boundaries
 };
 
@@ -143,7 +142,7 @@ impl Subject for Cases {
 fn conventions(len: usize) -> impl Iterator<Item = Boundary> {
     [Boundary::Periodic, Boundary::PeriodicWithEndpoint]
         .into_iter()
-        .filter(move |boundary| len >= boundary.min_extent())
+        .filter(move |boundary| len >= super::boundary::min_extent(*boundary))
 }
 
 /// Lengths of pencils around the radius, the tile and the block, and primes, and across

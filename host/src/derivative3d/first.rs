@@ -1,6 +1,6 @@
 //! The first derivative of the 8th order in f32 along a periodic axis.
 
-use super::axis::Boundary;
+use super::boundary;
 use super::cpu::{Port, Stencil};
 use super::gpu;
 use super::operator::Operator;
@@ -8,6 +8,7 @@ use super::transfer;
 use super::variant::{Variant, problem};
 use crate::axis::Axis;
 use crate::finite_difference::CENTRAL_8 as WEIGHTS;
+use crate::grid::Boundary;
 use crate::streaming::Stores;
 use crate::{Buffer, Device, DeviceKind, Error, Field3, Shape3};
 use gpu_kernels::derivative3d::RADIUS;
@@ -66,9 +67,10 @@ impl Derivative3d {
     /// [`Error::InvalidSize`] for an extent of 0, [`Error::IndexOverflow`] if the field
     /// has more points than can be indexed, [`Error::NonFinite`] and
     /// [`Error::InvalidParameter`] for a spacing that is not a positive number, or such
-    /// that a weight leaves the range of f32.
+    /// that a weight leaves the range of f32, and for a boundary that is not periodic.
     pub fn new(shape: Shape3, boundary: Boundary, spacing: [f64; 3]) -> Result<Self, Error> {
         const OPERATION: &str = "derivative3d";
+        boundary::require_periodic(OPERATION, boundary)?;
         shape.points()?;
         let mut weights = [0.0; 3 * RADIUS];
         for axis in Axis::ALL {
@@ -116,6 +118,7 @@ impl Derivative3d {
     /// As [`new`](Self::new); [`Error::InvalidSize`] if an axis has fewer
     /// points than the boundary stores twice plus one, so that it has no period.
     pub fn unit_period(shape: Shape3, boundary: Boundary) -> Result<Self, Error> {
+        boundary::require_periodic("derivative3d", boundary)?;
         for axis in Axis::ALL {
             if axis.extent(shape) <= boundary.overlap() {
                 return Err(Error::InvalidSize {
@@ -351,7 +354,7 @@ impl Derivative3d {
 
     /// Whether the axis has enough points for the stencil.
     fn check_extent(&self, axis: Axis) -> Result<(), Error> {
-        let (len, min) = (axis.extent(self.shape), self.boundary.min_extent());
+        let (len, min) = (axis.extent(self.shape), boundary::min_extent(self.boundary));
         if len >= min {
             return Ok(());
         }

@@ -35,7 +35,6 @@
 //! # }
 //! ```
 
-mod axis;
 mod boundary;
 #[cfg(feature = "cases")]
 pub(crate) mod cases;
@@ -51,8 +50,7 @@ mod variant;
 
 pub use crate::axis::Axis;
 pub use crate::finite_difference::CENTRAL_8 as WEIGHTS;
-pub use axis::Boundary;
-pub use boundary::AxisBoundary;
+pub use crate::grid::Boundary;
 pub use first::{Derivative3d, FLOPS_PER_POINT};
 pub use general::FiniteDifferences3d;
 pub use gpu::GRADIENT_KERNEL;

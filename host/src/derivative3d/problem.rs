@@ -30,11 +30,11 @@
 //! # }
 //! ```
 
-use super::axis::Boundary;
 use super::first::Derivative3d;
 use crate::allocation::reserve;
 use crate::axis::Axis;
 use crate::finite_difference::CENTRAL_8;
+use crate::grid::Boundary;
 use crate::{Error, Errors, Field3, Shape3};
 use std::f64::consts::TAU;
 

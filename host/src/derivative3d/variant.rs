@@ -1,7 +1,8 @@
 //! The kernels of first derivatives of the 8th order, and which of them suits a field.
 
-use super::axis::Boundary;
+use super::boundary;
 use crate::axis::Axis;
+use crate::grid::Boundary;
 use crate::variants::variants;
 use crate::{Error, Shape3};
 use gpu_kernels::derivative3d::geometry::{
@@ -221,7 +222,8 @@ impl Variant {
             })
         };
         let (len, side) = (self.axis().extent(shape), self.side().extent(shape));
-        let min = boundary.min_extent();
+        boundary::require_periodic(self.name(), boundary)?;
+        let min = boundary::min_extent(boundary);
         let (_, method) = self.how();
         let Method::Pencils(pencils) = method else {
             if len < min {

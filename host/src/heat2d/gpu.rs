@@ -4,8 +4,8 @@ use super::check::Checked;
 use super::walls::{Wall, Walls};
 use crate::variants::variants;
 use crate::{
-    Buffer, Device, Element, Error, LaunchConfig, Shape2, Texture2d,
-    blocks_per_multiprocessor, launch, resident_blocks,
+    Buffer, Device, Element, Error, LaunchConfig, Shape2, Texture2d, blocks_per_multiprocessor,
+    launch, resident_blocks,
 };
 use cuda_std::host::Kernel;
 use gpu_kernels::heat2d as kernels;

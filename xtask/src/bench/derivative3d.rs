@@ -78,7 +78,7 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
             }));
         }
     }
-    if !rows.is_empty() && Axis::ALL.iter().all(|axis| axis.extent(shape) >= BOUNDARY.min_extent()) {
+    if !rows.is_empty() && Axis::ALL.iter().all(|axis| axis.extent(shape) >= RADIUS + BOUNDARY.overlap()) {
         let name = if device.kind() == DeviceKind::Cpu {
             "derivative3d, CPU port, gradient"
         } else {

@@ -60,7 +60,7 @@ const CRATES: &[Crate] = &[
                 "finite_difference", "geometry", "grid", "limits", "shape", "simd", "streaming",
                 "threads", "variants", "versions",
             ], &[]),
-            layer("device", &["device", "launch", "workspace"], &["core"]),
+            layer("device", &["device", "launch"], &["core"]),
             // What a type must have for each family: its kernels and its ports.
             layer("scalar", &["scalar"], &[
                 "core", "device", "shared", "derivative3d", "heat2d", "nbody", "stencil1d",

@@ -3,9 +3,9 @@
 
 use crate::Shape3;
 use crate::axis::Axis;
-use crate::derivative3d::boundary::AxisBoundary;
 use crate::derivative3d::cpu::{Beyond, Stencil};
 use crate::derivative3d::operator::Order;
+use crate::grid::Boundary;
 use crate::scalar::Scalar;
 use gpu_kernels::derivative3d::general::{MAX_END_POINTS, TABLE_ENDS, TABLE_FIXED, TABLE_LEN};
 use std::array::from_fn;
@@ -16,7 +16,7 @@ pub(super) fn stencil<T: Scalar>(
     axis: Axis,
     order: Order,
     radius: usize,
-    boundary: AxisBoundary,
+    boundary: Boundary,
     table: &[T; TABLE_LEN],
 ) -> Stencil<'_, T> {
     let n = axis.extent(shape);
@@ -31,8 +31,8 @@ pub(super) fn stencil<T: Scalar>(
         radius,
         weights: from_fn(|m| table[m]),
         beyond: match boundary {
-            AxisBoundary::Fixed(_) => Beyond::Value(table[TABLE_FIXED]),
-            AxisBoundary::OneSided => Beyond::Nothing {
+            Boundary::Dirichlet(_) => Beyond::Value(table[TABLE_FIXED]),
+            Boundary::OneSided => Beyond::Nothing {
                 weights: &table[TABLE_ENDS..TABLE_FIXED],
                 apart: MAX_END_POINTS,
             },
@@ -45,17 +45,17 @@ pub(super) fn stencil<T: Scalar>(
 }
 
 /// The point that stands for `q`, which lies beyond an end of an axis of `n` points.
-fn image(boundary: AxisBoundary, n: usize, q: isize) -> usize {
+fn image(boundary: Boundary, n: usize, q: isize) -> usize {
     let n = n as isize;
     let last = n - 1;
     let image = match boundary {
-        AxisBoundary::Periodic => q.rem_euclid(n),
-        AxisBoundary::PeriodicWithEndpoint if q < 0 => q + last,
-        AxisBoundary::PeriodicWithEndpoint => q - last,
-        AxisBoundary::MirrorOnPoint => last - (last - q.abs()).abs(),
-        AxisBoundary::MirrorHalfway if q < 0 => -q - 1,
-        AxisBoundary::MirrorHalfway => last - (q - n),
-        AxisBoundary::Fixed(_) | AxisBoundary::OneSided => {
+        Boundary::Periodic => q.rem_euclid(n),
+        Boundary::PeriodicWithEndpoint if q < 0 => q + last,
+        Boundary::PeriodicWithEndpoint => q - last,
+        Boundary::Neumann => last - (last - q.abs()).abs(),
+        Boundary::NeumannHalfway if q < 0 => -q - 1,
+        Boundary::NeumannHalfway => last - (q - n),
+        Boundary::Dirichlet(_) | Boundary::OneSided => {
             unreachable!("no point stands for what lies beyond such an end")
         }
     };
@@ -68,9 +68,7 @@ mod tests {
     use super::*;
     use crate::derivative3d::operator::Operator;
     use crate::streaming::Stores;
-    use AxisBoundary::{
-        Fixed, MirrorHalfway, MirrorOnPoint, OneSided, Periodic, PeriodicWithEndpoint,
-    };
+    use Boundary::{Dirichlet, Neumann, NeumannHalfway, OneSided, Periodic, PeriodicWithEndpoint};
 
     /// Which numbers does not matter, only that they differ.
     fn field<T: Scalar>(shape: Shape3, seed: u64) -> Vec<T> {
@@ -96,9 +94,9 @@ mod tests {
             for (accuracy, boundary) in [
                 (8, Periodic),
                 (6, PeriodicWithEndpoint),
-                (4, MirrorOnPoint),
-                (2, MirrorHalfway),
-                (8, Fixed(0.375)),
+                (4, Neumann),
+                (2, NeumannHalfway),
+                (8, Dirichlet(0.375)),
                 (6, OneSided),
                 (8, OneSided),
             ] {

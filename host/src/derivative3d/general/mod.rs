@@ -19,12 +19,13 @@ pub(crate) mod gpu;
 mod tuned;
 mod vector_calculus;
 
-use super::boundary::AxisBoundary;
 use super::cpu::Stencil;
 use super::operator::Order;
 use super::transfer;
 use crate::axis::Axis;
+use crate::derivative3d::boundary;
 use crate::finite_difference::Weights;
+use crate::grid::{Boundary, Grid3};
 use crate::scalar::Scalar;
 use crate::streaming::Stores;
 use crate::{Buffer, Device, DeviceKind, Error, Field3, Shape3};
@@ -64,7 +65,7 @@ const SPACINGS: [&str; 3] = ["spacing along x", "spacing along y", "spacing alon
 /// belongs to, a second derivative and a one-sided first one do.
 ///
 /// ```
-/// use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d};
+/// use halo_gpu::derivative3d::{Axis, Boundary, FiniteDifferences3d};
 /// use halo_gpu::{Device, Field3, Shape3};
 ///
 /// # fn main() -> Result<(), halo_gpu::Error> {
@@ -72,7 +73,7 @@ const SPACINGS: [&str; 3] = ["spacing along x", "spacing along y", "spacing alon
 /// let shape = Shape3::new(32, 21, 1);
 /// let grid = FiniteDifferences3d::<f64>::new(shape, [0.1; 3])?
 ///     .with_accuracy(4)?
-///     .with_boundary(Axis::Y, AxisBoundary::OneSided)?;
+///     .with_boundary(Axis::Y, Boundary::OneSided)?;
 ///
 /// let velocity = Field3::from_fn(shape, |_, j, _| (0.1 * j as f64) * (2.0 - 0.1 * j as f64))?;
 /// let shear = grid.derivative_of(&Device::cpu(), Axis::Y, &velocity)?;
@@ -85,7 +86,7 @@ const SPACINGS: [&str; 3] = ["spacing along x", "spacing along y", "spacing alon
 pub struct FiniteDifferences3d<T> {
     shape: Shape3,
     spacing: [f64; 3],
-    boundaries: [AxisBoundary; 3],
+    boundaries: [Boundary; 3],
     accuracy: u32,
     /// Of the first and of the second derivative.
     tables: [Tables<T>; 2],
@@ -144,7 +145,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         Self {
             shape,
             spacing,
-            boundaries: [AxisBoundary::Periodic; 3],
+            boundaries: [Boundary::Periodic; 3],
             accuracy: 8,
             tables: [[[T::zeroed(); TABLE_LEN]; 3]; 2],
         }
@@ -186,14 +187,14 @@ impl<T: Scalar> FiniteDifferences3d<T> {
     /// The same with another rule for what lies beyond the ends of `axis`.
     ///
     /// ```
-    /// use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d};
+    /// use halo_gpu::derivative3d::{Axis, Boundary, FiniteDifferences3d};
     /// use halo_gpu::{Device, Field3, Shape3};
     ///
     /// # fn main() -> Result<(), halo_gpu::Error> {
     /// let shape = Shape3::new(4, 1, 1);
     /// let line = FiniteDifferences3d::<f32>::new(shape, [1.0; 3])?
     ///     .with_accuracy(2)?
-    ///     .with_boundary(Axis::X, AxisBoundary::Fixed(5.0))?;
+    ///     .with_boundary(Axis::X, Boundary::Dirichlet(5.0))?;
     /// let f = Field3::from_vec(shape, vec![1.0, 2.0, 4.0, 8.0])?;
     /// let df = line.derivative_of(&Device::cpu(), Axis::X, &f)?;
     /// // (2 - 5) / 2, (4 - 1) / 2, (8 - 2) / 2, (5 - 4) / 2
@@ -206,15 +207,48 @@ impl<T: Scalar> FiniteDifferences3d<T> {
     ///
     /// [`Error::NonFinite`] or [`Error::InvalidParameter`] for a fixed value that is no
     /// number of `T`.
-    pub fn with_boundary(
-        mut self,
-        axis: Axis,
-        boundary: impl Into<AxisBoundary>,
-    ) -> Result<Self, Error> {
-        let boundary = boundary.into();
-        boundary.check::<T>(OPERATION)?;
+    pub fn with_boundary(mut self, axis: Axis, boundary: Boundary) -> Result<Self, Error> {
+        check_value::<T>(boundary)?;
         self.boundaries[axis.index()] = boundary;
         self.with_tables()
+    }
+
+    /// Derivatives on a grid, of the 8th order.
+    ///
+    /// ```
+    /// use halo_gpu::derivative3d::FiniteDifferences3d;
+    /// use halo_gpu::{Axis, Boundary, Grid3, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let grid = Grid3::new(Shape3::cube(32), [0.1; 3])?.with_boundary(Axis::Z, Boundary::Neumann)?;
+    /// let plan = FiniteDifferences3d::<f32>::on_grid(&grid)?;
+    /// assert_eq!(plan.boundary(Axis::Z), Boundary::Neumann);
+    /// assert_eq!((plan.shape(), plan.spacing()), (grid.shape(), [0.1; 3]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new) and [`with_boundary`](Self::with_boundary);
+    /// [`Error::InvalidParameter`] if the two ends of an axis have not the same boundary, which
+    /// the kernels cannot do.
+    pub fn on_grid(grid: &Grid3) -> Result<Self, Error> {
+        let mut plan = Self::new(grid.shape(), Axis::ALL.map(|axis| grid.spacing(axis)))?;
+        for axis in Axis::ALL {
+            let [low, high] = grid.ends(axis);
+            if low != high {
+                return Err(Error::InvalidParameter {
+                    operation: OPERATION,
+                    parameter: ["boundary along x", "boundary along y", "boundary along z"]
+                        [axis.index()],
+                    given: format!("{low} at one end and {high} at the other"),
+                    required: "the same at both ends".to_owned(),
+                });
+            }
+            plan = plan.with_boundary(axis, low)?;
+        }
+        Ok(plan)
     }
 
     /// The general kernel for derivatives along `axis`, as in the PTX.
@@ -237,7 +271,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
 
     /// What lies beyond the ends of `axis`.
     #[must_use]
-    pub const fn boundary(&self, axis: Axis) -> AxisBoundary {
+    pub const fn boundary(&self, axis: Axis) -> Boundary {
         self.boundaries[axis.index()]
     }
 
@@ -256,14 +290,14 @@ impl<T: Scalar> FiniteDifferences3d<T> {
     /// ∂f/∂axis of a field on the host, computed on `device`.
     ///
     /// ```
-    /// use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d};
+    /// use halo_gpu::derivative3d::{Axis, Boundary, FiniteDifferences3d};
     /// use halo_gpu::{Device, Field3, Shape3};
     ///
     /// # fn main() -> Result<(), halo_gpu::Error> {
     /// // Half a metre from point to point, walls at both ends, and 3 K more at each point.
     /// let shape = Shape3::new(12, 1, 1);
     /// let rod = FiniteDifferences3d::<f64>::new(shape, [0.5; 3])?
-    ///     .with_boundary(Axis::X, AxisBoundary::OneSided)?;
+    ///     .with_boundary(Axis::X, Boundary::OneSided)?;
     /// let temperature = Field3::from_fn(shape, |i, _, _| 3.0 * i as f64)?;
     /// let slope = rod.derivative_of(&Device::cpu(), Axis::X, &temperature)?;
     /// assert!(slope.as_slice().iter().all(|k_per_m| (k_per_m - 6.0).abs() < 1e-12));
@@ -286,14 +320,14 @@ impl<T: Scalar> FiniteDifferences3d<T> {
     /// ∂²f/∂axis² of a field on the host, computed on `device`.
     ///
     /// ```
-    /// use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d};
+    /// use halo_gpu::derivative3d::{Axis, Boundary, FiniteDifferences3d};
     /// use halo_gpu::{Device, Field3, Shape3};
     ///
     /// # fn main() -> Result<(), halo_gpu::Error> {
     /// let shape = Shape3::new(6, 1, 1);
     /// let line = FiniteDifferences3d::<f64>::new(shape, [0.5; 3])?
     ///     .with_accuracy(2)?
-    ///     .with_boundary(Axis::X, AxisBoundary::OneSided)?;
+    ///     .with_boundary(Axis::X, Boundary::OneSided)?;
     /// let squares = Field3::from_fn(shape, |i, _, _| (0.5 * i as f64).powi(2))?;
     /// let second = line.second_derivative_of(&Device::cpu(), Axis::X, &squares)?;
     /// assert_eq!(second.as_slice(), [2.0; 6]);
@@ -394,14 +428,14 @@ impl<T: Scalar> FiniteDifferences3d<T> {
     /// `f` and `df` hold `nx * ny * nz` elements, x fastest.
     ///
     /// ```
-    /// use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d};
+    /// use halo_gpu::derivative3d::{Axis, Boundary, FiniteDifferences3d};
     /// use halo_gpu::{Device, Shape3};
     ///
     /// # fn main() -> Result<(), halo_gpu::Error> {
     /// let device = Device::cpu();
     /// let grid = FiniteDifferences3d::new(Shape3::new(1, 1, 5), [2.0; 3])?
     ///     .with_accuracy(2)?
-    ///     .with_boundary(Axis::Z, AxisBoundary::OneSided)?;
+    ///     .with_boundary(Axis::Z, Boundary::OneSided)?;
     /// let squares = device.upload(&[0.0, 4.0, 16.0, 36.0, 64.0])?;
     /// let mut second = device.alloc_filled(5, 0.0)?;
     /// grid.second_derivative(Axis::Z, &squares, &mut second)?;
@@ -454,9 +488,9 @@ impl<T: Scalar> FiniteDifferences3d<T> {
 
     /// What lies beyond the ends of `axis`, as kernels and port take it: 0 where the axis is
     /// absent, which asks for no more points and has no first derivative, whatever the field.
-    fn rule_along(&self, axis: Axis) -> AxisBoundary {
+    fn rule_along(&self, axis: Axis) -> Boundary {
         if self.is_absent(axis) {
-            AxisBoundary::Fixed(0.0)
+            Boundary::Dirichlet(0.0)
         } else {
             self.boundary(axis)
         }
@@ -464,7 +498,8 @@ impl<T: Scalar> FiniteDifferences3d<T> {
 
     /// The stencils of this order, as the kernels take them.
     fn stencils(&self, order: Order) -> gpu::Stencils<'_, T> {
-        let rules = Axis::ALL.map(|axis| self.rule_along(axis).rule() << (8 * axis.index()));
+        let rules =
+            Axis::ALL.map(|axis| boundary::rule_of(self.rule_along(axis)) << (8 * axis.index()));
         gpu::Stencils {
             shape: self.shape,
             radius: self.radius() as u32,
@@ -528,7 +563,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         for (entry, weight) in table.iter_mut().zip(ahead) {
             *entry = T::nearest(weight / scale);
         }
-        if boundary == AxisBoundary::OneSided {
+        if boundary == Boundary::OneSided {
             // One point more than the order of accuracy for each order of derivative.
             let last = 2 * radius + derivative as i32 - 1;
             let rows = table[TABLE_ENDS..].chunks_mut(MAX_END_POINTS);
@@ -539,7 +574,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
                 }
             }
         }
-        table[TABLE_FIXED] = T::nearest(boundary.fixed_value());
+        table[TABLE_FIXED] = T::nearest(boundary.dirichlet_value());
         Ok(table)
     }
 
@@ -576,7 +611,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         let boundary = self.boundaries[axis.index()];
         let (given, required) = (
             axis.extent(self.shape),
-            min_len(self.radius(), order as usize, boundary.rule()),
+            min_len(self.radius(), order as usize, boundary::rule_of(boundary)),
         );
         if given < required && !self.is_absent(axis) {
             return Err(Error::InvalidSize {
@@ -600,4 +635,26 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         df.require_shape(|| DF.to_owned(), self.shape)?;
         f.device().require(DF, df)
     }
+}
+
+/// The value of a Dirichlet boundary must be a number of `T`.
+fn check_value<T: Scalar>(boundary: Boundary) -> Result<(), Error> {
+    const PARAMETER: &str = "the value of a Dirichlet boundary";
+    let value = boundary.dirichlet_value();
+    if !value.is_finite() {
+        return Err(Error::NonFinite {
+            operation: OPERATION,
+            parameter: PARAMETER,
+            given: value,
+        });
+    }
+    if !T::nearest(value).into().is_finite() {
+        return Err(Error::InvalidParameter {
+            operation: OPERATION,
+            parameter: PARAMETER,
+            given: value.to_string(),
+            required: format!("in the range of {}", T::NAME),
+        });
+    }
+    Ok(())
 }

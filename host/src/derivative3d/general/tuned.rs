@@ -2,7 +2,6 @@
 
 use super::FiniteDifferences3d;
 use crate::axis::Axis;
-use crate::derivative3d::boundary::AxisBoundary;
 use crate::derivative3d::first::Derivative3d;
 use crate::derivative3d::variant::Variant;
 use crate::scalar::Scalar;
@@ -27,7 +26,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         f: &Buffer<T>,
         df: &mut Buffer<T>,
     ) -> Result<bool, Error> {
-        let boundary = self.boundaries[axis.index()].periodic();
+        let boundary = Some(self.boundaries[axis.index()]).filter(|it| it.is_periodic());
         let (Some(f), Some(df), Some(boundary)) = (of_f32(f), of_f32_mut(df), boundary) else {
             return Ok(false);
         };
@@ -50,7 +49,9 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         let [Some(dx), Some(dy), Some(dz)] = gradient.map(of_f32_mut) else {
             return Ok(false);
         };
-        let [x, y, z] = self.boundaries.map(AxisBoundary::periodic);
+        let [x, y, z] = self
+            .boundaries
+            .map(|it| Some(it).filter(|it| it.is_periodic()));
         let boundary = x.filter(|_| x == y && y == z);
         let (Some(f), Some(boundary), 8) = (of_f32(f), boundary, self.accuracy) else {
             return Ok(false);

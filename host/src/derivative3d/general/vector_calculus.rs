@@ -53,15 +53,15 @@ impl<T: Scalar> FiniteDifferences3d<T> {
     /// x fastest.
     ///
     /// ```
-    /// # use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d};
+    /// # use halo_gpu::derivative3d::{Axis, Boundary, FiniteDifferences3d};
     /// # use halo_gpu::{Device, Shape3};
     /// # fn main() -> Result<(), halo_gpu::Error> {
     /// let device = Device::cpu();
     /// // Fields of one plane have no derivative along z.
     /// let grid = FiniteDifferences3d::new(Shape3::new(4, 3, 1), [1.0; 3])?
     ///     .with_accuracy(2)?
-    ///     .with_boundary(Axis::X, AxisBoundary::OneSided)?
-    ///     .with_boundary(Axis::Y, AxisBoundary::OneSided)?;
+    ///     .with_boundary(Axis::X, Boundary::OneSided)?
+    ///     .with_boundary(Axis::Y, Boundary::OneSided)?;
     /// let f: Vec<f32> = (0..12).map(|p| (p % 4 + 10 * (p / 4)) as f32).collect();
     /// let f = device.upload(&f)?;
     /// let mut x = device.alloc_filled(12, 0.0)?;
@@ -123,14 +123,14 @@ impl<T: Scalar> FiniteDifferences3d<T> {
     /// of the spacing. All four hold `nx * ny * nz` elements, x fastest.
     ///
     /// ```
-    /// use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d};
+    /// use halo_gpu::derivative3d::{Axis, Boundary, FiniteDifferences3d};
     /// use halo_gpu::{Device, Shape3};
     ///
     /// # fn main() -> Result<(), halo_gpu::Error> {
     /// let device = Device::cpu();
     /// let mut grid = FiniteDifferences3d::<f64>::new(Shape3::cube(4), [1.0; 3])?.with_accuracy(2)?;
     /// for axis in Axis::ALL {
-    ///     grid = grid.with_boundary(axis, AxisBoundary::OneSided)?;
+    ///     grid = grid.with_boundary(axis, Boundary::OneSided)?;
     /// }
     /// // x, y and z of each point.
     /// let at = |n: i32| [n % 4, n / 4 % 4, n / 16].map(f64::from);
@@ -163,14 +163,14 @@ impl<T: Scalar> FiniteDifferences3d<T> {
     /// `nx * ny * nz` elements, x fastest.
     ///
     /// ```
-    /// use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d};
+    /// use halo_gpu::derivative3d::{Axis, Boundary, FiniteDifferences3d};
     /// use halo_gpu::{Device, Shape3};
     ///
     /// # fn main() -> Result<(), halo_gpu::Error> {
     /// let device = Device::cpu();
     /// let mut grid = FiniteDifferences3d::<f64>::new(Shape3::cube(4), [1.0; 3])?.with_accuracy(2)?;
     /// for axis in Axis::ALL {
-    ///     grid = grid.with_boundary(axis, AxisBoundary::OneSided)?;
+    ///     grid = grid.with_boundary(axis, Boundary::OneSided)?;
     /// }
     /// // x, y and z of each point.
     /// let at = |n: i32| [n % 4, n / 4 % 4, n / 16].map(f64::from);
@@ -204,14 +204,14 @@ impl<T: Scalar> FiniteDifferences3d<T> {
     /// fastest.
     ///
     /// ```
-    /// use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d};
+    /// use halo_gpu::derivative3d::{Axis, Boundary, FiniteDifferences3d};
     /// use halo_gpu::{Device, Shape3};
     ///
     /// # fn main() -> Result<(), halo_gpu::Error> {
     /// let device = Device::cpu();
     /// let mut grid = FiniteDifferences3d::<f64>::new(Shape3::cube(4), [1.0; 3])?.with_accuracy(2)?;
     /// for axis in Axis::ALL {
-    ///     grid = grid.with_boundary(axis, AxisBoundary::OneSided)?;
+    ///     grid = grid.with_boundary(axis, Boundary::OneSided)?;
     /// }
     /// // x, y and z of each point.
     /// let at = |n: i32| [n % 4, n / 4 % 4, n / 16].map(f64::from);

@@ -2,7 +2,7 @@
 //! problem, in f32 and f64; by the port on the CPU.
 
 use halo_gpu::Scalar;
-use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d};
+use halo_gpu::derivative3d::{Axis, Boundary, FiniteDifferences3d};
 use halo_gpu::{Buffer, Device, DeviceKind, Errors, Field3, Shape3};
 use std::f64::consts::TAU;
 
@@ -29,7 +29,7 @@ struct Along<T> {
 fn row<T: Scalar>(device: &Device, shape: Shape3, axis: Axis) -> Result<Along<T>, Error> {
     let spacing = Axis::ALL.map(|axis| 1.0 / (axis.extent(shape) as f64 - 1.0));
     let plan = FiniteDifferences3d::new(shape, spacing)?
-        .with_boundary(axis, AxisBoundary::PeriodicWithEndpoint)?;
+        .with_boundary(axis, Boundary::PeriodicWithEndpoint)?;
     Ok(Along {
         plan,
         axis,

@@ -2,7 +2,7 @@
 //! order, in f32 and f64; by the port on the CPU.
 
 use halo_gpu::Scalar;
-use halo_gpu::derivative3d::{Axis, AxisBoundary, FiniteDifferences3d, Operator};
+use halo_gpu::derivative3d::{Axis, Boundary, FiniteDifferences3d, Operator};
 use halo_gpu::{Buffer, Device, DeviceKind, Errors, Field3, Shape3};
 use std::f64::consts::TAU;
 
@@ -31,7 +31,7 @@ fn row<T: Scalar + cpp::Element>(device: &Device, shape: Shape3, operator: Opera
     let spacing = Axis::ALL.map(|axis| 1.0 / (axis.extent(shape) as f64 - 1.0));
     let mut plan = FiniteDifferences3d::new(shape, spacing)?;
     for axis in Axis::ALL {
-        plan = plan.with_boundary(axis, AxisBoundary::PeriodicWithEndpoint)?;
+        plan = plan.with_boundary(axis, Boundary::PeriodicWithEndpoint)?;
     }
     Ok(Apply {
         plan,

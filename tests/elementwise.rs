@@ -1,0 +1,150 @@
+//! elementwise: the ports and the kernels on every device.
+
+use halo_gpu::{Buffer, Device, Scalar, elementwise};
+use halo_tests::property::{self, Faults, device, rarely};
+use halo_tests::{Bits, assert_same_bits, devices, for_each, rng};
+use proptest::prelude::*;
+use rand::{Rng, RngExt};
+
+/// What an element becomes, one rounding at a time.
+trait Number: Scalar + Bits {
+    fn fma(self, factor: Self, sum: Self) -> Self;
+}
+
+impl Number for f32 {
+    fn fma(self, factor: Self, sum: Self) -> Self {
+        self.mul_add(factor, sum)
+    }
+}
+
+impl Number for f64 {
+    fn fma(self, factor: Self, sum: Self) -> Self {
+        self.mul_add(factor, sum)
+    }
+}
+
+fn random<T: Scalar>(rng: &mut impl Rng, len: usize) -> Vec<T> {
+    let numbers = (0..len).map(|_| T::nearest(rng.random_range(-2.0..2.0)));
+    numbers.collect()
+}
+
+/// Vectors that are not whole, pieces of a port and what is left of one.
+const LENGTHS: [usize; 9] = [0, 1, 3, 4, 7, 1023, 4098, 70_001, 300_001];
+
+#[test]
+fn updates_have_the_bits_of_their_definitions_everywhere() {
+    fn check<T: Number>() {
+        let mut rng = rng();
+        for len in LENGTHS {
+            let [x, y] = [(); 2].map(|()| random::<T>(&mut rng, len));
+            let (a, b) = (T::nearest(0.3), T::nearest(-1.7));
+            let sums: Vec<T> = x.iter().zip(&y).map(|(&x, &y)| a.fma(x, b * y)).collect();
+            let (low, high) = (T::nearest(-0.9), T::nearest(1.1));
+            let within = |&y: &T| match y {
+                y if y < low => low,
+                y if y > high => high,
+                y => y,
+            };
+            let bounded: Vec<T> = y.iter().map(within).collect();
+            let changes = x.iter().zip(&y).map(|(&x, &y)| {
+                let change: f64 = (y - x).into();
+                change.abs()
+            });
+            let largest = changes.fold(0.0, f64::max);
+            let few = |device: &Device| len < 10_000 || device.kind() == halo_gpu::DeviceKind::Cpu;
+            for_each("device", devices().into_iter().filter(few), |device| {
+                let (on_device, mut out) = (device.upload(&x).unwrap(), device.upload(&y).unwrap());
+                let found: f64 = elementwise::largest_difference(&on_device, &out)
+                    .unwrap()
+                    .into();
+                assert_eq!(found, largest);
+                elementwise::axpby(a, &on_device, b, &mut out).unwrap();
+                assert_same_bits(&out.to_vec().unwrap(), &sums, |at| format!("element {at}"));
+                assert_same_bits(&on_device.to_vec().unwrap(), &x, |at| format!("x {at}"));
+                out.copy_from_slice(&y).unwrap();
+                elementwise::clamp(&mut out, low, high).unwrap();
+                assert_same_bits(&out.to_vec().unwrap(), &bounded, |at| {
+                    format!("element {at}")
+                });
+            });
+        }
+    }
+    check::<f32>();
+    check::<f64>();
+}
+
+#[test]
+fn nan_stays_and_is_found_and_zeros_keep_their_sign() {
+    for_each("device", devices(), |device| {
+        let numbers = [1.0, f32::NAN, -0.0, f32::INFINITY, 0.0];
+        let mut y = device.upload(&numbers).unwrap();
+        elementwise::clamp(&mut y, -0.5, 0.5).unwrap();
+        let got = y.to_vec().unwrap();
+        assert!(got[1].is_nan());
+        let bits = [got[0], got[2], got[3], got[4]].map(f32::to_bits);
+        assert_eq!(bits, [0.5_f32, -0.0, 0.5, 0.0].map(f32::to_bits));
+
+        let x = device.upload(&[0.0_f32; 5]).unwrap();
+        assert!(elementwise::largest_difference(&x, &y).unwrap().is_nan());
+        let y = device.upload(&[0.0, f32::INFINITY, 1.0, 0.0, 0.0]).unwrap();
+        assert_eq!(
+            elementwise::largest_difference(&x, &y).unwrap(),
+            f32::INFINITY
+        );
+    });
+}
+
+/// Updates of buffers of which anything may be wrong.
+fn are_judged_rightly<T: Scalar>(
+    lens: [usize; 2],
+    away: bool,
+    numbers: [f64; 4],
+    device: &Device,
+) -> Result<(), TestCaseError> {
+    let elsewhere = Device::emulator();
+    let [a, b, low, high] = numbers.map(T::nearest);
+    let x = device.alloc_filled(lens[0], T::nearest(1.0))?;
+    let mut y: Buffer<T> =
+        (if away { &elsewhere } else { device }).alloc_filled(lens[1], T::nearest(2.0))?;
+    let words = format!(
+        "elementwise: y has {} elements, but must have {}",
+        lens[1], lens[0]
+    );
+    let fit = Faults::none()
+        .and(lens[0] != lens[1], "LengthMismatch", words)
+        .and(away, "DeviceMismatch", "elementwise: y is on");
+    fit.judge(elementwise::largest_difference(&x, &y))?;
+
+    let mut faults = fit;
+    for (name, factor) in [("a", a), ("b", b)] {
+        let given: f64 = factor.into();
+        let words = format!("elementwise: axpby: {name} is {given}");
+        faults = faults.and(!given.is_finite(), "NonFinite", words);
+    }
+    faults.judge(elementwise::axpby(a, &x, b, &mut y))?;
+
+    let words = format!("the lower bound is {low}, but must be at most the upper, which is {high}");
+    let ordered = Faults::none().and(!(low <= high), "InvalidParameter", words);
+    ordered.judge(elementwise::clamp(&mut y, low, high))?;
+    Ok(())
+}
+
+fn number() -> impl Strategy<Value = f64> {
+    prop_oneof![8 => -3.0..3.0_f64, 1 => Just(f64::NAN), 1 => Just(f64::INFINITY)]
+}
+
+proptest! {
+    #![proptest_config(property::cases(256))]
+
+    #[test]
+    fn updates_get_the_error_they_deserve(
+        len in 0..9_usize,
+        (longer, away) in (rarely(4), rarely(4)),
+        numbers in [number(), number(), number(), number()],
+        device in device(),
+    ) {
+        let lens = [len, len + usize::from(longer)];
+        are_judged_rightly::<f32>(lens, away, numbers, &device)?;
+        are_judged_rightly::<f64>(lens, away, numbers, &device)?;
+    }
+}
