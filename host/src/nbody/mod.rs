@@ -23,7 +23,7 @@
 //! # How to call it
 //!
 //! [`Gravity`] holds the softening length ε;
-//! it works in f32 and in f64 ([`Scalar`]), on the device of the buffers. On a CUDA
+//! it works in f32 and in f64 ([`Scalar`](crate::Scalar)), on the device of the buffers. On a CUDA
 //! device and on the emulator that is the kernel that suits the number of bodies:
 //! [`Variant::Symmetric`] from 8192 on, [`Variant::RegisterTile`] below. Each can
 //! also be asked for by name, as can the textbook's ([`Variant`]); on the CPU it is
@@ -59,14 +59,14 @@
 //! The sum runs over all j: for j = i, and for bodies at one place, r is zero, and
 //! so is r s as long as s is a number. Without softening s would be infinite and
 //! 0 · ∞ is NaN, so ε must be positive; it must also be large enough for ε² to be
-//! a normal number of the type, and within [`Scalar::SHORTEST`] and
-//! [`Scalar::LONGEST`]. [`Gravity::check`] has the rules for bodies (finite, not too
+//! a normal number of the type, and within [`Range::SHORTEST`] and
+//! [`Range::LONGEST`]. [`Gravity::check`] has the rules for bodies (finite, not too
 //! far out, not too heavy); with bodies that it accepts, every acceleration is a
 //! finite number. Masses may be zero or negative; a negative mass repels.
 //!
 //! # Accuracy
 //!
-//! With the unit roundoff u of the type ([`Scalar::UNIT_ROUNDOFF`]), one term r s
+//! With the unit roundoff u of the type ([`Scalar::UNIT_ROUNDOFF`](crate::Scalar::UNIT_ROUNDOFF)), one term r s
 //! carries a relative error of at most [`INTERACTION_ROUNDOFFS`] u, unless it
 //! underflows, and the sum of n terms at most n u of the sum of their sizes.
 //! [`problem::Reference`] turns that into a bound for given bodies. The kernels
