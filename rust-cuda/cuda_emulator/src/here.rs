@@ -32,6 +32,10 @@ pub(crate) unsafe trait Running {
     fn out_of_time(&self) -> bool;
 
     /// The line for which the emulator touches memory at this moment, if it does.
+    #[allow(
+        dead_code,
+        reason = "for signal handlers, which not all platforms have"
+    )]
     fn accessing(&self) -> Option<Site>;
 }
 
