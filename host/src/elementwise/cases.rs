@@ -30,6 +30,10 @@ impl Subject for Cases {
             .to_vec()
     }
 
+    fn takes_any_length(&self, entry: &Entry, _argument: usize) -> bool {
+        entry.variant == "clamp"
+    }
+
     fn cases(
         &self,
         entry: &Entry,
