@@ -287,8 +287,8 @@ pub use accuracy::Errors;
 pub use axis::Axis;
 pub use constants::Constants;
 pub use device::{
-    AddressMode, Buffer, Device, DeviceKind, Element, EmulatorOptions, HostBuffer, Image, Kernels,
-    Properties, Replay, Texture2d, View, ViewMut,
+    AddressMode, Buffer, Device, DeviceKind, Element, EmulatorOptions, Event, HostBuffer, Image,
+    Kernels, Priority, Properties, Replay, Texture2d, View, ViewMut,
 };
 pub use error::{Error, LaunchAxis};
 pub use field::{Field2, Field3};

@@ -31,6 +31,7 @@ mod stand_ins;
 mod texture;
 
 pub(super) use driver::count;
+pub(super) use event::Event;
 pub(super) use handle::CudaDevice;
 pub(super) use locked::LockedMemory;
 pub(super) use memory::CudaMemory;
@@ -39,6 +40,7 @@ pub(super) use stand_ins::StandIns;
 pub(super) use texture::CudaTexture;
 
 use self::core::Core;
+use super::handle::Priority;
 use super::properties::Properties;
 use super::ptx;
 use crate::{Error, Limits};
@@ -48,11 +50,12 @@ use handle::Opened;
 use module::Code;
 use std::borrow::Cow;
 
-/// Opens CUDA device number `ordinal` with kernels from `source`: what it is, what
-/// launches may ask of it, and the device.
+/// Opens CUDA device number `ordinal` with kernels from `source` and a stream of this
+/// priority: what it is, what launches may ask of it, and the device.
 pub(super) fn open(
     ordinal: usize,
     source: ptx::Source,
+    priority: Priority,
 ) -> Result<(Properties, Limits, CudaDevice), Error> {
     let count = count()?;
     if count == 0 {
@@ -81,7 +84,13 @@ pub(super) fn open(
     properties.ptx_target = parts.first().map(|part| ptx::header(&part.text).target);
 
     let code = Code::Ptx(parts);
-    let core = Core::new(device, properties.name.clone(), generation, limits)?;
+    let core = Core::new(
+        device,
+        properties.name.clone(),
+        generation,
+        limits,
+        priority,
+    )?;
     let opened = Opened { ordinal, source };
     let device = CudaDevice::new(core, code, given, opened)?;
     Ok((properties, limits, device))
