@@ -2,8 +2,8 @@
 
 use super::single_pass::{Sample, plan};
 use halo_gpu::reduction::{
-    self, Plan, Reduction, Variant, argmax_of, argmin_of, dot_of, max_of, mean_of, min_of, norm_of,
-    sum_of,
+    self, Extremum, Moment, Operation, Plan, Reduction, Variant, argmax_of, argmin_of, dot_of,
+    max_of, mean_of, min_of, norm_of, sum_of,
 };
 use halo_gpu::{Buffer, Device, DeviceKind, Error};
 use halo_tests::Bits;
@@ -135,7 +135,7 @@ proptest! {
         results in 0..3_usize,
         away in any::<[bool; 3]>(),
         scale in num::f64::ANY,
-        operation in 0..6_usize,
+        operation in 0..11_usize,
         device in device(),
     ) {
         check_bad::<f32>(&device, lengths, results, away, scale, operation)?;
@@ -231,6 +231,24 @@ proptest! {
     }
 
     #[test]
+    fn any_number_of_blocks_but_none_gives_the_same(
+        most in prop_oneof![3 => 0..20_u32, 1 => any::<u32>()],
+        values in vec(any::<f32>(), 0..30_000),
+        len in proptest::option::of(0..40_000_usize),
+    ) {
+        let none = Faults::none().and(most == 0, "InvalidSize", "blocks is 0, but must be at least 1");
+        let Some(mut reduction) = none.judge(Reduction::new().with_most_blocks(most))? else {
+            return Ok(());
+        };
+        if let Some(len) = len {
+            reduction = reduction.with_len(len);
+        }
+        let device = Device::emulator();
+        let sum = reduction.plan(&device)?.sum(&device.upload(&values)?)?;
+        prop_assert_eq!(sum.to_bits(), sum_of(&Device::cpu(), &values)?.to_bits());
+    }
+
+    #[test]
     fn blocks_of_the_textbook_kernels_are_taken_or_refused(
         block in any::<u32>().prop_map(|bits| bits >> (bits % 32)),
         values in vec(any::<i32>(), 0..600),
@@ -281,12 +299,23 @@ fn check_bad<T: Sample<Product: Bits>>(
             &mut to.alloc_filled(results, bytemuck::Zeroable::zeroed())?,
         ),
         4 => reductions.sum_squares_into(scale, &x, &mut to.alloc_filled(results, 0.0)?),
-        _ => reductions.argmin_into(&x, &mut to.alloc_filled(results, 0)?),
+        5 => reductions.argmin_into(&x, &mut to.alloc_filled(results, 0)?),
+        6 => reductions.argmax_into(&x, &mut to.alloc_filled(results, 0)?),
+        7 => reductions.place_into(Extremum::Max, &x, &mut to.alloc_filled(results, 0)?),
+        8 => {
+            let result = &mut to.alloc_filled(results, T::POISON)?;
+            reductions.elements_into(Operation::Max, &x, result)
+        }
+        9 => reductions.sum_f64_into(scale, &x, &mut to.alloc_filled(results, 0.0)?),
+        _ => {
+            let result = &mut to.alloc_filled(results, 0.0)?;
+            reductions.moment_into(Moment::First, scale, &x, result)
+        }
     };
     let two = operation == 3;
     let on_one_device = !(away[0] || (two && away[1]) || away[2]);
     let fitting = results == 1 && !(two && len_x != len_y);
-    let finite = operation != 4 || scale.is_finite();
+    let finite = ![4, 9, 10].contains(&operation) || scale.is_finite();
     let enough = len_x > 0 || !empty_is_wrong;
     let right = match &outcome {
         Ok(()) => on_one_device && fitting && finite && enough,

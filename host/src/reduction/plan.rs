@@ -4,10 +4,10 @@ use super::gpu::{Ladder, TextbookKernels, Variant};
 use crate::single_pass::{
     Extremum, Moment, Operation, Partition, SinglePass, SinglePassKernels, read,
 };
-use crate::{Buffer, Cost, Device, Error};
+use crate::{Buffer, Device, Error};
 use gpu_kernels::reduction::geometry::{self, DEFAULT_BLOCK};
 use gpu_kernels::reduction::{MAX_BLOCK, MIN_BLOCK, additions};
-use gpu_kernels::registry::Problem;
+use gpu_kernels::registry::{Cost, Problem};
 
 /// What is reduced: `i32`, `u32`, `i64`, `u64`, `f32` and `f64`.
 ///
