@@ -150,6 +150,13 @@ impl<const D: usize> Decomposition<D> {
         self.parts
     }
 
+    /// Whether the last point along `axis` is next to the first; not along an axis that the
+    /// grid does not have.
+    #[must_use]
+    pub fn is_periodic(&self, axis: usize) -> bool {
+        self.periodic.get(axis).is_some_and(|periodic| *periodic)
+    }
+
     /// How many blocks there are.
     #[must_use]
     pub fn ranks(&self) -> usize {

@@ -108,6 +108,18 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
         })
     }
 
+    /// Zeros, cut in the same way, on the same device.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::zeros`].
+    pub fn zeros_like(&self) -> Result<Self, Error> {
+        Ok(Self {
+            buffer: self.buffer.device().zeros(self.buffer.len())?,
+            ..*self
+        })
+    }
+
     /// The elements, ghost points included, the first axis fastest.
     #[must_use]
     pub const fn buffer(&self) -> &Buffer<T> {

@@ -4,7 +4,8 @@
 //! this process, and [`Communicator::alone`] is a single rank. A [`Decomposition`] says which
 //! points of a grid are whose: slabs, pencils or blocks. A [`Ghosted`] field is a rank's block
 //! with copies of its neighbours' nearest points around it. On them stand a plate
-//! ([`heat2d::Plate`]) and the sum of an array ([`sum()`]).
+//! ([`heat2d::Plate`]), derivatives ([`derivative3d::on_part`]) and the sum of an array
+//! ([`sum()`]).
 //!
 //! **Results have the bits of one device**, for any number of ranks and any decomposition: a
 //! point is computed from the same numbers in the same order wherever it lies, and a sum is
@@ -44,6 +45,7 @@
 
 mod communicator;
 mod decomposition;
+pub mod derivative3d;
 mod error;
 mod ghosts;
 pub mod heat2d;

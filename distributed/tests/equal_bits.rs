@@ -1,9 +1,10 @@
 //! Results of any number of ranks have the bits of one device.
 
-use halo_distributed::{Decomposition, Error, heat2d, run, sum};
+use halo_distributed::{Decomposition, Error, Ghosted, derivative3d, heat2d, run, sum};
+use halo_gpu::derivative3d::{Axis, Boundary, FiniteDifferences3d};
 use halo_gpu::heat2d::{Heat2d, Tolerance, Wall, Walls};
 use halo_gpu::reduction::{self, Number};
-use halo_gpu::{Device, Field2, Scalar, Shape2};
+use halo_gpu::{Device, Field2, Field3, Scalar, Shape2, Shape3};
 
 const RANKS: [usize; 5] = [1, 2, 3, 4, 7];
 
@@ -223,4 +224,112 @@ fn sums_of_long_arrays_have_the_tree_of_one_device() {
 #[test]
 fn sums_in_the_emulator() {
     sums(&Device::emulator(), 40_000, noise::<f32>);
+}
+
+/// Every operator on a field, cut in every way.
+fn derivatives<T: Scalar>(device: &Device, boundary: Boundary, accuracy: u32, ranks: &[usize]) {
+    let shape = Shape3::new(19, 23, 31);
+    let points = [shape.nx, shape.ny, shape.nz];
+    let grid = FiniteDifferences3d::<T>::new(shape, [0.1, 0.2, 0.3])
+        .and_then(|grid| grid.with_accuracy(accuracy))
+        .and_then(|grid| grid.with_boundary(Axis::X, boundary))
+        .and_then(|grid| grid.with_boundary(Axis::Y, boundary))
+        .and_then(|grid| grid.with_boundary(Axis::Z, boundary))
+        .expect("a grid");
+    let value = |[i, j, k]: [usize; 3]| noise::<T>((k * shape.ny + j) * shape.nx + i);
+    let field = Field3::from_fn(shape, |i, j, k| value([i, j, k])).expect("enough memory");
+    let laplacian = grid.laplacian_of(device, &field).expect("one device");
+    let mut one = vec![bits(laplacian.as_slice())];
+    for axis in Axis::ALL {
+        let derivative = grid.derivative_of(device, axis, &field);
+        one.push(bits(derivative.expect("one device").as_slice()));
+    }
+    for &ranks in ranks {
+        let mut cuts = vec![
+            Decomposition::slabs(points, ranks).expect("enough planes"),
+            Decomposition::pencils(points, ranks).expect("enough points"),
+            Decomposition::least_surface(points, ranks).expect("enough points"),
+        ];
+        if ranks == 4 {
+            cuts.push(Decomposition::new(points, [2, 2, 1]).expect("enough points"));
+        }
+        cuts.dedup();
+        for mut cut in cuts {
+            if boundary.is_periodic() {
+                for axis in 0..3 {
+                    cut = cut.periodic(axis).expect("an axis");
+                }
+            }
+            let several = run(ranks, |communicator| {
+                let mut f = Ghosted::new(&communicator, device, cut, grid.radius(), value)?;
+                let mut df = f.zeros_like()?;
+                let part = derivative3d::on_part(&communicator, &grid, &f)?;
+                f.exchange(&communicator)?;
+                part.laplacian(f.buffer(), df.buffer_mut())?;
+                let mut all = vec![bits(&df.gather(&communicator)?)];
+                for axis in Axis::ALL {
+                    part.derivative(axis, f.buffer(), df.buffer_mut())?;
+                    all.push(bits(&df.gather(&communicator)?));
+                }
+                Ok(all)
+            });
+            for all in several.expect("no rank fails") {
+                assert!(
+                    all == one,
+                    "{} {boundary}, order {accuracy}, on {ranks} ranks, {:?}",
+                    T::NAME,
+                    cut.parts()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn derivatives_with_every_boundary() {
+    let device = Device::cpu();
+    for boundary in [
+        Boundary::Periodic,
+        Boundary::Dirichlet(0.5),
+        Boundary::Neumann,
+        Boundary::NeumannHalfway,
+        Boundary::OneSided,
+    ] {
+        derivatives::<f64>(&device, boundary, 4, &RANKS);
+        derivatives::<f32>(&device, boundary, 8, &[2, 3]);
+    }
+}
+
+#[test]
+fn derivatives_in_the_emulator() {
+    derivatives::<f32>(&Device::emulator(), Boundary::Periodic, 4, &[2, 4]);
+}
+
+#[test]
+fn derivatives_that_do_not_fit_are_refused() {
+    let refused = |boundary, width, periodic: bool| {
+        let refused = run(2, |communicator| {
+            let grid = FiniteDifferences3d::<f64>::new(Shape3::new(9, 9, 12), [1.0; 3])?
+                .with_accuracy(4)?
+                .with_boundary(Axis::Z, boundary)?;
+            let mut cut = Decomposition::slabs([9, 9, 12], 2)?;
+            if periodic {
+                cut = cut.periodic(2)?;
+            }
+            let value = |_| 0.0;
+            let f = Ghosted::new(&communicator, &Device::cpu(), cut, width, value)?;
+            let part = derivative3d::on_part(&communicator, &grid, &f);
+            Ok(part.expect_err("it does not fit"))
+        });
+        refused.expect("both learn it")
+    };
+    let errors = [
+        refused(Boundary::Periodic, 1, true),
+        refused(Boundary::Periodic, 2, false),
+        refused(Boundary::Neumann, 2, true),
+        refused(Boundary::PeriodicWithEndpoint, 2, true),
+    ];
+    for error in errors.into_iter().flatten() {
+        assert!(matches!(error, Error::InvalidParameter { .. }), "{error}");
+    }
 }
