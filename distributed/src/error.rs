@@ -83,6 +83,32 @@ pub enum Error {
         ranks: usize,
     },
 
+    /// MPI has failed.
+    #[error("{call}: {text} (code {code})")]
+    Mpi {
+        /// The function.
+        call: &'static str,
+        /// What it returned; 0 where it was not called.
+        code: i32,
+        /// What MPI says to that.
+        text: String,
+    },
+
+    /// The launcher has started another number of ranks than MPI knows of: they are probably
+    /// of different makes.
+    #[error(
+        "{variable} says {launched} ranks, but MPI knows {ranks}: is the launcher that of the MPI \
+         which the program was built with?"
+    )]
+    Launcher {
+        /// Where the launcher has said so.
+        variable: &'static str,
+        /// The ranks that it has started.
+        launched: usize,
+        /// The ranks that MPI knows.
+        ranks: usize,
+    },
+
     /// There is no such rank.
     #[error("there is no rank {given} among {ranks}")]
     NoSuchRank {

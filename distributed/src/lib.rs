@@ -1,7 +1,8 @@
 //! Fields that are cut into blocks, one for each rank, with one device for each rank.
 //!
 //! A [`Communicator`] is a rank's way to the others. [`run`] starts ranks that are threads of
-//! this process, and [`Communicator::alone`] is a single rank. A [`Decomposition`] says which
+//! this process, `Communicator::mpi` (with the feature `mpi`) is the rank that this process is
+//! among those of an MPI launcher, and [`Communicator::alone`] is a single rank. A [`Decomposition`] says which
 //! points of a grid are whose: slabs, pencils or blocks. A [`Ghosted`] field is a rank's block
 //! with copies of its neighbours' nearest points around it. On them stand a plate
 //! ([`heat2d::Plate`]), derivatives ([`derivative3d::on_part`]) and the sum of an array
@@ -41,7 +42,7 @@
 //! # }
 //! ```
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod communicator;
 mod decomposition;
@@ -49,6 +50,9 @@ pub mod derivative3d;
 mod error;
 mod ghosts;
 pub mod heat2d;
+#[cfg(feature = "mpi")]
+#[allow(unsafe_code, reason = "calls MPI")]
+mod mpi_transport;
 mod region;
 mod sum;
 mod threads;
