@@ -27,9 +27,13 @@ impl Communicator {
     ///
     /// [`Error::Mpi`] where MPI fails, cannot be used from one thread after another, or was
     /// initialised before; [`Error::Launcher`] where launcher and MPI disagree on the number of
-    /// ranks, as they do where they are of different makes.
+    /// ranks, as they do where they are of different makes; [`Error::Disagreement`] where ranks
+    /// are of programs with different versions of this library.
     pub fn mpi() -> Result<Self, Error> {
-        Ok(Self::over(World::new()?))
+        let communicator = Self::over(World::new()?);
+        let version = env!("CARGO_PKG_VERSION");
+        communicator.agree("the version of halo-distributed", &version)?;
+        Ok(communicator)
     }
 }
 

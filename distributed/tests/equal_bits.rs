@@ -4,6 +4,7 @@ use halo_distributed::{Decomposition, Error, Ghosted, derivative3d, heat2d, run,
 use halo_gpu::derivative3d::{Axis, Boundary, FiniteDifferences3d};
 use halo_gpu::heat2d::{Heat2d, Tolerance, Wall, Walls};
 use halo_gpu::reduction::{self, Number};
+use halo_gpu::stencil1d::{RADIUS, Stencil1d, TEXTBOOK_COEFFICIENTS};
 use halo_gpu::{Device, Field2, Field3, Scalar, Shape2, Shape3};
 
 const RANKS: [usize; 5] = [1, 2, 3, 4, 7];
@@ -331,5 +332,35 @@ fn derivatives_that_do_not_fit_are_refused() {
     ];
     for error in errors.into_iter().flatten() {
         assert!(matches!(error, Error::InvalidParameter { .. }), "{error}");
+    }
+}
+
+/// A line with ghost points is a line: the stencil needs nothing else.
+#[test]
+fn lines_with_ghost_points() {
+    let n = 1003;
+    let line: Vec<f32> = (0..n).map(noise).collect();
+    for device in [Device::cpu(), Device::emulator()] {
+        let input = device.upload(&line).expect("enough memory");
+        let mut output = device.zeros(n).expect("enough memory");
+        let stencil = Stencil1d::new(n, TEXTBOOK_COEFFICIENTS).expect("a stencil");
+        stencil.apply(&input, &mut output).expect("one device");
+        let one = bits(&output.to_vec().expect("one device"));
+        for ranks in RANKS {
+            let cut = Decomposition::slabs([n], ranks).expect("enough points");
+            let several = run(ranks, |communicator| {
+                let value = |[i]: [usize; 1]| line[i];
+                let mut f = Ghosted::new(&communicator, &device, cut, RADIUS, value)?;
+                let mut out = f.zeros_like()?;
+                f.exchange(&communicator)?;
+                let [points] = f.extents();
+                let part = Stencil1d::new(points, TEXTBOOK_COEFFICIENTS)?;
+                part.apply(f.buffer(), out.buffer_mut())?;
+                out.gather(&communicator)
+            });
+            for out in several.expect("no rank fails") {
+                assert_eq!(bits(&out), one, "{ranks} ranks on {}", device.name());
+            }
+        }
     }
 }

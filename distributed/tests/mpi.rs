@@ -1,4 +1,5 @@
-//! Ranks that are processes: each case runs this test again under the launcher.
+//! Ranks that are processes: each case runs this test again under the launcher, `mpirun` or
+//! the one that `HALO_MPIRUN` names.
 
 use halo_distributed::{Communicator, Decomposition, Error, Ghosted, derivative3d, heat2d, sum};
 use halo_gpu::derivative3d::FiniteDifferences3d;
@@ -19,9 +20,14 @@ fn launched(name: &str, ranks: usize, body: fn() -> Result<(), Error>) -> Option
         }
         return None;
     }
-    let launcher = std::env::var_os("HALO_MPIRUN").unwrap_or_else(|| "mpirun".into());
-    let output = Command::new(launcher)
-        .args(["--allow-run-as-root", "--oversubscribe", "-n"])
+    let launcher = std::env::var("HALO_MPIRUN").unwrap_or_else(|_| "mpirun".to_owned());
+    let mut command = Command::new(&launcher);
+    if !launcher.contains("mpich") {
+        // Open MPI's own: for containers, and for more ranks than processors.
+        command.args(["--allow-run-as-root", "--oversubscribe"]);
+    }
+    let output = command
+        .arg("-n")
         .arg(ranks.to_string())
         .arg(std::env::current_exe().expect("the path of this test"))
         .args(["--exact", name, "--nocapture", "--test-threads=1"])
