@@ -1,6 +1,11 @@
 //! What is checked before a launch.
 
-use crate::{Buffer, Element, Error};
+use super::{Plan, Stencil1d};
+use crate::scalar::Scalar;
+use crate::{Buffer, Error};
+
+/// What errors call the family.
+pub(super) const OPERATION: &str = "stencil1d";
 
 /// Refuses another length than the stencil's.
 pub(super) fn length(what: &str, required: usize, given: usize) -> Result<(), Error> {
@@ -8,33 +13,49 @@ pub(super) fn length(what: &str, required: usize, given: usize) -> Result<(), Er
         return Ok(());
     }
     Err(Error::LengthMismatch {
-        what: format!("stencil1d: {what}"),
+        what: format!("{OPERATION}: {what}"),
         required,
         given,
     })
 }
 
-/// Buffers that fit a stencil: of its length, on one device. Whoever has them may launch
-/// a kernel on them, and only the check makes them.
+/// Buffers that fit a plan: of its length, on its device. Whoever has them may launch
+/// the plan's kernel on them, and only the check makes them.
 #[derive(Debug)]
-pub struct Checked<'a, T: Element> {
+pub struct Checked<'a, T: Scalar> {
+    plan: &'a Plan<T>,
     input: &'a Buffer<T>,
     output: &'a mut Buffer<T>,
 }
 
-impl<'a, T: Element> Checked<'a, T> {
+impl<'a, T: Scalar> Checked<'a, T> {
     /// # Errors
     ///
     /// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for buffers that do not fit.
     pub(super) fn new(
-        n: usize,
+        plan: &'a Plan<T>,
         input: &'a Buffer<T>,
         output: &'a mut Buffer<T>,
     ) -> Result<Self, Error> {
-        length("input", n, input.len())?;
-        length("output", n, output.len())?;
-        input.device().require("stencil1d: output", output)?;
-        Ok(Self { input, output })
+        length("input", plan.stencil().n(), input.len())?;
+        length("output", plan.stencil().n(), output.len())?;
+        plan.device().require("stencil1d: input", input)?;
+        plan.device().require("stencil1d: output", output)?;
+        Ok(Self {
+            plan,
+            input,
+            output,
+        })
+    }
+
+    /// What is computed.
+    pub(super) fn stencil(&self) -> &'a Stencil1d<T> {
+        self.plan.stencil()
+    }
+
+    /// The coefficients on the device, for the kernel that reads them there.
+    pub(super) fn uploaded(&self) -> Option<&'a Buffer<T>> {
+        self.plan.uploaded()
     }
 
     /// The input.
