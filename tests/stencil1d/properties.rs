@@ -85,7 +85,17 @@ proptest! {
             .and(away[0], "DeviceMismatch", "stencil1d: input is on")
             .and(away[1], "DeviceMismatch", "stencil1d: output is on");
         faults.judge(stencil.plan(&device)?.apply(&input, &mut output))?;
-        of_length("input", lens[0]).judge(stencil.apply_of(&device, &vec![1.0; lens[0]]))?;
+        let line = vec![1.0; lens[0]];
+        of_length("input", lens[0]).judge(stencil.apply_of(&device, &line))?;
+        if len == n {
+            let mut inner = vec![2.0; n - 8 + usize::from(longer[1])];
+            let words = format!("the result has {} elements, but must", inner.len());
+            let faults = of_length("input", lens[0]).and(longer[1], "LengthMismatch", words);
+            faults.judge(stencil.apply_of_into(&device, &line, &mut inner))?;
+            if !faults.is_empty() {
+                prop_assert!(inner.iter().all(|&it| it == 2.0));
+            }
+        }
         for variant in Variant::ALL {
             let none = device.kind() == DeviceKind::Cpu;
             let made = Faults::none().and(none, "NotLaunchable", variant.name());

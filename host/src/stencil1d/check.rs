@@ -1,8 +1,9 @@
 //! What is checked before a launch.
 
-use super::{Plan, Stencil1d};
-use crate::scalar::Scalar;
-use crate::{Buffer, Error};
+use super::form::Form;
+use crate::{Buffer, Device, Element, Error};
+use gpu_kernels::registry::Problem;
+use gpu_kernels::stencil1d::custom::MAX_POINTS;
 
 /// What errors call the family.
 pub(super) const OPERATION: &str = "stencil1d";
@@ -19,47 +20,58 @@ pub(super) fn length(what: &str, required: usize, given: usize) -> Result<(), Er
     })
 }
 
+/// A plan's stencil, as kernels take it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Line<'a, T: Element> {
+    pub form: Form,
+    /// 1 to 8.
+    pub radius: u32,
+    /// That of the neighbour m at place 8 + m.
+    pub coefficients: &'a [T; MAX_POINTS],
+    /// On the plan's device, for the kernel that reads them there.
+    pub uploaded: Option<&'a Buffer<T>>,
+    /// The line's length, and the block of the textbook kernels.
+    pub problem: Problem,
+}
+
 /// Buffers that fit a plan: of its length, on its device. Whoever has them may launch
 /// the plan's kernel on them, and only the check makes them.
 #[derive(Debug)]
-pub struct Checked<'a, T: Scalar> {
-    plan: &'a Plan<T>,
+pub struct Checked<'a, T: Element> {
+    line: Line<'a, T>,
     input: &'a Buffer<T>,
     output: &'a mut Buffer<T>,
 }
 
-impl<'a, T: Scalar> Checked<'a, T> {
+impl<'a, T: Element> Checked<'a, T> {
     /// # Errors
     ///
     /// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for buffers that do not fit.
     pub(super) fn new(
-        plan: &'a Plan<T>,
+        device: &Device,
+        line: Line<'a, T>,
         input: &'a Buffer<T>,
         output: &'a mut Buffer<T>,
     ) -> Result<Self, Error> {
-        length("input", plan.stencil().n(), input.len())?;
-        length("output", plan.stencil().n(), output.len())?;
-        plan.device().require("stencil1d: input", input)?;
-        plan.device().require("stencil1d: output", output)?;
+        let n = line.problem.points();
+        length("input", n, input.len())?;
+        length("output", n, output.len())?;
+        device.require("stencil1d: input", input)?;
+        device.require("stencil1d: output", output)?;
         Ok(Self {
-            plan,
+            line,
             input,
             output,
         })
     }
 
     /// What is computed.
-    pub(super) fn stencil(&self) -> &'a Stencil1d<T> {
-        self.plan.stencil()
-    }
-
-    /// The coefficients on the device, for the kernel that reads them there.
-    pub(super) fn uploaded(&self) -> Option<&'a Buffer<T>> {
-        self.plan.uploaded()
+    pub(super) const fn line(&self) -> Line<'a, T> {
+        self.line
     }
 
     /// The input.
-    pub(super) fn input(&self) -> &'a Buffer<T> {
+    pub(super) const fn input(&self) -> &'a Buffer<T> {
         self.input
     }
 

@@ -2,10 +2,9 @@
 
 use super::check::Checked;
 use super::form::Form;
-use crate::scalar::Scalar;
 use crate::variants::{launch_registered, variants};
-use crate::{Constants, Error};
-use gpu_kernels::registry::Entry;
+use crate::{Constants, Element, Error};
+use gpu_kernels::registry::HasScalar;
 use gpu_kernels::stencil1d::RADIUS;
 use gpu_kernels::stencil1d::constant::{STENCIL1D_COEFFICIENTS, stencil1d_constant};
 use gpu_kernels::stencil1d::custom::{
@@ -43,16 +42,12 @@ variants! {
 }
 
 impl Variant {
-    /// What the table says of the kernel for `T`.
-    pub(super) fn entry<T: Scalar>(self) -> Option<&'static Entry> {
-        let mut entries = self.entries().iter();
-        entries.find(|entry| entry.scalar.name() == T::NAME)
-    }
-
     /// The kernel's entry point for `T`, as in the PTX; `None` where there is none.
     #[must_use]
-    pub fn kernel<T: Scalar>(self) -> Option<&'static str> {
-        Some(self.entry::<T>()?.name)
+    pub fn kernel<T: Kernels>(self) -> Option<&'static str> {
+        let mut entries = self.entries().iter();
+        let entry = entries.find(|entry| entry.scalar == T::SCALAR)?;
+        Some(entry.name)
     }
 
     /// The kernel's name without a type.
@@ -71,41 +66,37 @@ impl fmt::Display for Variant {
 }
 
 /// Types that there are kernels for.
-pub trait Kernels: Sized {
+pub trait Kernels: Element + HasScalar {
     /// Launches a kernel that there is for the type on the device of the buffers.
-    fn launch_line(variant: Variant, line: Checked<'_, Self>) -> Result<(), Error>
-    where
-        Self: Scalar;
+    fn launch_line(variant: Variant, line: Checked<'_, Self>) -> Result<(), Error>;
 }
 
 /// Launches a kernel of any coefficients.
 macro_rules! custom {
     ($kernel:ident, $line:ident) => {{
-        let (stencil, input) = ($line.stencil(), $line.input());
+        let (stencil, input) = ($line.line(), $line.input());
         let (device, n) = (input.device().clone(), input.len());
         let form = match stencil.form {
             Form::Antisymmetric => ANTISYMMETRIC,
             Form::Symmetric => SYMMETRIC,
             Form::Any => ANY,
         };
-        let (radius, coefficients) = (stencil.radius as u32, stencil.coefficients);
+        let (radius, coefficients) = (stencil.radius, *stencil.coefficients);
         let args = $kernel::args(input, $line.into_output(), n, radius, form, coefficients);
         // SAFETY: `Checked::new`, which alone makes one, found input and output of
         // one length on `device`; they are distinct, since output is borrowed
         // mutably, and every allocation is aligned to 16 bytes. The radius of a stencil
         // is from 1 to 8 and leaves an element with all neighbours. The grid has a thread
         // for each THREAD_BYTES of a line.
-        unsafe {
-            launch_registered::<$kernel>(&device, &stencil.problem(), &Constants::new(), args)
-        }
+        unsafe { launch_registered::<$kernel>(&device, &stencil.problem, &Constants::new(), args) }
     }};
 }
 
 impl Kernels for f32 {
     fn launch_line(variant: Variant, line: Checked<'_, Self>) -> Result<(), Error> {
-        let (stencil, input) = (line.stencil(), line.input());
+        let (stencil, input) = (line.line(), line.input());
         let (device, n) = (input.device().clone(), input.len());
-        let (problem, none) = (&stencil.problem(), Constants::new());
+        let (problem, none) = (&stencil.problem, Constants::new());
         let coefficients: [Self; RADIUS] =
             std::array::from_fn(|m| stencil.coefficients[MAX_RADIUS + 1 + m]);
         // SAFETY, of each launch: `Checked::new` found input and output of one length on one
@@ -122,7 +113,7 @@ impl Kernels for f32 {
                 }
             }
             Variant::ReadOnly => {
-                let Some(uploaded) = line.uploaded().filter(|it| it.len() == RADIUS) else {
+                let Some(uploaded) = stencil.uploaded.filter(|it| it.len() == RADIUS) else {
                     unreachable!("a plan uploads what its kernel reads");
                 };
                 let args = stencil1d_readonly::args(input, line.into_output(), uploaded, n);

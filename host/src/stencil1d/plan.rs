@@ -1,8 +1,9 @@
 //! A stencil for a device.
 
-use super::Stencil1d;
-use super::check::{Checked, OPERATION};
+use super::check::{self, Checked, Line, OPERATION};
 use super::gpu::Variant;
+use super::stencil::Stencil1d;
+use crate::allocation::zeroed;
 use crate::scalar::Scalar;
 use crate::{Buffer, Device, DeviceKind, Error};
 
@@ -19,8 +20,100 @@ pub struct Plan<T: Scalar> {
     coefficients: Option<Buffer<T>>,
 }
 
+/// Plans, and the twins of their calls on slices of the host.
+impl<T: Scalar> Stencil1d<T> {
+    /// The stencil on `device`, by the kernel that suits it, or on the CPU by the port.
+    ///
+    /// # Errors
+    ///
+    /// None at present: the signature is that of all families.
+    pub fn plan(&self, device: &Device) -> Result<Plan<T>, Error> {
+        Plan::new(*self, device)
+    }
+
+    /// The stencil on `device`, by the kernel that is named.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::stencil1d::{Stencil1d, TEXTBOOK_COEFFICIENTS, Variant};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::emulator();
+    /// let stencil = Stencil1d::antisymmetric(100, &TEXTBOOK_COEFFICIENTS)?;
+    /// let input = device.upload(&(0..100).map(|i| i as f32).collect::<Vec<_>>())?;
+    /// for variant in Variant::ALL {
+    ///     let mut output = device.zeros(100)?;
+    ///     stencil.plan_with(&device, variant)?.apply(&input, &mut output)?;
+    ///     assert_eq!(output.to_vec()?[4..96], [10.0; 92], "{variant}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for a kernel that does not compute this stencil in this
+    /// type: all but [`Variant::Custom`] take `f32` and antisymmetric stencils of four
+    /// neighbours. [`Error::NotLaunchable`] on the CPU, which runs no kernels.
+    /// [`Error::OutOfMemory`] and [`Error::Driver`], where the kernel reads the coefficients
+    /// from memory.
+    pub fn plan_with(&self, device: &Device, variant: Variant) -> Result<Plan<T>, Error> {
+        Plan::with(*self, device, variant)
+    }
+
+    /// The stencil on a line on the host, computed on `device`: the n - 2 R inner
+    /// elements, of which number 0 belongs to `input[R]`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Plan::apply`], [`Error::OutOfMemory`] and [`Error::HostOutOfMemory`].
+    pub fn apply_of(&self, device: &Device, input: &[T]) -> Result<Vec<T>, Error> {
+        check::length("input", self.n, input.len())?;
+        let mut inner = zeroed(self.inner_len())?;
+        self.apply_of_into(device, input, &mut inner)?;
+        Ok(inner)
+    }
+
+    /// As [`apply_of`](Self::apply_of), into `inner`, which has n - 2 R elements.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::stencil1d::Stencil1d;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let mean = Stencil1d::symmetric(4, 0.5, &[0.25])?;
+    /// let mut inner = [0.0; 2];
+    /// mean.apply_of_into(&Device::cpu(), &[0.0, 4.0, 0.0, 8.0], &mut inner)?;
+    /// assert_eq!(inner, [2.0, 3.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Plan::apply`], and [`Error::OutOfMemory`].
+    pub fn apply_of_into(
+        &self,
+        device: &Device,
+        input: &[T],
+        inner: &mut [T],
+    ) -> Result<(), Error> {
+        check::length("input", self.n, input.len())?;
+        check::length("the result", self.inner_len(), inner.len())?;
+        if device.kind() == DeviceKind::Cpu {
+            self.on_cpu(input, inner);
+            return Ok(());
+        }
+        let input = device.upload(input)?;
+        let mut output = device.zeros(self.n)?;
+        self.plan(device)?.apply(&input, &mut output)?;
+        let written = self.radius..self.n - self.radius;
+        output.view(written)?.copy_to_slice(inner)
+    }
+}
+
 impl<T: Scalar> Plan<T> {
-    pub(super) fn new(stencil: Stencil1d<T>, device: &Device) -> Result<Self, Error> {
+    fn new(stencil: Stencil1d<T>, device: &Device) -> Result<Self, Error> {
         match device.kind() {
             DeviceKind::Cpu => Ok(Self {
                 stencil,
@@ -41,11 +134,7 @@ impl<T: Scalar> Plan<T> {
         }
     }
 
-    pub(super) fn with(
-        stencil: Stencil1d<T>,
-        device: &Device,
-        variant: Variant,
-    ) -> Result<Self, Error> {
+    fn with(stencil: Stencil1d<T>, device: &Device, variant: Variant) -> Result<Self, Error> {
         let suits = variant == Variant::Custom || stencil.is_nine_point();
         let (Some(kernel), true) = (variant.kernel::<T>(), suits) else {
             return Err(Error::InvalidParameter {
@@ -126,7 +215,14 @@ impl<T: Scalar> Plan<T> {
     /// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for buffers that do not
     /// fit, and what a launch can fail with.
     pub fn apply(&self, input: &Buffer<T>, output: &mut Buffer<T>) -> Result<(), Error> {
-        let checked = Checked::new(self, input, output)?;
+        let line = Line {
+            form: self.stencil.form,
+            radius: self.stencil.radius as u32,
+            coefficients: &self.stencil.coefficients,
+            uploaded: self.coefficients.as_ref(),
+            problem: self.stencil.problem(),
+        };
+        let checked = Checked::new(&self.device, line, input, output)?;
         match self.variant {
             Some(variant) => T::launch_line(variant, checked),
             None => {
@@ -141,10 +237,5 @@ impl<T: Scalar> Plan<T> {
                 Ok(())
             }
         }
-    }
-
-    /// The coefficients on the device, for the kernel that reads them there.
-    pub(super) const fn uploaded(&self) -> Option<&Buffer<T>> {
-        self.coefficients.as_ref()
     }
 }

@@ -1,13 +1,14 @@
 //! What is computed: a line's length and the coefficients.
 
-use super::check::{self, OPERATION};
+use super::check::OPERATION;
 use super::form::Form;
-use super::{BLOCK_DEFAULT, MAX_POINTS, MAX_RADIUS, Plan, Variant, gpu};
-use crate::allocation::zeroed;
+use super::gpu;
+use crate::Error;
 use crate::finite_difference::CENTRAL_8;
 use crate::scalar::Scalar;
-use crate::{Cost, Device, DeviceKind, Error};
-use gpu_kernels::registry::Problem;
+use gpu_kernels::registry::{Cost, Problem};
+use gpu_kernels::stencil1d::BLOCK_DEFAULT;
+use gpu_kernels::stencil1d::custom::{MAX_POINTS, MAX_RADIUS};
 use gpu_kernels::stencil1d::geometry::inner_cost;
 
 /// A stencil on lines of a given length.
@@ -18,7 +19,7 @@ use gpu_kernels::stencil1d::geometry::inner_cost;
 /// any            out[i] = c_0 in[i] + Σ_m (c_m in[i+m] + c_-m in[i-m])
 /// ```
 ///
-/// for R ≤ i < n - R, in `f32` or `f64`, with R from 1 to [`MAX_RADIUS`]. The **first and
+/// for R ≤ i < n - R, in `f32` or `f64`, with R from 1 to [`MAX_RADIUS`](super::MAX_RADIUS). The **first and
 /// the last R elements** of `out` are not written: they keep what they had. The result is
 /// in the unit of the line times that of the coefficients.
 ///
@@ -286,7 +287,7 @@ impl<T: Scalar> Stencil1d<T> {
         self.n - 2 * self.radius
     }
 
-    /// Threads per block of the textbook kernels: [`BLOCK_DEFAULT`] unless
+    /// Threads per block of the textbook kernels: [`BLOCK_DEFAULT`](super::BLOCK_DEFAULT) unless
     /// [`with_block`](Self::with_block) said otherwise.
     #[must_use]
     pub const fn block(&self) -> u32 {
@@ -310,95 +311,6 @@ impl<T: Scalar> Stencil1d<T> {
     /// The line, and the block of the textbook kernels, as the table of kernels has it.
     pub(super) const fn problem(&self) -> Problem {
         Problem::line(self.n).with_block(self.block)
-    }
-
-    /// The stencil on `device`, by the kernel that suits it, or on the CPU by the port.
-    ///
-    /// # Errors
-    ///
-    /// None at present: the signature is that of all families.
-    pub fn plan(&self, device: &Device) -> Result<Plan<T>, Error> {
-        Plan::new(*self, device)
-    }
-
-    /// The stencil on `device`, by the kernel that is named.
-    ///
-    /// ```
-    /// use halo_gpu::Device;
-    /// use halo_gpu::stencil1d::{Stencil1d, TEXTBOOK_COEFFICIENTS, Variant};
-    ///
-    /// # fn main() -> Result<(), halo_gpu::Error> {
-    /// let device = Device::emulator();
-    /// let stencil = Stencil1d::antisymmetric(100, &TEXTBOOK_COEFFICIENTS)?;
-    /// let input = device.upload(&(0..100).map(|i| i as f32).collect::<Vec<_>>())?;
-    /// for variant in Variant::ALL {
-    ///     let mut output = device.zeros(100)?;
-    ///     stencil.plan_with(&device, variant)?.apply(&input, &mut output)?;
-    ///     assert_eq!(output.to_vec()?[4..96], [10.0; 92], "{variant}");
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidParameter`] for a kernel that does not compute this stencil in this
-    /// type: all but [`Variant::Custom`] take `f32` and antisymmetric stencils of four
-    /// neighbours. [`Error::NotLaunchable`] on the CPU, which runs no kernels.
-    /// [`Error::OutOfMemory`] and [`Error::Driver`], where the kernel reads the coefficients
-    /// from memory.
-    pub fn plan_with(&self, device: &Device, variant: Variant) -> Result<Plan<T>, Error> {
-        Plan::with(*self, device, variant)
-    }
-
-    /// The stencil on a line on the host, computed on `device`: the n - 2 R inner
-    /// elements, of which number 0 belongs to `input[R]`.
-    ///
-    /// # Errors
-    ///
-    /// As [`Plan::apply`], [`Error::OutOfMemory`] and [`Error::HostOutOfMemory`].
-    pub fn apply_of(&self, device: &Device, input: &[T]) -> Result<Vec<T>, Error> {
-        check::length("input", self.n, input.len())?;
-        let mut inner = zeroed(self.inner_len())?;
-        self.apply_of_into(device, input, &mut inner)?;
-        Ok(inner)
-    }
-
-    /// As [`apply_of`](Self::apply_of), into `inner`, which has n - 2 R elements.
-    ///
-    /// ```
-    /// use halo_gpu::Device;
-    /// use halo_gpu::stencil1d::Stencil1d;
-    ///
-    /// # fn main() -> Result<(), halo_gpu::Error> {
-    /// let mean = Stencil1d::symmetric(4, 0.5, &[0.25])?;
-    /// let mut inner = [0.0; 2];
-    /// mean.apply_of_into(&Device::cpu(), &[0.0, 4.0, 0.0, 8.0], &mut inner)?;
-    /// assert_eq!(inner, [2.0, 3.0]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`Plan::apply`], and [`Error::OutOfMemory`].
-    pub fn apply_of_into(
-        &self,
-        device: &Device,
-        input: &[T],
-        inner: &mut [T],
-    ) -> Result<(), Error> {
-        check::length("input", self.n, input.len())?;
-        check::length("the inner elements", self.inner_len(), inner.len())?;
-        if device.kind() == DeviceKind::Cpu {
-            self.on_cpu(input, inner);
-            return Ok(());
-        }
-        let input = device.upload(input)?;
-        let mut output = device.zeros(self.n)?;
-        self.plan(device)?.apply(&input, &mut output)?;
-        let written = self.radius..self.n - self.radius;
-        output.view(written)?.copy_to_slice(inner)
     }
 
     /// The port, on lines whose lengths have been checked.
