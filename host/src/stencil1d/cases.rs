@@ -3,7 +3,8 @@
 use super::{MAX_RADIUS, Stencil1d, Variant};
 use crate::scalar::Scalar;
 use crate::subject::{
-    Case, Entry, Expected, Problem, Random, ScalarType, Subject, buffer, buffer_mut, random,
+    Case, Entry, Expected, Problem, Random, ScalarType, Subject, buffer, buffer_mut, launching,
+    random,
 };
 use crate::{Buffer, Error};
 use gpu_kernels::stencil1d::RADIUS;
@@ -109,9 +110,9 @@ fn case<T: Scalar>(
         outputs: vec![Box::new(before)],
         launch: Box::new(move |inputs, outputs| {
             let (input, output) = (buffer(inputs[0].as_ref()), buffer_mut(outputs[0].as_mut()));
-            stencil
-                .plan_with(Buffer::<T>::device(input), variant)?
-                .apply(input, output)
+            let (input, output): (&Buffer<T>, &mut Buffer<T>) = (input, output);
+            let device = launching([input.device(), output.device()]);
+            stencil.plan_with(device, variant)?.apply(input, output)
         }),
         expected: Expected::Bits(vec![Box::new(expected)]),
     })
