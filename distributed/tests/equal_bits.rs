@@ -4,7 +4,7 @@ use halo_distributed::{Decomposition, Error, Ghosted, derivative3d, heat2d, run,
 use halo_gpu::derivative3d::{Axis, Boundary, FiniteDifferences3d};
 use halo_gpu::heat2d::{Heat2d, Tolerance, Wall, Walls};
 use halo_gpu::reduction::{self, Number};
-use halo_gpu::stencil1d::{RADIUS, Stencil1d, TEXTBOOK_COEFFICIENTS};
+use halo_gpu::stencil1d::{Stencil1d, TEXTBOOK_COEFFICIENTS};
 use halo_gpu::{Device, Field2, Field3, Scalar, Shape2, Shape3};
 
 const RANKS: [usize; 5] = [1, 2, 3, 4, 7];
@@ -343,19 +343,22 @@ fn lines_with_ghost_points() {
     for device in [Device::cpu(), Device::emulator()] {
         let input = device.upload(&line).expect("enough memory");
         let mut output = device.zeros(n).expect("enough memory");
-        let stencil = Stencil1d::new(n, TEXTBOOK_COEFFICIENTS).expect("a stencil");
-        stencil.apply(&input, &mut output).expect("one device");
+        Stencil1d::antisymmetric(n, &TEXTBOOK_COEFFICIENTS)
+            .and_then(|stencil| stencil.plan(&device))
+            .and_then(|plan| plan.apply(&input, &mut output))
+            .expect("one device");
         let one = bits(&output.to_vec().expect("one device"));
         for ranks in RANKS {
             let cut = Decomposition::slabs([n], ranks).expect("enough points");
             let several = run(ranks, |communicator| {
                 let value = |[i]: [usize; 1]| line[i];
-                let mut f = Ghosted::new(&communicator, &device, cut, RADIUS, value)?;
+                let radius = TEXTBOOK_COEFFICIENTS.len();
+                let mut f = Ghosted::new(&communicator, &device, cut, radius, value)?;
                 let mut out = f.zeros_like()?;
                 f.exchange(&communicator)?;
                 let [points] = f.extents();
-                let part = Stencil1d::new(points, TEXTBOOK_COEFFICIENTS)?;
-                part.apply(f.buffer(), out.buffer_mut())?;
+                let part = Stencil1d::antisymmetric(points, &TEXTBOOK_COEFFICIENTS)?;
+                part.plan(&device)?.apply(f.buffer(), out.buffer_mut())?;
                 out.gather(&communicator)
             });
             for out in several.expect("no rank fails") {
