@@ -2,7 +2,7 @@
 
 use super::cpu;
 use super::emulator::{self, EmulatorDevice, EmulatorOptions};
-use super::properties::Properties;
+use super::properties::{Priority, Properties};
 use crate::{Error, Limits};
 use std::ffi::c_void;
 use std::fmt;
@@ -32,22 +32,6 @@ impl fmt::Display for DeviceKind {
             Self::Cuda => "cuda",
         })
     }
-}
-
-/// Which of two handles of one device goes first, where both have work that waits for a place
-/// on it.
-///
-/// On CUDA devices the priority of the handle's stream. It decides which block is placed next,
-/// and takes no place from a block that runs. On other devices, which do work at once, it
-/// changes nothing.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Priority {
-    /// Behind the others: what a device has that was opened.
-    #[default]
-    Low,
-    /// In front of the others: for little work that others wait for, such as the rim of a
-    /// field.
-    High,
 }
 
 /// A place where this library's operations run.

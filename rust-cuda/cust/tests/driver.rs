@@ -444,7 +444,7 @@ fn pools_keep_memory_at_hand() {
         // SAFETY: freed in the next line, and never used.
         unsafe {
             let memory = pool.allocate_async::<f32>(&stream, 10).expect("memory");
-            cust::memory::cuda_free_async(&stream, memory).expect("freed");
+            memory::cuda_free_async(&stream, memory).expect("freed");
         }
         pool.trim_to(0).expect("trimmed");
         drop(pool);

@@ -4,7 +4,7 @@
 use super::driver::{checked, said};
 use super::generation::{Generation, optional_attribute};
 use super::queue::Key;
-use crate::device::handle::Priority;
+use crate::device::properties::Priority;
 use crate::{Error, Limits};
 use cuda_loader::sys::{self, CUdeviceptr};
 use cust::context::{Context, CurrentContext, Entered};

@@ -40,8 +40,7 @@ pub(super) use stand_ins::StandIns;
 pub(super) use texture::CudaTexture;
 
 use self::core::Core;
-use super::handle::Priority;
-use super::properties::Properties;
+use super::properties::{Priority, Properties};
 use super::ptx;
 use crate::{Error, Limits};
 use driver::said;
