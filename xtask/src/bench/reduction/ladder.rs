@@ -32,13 +32,6 @@ impl<T: Sample + Summand + Into<f64>> Row for Textbook<T> {
         self.reduction.variant().kernel::<T>().to_owned()
     }
 
-    fn tile(&self) -> String {
-        match self.reduction.variant().elements_per_thread() {
-            1 => self.reduction.block().to_string(),
-            unroll => format!("{unroll} × {}", self.reduction.block()),
-        }
-    }
-
     fn work(&self) -> Work {
         work(self.reduction.variant().kernel::<T>(), self.n)
     }
