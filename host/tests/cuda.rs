@@ -1388,6 +1388,32 @@ fn other_threads_are_not_recorded() {
 }
 
 #[test]
+fn a_device_has_one_recording_at_a_time() {
+    alone(
+        "a_device_has_one_recording_at_a_time",
+        Driver::Fake(""),
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            let mut results = Vec::new();
+            let replay = device.record(1, || {
+                let other = || device.record(1, || Ok(())).map(drop);
+                let result = std::thread::scope(|scope| scope.spawn(other).join());
+                results.push(result.expect("no panic"));
+                Ok(())
+            });
+            drop(replay.expect("a recording"));
+            // Nothing is recorded yet in the first, real run.
+            let [Ok(()), Err(error)] = &results[..] else {
+                panic!("{results:?}");
+            };
+            assert!(matches!(error, Error::NotReplayable { .. }), "{error}");
+            assert!(error.to_string().contains("another recording"), "{error}");
+            device.record(1, || Ok(())).expect("the first is over");
+        },
+    );
+}
+
+#[test]
 fn the_stream_is_that_of_the_work() {
     alone("the_stream_is_that_of_the_work", Driver::Fake(""), || {
         let device = Device::cuda(0).expect("device 0 of the fake driver");

@@ -187,7 +187,7 @@ mod tests {
             let subject = subject(entry).unwrap();
             cases.extend(subject.cases(entry, &problem, &mut || number).unwrap());
         }
-        let [mut case, other] = cases.try_into().unwrap();
+        let [mut case, other]: [Case; 2] = cases.try_into().unwrap();
         case.expected = other.expected;
         let mut ready = Ready {
             inputs: case

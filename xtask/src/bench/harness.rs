@@ -163,7 +163,7 @@ pub(super) fn run(flags: &Bench) -> Result<Outcome, Error> {
             let mut left_out = plans_of_family.iter().flat_map(|plan| &plan.left_out);
             let why = left_out
                 .next()
-                .map_or("only its kernels are measured", |it| &it.why);
+                .map_or("only its kernels are measured", |it| it.why.as_str());
             return Err(Error::Bench(format!(
                 "{} has no rows on the {} device: {why}",
                 family.name,
