@@ -522,12 +522,14 @@ mod tests {
         ] {
             fires(&[(place, "")], "family-places", place);
         }
-        // The kernels' folder is known from the launch file.
-        fires(
-            &[("gpu-kernels/src/heat2d/mod.rs", "")],
-            "family-places",
-            "gpu-kernels/src/heat2d/mod.rs",
-        );
+        // The kernels' folder is known from the launch file, and wanted by the list of modules.
+        let kernels = "gpu-kernels/src/heat2d/mod.rs";
+        let findings = findings(&[(kernels, "")]);
+        let places = [kernels, "gpu-kernels/src/lib.rs:3"];
+        assert_eq!(findings.len(), places.len(), "{findings:#?}");
+        for (finding, place) in findings.iter().zip(places) {
+            assert!(finding.contains(place), "{findings:#?}");
+        }
     }
 
     /// What is found in no files at all, with these families in the table.
@@ -625,14 +627,14 @@ mod tests {
     #[test]
     fn module_docs_missing() {
         fires(
-            &[("host/src/lib.rs", "// A comment.\nfn f() {}\n")],
+            &[("host/src/field.rs", "// A comment.\nfn f() {}\n")],
             "module-docs",
-            "host/src/lib.rs:1",
+            "host/src/field.rs:1",
         );
         fires(
-            &[("host/src/lib.rs", "/// Of the item.\nfn f() {}\n")],
+            &[("host/src/field.rs", "/// Of the item.\nfn f() {}\n")],
             "module-docs",
-            "host/src/lib.rs:1",
+            "host/src/field.rs:1",
         );
         assert!(findings(&[("a/fixtures/b/src/lib.rs", "fn f() {}\n")]).is_empty());
         assert!(findings(&[("tests/ui/wrong.rs", "fn f() {}\n")]).is_empty());

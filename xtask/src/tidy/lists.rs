@@ -115,7 +115,8 @@ pub(super) fn lists(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
             Some(written) if written != text => {
                 let mut lines = written.lines().zip(text.lines());
                 let same = lines.position(|(should, is)| should != is);
-                let line = same.unwrap_or(text.lines().count()) + 1;
+                let shorter = written.lines().count().min(text.lines().count());
+                let line = same.unwrap_or(shorter) + 1;
                 findings.add(
                     list.file,
                     line,
