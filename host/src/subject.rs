@@ -1,6 +1,6 @@
 //! What a family says of its kernels to whoever goes through the table.
 
-use crate::{Buffer, Device, Element, Error};
+use crate::{Buffer, Device, DeviceKind, Element, Error};
 pub use gpu_kernels::registry::{Entry, Problem, Role, Scalar as ScalarType};
 use std::any::Any;
 use std::fmt;
@@ -223,4 +223,13 @@ pub trait Subject: Sync {
         problem: &Problem,
         random: &mut Random<'_>,
     ) -> Result<Vec<Case>, Error>;
+}
+
+/// The device of two buffers that runs kernels, if one does: a plan is made for it, and
+/// refuses the buffer of the other.
+pub(crate) fn one_with_kernels<A: Element, B: Element>(a: &Buffer<A>, b: &Buffer<B>) -> Device {
+    match a.device().kind() {
+        DeviceKind::Cpu => b.device().clone(),
+        _ => a.device().clone(),
+    }
 }

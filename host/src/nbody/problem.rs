@@ -7,7 +7,7 @@
 
 use super::check::{self, OPERATION};
 use super::leapfrog::kinetic_energy;
-use super::{Body, Gravity, INTERACTION_ROUNDOFFS, Port};
+use super::{Body, Gravity, INTERACTION_ROUNDOFFS, cpu};
 use crate::allocation::reserve;
 use crate::scalar::Scalar;
 use crate::{Error, Errors};
@@ -170,7 +170,7 @@ impl<T: Scalar> Cluster<T> {
         bodies.extend(std::iter::once(center).chain(stars));
         gravity.check(&bodies)?;
         accelerations.resize(n, [T::zeroed(); 3]);
-        gravity.apply_port(Port::Soa, &bodies, &mut accelerations)?;
+        cpu::soa(&bodies, gravity.softening_squared()?, &mut accelerations);
         let balanced = |(body, [a, b, _]): (&Body<T>, &[T; 3])| {
             let [x, y, a, b]: [f64; 4] = [body.x, body.y, *a, *b].map(Into::into);
             let radius = x.hypot(y);
@@ -509,6 +509,34 @@ fn relative(value: f64, of: f64) -> f64 {
 /// The length of a vector.
 fn norm(vector: [f64; 3]) -> f64 {
     vector.iter().map(|x| x * x).sum::<f64>().sqrt()
+}
+
+/// The potential energy `-Σ_{i<j} m_i m_j / √(|r|² + ε²)`, computed in f64 on the CPU,
+/// whatever the type of the bodies.
+///
+/// Its negative gradient with respect to x_i is m_i a_i: with it and the kinetic energy, an
+/// integration can be checked.
+///
+/// ```
+/// use halo_gpu::nbody::{Body, Gravity, problem};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let bodies = [
+///     Body { x: 0.0_f32, y: 0.0, z: 0.0, mass: 16.0 },
+///     Body { x: 1.0, y: 1.0, z: 1.0, mass: 8.0 },
+/// ];
+/// let energy = problem::potential_energy(&Gravity::new(1.0)?, &bodies)?;
+/// assert_eq!(energy, -16.0 * 8.0 / 2.0);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// As [`Gravity::check`], and [`Error::HostOutOfMemory`].
+pub fn potential_energy<T: Scalar>(gravity: &Gravity, bodies: &[Body<T>]) -> Result<f64, Error> {
+    gravity.check(bodies)?;
+    cpu::potential_energy(bodies, gravity.softening() * gravity.softening())
 }
 
 #[cfg(test)]
