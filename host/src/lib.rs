@@ -81,11 +81,11 @@
 //!
 //! ```
 //! use halo_gpu::Device;
-//! use halo_gpu::stencil1d::Custom;
+//! use halo_gpu::stencil1d::Stencil1d;
 //!
 //! # fn main() -> Result<(), halo_gpu::Error> {
-//! let smooth = Custom::symmetric(5, 0.5_f32, &[0.25])?;
-//! let inner = smooth.of(&Device::cpu(), &[0.0, 0.0, 4.0, 0.0, 0.0])?;
+//! let smooth = Stencil1d::symmetric(5, 0.5_f32, &[0.25])?;
+//! let inner = smooth.apply_of(&Device::cpu(), &[0.0, 0.0, 4.0, 0.0, 0.0])?;
 //! assert_eq!(inner, [1.0, 2.0, 1.0]);
 //! # Ok(())
 //! # }
@@ -174,7 +174,7 @@
 //! | [`Derivative3d`](derivative3d::Derivative3d), [`FiniteDifferences3d`](derivative3d::FiniteDifferences3d): all derivatives and operators | everywhere | the order of operations is part of the definition; [`Variant`](derivative3d::Variant)s differ in nothing but time |
 //! | [`Heat2d`](heat2d::Heat2d), [`Plate`](heat2d::Plate): all sweeps, iterations and steps in time | everywhere | the same; however many sweeps a launch does |
 //! | [`Plate::sweep_until`](heat2d::Plate::sweep_until) | everywhere | a largest change is exact, so the number of sweeps is the same as well |
-//! | [`Stencil1d`](stencil1d::Stencil1d), [`Custom`](stencil1d::Custom) | everywhere | as derivatives; any block |
+//! | [`Stencil1d`](stencil1d::Stencil1d) | everywhere | as derivatives; any kernel, any block |
 //! | [`reduction::sum`], [`mean`](reduction::mean), [`norm`](reduction::norm), [`dot`](reduction::dot), their `…_of`, a [`reduction::Plan`] | everywhere | the order is a function of the number of elements and their type; not that of a loop, and a later version may choose another |
 //! | [`reduction::min`], [`max`](reduction::max), [`argmin`](reduction::argmin), [`argmax`](reduction::argmax) | everywhere | exact; the first of equals |
 //! | sums by a kernel of the textbook, [`Reduction::plan_with`](reduction::Reduction::plan_with) | on devices that run kernels | the order is that of the kernel and its block: another kernel, another block or [`reduction::sum`] give other bits |

@@ -110,6 +110,21 @@ pub fn buffer_mut<T: Element>(memory: &mut dyn Memory) -> &mut Buffer<T> {
     }
 }
 
+/// The device that a kernel is planned on: of those that the buffers are on, one that runs
+/// kernels, if there is one.
+pub fn launching<'a>(devices: impl IntoIterator<Item = &'a Device>) -> &'a Device {
+    let mut found: Option<&Device> = None;
+    for device in devices {
+        if found.is_none_or(|it| it.kind() == DeviceKind::Cpu) {
+            found = Some(device);
+        }
+    }
+    match found {
+        Some(device) => device,
+        None => unreachable!("a kernel has buffers"),
+    }
+}
+
 /// Outcome of a comparison: why it failed, or nothing.
 pub type Verdict = Result<(), String>;
 
@@ -223,13 +238,4 @@ pub trait Subject: Sync {
         problem: &Problem,
         random: &mut Random<'_>,
     ) -> Result<Vec<Case>, Error>;
-}
-
-/// The device of two buffers that runs kernels, if one does: a plan is made for it, and
-/// refuses the buffer of the other.
-pub(crate) fn one_with_kernels<A: Element, B: Element>(a: &Buffer<A>, b: &Buffer<B>) -> Device {
-    match a.device().kind() {
-        DeviceKind::Cpu => b.device().clone(),
-        _ => a.device().clone(),
-    }
 }

@@ -7,7 +7,7 @@ use super::{Body, Gravity, Variant, cpu, kick_drift};
 use crate::scalar::Scalar;
 use crate::subject::{
     Case, Entry, Expected, Judge, Memory, Problem, Random, ScalarType, Subject, buffer, buffer_mut,
-    one_with_kernels,
+    launching,
 };
 use crate::{DeviceKind, Error};
 use gpu_kernels::nbody::geometry;
@@ -312,8 +312,8 @@ fn whole<T: Scalar>(
         launch: Box::new(move |inputs, outputs| {
             let output = buffer_mut::<[T; 3]>(outputs[0].as_mut());
             let bodies = buffer::<Body<T>>(inputs[0].as_ref());
-            let device = one_with_kernels(bodies, output);
-            let mut plan = gravity.plan_with(&device, n, variant)?;
+            let device = launching([bodies.device(), output.device()]);
+            let mut plan = gravity.plan_with(device, n, variant)?;
             plan.accelerations(bodies, output)
         }),
         expected: Expected::Within(judge),
@@ -544,8 +544,8 @@ fn potentials<T: Scalar>(gravity: Gravity, bodies: Vec<Body<T>>) -> Result<Case,
         launch: Box::new(move |inputs, outputs| {
             let bodies = buffer::<Body<T>>(inputs[0].as_ref());
             let potentials = buffer_mut::<f64>(outputs[0].as_mut());
-            let device = one_with_kernels(bodies, potentials);
-            gravity.plan(&device, n)?.potentials(bodies, potentials)
+            let device = launching([bodies.device(), potentials.device()]);
+            gravity.plan(device, n)?.potentials(bodies, potentials)
         }),
         expected: Expected::Within(Box::new(move |outputs| {
             let given = buffer::<f64>(outputs[0].as_ref()).to_vec()?;
@@ -577,7 +577,7 @@ fn mixed(problem: &Problem, numbers: &mut Random<'_>) -> Result<Case, Error> {
         launch: Box::new(move |inputs, outputs| {
             let output = buffer_mut::<[f64; 3]>(outputs[0].as_mut());
             let bodies = buffer::<Body<f32>>(inputs[0].as_ref());
-            let mut plan = gravity.plan(&one_with_kernels(bodies, output), n)?;
+            let mut plan = gravity.plan(launching([bodies.device(), output.device()]), n)?;
             plan.accelerations_mixed(bodies, output)
         }),
         expected: Expected::Within(Box::new(move |outputs| {

@@ -3,7 +3,7 @@
 use super::{Extremum, Moment, Number, Operation, Plan, Reduction, Variant};
 use crate::subject::{
     Case, Entry, Expected, Problem, Random, ScalarType, Subject, Values, buffer, buffer_mut,
-    one_with_kernels,
+    launching,
 };
 use crate::{Buffer, Element, Error};
 use bytemuck::Pod;
@@ -272,8 +272,8 @@ fn partial_sums_of<T: Sample + Addable>(
                 };
                 let values = buffer_mut::<T>(values.as_mut());
                 let partials = buffer_mut(partials.as_mut());
-                let device = one_with_kernels(values, partials);
-                let mut plan = reduction.plan_with(&device, variant)?;
+                let device = launching([values.device(), partials.device()]);
+                let mut plan = reduction.plan_with(device, variant)?;
                 plan.sum_in_place_into(values, partials)
             }),
             expected: Expected::Bits(vec![boxed(left), boxed(partials)]),
@@ -284,8 +284,8 @@ fn partial_sums_of<T: Sample + Addable>(
             launch: Box::new(move |inputs, outputs| {
                 let values = buffer::<T>(inputs[0].as_ref());
                 let partials = buffer_mut(outputs[0].as_mut());
-                let device = one_with_kernels(values, partials);
-                let mut plan = reduction.plan_with(&device, variant)?;
+                let device = launching([values.device(), partials.device()]);
+                let mut plan = reduction.plan_with(device, variant)?;
                 plan.sum_into(values, partials)
             }),
             expected: Expected::Bits(vec![boxed(partials)]),
