@@ -201,7 +201,7 @@ fn memory_from_elsewhere_is_a_buffer_on_cuda_devices_alone() {
                 drop(view);
                 assert_eq!(theirs.to_vec().unwrap(), vec![1; values.len()]);
             }
-            (Err(halo_gpu::Error::NotCuda { .. }), DeviceKind::Cpu | DeviceKind::Emulator) => {}
+            (Err(Error::NotCuda { .. }), DeviceKind::Cpu | DeviceKind::Emulator) => {}
             (result, kind) => panic!("{kind:?}: {result:?}"),
         }
     });

@@ -4,7 +4,7 @@ use super::body;
 use halo_gpu::Scalar;
 use halo_gpu::nbody::problem::{Cluster, Disc, Reference, potential_energy};
 use halo_gpu::nbody::{Body, Gravity, MAX_BODIES, Variant, interactions};
-use halo_gpu::{Device, Error};
+use halo_gpu::{Device, DeviceKind, Error};
 use halo_tests::property::{self, Faults, awkward, device, extent, number, rarely};
 use proptest::array::uniform3;
 use proptest::collection::vec;

@@ -340,7 +340,7 @@ fn unit(random: &mut SplitMix64) -> f64 {
 /// # fn main() -> Result<(), halo_gpu::Error> {
 /// let gravity = Gravity::new(0.05)?;
 /// let bodies = Cluster::<f32>::plummer(200, 1)?.bodies;
-/// let mut accelerations = gravity.accelerations(&Device::cpu(), &bodies)?;
+/// let mut accelerations = gravity.accelerations_of(&Device::cpu(), &bodies)?;
 ///
 /// let reference = Reference::sampled(&gravity, &bodies, 20)?; // of every tenth body
 /// assert_eq!((reference.accelerations().len(), reference.sizes().len()), (20, 20));
@@ -595,7 +595,7 @@ mod tests {
         let bodies = Cluster::<f32>::plummer(3, 7).unwrap().bodies;
         let reference = Reference::of(&gravity, &bodies).unwrap();
         let mut accelerations = gravity
-            .accelerations(&crate::Device::cpu(), &bodies)
+            .accelerations_of(&crate::Device::cpu(), &bodies)
             .unwrap();
         let bounds = reference.bounds::<f32>();
         assert!(

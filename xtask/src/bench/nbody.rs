@@ -431,10 +431,10 @@ impl<T: Scalar> Prepared for Stepping<T> {
     /// f64, with the accelerations that the device itself gives for the bodies before
     /// and after: those have rows of their own.
     fn check(&mut self) -> Result<Check, Error> {
-        let before = self.gravity.accelerations(&self.device, &self.cluster.bodies)?;
+        let before = self.gravity.accelerations_of(&self.device, &self.cluster.bodies)?;
         self.leapfrog.advance(1)?;
         let bodies = self.leapfrog.bodies()?;
-        let after = self.gravity.accelerations(&self.device, &bodies)?;
+        let after = self.gravity.accelerations_of(&self.device, &bodies)?;
 
         let numbers = |vectors: &[[T; 3]]| -> Vec<f64> {
             vectors.as_flattened().iter().map(|&x| x.into()).collect()
