@@ -249,15 +249,22 @@
 
 #![warn(clippy::missing_errors_doc)]
 
+// Families, which `cargo xtask tidy --write` lists.
+pub mod derivative3d;
+pub mod elementwise;
+pub mod heat2d;
+pub mod nbody;
+pub mod reduction;
+pub mod roofline;
+pub mod stencil1d;
+
 mod accuracy;
 mod allocation;
 mod axis;
 #[cfg(feature = "cases")]
 pub mod case;
 mod constants;
-pub mod derivative3d;
 pub mod device;
-pub mod elementwise;
 pub mod error;
 pub mod field;
 #[cfg(feature = "ndarray")]
@@ -265,17 +272,12 @@ mod field_ndarray;
 pub mod finite_difference;
 mod geometry;
 mod grid;
-pub mod heat2d;
 pub mod launch;
 mod limits;
-pub mod nbody;
-pub mod reduction;
-pub mod roofline;
 mod scalar;
 mod shape;
 mod simd;
 mod single_pass;
-pub mod stencil1d;
 mod streaming;
 #[cfg(feature = "cases")]
 mod subject;
@@ -288,7 +290,7 @@ pub use axis::Axis;
 pub use constants::Constants;
 pub use device::{
     AddressMode, Buffer, Device, DeviceKind, Element, EmulatorOptions, HostBuffer, Image, Kernels,
-    Properties, Replay, Texture2d, View, ViewMut,
+    Properties, Replay, Stage, Texture2d, View, ViewMut,
 };
 pub use error::{Error, LaunchAxis};
 pub use field::{Field2, Field3};

@@ -32,10 +32,6 @@ impl Subject for Cases {
                 .into_iter()
                 .map(Problem::line)
                 .collect(),
-            Variant::Vector4 => lengths(&[18, 128, 512, 1024, 2048])
-                .into_iter()
-                .map(Problem::line)
-                .collect(),
             // Their blocks are the caller's choice.
             Variant::Constant | Variant::ReadOnly => [32, 64, 96]
                 .into_iter()
@@ -45,6 +41,10 @@ impl Subject for Cases {
                         .filter(|&n| n > 2 * RADIUS)
                         .map(move |n| Problem::line(n).with_block(block as u32))
                 })
+                .collect(),
+            _ => lengths(&[18, 128, 512, 1024, 2048])
+                .into_iter()
+                .map(Problem::line)
                 .collect(),
         }
     }

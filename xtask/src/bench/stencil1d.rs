@@ -22,6 +22,7 @@ pub(super) const FAMILY: Family = Family {
     sizes: &["65536", "1048576", "16777216", "268435456"],
     cpu_sizes: &[],
     cpu_comparison: &["4096", "65536", "1048576", "67108864"],
+    small: "10000",
 };
 
 const NAME: &str = "stencil1d";
@@ -160,15 +161,6 @@ impl Row for Stencil {
         }
     }
 
-    fn tile(&self) -> String {
-        match self.by {
-            By::Kernel(Variant::Constant | Variant::ReadOnly) => {
-                format!("{} + 8", self.stencil.block())
-            }
-            By::Kernel(Variant::Vector4 | Variant::Custom) | By::Port => "–".to_owned(),
-        }
-    }
-
     fn work(&self) -> Work {
         Work {
             bytes: self.stencil.cost().bytes,
@@ -286,10 +278,6 @@ impl<T: Sample + Element> Row for Widest<T> {
             return format!("stencil1d, CPU port, {MAX_POINTS} points, {}", T::NAME);
         }
         widest::<T>().to_owned()
-    }
-
-    fn tile(&self) -> String {
-        "–".to_owned()
     }
 
     fn work(&self) -> Work {
