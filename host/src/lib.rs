@@ -27,7 +27,7 @@
 //! ```
 //!
 //! Most operations come in two forms: one on slices and [fields](field) of the host,
-//! called `…_of`, `solve` or `accelerations`, which is given a device and copies there
+//! called `…_of` or `solve`, which is given a device and copies there
 //! and back; and one on buffers, which runs on the device of the buffers and copies
 //! nothing. On CUDA devices the second kind is queued and does not wait: work on one
 //! device is done in the order in which it was given, and what hands data to the host or

@@ -10,6 +10,7 @@
 use crate::Error;
 use crate::allocation::{reserve, zeroed};
 use crate::simd::{InVectors, Value, dispatched_widest, vectorised};
+#[cfg(any(test, feature = "cases"))]
 use gpu_kernels::nbody::body_body;
 use gpu_kernels::nbody::{Body, Real};
 use pulp::{Simd, WithSimd};

@@ -3,6 +3,7 @@
 use super::check::{self, ACCELERATIONS, POTENTIALS, VELOCITIES};
 use crate::variants::{launch_registered, variants};
 use crate::{Buffer, Constants, Device, Element, Error};
+#[cfg(feature = "cases")]
 use cuda_std::host::Kernel;
 use gpu_kernels::nbody::parts::{Round, Rows, TileParts};
 use gpu_kernels::nbody::{
