@@ -134,9 +134,15 @@ impl CudaBuilder {
             (link::unpack(&built, &work.path)?, built.sources)
         };
         let linked = match link::link(&toolchain, self, &krate.package.name, &units, &work.path) {
-            Err(error @ CudaBuilderError::StepFailed { .. }) => {
+            Err(mut error @ CudaBuilderError::StepFailed { .. }) => {
                 // The message names files in it.
                 work.keep();
+                if let CudaBuilderError::StepFailed {
+                    place: Some(place), ..
+                } = &mut error
+                {
+                    place.line = link::line_of(&place.function, &sources);
+                }
                 return Err(error);
             }
             result => result?,

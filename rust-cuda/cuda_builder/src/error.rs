@@ -1,5 +1,6 @@
 //! Everything that can go wrong, each with what would be right.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -55,28 +56,33 @@ pub enum CudaBuilderError {
         known: Vec<String>,
     },
 
-    /// Cargo or rustc refused the kernel crate. What they wrote has been shown
-    /// on standard error as it came.
+    /// Cargo or rustc refused the kernel crate.
     #[error("building the kernel crate `{}` failed ({status}):\n{stderr}", .manifest.display())]
     BuildFailed {
         /// The kernel crate's manifest.
         manifest: PathBuf,
         /// How cargo ended.
         status: String,
-        /// All that it wrote to standard error.
+        /// All that it wrote to standard error, but for the lines of progress, which were shown as
+        /// they came.
         stderr: String,
     },
 
     /// One of the steps after compilation failed.
-    #[error("{step} failed on `{}` ({status}):\n{stderr}\nThe command was: {command}", .file.display())]
+    #[error(
+        "{step} failed{} on `{}` ({status}):\n{stderr}\nThe command was: {command}",
+        .place.as_ref().map_or_else(String::new, ToString::to_string), .file.display()
+    )]
     StepFailed {
         /// What was being done.
         step: &'static str,
+        /// Where in the program, if the tool said so.
+        place: Option<Place>,
         /// The file it was done to; it is kept.
         file: PathBuf,
         /// How the tool ended.
         status: String,
-        /// All that it wrote to standard error.
+        /// What it wrote to standard error, without its own stack.
         stderr: String,
         /// The command, for trying again by hand.
         command: String,
@@ -141,6 +147,28 @@ impl CudaBuilderError {
             path,
             source,
         }
+    }
+}
+
+/// A function of the program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Place {
+    /// The function, or the kernel, that the tool stopped at: `my_crate::my_function`.
+    pub function: String,
+    /// The file and the line where it is defined, when the sources have one function of that
+    /// name.
+    pub line: Option<(PathBuf, usize)>,
+}
+
+/// ` in the function f, src/lib.rs:7`.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, " in the function `{}`", self.function)?;
+        if let Some((file, line)) = &self.line {
+            write!(f, ", {}:{line},", file.display())?;
+        }
+        Ok(())
     }
 }
 

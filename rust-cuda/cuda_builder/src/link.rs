@@ -16,7 +16,7 @@ use std::process::Command;
 use crate::archive;
 use crate::builder::CudaBuilder;
 use crate::cargo::Built;
-use crate::error::CudaBuilderError;
+use crate::error::{CudaBuilderError, Place};
 use crate::ir::{self, module::Module};
 use crate::tools::{Toolchain, describe};
 
@@ -89,10 +89,16 @@ pub(crate) fn link(
             .arg(&output);
         run("linking the standard library", &mut command, &input)?;
         let text = fs::read_to_string(&output).map_err(CudaBuilderError::io("read", &output))?;
-        let module = Module::parse(&text).map_err(|source| CudaBuilderError::Ir {
+        let mut module = Module::parse(&text).map_err(|source| CudaBuilderError::Ir {
             package: package.to_owned(),
             source,
         })?;
+        if ir::wide_casts::replace(&mut module) {
+            fs::write(&output, module.to_string())
+                .map_err(CudaBuilderError::io("write", &output))?;
+            input = output;
+            continue;
+        }
         let still_missing = ir::reach::undefined(&module);
         if still_missing.is_empty() || missing.as_ref() == Some(&still_missing) {
             break text;
@@ -243,11 +249,94 @@ fn run(step: &'static str, command: &mut Command, file: &Path) -> Result<(), Cud
     if output.status.success() {
         return Ok(());
     }
+    let stderr = String::from_utf8_lossy(&output.stderr);
     Err(CudaBuilderError::StepFailed {
         step,
+        place: failed_function(&stderr).map(|function| Place {
+            function,
+            line: None,
+        }),
         file: file.to_owned(),
         status: output.status.to_string(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        stderr: without_stack_dump(&stderr).to_owned(),
         command: describe(command),
     })
+}
+
+/// The function that one of LLVM's tools stopped at, if it says so, as it is called in Rust.
+fn failed_function(stderr: &str) -> Option<String> {
+    let found = [" on function '@", "In function: ", "in function "]
+        .iter()
+        .find_map(|before| stderr.split_once(before))?;
+    let name = found.1.split(['\'', '\n', ' ']).next()?;
+    Some(format!("{:#}", rustc_demangle::demangle(name)))
+}
+
+/// What a tool said, without the stack of its own functions.
+fn without_stack_dump(stderr: &str) -> &str {
+    let end = ["PLEASE submit a bug report", "Stack dump:"]
+        .iter()
+        .filter_map(|mark| stderr.find(mark))
+        .min();
+    stderr[..end.unwrap_or(stderr.len())].trim_end()
+}
+
+/// The file and line of the function called `path`, when one of `sources` alone defines a
+/// function of its name.
+pub(crate) fn line_of(path: &str, sources: &[PathBuf]) -> Option<(PathBuf, usize)> {
+    let name = path.rsplit("::").find(|part| !part.starts_with('{'))?;
+    let mut found = None;
+    for source in sources {
+        let text = fs::read_to_string(source).unwrap_or_default();
+        for (index, line) in text.lines().enumerate() {
+            let defines = line.split_once("fn ").is_some_and(|(before, after)| {
+                !before.trim_start().starts_with("//")
+                    && after
+                        .strip_prefix(name)
+                        .is_some_and(|rest| rest.starts_with(['(', '<']))
+            });
+            if !defines {
+                continue;
+            }
+            if found.is_some() {
+                return None;
+            }
+            found = Some((source.clone(), index + 1));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn llvm_says_where_it_stopped() {
+        let crash = "LLVM ERROR: unsupported library call operation\nPLEASE submit a bug report\n\
+                     Stack dump:\n2.\tRunning pass 'X' on function '@_RNvCs1234_1k4wide'\n #0 0x1\n";
+        assert_eq!(failed_function(crash).as_deref(), Some("k::wide"));
+        assert_eq!(
+            without_stack_dump(crash),
+            "LLVM ERROR: unsupported library call operation"
+        );
+        let selection = "LLVM ERROR: Cannot select: intrinsic %llvm.x\nIn function: k\nPLEASE submit a bug report";
+        assert_eq!(failed_function(selection).as_deref(), Some("k"));
+        assert_eq!(failed_function("llvm-link: no such file"), None);
+    }
+
+    #[test]
+    fn a_functions_line_is_found_when_it_is_the_only_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("lib.rs");
+        fs::write(
+            &file,
+            "// fn wide() {}\npub unsafe fn wide(a: f32) {}\nfn wider() {}\nfn twice() {}\nmod m { fn twice() {} }\n",
+        )
+        .unwrap();
+        let sources = [file.clone()];
+        assert_eq!(line_of("k::wide", &sources), Some((file.clone(), 2)));
+        assert_eq!(line_of("k::wide::{closure#0}", &sources), Some((file, 2)));
+        assert_eq!(line_of("k::twice", &sources), None);
+    }
 }

@@ -77,6 +77,7 @@ pub mod cache;
 pub mod cfg;
 pub mod float;
 mod float_ext;
+pub mod half_precision;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod host;
 pub mod intrinsics;
