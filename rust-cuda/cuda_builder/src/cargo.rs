@@ -177,6 +177,21 @@ impl Package {
             .any(|target| target.kind.iter().any(|kind| kind == "proc-macro"))
     }
 
+    /// Of `cuda_std`: whether it is upstream's release, rather than the port, which is 0.2.3 and
+    /// later. A package on disk may be anything.
+    fn is_upstream(&self) -> bool {
+        let mut numbers = self
+            .version
+            .split(['.', '-', '+'])
+            .map(|part| part.parse::<u32>().ok());
+        let mut number = || numbers.next().flatten().unwrap_or(0);
+        let version = (number(), number(), number());
+        self.source
+            .as_ref()
+            .is_some_and(|source| source.starts_with("registry+"))
+            && version < (0, 2, 3)
+    }
+
     fn directory(&self) -> &Path {
         self.manifest_path.parent().unwrap_or(Path::new(""))
     }
@@ -293,6 +308,17 @@ impl Crate {
         parts[1..].sort_by(|(a, _), (b, _)| {
             (&a.name, &a.version, &a.id).cmp(&(&b.name, &b.version, &b.id))
         });
+        if let Some((released, _)) = parts
+            .iter()
+            .find(|(part, _)| part.name == "cuda_std" && part.is_upstream())
+        {
+            return Err(CudaBuilderError::ReleasedCudaStd {
+                package: package.name,
+                version: released.version.clone(),
+                workspace: metadata.workspace_root,
+                range: !released.version.starts_with("0.2."),
+            });
+        }
         let with_kernels = parts
             .iter()
             .filter(|(part, _)| {

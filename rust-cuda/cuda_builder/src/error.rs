@@ -25,6 +25,27 @@ pub enum CudaBuilderError {
         package: String,
     },
 
+    /// The crate depends on the `cuda_std` that was released for another compiler.
+    #[error(
+        "the kernel crate `{package}` is built with cuda_std {version} of the registry, which is for \
+         upstream's compiler backend and does not compile here. Put the port in its place: in the \
+         Cargo.toml of the workspace `{}`, under [patch.crates-io], cuda_std, cuda_std_macros and \
+         cuda_builder with their paths. If they are there already, Cargo.lock still names the \
+         release: run `cargo update -p cuda_std`{}",
+        .workspace.display(),
+        if *.range { ", and ask for cuda_std \"0.2\" in the kernel crate" } else { "" }
+    )]
+    ReleasedCudaStd {
+        /// The kernel crate.
+        package: String,
+        /// The release.
+        version: String,
+        /// The workspace's folder.
+        workspace: PathBuf,
+        /// Whether the port has another version than what is asked for.
+        range: bool,
+    },
+
     /// A tool of the device toolchain is not there.
     #[error(transparent)]
     MissingTool(#[from] MissingTool),

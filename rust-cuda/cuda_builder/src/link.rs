@@ -52,7 +52,8 @@ pub(crate) fn unpack(built: &Built, work: &Path) -> Result<Units, CudaBuilderErr
     })
 }
 
-/// Links what cargo built, in the folder `work`.
+/// Links what cargo built, in the folder `work`; `spaces` has the statics whose address space is
+/// said by number.
 ///
 /// # Errors
 ///
@@ -63,6 +64,7 @@ pub(crate) fn link(
     builder: &CudaBuilder,
     package: &str,
     units: &Units,
+    spaces: &[(String, u32)],
     work: &Path,
 ) -> Result<Linked, CudaBuilderError> {
     let linked = work.join("1-crates.bc");
@@ -117,6 +119,7 @@ pub(crate) fn link(
             ftz: builder.ftz,
             capability: builder.arch.capability_value(),
             allow_undefined: builder.allow_undefined.clone(),
+            spaces: spaces.to_vec(),
         },
     )
     .map_err(in_ir)?;

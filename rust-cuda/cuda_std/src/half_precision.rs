@@ -49,6 +49,7 @@ mod private {
         fn pair_eq(a: u32, b: u32) -> u32;
     }
 
+    #[cfg(target_arch = "nvptx64")]
     macro_rules! device {
         ($float:ident, $fma:ident, $round:ident, $($name:ident = $symbol:ident($($arg:ident: $ty:ty),*);)*) => {
             impl Sealed for $float {

@@ -51,6 +51,8 @@ pub(crate) struct Options {
     pub(crate) capability: u32,
     /// Symbols that may stay undefined.
     pub(crate) allow_undefined: Vec<String>,
+    /// Statics, by their last name in the source, and LLVM's numbers of their address spaces.
+    pub(crate) spaces: Vec<(String, u32)>,
 }
 
 /// A module that LLVM may optimise.
@@ -71,6 +73,7 @@ pub(crate) struct Prepared {
 /// See [`IrError`]; nothing is written on an error.
 pub(crate) fn prepare(text: &str, options: &Options) -> Result<Prepared, IrError> {
     let mut module = Module::parse(text)?;
+    section::by_number(&mut module, &options.spaces)?;
     launch_bounds::apply(&mut module)?;
     grid_constant::apply(&mut module)?;
     let exports = exports::collect(&mut module)?;
