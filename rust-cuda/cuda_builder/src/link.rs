@@ -152,6 +152,7 @@ pub(crate) fn link(
     run("optimising", &mut command, &unoptimised)?;
     let text = fs::read_to_string(&module).map_err(CudaBuilderError::io("read", &module))?;
     let text = ir::finish::finish(&text).map_err(in_ir)?;
+    let ptx_version = ptx_version(builder, &text);
     fs::write(&module, text).map_err(CudaBuilderError::io("write", &module))?;
 
     let ptx = work.join("5.ptx");
@@ -159,7 +160,7 @@ pub(crate) fn link(
     command
         .arg(if builder.nvvm_opts { "-O3" } else { "-O0" })
         .arg(format!("-mcpu={}", builder.arch.sm()))
-        .args(ptx_version(builder))
+        .args(ptx_version)
         .arg(format!(
             "--nvptx-prec-divf32={}",
             if builder.fast_div { 1 } else { 2 }
@@ -205,13 +206,30 @@ pub(crate) fn assemble(
 }
 
 /// The PTX version: the user's; for targets before sm_75 6.3, which has `.sync` warp
-/// operations, `activemask` and `nanosleep`; and otherwise LLVM's choice. LLVM writes
-/// the oldest version that knows the target, whatever the instructions need.
-fn ptx_version(builder: &CudaBuilder) -> Option<String> {
-    let oldest = (builder.arch.capability_value() < 75).then_some((6, 3));
+/// operations, `activemask` and `nanosleep`; for sm_90 8.0 where the assembly in `module` needs
+/// it; and otherwise LLVM's choice. LLVM writes the oldest version that knows the target,
+/// whatever the instructions need.
+fn ptx_version(builder: &CudaBuilder, module: &str) -> Option<String> {
+    /// Instructions of sm_90 that LLVM's choice for it, 7.8, has not.
+    const OF_8_0: [&str; 4] = [
+        "cp.async.bulk.",
+        "mbarrier.arrive.expect_tx.",
+        "fence.proxy.async",
+        "fence.mbarrier_init.",
+    ];
+    let needed = match builder.arch.capability_value() {
+        ..75 => Some((6, 3)),
+        90 if module.lines().any(|line| {
+            line.contains(" asm ") && OF_8_0.iter().any(|name| line.contains(name))
+        }) =>
+        {
+            Some((8, 0))
+        }
+        _ => None,
+    };
     builder
         .ptx_version
-        .or(oldest)
+        .or(needed)
         .map(|(major, minor)| format!("-mattr=+ptx{major}{minor}"))
 }
 

@@ -4,7 +4,7 @@
 //! - `release` and `head` are written as one writes kernels against cuda_std 0.2.2
 //!   and against the head of its repository: what is checked is that they build as
 //!   they are, and what their kernels become.
-//! - `everything` calls every public function of our `cuda_std`: what is checked
+//! - `everything` calls every public function of our `cuda_std` that all targets have: what is checked
 //!   is that ptxas takes each of them, and that the functions which stand for an
 //!   instruction are that instruction.
 

@@ -73,8 +73,12 @@ compile_error!(
 pub mod __private;
 pub mod async_copy;
 pub mod atomic;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]
+pub mod bulk_copy;
 pub mod cache;
 pub mod cfg;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]
+pub mod cluster;
 pub mod float;
 mod float_ext;
 pub mod half_precision;
@@ -83,6 +87,8 @@ pub mod host;
 pub mod intrinsics;
 pub mod io;
 mod math;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_80"))]
+pub mod matrix;
 pub mod mem;
 pub mod misc;
 pub mod ptr;
