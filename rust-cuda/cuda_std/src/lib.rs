@@ -114,6 +114,11 @@ pub use half::{self, bf16, f16};
 )]
 pub use vek;
 
+/// The emulator's chapter on kernels without Halo, compiled and run.
+#[cfg(all(doctest, not(target_arch = "nvptx64")))]
+#[doc = include_str!("../../cuda_emulator/README.md")]
+mod emulator_without_halo {}
+
 #[cfg(not(target_arch = "nvptx64"))]
 pub use std::{assert_eq, assert_ne, print, println};
 
