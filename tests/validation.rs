@@ -305,10 +305,15 @@ proptest! {
         faults.judge(buffer.copy_from_slice(&values))?;
         let elsewhere = Device::emulator();
         let source = if away { &elsewhere } else { &device }.alloc_filled(other, 3.5)?;
+        let everywhere = faults.clone();
         let faults = faults.and(away, "DeviceMismatch", "is on");
         let copied: Result<(), Error> = buffer.copy_from(&source);
         faults.judge(copied)?;
         let expected = if faults.is_empty() { 3.5 } else { 1.5 };
+        prop_assert!(buffer.to_vec()?.iter().all(|&it| it == expected));
+        // Also from another device.
+        everywhere.judge(buffer.copy_across(&source))?;
+        let expected = if everywhere.is_empty() { 3.5 } else { 1.5 };
         prop_assert!(buffer.to_vec()?.iter().all(|&it| it == expected));
     }
 
@@ -397,10 +402,16 @@ proptest! {
         let source = if away { &elsewhere } else { &device };
         let values: Vec<f64> = (0..from + other).map(|number| 0.5 + number as f64).collect();
         let source = source.upload(&values)?;
+        let everywhere = faults.clone();
         let faults = faults.and(away, "DeviceMismatch", "is on");
         let copied = view.copy_from(source.view(from..)?);
         faults.judge(copied)?;
         if faults.is_empty() {
+            expected[start..end].copy_from_slice(&values[from..]);
+        }
+        prop_assert_eq!(view.as_view().to_vec()?, &expected[start..end]);
+        everywhere.judge(view.copy_across(source.view(from..)?))?;
+        if everywhere.is_empty() {
             expected[start..end].copy_from_slice(&values[from..]);
         }
         prop_assert_eq!(buffer.to_vec()?, &expected[..]);

@@ -15,10 +15,10 @@ use cuda_std::host::{In, Kernel, Out, ParamPack, Symbol};
 use halo_gpu::Scalar;
 use halo_gpu::derivative3d::{Axis, FiniteDifferences3d};
 use halo_gpu::heat2d::{Heat2d, Plate, Variant};
-use halo_gpu::nbody::{Body, Gravity, Leapfrog};
+use halo_gpu::nbody::{Body, Gravity};
 use halo_gpu::{
     AddressMode, Buffer, Constants, Device, DeviceKind, Error, Field2, Image, LaunchAxis,
-    LaunchConfig, Shape2, Shape3, Texture2d, blocks_per_multiprocessor, launch,
+    LaunchConfig, Priority, Shape2, Shape3, Texture2d, blocks_per_multiprocessor, launch,
     launch_with_constants,
 };
 use std::path::{Path, PathBuf};
@@ -406,6 +406,139 @@ fn memory_goes_from_stream_to_stream() {
             // Once for real, and then within the recording.
             let refused = refused.expect_err("a graph keeps to one stream");
             assert!(matches!(refused, Error::NotReplayable { .. }), "{refused}");
+        },
+    );
+}
+
+/// Waiting for a stream would report the fault.
+#[test]
+fn a_stream_waits_for_events_and_the_host_does_not() {
+    alone(
+        "a_stream_waits_for_events_and_the_host_does_not",
+        Driver::Fake("fault"),
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            let beside = device.beside().expect("another stream");
+            let other = Device::cuda(1).expect("device 1 of the fake driver");
+            let event = device.record_event().expect("an event");
+            assert_eq!(event.device(), &device);
+            noted();
+            for waits in [&beside, &other] {
+                waits.wait_event(&event).expect("queued");
+            }
+            let calls = noted();
+            assert_eq!(calls.len(), 2, "{calls:?}");
+            assert_eq!(calls[0], calls[1]);
+            assert!(calls[0].starts_with("wait for event"), "{calls:?}");
+            assert!(event.is_complete().expect("its state"));
+            event.synchronize().expect("its end");
+            Device::cpu().wait_event(&event).expect("its end");
+            let past = Device::emulator().record_event().expect("an event");
+            assert!(past.is_complete().expect("its state"));
+            device.wait_event(&past).expect("nothing to wait for");
+            assert_eq!(noted(), [""; 0]);
+        },
+    );
+}
+
+#[test]
+fn a_graph_holds_no_event() {
+    alone("a_graph_holds_no_event", Driver::Fake(""), || {
+        let device = device_with_kernel();
+        let event = device.record_event().expect("an event");
+        let events: [&dyn Fn() -> Result<(), Error>; 3] = [
+            &|| device.record_event().map(drop),
+            &|| device.wait_event(&event),
+            &|| event.synchronize(),
+        ];
+        for work in events {
+            let refused = device.record(1, work).expect_err("no part of a graph");
+            assert!(matches!(refused, Error::NotReplayable { .. }), "{refused}");
+        }
+        work_goes_on(&device);
+    });
+}
+
+/// What was refused has left the device as it was.
+fn work_goes_on(device: &Device) {
+    let buffer = device.alloc_filled(3, 7_u32).expect("enough memory");
+    assert_eq!(buffer.to_vec().expect("its elements"), [7; 3]);
+}
+
+#[test]
+fn a_handle_has_the_priority_it_was_given() {
+    alone(
+        "a_handle_has_the_priority_it_was_given",
+        Driver::Fake(""),
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            let told = || {
+                let mut calls = noted();
+                calls.retain(|call| call.starts_with("stream of priority"));
+                calls
+            };
+            let _urgent = device.beside_with(Priority::High).expect("a stream");
+            assert_eq!(told(), ["stream of priority -5"]);
+            let _beside = device.beside().expect("a stream");
+            assert_eq!(told(), [""; 0]);
+        },
+    );
+}
+
+/// Waiting for a stream would report the fault.
+#[test]
+fn copies_between_devices_do_not_wait() {
+    alone(
+        "copies_between_devices_do_not_wait",
+        Driver::Fake("fault"),
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            let beside = device.beside().expect("another stream");
+            let other = Device::cuda(1).expect("device 1 of the fake driver");
+            let mut host = device.alloc_host::<u32>(4).expect("enough memory");
+            let values = host.as_mut_slice().expect("no copy yet");
+            values.copy_from_slice(&[1, 2, 3, 4]);
+            let mut source = device.zeros::<u32>(6).expect("enough memory");
+            let mut part = source.view_mut(1..5).expect("a view");
+            part.copy_from_host(&host).expect("a queued copy");
+            let mut near = beside.zeros::<u32>(6).expect("enough memory");
+            let mut far = other.zeros::<u32>(6).expect("enough memory");
+            noted();
+            near.copy_across(&source).expect("a queued copy");
+            let calls = noted();
+            // The target waits for the source, and then the source for the copy.
+            assert!(
+                matches!(&calls[..], [before, copy, after]
+                    if before.starts_with("wait for event") && copy == "copy 24 bytes"
+                        && after.starts_with("wait for event") && before != after),
+                "{calls:?}"
+            );
+            let mut half = far.view_mut(..3).expect("a view");
+            half.copy_across(source.view(2..5).expect("a view"))
+                .expect("a queued copy");
+            let calls = noted();
+            assert!(
+                matches!(&calls[..], [before, copy, after]
+                    if before.starts_with("wait for event")
+                        && copy.starts_with("copy 12 bytes from context")
+                        && after.starts_with("wait for event") && before != after),
+                "{calls:?}"
+            );
+            let moved = far.move_to(&device).expect("a queued copy");
+            let mut back = device.alloc_host::<u32>(6).expect("enough memory");
+            moved.copy_to_host(&mut back).expect("a queued copy");
+            assert_eq!(back.as_slice().expect("its end"), [2, 3, 4, 0, 0, 0]);
+            let mut three = beside.alloc_host::<u32>(3).expect("enough memory");
+            let view = near.view(1..4).expect("a view");
+            view.copy_to_host(&mut three).expect("a queued copy");
+            assert_eq!(three.as_slice().expect("its end"), [1, 2, 3]);
+
+            let short = near.copy_across(&beside.zeros::<u32>(5).expect("enough memory"));
+            let short = short.expect_err("another length");
+            assert!(matches!(short, Error::LengthMismatch { .. }), "{short}");
+            let refused = near.view(..).expect("a view").copy_to_host(&mut back);
+            let refused = refused.expect_err("memory for another handle");
+            assert!(matches!(refused, Error::DeviceMismatch { .. }), "{refused}");
         },
     );
 }
@@ -936,7 +1069,9 @@ fn kernels_from_elsewhere_stand_in_while_they_are_in_use() {
         "kernels_from_elsewhere_stand_in_while_they_are_in_use",
         Driver::Fake(""),
         || {
-            let device = device_with_kernel();
+            // Its kernels are module 1: module 0 is that of the handle it is from.
+            let mut stage = device_with_kernel().stage().expect("another handle");
+            let device = stage.device().clone();
             // SAFETY: the fake driver's kernels touch nothing.
             let load = |text: &str| unsafe {
                 let image = cubin(text);
@@ -961,7 +1096,7 @@ fn kernels_from_elsewhere_stand_in_while_they_are_in_use() {
             };
 
             noted();
-            device
+            stage
                 .using(&twin, &mut run)
                 .expect("its device")
                 .expect("a launch");
@@ -971,49 +1106,67 @@ fn kernels_from_elsewhere_stand_in_while_they_are_in_use() {
                 [
                     "find fake",
                     "upload 16 bytes",
-                    &launched("fake of module 1")
+                    &launched("fake of module 2")
                 ]
             );
             run().expect("a launch");
-            assert_eq!(noted(), ["find fake", "upload 16 bytes", &launched("fake")]);
+            assert_eq!(
+                noted(),
+                [
+                    "find fake",
+                    "upload 16 bytes",
+                    &launched("fake of module 1")
+                ]
+            );
 
             // SAFETY: as above.
             let renamed = unsafe { twin.clone().with_entry("fake", "other") };
-            device
+            stage
                 .using(&renamed, &mut run)
                 .expect("its device")
                 .expect("a launch");
-            assert_eq!(noted(), ["find other", &launched("other of module 1")]);
-            // The inner of two, and the outer again.
-            let both = device.using(&renamed, || {
-                device
-                    .using(&twin, &mut run)
-                    .expect("its device")
-                    .expect("a launch");
-                run()
+            assert_eq!(noted(), ["find other", &launched("other of module 2")]);
+            // On every thread, and on no other handle of the device.
+            let beside = device.beside().expect("another handle");
+            let source = beside.upload(&[1.0_f32; 5]).expect("enough memory");
+            let mut target = beside.alloc_filled(5, 0.0_f32).expect("enough memory");
+            let mut run_beside = || {
+                let config = LaunchConfig::new(1, 32);
+                let constants = Constants::new().with::<FakeConstant>(&value);
+                let args = (In::from(&source), Out::from(&mut target), 42);
+                // SAFETY: the fake driver's kernels touch nothing.
+                unsafe { launch_with_constants::<Fake>(&beside, &config, &constants, args) }
+            };
+            let both = stage.using(&renamed, || {
+                std::thread::scope(|scope| scope.spawn(&mut run).join().expect("no panic"))?;
+                run_beside()
             });
-            both.expect("its device").expect("a launch");
+            both.expect("its device").expect("launches");
+            let noted_launches: Vec<String> = noted()
+                .into_iter()
+                .filter(|line| line.starts_with("launch"))
+                .collect();
             assert_eq!(
-                noted(),
-                [launched("fake of module 1"), launched("other of module 1")]
+                noted_launches,
+                [launched("other of module 2"), launched("fake of module 3")]
             );
 
             // Never the device's own in the place of one that is missing.
             let lacking = load(".entry unrelated").expect("a cubin");
-            let error = device.using(&lacking, &mut run).expect("its device");
+            let error = stage.using(&lacking, &mut run).expect("its device");
             assert!(
                 matches!(error, Err(Error::KernelNotFound { kernel: "fake" })),
                 "{error:?}"
             );
             let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                device.using(&lacking, || panic!("in use"))
+                stage.using(&lacking, || panic!("in use"))
             }));
             assert!(panicked.is_err());
             noted();
             run().expect("the device's own again");
-            assert_eq!(noted(), [launched("fake")]);
+            assert_eq!(noted(), [launched("fake of module 1")]);
 
-            let other = device_with_kernel();
+            let mut other = device_with_kernel().stage().expect("another handle");
             let error = other.using(&twin, || ()).expect_err("of another device");
             assert!(matches!(error, Error::DeviceMismatch { .. }), "{error}");
             drop(other);
@@ -1021,7 +1174,7 @@ fn kernels_from_elsewhere_stand_in_while_they_are_in_use() {
             drop(twin);
             assert_eq!(noted(), [""; 0], "its clone is still there");
             drop(renamed);
-            assert_eq!(noted(), ["unload module 1"]);
+            assert_eq!(noted(), ["unload module 2"]);
         },
     );
 }
@@ -1368,6 +1521,32 @@ fn other_threads_are_not_recorded() {
 }
 
 #[test]
+fn a_device_has_one_recording_at_a_time() {
+    alone(
+        "a_device_has_one_recording_at_a_time",
+        Driver::Fake(""),
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            let mut results = Vec::new();
+            let replay = device.record(1, || {
+                let other = || device.record(1, || Ok(())).map(drop);
+                let result = std::thread::scope(|scope| scope.spawn(other).join());
+                results.push(result.expect("no panic"));
+                Ok(())
+            });
+            drop(replay.expect("a recording"));
+            // Nothing is recorded yet in the first, real run.
+            let [Ok(()), Err(error)] = &results[..] else {
+                panic!("{results:?}");
+            };
+            assert!(matches!(error, Error::NotReplayable { .. }), "{error}");
+            assert!(error.to_string().contains("another recording"), "{error}");
+            device.record(1, || Ok(())).expect("the first is over");
+        },
+    );
+}
+
+#[test]
 fn the_stream_is_that_of_the_work() {
     alone("the_stream_is_that_of_the_work", Driver::Fake(""), || {
         let device = Device::cuda(0).expect("device 0 of the fake driver");
@@ -1552,8 +1731,9 @@ fn recorded_steps_are_counted_when_they_are_taken() {
                 mass: 1.0,
             };
             let gravity = Gravity::new(0.1).expect("a softening");
-            let mut leapfrog =
-                Leapfrog::new(gravity, &device, &[body], &[[0.0; 3]], 0.5).expect("enough memory");
+            let mut leapfrog = gravity
+                .start(&device, &[body], &[[0.0; 3]], 0.5)
+                .expect("enough memory");
             let replay = device
                 .record(3, || leapfrog.advance(2))
                 .expect("a recording");

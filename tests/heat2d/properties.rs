@@ -565,10 +565,14 @@ proptest! {
                 .and(n < 3, "InvalidSize", words.clone() + "must be at least 3")
                 .and(n > 0x7fff_ffff, "IndexOverflow", words + "at most 2147483647")
         });
-        let Some(heat) = faults.judge(Heat2d::new(Shape2::new(nx, ny)))? else {
+        let shape = Shape2::new(nx, ny);
+        let other = Heat2d::new(Shape2::new(5, 4))?.with_walls(walls(bits));
+        let reshaped = faults.judge(other.with_shape(shape))?;
+        let Some(heat) = faults.judge(Heat2d::new(shape))? else {
             return Ok(());
         };
         let heat = heat.with_walls(walls(bits));
+        prop_assert_eq!(reshaped, Some(heat));
         let fixed = |bits: u32| 2 - bits.count_ones() as usize;
         let swept = (nx - fixed(bits & 0b1010)) as u128 * (ny - fixed(bits & 0b0101)) as u128;
         let points = nx as u128 * ny as u128;

@@ -307,6 +307,48 @@ impl<T: Element> Buffer<T> {
         self.storage.copy(0, &source.storage, 0..source.len)
     }
 
+    /// Overwrites all elements with those of `source`, which may be on another device.
+    ///
+    /// Between CUDA devices, or two handles of one, the host does not wait: the copy comes
+    /// behind what both were given before and in front of what they are given later. Two GPUs
+    /// that reach each other's memory copy without the host. To and from other devices, the
+    /// elements go through the host.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let (device, other) = (Device::best(), Device::emulator());
+    /// let source = device.upload(&[1.0_f32, 2.0, 3.0])?;
+    /// let mut target = other.zeros(3)?;
+    /// target.copy_across(&source)?;
+    /// assert_eq!(target.to_vec()?, [1.0, 2.0, 3.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Nobody has the elements of the target while they are written:
+    ///
+    /// ```compile_fail,E0502
+    /// # use halo_gpu::{Device, Error};
+    /// # fn main() -> Result<(), Error> {
+    /// # let device = Device::cpu();
+    /// let mut field = device.zeros::<f32>(3)?;
+    /// field.copy_across(&field)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LengthMismatch`] unless `source` has as many elements,
+    /// [`Error::NotReplayable`] while either device records on this thread, unless both are
+    /// one; [`Error::HostOutOfMemory`] where the elements go through the host;
+    /// [`Error::Driver`].
+    pub fn copy_across(&mut self, source: &Self) -> Result<(), Error> {
+        self.view_mut(..)?.copy_across(source.into())
+    }
+
     /// Overwrites all elements with `value`.
     ///
     /// # Errors
@@ -346,8 +388,9 @@ impl<T: Element> Buffer<T> {
     /// Between two handles of one CUDA device nothing is copied and nobody waits: the
     /// memory goes over, and what `device` is given from now on is done behind what the
     /// buffer's device was given before. Where a [recording](Device::record) may use the
-    /// memory, `device` gets a copy of it. To and from other devices the elements are
-    /// copied through the host.
+    /// memory, `device` gets a copy of it. Another CUDA device gets a copy in the same order,
+    /// for which nobody waits either. To and from other devices the elements are copied
+    /// through the host.
     ///
     /// With [`Device::beside`], which gives work of its own to the same GPU, a buffer is
     /// used by one after the other, and never by both at the same time:
@@ -398,9 +441,7 @@ impl<T: Element> Buffer<T> {
         let storage = match (storage, device.backend()) {
             (Storage::Host(own), Backend::Cpu) => Storage::Host(own),
             #[cfg(halo_cuda)]
-            (Storage::Cuda(memory), Backend::Cuda(cuda)) if memory.same_device(cuda) => {
-                Storage::Cuda(memory.hand_to(cuda)?)
-            }
+            (Storage::Cuda(memory), Backend::Cuda(cuda)) => Storage::Cuda(memory.hand_to(cuda)?),
             (storage, _) => {
                 let source = Self {
                     storage,

@@ -2,7 +2,7 @@
 
 use super::cpu;
 use super::emulator::{self, EmulatorDevice, EmulatorOptions};
-use super::properties::Properties;
+use super::properties::{Priority, Properties};
 use crate::{Error, Limits};
 use std::ffi::c_void;
 use std::fmt;
@@ -118,7 +118,7 @@ impl Device {
     pub fn cuda(ordinal: usize) -> Result<Self, Error> {
         #[cfg(halo_cuda)]
         {
-            Self::of_cuda(ordinal, ptx::Source::Embedded)
+            Self::of_cuda(ordinal, ptx::Source::Embedded, Priority::Low)
         }
         #[cfg(not(halo_cuda))]
         {
@@ -170,7 +170,7 @@ impl Device {
     pub unsafe fn cuda_with_ptx(ordinal: usize, ptx: &str) -> Result<Self, Error> {
         #[cfg(halo_cuda)]
         {
-            Self::of_cuda(ordinal, ptx::Source::Given(ptx.to_owned()))
+            Self::of_cuda(ordinal, ptx::Source::Given(ptx.to_owned()), Priority::Low)
         }
         #[cfg(not(halo_cuda))]
         {
@@ -180,8 +180,8 @@ impl Device {
     }
 
     #[cfg(halo_cuda)]
-    fn of_cuda(ordinal: usize, source: ptx::Source) -> Result<Self, Error> {
-        let (properties, limits, cuda) = cuda::open(ordinal, source)?;
+    fn of_cuda(ordinal: usize, source: ptx::Source, priority: Priority) -> Result<Self, Error> {
+        let (properties, limits, cuda) = cuda::open(ordinal, source, priority)?;
         Ok(Self::new(properties, limits, Backend::Cuda(cuda)))
     }
 
@@ -251,6 +251,28 @@ impl Device {
     ///
     /// As [`Device::cuda`].
     pub fn beside(&self) -> Result<Self, Error> {
+        self.beside_with(Priority::Low)
+    }
+
+    /// [`Device::beside`] of a priority.
+    ///
+    /// ```
+    /// use halo_gpu::{Device, Priority};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::best();
+    /// let urgent = device.beside_with(Priority::High)?;
+    /// assert_eq!(device.name(), urgent.name());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::cuda`].
+    pub fn beside_with(&self, priority: Priority) -> Result<Self, Error> {
+        #[cfg(not(halo_cuda))]
+        let _ = priority;
         match self.backend() {
             Backend::Cpu => Ok(Self::cpu()),
             Backend::Emulator(emulator) => {
@@ -258,7 +280,10 @@ impl Device {
                 Ok(Self::emulator_with(options))
             }
             #[cfg(halo_cuda)]
-            Backend::Cuda(cuda) => Self::of_cuda(cuda.opened.ordinal, cuda.opened.source.clone()),
+            Backend::Cuda(cuda) => {
+                let source = cuda.opened.source.clone();
+                Self::of_cuda(cuda.opened.ordinal, source, priority)
+            }
         }
     }
 

@@ -1,8 +1,9 @@
 //! Memory of the host whose copies to and from a device run beside the host's own work.
 
-use super::buffer::Buffer;
+use super::buffer::{Buffer, require_len};
 use super::handle::Device;
 use super::storage::Element;
+use super::view::{View, ViewMut};
 use crate::Error;
 use crate::allocation::{bytes_of, zeroed};
 use std::fmt;
@@ -45,6 +46,21 @@ use super::{cuda::LockedMemory, handle::Backend, storage::Storage};
 /// let before = host.as_slice()?;
 /// field.copy_to_host(&mut host)?;
 /// assert_eq!(before, [0.0; 3]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Nor write them while a copy may read them, without waiting for it first:
+///
+/// ```compile_fail,E0502
+/// # use halo_gpu::{Device, Error};
+/// # fn main() -> Result<(), Error> {
+/// # let device = Device::cpu();
+/// let mut host = device.alloc_host::<f32>(3)?;
+/// let mut field = device.zeros(3)?;
+/// let values = host.as_mut_slice()?;
+/// field.copy_from_host(&host)?;
+/// values.fill(1.0);
 /// # Ok(())
 /// # }
 /// ```
@@ -161,14 +177,7 @@ impl<T: Element> Buffer<T> {
     /// [`Error::LengthMismatch`] unless it has as many elements, [`Error::NotReplayable`]
     /// within [`Device::record`], [`Error::Driver`].
     pub fn copy_from_host(&mut self, source: &HostBuffer<T>) -> Result<(), Error> {
-        let what = "the host's memory to copy from";
-        self.device().require_same(what, &source.device)?;
-        self.require_len(what, source.len)?;
-        match (&mut self.storage, &source.storage) {
-            #[cfg(halo_cuda)]
-            (Storage::Cuda(memory), Memory::Locked(locked)) => memory.upload_later(locked),
-            (storage, _) => storage.write(0, source.as_slice()?),
-        }
+        self.view_mut(..)?.copy_from_host(source)
     }
 
     /// Copies all elements to `target`, behind the device's earlier work, and does not wait
@@ -178,13 +187,60 @@ impl<T: Element> Buffer<T> {
     ///
     /// As [`copy_from_host`](Self::copy_from_host).
     pub fn copy_to_host(&self, target: &mut HostBuffer<T>) -> Result<(), Error> {
-        let what = "the host's memory to copy to";
-        self.device().require_same(what, &target.device)?;
-        self.require_len(what, target.len)?;
-        match (&self.storage, &mut target.storage) {
+        View::from(self).copy_to_host(target)
+    }
+}
+
+impl<T: Element> ViewMut<'_, T> {
+    /// As [`Buffer::copy_from_host`], of these elements.
+    ///
+    /// # Errors
+    ///
+    /// As [`Buffer::copy_from_host`].
+    pub fn copy_from_host(&mut self, source: &HostBuffer<T>) -> Result<(), Error> {
+        let what = "the host's memory to copy from";
+        let (buffer, start, len) = self.parts_mut();
+        buffer.device().require_same(what, &source.device)?;
+        require_len(what, len, source.len)?;
+        match (&mut buffer.storage, &source.storage) {
             #[cfg(halo_cuda)]
-            (Storage::Cuda(memory), Memory::Locked(locked)) => memory.download_later(locked),
-            (storage, _) => storage.read(0, target.as_mut_slice()?),
+            (Storage::Cuda(memory), Memory::Locked(locked)) => {
+                memory.upload_later(start * size_of::<T>(), locked)
+            }
+            (storage, _) => storage.write(start, source.as_slice()?),
+        }
+    }
+}
+
+impl<T: Element> View<'_, T> {
+    /// As [`Buffer::copy_to_host`], of these elements.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::best();
+    /// let field = device.upload(&[1, 2, 3, 4, 5, 6])?;
+    /// let mut last_row = device.alloc_host(2)?;
+    /// field.view(4..)?.copy_to_host(&mut last_row)?; // does not wait
+    /// assert_eq!(last_row.as_slice()?, [5, 6]); // does
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Buffer::copy_from_host`].
+    pub fn copy_to_host(&self, target: &mut HostBuffer<T>) -> Result<(), Error> {
+        let what = "the host's memory to copy to";
+        self.buffer().device().require_same(what, &target.device)?;
+        require_len(what, self.len(), target.len)?;
+        match (&self.buffer().storage, &mut target.storage) {
+            #[cfg(halo_cuda)]
+            (Storage::Cuda(memory), Memory::Locked(locked)) => {
+                memory.download_later(self.start() * size_of::<T>(), locked)
+            }
+            (storage, _) => storage.read(self.start(), target.as_mut_slice()?),
         }
     }
 }

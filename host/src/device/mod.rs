@@ -10,7 +10,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `fields`, `kernels`, `replay`, `timing`, `texture`, `view`, `host_buffer`, `buffer` | what one does with a device |
+//! | `fields`, `kernels`, `replay`, `timing`, `event`, `texture`, `view`, `host_buffer`, `buffer` | what one does with a device |
 //! | `storage` | the memory behind a buffer |
 //! | `handle` | the device itself, of one of three kinds |
 //! | `emulator`, `cuda`, `cpu` | the kinds |
@@ -19,6 +19,7 @@
 mod buffer;
 mod cpu;
 mod emulator;
+mod event;
 mod fields;
 mod handle;
 mod host_buffer;
@@ -45,12 +46,13 @@ pub use crate::versions::{ComputeCapability, DriverVersion};
 pub use buffer::Buffer;
 pub use cuda_emulator::{Blocks, Diagnosis, Placement, Poison, ThreadOrder};
 pub use emulator::EmulatorOptions;
+pub use event::Event;
 pub use handle::{Device, DeviceKind};
 pub use host_buffer::HostBuffer;
 pub use image::Image;
-pub use kernels::Kernels;
+pub use kernels::{Kernels, Stage};
 pub use layout::AddressMode;
-pub use properties::Properties;
+pub use properties::{Priority, Properties};
 pub use replay::Replay;
 pub use storage::Element;
 pub use texture::Texture2d;

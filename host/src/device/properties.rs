@@ -1,4 +1,4 @@
-//! What a device is.
+//! What a device is, and which of its handles goes first.
 
 use crate::{ComputeCapability, DriverVersion};
 
@@ -38,4 +38,20 @@ pub struct Properties {
     pub driver_version: Option<DriverVersion>,
     /// The target of the PTX that this device was given, e.g. `sm_90`.
     pub ptx_target: Option<String>,
+}
+
+/// Which of two handles of one device goes first, where both have work that waits for a place
+/// on it.
+///
+/// On CUDA devices the priority of the handle's stream. It decides which block is placed next,
+/// and takes no place from a block that runs. On other devices, which do work at once, it
+/// changes nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Priority {
+    /// Behind the others: what a device has that was opened.
+    #[default]
+    Low,
+    /// In front of the others: for little work that others wait for, such as the rim of a
+    /// field.
+    High,
 }

@@ -148,6 +148,31 @@ impl<T: Element> Storage<T> {
         Ok(())
     }
 
+    /// [`Storage::copy`], from memory of any device.
+    pub(super) fn copy_across(
+        &mut self,
+        at: usize,
+        source: &Self,
+        range: Range<usize>,
+    ) -> Result<(), Error> {
+        #[cfg(halo_cuda)]
+        if let (Self::Cuda(own), Self::Cuda(other)) = (&mut *self, source) {
+            let size = size_of::<T>();
+            let bytes = range.start * size..range.end * size;
+            return own.copy_across(at * size, other, bytes);
+        }
+        match (&mut *self, source) {
+            (Self::Host(own), _) => source.read(range.start, &mut own[at..at + range.len()]),
+            (_, Self::Host(other)) => self.write(at, &other[range]),
+            (_, Self::Lent(other)) => self.write(at, &other[range]),
+            _ => {
+                let mut values = zeroed(range.len())?;
+                source.read(range.start, &mut values)?;
+                self.write(at, &values)
+            }
+        }
+    }
+
     /// Overwrites the elements of a range with `value`.
     pub(super) fn fill(&mut self, range: Range<usize>, value: T) -> Result<(), Error> {
         let size = size_of::<T>();

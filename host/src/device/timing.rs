@@ -62,9 +62,9 @@ impl Device {
             Backend::Cpu | Backend::Emulator(_) => wall_time(work),
             #[cfg(halo_cuda)]
             Backend::Cuda(cuda) => {
-                let start = cuda.record_event()?;
+                let start = cuda.record_event(MEASURING)?;
                 work()?;
-                let end = cuda.record_event()?;
+                let end = cuda.record_event(MEASURING)?;
                 cuda.elapsed(&start, &end)
             }
         }
@@ -95,10 +95,10 @@ impl Device {
             }
             #[cfg(halo_cuda)]
             Backend::Cuda(cuda) => {
-                let mut marks = vec![cuda.record_event()?];
+                let mut marks = vec![cuda.record_event(MEASURING)?];
                 for _ in 0..launches {
                     work()?;
-                    marks.push(cuda.record_event()?);
+                    marks.push(cuda.record_event(MEASURING)?);
                 }
                 marks
                     .windows(2)
@@ -108,6 +108,10 @@ impl Device {
         }
     }
 }
+
+/// What a recording cannot hold.
+#[cfg(halo_cuda)]
+const MEASURING: &str = "measuring time";
 
 fn wall_time(work: impl FnOnce() -> Result<(), Error>) -> Result<Duration, Error> {
     let start = Instant::now();

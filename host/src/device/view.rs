@@ -97,6 +97,11 @@ impl<'a, T: Element> View<'a, T> {
         self.len == 0
     }
 
+    /// The number of the first of them in the buffer.
+    pub(super) const fn start(&self) -> usize {
+        self.start
+    }
+
     /// The buffer whose elements they are.
     #[must_use]
     pub const fn buffer(&self) -> &'a Buffer<T> {
@@ -126,6 +131,11 @@ impl<'a, T: Element> View<'a, T> {
 }
 
 impl<T: Element> ViewMut<'_, T> {
+    /// The buffer, the number of the first element in it, and how many there are.
+    pub(super) const fn parts_mut(&mut self) -> (&mut Buffer<T>, usize, usize) {
+        (self.buffer, self.start, self.len)
+    }
+
     /// The number of elements.
     #[must_use]
     pub const fn len(&self) -> usize {
@@ -170,6 +180,21 @@ impl<T: Element> ViewMut<'_, T> {
         let range = source.start..source.start + source.len;
         let from = &source.buffer.storage;
         self.buffer.storage.copy(self.start, from, range)
+    }
+
+    /// Overwrites the elements with those of `source`, which may be on another device.
+    ///
+    /// # Errors
+    ///
+    /// As [`Buffer::copy_across`].
+    pub fn copy_across(&mut self, source: View<'_, T>) -> Result<(), Error> {
+        if self.buffer.device() == source.buffer.device() {
+            return self.copy_from(source);
+        }
+        require_len("the view to copy from", self.len, source.len)?;
+        let range = source.start..source.start + source.len;
+        let from = &source.buffer.storage;
+        self.buffer.storage.copy_across(self.start, from, range)
     }
 
     /// Overwrites the elements with `value`.

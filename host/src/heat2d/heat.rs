@@ -213,6 +213,31 @@ impl Heat2d {
         Ok(self)
     }
 
+    /// The same on plates of another shape.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn with_shape(self, shape: Shape2) -> Result<Self, Error> {
+        Ok(Self {
+            shape: Self::new(shape)?.shape,
+            ..self
+        })
+    }
+
+    /// The residual of Poisson's equation at a point that a sweep changes by so much
+    /// ([`Tolerance::Residual`](super::Tolerance::Residual)): four times as much for Jacobi
+    /// iterations, h² / (α Δt) times as much for steps in time.
+    #[must_use]
+    pub fn residual_of<T: Scalar>(&self, change: T) -> T {
+        T::nearest(Into::<f64>::into(change) / self.part_of_residual())
+    }
+
+    /// By which part of its residual a sweep changes a point.
+    pub(super) fn part_of_residual(&self) -> f64 {
+        self.step.map_or(0.25, |step| step.ratio)
+    }
+
     /// The length of a step in time; `None` for Jacobi iterations.
     #[must_use]
     pub fn time_step(&self) -> Option<f64> {

@@ -246,9 +246,6 @@ impl<T: Scalar> Plate<T> {
             let required = "at least 0";
             return Err(invalid("the tolerance", bound.to_string(), required));
         }
-        // A sweep changes a point by this part of its residual.
-        let part = self.heat.step().map_or(0.25, |step| step.ratio);
-        let residual = |change: T| T::nearest(Into::<f64>::into(change) / part);
         if every == 0 {
             let required = "at least 1";
             return Err(invalid(
@@ -261,7 +258,7 @@ impl<T: Scalar> Plate<T> {
             let change = self.change_that_stays()?;
             let least = match tolerance {
                 Tolerance::Change(_) => change,
-                Tolerance::Residual(_) => change / part,
+                Tolerance::Residual(_) => change / self.heat.part_of_residual(),
             };
             if least > bound.into() {
                 let required = format!(
@@ -285,7 +282,7 @@ impl<T: Scalar> Plate<T> {
             left -= round;
             outcome.sweeps += round as u64;
             outcome.change = self.state.largest_change()?;
-            outcome.residual = residual(outcome.change);
+            outcome.residual = self.heat.residual_of(outcome.change);
             outcome.converged = match tolerance {
                 Tolerance::Change(_) => outcome.change <= bound,
                 Tolerance::Residual(_) => outcome.residual <= bound,

@@ -17,8 +17,8 @@ use cust::link::Linker;
 use cust::memory::array::{ArrayFormat, ArrayObject};
 use cust::memory::bytemuck::PodCastError;
 use cust::memory::{
-    AsyncCopyDestination, DeviceBox, GpuBuffer, LockedBox, LockedBuffer, MemoryAdvise, MemoryPool,
-    UnifiedBox,
+    self, AsyncCopyDestination, DeviceBox, GpuBuffer, LockedBox, LockedBuffer, MemoryAdvise,
+    MemoryPool, UnifiedBox,
 };
 use cust::prelude::*;
 use cust::stream::{CaptureMode, StreamWaitEventFlags};
@@ -341,6 +341,37 @@ fn copies_in_streams_come_back_too() {
 }
 
 #[test]
+fn devices_copy_to_each_other() {
+    alone("devices_copy_to_each_other", Some(""), || {
+        let first = ready();
+        let source = DeviceBuffer::from_slice(&[1_u32, 2, 3]).expect("a buffer");
+        let second = Context::new(Device::get_device(1).expect("a device")).expect("a context");
+        let target = DeviceBuffer::from_slice(&[0_u32; 3]).expect("a buffer");
+        let stream = Stream::new(StreamFlags::DEFAULT, None).expect("a stream");
+        let (to, from) = (target.as_device_ptr(), source.as_device_ptr());
+        noted();
+        // SAFETY: both have 12 bytes, in these contexts, and nothing else uses them.
+        unsafe {
+            memory::memcpy_peer_async(to.as_raw(), &second, from.as_raw(), &first, 12, &stream)
+                .expect("a copy");
+        }
+        stream.synchronize().expect("done");
+        let noted = noted();
+        assert!(
+            matches!(&noted[..], [copy] if copy.starts_with("copy 12 bytes from context")),
+            "{noted:?}"
+        );
+        assert_eq!(target.as_host_vec(), Ok(vec![1, 2, 3]));
+
+        let event = Event::new(EventFlags::DISABLE_TIMING).expect("an event");
+        let _first = first.enter().expect("the context");
+        let elsewhere = Stream::new(StreamFlags::DEFAULT, None).expect("a stream");
+        let refused = event.record(&elsewhere);
+        assert_eq!(refused, Err(CudaError::InvalidHandle));
+    });
+}
+
+#[test]
 fn nothing_is_freed_twice() {
     alone("nothing_is_freed_twice", Some(""), || {
         let _context = ready();
@@ -413,7 +444,7 @@ fn pools_keep_memory_at_hand() {
         // SAFETY: freed in the next line, and never used.
         unsafe {
             let memory = pool.allocate_async::<f32>(&stream, 10).expect("memory");
-            cust::memory::cuda_free_async(&stream, memory).expect("freed");
+            memory::cuda_free_async(&stream, memory).expect("freed");
         }
         pool.trim_to(0).expect("trimmed");
         drop(pool);

@@ -3,10 +3,11 @@
 
 use super::driver::{checked, said};
 use super::generation::{Generation, optional_attribute};
-use super::queue::Key;
+use super::queue::Recorder;
+use crate::device::properties::Priority;
 use crate::{Error, Limits};
 use cuda_loader::sys::{self, CUdeviceptr};
-use cust::context::{Context, Entered};
+use cust::context::{Context, CurrentContext, Entered};
 use cust::device::{Device, DeviceAttribute};
 use cust::error::{CudaError, CudaResult};
 use cust::event::{Event, EventFlags};
@@ -19,7 +20,7 @@ pub(super) struct Core {
     pub(super) name: String,
     pub(super) generation: Generation,
     pub(super) limits: Limits,
-    pub(super) key: Key,
+    pub(super) recorder: Recorder,
     kept: Mutex<Kept>,
     /// Memory comes from a pool of our own, so that freeing it waits for nothing.
     /// `None` on devices without pools.
@@ -58,18 +59,26 @@ impl Core {
         name: String,
         generation: Generation,
         limits: Limits,
+        priority: Priority,
     ) -> Result<Self, Error> {
         let context = said("cuDevicePrimaryCtxRetain", Context::retain(device))?;
         let (stream, pool) = {
             let _current = said("cuCtxPushCurrent_v2", context.enter())?;
-            let stream = Stream::new_non_blocking(None);
+            let number = match priority {
+                Priority::Low => None,
+                Priority::High => {
+                    let range = CurrentContext::get_stream_priority_range();
+                    Some(said("cuCtxGetStreamPriorityRange", range)?.greatest)
+                }
+            };
+            let stream = Stream::new_non_blocking(number);
             (said("cuStreamCreateWithPriority", stream)?, pool(device)?)
         };
         Ok(Self {
             name,
             generation,
             limits,
-            key: Key::new(),
+            recorder: Recorder::default(),
             kept: Mutex::default(),
             pool,
             stream,
@@ -87,12 +96,12 @@ impl Core {
 
     /// Fails where this thread is recording: `what` cannot be part of that.
     pub(super) fn refuse(&self, what: &'static str) -> Result<(), Error> {
-        self.key.refuse(what)
+        self.recorder.refuse(what)
     }
 
     /// Where this thread's work for the device goes.
     pub(super) fn queue(&self) -> sys::CUstream {
-        let recording = self.key.recording();
+        let recording = self.recorder.stream();
         recording.unwrap_or_else(|| self.stream.as_inner())
     }
 
@@ -116,16 +125,70 @@ impl Core {
         self.context.device() == other.context.device()
     }
 
-    /// Has what this handle is given from now on wait for what `other`, a handle of the same
-    /// GPU, was given before. The context is current.
+    /// Has what this handle is given from now on wait for what `other`, a handle of any GPU,
+    /// was given before.
     pub(super) fn follow(&self, other: &Self) -> Result<(), Error> {
-        let event = Event::new(EventFlags::DISABLE_TIMING);
-        let event = said("cuEventCreate", event)?;
-        said("cuEventRecord", event.record(&other.stream))?;
-        let waits = self
-            .stream
-            .wait_event(&event, StreamWaitEventFlags::DEFAULT);
+        let event = {
+            // An event is recorded in streams of its own context alone.
+            let _current = other.enter()?;
+            let event = said("cuEventCreate", Event::new(EventFlags::DISABLE_TIMING))?;
+            said("cuEventRecord", event.record(&other.stream))?;
+            event
+        };
+        self.wait_event(&event)
+    }
+
+    /// Has what this handle is given from now on wait for `event`, of any GPU.
+    pub(super) fn wait_event(&self, event: &Event) -> Result<(), Error> {
+        let _current = self.enter()?;
+        let waits = self.stream.wait_event(event, StreamWaitEventFlags::DEFAULT);
         said("cuStreamWaitEvent", waits)
+    }
+
+    /// Copies between the memories of two handles, behind what both were given before and in
+    /// front of what they are given later. The host does not wait.
+    ///
+    /// # Safety
+    ///
+    /// So many bytes are memory of `other` at `from` and of this handle at `to`, where they are
+    /// the caller's alone but for work that this handle was given before. They do not overlap,
+    /// and are freed in the order of their handles' work or later.
+    pub(super) unsafe fn copy_across(
+        &self,
+        to: CUdeviceptr,
+        other: &Self,
+        from: CUdeviceptr,
+        bytes: usize,
+    ) -> Result<(), Error> {
+        self.follow(other)?;
+        {
+            let _current = self.enter()?;
+            if self.same_device(other) {
+                // SAFETY: the caller's promise; one context has both.
+                unsafe { copy(to, from, bytes, self.stream.as_inner()) }?;
+            } else {
+                // SAFETY: the caller's promise. Writers of the source are behind this copy, as
+                // `other` follows it.
+                let copied = unsafe {
+                    memory::memcpy_peer_async(
+                        to,
+                        &self.context,
+                        from,
+                        &other.context,
+                        bytes,
+                        &self.stream,
+                    )
+                };
+                said("cuMemcpyPeerAsync", copied)?;
+            }
+        }
+        other.follow(self).inspect_err(|_| {
+            // Nothing keeps later work off the source, so that the copy is waited for here. If
+            // that fails too, a kernel has faulted, and no copy is running any more.
+            if let Ok(_current) = self.enter() {
+                let _: CudaResult<()> = self.stream.synchronize();
+            }
+        })
     }
 
     /// Notes that one of them is gone; with the last goes what has waited for that.

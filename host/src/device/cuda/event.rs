@@ -4,7 +4,7 @@ use super::core::Core;
 use super::driver::said;
 use super::handle::CudaDevice;
 use crate::Error;
-use cust::event::EventFlags;
+use cust::event::{EventFlags, EventStatus};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,22 +12,43 @@ use std::time::Duration;
 pub(in crate::device) struct Event {
     raw: cust::event::Event,
     /// Behind the event, which is destroyed in its context.
-    _core: Arc<Core>,
+    core: Arc<Core>,
+}
+
+impl Event {
+    /// Whether the work in front of it is done.
+    pub(in crate::device) fn is_complete(&self) -> Result<bool, Error> {
+        let _current = self.core.enter()?;
+        Ok(said("cuEventQuery", self.raw.query())? == EventStatus::Ready)
+    }
+
+    /// Waits until the work in front of it is done.
+    pub(in crate::device) fn synchronize(&self) -> Result<(), Error> {
+        self.core.refuse("waiting for an event")?;
+        let _current = self.core.enter()?;
+        said("cuEventSynchronize", self.raw.synchronize())
+    }
 }
 
 impl CudaDevice {
-    /// An event behind all work given so far.
-    pub(in crate::device) fn record_event(&self) -> Result<Event, Error> {
+    /// An event behind all work given so far. `what` says what a recording cannot hold.
+    pub(in crate::device) fn record_event(&self, what: &'static str) -> Result<Event, Error> {
         let core = &self.core;
-        core.refuse("measuring time")?;
+        core.refuse(what)?;
         let _current = core.enter()?;
         let event = cust::event::Event::new(EventFlags::DEFAULT);
         let raw = said("cuEventCreate", event)?;
         said("cuEventRecord", raw.record(&core.stream))?;
         Ok(Event {
             raw,
-            _core: Arc::clone(core),
+            core: Arc::clone(core),
         })
+    }
+
+    /// Has the work given from now on wait for an event of any CUDA device.
+    pub(in crate::device) fn wait_event(&self, event: &Event) -> Result<(), Error> {
+        self.core.refuse("waiting for an event")?;
+        self.core.wait_event(&event.raw)
     }
 
     /// Waits for `end` and returns the time since `start`.

@@ -92,10 +92,15 @@ impl CudaMemory {
         unsafe { self.core.download(target, source) }
     }
 
-    /// Overwrites everything with `source`, which is as long and of the same device, and
-    /// does not wait for the copy.
-    pub(in crate::device) fn upload_later(&mut self, source: &LockedMemory) -> Result<(), Error> {
-        let (target, bytes) = (self.part(&(0..source.len())), source.len());
+    /// Overwrites the bytes from `offset` on with `source`, of the same device, and does not
+    /// wait for the copy.
+    pub(in crate::device) fn upload_later(
+        &mut self,
+        offset: usize,
+        source: &LockedMemory,
+    ) -> Result<(), Error> {
+        let bytes = source.len();
+        let target = self.part(&(offset..offset + bytes));
         self.core.refuse("copying from the host")?;
         let _current = self.core.enter()?;
         let start = source.as_ptr();
@@ -109,10 +114,15 @@ impl CudaMemory {
         })
     }
 
-    /// Copies everything to `target`, which is as long and of the same device, and does not
-    /// wait for the copy.
-    pub(in crate::device) fn download_later(&self, target: &mut LockedMemory) -> Result<(), Error> {
-        let (source, bytes) = (self.part(&(0..target.len())), target.len());
+    /// Copies the bytes from `offset` on to `target`, of the same device, and does not wait
+    /// for the copy.
+    pub(in crate::device) fn download_later(
+        &self,
+        offset: usize,
+        target: &mut LockedMemory,
+    ) -> Result<(), Error> {
+        let bytes = target.len();
+        let source = self.part(&(offset..offset + bytes));
         self.core.refuse("copying to the host")?;
         let _current = self.core.enter()?;
         let start = target.as_mut_ptr();
@@ -126,21 +136,15 @@ impl CudaMemory {
         })
     }
 
-    /// Whether this is memory of the GPU whose handle `device` is.
-    pub(in crate::device) fn same_device(&self, device: &CudaDevice) -> bool {
-        self.core.same_device(&device.core)
-    }
-
-    /// The memory for the work of another handle of its GPU. What that is given from now on
-    /// is done behind what this one's was given before.
+    /// The memory for the work of another handle: itself if that is of the same GPU, else a
+    /// copy. What the handle is given from now on is done behind what this one's was given
+    /// before.
     pub(in crate::device) fn hand_to(mut self, to: &CudaDevice) -> Result<Self, Error> {
-        assert!(self.same_device(to), "callers look");
         self.core.refuse("giving memory to another device")?;
         to.core.refuse("taking memory from another device")?;
-        let _current = to.core.enter()?;
-        to.core.follow(&self.core)?;
         // Memory that graphs of the old handle use, and that of somebody else, stays there.
-        if self.owned.is_some() && !self.core.is_held() {
+        if self.core.same_device(&to.core) && self.owned.is_some() && !self.core.is_held() {
+            to.core.follow(&self.core)?;
             return Ok(Self {
                 address: self.address,
                 bytes: self.bytes,
@@ -148,12 +152,30 @@ impl CudaMemory {
                 core: Arc::clone(&to.core),
             });
         }
-        let copied = to.allocate(self.bytes)?;
-        // SAFETY: two pieces of memory, as long, of which the target is new; the source is
-        // given back, or left to its owner, in the order of its own stream, which follows.
-        unsafe { copy(copied.address, self.address, self.bytes, to.core.queue()) }?;
-        self.core.follow(&to.core)?;
+        let mut copied = to.allocate(self.bytes)?;
+        copied.copy_across(0, &self, 0..self.bytes)?;
         Ok(copied)
+    }
+
+    /// Overwrites the bytes from `offset` on with those of `source`, memory of any handle, in
+    /// this range, behind what both handles were given before and in front of what they are
+    /// given later.
+    pub(in crate::device) fn copy_across(
+        &mut self,
+        offset: usize,
+        source: &Self,
+        range: Range<usize>,
+    ) -> Result<(), Error> {
+        let to = self.part(&(offset..offset + range.len()));
+        let from = source.part(&range);
+        if range.is_empty() {
+            return Ok(());
+        }
+        source.core.refuse("copying to another device")?;
+        self.core.refuse("copying from another device")?;
+        // SAFETY: two pieces of memory, as long, of which the target is ours alone. Each is
+        // given back, or left to its owner, in the order of its own handle's work.
+        unsafe { self.core.copy_across(to, &source.core, from, range.len()) }
     }
 
     /// Notes that this has become current in the place of `before`, memory of the same

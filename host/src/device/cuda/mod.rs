@@ -10,8 +10,8 @@
 //! |---|---|
 //! | `launch`, `memory`, `texture`, `event` | what a device does, and what it gives out |
 //! | `recording` | what a graph needs besides the work |
-//! | `stand_ins` | kernels in the place of a device's own |
-//! | `handle`, `loaded`, `module` | the device, and code that it has loaded |
+//! | `handle` | the device |
+//! | `stand_ins`, `loaded`, `module` | code that it has loaded: in the place of its own, and as such |
 //! | `core` | context, stream, pool, and when things are given back |
 //! | `queue`, `generation`, `driver` | where work goes, what the device is, what the driver says |
 
@@ -31,6 +31,7 @@ mod stand_ins;
 mod texture;
 
 pub(super) use driver::count;
+pub(super) use event::Event;
 pub(super) use handle::CudaDevice;
 pub(super) use locked::LockedMemory;
 pub(super) use memory::CudaMemory;
@@ -39,7 +40,7 @@ pub(super) use stand_ins::StandIns;
 pub(super) use texture::CudaTexture;
 
 use self::core::Core;
-use super::properties::Properties;
+use super::properties::{Priority, Properties};
 use super::ptx;
 use crate::{Error, Limits};
 use driver::said;
@@ -48,11 +49,12 @@ use handle::Opened;
 use module::Code;
 use std::borrow::Cow;
 
-/// Opens CUDA device number `ordinal` with kernels from `source`: what it is, what
-/// launches may ask of it, and the device.
+/// Opens CUDA device number `ordinal` with kernels from `source` and a stream of this
+/// priority: what it is, what launches may ask of it, and the device.
 pub(super) fn open(
     ordinal: usize,
     source: ptx::Source,
+    priority: Priority,
 ) -> Result<(Properties, Limits, CudaDevice), Error> {
     let count = count()?;
     if count == 0 {
@@ -81,7 +83,13 @@ pub(super) fn open(
     properties.ptx_target = parts.first().map(|part| ptx::header(&part.text).target);
 
     let code = Code::Ptx(parts);
-    let core = Core::new(device, properties.name.clone(), generation, limits)?;
+    let core = Core::new(
+        device,
+        properties.name.clone(),
+        generation,
+        limits,
+        priority,
+    )?;
     let opened = Opened { ordinal, source };
     let device = CudaDevice::new(core, code, given, opened)?;
     Ok((properties, limits, device))

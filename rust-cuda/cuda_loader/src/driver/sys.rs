@@ -846,6 +846,15 @@ functions! {
         ByteCount: usize,
         hStream: CUstream,
     );
+    /// Copies from the memory of one context to that of another.
+    fn cuMemcpyPeerAsync(
+        dstDevice: CUdeviceptr,
+        dstContext: CUcontext,
+        srcDevice: CUdeviceptr,
+        srcContext: CUcontext,
+        ByteCount: usize,
+        hStream: CUstream,
+    );
     /// Copies rows.
     fn cuMemcpy2DAsync_v2(pCopy: *const CUDA_MEMCPY2D, hStream: CUstream);
     /// Fills with a byte.

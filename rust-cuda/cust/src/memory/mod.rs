@@ -34,6 +34,7 @@ pub use pointer::{DevicePointer, UnifiedPointer};
 pub use pool::MemoryPool;
 pub use unified::{MemoryAdvise, UnifiedBox, UnifiedBuffer};
 
+use crate::context::Context;
 use crate::error::{CudaResult, ToResult};
 use crate::private::Sealed;
 use crate::stream::Stream;
@@ -213,6 +214,33 @@ pub unsafe fn memcpy_htod(
 ) -> CudaResult<()> {
     // SAFETY: the caller's promise.
     unsafe { sys::cuMemcpyHtoD_v2(d_ptr, src_ptr, size) }.to_result()
+}
+
+/// Copies between the memories of two devices, in the order of a stream of either.
+///
+/// It works for any two devices. Where they reach each other's memory nothing passes through
+/// the host.
+///
+/// # Errors
+///
+/// What the driver says.
+///
+/// # Safety
+///
+/// `size` bytes at `src` are memory of the context `src_context`, and as many at `dst` are
+/// memory of `dst_context` and the caller's. Both stay until the copy is done, nothing writes
+/// the source meanwhile, and nothing else uses the target.
+pub unsafe fn memcpy_peer_async(
+    dst: CUdeviceptr,
+    dst_context: &Context,
+    src: CUdeviceptr,
+    src_context: &Context,
+    size: usize,
+    stream: &Stream,
+) -> CudaResult<()> {
+    let (to, from) = (dst_context.as_raw(), src_context.as_raw());
+    // SAFETY: contexts and stream are alive, the rest is the caller's promise.
+    unsafe { sys::cuMemcpyPeerAsync(dst, to, src, from, size, stream.as_inner()) }.to_result()
 }
 
 /// Free and total memory of the current context's device, in bytes.

@@ -1,0 +1,202 @@
+//! A rank's way to the others.
+
+use crate::threads::Thread;
+use crate::{Error, Incoming, Outgoing, Transport};
+use halo_gpu::{Device, Element};
+use std::fmt;
+use std::time::Duration;
+
+/// A rank, and its way to the others.
+///
+/// Calls that several ranks take part in are made by all of them, in the same order.
+///
+/// ```
+/// use halo_distributed::Communicator;
+///
+/// # fn main() -> Result<(), halo_distributed::Error> {
+/// let communicator = Communicator::alone();
+/// assert_eq!((communicator.rank(), communicator.size()), (0, 1));
+/// assert_eq!(communicator.all_gather(&[1.0, 2.0])?, [[1.0, 2.0]]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Communicator {
+    transport: Box<dyn Transport>,
+    deadline: Duration,
+}
+
+/// How long a rank waits for another one, if nothing else is said.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+impl Communicator {
+    /// A single rank, which has all points.
+    #[must_use]
+    pub fn alone() -> Self {
+        let [alone] = <[Thread; 1]>::try_from(Thread::all(1))
+            .unwrap_or_else(|_| unreachable!("one rank was asked for"));
+        Self::over(alone)
+    }
+
+    /// Ranks of this process, to be given to a thread each; [`run`](crate::run) does that.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for no ranks.
+    pub fn threads(ranks: usize) -> Result<Vec<Self>, Error> {
+        if ranks == 0 {
+            return Err(Error::InvalidParameter {
+                operation: "ranks that are threads",
+                parameter: "their number",
+                given: "0".to_owned(),
+                required: "at least 1".to_owned(),
+            });
+        }
+        Ok(Thread::all(ranks).into_iter().map(Self::over).collect())
+    }
+
+    /// A rank whose messages go by this transport.
+    #[must_use]
+    pub fn over(transport: impl Transport + 'static) -> Self {
+        Self {
+            transport: Box::new(transport),
+            deadline: DEADLINE,
+        }
+    }
+
+    /// The same rank, which waits this long for another one; 60 seconds if nothing else is
+    /// said. It counts anew for each message.
+    #[must_use]
+    pub fn with_deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// The number of this rank, from 0 on.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.transport.rank()
+    }
+
+    /// How many ranks there are.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.transport.size()
+    }
+
+    /// The CUDA device of this rank, of as many as there are in turn, or the CPU where there is
+    /// none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] where there is a CUDA device that cannot be opened.
+    pub fn device(&self) -> Result<Device, Error> {
+        match Device::cuda_count() {
+            Ok(count) if count > 0 => Ok(Device::cuda(self.rank() % count)?),
+            _ => Ok(Device::cpu()),
+        }
+    }
+
+    /// Sends and receives these messages.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transport::exchange`].
+    pub fn exchange(
+        &self,
+        outgoing: &[Outgoing<'_>],
+        incoming: &mut [Incoming<'_>],
+    ) -> Result<(), Error> {
+        self.transport.exchange(outgoing, incoming, self.deadline)
+    }
+
+    /// The elements that each rank gives, in the order of the ranks, which need not give
+    /// equally many.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transport::exchange`]; [`Error::MessageLength`] where a rank has given elements of
+    /// another size.
+    pub fn all_gather<T: Element>(&self, own: &[T]) -> Result<Vec<Vec<T>>, Error> {
+        let all = self
+            .transport
+            .all_gather(bytemuck::cast_slice(own), self.deadline)?;
+        let size = size_of::<T>().max(1);
+        let elements = |(peer, bytes): (usize, Vec<u8>)| {
+            if !bytes.len().is_multiple_of(size) {
+                return Err(Error::MessageLength {
+                    rank: self.rank(),
+                    peer,
+                    required: bytes.len().next_multiple_of(size),
+                    given: bytes.len(),
+                });
+            }
+            Ok(bytemuck::pod_collect_to_vec(&bytes))
+        };
+        all.into_iter().enumerate().map(elements).collect()
+    }
+
+    /// What `combine` makes of the values of all ranks, in the order of the ranks: the same on
+    /// each.
+    ///
+    /// The result depends on the number of ranks unless `combine` is associative, as largest
+    /// and smallest values and sums of integers are. The addition of floating-point numbers is
+    /// not: [`sum()`](crate::sum()) is.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transport::exchange`]; [`Error::MessageLength`] where a rank has not given one
+    /// value of this size.
+    pub fn all_reduce<T: Element>(&self, own: T, combine: impl Fn(T, T) -> T) -> Result<T, Error> {
+        let mut all = Vec::with_capacity(self.size());
+        for (peer, values) in self.all_gather(&[own])?.into_iter().enumerate() {
+            let [value] = values[..] else {
+                return Err(Error::MessageLength {
+                    rank: self.rank(),
+                    peer,
+                    required: size_of::<T>(),
+                    given: size_of_val(&values[..]),
+                });
+            };
+            all.push(value);
+        }
+        Ok(all.into_iter().reduce(combine).unwrap_or(own))
+    }
+
+    /// Waits until all ranks have come here.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transport::exchange`].
+    pub fn barrier(&self) -> Result<(), Error> {
+        self.all_gather::<u8>(&[]).map(drop)
+    }
+
+    /// Fails on all ranks unless each gives the same `own`, as [`fmt::Debug`] writes it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Disagreement`]; as [`Transport::exchange`].
+    pub fn agree(&self, what: &'static str, own: &impl fmt::Debug) -> Result<(), Error> {
+        let own = format!("{own:?}");
+        let all = self.all_gather(own.as_bytes())?;
+        let differs = all.iter().position(|other| other != own.as_bytes());
+        let Some(peer) = differs else { return Ok(()) };
+        Err(Error::Disagreement {
+            what,
+            rank: self.rank(),
+            other: String::from_utf8_lossy(&all[peer]).into_owned(),
+            own,
+            peer,
+        })
+    }
+}
+
+impl fmt::Debug for Communicator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Communicator")
+            .field("rank", &self.rank())
+            .field("size", &self.size())
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,133 @@
+//! What can go wrong between ranks.
+
+use std::time::Duration;
+
+/// What an operation of several ranks can fail with.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An operation of this rank's own device.
+    #[error(transparent)]
+    Device(#[from] halo_gpu::Error),
+
+    /// Another rank has not sent what this one waits for: it hangs, or is late.
+    #[error(
+        "rank {rank} has waited {waited:?} for rank {peer}, which is all that its deadline allows"
+    )]
+    Deadline {
+        /// The rank that has waited.
+        rank: usize,
+        /// The rank that it has waited for.
+        peer: usize,
+        /// How long.
+        waited: Duration,
+    },
+
+    /// Another rank has ended, failed or panicked, and will send nothing more.
+    #[error("rank {rank} cannot go on, as rank {peer} is gone")]
+    Gone {
+        /// The rank that cannot go on.
+        rank: usize,
+        /// The rank that is gone.
+        peer: usize,
+    },
+
+    /// A rank has panicked.
+    #[error("rank {rank} has panicked: {message}")]
+    Panicked {
+        /// The rank.
+        rank: usize,
+        /// What it said.
+        message: String,
+    },
+
+    /// A message is not as long as the receiver expects.
+    #[error("rank {rank}: the message of rank {peer} has {given} bytes, but must have {required}")]
+    MessageLength {
+        /// The receiver.
+        rank: usize,
+        /// The sender.
+        peer: usize,
+        /// Bytes that the receiver expects.
+        required: usize,
+        /// Bytes that came.
+        given: usize,
+    },
+
+    /// Two ranks were given different things where all must be given the same.
+    #[error(
+        "{what} must be the same on all ranks, but is {own} on rank {rank} and {other} on rank {peer}"
+    )]
+    Disagreement {
+        /// What differs.
+        what: &'static str,
+        /// This rank.
+        rank: usize,
+        /// What it was given.
+        own: String,
+        /// A rank that was given something else.
+        peer: usize,
+        /// What that was.
+        other: String,
+    },
+
+    /// A grid has too few points for the ranks.
+    #[error(
+        "{points:?} points cannot be cut into {ranks} blocks of at least one point along the axes \
+         that may be cut"
+    )]
+    TooManyRanks {
+        /// Points along each axis.
+        points: Vec<usize>,
+        /// The ranks, each of which gets a block.
+        ranks: usize,
+    },
+
+    /// MPI has failed.
+    #[error("{call}: {text} (code {code})")]
+    Mpi {
+        /// The function.
+        call: &'static str,
+        /// What it returned; 0 where it was not called.
+        code: i32,
+        /// What MPI says to that.
+        text: String,
+    },
+
+    /// The launcher has started another number of ranks than MPI knows of: they are probably
+    /// of different makes.
+    #[error(
+        "{variable} says {launched} ranks, but MPI knows {ranks}: is the launcher that of the MPI \
+         which the program was built with?"
+    )]
+    Launcher {
+        /// Where the launcher has said so.
+        variable: &'static str,
+        /// The ranks that it has started.
+        launched: usize,
+        /// The ranks that MPI knows.
+        ranks: usize,
+    },
+
+    /// There is no such rank.
+    #[error("there is no rank {given} among {ranks}")]
+    NoSuchRank {
+        /// The rank that was named.
+        given: usize,
+        /// How many there are.
+        ranks: usize,
+    },
+
+    /// A parameter does not suit the operation.
+    #[error("{operation}: {parameter} is {given}, but must be {required}")]
+    InvalidParameter {
+        /// The operation that refused.
+        operation: &'static str,
+        /// The parameter.
+        parameter: &'static str,
+        /// Its value.
+        given: String,
+        /// What it has to be, as words that follow "must be".
+        required: String,
+    },
+}

@@ -1,0 +1,335 @@
+//! Blocks with ghost points around them.
+
+use crate::region::{Region, pieces, points};
+use crate::{Block, Communicator, Decomposition, Error, Incoming, Outgoing, Side};
+use halo_gpu::{Buffer, Device, Element};
+use std::fmt;
+
+/// A rank's block of a field, on its device, with ghost points: copies of the nearest points of
+/// the blocks around it.
+///
+/// There are `width` planes of them on each side on which the block has a neighbour, and none
+/// at the ends of the grid. [`exchange`](Self::exchange) brings them up to date, those in the
+/// corners included.
+///
+/// ```
+/// use halo_distributed::{Decomposition, Error, Ghosted};
+/// use halo_gpu::Device;
+///
+/// # fn main() -> Result<(), Error> {
+/// // Eight numbers in a ring, four on each of two ranks.
+/// let blocks = halo_distributed::run(2, |communicator| {
+///     let ring = Decomposition::slabs([8], 2)?.periodic(0)?;
+///     let number = |[i]: [usize; 1]| i as i32;
+///     let mut field = Ghosted::new(&communicator, &Device::cpu(), ring, 2, number)?;
+///     field.exchange(&communicator)?;
+///     Ok(field.buffer().to_vec()?)
+/// })?;
+/// assert_eq!(blocks[0], [6, 7, 0, 1, 2, 3, 4, 5]);
+/// assert_eq!(blocks[1], [2, 3, 4, 5, 6, 7, 0, 1]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Ghosted<T: Element, const D: usize> {
+    decomposition: Decomposition<D>,
+    block: Block<D>,
+    width: usize,
+    /// Planes of ghost points below and above the block, along each axis.
+    ghosts: [[usize; 2]; D],
+    buffer: Buffer<T>,
+}
+
+impl<T: Element, const D: usize> Ghosted<T, D> {
+    /// The rank's block, each point with what `value` says for its place in the grid. Ghost
+    /// points are zero before the first exchange.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Disagreement`] unless all ranks give the same decomposition and width;
+    /// [`Error::InvalidParameter`] unless there are as many ranks as blocks, and no block that
+    /// has neighbours along an axis is thinner than `width`, which is at least 1;
+    /// [`Error::Device`]; as [`Transport::exchange`](crate::Transport::exchange).
+    pub fn new(
+        communicator: &Communicator,
+        device: &Device,
+        decomposition: Decomposition<D>,
+        width: usize,
+        mut value: impl FnMut([usize; D]) -> T,
+    ) -> Result<Self, Error> {
+        communicator.agree("the decomposition", &decomposition)?;
+        communicator.agree("the width of the ghosts", &width)?;
+        communicator.agree("the type of the elements", &std::any::type_name::<T>())?;
+        let invalid = |parameter, given: usize, required| Error::InvalidParameter {
+            operation: "a field with ghost points",
+            parameter,
+            given: given.to_string(),
+            required,
+        };
+        let (rank, ranks) = (communicator.rank(), communicator.size());
+        if decomposition.ranks() != ranks {
+            let required = format!("{ranks}, the number of ranks");
+            return Err(invalid(
+                "the number of blocks",
+                decomposition.ranks(),
+                required,
+            ));
+        }
+        let cut = (0..D).filter(|&axis| decomposition.parts()[axis] > 1);
+        let thinnest = cut.map(|axis| decomposition.fewest_points(axis)).min();
+        let most = thinnest.unwrap_or(usize::MAX);
+        if !(1..=most).contains(&width) {
+            let required = format!("from 1 to {most}, the points of the thinnest block");
+            return Err(invalid("the width of the ghosts", width, required));
+        }
+        let block = decomposition.block(rank)?;
+        let mut ghosts = [[0; 2]; D];
+        for (axis, ghosts) in ghosts.iter_mut().enumerate() {
+            for (ghosts, side) in ghosts.iter_mut().zip([Side::Low, Side::High]) {
+                if decomposition.neighbour(rank, axis, side)?.is_some() {
+                    *ghosts = width;
+                }
+            }
+        }
+        let extents = with_ghosts(block.extents, &ghosts);
+        let len = extents.iter().product::<usize>();
+        let mut values = vec![T::zeroed(); len];
+        let own = own(block.extents, &ghosts);
+        let mut at = block.start;
+        for element in pieces(extents, &own).into_iter().flatten() {
+            values[element] = value(at);
+            advance(&mut at, &block);
+        }
+        Ok(Self {
+            decomposition,
+            block,
+            width,
+            ghosts,
+            buffer: device.upload(&values)?,
+        })
+    }
+
+    /// Zeros, cut in the same way, on the same device.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::zeros`].
+    pub fn zeros_like(&self) -> Result<Self, Error> {
+        Ok(Self {
+            buffer: self.buffer.device().zeros(self.buffer.len())?,
+            ..*self
+        })
+    }
+
+    /// The elements, ghost points included, the first axis fastest.
+    #[must_use]
+    pub const fn buffer(&self) -> &Buffer<T> {
+        &self.buffer
+    }
+
+    /// The elements, to be computed with.
+    #[must_use]
+    pub const fn buffer_mut(&mut self) -> &mut Buffer<T> {
+        &mut self.buffer
+    }
+
+    /// Which points of the grid are this rank's own.
+    #[must_use]
+    pub const fn block(&self) -> Block<D> {
+        self.block
+    }
+
+    /// How the grid is cut.
+    #[must_use]
+    pub const fn decomposition(&self) -> &Decomposition<D> {
+        &self.decomposition
+    }
+
+    /// Planes of ghost points on each side that has any.
+    #[must_use]
+    pub const fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Planes of ghost points below and above the block, along each axis.
+    #[must_use]
+    pub const fn ghosts(&self) -> [[usize; 2]; D] {
+        self.ghosts
+    }
+
+    /// Points along each axis, ghost points included.
+    #[must_use]
+    pub fn extents(&self) -> [usize; D] {
+        with_ghosts(self.block.extents, &self.ghosts)
+    }
+
+    /// Brings the ghost points up to date.
+    ///
+    /// One axis after the other: along the later ones the ghost points of the earlier ones go
+    /// too, so that those in the corners are right.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transport::exchange`](crate::Transport::exchange); [`Error::Device`].
+    pub fn exchange(&mut self, communicator: &Communicator) -> Result<(), Error> {
+        for axis in 0..D {
+            self.exchange_along(communicator, axis)?;
+        }
+        Ok(())
+    }
+
+    fn exchange_along(&mut self, communicator: &Communicator, axis: usize) -> Result<(), Error> {
+        let (own, width) = (self.block.extents[axis], self.width);
+        let [below, above] = self.ghosts[axis];
+        let sides = [
+            // What goes up and what goes down have different tags: on a ring of two ranks
+            // both go to the same neighbour.
+            (Side::Low, below, below..below + width, 0..below, 0, 1),
+            (
+                Side::High,
+                above,
+                below + own - width.min(own)..below + own,
+                below + own..below + own + above,
+                1,
+                0,
+            ),
+        ];
+        let mut outgoing = Vec::new();
+        let mut incoming = Vec::new();
+        for (side, ghosts, rim, ghost, down, up) in sides {
+            let rank = communicator.rank();
+            let neighbour = self.decomposition.neighbour(rank, axis, side)?;
+            let Some(peer) = neighbour.filter(|_| ghosts > 0) else {
+                continue;
+            };
+            let region = |along: std::ops::Range<usize>| -> Region<D> {
+                std::array::from_fn(|other| {
+                    let [low, high] = self.ghosts[other];
+                    let extent = self.block.extents[other];
+                    match other.cmp(&axis) {
+                        std::cmp::Ordering::Less => 0..low + extent + high,
+                        std::cmp::Ordering::Equal => along.clone(),
+                        std::cmp::Ordering::Greater => low..low + extent,
+                    }
+                })
+            };
+            let tag = |direction: u32| 2 * axis as u32 + direction;
+            outgoing.push((peer, tag(down), self.read(&region(rim))?));
+            let ghost = region(ghost);
+            let room = vec![T::zeroed(); points(&ghost)];
+            incoming.push((peer, tag(up), ghost, room));
+        }
+        let messages: Vec<_> = outgoing
+            .iter()
+            .map(|(to, tag, values)| Outgoing {
+                to: *to,
+                tag: *tag,
+                bytes: bytemuck::cast_slice(values),
+            })
+            .collect();
+        let mut rooms: Vec<_> = incoming
+            .iter_mut()
+            .map(|(from, tag, _, room)| Incoming {
+                from: *from,
+                tag: *tag,
+                bytes: bytemuck::cast_slice_mut(room),
+            })
+            .collect();
+        communicator.exchange(&messages, &mut rooms)?;
+        for (_, _, ghost, values) in &incoming {
+            self.write(ghost, values)?;
+        }
+        Ok(())
+    }
+
+    /// The whole field, on every rank, the first axis fastest.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transport::exchange`](crate::Transport::exchange); [`Error::MessageLength`] where a
+    /// rank gives another number of points; [`Error::Device`].
+    pub fn gather(&self, communicator: &Communicator) -> Result<Vec<T>, Error> {
+        let own = self.read(&self.own())?;
+        let points = self.decomposition.points();
+        let mut whole = vec![T::zeroed(); points.iter().product()];
+        for (peer, values) in communicator.all_gather(&own)?.into_iter().enumerate() {
+            let Block { start, extents } = self.decomposition.block(peer)?;
+            let region: Region<D> =
+                std::array::from_fn(|axis| start[axis]..start[axis] + extents[axis]);
+            let required = crate::region::points(&region);
+            if values.len() != required {
+                return Err(Error::MessageLength {
+                    rank: communicator.rank(),
+                    peer,
+                    required: required * size_of::<T>(),
+                    given: size_of_val(&values[..]),
+                });
+            }
+            let mut values = &values[..];
+            for piece in pieces(points, &region) {
+                let (these, others) = values.split_at(piece.len());
+                whole[piece].copy_from_slice(these);
+                values = others;
+            }
+        }
+        Ok(whole)
+    }
+
+    /// The block in the array with its ghost points.
+    pub(crate) fn own(&self) -> Region<D> {
+        own(self.block.extents, &self.ghosts)
+    }
+
+    /// Whether there are no ghost points.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.ghosts.iter().flatten().all(|&ghosts| ghosts == 0)
+    }
+
+    fn read(&self, region: &Region<D>) -> Result<Vec<T>, Error> {
+        let mut values = vec![T::zeroed(); points(region)];
+        let mut left = &mut values[..];
+        for piece in pieces(self.extents(), region) {
+            let (these, others) = left.split_at_mut(piece.len());
+            self.buffer.view(piece)?.copy_to_slice(these)?;
+            left = others;
+        }
+        Ok(values)
+    }
+
+    fn write(&mut self, region: &Region<D>, mut values: &[T]) -> Result<(), Error> {
+        for piece in pieces(self.extents(), region) {
+            let (these, others) = values.split_at(piece.len());
+            self.buffer.view_mut(piece)?.copy_from_slice(these)?;
+            values = others;
+        }
+        Ok(())
+    }
+}
+
+fn own<const D: usize>(extents: [usize; D], ghosts: &[[usize; 2]; D]) -> Region<D> {
+    std::array::from_fn(|axis| ghosts[axis][0]..ghosts[axis][0] + extents[axis])
+}
+
+fn with_ghosts<const D: usize>(extents: [usize; D], ghosts: &[[usize; 2]; D]) -> [usize; D] {
+    std::array::from_fn(|axis| ghosts[axis][0] + extents[axis] + ghosts[axis][1])
+}
+
+/// The point of a block behind this one.
+fn advance<const D: usize>(at: &mut [usize; D], block: &Block<D>) {
+    for axis in 0..D {
+        at[axis] += 1;
+        if at[axis] < block.start[axis] + block.extents[axis] {
+            return;
+        }
+        at[axis] = block.start[axis];
+    }
+}
+
+impl<T: Element, const D: usize> fmt::Debug for Ghosted<T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ghosted")
+            .field("block", &self.block)
+            .field("ghosts", &self.ghosts)
+            .field("buffer", &self.buffer)
+            .finish_non_exhaustive()
+    }
+}

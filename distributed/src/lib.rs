@@ -1,0 +1,67 @@
+//! Fields that are cut into blocks, one for each rank, with one device for each rank.
+//!
+//! A [`Communicator`] is a rank's way to the others. [`run`] starts ranks that are threads of
+//! this process, `Communicator::mpi` (with the feature `mpi`) is the rank that this process is
+//! among those of an MPI launcher, and [`Communicator::alone`] is a single rank. A [`Decomposition`] says which
+//! points of a grid are whose: slabs, pencils or blocks. A [`Ghosted`] field is a rank's block
+//! with copies of its neighbours' nearest points around it. On them stand a plate
+//! ([`heat2d::Plate`]), derivatives ([`derivative3d::on_part`]) and the sum of an array
+//! ([`sum()`]).
+//!
+//! **Results have the bits of one device**, for any number of ranks and any decomposition: a
+//! point is computed from the same numbers in the same order wherever it lies, and a sum is
+//! made of the same partial sums.
+//!
+//! **Every rank makes the same calls in the same order**, as in MPI. A rank that fails, ends or
+//! panics is an [`Error`] on those that wait for it, and one that hangs is
+//! [`Error::Deadline`] after the time that [`Communicator::with_deadline`] says. No call waits
+//! for ever.
+//!
+//! ```
+//! use halo_distributed::{Decomposition, Error, heat2d};
+//! use halo_gpu::heat2d::{Heat2d, problem};
+//! use halo_gpu::{Device, Shape2};
+//!
+//! # fn main() -> Result<(), Error> {
+//! let shape = Shape2::new(40, 30);
+//! let heat = Heat2d::new(shape)?;
+//! let initial = problem::hot_left_wall::<f32>(shape)?;
+//! let one = heat.solve(&Device::cpu(), &initial, 100)?;
+//!
+//! let plates = halo_distributed::run(3, |communicator| {
+//!     let slabs = Decomposition::slabs([40, 30], communicator.size())?;
+//!     let device = Device::cpu();
+//!     let value = |[i, j]: [usize; 2]| initial[(i, j)];
+//!     // Four rows of ghost points: an exchange every four sweeps.
+//!     let mut plate = heat2d::Plate::new(&communicator, &device, heat, slabs, 4, value)?;
+//!     plate.sweep(100)?;
+//!     plate.field()
+//! })?;
+//! assert!(plates.iter().all(|plate| plate.as_slice() == one.as_slice()));
+//! # Ok(())
+//! # }
+//! ```
+
+#![deny(unsafe_code)]
+
+mod communicator;
+mod decomposition;
+pub mod derivative3d;
+mod error;
+mod ghosts;
+pub mod heat2d;
+#[cfg(feature = "mpi")]
+#[allow(unsafe_code, reason = "calls MPI")]
+mod mpi_transport;
+mod region;
+mod sum;
+mod threads;
+mod transport;
+
+pub use communicator::Communicator;
+pub use decomposition::{Block, Decomposition, Side};
+pub use error::Error;
+pub use ghosts::Ghosted;
+pub use sum::sum;
+pub use threads::run;
+pub use transport::{Incoming, Outgoing, Transport};

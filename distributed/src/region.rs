@@ -1,0 +1,83 @@
+//! Boxes of an array, as pieces that lie together in memory.
+
+use std::ops::Range;
+
+/// Along each axis of an array, some of its points.
+pub(crate) type Region<const D: usize> = [Range<usize>; D];
+
+/// The points of a region of an array with these extents, the first axis fastest, as ranges of
+/// elements: as few as there can be, in order.
+pub(crate) fn pieces<const D: usize>(extents: [usize; D], region: &Region<D>) -> Vec<Range<usize>> {
+    if region.iter().any(Range::is_empty) {
+        return Vec::new();
+    }
+    let mut pieces: Vec<Range<usize>> = vec![0..1];
+    let mut stride = extents.iter().product::<usize>();
+    // From the slowest axis on, each piece is a point of the axes so far, and its elements
+    // are counted from that point on.
+    for (axis, range) in region.iter().enumerate().rev() {
+        stride /= extents[axis];
+        // Whole rows of faster axes that lie together are one piece.
+        let together = region[..axis]
+            .iter()
+            .zip(&extents)
+            .all(|(range, &extent)| *range == (0..extent));
+        let mut next = Vec::new();
+        for piece in &pieces {
+            let at = |index: usize| piece.start + index * stride;
+            if together {
+                next.push(at(range.start)..at(range.end));
+            } else {
+                next.extend(range.clone().map(|index| at(index)..at(index) + 1));
+            }
+        }
+        pieces = next;
+        if together {
+            break;
+        }
+    }
+    pieces
+}
+
+/// How many points a region has.
+pub(crate) fn points<const D: usize>(region: &Region<D>) -> usize {
+    region.iter().map(Range::len).product()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{pieces, points};
+
+    /// Every element of every region of some arrays, found point by point.
+    #[test]
+    fn pieces_are_the_points_in_order() {
+        let extents = [4, 3, 5];
+        let ranges = |n: usize| (0..=n).flat_map(move |a| (a..=n).map(move |b| a..b));
+        let mut most = 0;
+        for x in ranges(4) {
+            for y in ranges(3) {
+                for z in ranges(5) {
+                    let region = [x.clone(), y.clone(), z.clone()];
+                    let found: Vec<_> = pieces(extents, &region).into_iter().flatten().collect();
+                    let mut right = Vec::new();
+                    for k in z.clone() {
+                        for j in y.clone() {
+                            right.extend(x.clone().map(|i| (k * 3 + j) * 4 + i));
+                        }
+                    }
+                    assert_eq!(found, right, "{region:?}");
+                    assert_eq!(found.len(), points(&region));
+                    most = most.max(found.len());
+                }
+            }
+        }
+        assert_eq!(most, 60);
+    }
+
+    #[test]
+    fn planes_are_one_piece() {
+        assert_eq!(pieces([4, 3, 5], &[0..4, 0..3, 1..3]), [12..36]);
+        assert_eq!(pieces([4, 3, 5], &[0..4, 1..2, 1..3]), [16..20, 28..32]);
+        assert_eq!(pieces([7], &[2..5]), [2..5]);
+    }
+}

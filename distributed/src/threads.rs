@@ -1,0 +1,237 @@
+//! Ranks that are threads of this process.
+
+use crate::{Communicator, Error, Incoming, Outgoing, Transport};
+use std::any::Any;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Runs `work` on `ranks` threads, each with a communicator of its own, and returns what they
+/// return, in the order of the ranks.
+///
+/// ```
+/// # fn main() -> Result<(), halo_distributed::Error> {
+/// let sums = halo_distributed::run(4, |communicator| {
+///     communicator.all_reduce(communicator.rank() as u64, |a, b| a + b)
+/// })?;
+/// assert_eq!(sums, [6; 4]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// [`Error::InvalidParameter`] for no ranks. If ranks fail, the error of the first of them that
+/// did not fail because another one was gone; [`Error::Panicked`] for one that panics.
+pub fn run<R, W>(ranks: usize, work: W) -> Result<Vec<R>, Error>
+where
+    R: Send,
+    W: Fn(Communicator) -> Result<R, Error> + Sync,
+{
+    let communicators = Communicator::threads(ranks)?;
+    let results = std::thread::scope(|scope| {
+        let work = &work;
+        let threads: Vec<_> = communicators
+            .into_iter()
+            .map(|communicator| scope.spawn(move || work(communicator)))
+            .collect();
+        let results = threads.into_iter().enumerate().map(|(rank, thread)| {
+            thread.join().unwrap_or_else(|panic| {
+                Err(Error::Panicked {
+                    rank,
+                    message: said(panic.as_ref()),
+                })
+            })
+        });
+        results.collect::<Vec<_>>()
+    });
+    let mut done = Vec::with_capacity(ranks);
+    let mut consequence = None;
+    for result in results {
+        match result {
+            Ok(value) => done.push(value),
+            Err(error @ Error::Gone { .. }) => consequence = consequence.or(Some(error)),
+            Err(cause) => return Err(cause),
+        }
+    }
+    consequence.map_or(Ok(done), Err)
+}
+
+/// The words of a panic.
+fn said(panic: &(dyn Any + Send)) -> String {
+    let words = panic.downcast_ref::<&str>().map(|it| (*it).to_owned());
+    words
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "without words".to_owned())
+}
+
+/// A rank that is a thread.
+pub(crate) struct Thread {
+    rank: usize,
+    size: usize,
+    office: Arc<Office>,
+    /// How many all-gathers this rank has made.
+    gathers: AtomicU64,
+}
+
+/// Where all ranks leave and fetch their messages.
+#[derive(Default)]
+struct Office {
+    desk: Mutex<Desk>,
+    /// Something has come, or somebody has gone.
+    news: Condvar,
+}
+
+#[derive(Default)]
+struct Desk {
+    mail: HashMap<Address, VecDeque<Vec<u8>>>,
+    gone: Vec<bool>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Address {
+    from: usize,
+    to: usize,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    /// A message with a tag.
+    Tagged(u32),
+    /// Part of the all-gather of this number.
+    Gathered(u64),
+}
+
+impl Thread {
+    /// So many ranks.
+    pub(crate) fn all(size: usize) -> Vec<Self> {
+        let office = Arc::new(Office {
+            desk: Mutex::new(Desk {
+                mail: HashMap::new(),
+                gone: vec![false; size],
+            }),
+            news: Condvar::new(),
+        });
+        (0..size)
+            .map(|rank| Self {
+                rank,
+                size,
+                office: Arc::clone(&office),
+                gathers: AtomicU64::new(0),
+            })
+            .collect()
+    }
+
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        // Nothing in there is half done when somebody panics.
+        let desk = self.office.desk.lock();
+        desk.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check(&self, rank: usize) -> Result<(), Error> {
+        if rank < self.size {
+            return Ok(());
+        }
+        Err(Error::NoSuchRank {
+            given: rank,
+            ranks: self.size,
+        })
+    }
+
+    fn leave(&self, to: usize, kind: Kind, bytes: &[u8]) {
+        let from = self.rank;
+        let address = Address { from, to, kind };
+        let mail = &mut self.desk().mail;
+        mail.entry(address).or_default().push_back(bytes.to_vec());
+        self.office.news.notify_all();
+    }
+
+    fn fetch(&self, from: usize, kind: Kind, deadline: Duration) -> Result<Vec<u8>, Error> {
+        let (start, to) = (Instant::now(), self.rank);
+        let address = Address { from, to, kind };
+        let mut desk = self.desk();
+        loop {
+            if let Some(queue) = desk.mail.get_mut(&address)
+                && let Some(message) = queue.pop_front()
+            {
+                if queue.is_empty() {
+                    desk.mail.remove(&address);
+                }
+                return Ok(message);
+            }
+            if desk.gone[from] {
+                return Err(Error::Gone {
+                    rank: to,
+                    peer: from,
+                });
+            }
+            let waited = start.elapsed();
+            let Some(left) = deadline.checked_sub(waited).filter(|it| !it.is_zero()) else {
+                return Err(Error::Deadline {
+                    rank: to,
+                    peer: from,
+                    waited,
+                });
+            };
+            let news = self.office.news.wait_timeout(desk, left);
+            desk = news.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Transport for Thread {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn exchange(
+        &self,
+        outgoing: &[Outgoing<'_>],
+        incoming: &mut [Incoming<'_>],
+        deadline: Duration,
+    ) -> Result<(), Error> {
+        let peers = outgoing.iter().map(|it| it.to);
+        for peer in peers.chain(incoming.iter().map(|it| it.from)) {
+            self.check(peer)?;
+        }
+        for Outgoing { to, tag, bytes } in outgoing {
+            self.leave(*to, Kind::Tagged(*tag), bytes);
+        }
+        for Incoming { from, tag, bytes } in incoming {
+            let message = self.fetch(*from, Kind::Tagged(*tag), deadline)?;
+            if message.len() != bytes.len() {
+                return Err(Error::MessageLength {
+                    rank: self.rank,
+                    peer: *from,
+                    required: bytes.len(),
+                    given: message.len(),
+                });
+            }
+            bytes.copy_from_slice(&message);
+        }
+        Ok(())
+    }
+
+    fn all_gather(&self, own: &[u8], deadline: Duration) -> Result<Vec<Vec<u8>>, Error> {
+        let kind = Kind::Gathered(self.gathers.fetch_add(1, Ordering::Relaxed));
+        for to in 0..self.size {
+            self.leave(to, kind, own);
+        }
+        (0..self.size)
+            .map(|from| self.fetch(from, kind, deadline))
+            .collect()
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        self.desk().gone[self.rank] = true;
+        self.office.news.notify_all();
+    }
+}

@@ -1,0 +1,191 @@
+//! Messages between ranks, and what becomes of ranks that fail.
+
+use halo_distributed::{Communicator, Error, Incoming, Outgoing, run};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+const RANKS: [usize; 5] = [1, 2, 3, 4, 7];
+
+#[test]
+fn everybody_learns_what_everybody_gives() {
+    for ranks in RANKS {
+        let all = run(ranks, |communicator| {
+            let rank = communicator.rank();
+            let lists = communicator.all_gather(&vec![rank as u32; rank])?;
+            let largest = communicator.all_reduce(rank as i64 - 3, i64::max)?;
+            communicator.barrier()?;
+            Ok((lists, largest))
+        });
+        let right: Vec<_> = (0..ranks).map(|rank| vec![rank as u32; rank]).collect();
+        for (lists, largest) in all.expect("no rank fails") {
+            assert_eq!(lists, right);
+            assert_eq!(largest, ranks as i64 - 4);
+        }
+    }
+}
+
+/// Two ranks send each other two messages each, received in the other order.
+#[test]
+fn tags_keep_messages_apart() {
+    let received = run(2, |communicator| {
+        let (rank, peer) = (communicator.rank() as u8, 1 - communicator.rank());
+        let (mut up, mut down) = ([0], [0]);
+        communicator.exchange(
+            &[
+                Outgoing {
+                    to: peer,
+                    tag: 0,
+                    bytes: &[10 * rank],
+                },
+                Outgoing {
+                    to: peer,
+                    tag: 1,
+                    bytes: &[10 * rank + 1],
+                },
+            ],
+            &mut [
+                Incoming {
+                    from: peer,
+                    tag: 1,
+                    bytes: &mut up,
+                },
+                Incoming {
+                    from: peer,
+                    tag: 0,
+                    bytes: &mut down,
+                },
+            ],
+        )?;
+        Ok((up[0], down[0]))
+    });
+    assert_eq!(received.expect("no rank fails"), [(11, 10), (1, 0)]);
+}
+
+#[test]
+fn a_rank_that_hangs_is_an_error_in_time() {
+    let failed = AtomicUsize::new(0);
+    let waits = run(3, |communicator| {
+        if communicator.rank() == 1 {
+            // There, and silent, until both others have given up.
+            while failed.load(Ordering::Relaxed) < 2 {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            return Ok(None);
+        }
+        let communicator = communicator.with_deadline(Duration::from_millis(50));
+        let start = Instant::now();
+        let error = communicator.barrier().expect_err("rank 1 never comes");
+        failed.fetch_add(1, Ordering::Relaxed);
+        Ok(Some((start.elapsed(), error)))
+    });
+    let waits: Vec<_> = waits
+        .expect("the ranks end")
+        .into_iter()
+        .flatten()
+        .collect();
+    assert_eq!(waits.len(), 2);
+    for (waited, error) in waits {
+        // The first of them to give up may be gone for the other.
+        assert!(
+            matches!(error, Error::Deadline { peer: 1, .. }) && waited >= Duration::from_millis(50)
+                || matches!(error, Error::Gone { .. }),
+            "{error} after {waited:?}"
+        );
+    }
+}
+
+#[test]
+fn a_rank_that_panics_or_fails_is_an_error_everywhere() {
+    let start = Instant::now();
+    let panicked = run(4, |communicator| {
+        assert_ne!(communicator.rank(), 2, "as it was told");
+        communicator.barrier()
+    });
+    let panicked = panicked.expect_err("rank 2 panics");
+    assert!(
+        matches!(&panicked, Error::Panicked { rank: 2, message } if message.contains("told")),
+        "{panicked}"
+    );
+
+    let refused = run(4, |communicator| {
+        if communicator.rank() == 3 {
+            halo_gpu::heat2d::Heat2d::new(halo_gpu::Shape2::new(1, 1))?;
+        }
+        communicator.barrier()
+    });
+    let refused = refused.expect_err("rank 3 fails");
+    assert!(matches!(refused, Error::Device(_)), "{refused}");
+    assert!(start.elapsed() < Duration::from_secs(30));
+
+    let gone = run(2, |communicator| match communicator.rank() {
+        0 => Ok(()),
+        _ => communicator.barrier(),
+    });
+    let gone = gone.expect_err("rank 0 has left");
+    assert!(matches!(gone, Error::Gone { rank: 1, peer: 0 }), "{gone}");
+}
+
+#[test]
+fn messages_have_the_length_that_is_expected() {
+    let short = run(2, |communicator| {
+        let peer = 1 - communicator.rank();
+        let mut room = [0; 3];
+        communicator.exchange(
+            &[Outgoing {
+                to: peer,
+                tag: 0,
+                bytes: &[7; 4][..3 + peer],
+            }],
+            &mut [Incoming {
+                from: peer,
+                tag: 0,
+                bytes: &mut room,
+            }],
+        )
+    });
+    let short = short.expect_err("one byte too many");
+    assert!(
+        matches!(
+            short,
+            Error::MessageLength {
+                rank: 1,
+                peer: 0,
+                required: 3,
+                given: 4
+            }
+        ),
+        "{short}"
+    );
+    let alone = Communicator::alone();
+    let nobody = Outgoing {
+        to: 1,
+        tag: 0,
+        bytes: &[],
+    };
+    let nobody = alone.exchange(&[nobody], &mut []);
+    let nobody = nobody.expect_err("there is one rank");
+    assert!(
+        matches!(nobody, Error::NoSuchRank { given: 1, ranks: 1 }),
+        "{nobody}"
+    );
+    assert!(matches!(
+        Communicator::threads(0),
+        Err(Error::InvalidParameter { .. })
+    ));
+}
+
+#[test]
+fn ranks_that_were_given_different_things_learn_it() {
+    let differs = run(3, |communicator| {
+        let width = if communicator.rank() == 1 { 4 } else { 2 };
+        let error = communicator.agree("the width", &width);
+        Ok(error.expect_err("rank 1 differs"))
+    });
+    for (rank, error) in differs.expect("all learn it").into_iter().enumerate() {
+        let right = if rank == 1 { 0 } else { 1 };
+        assert!(
+            matches!(error, Error::Disagreement { what: "the width", peer, .. } if peer == right),
+            "{error}"
+        );
+    }
+}
