@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use cuda_builder::{CudaBuilder, CudaBuilderError, NvvmArch};
+use cuda_builder::{CudaBuilder, NvvmArch};
 
 use crate::Outcome;
 use crate::error::Error;
@@ -117,13 +117,7 @@ fn build(root: &Path, target: &str, hash: &str) -> Result<String, Error> {
     let ptx = CudaBuilder::new(root.join("gpu-kernels"))
         .arch(arch)
         .build_ptx()
-        .map_err(|error| match error {
-            // Its words hold all of cargo's, which have been shown as they came.
-            CudaBuilderError::BuildFailed { .. } => {
-                failed("the kernels do not compile, as shown above".into())
-            }
-            error => failed(Box::new(error)),
-        })?;
+        .map_err(|error| failed(Box::new(error)))?;
     Ok(ptx_hash::file(
         hash,
         &format!("rustc {}, LLVM {}", ptx.rustc_version, ptx.llvm_version),

@@ -4,6 +4,7 @@ use crate::builder::{CudaBuilder, DebugInfo, EmitOption};
 use crate::cargo::{self, Crate};
 use crate::error::CudaBuilderError;
 use crate::link;
+use crate::nvvm_attribute;
 use crate::tools::{self, Toolchain};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -133,10 +134,23 @@ impl CudaBuilder {
             let built = cargo::build(&toolchain, self, &krate, &target_dir, &work.path)?;
             (link::unpack(&built, &work.path)?, built.sources)
         };
-        let linked = match link::link(&toolchain, self, &krate.package.name, &units, &work.path) {
-            Err(error @ CudaBuilderError::StepFailed { .. }) => {
+        let linked = match link::link(
+            &toolchain,
+            self,
+            &krate.package.name,
+            &units,
+            &nvvm_attribute::statics(&sources),
+            &work.path,
+        ) {
+            Err(mut error @ CudaBuilderError::StepFailed { .. }) => {
                 // The message names files in it.
                 work.keep();
+                if let CudaBuilderError::StepFailed {
+                    place: Some(place), ..
+                } = &mut error
+                {
+                    place.line = link::line_of(&place.function, &sources);
+                }
                 return Err(error);
             }
             result => result?,

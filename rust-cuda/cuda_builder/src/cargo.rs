@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -177,6 +177,21 @@ impl Package {
             .any(|target| target.kind.iter().any(|kind| kind == "proc-macro"))
     }
 
+    /// Of `cuda_std`: whether it is upstream's release, rather than the port, which is 0.2.3 and
+    /// later. A package on disk may be anything.
+    fn is_upstream(&self) -> bool {
+        let mut numbers = self
+            .version
+            .split(['.', '-', '+'])
+            .map(|part| part.parse::<u32>().ok());
+        let mut number = || numbers.next().flatten().unwrap_or(0);
+        let version = (number(), number(), number());
+        self.source
+            .as_ref()
+            .is_some_and(|source| source.starts_with("registry+"))
+            && version < (0, 2, 3)
+    }
+
     fn directory(&self) -> &Path {
         self.manifest_path.parent().unwrap_or(Path::new(""))
     }
@@ -293,6 +308,17 @@ impl Crate {
         parts[1..].sort_by(|(a, _), (b, _)| {
             (&a.name, &a.version, &a.id).cmp(&(&b.name, &b.version, &b.id))
         });
+        if let Some((released, _)) = parts
+            .iter()
+            .find(|(part, _)| part.name == "cuda_std" && part.is_upstream())
+        {
+            return Err(CudaBuilderError::ReleasedCudaStd {
+                package: package.name,
+                version: released.version.clone(),
+                workspace: metadata.workspace_root,
+                range: !released.version.starts_with("0.2."),
+            });
+        }
         let with_kernels = parts
             .iter()
             .filter(|(part, _)| {
@@ -479,8 +505,8 @@ pub(crate) fn build(
             .env("CUDA_BUILDER_CRATES", wrapper::write_list(work, &entries)?);
     }
 
-    let (status, stdout, stderr) =
-        run_showing_errors(&mut command).map_err(CudaBuilderError::io("run", &toolchain.cargo))?;
+    let (status, stdout, stderr) = run_showing_progress(&mut command)
+        .map_err(CudaBuilderError::io("run", &toolchain.cargo))?;
     if !status.success() {
         return Err(CudaBuilderError::BuildFailed {
             manifest,
@@ -678,8 +704,10 @@ fn join_flags(flags: &[OsString]) -> OsString {
     joined
 }
 
-/// Runs a command; its errors are shown as they come, and kept.
-fn run_showing_errors(
+/// Runs a command. Its lines of progress are shown as they come; what else it writes to
+/// standard error is shown when it succeeds, and given back when it fails, so that nobody
+/// reads it twice.
+fn run_showing_progress(
     command: &mut Command,
 ) -> std::io::Result<(std::process::ExitStatus, String, String)> {
     let mut child = command
@@ -690,16 +718,18 @@ fn run_showing_errors(
     let errors = child.stderr.take();
     let shown = std::thread::spawn(move || {
         let mut kept = Vec::new();
-        let mut buffer = [0; 4096];
-        if let Some(mut errors) = errors {
-            while let Ok(count) = errors.read(&mut buffer) {
-                if count == 0 {
-                    break;
-                }
-                kept.extend_from_slice(&buffer[..count]);
+        let mut line = Vec::new();
+        let Some(mut lines) = errors.map(BufReader::new) else {
+            return kept;
+        };
+        while lines.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
+            if is_progress(&line) {
                 // Losing what is shown is no reason to fail.
-                let _ = std::io::stderr().write_all(&buffer[..count]);
+                let _ = std::io::stderr().write_all(&line);
+            } else {
+                kept.extend_from_slice(&line);
             }
+            line.clear();
         }
         kept
     });
@@ -709,11 +739,26 @@ fn run_showing_errors(
     }
     let status = child.wait()?;
     let stderr = shown.join().unwrap_or_default();
+    if status.success() {
+        let _ = std::io::stderr().write_all(&stderr);
+    }
     Ok((
         status,
         String::from_utf8_lossy(&stdout).into_owned(),
         String::from_utf8_lossy(&stderr).into_owned(),
     ))
+}
+
+/// Whether a line is one of cargo's about its progress: a verb, right-aligned to 12 columns
+/// (`   Compiling k v0.1.0`).
+fn is_progress(line: &[u8]) -> bool {
+    let Some((verb, rest)) = line.split_at_checked(12) else {
+        return false;
+    };
+    let verb = verb.trim_ascii_start();
+    rest.starts_with(b" ")
+        && verb.first().is_some_and(u8::is_ascii_uppercase)
+        && verb.iter().all(u8::is_ascii_alphabetic)
 }
 
 /// Sorts out what cargo says it built.
@@ -901,6 +946,27 @@ mod tests {
         assert_eq!(profile(&builder).table, "device");
         assert_eq!(profile(&builder).argument, None);
         assert_eq!(profile(&CudaBuilder::new(".").release(false)).table, "dev");
+    }
+
+    #[test]
+    fn progress_is_told_from_messages() {
+        for progress in [
+            "   Compiling k v0.1.0 (/k)\n",
+            "    Finished `release` profile [optimized] target(s) in 1.00s\n",
+            " Downloading crates ...\n",
+        ] {
+            assert!(is_progress(progress.as_bytes()), "{progress}");
+        }
+        for message in [
+            "error[E0308]: mismatched types\n",
+            " --> src/lib.rs:1:21\n",
+            "  |\n",
+            "warning: `k` (lib) generated 1 warning\n",
+            "error: could not compile `k` (lib)\n",
+            "",
+        ] {
+            assert!(!is_progress(message.as_bytes()), "{message}");
+        }
     }
 
     #[test]

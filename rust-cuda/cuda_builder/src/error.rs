@@ -1,5 +1,6 @@
 //! Everything that can go wrong, each with what would be right.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +23,27 @@ pub enum CudaBuilderError {
     NoLibrary {
         /// The package.
         package: String,
+    },
+
+    /// The crate depends on the `cuda_std` that was released for another compiler.
+    #[error(
+        "the kernel crate `{package}` is built with cuda_std {version} of the registry, which is for \
+         upstream's compiler backend and does not compile here. Put the port in its place: in the \
+         Cargo.toml of the workspace `{}`, under [patch.crates-io], cuda_std, cuda_std_macros and \
+         cuda_builder with their paths. If they are there already, Cargo.lock still names the \
+         release: run `cargo update -p cuda_std`{}",
+        .workspace.display(),
+        if *.range { ", and ask for cuda_std \"0.2\" in the kernel crate" } else { "" }
+    )]
+    ReleasedCudaStd {
+        /// The kernel crate.
+        package: String,
+        /// The release.
+        version: String,
+        /// The workspace's folder.
+        workspace: PathBuf,
+        /// Whether the port has another version than what is asked for.
+        range: bool,
     },
 
     /// A tool of the device toolchain is not there.
@@ -55,28 +77,33 @@ pub enum CudaBuilderError {
         known: Vec<String>,
     },
 
-    /// Cargo or rustc refused the kernel crate. What they wrote has been shown
-    /// on standard error as it came.
+    /// Cargo or rustc refused the kernel crate.
     #[error("building the kernel crate `{}` failed ({status}):\n{stderr}", .manifest.display())]
     BuildFailed {
         /// The kernel crate's manifest.
         manifest: PathBuf,
         /// How cargo ended.
         status: String,
-        /// All that it wrote to standard error.
+        /// All that it wrote to standard error, but for the lines of progress, which were shown as
+        /// they came.
         stderr: String,
     },
 
     /// One of the steps after compilation failed.
-    #[error("{step} failed on `{}` ({status}):\n{stderr}\nThe command was: {command}", .file.display())]
+    #[error(
+        "{step} failed{} on `{}` ({status}):\n{stderr}\nThe command was: {command}",
+        .place.as_ref().map_or_else(String::new, ToString::to_string), .file.display()
+    )]
     StepFailed {
         /// What was being done.
         step: &'static str,
+        /// Where in the program, if the tool said so.
+        place: Option<Place>,
         /// The file it was done to; it is kept.
         file: PathBuf,
         /// How the tool ended.
         status: String,
-        /// All that it wrote to standard error.
+        /// What it wrote to standard error, without its own stack.
         stderr: String,
         /// The command, for trying again by hand.
         command: String,
@@ -141,6 +168,28 @@ impl CudaBuilderError {
             path,
             source,
         }
+    }
+}
+
+/// A function of the program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Place {
+    /// The function, or the kernel, that the tool stopped at: `my_crate::my_function`.
+    pub function: String,
+    /// The file and the line where it is defined, when the sources have one function of that
+    /// name.
+    pub line: Option<(PathBuf, usize)>,
+}
+
+/// ` in the function f, src/lib.rs:7`.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, " in the function `{}`", self.function)?;
+        if let Some((file, line)) = &self.line {
+            write!(f, ", {}:{line},", file.display())?;
+        }
+        Ok(())
     }
 }
 

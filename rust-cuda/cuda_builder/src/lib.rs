@@ -47,6 +47,7 @@ mod hash;
 mod header;
 mod ir;
 mod link;
+mod nvvm_attribute;
 #[allow(dead_code, reason = "a program of its own, see the module's text")]
 mod rustc_wrapper;
 mod tools;
@@ -55,4 +56,4 @@ mod wrapper;
 pub use arch::{NvvmArch, UnknownArch};
 pub use build::Ptx;
 pub use builder::{CudaBuilder, DebugInfo, EmitOption};
-pub use error::{CudaBuilderError, IrError, MissingTool};
+pub use error::{CudaBuilderError, IrError, MissingTool, Place};

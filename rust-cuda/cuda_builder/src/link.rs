@@ -16,7 +16,7 @@ use std::process::Command;
 use crate::archive;
 use crate::builder::CudaBuilder;
 use crate::cargo::Built;
-use crate::error::CudaBuilderError;
+use crate::error::{CudaBuilderError, Place};
 use crate::ir::{self, module::Module};
 use crate::tools::{Toolchain, describe};
 
@@ -52,7 +52,8 @@ pub(crate) fn unpack(built: &Built, work: &Path) -> Result<Units, CudaBuilderErr
     })
 }
 
-/// Links what cargo built, in the folder `work`.
+/// Links what cargo built, in the folder `work`; `spaces` has the statics whose address space is
+/// said by number.
 ///
 /// # Errors
 ///
@@ -63,6 +64,7 @@ pub(crate) fn link(
     builder: &CudaBuilder,
     package: &str,
     units: &Units,
+    spaces: &[(String, u32)],
     work: &Path,
 ) -> Result<Linked, CudaBuilderError> {
     let linked = work.join("1-crates.bc");
@@ -89,10 +91,16 @@ pub(crate) fn link(
             .arg(&output);
         run("linking the standard library", &mut command, &input)?;
         let text = fs::read_to_string(&output).map_err(CudaBuilderError::io("read", &output))?;
-        let module = Module::parse(&text).map_err(|source| CudaBuilderError::Ir {
+        let mut module = Module::parse(&text).map_err(|source| CudaBuilderError::Ir {
             package: package.to_owned(),
             source,
         })?;
+        if ir::wide_casts::replace(&mut module) {
+            fs::write(&output, module.to_string())
+                .map_err(CudaBuilderError::io("write", &output))?;
+            input = output;
+            continue;
+        }
         let still_missing = ir::reach::undefined(&module);
         if still_missing.is_empty() || missing.as_ref() == Some(&still_missing) {
             break text;
@@ -111,6 +119,7 @@ pub(crate) fn link(
             ftz: builder.ftz,
             capability: builder.arch.capability_value(),
             allow_undefined: builder.allow_undefined.clone(),
+            spaces: spaces.to_vec(),
         },
     )
     .map_err(in_ir)?;
@@ -143,6 +152,7 @@ pub(crate) fn link(
     run("optimising", &mut command, &unoptimised)?;
     let text = fs::read_to_string(&module).map_err(CudaBuilderError::io("read", &module))?;
     let text = ir::finish::finish(&text).map_err(in_ir)?;
+    let ptx_version = ptx_version(builder, &text);
     fs::write(&module, text).map_err(CudaBuilderError::io("write", &module))?;
 
     let ptx = work.join("5.ptx");
@@ -150,7 +160,7 @@ pub(crate) fn link(
     command
         .arg(if builder.nvvm_opts { "-O3" } else { "-O0" })
         .arg(format!("-mcpu={}", builder.arch.sm()))
-        .args(ptx_version(builder))
+        .args(ptx_version)
         .arg(format!(
             "--nvptx-prec-divf32={}",
             if builder.fast_div { 1 } else { 2 }
@@ -196,13 +206,30 @@ pub(crate) fn assemble(
 }
 
 /// The PTX version: the user's; for targets before sm_75 6.3, which has `.sync` warp
-/// operations, `activemask` and `nanosleep`; and otherwise LLVM's choice. LLVM writes
-/// the oldest version that knows the target, whatever the instructions need.
-fn ptx_version(builder: &CudaBuilder) -> Option<String> {
-    let oldest = (builder.arch.capability_value() < 75).then_some((6, 3));
+/// operations, `activemask` and `nanosleep`; for sm_90 8.0 where the assembly in `module` needs
+/// it; and otherwise LLVM's choice. LLVM writes the oldest version that knows the target,
+/// whatever the instructions need.
+fn ptx_version(builder: &CudaBuilder, module: &str) -> Option<String> {
+    /// Instructions of sm_90 that LLVM's choice for it, 7.8, has not.
+    const OF_8_0: [&str; 4] = [
+        "cp.async.bulk.",
+        "mbarrier.arrive.expect_tx.",
+        "fence.proxy.async",
+        "fence.mbarrier_init.",
+    ];
+    let needed = match builder.arch.capability_value() {
+        ..75 => Some((6, 3)),
+        90 if module.lines().any(|line| {
+            line.contains(" asm ") && OF_8_0.iter().any(|name| line.contains(name))
+        }) =>
+        {
+            Some((8, 0))
+        }
+        _ => None,
+    };
     builder
         .ptx_version
-        .or(oldest)
+        .or(needed)
         .map(|(major, minor)| format!("-mattr=+ptx{major}{minor}"))
 }
 
@@ -243,11 +270,94 @@ fn run(step: &'static str, command: &mut Command, file: &Path) -> Result<(), Cud
     if output.status.success() {
         return Ok(());
     }
+    let stderr = String::from_utf8_lossy(&output.stderr);
     Err(CudaBuilderError::StepFailed {
         step,
+        place: failed_function(&stderr).map(|function| Place {
+            function,
+            line: None,
+        }),
         file: file.to_owned(),
         status: output.status.to_string(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        stderr: without_stack_dump(&stderr).to_owned(),
         command: describe(command),
     })
+}
+
+/// The function that one of LLVM's tools stopped at, if it says so, as it is called in Rust.
+fn failed_function(stderr: &str) -> Option<String> {
+    let found = [" on function '@", "In function: ", "in function "]
+        .iter()
+        .find_map(|before| stderr.split_once(before))?;
+    let name = found.1.split(['\'', '\n', ' ']).next()?;
+    Some(format!("{:#}", rustc_demangle::demangle(name)))
+}
+
+/// What a tool said, without the stack of its own functions.
+fn without_stack_dump(stderr: &str) -> &str {
+    let end = ["PLEASE submit a bug report", "Stack dump:"]
+        .iter()
+        .filter_map(|mark| stderr.find(mark))
+        .min();
+    stderr[..end.unwrap_or(stderr.len())].trim_end()
+}
+
+/// The file and line of the function called `path`, when one of `sources` alone defines a
+/// function of its name.
+pub(crate) fn line_of(path: &str, sources: &[PathBuf]) -> Option<(PathBuf, usize)> {
+    let name = path.rsplit("::").find(|part| !part.starts_with('{'))?;
+    let mut found = None;
+    for source in sources {
+        let text = fs::read_to_string(source).unwrap_or_default();
+        for (index, line) in text.lines().enumerate() {
+            let defines = line.split_once("fn ").is_some_and(|(before, after)| {
+                !before.trim_start().starts_with("//")
+                    && after
+                        .strip_prefix(name)
+                        .is_some_and(|rest| rest.starts_with(['(', '<']))
+            });
+            if !defines {
+                continue;
+            }
+            if found.is_some() {
+                return None;
+            }
+            found = Some((source.clone(), index + 1));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn llvm_says_where_it_stopped() {
+        let crash = "LLVM ERROR: unsupported library call operation\nPLEASE submit a bug report\n\
+                     Stack dump:\n2.\tRunning pass 'X' on function '@_RNvCs1234_1k4wide'\n #0 0x1\n";
+        assert_eq!(failed_function(crash).as_deref(), Some("k::wide"));
+        assert_eq!(
+            without_stack_dump(crash),
+            "LLVM ERROR: unsupported library call operation"
+        );
+        let selection = "LLVM ERROR: Cannot select: intrinsic %llvm.x\nIn function: k\nPLEASE submit a bug report";
+        assert_eq!(failed_function(selection).as_deref(), Some("k"));
+        assert_eq!(failed_function("llvm-link: no such file"), None);
+    }
+
+    #[test]
+    fn a_functions_line_is_found_when_it_is_the_only_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("lib.rs");
+        fs::write(
+            &file,
+            "// fn wide() {}\npub unsafe fn wide(a: f32) {}\nfn wider() {}\nfn twice() {}\nmod m { fn twice() {} }\n",
+        )
+        .unwrap();
+        let sources = [file.clone()];
+        assert_eq!(line_of("k::wide", &sources), Some((file.clone(), 2)));
+        assert_eq!(line_of("k::wide::{closure#0}", &sources), Some((file, 2)));
+        assert_eq!(line_of("k::twice", &sources), None);
+    }
 }

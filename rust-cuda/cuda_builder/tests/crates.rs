@@ -6,9 +6,9 @@ mod support;
 use std::fs;
 use std::process::Command;
 
-use cuda_builder::{CudaBuilder, DebugInfo, NvvmArch};
+use cuda_builder::{CudaBuilder, CudaBuilderError, DebugInfo, NvvmArch};
 use support::{
-    body, build, builder, copy_folder, count, fixture, outer_target_dir, position, ptxas,
+    OneFile, body, build, builder, copy_folder, count, fixture, outer_target_dir, position, ptxas,
     target_dir,
 };
 
@@ -76,6 +76,69 @@ fn crates_of_the_old_release_build_unchanged() {
     // Lines are those of the real file.
     let ptx = build(&builder("legacy-kernels").debug(DebugInfo::LineTables));
     assert!(ptx.text.contains("\"src/lib.rs\""), "{}", ptx.text);
+}
+
+/// An older glam, OptiX's parameters, statics with an address space by number, a kernel that
+/// is re-exported from a private module.
+#[test]
+fn crates_of_other_people_build() {
+    let ptx = build(&builder("other-kernels"));
+    ptxas(&ptx.text, ARCH);
+    assert_eq!(ptx.kernels, ["lengths", "pixel", "scale", "turned"]);
+    assert!(
+        ptx.text.contains(".extern .const .align 8 .b8 PARAMS[16];"),
+        "{}",
+        ptx.text
+    );
+    let pixel = body(&ptx.text, "pixel");
+    assert_eq!(count(&pixel, "ld.const"), 2, "{}", pixel.join("\n"));
+    let turned = body(&ptx.text, "turned");
+    assert_eq!(count(&turned, "st.shared"), 1, "{}", turned.join("\n"));
+    assert_eq!(count(&turned, "ld.shared"), 1);
+}
+
+/// The release of `cuda_std`, in a registry that is a folder.
+#[test]
+fn the_released_cuda_std_is_refused_by_name() {
+    let krate = OneFile::new("outdated", "");
+    let folder = krate.folder.path();
+    let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+    fs::write(
+        folder.join("Cargo.toml"),
+        format!("{manifest}\n[dependencies]\ncuda_std = \"0.2\"\n"),
+    )
+    .unwrap();
+    let released = folder.join("vendor/cuda_std");
+    fs::create_dir_all(released.join("src")).unwrap();
+    fs::create_dir(folder.join(".cargo")).unwrap();
+    for (path, text) in [
+        (
+            folder.join(".cargo/config.toml"),
+            "[source.crates-io]\nreplace-with = \"vendored\"\n\n[source.vendored]\ndirectory = \"vendor\"\n",
+        ),
+        (
+            released.join("Cargo.toml"),
+            "[package]\nname = \"cuda_std\"\nversion = \"0.2.2\"\nedition = \"2021\"\n",
+        ),
+        (released.join("src/lib.rs"), ""),
+        (released.join(".cargo-checksum.json"), "{\"files\":{}}"),
+    ] {
+        fs::write(path, text).unwrap();
+    }
+    let error = krate.builder().build_ptx().unwrap_err();
+    assert!(
+        matches!(error, CudaBuilderError::ReleasedCudaStd { .. }),
+        "{error}"
+    );
+    let message = error.to_string();
+    for part in [
+        "`outdated`",
+        "cuda_std 0.2.2",
+        "[patch.crates-io]",
+        "cargo update -p cuda_std",
+    ] {
+        assert!(message.contains(part), "`{part}` is not in\n{message}");
+    }
 }
 
 /// An error in a crate of the old style points into its real file, and a change

@@ -158,12 +158,14 @@ fn what_llvm_refuses_names_the_step_and_the_file() {
         panic!("{error}");
     };
     assert_eq!(*step, "writing PTX");
+    assert!(!error.to_string().contains("Stack dump"), "{error}");
     let module = fs::read_to_string(file).expect("the file is kept");
     assert!(module.contains("mbarrier.init"));
     says(
         &error,
         &[
-            "writing PTX failed",
+            "writing PTX failed in the function `k`, ",
+            "src/lib.rs:1, on",
             &file.display().to_string(),
             "Cannot select: intrinsic %llvm.nvvm.mbarrier.init",
             "-mcpu=sm_75",

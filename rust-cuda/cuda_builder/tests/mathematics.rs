@@ -36,6 +36,14 @@ const KERNELS: &[(&str, usize)] = &[
     ("sinpi", 70),
     ("cospi", 70),
     ("hypot", 60),
+    ("erf", 88),
+    ("erfc", 124),
+    ("erfinv", 110),
+    ("erfcinv", 124),
+    ("normcdf", 150),
+    ("normcdfinv", 128),
+    ("fmod", 182),
+    ("remainder", 220),
 ];
 
 #[test]

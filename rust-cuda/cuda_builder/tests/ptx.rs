@@ -557,3 +557,59 @@ fn the_ptx_version_has_what_the_oldest_targets_can_do() {
     );
     assert_eq!(count(&body(&ptx.text, "k"), "activemask.b32"), 1);
 }
+
+/// A kernel for each architecture that stores whether `cfg(target_feature)` names it, as
+/// `sm_XX` and as `compute_XX`.
+#[test]
+fn a_kernel_for_each_architecture_sees_whether_it_is_included() {
+    let mut source = String::new();
+    for arch in NvvmArch::ALL {
+        let (sm, compute) = (arch.sm(), arch.to_string());
+        source.push_str(&format!(
+            "#[unsafe(no_mangle)] pub unsafe extern \"ptx-kernel\" fn has_{sm}(out: *mut u32) {{\n\
+             let sm = if cfg!(target_feature = \"{sm}\") {{ 1 }} else {{ 0 }};\n\
+             let compute = if cfg!(target_feature = \"{compute}\") {{ 2 }} else {{ 0 }};\n\
+             unsafe {{ *out = 40 + sm + compute }} }}\n"
+        ));
+    }
+    let krate = OneFile::new("architectures", &source);
+    side_by_side(
+        [NvvmArch::Compute75, NvvmArch::Compute90],
+        |target: NvvmArch| {
+            let ptx = build(&krate.builder().arch(target));
+            for &arch in NvvmArch::ALL {
+                let body = body(&ptx.text, &format!("has_{}", arch.sm()));
+                let expected = if target.includes().any(|one| one == arch) {
+                    ", 43;"
+                } else {
+                    ", 40;"
+                };
+                assert!(
+                    body.iter()
+                        .any(|line| line.starts_with("st.global") && line.ends_with(expected)),
+                    "{arch} for {target}:\n{}",
+                    body.join("\n")
+                );
+            }
+        },
+    );
+}
+
+/// LLVM's backend stops at these casts.
+#[test]
+fn floats_and_128_bit_integers_are_cast_into_each_other() {
+    let mut source = String::new();
+    for float in ["f32", "f64"] {
+        for integer in ["i128", "u128"] {
+            source.push_str(&format!(
+                "#[unsafe(no_mangle)] pub unsafe extern \"ptx-kernel\" fn {float}_{integer}(a: *mut {float}, b: *mut {integer}) {{\n\
+                 unsafe {{ *b = *a as {integer}; *b.add(1) = (*a.add(1)).to_int_unchecked();\n\
+                 *a.add(2) = *b.add(2) as {float}; }} }}\n"
+            ));
+        }
+    }
+    let krate = OneFile::new("wide", &source);
+    let ptx = build(&krate.builder().arch(ARCH));
+    assert_eq!(ptx.kernels.len(), 4);
+    ptxas(&ptx.text, ARCH);
+}

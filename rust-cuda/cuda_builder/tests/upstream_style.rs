@@ -4,7 +4,7 @@
 //! - `release` and `head` are written as one writes kernels against cuda_std 0.2.2
 //!   and against the head of its repository: what is checked is that they build as
 //!   they are, and what their kernels become.
-//! - `everything` calls every public function of our `cuda_std`: what is checked
+//! - `everything` calls every public function of our `cuda_std` that all targets have: what is checked
 //!   is that ptxas takes each of them, and that the functions which stand for an
 //!   instruction are that instruction.
 
@@ -187,6 +187,7 @@ fn everything_is_everything() {
         "cache.rs",
         "float.rs",
         "float_ext.rs",
+        "half_precision.rs",
         "intrinsics.rs",
         "mem.rs",
         "misc.rs",
@@ -271,6 +272,68 @@ fn every_composed_atomic_is_there() {
         // Of `mid`: (4 × 9 + 2 × 7) × 3, acquire-release.
         assert_eq!(atoms, 174 * 5 + 150, "{}", arch.sm());
         assert_eq!(orders, [174, 174, 174, 174 + 150], "{}", arch.sm());
+    }
+}
+
+// --- half precision --------------------------------------------------------------
+
+#[test]
+fn half_precision_is_the_hardwares() {
+    on_both(
+        "halves_f16",
+        &[
+            ("mul.rn.f16", 1),
+            ("add.rn.f16", 1),
+            ("cvt.f32.f16", 1),
+            ("cvt.rn.f16.f32", 1),
+            ("setp.lt.f16", 1),
+            ("setp.le.f16", 1),
+        ],
+    );
+    on_both(
+        "halves_fused_f16",
+        &[("fma.rn.f16", 1), ("cvt.rn.f16.f32", 1)],
+    );
+    on_both(
+        "halves_pairs_f16",
+        &[
+            ("fma.rn.f16x2", 1),
+            ("add.rn.f16x2", 1),
+            ("sub.rn.f16x2", 1),
+            ("mul.rn.f16x2", 1),
+            ("setp.eq.f16x2", 2),
+        ],
+    );
+    let hopper = |kernel: &str, expected: &[(&str, usize)]| {
+        instructions(NvvmArch::Compute90, kernel, expected);
+    };
+    hopper(
+        "halves_bf16",
+        &[
+            ("mul.rn.bf16", 1),
+            ("add.rn.bf16", 1),
+            ("setp.lt.bf16", 1),
+            ("setp.le.bf16", 1),
+        ],
+    );
+    hopper(
+        "halves_fused_bf16",
+        &[("fma.rn.bf16", 1), ("cvt.rn.bf16.f32", 1)],
+    );
+    for float in ["f16", "bf16"] {
+        hopper(
+            &format!("halves_pairs_{float}"),
+            &[
+                (&format!("fma.rn.{float}x2"), 1),
+                (&format!("add.rn.{float}x2"), 1),
+                (&format!("sub.rn.{float}x2"), 1),
+                (&format!("mul.rn.{float}x2"), 1),
+                (&format!("min.{float}x2"), 1),
+                (&format!("max.{float}x2"), 1),
+                (&format!("setp.eq.{float}x2"), 2),
+                (&format!("cvt.rn.{float}.f32"), 1),
+            ],
+        );
     }
 }
 

@@ -102,7 +102,8 @@ pub trait FloatExt: Sized + private::Sealed {
 
 macro_rules! float_ext {
     ($float:ident by $library:ident, {
-        erf: $erf:ident, erfc: $erfc:ident, frexp: $frexp:ident, ilogb: $ilogb:ident,
+        erf: $erf:ident, erfc: $erfc:ident, erfcinv: $erfcinv:path, normcdf: $normcdf:path,
+        normcdfinv: $normcdfinv:path, frexp: $frexp:ident, ilogb: $ilogb:ident,
         j0: $j0:ident, j1: $j1:ident, jn: $jn:ident, ldexp: $ldexp:ident,
         lgamma: $lgamma:ident, log1p: $log1p:ident, rcbrt: $rcbrt:path,
         sincospi: $sincospi:path, scalbn: $scalbn:ident,
@@ -119,7 +120,7 @@ macro_rules! float_ext {
                 $library::$erfc(self)
             }
             fn inv_complementary_error_function(self) -> Self {
-                special::erfcinv(self.into()) as Self
+                $erfcinv(self)
             }
             fn scaled_complementary_error_function(self) -> Self {
                 special::erfcx(self.into()) as Self
@@ -149,10 +150,10 @@ macro_rules! float_ext {
                 $library::$log1p(self)
             }
             fn norm_cdf(self) -> Self {
-                special::normcdf(self.into()) as Self
+                $normcdf(self)
             }
             fn inv_norm_cdf(self) -> Self {
-                special::normcdfinv(self.into()) as Self
+                $normcdfinv(self)
             }
             fn rcbrt(self) -> Self {
                 $rcbrt(self)
@@ -187,14 +188,16 @@ macro_rules! float_ext {
 }
 
 float_ext!(f32 by single, {
-    erf: erff, erfc: erfcf, frexp: frexpf, ilogb: ilogbf, j0: j0f, j1: j1f, jn: jnf,
+    erf: erff, erfc: erfcf, erfcinv: single::erfcinvf, normcdf: single::normcdff,
+    normcdfinv: single::normcdfinvf, frexp: frexpf, ilogb: ilogbf, j0: j0f, j1: j1f, jn: jnf,
     ldexp: ldexpf, lgamma: lgammaf, log1p: log1pf, rcbrt: single::rcbrtf,
     sincospi: single::sincospif, scalbn: scalbnf, tgamma: tgammaf,
     y0: y0f, y1: y1f, yn: ynf,
 });
 
 float_ext!(f64 by libm, {
-    erf: erf, erfc: erfc, frexp: frexp, ilogb: ilogb, j0: j0, j1: j1, jn: jn,
+    erf: erf, erfc: erfc, erfcinv: special::erfcinv, normcdf: special::normcdf,
+    normcdfinv: special::normcdfinv, frexp: frexp, ilogb: ilogb, j0: j0, j1: j1, jn: jn,
     ldexp: ldexp, lgamma: lgamma, log1p: log1p, rcbrt: special::rcbrt,
     sincospi: special::sincospi, scalbn: scalbn, tgamma: tgamma,
     y0: y0, y1: y1, yn: yn,

@@ -383,7 +383,7 @@ functions! {
     /// The remainder of `x / y` rounded to the nearest integer: exact.
     remainder(x: f64, y: f64) -> f64 = libm::remainder(x, y);
     /// The remainder of `x / y` rounded to the nearest integer: exact.
-    remainderf(x: f32, y: f32) -> f32 = libm::remainderf(x, y);
+    remainderf(x: f32, y: f32) -> f32 = single::remainderf(x, y);
 }
 
 // --- rounding to integers and conversions ----------------------------------------
@@ -613,7 +613,7 @@ functions! {
     /// The inverse of the complementary error function.
     erfcinv(x: f64) -> f64 = special::erfcinv(x);
     /// The inverse of the complementary error function.
-    erfcinvf(x: f32) -> f32 = special::erfcinv(x.into()) as f32;
+    erfcinvf(x: f32) -> f32 = single::erfcinvf(x);
     /// `exp(x²)` times the complementary error function.
     erfcx(x: f64) -> f64 = special::erfcx(x);
     /// `exp(x²)` times the complementary error function.
@@ -621,15 +621,15 @@ functions! {
     /// The inverse of the error function.
     erfinv(x: f64) -> f64 = special::erfinv(x);
     /// The inverse of the error function.
-    erfinvf(x: f32) -> f32 = special::erfinv(x.into()) as f32;
+    erfinvf(x: f32) -> f32 = single::erfinvf(x);
     /// The distribution function of the standard normal distribution.
     normcdf(x: f64) -> f64 = special::normcdf(x);
     /// The distribution function of the standard normal distribution.
-    normcdff(x: f32) -> f32 = special::normcdf(x.into()) as f32;
+    normcdff(x: f32) -> f32 = single::normcdff(x);
     /// The inverse of [`normcdf`].
     normcdfinv(x: f64) -> f64 = special::normcdfinv(x);
     /// The inverse of [`normcdff`].
-    normcdfinvf(x: f32) -> f32 = special::normcdfinv(x.into()) as f32;
+    normcdfinvf(x: f32) -> f32 = single::normcdfinvf(x);
     /// The reciprocal cube root.
     rcbrt(x: f64) -> f64 = special::rcbrt(x);
     /// The reciprocal cube root.

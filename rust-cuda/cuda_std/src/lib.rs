@@ -73,15 +73,22 @@ compile_error!(
 pub mod __private;
 pub mod async_copy;
 pub mod atomic;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]
+pub mod bulk_copy;
 pub mod cache;
 pub mod cfg;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]
+pub mod cluster;
 pub mod float;
 mod float_ext;
+pub mod half_precision;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod host;
 pub mod intrinsics;
 pub mod io;
 mod math;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_80"))]
+pub mod matrix;
 pub mod mem;
 pub mod misc;
 pub mod ptr;
@@ -106,6 +113,11 @@ pub use half::{self, bf16, f16};
     note = "vectors are `cuda_std::glam`'s; `vek` stays for kernels written against 0.2.2"
 )]
 pub use vek;
+
+/// The emulator's chapter on kernels without Halo, compiled and run.
+#[cfg(all(doctest, not(target_arch = "nvptx64")))]
+#[doc = include_str!("../../cuda_emulator/README.md")]
+mod emulator_without_halo {}
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use std::{assert_eq, assert_ne, print, println};

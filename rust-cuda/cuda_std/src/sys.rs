@@ -166,3 +166,59 @@ unsafe extern "C" {
     #[link_name = "llvm.nvvm.redux.sync.xor"]
     pub fn redux_xor(value: u32, mask: u32) -> u32;
 }
+
+// cuda_builder defines these by LLVM's half-precision types.
+unsafe extern "C" {
+    #[link_name = "__cuda_std_half_fma_f16"]
+    pub fn half_fma_f16(a: u16, b: u16, c: u16) -> u16;
+    #[link_name = "__cuda_std_half_round_f16"]
+    pub fn half_round_f16(x: f32) -> u16;
+    #[link_name = "__cuda_std_half_fma_f16x2"]
+    pub fn half_fma_f16x2(a: u32, b: u32, c: u32) -> u32;
+    #[link_name = "__cuda_std_half_round_f16x2"]
+    pub fn half_round_f16x2(x: f32, y: f32) -> u32;
+    #[link_name = "__cuda_std_half_add_f16x2"]
+    pub fn half_add_f16x2(a: u32, b: u32) -> u32;
+    #[link_name = "__cuda_std_half_sub_f16x2"]
+    pub fn half_sub_f16x2(a: u32, b: u32) -> u32;
+    #[link_name = "__cuda_std_half_mul_f16x2"]
+    pub fn half_mul_f16x2(a: u32, b: u32) -> u32;
+    #[link_name = "__cuda_std_half_min_f16x2"]
+    pub fn half_min_f16x2(a: u32, b: u32) -> u32;
+    #[link_name = "__cuda_std_half_max_f16x2"]
+    pub fn half_max_f16x2(a: u32, b: u32) -> u32;
+    #[link_name = "__cuda_std_half_lt_f16x2"]
+    pub fn half_lt_f16x2(a: u32, b: u32) -> u32;
+    #[link_name = "__cuda_std_half_le_f16x2"]
+    pub fn half_le_f16x2(a: u32, b: u32) -> u32;
+    #[link_name = "__cuda_std_half_eq_f16x2"]
+    pub fn half_eq_f16x2(a: u32, b: u32) -> u32;
+}
+
+#[cfg(target_feature = "sm_80")]
+unsafe extern "C" {
+    #[link_name = "__cuda_std_half_fma_bf16"]
+    pub fn half_fma_bf16(a: u16, b: u16, c: u16) -> u16;
+    #[link_name = "__cuda_std_half_round_bf16"]
+    pub fn half_round_bf16(x: f32) -> u16;
+    #[link_name = "__cuda_std_half_fma_bf16x2"]
+    pub fn half_fma_bf16x2(a: u32, b: u32, c: u32) -> u32;
+    #[link_name = "__cuda_std_half_round_bf16x2"]
+    pub fn half_round_bf16x2(x: f32, y: f32) -> u32;
+    #[link_name = "__cuda_std_half_add_bf16x2"]
+    pub fn half_add_bf16x2(a: u32, b: u32) -> u32;
+    #[link_name = "__cuda_std_half_sub_bf16x2"]
+    pub fn half_sub_bf16x2(a: u32, b: u32) -> u32;
+    #[link_name = "__cuda_std_half_mul_bf16x2"]
+    pub fn half_mul_bf16x2(a: u32, b: u32) -> u32;
+    #[link_name = "__cuda_std_half_min_bf16x2"]
+    pub fn half_min_bf16x2(a: u32, b: u32) -> u32;
+    #[link_name = "__cuda_std_half_max_bf16x2"]
+    pub fn half_max_bf16x2(a: u32, b: u32) -> u32;
+    #[link_name = "__cuda_std_half_lt_bf16x2"]
+    pub fn half_lt_bf16x2(a: u32, b: u32) -> u32;
+    #[link_name = "__cuda_std_half_le_bf16x2"]
+    pub fn half_le_bf16x2(a: u32, b: u32) -> u32;
+    #[link_name = "__cuda_std_half_eq_bf16x2"]
+    pub fn half_eq_bf16x2(a: u32, b: u32) -> u32;
+}

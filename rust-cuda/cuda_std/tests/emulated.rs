@@ -14,12 +14,13 @@ use cuda_emulator::{
     TextureShape, launch,
 };
 use cuda_std::atomic::{AtomicF32, AtomicU32, BlockAtomicU64, SystemAtomicF64};
+use cuda_std::bulk_copy::{self, Barrier};
 use cuda_std::host::{In, Kernel, Out, ParamPack, Symbol};
 use cuda_std::ptr::AddressSpace;
 use cuda_std::warp::{self, WarpReductionOp};
 use cuda_std::{
-    address_space, async_copy, bf16, cache, externally_visible, f16, gpu_only, kernel, mem, misc,
-    shared, shared_array, texture, thread,
+    address_space, async_copy, bf16, cache, cluster, externally_visible, f16, gpu_only, kernel,
+    matrix, mem, misc, shared, shared_array, texture, thread,
 };
 
 // --- harness ---------------------------------------------------------------------
@@ -1061,4 +1062,207 @@ fn a_kernel_may_have_no_parameters_and_an_empty_slice() {
 fn the_kernel_is_still_an_ordinary_function() {
     let function: unsafe fn() = no_parameters;
     unsafe { function() };
+}
+
+// --- newer hardware --------------------------------------------------------------
+
+#[repr(C, align(16))]
+struct Aligned<T>(T);
+
+/// Two phases of one barrier: the halves of `input`, each turned around.
+#[kernel]
+pub unsafe fn bulk(input: *const f32, output: *mut f32) {
+    let tile = shared_array![f32; 64];
+    let barrier = shared_array![Barrier; 1];
+    let i = thread::thread_idx_x() as usize;
+    unsafe {
+        if i == 0 {
+            bulk_copy::init(barrier, 64);
+            bulk_copy::fence_init();
+        }
+        thread::sync_threads();
+        for phase in 0..2 {
+            let start = 64 * phase as usize;
+            if i == 0 {
+                bulk_copy::arrive_expecting(barrier, 256);
+                bulk_copy::copy_to_shared(tile.cast(), input.add(start).cast(), 256, barrier);
+            } else {
+                bulk_copy::arrive(barrier);
+            }
+            bulk_copy::wait(barrier, phase);
+            let value = *tile.add(63 - i);
+            thread::sync_threads();
+            *tile.add(i) = value;
+            bulk_copy::fence_shared();
+            thread::sync_threads();
+            if i == 0 {
+                bulk_copy::copy_to_global(output.add(start).cast(), tile.cast(), 256);
+                bulk_copy::commit();
+                bulk_copy::wait_group::<0>();
+            }
+            thread::sync_threads();
+        }
+    }
+}
+
+#[test]
+fn bulk_copies_complete_the_phases_of_their_barrier() {
+    let input_data = Aligned(core::array::from_fn::<f32, 128, _>(|i| i as f32));
+    let mut out = Aligned([0.0; 128]);
+    run::<bulk>(64, &(input(&input_data.0), output(&mut out.0)));
+    assert_eq!(
+        out.0,
+        core::array::from_fn(|i| (64 * (i / 64) + 63 - i % 64) as f32)
+    );
+}
+
+#[kernel]
+pub unsafe fn unexpected_phase(out: *mut u32) {
+    let barrier = shared_array![Barrier; 1];
+    unsafe {
+        bulk_copy::init(barrier, 2);
+        bulk_copy::arrive(barrier);
+        *out = u32::from(bulk_copy::is_over(barrier, 0));
+        bulk_copy::arrive_expecting(barrier, 16);
+        *out.add(1) = u32::from(bulk_copy::is_over(barrier, 0));
+        // The arrivals are there, the bytes are not.
+        let from = Aligned([7_u32; 4]);
+        let to = shared_array![u32; 4];
+        bulk_copy::copy_to_shared(to.cast(), (&raw const from).cast(), 16, barrier);
+        *out.add(2) = u32::from(bulk_copy::is_over(barrier, 0));
+        *out.add(3) = u32::from(bulk_copy::is_over(barrier, 1));
+        *out.add(4) = *to.add(3);
+    }
+}
+
+#[test]
+fn a_phase_is_over_when_arrivals_and_bytes_are_there() {
+    let mut out = [9; 5];
+    run::<unexpected_phase>(1, &(output(&mut out),));
+    assert_eq!(out, [0, 0, 1, 0, 7]);
+}
+
+#[kernel]
+pub unsafe fn neighbours(out: *mut u32, arrived: *mut u32) {
+    let mine = shared_array![u32; 1];
+    let (rank, blocks) = (cluster::block_rank(), cluster::blocks());
+    cluster::wait_for_launches_before();
+    unsafe { *cluster::in_block(mine, (rank + 1) % blocks) = 40 + blocks };
+    cluster::sync_cluster();
+    unsafe { *out.add(thread::block_idx_x() as usize) = *mine };
+    cluster::launch_dependents();
+    unsafe { cluster::sync_grid(arrived) };
+}
+
+#[test]
+fn a_cluster_is_of_one_block_and_the_grids_barrier_too() {
+    let (mut out, mut arrived) = ([0; 2], [0]);
+    run::<neighbours>(1, &(output(&mut out), output(&mut arrived)));
+    assert_eq!(out, [41, 0]);
+    let two = try_run::<neighbours>(
+        [2, 1, 1],
+        [1, 1, 1],
+        0,
+        &DeviceMemory::new(),
+        &(output(&mut out), output(&mut arrived)),
+    );
+    let said = two.unwrap_err().to_string();
+    assert!(said.contains("all its blocks at once"), "{said}");
+}
+
+#[kernel]
+pub unsafe fn halves_product(
+    a: *const [u16; 8],
+    b: *const [u16; 8],
+    f16s: *mut [f32; 4],
+    bf16s: *mut [f32; 4],
+) {
+    // The four quarters of A, upper left, lower left, upper right, lower right; B by rows.
+    let tile = shared_array![[u16; 8]; 32];
+    let lane = thread::thread_idx_x() as usize;
+    unsafe {
+        *tile.add(lane) = *a.add(lane);
+        thread::sync_threads();
+        let left = matrix::load_matrix::<4>(tile.add(lane));
+        thread::sync_threads();
+        *tile.add(lane) = *b.add(lane % 16);
+        thread::sync_threads();
+        let right = matrix::load_matrix_transposed::<2>(tile.add(lane));
+        *f16s.add(lane) = matrix::mma_f16(left, right, *f16s.add(lane));
+        *bf16s.add(lane) = matrix::mma_bf16(left, right, *bf16s.add(lane));
+    }
+}
+
+#[test]
+fn a_warp_multiplies_matrices_of_halves() {
+    let a: Vec<f32> = (0..256).map(|i| ((i * 37) % 19) as f32 - 9.0).collect();
+    let b: Vec<f32> = (0..128).map(|i| ((i * 23) % 17) as f32 - 8.0).collect();
+    for bf16s in [false, true] {
+        let bits = |x: f32| match bf16s {
+            false => f16::from_f32(x).to_bits(),
+            true => bf16::from_f32(x).to_bits(),
+        };
+        let quarter = |lane: usize| {
+            let (matrix, row) = (lane / 8, lane % 8);
+            let (row, column) = (row + 8 * (matrix % 2), 8 * (matrix / 2));
+            core::array::from_fn(|j| bits(a[16 * row + column + j]))
+        };
+        let left: [[u16; 8]; 32] = core::array::from_fn(quarter);
+        let right: [[u16; 8]; 16] =
+            core::array::from_fn(|k| core::array::from_fn(|j| bits(b[8 * k + j])));
+        let start = |lane: usize| [lane as f32, 0.5, -1.0, 0.0];
+        let mut sums = [core::array::from_fn(start), core::array::from_fn(start)];
+        let [f16_sums, bf16_sums]: &mut [[[f32; 4]; 32]; 2] = &mut sums;
+        run::<halves_product>(
+            32,
+            &(
+                input(&left),
+                input(&right),
+                output(f16_sums),
+                output(bf16_sums),
+            ),
+        );
+        for lane in 0..32 {
+            for i in 0..4 {
+                let (row, column) = (lane / 4 + 8 * (i / 2), 2 * (lane % 4) + i % 2);
+                let product: f32 = (0..16).map(|k| a[16 * row + k] * b[8 * k + column]).sum();
+                let found = sums[usize::from(bf16s)][lane][i];
+                assert_eq!(found, start(lane)[i] + product, "lane {lane}, element {i}");
+            }
+        }
+    }
+}
+
+#[kernel]
+pub unsafe fn bytes_product(a: *const [u32; 4], b: *const [u32; 2], c: *mut [i32; 4]) {
+    let lane = thread::thread_idx_x() as usize;
+    unsafe { *c.add(lane) = matrix::mma_i8(*a.add(lane), *b.add(lane), *c.add(lane)) };
+}
+
+#[test]
+fn a_warp_multiplies_matrices_of_bytes() {
+    let a = |row: usize, k: usize| ((row * 57 + k * 91 + 3) % 256) as u8 as i8;
+    let b = |k: usize, column: usize| ((k * 39 + column * 117 + 200) % 256) as u8 as i8;
+    let word = |of: &dyn Fn(usize) -> i8| u32::from_le_bytes(core::array::from_fn(|i| of(i) as u8));
+    let left: [[u32; 4]; 32] = core::array::from_fn(|lane| {
+        core::array::from_fn(|i| {
+            let (row, k) = (lane / 4 + 8 * (i % 2), 4 * (lane % 4) + 16 * (i / 2));
+            word(&|j| a(row, k + j))
+        })
+    });
+    let right: [[u32; 2]; 32] = core::array::from_fn(|lane| {
+        core::array::from_fn(|i| word(&|j| b(4 * (lane % 4) + 16 * i + j, lane / 4)))
+    });
+    let mut sums = [[i32::MAX, 0, -5, 1]; 32];
+    run::<bytes_product>(32, &(input(&left), input(&right), output(&mut sums)));
+    for lane in 0..32 {
+        for i in 0..4 {
+            let (row, column) = (lane / 4 + 8 * (i / 2), 2 * (lane % 4) + i % 2);
+            let product: i32 = (0..32)
+                .map(|k| i32::from(a(row, k)) * i32::from(b(k, column)))
+                .sum();
+            let start = [i32::MAX, 0, -5, 1][i];
+            assert_eq!(sums[lane][i], start.wrapping_add(product));
+        }
+    }
 }

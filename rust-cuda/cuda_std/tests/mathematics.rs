@@ -56,6 +56,15 @@ const FUNCTIONS: &[Function] = functions! {
     rcbrt: FloatExt::rcbrt, |x| 1.0 / x.cbrt(), 1.0;
     sinpi: FloatExt::sinpi, FloatExt::sinpi, 1.2;
     cospi: FloatExt::cospi, FloatExt::cospi, 1.2;
+    erf: FloatExt::error_function, libm::erf, 1.3;
+    erfc: FloatExt::complementary_error_function, libm::erfc, 2.0;
+    // SAFETY: nothing to keep.
+    erfinv: |x| unsafe { intrinsics::erfinvf(x) }, |x| unsafe { intrinsics::erfinv(x) }, 1.7;
+    erfcinv: FloatExt::inv_complementary_error_function,
+        FloatExt::inv_complementary_error_function, 1.9;
+    normcdf: FloatExt::norm_cdf, FloatExt::norm_cdf, 2.15;
+    // The median is 0, without a sign.
+    normcdfinv: FloatExt::inv_norm_cdf, |p| p.inv_norm_cdf() + 0.0, 2.0;
 };
 
 /// The distance of `value` from `exact`, in units in the last place of an `f32`
@@ -121,10 +130,14 @@ fn arguments_about_special_ones() {
         6e-8,
         0.5,
         0.55,
+        0.7,
+        0.92,
         consts::LN_2,
         1.0,
         consts::FRAC_PI_2,
         consts::PI,
+        2.0,
+        4.0,
         9.0,
         10.0,
         17.0,

@@ -24,10 +24,13 @@ struct Flags {
     visible: bool,
     /// The kernel around announces the static to the emulator.
     announced: bool,
+    /// `#[externally_visible]` was given its turn.
+    deferred: bool,
 }
 
 const VISIBLE: &str = "__visible";
 const ANNOUNCED: &str = "__announced";
+const DEFERRED: &str = "__deferred";
 const EXPECTED: &str = "expected `shared`, `constant` or `global`";
 
 fn parse_arguments(tokens: TokenStream) -> Result<(Space, Flags)> {
@@ -47,6 +50,7 @@ fn parse_arguments(tokens: TokenStream) -> Result<(Space, Flags)> {
         match name.to_string().as_str() {
             VISIBLE => flags.visible = true,
             ANNOUNCED => flags.announced = true,
+            DEFERRED => flags.deferred = true,
             _ => return Err(syn::Error::new(name.span(), format!("{EXPECTED} alone"))),
         }
     }
@@ -108,11 +112,20 @@ pub fn expand_address_space(attr: TokenStream, item: TokenStream) -> Result<Toke
             "#[address_space] goes on a `static` or `static mut` item",
         )
     })?;
-    if find(&item.attrs, "externally_visible").is_some() {
+    if let Some(position) = find(&item.attrs, "externally_visible") {
+        if flags.deferred {
+            // It had its turn and is still there: the compiler does not know the name.
+            return Err(syn::Error::new_spanned(
+                &item.attrs[position],
+                "cannot find attribute `externally_visible` in this scope; import it with \
+                 `use cuda_std::externally_visible;`",
+            ));
+        }
         // That one goes first, and says so here.
+        let flag = format_ident!("{DEFERRED}");
         let mut item = item;
         item.attrs
-            .push(parse_quote!(#[::cuda_std::address_space(#attr)]));
+            .push(parse_quote!(#[::cuda_std::address_space(#attr, #flag)]));
         return Ok(quote!(#item));
     }
     expand(space, flags, item)
@@ -129,7 +142,7 @@ pub fn expand_visible(mut item: ItemStatic) -> Result<TokenStream> {
             Space::Global,
             Flags {
                 visible: true,
-                announced: false,
+                ..Flags::default()
             },
             item,
         ),
@@ -340,7 +353,7 @@ mod tests {
         );
         assert!(
             first.contains(
-                "# [cuda_std :: externally_visible] # [:: cuda_std :: address_space (constant)]"
+                "# [cuda_std :: externally_visible] # [:: cuda_std :: address_space (constant , __deferred)]"
             ),
             "{first}"
         );

@@ -44,6 +44,16 @@ pub enum IrError {
         /// Its section.
         section: String,
     },
+    /// A static's address space is said by a number that is none of CUDA's memories.
+    #[error(
+        "static `{name}` has address space {number}, where no static can be; 1 is global memory, 3 shared and 4 constant memory"
+    )]
+    UnknownAddressSpace {
+        /// The static.
+        name: String,
+        /// The number.
+        number: u32,
+    },
     /// Launch bounds of something that is no kernel, or that cannot be read.
     #[error(
         "static `{name}` is in section \".launch_bounds\", but {problem}; leave that section to `#[launch_bounds]` on a kernel"

@@ -9,11 +9,14 @@
 //!    launch has;
 //! 3. [`exports`]: which functions and statics the host can see;
 //! 4. [`runtime`]: the symbols that rustc adds only to a final binary;
-//! 5. [`reach`]: everything the exports cannot reach goes, and what stays is put
+//! 5. [`half_precision`]: `f16` and `bf16` by the hardware's instructions;
+//! 6. [`reach`]: everything the exports cannot reach goes, and what stays is put
 //!    in an order and under names that depend on the program alone;
-//! 6. [`address_space`]: shared and constant memory;
-//! 7. [`atomics`]: fences for the orderings that LLVM's backend drops;
-//! 8. [`convergent`]: no pass may copy or move what a warp does together.
+//! 7. [`address_space`]: shared and constant memory;
+//! 8. [`atomics`]: fences for the orderings that LLVM's backend drops;
+//! 9. [`convergent`]: no pass may copy or move what a warp does together.
+//!
+//! Before it, while linking, [`wide_casts`] replaces what LLVM's backend cannot compile by calls.
 //!
 //! It must run before LLVM's first optimisation: a barrier that was copied into
 //! two branches cannot be put back together. After the optimiser there is one
@@ -27,12 +30,14 @@ pub(crate) mod error;
 pub(crate) mod exports;
 pub(crate) mod finish;
 pub(crate) mod grid_constant;
+pub(crate) mod half_precision;
 pub(crate) mod launch_bounds;
 pub(crate) mod lexer;
 pub(crate) mod module;
 pub(crate) mod reach;
 pub(crate) mod runtime;
 pub(crate) mod section;
+pub(crate) mod wide_casts;
 
 pub use error::IrError;
 use module::Module;
@@ -46,6 +51,8 @@ pub(crate) struct Options {
     pub(crate) capability: u32,
     /// Symbols that may stay undefined.
     pub(crate) allow_undefined: Vec<String>,
+    /// Statics, by their last name in the source, and LLVM's numbers of their address spaces.
+    pub(crate) spaces: Vec<(String, u32)>,
 }
 
 /// A module that LLVM may optimise.
@@ -66,10 +73,12 @@ pub(crate) struct Prepared {
 /// See [`IrError`]; nothing is written on an error.
 pub(crate) fn prepare(text: &str, options: &Options) -> Result<Prepared, IrError> {
     let mut module = Module::parse(text)?;
+    section::by_number(&mut module, &options.spaces)?;
     launch_bounds::apply(&mut module)?;
     grid_constant::apply(&mut module)?;
     let exports = exports::collect(&mut module)?;
     runtime::provide(&mut module)?;
+    half_precision::provide(&mut module, options.capability)?;
     reach::retain(&mut module, &exports, &options.allow_undefined)?;
     address_space::assign(&mut module, &exports)?;
     atomics::fence(&mut module, options.capability);

@@ -98,7 +98,9 @@ pub(crate) fn retain(
         } else if let Some(global) = globals.remove(&name) {
             let plain = plain_name(&name);
             let external = is_external(&global.line);
-            if external && plain != DYNAMIC_SHARED && !allow_undefined.contains(&plain) {
+            // One whose memory the source names is the launch's own: OptiX's parameters.
+            let placed = global.line.contains(", section \".");
+            if external && !placed && plain != DYNAMIC_SHARED && !allow_undefined.contains(&plain) {
                 undefined.push(plain);
             }
             names.assign(&name, external);

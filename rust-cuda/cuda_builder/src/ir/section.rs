@@ -49,6 +49,44 @@ impl Section {
     }
 }
 
+/// Gives statics the section of the address space whose number is said of their names.
+///
+/// # Errors
+///
+/// [`IrError::UnknownAddressSpace`].
+pub(crate) fn by_number(module: &mut Module, spaces: &[(String, u32)]) -> Result<(), IrError> {
+    if spaces.is_empty() {
+        return Ok(());
+    }
+    for global in &mut module.globals {
+        let plain = plain_name(&global.name);
+        let path = format!("{:#}", rustc_demangle::demangle(&plain));
+        let name = path.rsplit("::").next().unwrap_or_default();
+        let Some((_, number)) = spaces.iter().find(|(said, _)| said == name) else {
+            continue;
+        };
+        let section = match number {
+            1 => ".global",
+            3 => ".shared",
+            4 => ".constant",
+            _ => {
+                return Err(IrError::UnknownAddressSpace {
+                    name: path,
+                    number: *number,
+                });
+            }
+        };
+        let Some(mut variable) = Variable::parse(&global.line)? else {
+            continue;
+        };
+        if variable.section.is_none() {
+            variable.section = Some(section.to_owned());
+            global.line = variable.line(&global.name, 0);
+        }
+    }
+    Ok(())
+}
+
 /// Takes the statics of a section out of the module: their names and what they are. For
 /// what macros say of kernels, in statics of numbers that are for this crate alone.
 ///

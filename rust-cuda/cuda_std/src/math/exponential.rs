@@ -18,11 +18,22 @@ pub(super) fn reduce(x: f32) -> (f32, i32) {
     (fma(n, -LN_2[1], r), integer)
 }
 
+/// The polynomial of [`exp_reduced`] and [`exp_small`].
+#[inline(always)]
+fn exp_polynomial(r: f32) -> f32 {
+    polynomial!(r; 0.499_999_94, 0.166_665_2, 4.166_823_6e-2, 8.368_827e-3, 1.382_354_1e-3)
+}
+
 /// `exp(r)` for `|r|` at most `ln 2 / 2`.
 #[inline(always)]
 fn exp_reduced(r: f32) -> f32 {
-    let p = polynomial!(r; 0.499_999_94, 0.166_665_2, 4.166_823_6e-2, 8.368_827e-3, 1.382_354_1e-3);
-    fma(fma(p, r, 1.0), r, 1.0)
+    fma(fma(exp_polynomial(r), r, 1.0), r, 1.0)
+}
+
+/// `exp(r) - 1` for such an `r`, rounded as a part of `exp(r)`.
+#[inline(always)]
+pub(super) fn exp_small(r: f32) -> f32 {
+    fma(exp_polynomial(r) * r, r, r)
 }
 
 /// `2^r` for `|r|` at most a half.

@@ -12,25 +12,28 @@
 //! being fitted anew after each. What each function's largest error is, and how
 //! it was found, is in `docs/mathematics.md`.
 
+mod error_function;
 mod exponential;
 mod hyperbolic;
 mod inverse_trigonometric;
 mod logarithm;
+mod remainder;
 mod root;
 mod trigonometric;
 
 /// Every single-precision function by the name it has in `libm`: those of this
 /// module, and `libm`'s others.
 pub mod single {
+    pub use super::error_function::{erfcf, erfcinvf, erff, erfinvf, normcdff, normcdfinvf};
     pub use super::exponential::{exp2f, exp10f, expf, expm1f, tanhf};
     pub use super::hyperbolic::{acoshf, asinhf, atanhf, coshf, sinhf};
     pub use super::inverse_trigonometric::{acosf, asinf, atan2f, atanf};
     pub use super::logarithm::{log1pf, log2f, log10f, logf, powf};
+    pub use super::remainder::{fmodf, remainderf};
     pub use super::root::{cbrtf, hypotf, rcbrtf};
     pub use super::trigonometric::{cosf, sincosf, sincospif, sinf, tanf};
     pub use libm::{
-        erfcf, erff, fmodf, frexpf, ilogbf, j0f, j1f, jnf, ldexpf, lgammaf, scalbnf, tgammaf, y0f,
-        y1f, ynf,
+        frexpf, ilogbf, j0f, j1f, jnf, ldexpf, lgammaf, scalbnf, tgammaf, y0f, y1f, ynf,
     };
 }
 

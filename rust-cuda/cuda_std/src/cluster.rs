@@ -1,0 +1,169 @@
+//! Clusters of blocks, their shared memory, launches that follow one another early, and the barrier
+//! of a whole grid.
+//!
+//! A cluster is a few blocks that run at the same time on neighbouring multiprocessors and can
+//! reach each other's shared memory. Its size is said at the launch; without, each block is a
+//! cluster of its own. From compute capability 9.0 on.
+//!
+//! In the emulator every cluster is of one block, whatever the launch says.
+
+#[cfg(target_arch = "nvptx64")]
+use core::arch::asm;
+
+#[cfg(target_arch = "nvptx64")]
+macro_rules! register {
+    ($name:literal) => {{
+        let value: u32;
+        // SAFETY: reads a special register.
+        unsafe {
+            asm!(concat!("mov.u32 {}, %", $name, ";"), out(reg32) value, options(pure, nomem, nostack));
+        }
+        value
+    }};
+}
+
+/// The number of the calling thread's block in its cluster, from 0.
+#[inline(always)]
+#[must_use]
+pub fn block_rank() -> u32 {
+    #[cfg(target_arch = "nvptx64")]
+    return register!("cluster_ctarank");
+    #[cfg(not(target_arch = "nvptx64"))]
+    0
+}
+
+/// How many blocks the cluster has.
+#[inline(always)]
+#[must_use]
+pub fn blocks() -> u32 {
+    #[cfg(target_arch = "nvptx64")]
+    return register!("cluster_nctarank");
+    #[cfg(not(target_arch = "nvptx64"))]
+    1
+}
+
+/// Waits for all threads of the cluster; what they wrote to shared and to global memory before is
+/// seen after (`barrier.cluster`).
+///
+/// All threads of the cluster must arrive. A block must not end while others use its shared
+/// memory: that takes such a barrier at the end.
+#[inline(always)]
+#[track_caller]
+pub fn sync_cluster() {
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: has no precondition.
+    unsafe {
+        asm!(
+            "barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;",
+            options(nostack)
+        );
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    crate::thread::sync_threads();
+}
+
+/// The address that `pointer`, into shared memory of the calling thread's block, has in block
+/// number `rank` of the cluster (`mapa`): distributed shared memory.
+///
+/// # Safety
+///
+/// `pointer` is into the block's shared memory, `rank` below [`blocks`]. The result may be used while that
+/// block runs.
+#[inline(always)]
+#[must_use]
+pub unsafe fn in_block<T>(pointer: *mut T, rank: u32) -> *mut T {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let mapped: *mut T;
+        // SAFETY: as the caller promises.
+        unsafe {
+            asm!("mapa.u64 {}, {}, {};", out(reg64) mapped, in(reg64) pointer, in(reg32) rank, options(pure, nomem, nostack));
+        }
+        mapped
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        assert!(rank == 0, "block {rank} of a cluster of 1");
+        pointer
+    }
+}
+
+/// Lets the next launch in the stream begin, when it was asked to be early (programmatic dependent
+/// launch, `griddepcontrol.launch_dependents`): as soon as all blocks have said so or
+/// ended. It does nothing else.
+#[inline(always)]
+pub fn launch_dependents() {
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: has no precondition.
+    unsafe {
+        asm!("griddepcontrol.launch_dependents;", options(nostack));
+    }
+}
+
+/// Waits until the launches before, which this one did not wait for, have ended and what they
+/// wrote is seen (`griddepcontrol.wait`). It does nothing in a launch that was not early, nor in
+/// the emulator, where none is.
+#[inline(always)]
+pub fn wait_for_launches_before() {
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: has no precondition.
+    unsafe {
+        asm!("griddepcontrol.wait;", options(nostack));
+    }
+}
+
+/// Waits for all threads of the grid.
+///
+/// `arrived` is a number in global memory, 0 before its first use. All barriers of a launch may use the
+/// same one, and later launches go on with what is left in it.
+///
+/// # Safety
+///
+/// All threads of the grid come here, and all blocks are on the GPU at once: the launch is a
+/// cooperative one. `arrived` is valid and used for nothing else meanwhile.
+///
+/// # Panics
+///
+/// In the emulator, which runs blocks one after another, when the grid has more than one block.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn sync_grid(arrived: *mut u32) {
+    use crate::thread;
+    thread::sync_threads();
+    #[cfg(target_arch = "nvptx64")]
+    {
+        use core::sync::atomic::Ordering::{AcqRel, Acquire};
+        if thread::thread_idx_x() == 0 && thread::thread_idx_y() == 0 && thread::thread_idx_z() == 0
+        {
+            let [x, y, z] = [
+                thread::block_idx_x(),
+                thread::block_idx_y(),
+                thread::block_idx_z(),
+            ];
+            let blocks = thread::grid_dim_x() * thread::grid_dim_y() * thread::grid_dim_z();
+            // The first block adds what is missing to half the range, so that the last to come turns
+            // the highest bit, and the count below is as before.
+            const TURN: u32 = 1 << 31;
+            let own = match x | y | z {
+                0 => TURN - (blocks - 1),
+                _ => 1,
+            };
+            // SAFETY: valid, as the caller promises.
+            let arrived = unsafe { crate::atomic::AtomicU32::from_ptr(arrived) };
+            thread::device_fence();
+            let before = arrived.fetch_add(own, AcqRel);
+            while (arrived.load(Acquire) ^ before) & TURN == 0 {}
+            thread::device_fence();
+        }
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        let _ = arrived;
+        let grid = thread::grid_dim();
+        assert!(
+            grid.x * grid.y * grid.z == 1,
+            "a barrier of the grid needs all its blocks at once; the emulator runs them one after another"
+        );
+    }
+    thread::sync_threads();
+}

@@ -1,0 +1,160 @@
+//! The error function, its kin and their inverses.
+//!
+//! `erfc` is `exp(-x²) g(x) / (x + 2)` with a polynomial `g` in `1 / (x + 2)`; each factor keeps the
+//! part of it that its rounding cuts off. The inverses are polynomials in `w = -ln(1 - x²)`, and
+//! in `1/√w` far out, as M. Giles takes them ("Approximating the erfinv function", 2010).
+
+use super::exponential::{exp_small, reduce};
+use super::{divide, fma, logarithm::logf, polynomial, power_of_two, root, scale};
+
+/// `erf(x) / x - 1` for `|x|` up to 0.92, by `u = x²`.
+#[inline(always)]
+fn near_zero(u: f32) -> f32 {
+    polynomial!(u; 0.128_379_17, -0.376_126_3, 0.112_836_26, -2.685_573_1e-2, 5.192_402_3e-3, -8.049_679_5e-4, 7.995_944e-5)
+}
+
+/// The error function.
+#[inline]
+pub fn erff(x: f32) -> f32 {
+    let near = fma(near_zero(x * x), x, x);
+    // 1 - exp(-q), q a polynomial; from 4 on that is 1.
+    let a = x.abs();
+    let limited = if a < 4.0 { a } else { 4.0 };
+    let q = polynomial!(limited; 1.772_908_7e-4, 1.127_750_5, 0.637_058, 0.104_039_09, -2.227_798_3e-2, 3.055_842_6e-3, -1.972_058_5e-4);
+    let (r, n) = reduce(-q);
+    let power = power_of_two(n);
+    let far = 1.0 - fma(exp_small(r), power, power);
+    // NaN goes the near way, and zeros keep their sign.
+    if a > 0.92 { far.copysign(x) } else { near }
+}
+
+/// `erfcx(a + low)`, from 0.45 on, as the sum of two floats.
+#[inline(always)]
+fn scaled(a: f32, low: f32) -> (f32, f32) {
+    let d = a + 2.0;
+    let s = divide(1.0, d);
+    // What 1 / (a + low + 2) is more than s, as a part of s.
+    let rest = fma(-s, (a - (d - 2.0)) + low, fma(-s, d, 1.0));
+    let t = s - 0.25;
+    let q = polynomial!(t; 2.748_642_7, 4.471_549_5, 2.332_360_7, -5.505_320_5, -6.645_423, 12.488_704, 14.419_595, -35.090_176, -26.482_653);
+    const FIRST: [f32; 2] = [1.021_582_7, -1.507_888_6e-8];
+    let p = fma(q, t, FIRST[0]);
+    let p_low = fma(q, s * rest, fma(q, t, FIRST[0] - p) + FIRST[1]);
+    let y = p * s;
+    (y, fma(y, rest, fma(p_low, s, fma(p, s, -y))))
+}
+
+/// `2^shift erfc(a + low)`, for `a` from 0.45 on; `low` is small.
+#[inline(always)]
+fn tail(a: f32, low: f32, shift: i32) -> f32 {
+    // Beyond, it vanishes.
+    let a = if a < 10.1 { a } else { 10.1 };
+    let (y, y_low) = scaled(a, low);
+    let h = a * a;
+    let h_low = fma(2.0 * a, low, fma(a, a, -h));
+    let more = fma(-y, h_low, y_low);
+    let (r, n) = reduce(-h);
+    let w = exp_small(r);
+    scale(y + fma(y, w, fma(more, w, more)), n.wrapping_add(shift))
+}
+
+/// `1 - erf(x)` for `|x|` up to a half.
+#[inline(always)]
+fn one_less(x: f32) -> f32 {
+    let difference = 1.0 - x;
+    difference + fma(-near_zero(x * x), x, (1.0 - difference) - x)
+}
+
+/// One minus the error function.
+#[inline]
+pub fn erfcf(x: f32) -> f32 {
+    let a = x.abs();
+    let value = tail(a, 0.0, 0);
+    let far = if x < 0.0 { 2.0 - value } else { value };
+    if a > 0.5 { far } else { one_less(x) }
+}
+
+/// `1/√2` as the sum of two floats.
+const FRAC_1_SQRT_2: [f32; 2] = [core::f32::consts::FRAC_1_SQRT_2, 1.210_161_7e-8];
+
+/// The distribution function of the standard normal distribution, `erfc(-x/√2) / 2`.
+#[inline]
+pub fn normcdff(x: f32) -> f32 {
+    let m = x.abs();
+    // Beyond, the argument's low part would be none.
+    let m = if m < 15.0 { m } else { 15.0 };
+    let a = m * FRAC_1_SQRT_2[0];
+    let low = fma(m, FRAC_1_SQRT_2[1], fma(m, FRAC_1_SQRT_2[0], -a));
+    let value = tail(a, low, -1);
+    let far = if x > 0.0 { 1.0 - value } else { value };
+    let near = 0.5 * one_less(-FRAC_1_SQRT_2[0] * x);
+    if x.abs() > 0.7 { far } else { near }
+}
+
+/// `erfinv(x + x_low)`, with `w = -ln(1 - x²)`, as the sum of two floats.
+#[inline(always)]
+fn inverse(w: f32, x: f32, x_low: f32) -> (f32, f32) {
+    const NEAR: [f32; 2] = [1.501_409_4, -5.101_229e-8];
+    const FAR: [f32; 2] = [0.959_945_9, -1.801_44e-8];
+    let far = w > 5.0;
+    let s = root(w);
+    let inverse = divide(1.0, s);
+    let t = if far { inverse - 0.25 } else { w - 2.5 };
+    let q = if far {
+        polynomial!(t; -0.198_196_17, 8.022_157e-2, 0.553_669_57, -0.871_245_44, 0.883_072_5, -3.670_745_8, -2.538_456_4, 8.801_065, 143.719_09, -328.071_72)
+    } else {
+        polynomial!(t; 0.246_640_29, -4.177_388_3e-3, -1.252_755_3e-3, 2.183_469_2e-4, -4.955_875e-6, -3.463_695_3e-6, 4.644_813_3e-7, 2.333_829_1e-8, -8.660_396e-9)
+    };
+    let [first, first_low] = if far { FAR } else { NEAR };
+    let p = fma(q, t, first);
+    let p_low = fma(q, t, first - p) + first_low;
+    let factor = if far { s.copysign(x) } else { x };
+    // What the square root lacks.
+    let s_low = fma(-s, s, w) * (0.5 * inverse);
+    let s_low = if x < 0.0 { -s_low } else { s_low };
+    let factor_low = if far { s_low } else { x_low };
+    let more = fma(p_low, factor, p * factor_low);
+    let value = fma(p, factor, more);
+    (value, fma(p, factor, -value) + more)
+}
+
+/// The inverse of the error function.
+#[inline]
+pub fn erfinvf(x: f32) -> f32 {
+    let (value, _) = inverse(-logf(fma(-x, x, 1.0)), x, 0.0);
+    if x.abs() == 1.0 {
+        f32::INFINITY.copysign(x)
+    } else if x == 0.0 {
+        // Zeros have signs.
+        x
+    } else {
+        value
+    }
+}
+
+/// The inverse of [`erfcf`].
+#[inline]
+pub fn erfcinvf(y: f32) -> f32 {
+    erfcinv(y).0
+}
+
+/// The inverse of [`erfcf`], as the sum of two floats.
+#[inline(always)]
+fn erfcinv(y: f32) -> (f32, f32) {
+    let x = 1.0 - y;
+    let (value, low) = inverse(-logf(y * (2.0 - y)), x, (1.0 - x) - y);
+    if y == 0.0 || y == 2.0 {
+        (f32::INFINITY.copysign(x), 0.0)
+    } else {
+        (value, low)
+    }
+}
+
+/// The inverse of [`normcdff`], `-√2 erfcinv(2 p)`.
+#[inline]
+pub fn normcdfinvf(p: f32) -> f32 {
+    const SQRT_2: [f32; 2] = [core::f32::consts::SQRT_2, 2.420_323_4e-8];
+    let (z, low) = erfcinv(2.0 * p);
+    // The quantile of a half is 0, without a sign.
+    0.0 - fma(z, SQRT_2[0], fma(low, SQRT_2[0], z * SQRT_2[1]))
+}
