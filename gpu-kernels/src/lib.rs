@@ -21,7 +21,9 @@ pub mod elementwise;
 #[cfg(not(target_arch = "nvptx64"))]
 mod entry;
 pub mod heat2d;
+pub mod heat3d;
 pub mod loops;
+mod marching;
 pub mod nbody;
 pub mod reduction;
 mod register;
@@ -30,4 +32,5 @@ pub mod registry;
 pub mod roofline;
 pub mod stencil1d;
 mod vector;
+pub mod wave3d;
 pub mod words;

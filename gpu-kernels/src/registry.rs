@@ -31,10 +31,12 @@ pub const FAMILIES: &[Family] = &[
     crate::derivative3d::FAMILY,
     crate::elementwise::FAMILY,
     crate::heat2d::FAMILY,
+    crate::heat3d::FAMILY,
     crate::nbody::FAMILY,
     crate::reduction::FAMILY,
     crate::roofline::FAMILY,
     crate::stencil1d::FAMILY,
+    crate::wave3d::FAMILY,
 ];
 
 /// All entries, family by family.
