@@ -7,7 +7,7 @@ use halo_gpu::stencil::{Neighbourhood, PointUpdate, Reach, Stencil, Value};
 use halo_gpu::{Boundary, Device, Grid2, Shape2};
 
 #[derive(Debug, Clone, Copy)]
-struct Advection {
+pub struct Advection {
     /// D Δt / h²; velocities are given times Δt / h.
     diffusion: f32,
 }
@@ -40,11 +40,14 @@ halo_stencil::stencil! {
 const N: usize = 300;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let grid = Grid2::new(Shape2::new(N, N), [1.0; 2])?.with_boundaries(Boundary::Dirichlet(0.0))?;
+    let grid =
+        Grid2::new(Shape2::new(N, N), [1.0; 2])?.with_boundaries(Boundary::Dirichlet(0.0))?;
     let stencil = Stencil::new(Advection { diffusion: 0.01 }, grid)?;
     let from_middle = |p: usize| p as f32 - (N - 1) as f32 / 2.0;
     let points = |f: &dyn Fn(f32, f32) -> f32| -> Vec<f32> {
-        (0..N * N).map(|at| f(from_middle(at % N), from_middle(at / N))).collect()
+        (0..N * N)
+            .map(|at| f(from_middle(at % N), from_middle(at / N)))
+            .collect()
     };
     let blob = points(&|x, y| (-((x - 70.0).powi(2) + y * y) / 200.0).exp());
     let (vx, vy) = (points(&|_, y| -y / 400.0), points(&|x, _| x / 400.0));
@@ -52,7 +55,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut trace = blob;
     for _ in 0..6 {
         run.steps(300)?;
-        trace.iter_mut().zip(run.to_vec(0)?).for_each(|(all, now)| *all = all.max(now));
+        trace
+            .iter_mut()
+            .zip(run.to_vec(0)?)
+            .for_each(|(all, now)| *all = all.max(now));
     }
     let picture = image::GrayImage::from_fn(N as u32, N as u32, |x, y| {
         image::Luma([(trace[y as usize * N + x as usize] * 255.0) as u8])

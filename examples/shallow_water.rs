@@ -7,7 +7,7 @@ use halo_gpu::stencil::{Neighbourhood, PointUpdate, Reach, Stencil};
 use halo_gpu::{Boundary, Device, Grid2, Shape2};
 
 #[derive(Debug, Clone, Copy)]
-struct ShallowWater {
+pub struct ShallowWater {
     /// Δt / (2 h), with gravity 1.
     ratio: f32,
 }

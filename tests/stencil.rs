@@ -5,15 +5,15 @@ use halo_gpu::stencil::{
     MAX_BOX, MAX_RADIUS, Neighbourhood, Number, PointUpdate, Reach, Real, Run, Stencil, Value,
 };
 use halo_gpu::{Axis, Boundary, Device, DeviceKind, Error, Grid, Grid2, Grid3, Shape2, Shape3};
-use halo_tests::{assert_same_bits, devices, rng};
 use halo_tests::property::{awkward, cases, device};
+use halo_tests::{assert_same_bits, devices, rng};
 use proptest::prelude::*;
 use rand::{Rng, RngExt};
 
 /// One operation of a [`Program`].
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-struct Operation<T> {
+pub struct Operation<T> {
     what: u32,
     field: u32,
     offset: [i32; 3],
@@ -25,7 +25,7 @@ const OPERATIONS: usize = 5;
 /// A formula that is only known when the program runs: two results, of some operations each.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-struct Program<T, const D: usize> {
+pub struct Program<T, const D: usize> {
     operations: [[Operation<T>; OPERATIONS]; 2],
 }
 
@@ -303,7 +303,7 @@ fn large_fields_are_shared_out_and_stored_past_the_caches() {
 
 /// `∂²u/∂t² = ∇²u` in the plane: an equation of second order in time.
 #[derive(Debug, Clone, Copy)]
-struct Wave {
+pub struct Wave {
     courant_squared: f64,
 }
 

@@ -29,7 +29,10 @@ fn a_standing_wave_has_the_frequency_of_its_scheme() {
     let mode = problem::periodic_mode::<f64>(shape, modes).unwrap();
     for device in devices() {
         for order in ORDERS {
-            let wave = Wave3d::new(grid, 0.12).unwrap().with_accuracy(order).unwrap();
+            let wave = Wave3d::new(grid, 0.12)
+                .unwrap()
+                .with_accuracy(order)
+                .unwrap();
             let angle = problem::angle(&wave, modes, c).unwrap();
             let mut sound = wave.start(&device, &velocity, &mode).unwrap();
             for steps in [0.0_f64, 1.0, 9.0] {
@@ -54,13 +57,18 @@ fn error_of(order: u32, n: usize) -> f64 {
     let grid = Grid3::new(shape, [1.0 / n as f64; 3]).unwrap();
     let steps = 2 * (n / 8).pow(order / 2) * 4;
     let step = 1.0 / 16.0 / steps as f64;
-    let wave = Wave3d::new(grid, step).unwrap().with_accuracy(order).unwrap();
+    let wave = Wave3d::new(grid, step)
+        .unwrap()
+        .with_accuracy(order)
+        .unwrap();
     let modes = [1, 0, 1];
     let velocity = Field3::filled(shape, 1.0).unwrap();
     let mode = problem::periodic_mode::<f64>(shape, modes).unwrap();
     let angle = problem::exact_angle(&wave, modes, 1.0);
     let past = multiple(&mode, angle.cos());
-    let mut sound = wave.start_from(&Device::cpu(), &velocity, &mode, &past).unwrap();
+    let mut sound = wave
+        .start_from(&Device::cpu(), &velocity, &mode, &past)
+        .unwrap();
     sound.steps(steps).unwrap();
     let exact = multiple(&mode, (steps as f64 * angle).cos());
     difference(sound.field().unwrap().as_slice(), exact.as_slice())
@@ -73,7 +81,10 @@ fn each_order_converges_as_it_says() {
         let measured = (coarse / fine).log2();
         println!("wave3d: order {order} measured as {measured:.3}");
         let expected = f64::from(order);
-        assert!((measured - expected).abs() < 0.4, "{order}: {measured}, {coarse} {fine}");
+        assert!(
+            (measured - expected).abs() < 0.4,
+            "{order}: {measured}, {coarse} {fine}"
+        );
     }
 }
 
@@ -105,15 +116,20 @@ fn energy(wave: &Wave3d, velocity: &Field3<f64>, now: &[f64], past: &[f64]) -> f
 fn energy_is_kept_where_the_velocity_varies() {
     let shape = Shape3::new(12, 10, 9);
     let grid = Grid3::new(shape, [1.0, 1.1, 0.9]).unwrap();
-    let velocity =
-        Field3::from_fn(shape, |i, j, k| 1.0 + 0.1 * ((i + 2 * j + 3 * k) % 7) as f64).unwrap();
+    let velocity = Field3::from_fn(shape, |i, j, k| {
+        1.0 + 0.1 * ((i + 2 * j + 3 * k) % 7) as f64
+    })
+    .unwrap();
     let pulse = Field3::from_fn(shape, |i, j, k| {
         let square = |p: usize| (p as f64 - 4.5).powi(2);
         (-(square(i) + square(j) + square(k)) / 3.0).exp()
     })
     .unwrap();
     for order in ORDERS {
-        let wave = Wave3d::new(grid, 0.2).unwrap().with_accuracy(order).unwrap();
+        let wave = Wave3d::new(grid, 0.2)
+            .unwrap()
+            .with_accuracy(order)
+            .unwrap();
         let mut sound = wave.start(&Device::cpu(), &velocity, &pulse).unwrap();
         let energy = |sound: &halo_gpu::wave3d::Sound<f64>| {
             let (now, past) = (sound.buffer().to_vec(), sound.past().to_vec());
@@ -122,7 +138,10 @@ fn energy_is_kept_where_the_velocity_varies() {
         let before = energy(&sound);
         sound.steps(150).unwrap();
         let after = energy(&sound);
-        assert!(before > 1.0 && (after / before - 1.0).abs() < 1e-11, "{before} {after}");
+        assert!(
+            before > 1.0 && (after / before - 1.0).abs() < 1e-11,
+            "{before} {after}"
+        );
     }
 }
 
@@ -144,7 +163,10 @@ fn an_absorbing_layer_lets_waves_go() {
         let squares = sound.field().unwrap().into_vec();
         squares.iter().map(|u| u * u).sum::<f64>()
     };
-    let (closed, open) = (left(&wave), left(&wave.with_absorbing_layer(12, 1e-4).unwrap()));
+    let (closed, open) = (
+        left(&wave),
+        left(&wave.with_absorbing_layer(12, 1e-4).unwrap()),
+    );
     println!("wave3d: of the squares {:.1e} are left", open / closed);
     assert!(open < 1e-3 * closed, "{open} {closed}");
 }
@@ -157,11 +179,17 @@ fn same_bits<T: Kernels + halo_tests::Bits>() {
         .unwrap()
         .with_boundary(Axis::Z, Boundary::Neumann)
         .unwrap();
-    let velocity =
-        Field3::from_fn(shape, |i, j, k| T::nearest(1.0 + ((i + j * k) % 5) as f64 / 8.0)).unwrap();
-    let start = Field3::from_fn(shape, |i, j, k| T::nearest(((i * j + 3 * k) % 11) as f64)).unwrap();
+    let velocity = Field3::from_fn(shape, |i, j, k| {
+        T::nearest(1.0 + ((i + j * k) % 5) as f64 / 8.0)
+    })
+    .unwrap();
+    let start =
+        Field3::from_fn(shape, |i, j, k| T::nearest(((i * j + 3 * k) % 11) as f64)).unwrap();
     for order in ORDERS {
-        let wave = Wave3d::new(grid, 0.2).unwrap().with_accuracy(order).unwrap();
+        let wave = Wave3d::new(grid, 0.2)
+            .unwrap()
+            .with_accuracy(order)
+            .unwrap();
         for wave in [wave, wave.with_absorbing_layer(3, 0.01).unwrap()] {
             let mut expected = None;
             for device in [Device::cpu(), Device::emulator()] {
@@ -190,13 +218,23 @@ fn the_longest_step_is_stable_and_a_longer_one_is_not() {
     // It changes sign from point to point.
     let mode = problem::periodic_mode::<f64>(shape, [4, 3, 5]).unwrap();
     for order in ORDERS {
-        let wave = Wave3d::new(grid, 1.0).unwrap().with_accuracy(order).unwrap();
+        let wave = Wave3d::new(grid, 1.0)
+            .unwrap()
+            .with_accuracy(order)
+            .unwrap();
         let limit = wave.longest_step(2.0).unwrap();
-        let at = |step: f64| Wave3d::new(grid, step).unwrap().with_accuracy(order).unwrap();
+        let at = |step: f64| {
+            Wave3d::new(grid, step)
+                .unwrap()
+                .with_accuracy(order)
+                .unwrap()
+        };
         // At the limit the angle is π.
         let angle = problem::angle(&at(limit * (1.0 - 1e-12)), [4, 3, 5], 2.0).unwrap();
         assert!((angle - std::f64::consts::PI).abs() < 1e-5, "{angle}");
-        let mut sound = at(limit * 0.999).start(&Device::cpu(), &velocity, &mode).unwrap();
+        let mut sound = at(limit * 0.999)
+            .start(&Device::cpu(), &velocity, &mode)
+            .unwrap();
         sound.steps(500).unwrap();
         let largest = sound.field().unwrap().into_vec();
         assert!(largest.iter().all(|u| u.abs() < 2.0));

@@ -3,15 +3,16 @@
 use crate::value::{Real, Value};
 use core::ops::{Add, Div, Mul, Neg, Sub};
 
-/// Writes a block out for each number below one that is 8 at most, and no loop.
+/// Writes a block out for each number `K` below a constant that is 8 at most, and no loop. `K`
+/// is a constant in it, and what is not written out is not even compiled.
 macro_rules! each {
     ($k:ident < $count:expr, $body:block) => {
         crate::lanes::each!(@ $k, $count, $body; 0 1 2 3 4 5 6 7)
     };
     (@ $k:ident, $count:expr, $body:block; $($n:literal)+) => {$(
         {
-            let $k: usize = $n;
-            if $k < $count $body
+            const $k: usize = $n;
+            if const { $k < $count } $body
         }
     )+};
 }
@@ -31,16 +32,16 @@ impl<T: Real, const P: usize> Lanes<T, P> {
     #[inline(always)]
     pub(crate) fn of(f: impl Fn(usize) -> T) -> Self {
         let mut all = [T::ZERO; P];
-        if P > 0 {
+        if const { P > 0 } {
             all[0] = f(0);
         }
-        if P > 1 {
+        if const { P > 1 } {
             all[1 % P] = f(1);
         }
-        if P > 2 {
+        if const { P > 2 } {
             all[2 % P] = f(2);
         }
-        if P > 3 {
+        if const { P > 3 } {
             all[3 % P] = f(3);
         }
         Self(all)

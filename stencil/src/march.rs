@@ -137,10 +137,18 @@ impl<
     /// The slowest axis.
     const SLOW: usize = U::DIMENSIONS - 1;
 
-    /// How far a field reaches along it.
-    #[inline(always)]
-    const fn ahead(field: usize) -> usize {
-        U::REACH[field].radius(Self::SLOW)
+    /// How far a field, if there is one of this number, reaches along an axis.
+    const fn radius(field: usize, axis: usize) -> usize {
+        if field < INPUTS {
+            U::REACH[field].radius(axis)
+        } else {
+            0
+        }
+    }
+
+    /// The vectors beside the thread's that it reaches along x.
+    const fn vectors(field: usize) -> usize {
+        Self::radius(field, 0).div_ceil(P)
     }
 
     /// The thread's points of a field, `step` steps of the march from the first.
@@ -201,45 +209,98 @@ impl<
     /// As [`step`].
     #[inline(always)]
     unsafe fn look_beside(&mut self) {
-        each!(field < INPUTS, {
-            let radius = U::REACH[field].radius(0);
-            let vectors = radius.div_ceil(P);
-            if radius > 0 {
+        each!(FIELD < INPUTS, {
+            if const { Self::radius(FIELD, 0) > 0 } {
                 let row = self.element(self.j, self.slow);
                 let nx = self.layout.extents[0] as usize;
                 let i = self.i as usize;
+                let reach = const { Self::vectors(FIELD) * P };
                 // SAFETY: rows are whole vectors; those that are asked for are in the row.
                 unsafe {
-                    if i >= vectors * P {
-                        each!(v < vectors, {
-                            let from = self.inputs[field].add(row + i - (v + 1) * P);
+                    if i >= reach {
+                        each!(V < Self::vectors(FIELD), {
+                            let from = self.inputs[FIELD].add(row + i - (V + 1) * P);
                             let vector = T::load::<P>(from);
-                            each!(e < P, {
-                                self.west[field][(v * P + e) % MAX_RADIUS] = vector[P - 1 - e];
+                            each!(E < P, {
+                                self.west[FIELD][(V * P + E) % MAX_RADIUS] = vector[P - 1 - E];
                             });
                         });
                     } else {
-                        each!(m < radius, {
-                            let place = i as i32 - 1 - m as i32;
-                            self.west[field][m] = self.beside(field, Ok(row), place);
+                        each!(M < Self::radius(FIELD, 0), {
+                            let place = i as i32 - 1 - M as i32;
+                            self.west[FIELD][M] = self.beside(FIELD, Ok(row), place);
                         });
                     }
-                    if i + (vectors + 1) * P <= nx {
-                        each!(v < vectors, {
-                            let from = self.inputs[field].add(row + i + (v + 1) * P);
+                    if i + P + reach <= nx {
+                        each!(V < Self::vectors(FIELD), {
+                            let from = self.inputs[FIELD].add(row + i + (V + 1) * P);
                             let vector = T::load::<P>(from);
-                            each!(e < P, {
-                                self.east[field][(v * P + e) % MAX_RADIUS] = vector[e];
+                            each!(E < P, {
+                                self.east[FIELD][(V * P + E) % MAX_RADIUS] = vector[E];
                             });
                         });
                     } else {
-                        each!(m < radius, {
-                            let place = (i + P + m) as i32;
-                            self.east[field][m] = self.beside(field, Ok(row), place);
+                        each!(M < Self::radius(FIELD, 0), {
+                            let place = (i + P + M) as i32;
+                            self.east[FIELD][M] = self.beside(FIELD, Ok(row), place);
                         });
                     }
                 }
             }
+        });
+    }
+
+    /// Fills the window before the first step of the march, at `begin`.
+    ///
+    /// # Safety
+    ///
+    /// As [`step`].
+    #[inline(always)]
+    unsafe fn fill(&mut self, begin: i32) {
+        // SAFETY: forwarded word for word.
+        unsafe {
+            each!(FIELD < INPUTS, {
+                self.window[FIELD][MAX_RADIUS] = self.column(FIELD, begin);
+                each!(M < Self::radius(FIELD, Self::SLOW), {
+                    const DISTANCE: usize = M + 1;
+                    self.window[FIELD][MAX_RADIUS - DISTANCE] =
+                        self.column(FIELD, begin - DISTANCE as i32);
+                    self.window[FIELD][MAX_RADIUS + DISTANCE] =
+                        self.column(FIELD, begin + DISTANCE as i32);
+                });
+            });
+        }
+    }
+
+    /// What comes into the window by a step of the march from `slow`.
+    ///
+    /// # Safety
+    ///
+    /// As [`step`].
+    #[inline(always)]
+    unsafe fn next(&self, slow: i32) -> [Lanes<T, P>; INPUTS] {
+        let mut next = [Lanes::splat(T::ZERO); INPUTS];
+        each!(FIELD < INPUTS, {
+            let place = slow + 1 + const { Self::radius(FIELD, Self::SLOW) } as i32;
+            // SAFETY: forwarded word for word.
+            next[FIELD] = unsafe { self.column(FIELD, place) };
+        });
+        next
+    }
+
+    /// Moves the window on by a step of the march.
+    #[inline(always)]
+    fn shift(&mut self, next: [Lanes<T, P>; INPUTS]) {
+        each!(FIELD < INPUTS, {
+            let first = const { MAX_RADIUS - Self::radius(FIELD, Self::SLOW) };
+            each!(M < Self::radius(FIELD, Self::SLOW), {
+                self.window[FIELD][first + M] = self.window[FIELD][first + M + 1];
+            });
+            each!(M < Self::radius(FIELD, Self::SLOW), {
+                self.window[FIELD][MAX_RADIUS + M] = self.window[FIELD][MAX_RADIUS + M + 1];
+            });
+            self.window[FIELD][const { MAX_RADIUS + Self::radius(FIELD, Self::SLOW) }] =
+                next[FIELD];
         });
     }
 
@@ -274,18 +335,28 @@ impl<
     ///
     /// As [`step`].
     #[inline(always)]
-    unsafe fn elsewhere(&self, field: usize, [di, dj, ds]: [isize; 3]) -> Lanes<T, P> {
+    unsafe fn straight(&self, field: usize, dj: isize, ds: isize) -> Lanes<T, P> {
+        // SAFETY: a row of the field; the thread's points are in all of them.
+        Lanes(match self.row(field, dj, ds) {
+            Ok(row) => unsafe { T::load(self.inputs[field].add(row + self.i as usize)) },
+            Err(value) => [value; P],
+        })
+    }
+
+    /// The same at an offset along x.
+    ///
+    /// # Safety
+    ///
+    /// As [`step`].
+    #[inline(always)]
+    unsafe fn off_axes(&self, field: usize, [di, dj, ds]: [isize; 3]) -> Lanes<T, P> {
         let row = self.row(field, dj, ds);
-        // SAFETY: a row of the field; the thread's points are in all of them, and what is
-        // beside them is looked for.
+        // SAFETY: as above; what is beside the thread's points is looked for.
         unsafe {
             let own: [T; P] = match row {
                 Ok(row) => T::load(self.inputs[field].add(row + self.i as usize)),
                 Err(value) => [value; P],
             };
-            if di == 0 {
-                return Lanes(own);
-            }
             Lanes::of(
                 #[inline(always)]
                 |e| {
@@ -298,6 +369,25 @@ impl<
                 },
             )
         }
+    }
+
+    /// A field in the thread's own row.
+    #[inline(always)]
+    fn along_x(&self, field: usize, di: isize) -> Lanes<T, P> {
+        let own = self.window[field][MAX_RADIUS].0;
+        Lanes::of(
+            #[inline(always)]
+            |e| {
+                let p = e as isize + di;
+                if p < 0 {
+                    self.west[field][(-1 - p) as usize % MAX_RADIUS]
+                } else if p < P as isize {
+                    own[p as usize % P]
+                } else {
+                    self.east[field][(p - P as isize) as usize % MAX_RADIUS]
+                }
+            },
+        )
     }
 }
 
@@ -321,23 +411,28 @@ impl<
             return self.window[field][(MAX_RADIUS as isize + ds) as usize];
         }
         if dj == 0 && ds == 0 {
-            let own = self.window[field][MAX_RADIUS].0;
-            return Lanes::of(
-                #[inline(always)]
-                |e| {
-                    let p = e as isize + di;
-                    if p < 0 {
-                        self.west[field][(-1 - p) as usize % MAX_RADIUS]
-                    } else if p < P as isize {
-                        own[p as usize % P]
-                    } else {
-                        self.east[field][(p - P as isize) as usize % MAX_RADIUS]
-                    }
-                },
-            );
+            return self.along_x(field, di);
         }
         // SAFETY: a thread is made where it is in the field.
-        unsafe { self.elsewhere(field, [di, dj, ds]) }
+        unsafe { self.off_axes(field, [di, dj, ds]) }
+    }
+
+    // As `value`, of which only what is needed is compiled.
+    #[inline(always)]
+    fn near<const FIELD: usize, const DI: isize, const DJ: isize, const DK: isize>(
+        &self,
+    ) -> Lanes<T, P> {
+        if const { DI == 0 && (Self::SLOW == 1 || DJ == 0) } {
+            let ds = const { if Self::SLOW == 1 { DJ } else { DK } };
+            self.window[FIELD][(MAX_RADIUS as isize + ds) as usize]
+        } else if const { DJ == 0 && DK == 0 } {
+            self.along_x(FIELD, DI)
+        } else if const { DI == 0 } {
+            // SAFETY: a thread is made where it is in the field.
+            unsafe { self.straight(FIELD, DJ, DK) }
+        } else {
+            self.value(FIELD, [DI, DJ, DK])
+        }
     }
 
     #[inline(always)]
@@ -399,7 +494,7 @@ pub unsafe fn step<T, U, const INPUTS: usize, const OUTPUTS: usize, const P: usi
     // SAFETY: forwarded word for word; the thread is in the field.
     unsafe {
         // equivalent mutant (guard): what is in the field is its own image
-        if in_plane || (j >= radius && ny - j > radius) {
+        if const { U::DIMENSIONS == 2 } || (j >= radius && ny - j > radius) {
             march::<T, U, INPUTS, OUTPUTS, P, true>(
                 update,
                 inputs,
@@ -468,45 +563,22 @@ unsafe fn march<
     };
     // SAFETY: the thread is in the field.
     unsafe {
-        each!(field < INPUTS, {
-            let radius = Thread::<T, U, INPUTS, OUTPUTS, P, INNER>::ahead(field);
-            thread.window[field][MAX_RADIUS] = thread.column(field, begin as i32);
-            each!(m < radius, {
-                let m = m + 1;
-                let (behind, ahead) = (begin as i32 - m as i32, begin as i32 + m as i32);
-                thread.window[field][MAX_RADIUS - m] = thread.column(field, behind);
-                thread.window[field][MAX_RADIUS + m] = thread.column(field, ahead);
-            });
-        });
+        thread.fill(begin as i32);
         let mut slow = begin;
         while slow < end {
             thread.slow = slow;
-            let mut next = [Lanes::splat(T::ZERO); INPUTS];
-            each!(field < INPUTS, {
-                let radius = Thread::<T, U, INPUTS, OUTPUTS, P, INNER>::ahead(field);
-                if slow + 1 < end {
-                    next[field] = thread.column(field, slow as i32 + 1 + radius as i32);
-                }
-            });
+            let next = if slow + 1 < end {
+                thread.next(slow as i32)
+            } else {
+                [Lanes::splat(T::ZERO); INPUTS]
+            };
             thread.look_beside();
             let results = update.update(&thread);
             let at = thread.element(j, slow) + i as usize;
-            each!(output < OUTPUTS, {
-                T::store(outputs[output].add(at), results[output].0);
+            each!(OUTPUT < OUTPUTS, {
+                T::store(outputs[OUTPUT].add(at), results[OUTPUT].0);
             });
-            each!(field < INPUTS, {
-                let radius = Thread::<T, U, INPUTS, OUTPUTS, P, INNER>::ahead(field);
-                each!(m < 2 * radius, {
-                    let from = MAX_RADIUS - radius + m;
-                    thread.window[field][from] = thread.window[field][from + 1];
-                });
-                // Those beyond the eighth, of which there are as many again.
-                each!(m < (2 * radius).saturating_sub(MAX_RADIUS), {
-                    let from = 2 * MAX_RADIUS - radius + m;
-                    thread.window[field][from] = thread.window[field][from + 1];
-                });
-                thread.window[field][MAX_RADIUS + radius] = next[field];
-            });
+            thread.shift(next);
             slow += 1;
         }
     }

@@ -85,6 +85,15 @@ pub trait Neighbourhood<T: Real> {
                 "the update reads a neighbour that its REACH does not declare"
             );
         }
+        self.near::<FIELD, DI, DJ, DK>()
+    }
+
+    /// As [`at`](Self::at), for updates with a constant radius of their own: that the offset is
+    /// declared is found where the plan is made.
+    #[inline(always)]
+    fn near<const FIELD: usize, const DI: isize, const DJ: isize, const DK: isize>(
+        &self,
+    ) -> Self::Value {
         self.value(FIELD, [DI, DJ, DK])
     }
 

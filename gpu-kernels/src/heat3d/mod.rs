@@ -34,4 +34,5 @@ pub const FAMILY: crate::registry::Family = crate::registry::Family {
 
 /// The field of the benchmark.
 #[cfg(not(target_arch = "nvptx64"))]
-pub(crate) const EXAMPLE: crate::registry::Problem = crate::registry::Problem::volume(256, 256, 256);
+pub(crate) const EXAMPLE: crate::registry::Problem =
+    crate::registry::Problem::volume(256, 256, 256);

@@ -27,13 +27,13 @@ impl<T: Real> Laplacian<T> {
         let mut sum = n.at::<0, 0, 0, 0>() * self.centre;
         macro_rules! distances {
             ($($m:literal)+) => {$(
-                if R >= $m {
+                if const { R >= $m } {
                     let [x, y, z] = self.axes;
-                    let pair = n.along::<0, 0>(-$m) + n.along::<0, 0>($m);
+                    let pair = n.near::<0, { -$m }, 0, 0>() + n.near::<0, $m, 0, 0>();
                     sum = pair.fused(n.splat(x[$m - 1]), sum);
-                    let pair = n.along::<0, 1>(-$m) + n.along::<0, 1>($m);
+                    let pair = n.near::<0, 0, { -$m }, 0>() + n.near::<0, 0, $m, 0>();
                     sum = pair.fused(n.splat(y[$m - 1]), sum);
-                    let pair = n.along::<0, 2>(-$m) + n.along::<0, 2>($m);
+                    let pair = n.near::<0, 0, 0, { -$m }>() + n.near::<0, 0, 0, $m>();
                     sum = pair.fused(n.splat(z[$m - 1]), sum);
                 }
             )+};

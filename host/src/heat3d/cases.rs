@@ -79,7 +79,9 @@ where
     let [nx, ny, nz] = problem.extents;
     let grid = Grid3::new(Shape3::new(nx, ny, nz), [1.0; 3])?;
     let stencil = Stencil::new(update, grid)?;
-    let before: Vec<T> = (0..expected.len()).map(|i| T::nearest(1e6 + i as f64)).collect();
+    let before: Vec<T> = (0..expected.len())
+        .map(|i| T::nearest(1e6 + i as f64))
+        .collect();
     Ok(Case {
         inputs,
         outputs: vec![Box::new(before)],

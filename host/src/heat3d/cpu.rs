@@ -33,9 +33,8 @@ pub(super) fn step<T: Value + From<f32>>(
     neighbours(extents)
         .map(|[here, west, east, south, north, below, above]| {
             let here = u[here];
-            let second = |before: usize, behind: usize| {
-                here.fused(T::from(-2.0), u[before] + u[behind])
-            };
+            let second =
+                |before: usize, behind: usize| here.fused(T::from(-2.0), u[before] + u[behind]);
             let with_x = second(west, east).fused(rx, here);
             let with_y = second(south, north).fused(ry, with_x);
             second(below, above).fused(rz, with_y)

@@ -51,7 +51,10 @@ macro_rules! case {
                 *weight = numbers() as $real;
             }
             let centre = numbers() as $real;
-            let laplacian = Laplacian { centre, axes: weights };
+            let laplacian = Laplacian {
+                centre,
+                axes: weights,
+            };
             let mut field = || random(numbers, points, |x| x as $real);
             let (u, past, speed, damping) = (field(), field(), field(), field());
             // Away from -1, of which there is no reciprocal.
@@ -63,22 +66,37 @@ macro_rules! case {
             };
             let axes = weights.map(|axis| axis[..radius].to_vec());
             let damped = absorbing.then_some(&damping[..]);
-            let expected =
-                cpu::step(problem.extents, centre, &axes, [&u, &past, &speed], damped);
+            let expected = cpu::step(problem.extents, centre, &axes, [&u, &past, &speed], damped);
             let mut fields: Vec<Box<dyn Values>> =
                 vec![Box::new(u), Box::new(past), Box::new(speed)];
             if absorbing {
                 fields.push(Box::new(damping));
             }
             match (absorbing, radius) {
-                (false, 1) => of::<_, _, 3>(Acoustic::<_, 1> { laplacian }, problem, fields, expected),
-                (false, 2) => of::<_, _, 3>(Acoustic::<_, 2> { laplacian }, problem, fields, expected),
-                (false, 3) => of::<_, _, 3>(Acoustic::<_, 3> { laplacian }, problem, fields, expected),
-                (false, _) => of::<_, _, 3>(Acoustic::<_, 4> { laplacian }, problem, fields, expected),
-                (true, 1) => of::<_, _, 4>(Absorbing::<_, 1> { laplacian }, problem, fields, expected),
-                (true, 2) => of::<_, _, 4>(Absorbing::<_, 2> { laplacian }, problem, fields, expected),
-                (true, 3) => of::<_, _, 4>(Absorbing::<_, 3> { laplacian }, problem, fields, expected),
-                (true, _) => of::<_, _, 4>(Absorbing::<_, 4> { laplacian }, problem, fields, expected),
+                (false, 1) => {
+                    of::<_, _, 3>(Acoustic::<_, 1> { laplacian }, problem, fields, expected)
+                }
+                (false, 2) => {
+                    of::<_, _, 3>(Acoustic::<_, 2> { laplacian }, problem, fields, expected)
+                }
+                (false, 3) => {
+                    of::<_, _, 3>(Acoustic::<_, 3> { laplacian }, problem, fields, expected)
+                }
+                (false, _) => {
+                    of::<_, _, 3>(Acoustic::<_, 4> { laplacian }, problem, fields, expected)
+                }
+                (true, 1) => {
+                    of::<_, _, 4>(Absorbing::<_, 1> { laplacian }, problem, fields, expected)
+                }
+                (true, 2) => {
+                    of::<_, _, 4>(Absorbing::<_, 2> { laplacian }, problem, fields, expected)
+                }
+                (true, 3) => {
+                    of::<_, _, 4>(Absorbing::<_, 3> { laplacian }, problem, fields, expected)
+                }
+                (true, _) => {
+                    of::<_, _, 4>(Absorbing::<_, 4> { laplacian }, problem, fields, expected)
+                }
             }
         }
     };
@@ -101,7 +119,9 @@ where
     let [nx, ny, nz] = problem.extents;
     let grid = Grid3::new(Shape3::new(nx, ny, nz), [1.0; 3])?;
     let stencil = Stencil::new(update, grid)?;
-    let before: Vec<T> = (0..expected.len()).map(|i| T::nearest(1e6 + i as f64)).collect();
+    let before: Vec<T> = (0..expected.len())
+        .map(|i| T::nearest(1e6 + i as f64))
+        .collect();
     Ok(Case {
         inputs,
         outputs: vec![Box::new(before)],

@@ -67,7 +67,11 @@ impl Wave3d {
     pub fn with_accuracy(mut self, accuracy: u32) -> Result<Self, Error> {
         if !matches!(accuracy, 2 | 4 | 6 | 8) {
             let required = "2, 4, 6 or 8";
-            return Err(invalid("the order of accuracy", accuracy.to_string(), required));
+            return Err(invalid(
+                "the order of accuracy",
+                accuracy.to_string(),
+                required,
+            ));
         }
         self.accuracy = accuracy;
         Ok(self)
@@ -103,7 +107,11 @@ impl Wave3d {
             ));
         }
         if !(reflection > 0.0 && reflection < 1.0) {
-            return Err(invalid("the reflection", reflection.to_string(), "between 0 and 1"));
+            return Err(invalid(
+                "the reflection",
+                reflection.to_string(),
+                "between 0 and 1",
+            ));
         }
         self.layer = Some(Layer { points, reflection });
         Ok(self)
@@ -174,7 +182,11 @@ impl Wave3d {
     /// [`Error::InvalidParameter`] for a velocity that is not a positive number.
     pub fn longest_step(&self, fastest: f64) -> Result<f64, Error> {
         if !(fastest > 0.0 && fastest.is_finite()) {
-            return Err(invalid("the velocity", fastest.to_string(), "positive and finite"));
+            return Err(invalid(
+                "the velocity",
+                fastest.to_string(),
+                "positive and finite",
+            ));
         }
         let (centre, neighbours) = self.unit_weights()?;
         let signs = neighbours.iter().enumerate();
@@ -218,11 +230,15 @@ impl Wave3d {
         let halved = |speed: f64| speed / 2.0;
         self.check(velocity, initial, initial)?;
         let speeds = self.speeds(velocity)?;
-        let half: Vec<T> = speeds.iter().map(|s| T::nearest(halved((*s).into()))).collect();
+        let half: Vec<T> = speeds
+            .iter()
+            .map(|s| T::nearest(halved((*s).into())))
+            .collect();
         // From u and u it goes to u + (c Δt)² / 2 L u.
         let u = initial.as_slice();
         let fields = [u, u, &half];
-        let mut first = T::start_acoustic(self.grid, self.accuracy, self.weights()?, device, fields)?;
+        let mut first =
+            T::start_acoustic(self.grid, self.accuracy, self.weights()?, device, fields)?;
         first.steps(1)?;
         let past = Field3::from_vec(self.grid.shape(), first.field(0).to_vec()?)?;
         self.start_from(device, velocity, initial, &past)
@@ -332,7 +348,9 @@ impl Wave3d {
             1.5 * fastest * -layer.reflection.ln() / thickness * inside * inside
         };
         Field3::from_fn(self.grid.shape(), |i, j, k| {
-            let sigma = along(Axis::X, i).max(along(Axis::Y, j)).max(along(Axis::Z, k));
+            let sigma = along(Axis::X, i)
+                .max(along(Axis::Y, j))
+                .max(along(Axis::Z, k));
             T::nearest(sigma * self.time_step)
         })
     }
