@@ -28,15 +28,14 @@ pub use crate::entry::{
 
 /// All families.
 pub const FAMILIES: &[Family] = &[
+    // Families, which `cargo xtask tidy --write` lists.
     crate::derivative3d::FAMILY,
     crate::elementwise::FAMILY,
     crate::heat2d::FAMILY,
-    crate::heat3d::FAMILY,
     crate::nbody::FAMILY,
     crate::reduction::FAMILY,
     crate::roofline::FAMILY,
     crate::stencil1d::FAMILY,
-    crate::wave3d::FAMILY,
 ];
 
 /// All entries, family by family.

@@ -174,7 +174,7 @@
 //! | [`Derivative3d`](derivative3d::Derivative3d), [`FiniteDifferences3d`](derivative3d::FiniteDifferences3d): all derivatives and operators | everywhere | the order of operations is part of the definition; [`Variant`](derivative3d::Variant)s differ in nothing but time |
 //! | [`Heat2d`](heat2d::Heat2d), [`Plate`](heat2d::Plate): all sweeps, iterations and steps in time | everywhere | the same; however many sweeps a launch does |
 //! | [`Plate::sweep_until`](heat2d::Plate::sweep_until) | everywhere | a largest change is exact, so the number of sweeps is the same as well |
-//! | [`Stencil`](stencil::Stencil), [`Heat3d`](heat3d::Heat3d), [`Wave3d`](wave3d::Wave3d) | everywhere | the order of operations is the update's |
+//! | [`Stencil`](stencil::Stencil): all steps | everywhere | the order of operations is the update's |
 //! | [`Stencil1d`](stencil1d::Stencil1d), [`Custom`](stencil1d::Custom) | everywhere | as derivatives; any block |
 //! | [`reduction::sum`], [`mean`](reduction::mean), [`norm`](reduction::norm), [`dot`](reduction::dot), their `…_of`, [`SinglePass`](reduction::SinglePass) | everywhere | the order is a function of the number of elements and their type; not that of a loop, and a later version may choose another |
 //! | [`reduction::min`], [`max`](reduction::max), [`argmin`](reduction::argmin), [`argmax`](reduction::argmax) | everywhere | exact; the first of equals |
@@ -267,7 +267,6 @@ pub mod finite_difference;
 mod geometry;
 mod grid;
 pub mod heat2d;
-pub mod heat3d;
 pub mod launch;
 mod limits;
 pub mod nbody;
@@ -285,7 +284,6 @@ mod subject;
 mod threads;
 mod variants;
 mod versions;
-pub mod wave3d;
 
 pub use accuracy::Errors;
 pub use axis::Axis;

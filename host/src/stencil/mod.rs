@@ -61,7 +61,6 @@ mod gpu;
 mod number;
 mod operation;
 mod plan;
-pub(crate) mod problem;
 mod run;
 mod trace;
 
@@ -73,5 +72,4 @@ pub use halo_stencil::{
 pub use number::Number;
 pub use operation::Stencil;
 pub use plan::Plan;
-pub(crate) use run::Running;
 pub use run::{Run, Settled};
