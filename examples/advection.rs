@@ -43,25 +43,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let grid =
         Grid2::new(Shape2::new(N, N), [1.0; 2])?.with_boundaries(Boundary::Dirichlet(0.0))?;
     let stencil = Stencil::new(Advection { diffusion: 0.01 }, grid)?;
-    let from_middle = |p: usize| p as f32 - (N - 1) as f32 / 2.0;
-    let points = |f: &dyn Fn(f32, f32) -> f32| -> Vec<f32> {
-        (0..N * N)
-            .map(|at| f(from_middle(at % N), from_middle(at / N)))
-            .collect()
+    let points = |f: fn(f32, f32) -> f32| -> Vec<f32> {
+        let place = |at: usize| at as f32 - (N - 1) as f32 / 2.0;
+        let all = 0..N * N;
+        all.map(|at| f(place(at % N), place(at / N))).collect()
     };
-    let blob = points(&|x, y| (-((x - 70.0).powi(2) + y * y) / 200.0).exp());
-    let (vx, vy) = (points(&|_, y| -y / 400.0), points(&|x, _| x / 400.0));
+    let blob = points(|x, y| (-((x - 70.0).powi(2) + y * y) / 200.0).exp());
+    let (vx, vy) = (points(|_, y| -y / 400.0), points(|x, _| x / 400.0));
     let mut run = stencil.start(&Device::cpu(), [&blob, &vx, &vy])?;
-    let mut trace = blob;
-    for _ in 0..6 {
-        run.steps(300)?;
-        trace
-            .iter_mut()
-            .zip(run.to_vec(0)?)
-            .for_each(|(all, now)| *all = all.max(now));
-    }
+    run.steps(900)?;
+    let c = run.to_vec(0)?;
     let picture = image::GrayImage::from_fn(N as u32, N as u32, |x, y| {
-        image::Luma([(trace[y as usize * N + x as usize] * 255.0) as u8])
+        image::Luma([(c[y as usize * N + x as usize] * 400.0) as u8])
     });
     picture.save("advection.png")?;
     println!("see advection.png");

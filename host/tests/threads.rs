@@ -38,9 +38,9 @@ fn everything() -> Result<Vec<u64>, Error> {
     let solved = Heat2d::new(plate)?.solve(&device, &plate_field, 3)?;
     bits.extend(solved.into_vec().iter().map(|value| value.to_bits()));
 
-    let line = Stencil1d::new(1 << 20, [0.5, 0.25, -0.125, 0.0625])?;
+    let line = Stencil1d::antisymmetric(1 << 20, &[0.5, 0.25, -0.125, 0.0625])?;
     let of: Vec<f32> = values.iter().map(|&value| value as f32).collect();
-    let of = line.of(&device, &of)?;
+    let of = line.apply_of(&device, &of)?;
     bits.extend(of.iter().map(|value| u64::from(value.to_bits())));
 
     let bodies: Vec<_> = (0..2000_u16)

@@ -32,6 +32,7 @@ pub(super) const FAMILY: Family = Family {
     sizes: &["1024", "4096", "16384", "65536", "131072", "524288"],
     cpu_sizes: &[],
     cpu_comparison: &["16", "256", "1024", "4096", "16384"],
+    small: "500",
 };
 
 const NAME: &str = "nbody";
@@ -213,14 +214,6 @@ impl<T: Scalar + cpp::Element> Row for Accelerations<T> {
         }
     }
 
-    fn tile(&self) -> String {
-        match self.by {
-            By::Kernel(Variant::Shared) => format!("{} bodies", self.gravity.block()),
-            By::Kernel(Variant::RegisterTile | Variant::Symmetric) => "512 × 128 bodies".to_owned(),
-            By::Kernel(_) | By::Port(_) | By::OneThread => "–".to_owned(),
-        }
-    }
-
     fn work(&self) -> Work {
         Work {
             bytes: Gravity::bytes::<T>(self.n),
@@ -388,10 +381,6 @@ impl<T: Scalar> Row for Step<T> {
         format!("nbody, {STEP}, {}", T::NAME)
     }
 
-    fn tile(&self) -> String {
-        "–".to_owned()
-    }
-
     fn work(&self) -> Work {
         Work {
             bytes: Gravity::bytes::<T>(self.n),
@@ -483,10 +472,6 @@ impl<T: Scalar + cpp::Element> Row for Potentials<T> {
             return format!("nbody, CPU port, potentials, {}", T::NAME);
         }
         potential_kernel::<T>().to_owned()
-    }
-
-    fn tile(&self) -> String {
-        format!("{} bodies", self.gravity.block())
     }
 
     fn work(&self) -> Work {
@@ -593,10 +578,6 @@ impl Row for Mixed {
             return "nbody, CPU port, mixed precision".to_owned();
         }
         MIXED_KERNEL.to_owned()
-    }
-
-    fn tile(&self) -> String {
-        format!("{} bodies", self.gravity.block())
     }
 
     fn work(&self) -> Work {
