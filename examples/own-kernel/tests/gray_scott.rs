@@ -1,16 +1,17 @@
 //! The kernel against the formula, point by point.
 
 use halo_gpu::{Device, EmulatorOptions, Error};
-use own_kernel_kernels::GrayScott;
+use own_kernel::Dish;
+use own_kernel_kernels::Reaction;
 
-const REACTION: GrayScott = GrayScott {
+const REACTION: Reaction = Reaction {
     diffusion_u: 0.16,
     diffusion_v: 0.08,
     feed: 0.05,
     kill: 0.06,
 };
 
-/// The GPU if there is one, else the CPU, and the emulator, told to run every launch in several
+/// The GPU if there is one, and the emulator, told to run every launch in several
 /// orders of threads and to compare: a missing barrier would not go unnoticed.
 fn devices() -> Result<[Device; 2], Error> {
     let verifying = EmulatorOptions {
@@ -50,8 +51,9 @@ fn one_step_is_that_of_the_formula() -> Result<(), Error> {
             let wave = |n: usize, by: f32| (n as f32 * by).sin().abs();
             let u: Vec<f32> = (0..nx * ny).map(|n| wave(n, 0.7)).collect();
             let v: Vec<f32> = (0..nx * ny).map(|n| wave(n, 1.3)).collect();
-            let dish = own_kernel::dish(nx, ny, REACTION)?;
-            let [new_u, new_v] = dish.step_of(&device, [&u, &v])?;
+            let mut dish = Dish::new(&device, nx as u32, &u, &v)?;
+            dish.run(REACTION, 1)?;
+            let (new_u, new_v) = dish.read()?;
             for (n, expected) in step(nx, &u, &v).into_iter().enumerate() {
                 for (found, expected) in [new_u[n], new_v[n]].into_iter().zip(expected) {
                     let error = (f64::from(found) - expected).abs();
