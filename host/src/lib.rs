@@ -112,12 +112,12 @@
 //! ```
 //! use halo_gpu::Device;
 //! use halo_gpu::nbody::problem::Cluster;
-//! use halo_gpu::nbody::{Gravity, Leapfrog};
+//! use halo_gpu::nbody::Gravity;
 //!
 //! # fn main() -> Result<(), halo_gpu::Error> {
 //! let Cluster { bodies, velocities } = Cluster::<f64>::plummer(200, 1)?;
 //! let gravity = Gravity::new(0.05)?; // the softening length
-//! let mut stars = Leapfrog::new(gravity, &Device::cpu(), &bodies, &velocities, 0.01)?;
+//! let mut stars = gravity.start(&Device::cpu(), &bodies, &velocities, 0.01)?;
 //! let before = stars.energy()?.total();
 //! stars.advance(20)?;
 //! assert!((stars.energy()?.total() / before - 1.0).abs() < 0.01);
@@ -179,9 +179,9 @@
 //! | [`reduction::sum`], [`mean`](reduction::mean), [`norm`](reduction::norm), [`dot`](reduction::dot), their `…_of`, a [`reduction::Plan`] | everywhere | the order is a function of the number of elements and their type; not that of a loop, and a later version may choose another |
 //! | [`reduction::min`], [`max`](reduction::max), [`argmin`](reduction::argmin), [`argmax`](reduction::argmax) | everywhere | exact; the first of equals |
 //! | sums by a kernel of the textbook, [`Reduction::plan_with`](reduction::Reduction::plan_with) | on devices that run kernels | the order is that of the kernel and its block: another kernel, another block or [`reduction::sum`] give other bits |
-//! | [`Gravity::apply`](nbody::Gravity::apply), [`accelerations`](nbody::Gravity::accelerations), [`apply_with`](nbody::Gravity::apply_with), [`apply_mixed`](nbody::Gravity::apply_mixed), [`Solver`](nbody::Solver) | every time on one device with the same settings | between devices within [bounds](nbody::problem::Reference::bounds): other orders ([`with_parts`](nbody::Gravity::with_parts)), and a reciprocal square root that GPUs approximate |
-//! | [`Gravity::potentials`](nbody::Gravity::potentials), [`potential_energy_on`](nbody::Gravity::potential_energy_on) | every time on one device | the same; the CPU computes in `f64` throughout |
-//! | [`Gravity::potential_energy`](nbody::Gravity::potential_energy) | every time, with any number of threads | it runs on the CPU |
+//! | accelerations by a [`nbody::Plan`] and by [`Gravity`](nbody::Gravity), also in mixed precision | every time on one device with the same settings | between devices within [bounds](nbody::problem::Reference::bounds): other orders ([`with_parts`](nbody::Gravity::with_parts)), and a reciprocal square root that GPUs approximate |
+//! | [`Plan::potentials`](nbody::Plan::potentials), [`potential_energy`](nbody::Plan::potential_energy) | every time on one device | the same; the CPU computes in `f64` throughout |
+//! | [`nbody::problem::potential_energy`] | every time, with any number of threads | it runs on the CPU |
 //! | [`nbody::kick_drift`] | everywhere | fused multiply-adds alone |
 //! | [`Leapfrog`](nbody::Leapfrog) | every time on one device | n steps at once are n single ones; across devices trajectories part, as accelerations do |
 //! | [`Cluster`](nbody::problem::Cluster) | on one platform | the platform's `sin`, `cos` and `powf` |

@@ -15,7 +15,7 @@ use cuda_std::host::{In, Kernel, Out, ParamPack, Symbol};
 use halo_gpu::Scalar;
 use halo_gpu::derivative3d::{Axis, FiniteDifferences3d};
 use halo_gpu::heat2d::{Heat2d, Plate, Variant};
-use halo_gpu::nbody::{Body, Gravity, Leapfrog};
+use halo_gpu::nbody::{Body, Gravity};
 use halo_gpu::{
     AddressMode, Buffer, Constants, Device, DeviceKind, Error, Field2, Image, LaunchAxis,
     LaunchConfig, Shape2, Shape3, Texture2d, blocks_per_multiprocessor, launch,
@@ -1598,8 +1598,9 @@ fn recorded_steps_are_counted_when_they_are_taken() {
                 mass: 1.0,
             };
             let gravity = Gravity::new(0.1).expect("a softening");
-            let mut leapfrog =
-                Leapfrog::new(gravity, &device, &[body], &[[0.0; 3]], 0.5).expect("enough memory");
+            let mut leapfrog = gravity
+                .start(&device, &[body], &[[0.0; 3]], 0.5)
+                .expect("enough memory");
             let replay = device
                 .record(3, || leapfrog.advance(2))
                 .expect("a recording");

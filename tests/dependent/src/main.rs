@@ -7,7 +7,7 @@
 use halo_gpu::derivative3d::{Axis, FiniteDifferences3d};
 use halo_gpu::heat2d::Heat2d;
 use halo_gpu::nbody::problem::Cluster;
-use halo_gpu::nbody::{Gravity, Leapfrog};
+use halo_gpu::nbody::Gravity;
 use halo_gpu::stencil1d::Stencil1d;
 use halo_gpu::{Device, Error, Field2, Scalar, Shape2, Shape3, reduction};
 use std::time::{Duration, Instant};
@@ -62,8 +62,8 @@ fn of<T: Scalar + halo_gpu::reduction::Number>() -> Result<Vec<(String, f64)>, E
 
     let Cluster { bodies, velocities } = Cluster::<T>::plummer(2048, 1)?;
     let gravity = Gravity::new(0.05)?;
-    note("nbody", least(|| gravity.accelerations(&device, &bodies).map(drop)))?;
-    let mut stars = Leapfrog::new(gravity, &device, &bodies[..64], &velocities[..64], 0.01)?;
+    note("nbody", least(|| gravity.accelerations_of(&device, &bodies).map(drop)))?;
+    let mut stars = gravity.start(&device, &bodies[..64], &velocities[..64], 0.01)?;
     note("leapfrog", least(|| stars.advance(20)))?;
     Ok(times)
 }
