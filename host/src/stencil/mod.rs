@@ -64,8 +64,6 @@ mod plan;
 mod run;
 mod trace;
 
-use operation::{MAX_INPUTS, OPERATION};
-
 pub use halo_stencil::{
     Compiled, MAX_BOX, MAX_RADIUS, Neighbourhood, PointUpdate, Reach, Real, Value,
 };

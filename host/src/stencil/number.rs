@@ -12,3 +12,9 @@ pub trait Number: Scalar + Real {
 
 impl Number for f32 {}
 impl Number for f64 {}
+
+/// What errors call it.
+pub(super) const OPERATION: &str = "stencil";
+
+/// The most fields that an update reads.
+pub(super) const MAX_INPUTS: usize = 8;

@@ -1,16 +1,11 @@
 //! What is computed.
 
-use super::number::Number;
+use super::number::{Number, OPERATION};
 use super::trace;
-use crate::{Axis, Boundary, Cost, Error, Grid, Shape, Shape2, Shape3};
+use crate::{Axis, Boundary, Error, Grid, Shape, Shape2, Shape3};
+use gpu_kernels::registry::Cost;
 use halo_stencil::{Beyond, Layout, PointUpdate, blocks};
 use std::marker::PhantomData;
-
-/// What errors call it.
-pub(super) const OPERATION: &str = "stencil";
-
-/// The most fields that an update reads.
-pub(super) const MAX_INPUTS: usize = 8;
 
 /// An update of the points of a grid, with a boundary for each end of each field.
 ///

@@ -2,10 +2,11 @@
 
 use super::cpu;
 use super::gpu::{Checked, Launch};
-use super::number::Number;
-use super::operation::{OPERATION, Stencil};
+use super::number::{Number, OPERATION};
+use super::operation::Stencil;
 use crate::device::Lent;
-use crate::{Buffer, Cost, Device, DeviceKind, Error};
+use crate::{Buffer, Device, DeviceKind, Error};
+use gpu_kernels::registry::Cost;
 use halo_stencil::{Compiled, blocks};
 
 /// Steps of a [`Stencil`] on a device.

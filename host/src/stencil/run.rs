@@ -1,7 +1,7 @@
 //! Fields that steps go on with.
 
-use super::number::Number;
-use super::operation::{OPERATION, Stencil};
+use super::number::{Number, OPERATION};
+use super::operation::Stencil;
 use super::plan::{Plan, all_of};
 use crate::elementwise::largest_difference;
 use crate::{Buffer, Device, Error};

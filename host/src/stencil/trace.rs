@@ -1,6 +1,7 @@
 //! What an update reads and computes, found by running it once on values that count.
 #![forbid(unsafe_code)]
 
+use super::number::{MAX_INPUTS, OPERATION};
 use crate::Error;
 use halo_stencil::{Neighbourhood, PointUpdate, Reach, Real, Value};
 use std::cell::Cell;
@@ -138,21 +139,21 @@ where
 {
     let invalid = |parameter, given: String, required: String| {
         Err(Error::InvalidParameter {
-            operation: super::OPERATION,
+            operation: OPERATION,
             parameter,
             given,
             required,
         })
     };
     let states = OUTPUTS * (1 + U::PAST);
-    if OUTPUTS == 0 || INPUTS < states || INPUTS > super::MAX_INPUTS {
+    if OUTPUTS == 0 || INPUTS < states || INPUTS > MAX_INPUTS {
         return invalid(
             "the number of inputs",
             INPUTS.to_string(),
             format!(
                 "at least {states}, the outputs' present and past, and at most {}; and there \
                  must be an output",
-                super::MAX_INPUTS
+                MAX_INPUTS
             ),
         );
     }
