@@ -174,6 +174,7 @@
 //! | [`Derivative3d`](derivative3d::Derivative3d), [`FiniteDifferences3d`](derivative3d::FiniteDifferences3d): all derivatives and operators | everywhere | the order of operations is part of the definition; [`Variant`](derivative3d::Variant)s differ in nothing but time |
 //! | [`Heat2d`](heat2d::Heat2d), [`Plate`](heat2d::Plate): all sweeps, iterations and steps in time | everywhere | the same; however many sweeps a launch does |
 //! | [`Plate::sweep_until`](heat2d::Plate::sweep_until) | everywhere | a largest change is exact, so the number of sweeps is the same as well |
+//! | [`Stencil`](stencil::Stencil): all steps | everywhere | the order of operations is the update's |
 //! | [`Stencil1d`](stencil1d::Stencil1d) | everywhere | as derivatives; any kernel, any block |
 //! | [`reduction::sum`], [`mean`](reduction::mean), [`norm`](reduction::norm), [`dot`](reduction::dot), their `…_of`, a [`reduction::Plan`] | everywhere | the order is a function of the number of elements and their type; not that of a loop, and a later version may choose another |
 //! | [`reduction::min`], [`max`](reduction::max), [`argmin`](reduction::argmin), [`argmax`](reduction::argmax) | everywhere | exact; the first of equals |
@@ -235,7 +236,7 @@
 //! On a GPU the kernel is needed as PTX as well: a build script makes it of the kernel's
 //! crate with `cuda_builder`, and [`Device::cuda_with_ptx`] loads it. The folder
 //! `examples/own-kernel` of the repository is such a crate, complete, with a guide in its
-//! README. [`launch_with_constants`] sets constant memory, [`Texture2d`] is read through
+//! README. What updates the points of a grid needs no kernel by hand: see [`stencil`](mod@stencil). [`launch_with_constants`] sets constant memory, [`Texture2d`] is read through
 //! textures, and [`Device::with_cuda_stream`] lets CUDA C++ take part.
 //!
 //! # Features
@@ -278,6 +279,7 @@ mod scalar;
 mod shape;
 mod simd;
 mod single_pass;
+pub mod stencil;
 mod streaming;
 #[cfg(feature = "cases")]
 mod subject;

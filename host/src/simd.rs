@@ -10,7 +10,7 @@
 
 use bytemuck::Pod;
 use pulp::{Simd, WithSimd};
-use std::ops::{Add, Mul, Neg, RangeInclusive, Sub};
+use std::ops::{Add, Div, Mul, Neg, RangeInclusive, Sub};
 #[cfg(target_arch = "x86_64")]
 use {
     pulp::x86::{V3, V4},
@@ -87,7 +87,7 @@ pub trait InVectors: Value + Pod {
     type Lanes<S: Simd>: Pod;
 
     /// A vector to compute with.
-    type Vector<S: Simd>: Value;
+    type Vector<S: Simd>: Value + halo_stencil::Value<Self>;
 
     /// This number in all lanes.
     fn splat<S: Simd>(self, simd: S) -> Self::Vector<S>;
@@ -188,11 +188,25 @@ pub(crate) fn fill<T: Value, const N: usize>(
     }
 }
 
+/// Operators of a vector with a number that is the same for all lanes.
+macro_rules! with_numbers {
+    ($vector:ident, $number:ty, $splat:ident: $($trait:ident $method:ident $operation:ident),+) => {$(
+        impl<S: Simd> $trait<$number> for $vector<S> {
+            type Output = Self;
+
+            #[inline(always)]
+            fn $method(self, other: $number) -> Self {
+                Self(self.0, self.0.$operation(self.1, self.0.$splat(other)))
+            }
+        }
+    )+};
+}
+
 /// The implementations for a type, whose vectors and their operations these are.
 macro_rules! number {
     ($number:ty, $vector:ident, $lanes:ident, $vectors:ident, $vectors_mut:ident,
      $splat:ident, $add:ident, $sub:ident, $mul:ident, $neg:ident, $mul_add:ident,
-     $div:ident, $sqrt:ident, $estimable:ident, $estimated:ident,
+     $div:ident, $sqrt:ident, $less:ident, $select:ident, $estimable:ident, $estimated:ident,
      $sums:ident) => {
         impl Value for $number {
             #[inline(always)]
@@ -296,6 +310,41 @@ macro_rules! number {
                 Self(self.0, self.0.$neg(self.1))
             }
         }
+
+        impl<S: Simd> Div for $vector<S> {
+            type Output = Self;
+
+            #[inline(always)]
+            fn div(self, other: Self) -> Self {
+                Self(self.0, self.0.$div(self.1, other.1))
+            }
+        }
+
+        with_numbers!($vector, $number, $splat: Add add $add, Sub sub $sub, Mul mul $mul, Div div $div);
+
+        impl<S: Simd> halo_stencil::Value<$number> for $vector<S> {
+            #[inline(always)]
+            fn fused(self, factor: Self, sum: Self) -> Self {
+                Value::fused(self, factor, sum)
+            }
+
+            #[inline(always)]
+            fn root(self) -> Self {
+                Self(self.0, self.0.$sqrt(self.1))
+            }
+
+            #[inline(always)]
+            fn smaller(self, other: Self) -> Self {
+                let is = self.0.$less(self.1, other.1);
+                Self(self.0, self.0.$select(is, self.1, other.1))
+            }
+
+            #[inline(always)]
+            fn larger(self, other: Self) -> Self {
+                let is = self.0.$less(other.1, self.1);
+                Self(self.0, self.0.$select(is, self.1, other.1))
+            }
+        }
     };
 }
 
@@ -313,6 +362,8 @@ number!(
     mul_add_f32s,
     div_f32s,
     sqrt_f32s,
+    less_than_f32s,
+    select_f32s,
     estimable_f32,
     estimated_f32,
     sums_f32
@@ -331,6 +382,8 @@ number!(
     mul_add_f64s,
     div_f64s,
     sqrt_f64s,
+    less_than_f64s,
+    select_f64s,
     estimable_f64,
     estimated_f64,
     sums_f64

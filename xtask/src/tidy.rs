@@ -186,7 +186,7 @@ pub(crate) fn family_of(file: &Path) -> Option<&str> {
 }
 
 /// Folders of `host/src` with ports and launches that families have in common.
-const SHARED: [&str; 1] = ["single_pass"];
+const SHARED: [&str; 2] = ["single_pass", "stencil"];
 
 /// A family is whatever is in the table, or has a folder of kernels, a launch file in host
 /// or a baseline.

@@ -59,7 +59,7 @@ static CRATES: &[Crate] = &[
             // What a type must have for each family: its kernels and its ports.
             layer("scalar", &["scalar"], &["core", "device", "shared", FAMILY]),
             // What several families do with what they have computed.
-            layer("shared", &["elementwise", "single_pass"], &["core", "device", "scalar"]),
+            layer("shared", &["elementwise", "single_pass", "stencil"], &["core", "device", "scalar"]),
             layer(FAMILY, &[FAMILY], &["core", "device", "scalar", "shared"]),
             // The kernels with data for them, for whoever goes through the table.
             layer("cases", &["case", "subject", "*::cases"], &[

@@ -1,0 +1,228 @@
+//! What is computed.
+
+use super::number::{Number, OPERATION};
+use super::trace;
+use crate::{Axis, Boundary, Error, Grid, Shape, Shape2, Shape3};
+use gpu_kernels::registry::Cost;
+use halo_stencil::{Beyond, Layout, PointUpdate, blocks};
+use std::marker::PhantomData;
+
+/// An update of the points of a grid, with a boundary for each end of each field.
+///
+/// `U` is the update, `D` the dimensions of the grid, 2 or 3; `T`, `INPUTS` and `OUTPUTS`
+/// follow from the update.
+///
+/// ```
+/// use halo_gpu::stencil::{Neighbourhood, PointUpdate, Reach, Stencil};
+/// use halo_gpu::{Grid2, Shape2};
+///
+/// /// The mean of the neighbours along x.
+/// #[derive(Debug, Clone, Copy)]
+/// struct Mean;
+///
+/// impl PointUpdate<f32, 1, 1> for Mean {
+///     const DIMENSIONS: usize = 2;
+///     const REACH: [Reach; 1] = [Reach::axes([1, 0, 0])];
+///
+///     #[inline(always)]
+///     fn update<N: Neighbourhood<f32>>(&self, n: &N) -> [N::Value; 1] {
+///         [(n.at::<0, -1, 0, 0>() + n.at::<0, 1, 0, 0>()) * 0.5]
+///     }
+/// }
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let mean = Stencil::new(Mean, Grid2::new(Shape2::new(64, 32), [1.0; 2])?)?;
+/// assert_eq!(mean.cost().flops, 2 * 64 * 32);
+/// assert_eq!(mean.cost().bytes, (4 + 4) * 64 * 32);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Stencil<U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usize> {
+    update: U,
+    grid: Grid<D>,
+    /// Of each field, along each axis.
+    ends: [[[Boundary; 2]; D]; INPUTS],
+    flops_per_point: u64,
+    number: PhantomData<T>,
+}
+
+impl<U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usize>
+    Stencil<U, T, D, INPUTS, OUTPUTS>
+where
+    T: Number,
+    U: PointUpdate<T, INPUTS, OUTPUTS>,
+{
+    /// `update` at all points of `grid`, whose boundaries are those of all fields.
+    ///
+    /// [`Boundary::OneSided`] is an open end here: beyond it are copies of the last point. A
+    /// field that is read at a place beyond the ends of several axes has the value of x's end
+    /// if that is a Dirichlet boundary, else that of z's, else that of y's; other boundaries
+    /// are images, one axis after the other.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for an update that reads what it does not declare, or has
+    /// another number of dimensions than the grid, and for periodic axes with both ends stored
+    /// that have a single point; [`Error::IndexOverflow`] for a grid that kernels cannot count:
+    /// more than 2³⁰ points along an axis, 2³¹ in a plane.
+    pub fn new(update: U, grid: Grid<D>) -> Result<Self, Error> {
+        if U::DIMENSIONS != D {
+            return Err(Error::InvalidParameter {
+                operation: OPERATION,
+                parameter: "the grid's number of dimensions",
+                given: D.to_string(),
+                required: format!("{}, the update's", U::DIMENSIONS),
+            });
+        }
+        let flops_per_point = trace::flops(&update)?;
+        let axes: [Axis; D] = std::array::from_fn(|axis| Axis::ALL[axis]);
+        let ends = axes.map(|axis| grid.ends(axis));
+        let stencil = Self {
+            update,
+            grid,
+            ends: [ends; INPUTS],
+            flops_per_point,
+            number: PhantomData,
+        };
+        stencil.shape().points()?;
+        stencil.layout()?;
+        Ok(stencil)
+    }
+
+    /// The same, with these boundaries for one field at the first and the last point of an axis.
+    ///
+    /// ```
+    /// # use halo_gpu::stencil::{Neighbourhood, PointUpdate, Reach, Stencil};
+    /// use halo_gpu::{Axis, Boundary, Error, Grid2, Shape2};
+    /// # #[derive(Clone, Copy)]
+    /// # struct Same;
+    /// # impl PointUpdate<f32, 1, 1> for Same {
+    /// #     const DIMENSIONS: usize = 2;
+    /// #     const REACH: [Reach; 1] = [Reach::POINT];
+    /// #     fn update<N: Neighbourhood<f32>>(&self, n: &N) -> [N::Value; 1] {
+    /// #         [n.at::<0, 0, 0, 0>()]
+    /// #     }
+    /// # }
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// let channel = Stencil::new(Same, Grid2::new(Shape2::new(64, 32), [1.0; 2])?)?
+    ///     .with_ends(0, Axis::Y, [Boundary::Dirichlet(1.0), Boundary::Neumann])?;
+    /// let refused = channel.with_ends(1, Axis::Y, [Boundary::Neumann; 2]);
+    /// assert!(matches!(refused, Err(Error::InvalidParameter { .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Grid::with_ends`], and [`Error::InvalidParameter`] for a field that the update does
+    /// not read.
+    pub fn with_ends(
+        mut self,
+        field: usize,
+        axis: Axis,
+        ends: [Boundary; 2],
+    ) -> Result<Self, Error> {
+        // The grid's checks, of the axis and of the boundaries.
+        let grid = self.grid.with_ends(axis, ends)?;
+        let Some(of_field) = self.ends.get_mut(field) else {
+            return Err(Error::InvalidParameter {
+                operation: OPERATION,
+                parameter: "the field",
+                given: field.to_string(),
+                required: format!("below {INPUTS}, the number of inputs"),
+            });
+        };
+        of_field[axis.index()] = grid.ends(axis);
+        Ok(self)
+    }
+
+    /// What is done at a point, with its parameters.
+    #[must_use]
+    pub const fn update(&self) -> &U {
+        &self.update
+    }
+
+    /// The same, with other parameters.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for an update that reads what it does not declare.
+    pub fn with_update(mut self, update: U) -> Result<Self, Error> {
+        self.flops_per_point = trace::flops(&update)?;
+        self.update = update;
+        Ok(self)
+    }
+
+    /// The grid.
+    #[must_use]
+    pub const fn grid(&self) -> &Grid<D> {
+        &self.grid
+    }
+
+    /// Points along x, y and z.
+    pub(super) fn extents(&self) -> [usize; 3] {
+        Axis::ALL.map(|axis| self.grid.extent(axis))
+    }
+
+    /// The shape of every field.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        let [nx, ny, nz] = self.extents();
+        if D == 2 {
+            Shape2::new(nx, ny).into()
+        } else {
+            Shape3::new(nx, ny, nz).into()
+        }
+    }
+
+    /// How many points a field has.
+    pub(super) fn points(&self) -> usize {
+        // `new` has found the product to fit.
+        self.extents().iter().product()
+    }
+
+    /// The least that a step has to do: each input read once and each output written once, and
+    /// the update's operations on floats, a fused multiply-add being two.
+    #[must_use]
+    pub fn cost(&self) -> Cost {
+        let points = self.points() as u64;
+        Cost {
+            bytes: points * ((INPUTS + OUTPUTS) * size_of::<T>()) as u64,
+            flops: points * self.flops_per_point,
+        }
+    }
+
+    /// What kernels are told of the fields.
+    pub(super) fn layout(&self) -> Result<Layout<T, INPUTS>, Error> {
+        let extents = self.extents();
+        let Some(blocks) = blocks(D, extents, T::POINTS) else {
+            return Err(Error::IndexOverflow {
+                what: format!("an extent of a {OPERATION}'s grid, or the points of a plane,"),
+                given: self.shape().to_string(),
+                limit: halo_stencil::MAX_EXTENT.into(),
+            });
+        };
+        let mut layout = Layout::new(extents.map(|extent| extent as u32), blocks.segment);
+        for (field, ends) in self.ends.iter().enumerate() {
+            for (end, &boundary) in ends.iter().flatten().enumerate() {
+                let value = T::nearest(boundary.dirichlet_value());
+                layout = layout.with_end(field, end, beyond(boundary), value);
+            }
+        }
+        Ok(layout)
+    }
+}
+
+/// A boundary, as kernels are told it.
+const fn beyond(boundary: Boundary) -> Beyond {
+    match boundary {
+        Boundary::Periodic => Beyond::Periodic,
+        Boundary::PeriodicWithEndpoint => Beyond::PeriodicWithEndpoint,
+        Boundary::Dirichlet(_) => Beyond::Value,
+        Boundary::Neumann => Beyond::MirrorOnPoint,
+        Boundary::NeumannHalfway => Beyond::MirrorHalfway,
+        Boundary::OneSided => Beyond::Copy,
+    }
+}

@@ -1,0 +1,175 @@
+//! Where and how a stencil runs.
+
+use super::cpu;
+use super::gpu::{Checked, Launch};
+use super::number::{Number, OPERATION};
+use super::operation::Stencil;
+use crate::device::Lent;
+use crate::{Buffer, Device, DeviceKind, Error};
+use gpu_kernels::registry::Cost;
+use halo_stencil::{Compiled, blocks};
+
+/// Steps of a [`Stencil`] on a device.
+///
+/// On CUDA devices its methods queue launches and do not wait for them. They allocate
+/// nothing on any device.
+#[derive(Debug)]
+pub struct Plan<U, T: Number, const D: usize, const INPUTS: usize, const OUTPUTS: usize> {
+    stencil: Stencil<U, T, D, INPUTS, OUTPUTS>,
+    device: Device,
+    by: By<T, INPUTS>,
+}
+
+#[derive(Debug)]
+enum By<T, const INPUTS: usize> {
+    Cpu(cpu::Sweep<T, INPUTS>),
+    Kernel(Launch<T, INPUTS>),
+}
+
+impl<U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usize>
+    Stencil<U, T, D, INPUTS, OUTPUTS>
+where
+    T: Number,
+    U: Compiled<T, INPUTS, OUTPUTS>,
+{
+    /// A plan for `device`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IndexOverflow`] for a grid that kernels cannot count,
+    /// [`Error::HostOutOfMemory`].
+    pub fn plan(&self, device: &Device) -> Result<Plan<U, T, D, INPUTS, OUTPUTS>, Error> {
+        let layout = self.layout()?;
+        let blocks = blocks(D, self.extents(), T::POINTS);
+        let by = match (device.kind(), blocks) {
+            (DeviceKind::Cpu, _) | (_, None) => By::Cpu(cpu::Sweep::new(layout, D)?),
+            (_, Some(blocks)) => By::Kernel(Launch::new(layout, blocks)),
+        };
+        Ok(Plan {
+            stencil: *self,
+            device: device.clone(),
+            by,
+        })
+    }
+
+    /// One step from fields on the host, computed on `device`: the outputs.
+    ///
+    /// # Errors
+    ///
+    /// As [`plan`](Self::plan) and [`Plan::step`].
+    pub fn step_of(
+        &self,
+        device: &Device,
+        inputs: [&[T]; INPUTS],
+    ) -> Result<[Vec<T>; OUTPUTS], Error> {
+        let plan = self.plan(device)?;
+        let mut lent = Vec::with_capacity(INPUTS);
+        for input in inputs {
+            lent.push(Lent::new(device, input)?);
+        }
+        let mut made = Vec::with_capacity(OUTPUTS);
+        for _ in 0..OUTPUTS {
+            made.push(device.zeros(self.points())?);
+        }
+        let inputs = std::array::from_fn(|field| lent[field].as_buffer());
+        plan.step(inputs, all_of(&mut made))?;
+        let mut results = Vec::with_capacity(OUTPUTS);
+        for field in made {
+            results.push(field.into_vec()?);
+        }
+        let mut results = results.into_iter();
+        Ok(std::array::from_fn(|_| results.next().unwrap_or_default()))
+    }
+}
+
+/// The first `N` of some buffers, of which there are as many, to be written.
+pub(super) fn all_of<T: Number, const N: usize>(buffers: &mut [Buffer<T>]) -> [&mut Buffer<T>; N] {
+    let mut buffers = buffers.iter_mut();
+    std::array::from_fn(|_| match buffers.next() {
+        Some(buffer) => buffer,
+        None => unreachable!("there are as many fields as the update has"),
+    })
+}
+
+impl<U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usize> Plan<U, T, D, INPUTS, OUTPUTS>
+where
+    T: Number,
+    U: Compiled<T, INPUTS, OUTPUTS>,
+{
+    /// What is computed.
+    #[must_use]
+    pub const fn stencil(&self) -> &Stencil<U, T, D, INPUTS, OUTPUTS> {
+        &self.stencil
+    }
+
+    /// Where.
+    #[must_use]
+    pub const fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// As [`Stencil::cost`].
+    #[must_use]
+    pub fn cost(&self) -> Cost {
+        self.stencil.cost()
+    }
+
+    /// The same with other parameters: those of the next step, if they change from step to
+    /// step.
+    ///
+    /// # Errors
+    ///
+    /// As [`Stencil::with_update`].
+    pub fn set_update(&mut self, update: U) -> Result<(), Error> {
+        self.stencil = self.stencil.with_update(update)?;
+        Ok(())
+    }
+
+    /// One step: what the update makes of `inputs` at all points, in `outputs`.
+    ///
+    /// Outputs that are inputs as well do not compile.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LengthMismatch`], [`Error::ShapeMismatch`] and [`Error::DeviceMismatch`] for
+    /// buffers that do not fit; what a launch can fail with.
+    pub fn step(
+        &self,
+        inputs: [&Buffer<T>; INPUTS],
+        outputs: [&mut Buffer<T>; OUTPUTS],
+    ) -> Result<(), Error> {
+        let shape = self.stencil.shape();
+        let fits = |what: &str, field: usize, buffer: &Buffer<T>| {
+            buffer.require_shape(|| format!("{OPERATION}: {what} {field}"), shape)?;
+            if buffer.device() == &self.device {
+                return Ok(());
+            }
+            self.device
+                .require(&format!("{OPERATION}: {what} {field}"), buffer)
+        };
+        for (field, input) in inputs.iter().enumerate() {
+            fits("input", field, input)?;
+        }
+        for (field, output) in outputs.iter().enumerate() {
+            fits("output", field, output)?;
+        }
+        match &self.by {
+            By::Kernel(launch) => {
+                let fields = Checked { inputs, outputs };
+                launch.step(&self.device, self.stencil.update().to_owned(), fields)
+            }
+            By::Cpu(sweep) => {
+                let inputs = inputs.map(|input| match input.as_host_slice() {
+                    Some(values) => values,
+                    None => unreachable!("buffers of the CPU device are host memory"),
+                });
+                let outputs = outputs.map(|output| match output.as_host_mut_slice() {
+                    Some(values) => values,
+                    None => unreachable!("buffers of the CPU device are host memory"),
+                });
+                sweep.step(*self.stencil.update(), inputs, outputs);
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Fields that steps go on with.
+
+use super::number::{Number, OPERATION};
+use super::operation::Stencil;
+use super::plan::{Plan, all_of};
+use crate::elementwise::largest_difference;
+use crate::{Buffer, Device, Error};
+use halo_stencil::Compiled;
+
+/// Fields on a device that a stencil takes from step to step: [`Stencil::start`].
+///
+/// Outputs become inputs by exchange: nothing is copied.
+#[derive(Debug)]
+pub struct Run<U, T: Number, const D: usize, const INPUTS: usize, const OUTPUTS: usize> {
+    plan: Plan<U, T, D, INPUTS, OUTPUTS>,
+    /// The outputs to be written, then the present, then the past: `OUTPUTS` fields each.
+    states: Vec<Buffer<T>>,
+    coefficients: Vec<Buffer<T>>,
+    steps: u64,
+}
+
+/// How [`Run::settle`] ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settled {
+    /// Steps that were taken.
+    pub steps: usize,
+    /// The largest change of a value by the last of them.
+    pub change: f64,
+    /// Whether that is at most the tolerance.
+    pub converged: bool,
+}
+
+impl<U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usize>
+    Stencil<U, T, D, INPUTS, OUTPUTS>
+where
+    T: Number,
+    U: Compiled<T, INPUTS, OUTPUTS>,
+{
+    /// These inputs, copied to `device`, to go on from: each of as many values as the grid has
+    /// points, x fastest.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LengthMismatch`] for an input of another length; as [`plan`](Self::plan) and
+    /// [`Device::upload`].
+    pub fn start(
+        &self,
+        device: &Device,
+        inputs: [&[T]; INPUTS],
+    ) -> Result<Run<U, T, D, INPUTS, OUTPUTS>, Error> {
+        let points = self.points();
+        for (field, input) in inputs.iter().enumerate() {
+            if input.len() != points {
+                return Err(Error::LengthMismatch {
+                    what: format!("{OPERATION}: input {field}"),
+                    required: points,
+                    given: input.len(),
+                });
+            }
+        }
+        let plan = self.plan(device)?;
+        let mut states = Vec::new();
+        for _ in 0..OUTPUTS {
+            states.push(device.zeros(points)?);
+        }
+        let (past, coefficients) = inputs.split_at(OUTPUTS * (1 + U::PAST));
+        for input in past {
+            states.push(device.upload(input)?);
+        }
+        let coefficients = coefficients.iter().map(|input| device.upload(input));
+        let coefficients = coefficients.collect::<Result<_, _>>()?;
+        Ok(Run {
+            plan,
+            states,
+            coefficients,
+            steps: 0,
+        })
+    }
+}
+
+impl<U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usize> Run<U, T, D, INPUTS, OUTPUTS>
+where
+    T: Number,
+    U: Compiled<T, INPUTS, OUTPUTS>,
+{
+    /// The plan.
+    #[must_use]
+    pub const fn plan(&self) -> &Plan<U, T, D, INPUTS, OUTPUTS> {
+        &self.plan
+    }
+
+    /// How many steps have been taken.
+    #[must_use]
+    pub const fn steps_taken(&self) -> u64 {
+        self.steps
+    }
+
+    /// Takes `count` steps. On CUDA devices this does not wait for them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Plan::step`].
+    pub fn steps(&mut self, count: usize) -> Result<(), Error> {
+        for _ in 0..count {
+            self.step()?;
+        }
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<(), Error> {
+        let (new, old) = self.states.split_at_mut(OUTPUTS);
+        let given = old.len();
+        let inputs = std::array::from_fn(|field| match field.checked_sub(given) {
+            None => &old[field],
+            Some(coefficient) => &self.coefficients[coefficient],
+        });
+        self.plan.step(inputs, all_of(new))?;
+        // Each state makes room for the newer one, the oldest first.
+        for older in (OUTPUTS..self.states.len()).rev() {
+            let (newer, older) = self.states.split_at_mut(older);
+            let newer = &mut newer[newer.len() - OUTPUTS];
+            older[0].give_way_to(newer);
+        }
+        self.steps += 1;
+        Ok(())
+    }
+
+    /// Takes steps, `every` of them between one look and the next, until the last one has
+    /// changed no value by more than `tolerance`, at most `most` of them. Waits for each look.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for a tolerance that is NaN or negative and for looks that
+    /// are no step apart; as [`steps`](Self::steps).
+    pub fn settle(&mut self, tolerance: f64, every: usize, most: usize) -> Result<Settled, Error> {
+        let invalid = |parameter, given: String, required: &str| Error::InvalidParameter {
+            operation: OPERATION,
+            parameter,
+            given,
+            required: required.to_owned(),
+        };
+        if tolerance.is_nan() || tolerance < 0.0 {
+            return Err(invalid("the tolerance", tolerance.to_string(), "0 or more"));
+        }
+        if every == 0 {
+            return Err(invalid("the steps between looks", "0".into(), "at least 1"));
+        }
+        let mut settled = Settled {
+            steps: 0,
+            change: f64::NAN,
+            converged: false,
+        };
+        while settled.steps < most && !settled.converged {
+            let count = every.min(most - settled.steps);
+            self.steps(count)?;
+            settled.steps += count;
+            settled.change = 0.0;
+            for output in 0..OUTPUTS {
+                let change: f64 = largest_difference(self.now(output), self.before(output))?.into();
+                // A NaN stays.
+                if !(change <= settled.change) {
+                    settled.change = change;
+                }
+            }
+            settled.converged = settled.change <= tolerance;
+        }
+        Ok(settled)
+    }
+
+    fn now(&self, output: usize) -> &Buffer<T> {
+        &self.states[OUTPUTS + output]
+    }
+
+    /// What an output was before the last step: its past, or where it has none, what will be
+    /// written next.
+    fn before(&self, output: usize) -> &Buffer<T> {
+        let level = if U::PAST == 0 { 0 } else { 2 };
+        &self.states[level * OUTPUTS + output]
+    }
+
+    /// Input number `field` as it is now, on the device; `None` where there is none.
+    #[must_use]
+    pub fn field(&self, field: usize) -> Option<&Buffer<T>> {
+        let states = self.states.len() - OUTPUTS;
+        match field.checked_sub(states) {
+            None => self.states.get(OUTPUTS + field),
+            Some(coefficient) => self.coefficients.get(coefficient),
+        }
+    }
+
+    /// The same to be written: a source between steps, a coefficient that changes.
+    #[must_use]
+    pub fn field_mut(&mut self, field: usize) -> Option<&mut Buffer<T>> {
+        let states = self.states.len() - OUTPUTS;
+        match field.checked_sub(states) {
+            None => self.states.get_mut(OUTPUTS + field),
+            Some(coefficient) => self.coefficients.get_mut(coefficient),
+        }
+    }
+
+    /// The same on the host. Waits for the steps.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for a field that is none, and as [`Buffer::to_vec`].
+    pub fn to_vec(&self, field: usize) -> Result<Vec<T>, Error> {
+        match self.field(field) {
+            Some(buffer) => buffer.to_vec(),
+            None => Err(Error::InvalidParameter {
+                operation: OPERATION,
+                parameter: "the field",
+                given: field.to_string(),
+                required: format!("below {INPUTS}, the number of inputs"),
+            }),
+        }
+    }
+}

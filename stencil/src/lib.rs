@@ -1,0 +1,140 @@
+//! A stencil is written once, as the update of one point, and runs on a GPU, in the emulator
+//! and in vectors on the CPU, with the same bits.
+//!
+//! ```
+//! use halo_stencil::{Neighbourhood, PointUpdate, Reach, Real};
+//!
+//! /// `∂u/∂t = α ∇²u` in the plane: u + r (((W + E) + (S + N)) - 4 u), r = α Δt / h².
+//! #[derive(Debug, Clone, Copy)]
+//! #[repr(C)]
+//! pub struct Diffusion<T> {
+//!     pub ratio: T,
+//! }
+//!
+//! impl<T: Real> PointUpdate<T, 1, 1> for Diffusion<T> {
+//!     const DIMENSIONS: usize = 2;
+//!     const REACH: [Reach; 1] = [Reach::star(1)];
+//!
+//!     #[inline(always)]
+//!     fn update<N: Neighbourhood<T>>(&self, n: &N) -> [N::Value; 1] {
+//!         let u = n.at::<0, 0, 0, 0>();
+//!         let across = n.at::<0, -1, 0, 0>() + n.at::<0, 1, 0, 0>();
+//!         let along = n.at::<0, 0, -1, 0>() + n.at::<0, 0, 1, 0>();
+//!         [u + ((across + along) - u * T::from(4.0)) * self.ratio]
+//!     }
+//! }
+//!
+//! // The kernel, its handle, and what the host library needs to launch it.
+//! halo_stencil::stencil! {
+//!     /// A step of diffusion.
+//!     pub diffusion_f32: Diffusion<f32>, f32, (u) -> (new_u)
+//! }
+//! # fn main() {}
+//! ```
+//!
+//! What is around a point is this crate's: the march through the field, vectors where rows
+//! allow them, what lies beyond the ends. `halo_gpu::stencil` plans and runs it.
+//!
+//! # Layers
+//!
+//! The crate depends on `cuda_std` alone. It has no kernel of its own: a kernel crate that
+//! uses it has those that its [`stencil!`] calls make.
+
+#![no_std]
+
+mod boundary;
+mod lanes;
+mod march;
+mod point;
+mod reach;
+mod value;
+
+pub use boundary::{Beyond, Layout, Place, place};
+pub use march::{BLOCK_2D, BLOCK_3D, MAX_EXTENT, block, step};
+#[cfg(not(target_arch = "nvptx64"))]
+pub use march::{Blocks, blocks};
+#[cfg(not(target_arch = "nvptx64"))]
+pub use point::Compiled;
+pub use point::{Neighbourhood, PointUpdate};
+pub use reach::{MAX_BOX, MAX_RADIUS, Reach, furthest};
+pub use value::{Real, Value};
+
+#[doc(hidden)]
+pub use cuda_std;
+
+/// Makes the kernel of a [`PointUpdate`]: the entry point, its typed handle, and, on the host,
+/// its [`Compiled`].
+///
+/// ```text
+/// stencil! {
+///     /// What it computes.
+///     pub name: Update, f32, (input, …) -> (output, …)
+/// }
+/// ```
+///
+/// The type is `f32` or `f64`, and the inputs and outputs are as many as the update has. The
+/// update is `#[repr(C)]` where it has more than one number. The crate needs a dependency on
+/// `cuda_std`, whose attributes the macro uses.
+#[macro_export]
+macro_rules! stencil {
+    (
+        $(#[$meta:meta])*
+        $vis:vis $name:ident: $update:ty, $real:ident,
+        ($($input:ident),+ $(,)?) -> ($($output:ident),+ $(,)?)
+    ) => {
+        $(#[$meta])*
+        ///
+        /// # Safety
+        ///
+        /// - All fields hold the `nx * ny * nz` elements of `layout`, x fastest, and are
+        ///   aligned to 16 bytes. During the launch nobody writes the inputs, and nothing else
+        ///   accesses the outputs, which overlap nothing.
+        /// - The layout keeps to what its type says, and the block and the grid are those of
+        ///   `halo_stencil::blocks` for it.
+        #[$crate::cuda_std::prelude::kernel]
+        #[$crate::cuda_std::launch_bounds(256)]
+        #[allow(clippy::too_many_arguments)]
+        $vis unsafe fn $name(
+            $($input: *const $real,)+
+            $($output: *mut $real,)+
+            #[grid_constant] layout: &$crate::Layout<
+                $real,
+                { [$(stringify!($input)),+].len() },
+            >,
+            update: $update,
+        ) {
+            let (inputs, outputs) = ([$($input),+], [$($output),+]);
+            // SAFETY: forwarded word for word.
+            unsafe {
+                if layout.in_vectors($crate::stencil!(@lanes $real)) {
+                    $crate::step::<$real, $update, _, _, { $crate::stencil!(@lanes $real) }>(
+                        update, inputs, outputs, layout,
+                    );
+                } else {
+                    $crate::step::<$real, $update, _, _, 1>(update, inputs, outputs, layout);
+                }
+            }
+        }
+
+        #[cfg(not(target_arch = "nvptx64"))]
+        impl $crate::Compiled<
+            $real,
+            { [$(stringify!($input)),+].len() },
+            { [$(stringify!($output)),+].len() },
+        > for $update {
+            type Kernel = $name;
+
+            fn arguments<'a>(
+                self,
+                inputs: [$crate::cuda_std::host::In<'a, $real>; { [$(stringify!($input)),+].len() }],
+                outputs: [$crate::cuda_std::host::Out<'a, $real>; { [$(stringify!($output)),+].len() }],
+                layout: $crate::Layout<$real, { [$(stringify!($input)),+].len() }>,
+            ) -> <$name as $crate::cuda_std::host::Kernel>::Args<'a> {
+                let ([$($input),+], [$($output),+]) = (inputs, outputs);
+                $name::args($($input,)+ $($output,)+ layout, self)
+            }
+        }
+    };
+    (@lanes f32) => { 4 };
+    (@lanes f64) => { 2 };
+}

@@ -1,0 +1,585 @@
+//! The march of all stencils: row after row in the plane, plane after plane in space.
+//!
+//! - A thread has the points of one access of 16 bytes, 4 of f32 or 2 of f64; one point where
+//!   the rows are no whole vectors. It goes along the slowest axis through `segment` points of
+//!   it, with all that its fields have on that axis up to the radius in registers: each point
+//!   is loaded once for them, and the next one is on its way while one is computed.
+//! - Neighbours along x are the thread's own points or in the vectors beside them; neighbours
+//!   along y, of a stencil in space, and off the axes are loaded where they are used. Other
+//!   threads of the block have loaded most of them: they come from the first-level cache.
+//! - What lies beyond an end is another point, or a value. Rows and planes are asked for their
+//!   image once; along x the threads at the ends load point by point. The arithmetic is the
+//!   same everywhere.
+//! - There is no shared memory and no barrier. Results are stored past the caches.
+//!
+//! Bytes: each field is read once and written once; from the second-level cache come, of a
+//! field with radius r, `2 r / 8` for rows beside the block's and `2 r / segment` for planes.
+
+use crate::boundary::{Layout, Place};
+use crate::lanes::{Lanes, each};
+use crate::point::{Neighbourhood, PointUpdate};
+use crate::reach::{MAX_RADIUS, Reach, furthest};
+use crate::value::Real;
+use cuda_std::thread;
+
+/// Threads of a block along x and y, in the plane.
+pub const BLOCK_2D: [u32; 2] = [256, 1];
+
+/// Threads of a block along x and y, in space.
+pub const BLOCK_3D: [u32; 2] = [32, 8];
+
+/// The most points along an axis.
+pub const MAX_EXTENT: u32 = 1 << 30;
+
+/// Planes on either side and the point's own.
+const WINDOW: usize = 2 * MAX_RADIUS + 1;
+
+/// Threads of a block along x and y.
+#[must_use]
+pub const fn block(dimensions: usize) -> [u32; 2] {
+    if dimensions == 2 { BLOCK_2D } else { BLOCK_3D }
+}
+
+/// The extents of a launch.
+#[cfg(not(target_arch = "nvptx64"))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Blocks {
+    /// Blocks along x, y and z.
+    pub grid: [u32; 3],
+    /// Threads of a block along x and y.
+    pub block: [u32; 2],
+    /// Rows, or planes, that a block goes through.
+    pub segment: u32,
+}
+
+/// The launch for fields of `extents`, with vectors of `points` where the rows are whole ones.
+///
+/// `None` for an extent of 0 or above [`MAX_EXTENT`], for planes (in the plane: rows) of 2³¹
+/// points or more, and for more blocks than a grid has.
+#[cfg(not(target_arch = "nvptx64"))]
+#[must_use]
+pub fn blocks(dimensions: usize, extents: [usize; 3], points: usize) -> Option<Blocks> {
+    /// Blocks that keep a device busy, and the shortest and the longest march that is chosen
+    /// for their sake.
+    const ENOUGH: usize = 1024;
+    const SHORTEST: usize = 8;
+    const LONGEST: usize = 64;
+    /// The most blocks of a grid along y and z.
+    const MOST: usize = 65_535;
+
+    let countable = |extent: &usize| (1..=MAX_EXTENT as usize).contains(extent);
+    if !extents.iter().all(countable) {
+        return None;
+    }
+    let [nx, ny, nz] = extents;
+    let per_thread = if nx.is_multiple_of(points) { points } else { 1 };
+    let block = block(dimensions);
+    let columns = nx.div_ceil(block[0] as usize * per_thread);
+    let (rows, marched, plane) = if dimensions == 2 {
+        (1, ny, nx)
+    } else {
+        (ny.div_ceil(block[1] as usize), nz, nx.checked_mul(ny)?)
+    };
+    let wanted = (columns * rows).saturating_mul(marched) / ENOUGH;
+    let segment = wanted.clamp(SHORTEST, LONGEST).max(marched.div_ceil(MOST));
+    let segments = marched.div_ceil(segment);
+    if plane >= 1 << 31 || rows > MOST || u32::try_from(columns).is_err() {
+        return None;
+    }
+    let grid = if dimensions == 2 {
+        [columns, segments, 1]
+    } else {
+        [columns, rows, segments]
+    };
+    Some(Blocks {
+        grid: grid.map(|extent| extent as u32),
+        block,
+        segment: segment as u32,
+    })
+}
+
+/// Where a thread is, and what it has loaded.
+struct Thread<
+    'a,
+    T,
+    U,
+    const INPUTS: usize,
+    const OUTPUTS: usize,
+    const P: usize,
+    const INNER: bool,
+> {
+    inputs: [*const T; INPUTS],
+    layout: &'a Layout<T, INPUTS>,
+    /// The thread's first point.
+    i: u32,
+    j: u32,
+    /// Where the march is.
+    slow: u32,
+    /// The elements of a step of the march.
+    pitch: usize,
+    /// Each field along the slowest axis.
+    window: [[Lanes<T, P>; WINDOW]; INPUTS],
+    /// Beside the thread's points, the nearest one first.
+    west: [[T; MAX_RADIUS]; INPUTS],
+    east: [[T; MAX_RADIUS]; INPUTS],
+    update: core::marker::PhantomData<U>,
+}
+
+impl<
+    T: Real,
+    U: PointUpdate<T, INPUTS, OUTPUTS>,
+    const INPUTS: usize,
+    const OUTPUTS: usize,
+    const P: usize,
+    const INNER: bool,
+> Thread<'_, T, U, INPUTS, OUTPUTS, P, INNER>
+{
+    /// The slowest axis.
+    const SLOW: usize = U::DIMENSIONS - 1;
+
+    /// How far a field, if there is one of this number, reaches along an axis.
+    const fn radius(field: usize, axis: usize) -> usize {
+        if field < INPUTS {
+            U::REACH[field].radius(axis)
+        } else {
+            0
+        }
+    }
+
+    /// The vectors beside the thread's that it reaches along x.
+    const fn vectors(field: usize) -> usize {
+        Self::radius(field, 0).div_ceil(P)
+    }
+
+    /// The thread's points of a field, `step` steps of the march from the first.
+    ///
+    /// # Safety
+    ///
+    /// As [`step`], within whose field the thread is.
+    #[inline(always)]
+    unsafe fn column(&self, field: usize, slow: i32) -> Lanes<T, P> {
+        let extent = self.layout.extents[Self::SLOW];
+        // equivalent mutant (guard): what is in the field is its own image
+        let stored = if slow >= 0 && slow < extent as i32 {
+            slow as u32
+        } else {
+            match self.layout.place(field, Self::SLOW, slow) {
+                Place::Point(stored) => stored,
+                Place::End(end) => return Lanes::splat(self.layout.value(field, end)),
+            }
+        };
+        let at = self.element(self.j, stored) + self.i as usize;
+        // SAFETY: a row of the field, of which the thread's points are.
+        Lanes(unsafe { T::load(self.inputs[field].add(at)) })
+    }
+
+    /// The first element of a row.
+    #[inline(always)]
+    fn element(&self, j: u32, slow: u32) -> usize {
+        let within = if Self::SLOW == 1 {
+            0
+        } else {
+            j as usize * self.layout.extents[0] as usize
+        };
+        slow as usize * self.pitch + within
+    }
+
+    /// The value of a field in a row, at a place that may be beyond its ends: `row` is its
+    /// first element, or the value that it has everywhere.
+    ///
+    /// # Safety
+    ///
+    /// As [`step`]; the row is one of the field's.
+    #[inline(always)]
+    unsafe fn beside(&self, field: usize, row: Result<usize, T>, place: i32) -> T {
+        match (self.layout.place(field, 0, place), row) {
+            (Place::End(end), _) => self.layout.value(field, end),
+            // SAFETY: a point of the row.
+            (Place::Point(i), Ok(row)) => unsafe {
+                T::load::<1>(self.inputs[field].add(row + i as usize))[0]
+            },
+            (Place::Point(_), Err(value)) => value,
+        }
+    }
+
+    /// Loads what is beside the thread's points.
+    ///
+    /// # Safety
+    ///
+    /// As [`step`].
+    #[inline(always)]
+    unsafe fn look_beside(&mut self) {
+        each!(FIELD < INPUTS, {
+            if const { Self::radius(FIELD, 0) > 0 } {
+                let row = self.element(self.j, self.slow);
+                let nx = self.layout.extents[0] as usize;
+                let i = self.i as usize;
+                let reach = const { Self::vectors(FIELD) * P };
+                // SAFETY: rows are whole vectors; those that are asked for are in the row.
+                unsafe {
+                    if i >= reach {
+                        each!(V < Self::vectors(FIELD), {
+                            let from = self.inputs[FIELD].add(row + i - (V + 1) * P);
+                            let vector = T::load::<P>(from);
+                            each!(E < P, {
+                                self.west[FIELD][(V * P + E) % MAX_RADIUS] = vector[P - 1 - E];
+                            });
+                        });
+                    } else {
+                        each!(M < Self::radius(FIELD, 0), {
+                            let place = i as i32 - 1 - M as i32;
+                            self.west[FIELD][M] = self.beside(FIELD, Ok(row), place);
+                        });
+                    }
+                    if i + P + reach <= nx {
+                        each!(V < Self::vectors(FIELD), {
+                            let from = self.inputs[FIELD].add(row + i + (V + 1) * P);
+                            let vector = T::load::<P>(from);
+                            each!(E < P, {
+                                self.east[FIELD][(V * P + E) % MAX_RADIUS] = vector[E];
+                            });
+                        });
+                    } else {
+                        each!(M < Self::radius(FIELD, 0), {
+                            let place = (i + P + M) as i32;
+                            self.east[FIELD][M] = self.beside(FIELD, Ok(row), place);
+                        });
+                    }
+                }
+            }
+        });
+    }
+
+    /// Fills the window before the first step of the march, at `begin`.
+    ///
+    /// # Safety
+    ///
+    /// As [`step`].
+    #[inline(always)]
+    unsafe fn fill(&mut self, begin: i32) {
+        // SAFETY: forwarded word for word.
+        unsafe {
+            each!(FIELD < INPUTS, {
+                self.window[FIELD][MAX_RADIUS] = self.column(FIELD, begin);
+                each!(M < Self::radius(FIELD, Self::SLOW), {
+                    const DISTANCE: usize = M + 1;
+                    self.window[FIELD][MAX_RADIUS - DISTANCE] =
+                        self.column(FIELD, begin - DISTANCE as i32);
+                    self.window[FIELD][MAX_RADIUS + DISTANCE] =
+                        self.column(FIELD, begin + DISTANCE as i32);
+                });
+            });
+        }
+    }
+
+    /// What comes into the window by a step of the march from `slow`.
+    ///
+    /// # Safety
+    ///
+    /// As [`step`].
+    #[inline(always)]
+    unsafe fn next(&self, slow: i32) -> [Lanes<T, P>; INPUTS] {
+        let mut next = [Lanes::splat(T::ZERO); INPUTS];
+        each!(FIELD < INPUTS, {
+            let place = slow + 1 + const { Self::radius(FIELD, Self::SLOW) } as i32;
+            // SAFETY: forwarded word for word.
+            next[FIELD] = unsafe { self.column(FIELD, place) };
+        });
+        next
+    }
+
+    /// Moves the window on by a step of the march.
+    #[inline(always)]
+    fn shift(&mut self, next: [Lanes<T, P>; INPUTS]) {
+        each!(FIELD < INPUTS, {
+            let first = const { MAX_RADIUS - Self::radius(FIELD, Self::SLOW) };
+            each!(M < Self::radius(FIELD, Self::SLOW), {
+                self.window[FIELD][first + M] = self.window[FIELD][first + M + 1];
+            });
+            each!(M < Self::radius(FIELD, Self::SLOW), {
+                self.window[FIELD][MAX_RADIUS + M] = self.window[FIELD][MAX_RADIUS + M + 1];
+            });
+            self.window[FIELD][const { MAX_RADIUS + Self::radius(FIELD, Self::SLOW) }] =
+                next[FIELD];
+        });
+    }
+
+    /// Row `dj` of the plane `ds` away: its first element, or the value that it has everywhere.
+    #[inline(always)]
+    fn row(&self, field: usize, dj: isize, ds: isize) -> Result<usize, T> {
+        let mut slow = self.slow;
+        if ds != 0 {
+            match self
+                .layout
+                .place(field, Self::SLOW, self.slow as i32 + ds as i32)
+            {
+                Place::Point(stored) => slow = stored,
+                Place::End(end) => return Err(self.layout.value(field, end)),
+            }
+        }
+        let mut j = self.j;
+        if dj != 0 && INNER {
+            j = (self.j as i32 + dj as i32) as u32;
+        } else if dj != 0 {
+            match self.layout.place(field, 1, self.j as i32 + dj as i32) {
+                Place::Point(stored) => j = stored,
+                Place::End(end) => return Err(self.layout.value(field, end)),
+            }
+        }
+        Ok(self.element(j, slow))
+    }
+
+    /// A field in another row of the plane, or of another plane.
+    ///
+    /// # Safety
+    ///
+    /// As [`step`].
+    #[inline(always)]
+    unsafe fn straight(&self, field: usize, dj: isize, ds: isize) -> Lanes<T, P> {
+        // SAFETY: a row of the field; the thread's points are in all of them.
+        Lanes(match self.row(field, dj, ds) {
+            Ok(row) => unsafe { T::load(self.inputs[field].add(row + self.i as usize)) },
+            Err(value) => [value; P],
+        })
+    }
+
+    /// The same at an offset along x.
+    ///
+    /// # Safety
+    ///
+    /// As [`step`].
+    #[inline(always)]
+    unsafe fn off_axes(&self, field: usize, [di, dj, ds]: [isize; 3]) -> Lanes<T, P> {
+        let row = self.row(field, dj, ds);
+        // SAFETY: as above; what is beside the thread's points is looked for.
+        unsafe {
+            let own: [T; P] = match row {
+                Ok(row) => T::load(self.inputs[field].add(row + self.i as usize)),
+                Err(value) => [value; P],
+            };
+            Lanes::of(
+                #[inline(always)]
+                |e| {
+                    let p = e as isize + di;
+                    if p >= 0 && p < P as isize {
+                        own[p as usize % P]
+                    } else {
+                        self.beside(field, row, self.i as i32 + p as i32)
+                    }
+                },
+            )
+        }
+    }
+
+    /// A field in the thread's own row.
+    #[inline(always)]
+    fn along_x(&self, field: usize, di: isize) -> Lanes<T, P> {
+        let own = self.window[field][MAX_RADIUS].0;
+        Lanes::of(
+            #[inline(always)]
+            |e| {
+                let p = e as isize + di;
+                if p < 0 {
+                    self.west[field][(-1 - p) as usize % MAX_RADIUS]
+                } else if p < P as isize {
+                    own[p as usize % P]
+                } else {
+                    self.east[field][(p - P as isize) as usize % MAX_RADIUS]
+                }
+            },
+        )
+    }
+}
+
+impl<
+    T: Real,
+    U: PointUpdate<T, INPUTS, OUTPUTS>,
+    const INPUTS: usize,
+    const OUTPUTS: usize,
+    const P: usize,
+    const INNER: bool,
+> Neighbourhood<T> for Thread<'_, T, U, INPUTS, OUTPUTS, P, INNER>
+{
+    type Value = Lanes<T, P>;
+
+    const REACH: &'static [Reach] = &U::REACH;
+
+    #[inline(always)]
+    fn value(&self, field: usize, [di, dj, dk]: [isize; 3]) -> Lanes<T, P> {
+        let (dj, ds) = if Self::SLOW == 1 { (0, dj) } else { (dj, dk) };
+        if di == 0 && dj == 0 {
+            return self.window[field][(MAX_RADIUS as isize + ds) as usize];
+        }
+        if dj == 0 && ds == 0 {
+            return self.along_x(field, di);
+        }
+        // SAFETY: a thread is made where it is in the field.
+        unsafe { self.off_axes(field, [di, dj, ds]) }
+    }
+
+    // As `value`, of which only what is needed is compiled.
+    #[inline(always)]
+    fn near<const FIELD: usize, const DI: isize, const DJ: isize, const DK: isize>(
+        &self,
+    ) -> Lanes<T, P> {
+        if const { DI == 0 && (Self::SLOW == 1 || DJ == 0) } {
+            let ds = const { if Self::SLOW == 1 { DJ } else { DK } };
+            self.window[FIELD][(MAX_RADIUS as isize + ds) as usize]
+        } else if const { DJ == 0 && DK == 0 } {
+            self.along_x(FIELD, DI)
+        } else if const { DI == 0 } {
+            // SAFETY: a thread is made where it is in the field.
+            unsafe { self.straight(FIELD, DJ, DK) }
+        } else {
+            self.value(FIELD, [DI, DJ, DK])
+        }
+    }
+
+    #[inline(always)]
+    fn splat(&self, number: T) -> Lanes<T, P> {
+        Lanes::splat(number)
+    }
+}
+
+/// One step of a stencil, as the current thread of the launch: what
+/// [`stencil!`](crate::stencil) makes kernels of.
+///
+/// # Safety
+///
+/// As the kernels say. `P` is 1, or a vector's points if the rows are whole vectors.
+#[inline(always)]
+pub unsafe fn step<T, U, const INPUTS: usize, const OUTPUTS: usize, const P: usize>(
+    update: U,
+    inputs: [*const T; INPUTS],
+    outputs: [*mut T; OUTPUTS],
+    layout: &Layout<T, INPUTS>,
+) where
+    T: Real,
+    U: PointUpdate<T, INPUTS, OUTPUTS>,
+{
+    const {
+        assert!(
+            U::DIMENSIONS == 2 || U::DIMENSIONS == 3,
+            "a stencil has 2 or 3 dimensions"
+        );
+        assert!(
+            INPUTS >= OUTPUTS * (1 + U::PAST) && INPUTS <= 8 && OUTPUTS >= 1,
+            "the inputs begin with the present of the outputs, and their past; at most 8"
+        );
+        let mut field = 0;
+        while field < INPUTS {
+            assert!(
+                U::REACH[field].is_possible(),
+                "a field is read up to 8 points away on the axes, and up to 2 off them"
+            );
+            field += 1;
+        }
+    }
+    let [width, height] = block(U::DIMENSIONS);
+    let i = (thread::block_idx_x() * width + thread::thread_idx_x()) * P as u32;
+    let in_plane = U::DIMENSIONS == 2;
+    let (j, nth) = if in_plane {
+        (0, thread::block_idx_y())
+    } else {
+        let j = thread::block_idx_y() * height + thread::thread_idx_y();
+        (j, thread::block_idx_z())
+    };
+    let [nx, ny, nz] = layout.extents;
+    let begin = nth * layout.segment;
+    let end = (begin + layout.segment).min(if in_plane { ny } else { nz });
+    if i >= nx || begin >= end || (!in_plane && j >= ny) {
+        return;
+    }
+    let radius = const { furthest(&U::REACH, 1) as u32 };
+    // SAFETY: forwarded word for word; the thread is in the field.
+    unsafe {
+        // equivalent mutant (guard): what is in the field is its own image
+        if const { U::DIMENSIONS == 2 } || (j >= radius && ny - j > radius) {
+            march::<T, U, INPUTS, OUTPUTS, P, true>(
+                update,
+                inputs,
+                outputs,
+                layout,
+                [i, j],
+                begin,
+                end,
+            );
+        } else {
+            march::<T, U, INPUTS, OUTPUTS, P, false>(
+                update,
+                inputs,
+                outputs,
+                layout,
+                [i, j],
+                begin,
+                end,
+            );
+        }
+    }
+}
+
+/// Goes from `begin` to `end`; `INNER`: all rows that it looks at are in the field.
+///
+/// # Safety
+///
+/// As [`step`]; point (i, j) is in the field, and so are `begin` and all before `end`.
+#[inline(always)]
+unsafe fn march<
+    T,
+    U,
+    const INPUTS: usize,
+    const OUTPUTS: usize,
+    const P: usize,
+    const INNER: bool,
+>(
+    update: U,
+    inputs: [*const T; INPUTS],
+    outputs: [*mut T; OUTPUTS],
+    layout: &Layout<T, INPUTS>,
+    [i, j]: [u32; 2],
+    begin: u32,
+    end: u32,
+) where
+    T: Real,
+    U: PointUpdate<T, INPUTS, OUTPUTS>,
+{
+    let [nx, ny, _] = layout.extents;
+    let pitch = if U::DIMENSIONS == 2 {
+        nx as usize
+    } else {
+        nx as usize * ny as usize
+    };
+    let mut thread = Thread::<T, U, INPUTS, OUTPUTS, P, INNER> {
+        inputs,
+        layout,
+        i,
+        j,
+        slow: begin,
+        pitch,
+        window: [[Lanes::splat(T::ZERO); WINDOW]; INPUTS],
+        west: [[T::ZERO; MAX_RADIUS]; INPUTS],
+        east: [[T::ZERO; MAX_RADIUS]; INPUTS],
+        update: core::marker::PhantomData,
+    };
+    // SAFETY: the thread is in the field.
+    unsafe {
+        thread.fill(begin as i32);
+        let mut slow = begin;
+        while slow < end {
+            thread.slow = slow;
+            let next = if slow + 1 < end {
+                thread.next(slow as i32)
+            } else {
+                [Lanes::splat(T::ZERO); INPUTS]
+            };
+            thread.look_beside();
+            let results = update.update(&thread);
+            let at = thread.element(j, slow) + i as usize;
+            each!(OUTPUT < OUTPUTS, {
+                T::store(outputs[OUTPUT].add(at), results[OUTPUT].0);
+            });
+            thread.shift(next);
+            slow += 1;
+        }
+    }
+}

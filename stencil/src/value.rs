@@ -1,0 +1,179 @@
+//! What updates compute with.
+
+use core::ops::{Add, Div, Mul, Neg, Sub};
+use cuda_std::GpuFloat;
+use cuda_std::cache::{load_readonly, store_streaming};
+
+/// What an update computes with: a number, or some numbers at once.
+///
+/// Each operation is rounded once, and nothing is fused but what is called [`fused`]: a
+/// number among others has the bits that it has alone.
+///
+/// [`fused`]: Self::fused
+pub trait Value<T>:
+    Copy
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + Add<T, Output = Self>
+    + Sub<T, Output = Self>
+    + Mul<T, Output = Self>
+    + Div<T, Output = Self>
+{
+    /// `self * factor + sum`, rounded once.
+    #[must_use]
+    fn fused(self, factor: Self, sum: Self) -> Self;
+
+    /// The square root, correctly rounded; NaN for negative numbers.
+    #[must_use]
+    fn root(self) -> Self;
+
+    /// The smaller of the two; `other` if either is NaN, or if they are equal.
+    #[must_use]
+    fn smaller(self, other: Self) -> Self;
+
+    /// The larger of the two; `other` if either is NaN, or if they are equal.
+    #[must_use]
+    fn larger(self, other: Self) -> Self;
+}
+
+mod private {
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+}
+
+/// `f32` or `f64`. No other type can implement it.
+pub trait Real:
+    Value<Self> + PartialOrd + From<f32> + Into<f64> + Send + Sync + private::Sealed + 'static
+{
+    /// 0.
+    const ZERO: Self;
+
+    /// `P` numbers that follow each other in memory that nobody writes: by one access of 16
+    /// bytes where it holds as many, else of one number.
+    ///
+    /// # Safety
+    ///
+    /// `from` is readable for them, in global memory that nobody writes during the launch, and
+    /// aligned to 16 bytes if they are more than one. `P` is 1 or a vector's.
+    #[doc(hidden)]
+    #[must_use]
+    unsafe fn load<const P: usize>(from: *const Self) -> [Self; P];
+
+    /// Writes such numbers, which are not read again soon.
+    ///
+    /// # Safety
+    ///
+    /// `to` is writable for them, in global memory, and aligned as [`load`](Self::load) says.
+    #[doc(hidden)]
+    unsafe fn store<const P: usize>(to: *mut Self, values: [Self; P]);
+}
+
+/// 16 bytes of f32.
+#[derive(Clone, Copy)]
+#[repr(C, align(16))]
+struct Vector4(f32, f32, f32, f32);
+
+/// 16 bytes of f64.
+#[derive(Clone, Copy)]
+#[repr(C, align(16))]
+struct Vector2(f64, f64);
+
+macro_rules! value {
+    ($real:ident) => {
+        impl Value<Self> for $real {
+            #[inline(always)]
+            fn fused(self, factor: Self, sum: Self) -> Self {
+                GpuFloat::mul_add(self, factor, sum)
+            }
+
+            #[inline(always)]
+            fn root(self) -> Self {
+                GpuFloat::sqrt(self)
+            }
+
+            #[inline(always)]
+            fn smaller(self, other: Self) -> Self {
+                if self < other { self } else { other }
+            }
+
+            #[inline(always)]
+            fn larger(self, other: Self) -> Self {
+                if self > other { self } else { other }
+            }
+        }
+    };
+}
+
+value!(f32);
+value!(f64);
+
+impl Real for f32 {
+    const ZERO: Self = 0.0;
+
+    #[inline(always)]
+    unsafe fn load<const P: usize>(from: *const Self) -> [Self; P] {
+        let mut values = [0.0; P];
+        // SAFETY: as the caller promises.
+        unsafe {
+            if P == 4 {
+                let all: Vector4 = load_readonly(from.cast());
+                values[0] = all.0;
+                values[1 % P] = all.1;
+                values[2 % P] = all.2;
+                values[3 % P] = all.3;
+            } else {
+                values[0] = load_readonly(from);
+            }
+        }
+        values
+    }
+
+    #[inline(always)]
+    unsafe fn store<const P: usize>(to: *mut Self, values: [Self; P]) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            if P == 4 {
+                let all = Vector4(values[0], values[1 % P], values[2 % P], values[3 % P]);
+                store_streaming(to.cast(), all);
+            } else {
+                store_streaming(to, values[0]);
+            }
+        }
+    }
+}
+
+impl Real for f64 {
+    const ZERO: Self = 0.0;
+
+    #[inline(always)]
+    unsafe fn load<const P: usize>(from: *const Self) -> [Self; P] {
+        let mut values = [0.0; P];
+        // SAFETY: as the caller promises.
+        unsafe {
+            if P == 2 {
+                let all: Vector2 = load_readonly(from.cast());
+                values[0] = all.0;
+                values[1 % P] = all.1;
+            } else {
+                values[0] = load_readonly(from);
+            }
+        }
+        values
+    }
+
+    #[inline(always)]
+    unsafe fn store<const P: usize>(to: *mut Self, values: [Self; P]) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            if P == 2 {
+                store_streaming(to.cast(), Vector2(values[0], values[1 % P]));
+            } else {
+                store_streaming(to, values[0]);
+            }
+        }
+    }
+}

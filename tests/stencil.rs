@@ -1,0 +1,576 @@
+//! Stencils of one's own: whatever the update, the shape, the boundaries and the device, the
+//! bits are those of a plain interpreter.
+
+use halo_gpu::stencil::{
+    MAX_BOX, MAX_RADIUS, Neighbourhood, Number, PointUpdate, Reach, Real, Run, Stencil, Value,
+};
+use halo_gpu::{Axis, Boundary, Device, DeviceKind, Error, Grid, Grid2, Grid3, Shape2, Shape3};
+use halo_tests::property::{awkward, cases, device};
+use halo_tests::{assert_same_bits, devices, rng};
+use proptest::prelude::*;
+use rand::{Rng, RngExt};
+
+/// One operation of a [`Program`].
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Operation<T> {
+    what: u32,
+    field: u32,
+    offset: [i32; 3],
+    weight: T,
+}
+
+const OPERATIONS: usize = 5;
+
+/// A formula that is only known when the program runs: two results, of some operations each.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Program<T, const D: usize> {
+    operations: [[Operation<T>; OPERATIONS]; 2],
+}
+
+const REACH: [Reach; 3] = [
+    Reach::star(MAX_RADIUS),
+    Reach::cube(MAX_BOX),
+    Reach::axes([0, 3, 1]),
+];
+
+impl<T: Real, const D: usize> Program<T, D> {
+    /// What it makes of the values that `read` finds.
+    #[inline(always)]
+    fn run<V: Value<T>>(
+        &self,
+        splat: impl Fn(T) -> V,
+        read: impl Fn(usize, [isize; 3]) -> V,
+    ) -> [V; 2] {
+        let result = |operations: &[Operation<T>; OPERATIONS]| {
+            let mut so_far = splat(T::from(0.5));
+            for operation in operations {
+                let offset = operation.offset.map(|d| d as isize);
+                let value = read(operation.field as usize, offset);
+                so_far = match operation.what {
+                    0 => so_far + value * operation.weight,
+                    1 => value.fused(splat(operation.weight), so_far),
+                    2 => so_far * value - operation.weight,
+                    3 => so_far.smaller(value),
+                    4 => (-so_far).larger(value),
+                    5 => (so_far * so_far + value * value).root(),
+                    _ => so_far / (value * value + T::from(1.0)),
+                };
+            }
+            so_far
+        };
+        [result(&self.operations[0]), result(&self.operations[1])]
+    }
+}
+
+impl<T: Real, const D: usize> PointUpdate<T, 3, 2> for Program<T, D> {
+    const DIMENSIONS: usize = D;
+    const REACH: [Reach; 3] = REACH;
+
+    #[inline(always)]
+    fn update<N: Neighbourhood<T>>(&self, n: &N) -> [N::Value; 2] {
+        self.run(
+            |number| n.splat(number),
+            |field, offset| n.value(field, offset),
+        )
+    }
+}
+
+halo_stencil::stencil! {
+    /// In the plane, in f32.
+    pub program2_f32: Program<f32, 2>, f32, (a, b, c) -> (x, y)
+}
+halo_stencil::stencil! {
+    /// In the plane, in f64.
+    pub program2_f64: Program<f64, 2>, f64, (a, b, c) -> (x, y)
+}
+halo_stencil::stencil! {
+    /// In space, in f32.
+    pub program3_f32: Program<f32, 3>, f32, (a, b, c) -> (x, y)
+}
+halo_stencil::stencil! {
+    /// In space, in f64.
+    pub program3_f64: Program<f64, 3>, f64, (a, b, c) -> (x, y)
+}
+
+/// A program that reads within its reach.
+fn program<T: Number, const D: usize>(rng: &mut impl Rng) -> Program<T, D> {
+    let mut operation = || {
+        let field = rng.random_range(0..3_usize);
+        let mut offset = [0_i32; 3];
+        if REACH[field].is_box() {
+            for d in &mut offset[..D] {
+                *d = rng.random_range(-(MAX_BOX as i32)..=MAX_BOX as i32);
+            }
+        } else {
+            let axis = rng.random_range(0..D);
+            let radius = REACH[field].radius(axis) as i32;
+            offset[axis] = rng.random_range(-radius..=radius);
+        }
+        Operation {
+            what: rng.random_range(0..7),
+            field: field as u32,
+            offset,
+            weight: T::nearest(rng.random_range(-1.0..1.0)),
+        }
+    };
+    Program {
+        operations: std::array::from_fn(|_| std::array::from_fn(|_| operation())),
+    }
+}
+
+/// Boundaries of both ends of an axis.
+fn ends(rng: &mut impl Rng) -> [Boundary; 2] {
+    let mut end = || match rng.random_range(0..4) {
+        0 => Boundary::Dirichlet(rng.random_range(-1.0..1.0)),
+        1 => Boundary::Neumann,
+        2 => Boundary::NeumannHalfway,
+        _ => Boundary::OneSided,
+    };
+    let ends = [end(), end()];
+    match rng.random_range(0..4) {
+        0 => [Boundary::Periodic; 2],
+        1 => [Boundary::PeriodicWithEndpoint; 2],
+        _ => ends,
+    }
+}
+
+/// The point that `place` along an axis of `n` points is, or the value there: the table of
+/// [`Boundary`], one image after the other.
+fn image(ends: [Boundary; 2], n: i64, place: i64) -> Result<i64, f64> {
+    if (0..n).contains(&place) {
+        return Ok(place);
+    }
+    // As if it were the first end.
+    let (beyond, end) = if place < 0 {
+        (-place, ends[0])
+    } else {
+        (place - (n - 1), ends[1])
+    };
+    let mirrored = match end {
+        Boundary::Dirichlet(value) => return Err(value),
+        _ if n == 1 => return Ok(0),
+        Boundary::Periodic => n - beyond,
+        Boundary::PeriodicWithEndpoint => n - 1 - beyond,
+        Boundary::Neumann => beyond,
+        Boundary::NeumannHalfway => beyond - 1,
+        Boundary::OneSided => 0,
+        _ => unreachable!(),
+    };
+    let again = if place < 0 {
+        mirrored
+    } else {
+        n - 1 - mirrored
+    };
+    image(ends, n, again)
+}
+
+type Ends = [[[Boundary; 2]; 3]; 3];
+
+/// What a program makes of fields, point by point.
+fn interpreted<T: Number, const D: usize>(
+    program: &Program<T, D>,
+    extents: [usize; 3],
+    ends: &Ends,
+    fields: &[Vec<T>; 3],
+) -> [Vec<T>; 2] {
+    let mut results = [const { Vec::new() }; 2];
+    let [nx, ny, nz] = extents;
+    for (k, j, i) in
+        (0..nz).flat_map(|k| (0..ny).flat_map(move |j| (0..nx).map(move |i| (k, j, i))))
+    {
+        let read = |field: usize, offset: [isize; 3]| {
+            let mut place = [i, j, k];
+            // The value beyond x counts before that beyond z, and that before y's.
+            let mut value = None;
+            for axis in [1, 2, 0] {
+                let there = place[axis] as i64 + offset[axis] as i64;
+                match image(ends[field][axis], extents[axis] as i64, there) {
+                    Ok(at) => place[axis] = at as usize,
+                    Err(beyond) => value = Some(T::nearest(beyond)),
+                }
+            }
+            let [i, j, k] = place;
+            value.unwrap_or_else(|| fields[field][(k * ny + j) * nx + i])
+        };
+        for (results, result) in results.iter_mut().zip(program.run(|number| number, read)) {
+            results.push(result);
+        }
+    }
+    results
+}
+
+/// A random program on a grid, on all devices.
+macro_rules! check {
+    ($name:ident, $real:ident, $d:literal, $grid:expr) => {
+        fn $name(rng: &mut impl Rng, extents: [usize; 3], devices: &[Device]) {
+            let program = program::<$real, $d>(rng);
+            let mut grid: Grid<$d> = $grid(extents);
+            let of_grid: [_; 3] = std::array::from_fn(|_| ends(rng));
+            for axis in 0..$d {
+                grid = grid.with_ends(Axis::ALL[axis], of_grid[axis]).unwrap();
+            }
+            let mut stencil = Stencil::new(program, grid).unwrap();
+            let mut of_fields = [of_grid; 3];
+            for axis in 0..$d {
+                of_fields[1][axis] = ends(rng);
+                stencil = stencil
+                    .with_ends(1, Axis::ALL[axis], of_fields[1][axis])
+                    .unwrap();
+            }
+            let points = extents.iter().product();
+            let fields: [Vec<$real>; 3] =
+                std::array::from_fn(|_| (0..points).map(|_| rng.random_range(-1.0..1.0)).collect());
+            let expected = interpreted(&program, extents, &of_fields, &fields);
+            for device in devices {
+                let inputs = fields.each_ref().map(|field| &field[..]);
+                let results = stencil.step_of(device, inputs).unwrap();
+                for (result, expected) in results.iter().zip(&expected) {
+                    assert_same_bits(result, expected, |index| {
+                        format!(
+                            "{} of {extents:?} with {of_fields:?} by {program:?} on {}",
+                            index,
+                            device.name()
+                        )
+                    });
+                }
+            }
+        }
+    };
+}
+
+fn plane([nx, ny, _]: [usize; 3]) -> Grid2 {
+    Grid2::new(Shape2::new(nx, ny), [1.0; 2]).unwrap()
+}
+
+fn space([nx, ny, nz]: [usize; 3]) -> Grid3 {
+    Grid3::new(Shape3::new(nx, ny, nz), [1.0; 3]).unwrap()
+}
+
+check!(check2_f32, f32, 2, plane);
+check!(check2_f64, f64, 2, plane);
+check!(check3_f32, f32, 3, space);
+check!(check3_f64, f64, 3, space);
+
+/// Whole vectors and others, single points, and more than a block.
+const WIDTHS: [usize; 12] = [1, 2, 3, 4, 7, 8, 12, 16, 29, 32, 45, 64];
+
+#[test]
+fn random_formulas_in_the_plane_have_the_bits_of_an_interpreter() {
+    let (mut rng, devices) = (rng(), devices());
+    for case in 0..60 {
+        let extents = [
+            WIDTHS[rng.random_range(0..WIDTHS.len())],
+            rng.random_range(1..24),
+            1,
+        ];
+        if case % 2 == 0 {
+            check2_f32(&mut rng, extents, &devices);
+        } else {
+            check2_f64(&mut rng, extents, &devices);
+        }
+    }
+    // More than one block along x.
+    check2_f32(&mut rng, [1032, 3, 1], &devices);
+}
+
+#[test]
+fn random_formulas_in_space_have_the_bits_of_an_interpreter() {
+    let (mut rng, devices) = (rng(), devices());
+    for case in 0..40 {
+        let extents = [
+            WIDTHS[rng.random_range(0..WIDTHS.len())],
+            rng.random_range(1..20),
+            rng.random_range(1..20),
+        ];
+        if case % 2 == 0 {
+            check3_f32(&mut rng, extents, &devices);
+        } else {
+            check3_f64(&mut rng, extents, &devices);
+        }
+    }
+}
+
+#[test]
+fn large_fields_are_shared_out_and_stored_past_the_caches() {
+    let (mut rng, devices) = (rng(), [Device::cpu()]);
+    check2_f64(&mut rng, [531, 1100, 1], &devices);
+    check2_f32(&mut rng, [2051, 600, 1], &devices);
+    check3_f32(&mut rng, [96, 81, 150], &devices);
+    check3_f64(&mut rng, [33, 70, 260], &devices);
+}
+
+/// `∂²u/∂t² = ∇²u` in the plane: an equation of second order in time.
+#[derive(Debug, Clone, Copy)]
+pub struct Wave {
+    courant_squared: f64,
+}
+
+impl PointUpdate<f64, 2, 1> for Wave {
+    const DIMENSIONS: usize = 2;
+    const REACH: [Reach; 2] = [Reach::star(1), Reach::POINT];
+    const PAST: usize = 1;
+
+    #[inline(always)]
+    fn update<N: Neighbourhood<f64>>(&self, n: &N) -> [N::Value; 1] {
+        let u = n.at::<0, 0, 0, 0>();
+        let sum =
+            (n.along::<0, 0>(-1) + n.along::<0, 0>(1)) + (n.along::<0, 1>(-1) + n.along::<0, 1>(1));
+        [(u * 2.0 - n.at::<1, 0, 0, 0>()) + (sum - u * 4.0) * self.courant_squared]
+    }
+}
+
+halo_stencil::stencil! {
+    /// A step of the wave.
+    pub wave: Wave, f64, (u, past) -> (next)
+}
+
+/// A standing wave between walls at 0, and its first step back.
+fn standing(n: usize) -> (Stencil<Wave, f64, 2, 2, 1>, Vec<f64>) {
+    let grid = Grid2::new(Shape2::new(n, n), [1.0; 2])
+        .unwrap()
+        .with_boundaries(Boundary::Dirichlet(0.0))
+        .unwrap();
+    let stencil = Stencil::new(
+        Wave {
+            courant_squared: 0.4,
+        },
+        grid,
+    )
+    .unwrap();
+    let sine = |i: usize| ((i + 1) as f64 * std::f64::consts::PI / (n + 1) as f64).sin();
+    let mode = (0..n * n).map(|at| sine(at % n) * sine(at / n)).collect();
+    (stencil, mode)
+}
+
+#[test]
+fn outputs_become_the_present_and_the_present_the_past() {
+    let n = 15;
+    let (stencil, mode) = standing(n);
+    // cos ωt, of the scheme's ω: sin²(ω/2) = c² · 2 sin²(π / 2(n+1)).
+    let square = (std::f64::consts::PI / (2 * (n + 1)) as f64).sin().powi(2);
+    let omega = 2.0 * (0.4 * 2.0 * square).sqrt().asin();
+    let past: Vec<f64> = mode.iter().map(|u| u * omega.cos()).collect();
+    for device in devices() {
+        let mut run = stencil.start(&device, [&mode, &past]).unwrap();
+        for steps in [0, 1, 2, 3, 7, 20] {
+            while run.steps_taken() < steps {
+                run.steps(1).unwrap();
+            }
+            for (field, when) in [(0, steps as f64), (1, steps as f64 - 1.0)] {
+                let values = run.to_vec(field).unwrap();
+                for (value, mode) in values.iter().zip(&mode) {
+                    let exact = mode * (omega * when).cos();
+                    assert!((value - exact).abs() < 1e-12, "{value} {exact} {steps}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_run_settles_and_says_so() {
+    let (stencil, mode) = standing(9);
+    for device in devices() {
+        let zero = vec![0.0; 81];
+        let mut still = stencil.start(&device, [&zero, &zero]).unwrap();
+        let settled = still.settle(0.0, 2, 100).unwrap();
+        assert_eq!(
+            (settled.steps, settled.change, settled.converged),
+            (2, 0.0, true)
+        );
+
+        let mut swings = stencil.start(&device, [&mode, &mode]).unwrap();
+        let settled = swings.settle(1e-9, 3, 8).unwrap();
+        assert!(!settled.converged && settled.steps == 8 && settled.change > 1e-3);
+        let now = swings.to_vec(0).unwrap();
+        let before = swings.to_vec(1).unwrap();
+        let largest = now
+            .iter()
+            .zip(&before)
+            .map(|(a, b)| (a - b).abs())
+            .fold(0.0, f64::max);
+        assert_eq!(settled.change, largest);
+        for (tolerance, every) in [(f64::NAN, 1), (-1.0, 1), (0.0, 0)] {
+            let refused = swings.settle(tolerance, every, 1);
+            assert!(matches!(refused, Err(Error::InvalidParameter { .. })));
+        }
+    }
+}
+
+/// Reads further than it says where only a run shows it.
+#[derive(Debug, Clone, Copy)]
+struct TooFar(i32);
+
+impl PointUpdate<f32, 1, 1> for TooFar {
+    const DIMENSIONS: usize = 2;
+    const REACH: [Reach; 1] = [Reach::star(1)];
+
+    #[inline(always)]
+    fn update<N: Neighbourhood<f32>>(&self, n: &N) -> [N::Value; 1] {
+        [n.along::<0, 1>(self.0 as isize)]
+    }
+}
+
+/// Wants its past, but has no input for it.
+#[derive(Debug, Clone, Copy)]
+struct NoPast;
+
+impl PointUpdate<f32, 1, 1> for NoPast {
+    const DIMENSIONS: usize = 2;
+    const REACH: [Reach; 1] = [Reach::POINT];
+    const PAST: usize = 1;
+
+    fn update<N: Neighbourhood<f32>>(&self, n: &N) -> [N::Value; 1] {
+        [n.at::<0, 0, 0, 0>()]
+    }
+}
+
+#[test]
+fn wrong_use_is_refused_before_anything_runs() {
+    let grid = plane([5, 4, 1]);
+    assert!(Stencil::new(TooFar(-1), grid).is_ok());
+    let error = Stencil::new(TooFar(2), grid).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "stencil: a read of the update is of field 0 at the offset [0, 2, 0], but must be one \
+         that its REACH declares"
+    );
+    let error = Stencil::new(NoPast, grid).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("stencil: the number of inputs is 1"),
+        "{error}"
+    );
+    let error = Stencil::new(TooFar(1), space([5, 4, 3])).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "stencil: the grid's number of dimensions is 3, but must be 2, the update's"
+    );
+    let error = Stencil::new(TooFar(1), plane([(1 << 30) + 1, 1, 1])).unwrap_err();
+    assert!(matches!(error, Error::IndexOverflow { .. }), "{error}");
+
+    let (stencil, mode) = standing(6);
+    let short = vec![0.0; 35];
+    for device in devices() {
+        let refused = stencil.start(&device, [&mode, &short]);
+        assert!(matches!(
+            refused,
+            Err(Error::LengthMismatch {
+                required: 36,
+                given: 35,
+                ..
+            })
+        ));
+        let refused = stencil.step_of(&device, [&short, &mode]);
+        assert!(matches!(
+            refused,
+            Err(Error::LengthMismatch {
+                required: 36,
+                given: 35,
+                ..
+            })
+        ));
+
+        let plan = stencil.plan(&device).unwrap();
+        let (u, past) = (device.upload(&mode).unwrap(), device.upload(&mode).unwrap());
+        let mut next = device.zeros(36).unwrap();
+        plan.step([&u, &past], [&mut next]).unwrap();
+        // An input may be there twice.
+        plan.step([&u, &u], [&mut next]).unwrap();
+        let mut shaped = next.shaped(Shape2::new(4, 9)).unwrap();
+        let refused = plan.step([&u, &past], [&mut shaped]);
+        assert!(matches!(refused, Err(Error::ShapeMismatch { .. })));
+
+        let other = if device.kind() == DeviceKind::Cpu {
+            Device::emulator()
+        } else {
+            Device::cpu()
+        };
+        let elsewhere = other.upload(&mode).unwrap();
+        let mut next = device.zeros(36).unwrap();
+        let refused = plan.step([&u, &elsewhere], [&mut next]);
+        assert!(matches!(refused, Err(Error::DeviceMismatch { .. })));
+        assert_eq!(next.to_vec().unwrap(), [0.0; 36]);
+    }
+}
+
+#[test]
+fn cost_counts_fields_and_operations() {
+    let (stencil, _) = standing(10);
+    let cost = stencil.cost();
+    assert_eq!(cost.bytes, 3 * 8 * 100);
+    // Three sums, u * 2 - past, sum - u * 4, a product and a sum.
+    assert_eq!(cost.flops, (3 + 2 + 2 + 2) * 100);
+}
+
+#[test]
+fn fields_can_be_looked_at_and_changed_between_steps() {
+    let (stencil, mode) = standing(4);
+    let mut run: Run<Wave, f64, 2, 2, 1> = stencil.start(&Device::cpu(), [&mode, &mode]).unwrap();
+    assert_eq!(run.field(1).unwrap().to_vec().unwrap(), mode);
+    run.field_mut(0).unwrap().fill(0.0).unwrap();
+    run.field_mut(1).unwrap().fill(0.0).unwrap();
+    run.steps(3).unwrap();
+    assert_eq!(run.to_vec(0).unwrap(), [0.0; 16]);
+    assert!(run.field(2).is_none() && run.field_mut(2).is_none());
+    assert!(matches!(run.to_vec(2), Err(Error::InvalidParameter { .. })));
+}
+
+/// The suite's own: the image of a place far beyond a short axis.
+#[test]
+fn the_interpreter_knows_the_boundaries() {
+    let both = |boundary| [boundary; 2];
+    assert_eq!(image(both(Boundary::Periodic), 5, -7), Ok(3));
+    assert_eq!(image(both(Boundary::Neumann), 5, 6), Ok(2));
+    assert_eq!(image(both(Boundary::NeumannHalfway), 5, 5), Ok(4));
+    assert_eq!(image(both(Boundary::OneSided), 5, -3), Ok(0));
+    assert_eq!(image(both(Boundary::Dirichlet(2.0)), 1, 1), Err(2.0));
+}
+
+proptest! {
+    #![proptest_config(cases(48))]
+
+    #[test]
+    fn fields_that_do_not_fit_are_refused(
+        device in device(),
+        lens in (34..37_usize, 34..37_usize),
+        field in 0..4_usize,
+        steps in 0..4_usize,
+        value in awkward(),
+        tolerance in awkward(),
+        every in 0..3_usize,
+    ) {
+        let (stencil, _) = standing(6);
+        let fields = [vec![0.5; lens.0], vec![0.25; lens.1]];
+        let fits = lens == (36, 36);
+        let given = fields.each_ref().map(|field| &field[..]);
+        prop_assert_eq!(stencil.step_of(&device, given).is_ok(), fits);
+        if let Ok(mut run) = stencil.start(&device, given) {
+            prop_assert!(fits);
+            run.steps(steps).unwrap();
+            prop_assert_eq!(run.steps_taken(), steps as u64);
+            prop_assert_eq!(run.to_vec(field).is_ok(), field < 2);
+            let settled = run.settle(tolerance, every, 4);
+            prop_assert_eq!(settled.is_ok(), tolerance >= 0.0 && every > 0);
+        } else {
+            prop_assert!(!fits);
+        }
+        let ends = [Boundary::Dirichlet(value), Boundary::Neumann];
+        let outcome = stencil.with_ends(field, Axis::Y, ends);
+        prop_assert_eq!(outcome.is_ok(), field < 2 && value.is_finite());
+        prop_assert!(stencil.with_ends(0, Axis::Z, ends).is_err());
+        prop_assert!(stencil.with_ends(0, Axis::X, [Boundary::Periodic, ends[1]]).is_err());
+
+        let plane = plane([5, 4, 1]);
+        let offset = steps as i32 - 1;
+        let near = Stencil::new(TooFar(offset), plane);
+        prop_assert_eq!(near.is_ok(), offset <= 1);
+        let moved = Stencil::new(TooFar(0), plane).unwrap().with_update(TooFar(offset));
+        prop_assert_eq!(moved.is_ok(), offset <= 1);
+        let mut plan = stencil.plan(&device).unwrap();
+        plan.set_update(Wave { courant_squared: 0.1 }).unwrap();
+    }
+}
