@@ -98,7 +98,7 @@ pub enum CudaBuilderError {
         /// What was being done.
         step: &'static str,
         /// Where in the program, if the tool said so.
-        place: Option<Place>,
+        place: Option<Box<Place>>,
         /// The file it was done to; it is kept.
         file: PathBuf,
         /// How the tool ended.

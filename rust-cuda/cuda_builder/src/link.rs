@@ -273,9 +273,11 @@ fn run(step: &'static str, command: &mut Command, file: &Path) -> Result<(), Cud
     let stderr = String::from_utf8_lossy(&output.stderr);
     Err(CudaBuilderError::StepFailed {
         step,
-        place: failed_function(&stderr).map(|function| Place {
-            function,
-            line: None,
+        place: failed_function(&stderr).map(|function| {
+            Box::new(Place {
+                function,
+                line: None,
+            })
         }),
         file: file.to_owned(),
         status: output.status.to_string(),
