@@ -2,7 +2,7 @@
 //! longer for than the emulator's limits foresee.
 
 use halo_gpu::heat2d::Heat2d;
-use halo_gpu::reduction::SinglePass;
+use halo_gpu::reduction::Reduction;
 use halo_gpu::{AddressMode, Device, EmulatorOptions, Error, Field2, Limits, Shape2, Texture2d};
 
 fn with_limits(change: impl FnOnce(&mut Limits)) -> Device {
@@ -43,11 +43,11 @@ fn limits_that_no_device_has_are_errors() {
     let values = vec![1.0_f32; 1000];
     let no_grid = with_limits(|limits| limits.grid.x = 0);
     let buffer = no_grid.upload(&values).unwrap();
-    for mut sum in [
-        SinglePass::new(&no_grid),
-        SinglePass::new(&no_grid).with_blocks(4),
+    for reduction in [
+        Reduction::new(),
+        Reduction::new().with_most_blocks(4).unwrap(),
     ] {
-        let refused = sum.sum(&buffer);
+        let refused = reduction.plan(&no_grid).unwrap().sum(&buffer);
         assert!(
             matches!(refused, Err(Error::LaunchLimit { .. })),
             "{refused:?}"

@@ -8,11 +8,8 @@ mod single_pass;
 #[path = "reduction/terms.rs"]
 mod terms;
 
-use halo_gpu::reduction::{
-    self, DEFAULT_BLOCK, MAX_BLOCK, MIN_BLOCK, Reduction, SinglePass, Summand, Variant, sum,
-    sum_of, sum_with,
-};
-use halo_gpu::{Device, DeviceKind, EmulatorOptions, Error, LaunchAxis};
+use halo_gpu::reduction::{Number, Plan, Reduction, Variant, sum, sum_of};
+use halo_gpu::{Buffer, Cost, Device, DeviceKind, EmulatorOptions, Error, LaunchAxis};
 use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, ptx, rng, uniform};
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt};
@@ -20,17 +17,33 @@ use rand::{Rng, RngExt};
 /// Every block that a kernel takes.
 const BLOCKS: [u32; 6] = [32, 64, 128, 256, 512, 1024];
 
-/// Elements that a block sums.
+/// That of the textbook.
+const DEFAULT_BLOCK: u32 = 128;
+
+/// Elements that a textbook kernel's block sums.
 fn span(variant: Variant, block: u32) -> usize {
     let per_thread = match variant {
         Variant::Global | Variant::Shared => 1,
         Variant::SharedUnroll4 | Variant::SharedUnroll4Dynamic => 4,
+        Variant::SinglePass => unreachable!("not the textbook's"),
     };
     block as usize * per_thread
 }
 
+/// A plan for this kernel in such blocks.
+fn plan<T: Number>(device: &Device, variant: Variant, block: u32) -> Result<Plan<T>, Error> {
+    Reduction::new()
+        .with_block(block)?
+        .plan_with(device, variant)
+}
+
+/// The sum of a buffer by this kernel in such blocks.
+fn sum_with<T: Number>(variant: Variant, block: u32, values: &Buffer<T>) -> Result<T, Error> {
+    plan(values.device(), variant, block)?.sum(values)
+}
+
 /// A type under test.
-trait Sample: Summand + Bits {
+trait Sample: Number + Bits {
     /// What an output holds before anything is written to it.
     const POISON: Self;
 
@@ -91,7 +104,7 @@ impl Implementation {
     fn all(device: &Device) -> Vec<Self> {
         let mut all = vec![Self::Default];
         if device.kind() != DeviceKind::Cpu {
-            for variant in Variant::ALL {
+            for variant in Variant::TEXTBOOK {
                 all.extend(BLOCKS.map(|block| Self::Kernel(variant, block)));
             }
         }
@@ -115,11 +128,12 @@ impl Implementation {
     fn bound(self, values: &[f32]) -> f64 {
         let magnitudes = values.iter().map(|value| f64::from(value.abs())).sum();
         match self {
-            Self::Default => SinglePass::<f32>::error_bound(values.len(), magnitudes),
-            Self::Kernel(variant, block) => Reduction::new(variant, block)
-                .unwrap()
-                .error_bound(values.len(), magnitudes),
+            Self::Default => plan::<f32>(&Device::cpu(), Variant::SinglePass, DEFAULT_BLOCK),
+            // Of a plan for any device that runs kernels.
+            Self::Kernel(variant, block) => plan(&Device::emulator(), variant, block),
         }
+        .unwrap()
+        .error_bound(values.len(), magnitudes)
     }
 }
 
@@ -133,7 +147,7 @@ fn for_each_implementation(what: &str, mut check: impl FnMut(&Device, Implementa
     }
     assert_eq!(
         cases.len(),
-        1 + kernel_devices().len() * (1 + Variant::ALL.len() * BLOCKS.len())
+        1 + kernel_devices().len() * (1 + Variant::TEXTBOOK.len() * BLOCKS.len())
     );
     for_each(what, cases, |(_, device, implementation)| {
         check(&device, implementation);
@@ -144,7 +158,7 @@ fn for_each_implementation(what: &str, mut check: impl FnMut(&Device, Implementa
 fn for_each_kernel(what: &str, mut check: impl FnMut(&Device, Variant, u32)) {
     let mut cases = Vec::new();
     for device in kernel_devices() {
-        for variant in Variant::ALL {
+        for variant in Variant::TEXTBOOK {
             for block in BLOCKS {
                 cases.push((device.name().to_owned(), device.clone(), variant, block));
             }
@@ -158,20 +172,23 @@ fn for_each_kernel(what: &str, mut check: impl FnMut(&Device, Variant, u32)) {
 #[test]
 fn the_input_stays_where_no_kernel_works_in_it() {
     fn check<T: Sample>(device: &Device, variant: Variant, block: u32, rng: &mut impl Rng) {
-        let reduction = Reduction::new(variant, block).unwrap();
+        let mut plan = plan(device, variant, block).unwrap();
+        assert_eq!(plan.variant(), variant);
         let values = T::random(rng, 3 * span(variant, block) + 5);
         let mut input = device.upload(&values).unwrap();
-        let len = reduction.partials_len(values.len()).unwrap();
+        let len = plan.sums_len(values.len()).unwrap();
         let mut by_copy = device.alloc_filled(len, T::POISON).unwrap();
         let mut in_place = device.alloc_filled(len, T::POISON).unwrap();
 
-        reduction.partials(&input, &mut by_copy).unwrap();
+        // Again: what the first has left of the copy is not taken for the input.
+        for _ in 0..2 {
+            by_copy.fill(T::POISON).unwrap();
+            plan.sum_into(&input, &mut by_copy).unwrap();
+        }
         assert_same_bits(&input.to_vec().unwrap(), &values, |i| {
             format!("input {i}, which was written")
         });
-        reduction
-            .partials_in_place(&mut input, &mut in_place)
-            .unwrap();
+        plan.sum_in_place_into(&mut input, &mut in_place).unwrap();
         let partials = in_place.to_vec().unwrap();
         assert_same_bits(&by_copy.to_vec().unwrap(), &partials, |b| {
             format!("partial sum {b}, of a copy and in place")
@@ -268,20 +285,23 @@ fn sums_of_floats_are_within_the_bound() {
 
 #[test]
 fn the_error_bound_is_what_its_derivation_says() {
+    let bound = |variant, block, n, magnitudes| {
+        let plan = plan::<f32>(&Device::emulator(), variant, block).unwrap();
+        plan.error_bound(n, magnitudes)
+    };
     // 7 steps of a block of 128 threads, 3 additions before, 1 rounding after.
-    let bound = Reduction::default().error_bound(1, 1.0);
-    assert!((bound / (11.0 * 2.0_f64.powi(-24)) - 1.0).abs() < 1e-5);
-    let bound = Reduction::new(Variant::Global, 1024)
-        .unwrap()
-        .error_bound(1, 1.0);
-    assert!((bound / (11.0 * 2.0_f64.powi(-24)) - 1.0).abs() < 1e-5);
-    let bound = Reduction::new(Variant::Shared, 32)
-        .unwrap()
-        .error_bound(1, 2.0);
-    assert!((bound / (12.0 * 2.0_f64.powi(-24)) - 1.0).abs() < 1e-5);
+    let one = bound(Variant::SharedUnroll4, 128, 1, 1.0);
+    assert!((one / (11.0 * 2.0_f64.powi(-24)) - 1.0).abs() < 1e-5);
+    let largest = bound(Variant::Global, 1024, 1, 1.0);
+    assert!((largest / (11.0 * 2.0_f64.powi(-24)) - 1.0).abs() < 1e-5);
+    let smallest = bound(Variant::Shared, 32, 1, 2.0);
+    assert!((smallest / (12.0 * 2.0_f64.powi(-24)) - 1.0).abs() < 1e-5);
     // The additions in f64 count too, where there are many.
-    let many = Reduction::default().error_bound(1 << 32, 1.0);
-    assert!(many > Reduction::default().error_bound(1, 1.0) + 2.0_f64.powi(-22));
+    let many = bound(Variant::SharedUnroll4, 128, 1 << 32, 1.0);
+    assert!(many > one + 2.0_f64.powi(-22));
+    // Integers are not rounded.
+    let plan = plan::<i32>(&Device::emulator(), Variant::Shared, 32).unwrap();
+    assert_eq!(plan.error_bound(1 << 20, 1.0), 0.0);
 }
 
 #[test]
@@ -323,8 +343,8 @@ fn a_nan_stays_in_its_part() {
         values[2 * span - 1] = f32::NAN;
         let values = device.upload(&values).unwrap();
         let mut partials = device.alloc_filled(3, 0.0_f32).unwrap();
-        let reduction = Reduction::new(variant, block).unwrap();
-        reduction.partials(&values, &mut partials).unwrap();
+        let mut plan = plan(device, variant, block).unwrap();
+        plan.sum_into(&values, &mut partials).unwrap();
         let partials = partials.to_vec().unwrap();
         assert!(partials[1].is_nan());
         assert_eq!([partials[0], partials[2]], [span as f32; 2]);
@@ -354,12 +374,12 @@ fn partial_sums_beyond_f32_are_infinite_totals_are_not() {
 #[test]
 fn the_hosts_part_adds_floats_in_f64_and_wraps_integers() {
     // 2²⁴ + 1 is no f32: adding in f32 would lose both ones.
-    assert_eq!(
-        Reduction::finish(&[16_777_216.0_f32, 1.0, 1.0]),
-        16_777_218.0
-    );
-    assert_eq!(Reduction::finish(&[i32::MAX, 1]), i32::MIN);
-    assert_eq!(Reduction::finish(&[i32::MIN, i32::MIN, -1]), -1);
+    let device = Device::emulator();
+    let floats = plan(&device, Variant::Shared, 32).unwrap();
+    assert_eq!(floats.finish(&[16_777_216.0_f32, 1.0, 1.0]), 16_777_218.0);
+    let integers = plan(&device, Variant::Shared, 32).unwrap();
+    assert_eq!(integers.finish(&[i32::MAX, 1]), i32::MIN);
+    assert_eq!(integers.finish(&[i32::MIN, i32::MIN, -1]), -1);
 }
 
 #[test]
@@ -377,7 +397,7 @@ fn the_default_problem_is_solved() {
         let (device, variants) = if device.kind() == DeviceKind::Emulator {
             (Device::emulator(), &[Variant::SharedUnroll4Dynamic][..])
         } else {
-            (device, &Variant::ALL[..])
+            (device, &Variant::TEXTBOOK[..])
         };
         if device.kind() == DeviceKind::Cuda {
             cases.push((device.clone(), Implementation::Default));
@@ -412,7 +432,7 @@ fn more_elements_than_32_bits_count_are_summed() {
         values[place] = 1 << bit;
     }
     let values = device.upload(&values).unwrap();
-    for_each("2³² elements and more", Variant::ALL, |variant| {
+    for_each("2³² elements and more", Variant::TEXTBOOK, |variant| {
         for block in [32, DEFAULT_BLOCK, 1024] {
             assert_eq!(
                 sum_with(variant, block, &values).unwrap(),
@@ -445,83 +465,128 @@ fn nothing_has_no_partial_sums() {
             let error = result.unwrap_err();
             assert!(matches!(error, Error::EmptyInput { .. }), "{error}");
         };
-        for variant in Variant::ALL {
-            refused(sum_with(variant, DEFAULT_BLOCK, &empty));
-            let reduction = Reduction::new(variant, DEFAULT_BLOCK).unwrap();
-            let mut partials = device.upload(&[T::POISON]).unwrap();
-            refused(
-                reduction
-                    .partials(&empty, &mut partials)
-                    .map(|()| T::POISON),
-            );
-            assert_same_bits(&partials.to_vec().unwrap(), &[T::POISON], |b| b);
-            refused(reduction.partials_len(0).map(|_| T::POISON));
+        for variant in Variant::TEXTBOOK {
+            let mut plan = plan(device, variant, DEFAULT_BLOCK).unwrap();
+            refused(plan.sum(&empty));
+            let mut sums = device.upload(&[T::POISON]).unwrap();
+            refused(plan.sum_into(&empty, &mut sums).map(|()| T::POISON));
+            assert_same_bits(&sums.to_vec().unwrap(), &[T::POISON], |b| b);
+            refused(plan.sums_len(0).map(|_| T::POISON));
         }
     }
-    let named = devices()
+    let named = kernel_devices()
         .into_iter()
         .map(|device| (device.name().to_owned(), device));
     for_each("empty input", named, |(_, device)| {
         check::<i32>(&device);
         check::<f32>(&device);
     });
-    let empty = Device::cpu().upload::<f32>(&[]).unwrap();
+    let empty = Device::emulator().upload::<f32>(&[]).unwrap();
     assert_eq!(
-        Reduction::default().sum(&empty).unwrap_err().to_string(),
+        sum_with(Variant::SharedUnroll4, 128, &empty)
+            .unwrap_err()
+            .to_string(),
         "reduction_shared_unroll4: the input is empty, but at least one element is needed"
     );
 }
 
 #[test]
 fn blocks_that_no_kernel_takes_are_refused() {
-    assert_eq!((MIN_BLOCK, MAX_BLOCK), (32, 1024));
-    let values = Device::emulator().upload(&[1_i32; 100]).unwrap();
     let blocks = (0..=2049).chain([4096, 1 << 31, u32::MAX]);
     for_each("blocks", blocks, |block| {
-        for variant in Variant::ALL {
-            let reduction = Reduction::new(variant, block);
-            if BLOCKS.contains(&block) {
-                assert_eq!(reduction.unwrap().block(), block);
-                continue;
-            }
-            let error = reduction.unwrap_err();
-            let same = sum_with(variant, block, &values).unwrap_err();
-            assert_eq!(error.to_string(), same.to_string());
-            assert!(
-                matches!(error, Error::InvalidSize { axis: "block", given, .. } if given == block as usize),
-                "{error}"
-            );
+        let reduction = Reduction::new().with_block(block);
+        if BLOCKS.contains(&block) {
+            assert_eq!(reduction.unwrap().block(), block);
+            return;
         }
+        let error = reduction.unwrap_err();
+        assert!(
+            matches!(error, Error::InvalidSize { axis: "block", given, .. } if given == block as usize),
+            "{error}"
+        );
     });
     assert_eq!(
-        Reduction::new(Variant::Shared, 96).unwrap_err().to_string(),
-        "reduction_shared: block is 96, but must be a power of two from 32 to 1024"
+        Reduction::new().with_block(96).unwrap_err().to_string(),
+        "reduction: block is 96, but must be a power of two from 32 to 1024"
+    );
+    assert_eq!(Reduction::default().block(), DEFAULT_BLOCK);
+    assert_eq!(
+        Reduction::new()
+            .with_most_blocks(0)
+            .unwrap_err()
+            .to_string(),
+        "reduction: the number of blocks is 0, but must be at least 1"
     );
 }
 
 #[test]
-fn as_many_partial_sums_are_asked_for_as_there_are_blocks() {
+fn as_many_sums_are_asked_for_as_there_are_blocks() {
     // Too few, also on another device, are what every kernel refuses.
     let device = Device::emulator();
-    let reduction = Reduction::new(Variant::SharedUnroll4, 32).unwrap();
+    let mut plan = plan(&device, Variant::SharedUnroll4, 32).unwrap();
     let mut values = device.upload(&[1_i32; 257]).unwrap();
     for given in [0, 2, 4] {
-        let mut partials = device.alloc_filled(given, i32::POISON).unwrap();
+        let mut sums = device.alloc_filled(given, i32::POISON).unwrap();
         for error in [
-            reduction.partials(&values, &mut partials).unwrap_err(),
-            reduction
-                .partials_in_place(&mut values, &mut partials)
-                .unwrap_err(),
+            plan.sum_into(&values, &mut sums).unwrap_err(),
+            plan.sum_in_place_into(&mut values, &mut sums).unwrap_err(),
         ] {
             assert_eq!(
                 error.to_string(),
                 format!(
-                    "reduction_shared_unroll4_i32: partials has {given} elements, but must have 3"
+                    "reduction_shared_unroll4_i32: result has {given} elements, but must have 3"
                 )
             );
         }
-        assert_eq!(partials.to_vec().unwrap(), vec![i32::POISON; given]);
+        assert_eq!(sums.to_vec().unwrap(), vec![i32::POISON; given]);
     }
+}
+
+#[test]
+fn kernels_that_a_type_does_not_have_are_refused() {
+    fn refused<T: Number + std::fmt::Debug>(name: &str) {
+        for variant in Variant::TEXTBOOK {
+            let error = Reduction::new().plan_with::<T>(&Device::emulator(), variant);
+            assert_eq!(
+                error.unwrap_err().to_string(),
+                format!(
+                    "reduction: the kernel is {variant}, which sums i32 and f32, but must be \
+                     reduction_single_pass_sum for elements of {name}"
+                )
+            );
+        }
+    }
+    refused::<u32>("u32");
+    refused::<i64>("i64");
+    refused::<u64>("u64");
+    refused::<f64>("f64");
+}
+
+#[test]
+fn all_else_is_computed_as_without_a_textbook_kernel() {
+    let mut rng = rng();
+    for_each_kernel("extrema", |device, variant, block| {
+        let values = f32::random(&mut rng, 1500);
+        let buffer = device.upload(&values).unwrap();
+        let mut ours = Reduction::new().plan(device).unwrap();
+        let mut plan = plan(device, variant, block).unwrap();
+        assert_same_bits(
+            &[plan.min(&buffer).unwrap(), plan.max(&buffer).unwrap()],
+            &[ours.min(&buffer).unwrap(), ours.max(&buffer).unwrap()],
+            |i| i,
+        );
+        assert_same_bits(
+            &[
+                plan.mean(&buffer).unwrap(),
+                plan.dot(&buffer, &buffer).unwrap(),
+            ],
+            &[
+                ours.mean(&buffer).unwrap(),
+                ours.dot(&buffer, &buffer).unwrap(),
+            ],
+            |i| i,
+        );
+    });
 }
 
 #[test]
@@ -529,8 +594,8 @@ fn a_sum_by_a_kernel_is_refused_where_none_can_be_launched() {
     let mut options = EmulatorOptions::default();
     options.limits.threads_per_block = 256;
     let small = Device::emulator_with(options);
-    for_each("kernels", Variant::ALL, |variant| {
-        let name = variant.kernel::<f32>();
+    for_each("kernels", Variant::TEXTBOOK, |variant| {
+        let name = variant.kernel::<f32>().unwrap();
         let on = |device: &Device| {
             let values = device.upload(&[1.0_f32; 100]).unwrap();
             sum_with(variant, 512, &values).unwrap_err()
@@ -550,30 +615,38 @@ fn a_sum_by_a_kernel_is_refused_where_none_can_be_launched() {
 
 #[test]
 fn every_kernel_has_its_name() {
-    for_each("names", Variant::ALL, |variant| {
-        assert_eq!(variant.kernel::<i32>(), format!("{variant}_i32"));
-        assert_eq!(variant.kernel::<f32>(), format!("{variant}_f32"));
-        assert_eq!(
-            Reduction::new(variant, 64).unwrap().elements_per_block(),
-            span(variant, 64)
-        );
+    for_each("names", Variant::TEXTBOOK, |variant| {
+        assert_eq!(variant.kernel::<i32>().unwrap(), format!("{variant}_i32"));
+        assert_eq!(variant.kernel::<f32>().unwrap(), format!("{variant}_f32"));
+        assert_eq!(variant.kernel::<u64>(), None);
+        let plan = plan::<i32>(&Device::emulator(), variant, 64).unwrap();
+        assert_eq!(plan.sums_len(span(variant, 64)).unwrap(), 1);
+        assert_eq!(plan.sums_len(span(variant, 64) + 1).unwrap(), 2);
     });
     assert_eq!(Variant::SharedUnroll4.name(), "reduction_shared_unroll4");
+    assert_eq!(Variant::SinglePass.name(), "reduction_single_pass_sum");
+    assert_eq!(Variant::ALL.len(), 1 + Variant::TEXTBOOK.len());
 }
 
 #[test]
 fn work_is_counted_by_the_element() {
-    assert_eq!(reduction::bytes::<f32>(1 << 24), 1 << 26);
-    assert_eq!(reduction::bytes::<i32>(3), 12);
-    assert_eq!(reduction::flops(3), 2);
+    let reduction = Reduction::new();
+    assert_eq!(reduction.cost::<f32>(1 << 24).bytes, 1 << 26);
+    assert_eq!(
+        reduction.cost::<i32>(3),
+        Cost {
+            bytes: 12,
+            flops: 2
+        }
+    );
 }
 
 #[test]
 fn ptx_facts() {
     let kernels = ptx::TARGETS.into_iter().flat_map(|target| {
-        Variant::ALL.into_iter().flat_map(move |variant| {
+        Variant::TEXTBOOK.into_iter().flat_map(move |variant| {
             let kernels = [variant.kernel::<i32>(), variant.kernel::<f32>()];
-            kernels.map(|name| (target, variant, name))
+            kernels.map(|name| (target, variant, name.unwrap()))
         })
     });
     for_each("ptx", kernels, |(target, variant, name)| {
@@ -607,7 +680,7 @@ fn ptx_facts() {
             if steps == 0 { 1 + 10 } else { 0 },
             "stores to shared memory"
         );
-        if variant.elements_per_thread() == 4 {
+        if span(variant, 1) == 4 {
             assert!(count("ld.global") >= 4, "four loads in flight");
         }
     });

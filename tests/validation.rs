@@ -242,7 +242,7 @@ proptest! {
         if let Some(blocks) = faults.judge(blocks_for("some_kernel", points, per_group))? {
             prop_assert_eq!(Some(blocks as usize), groups);
         }
-        prop_assert_eq!(reduction::bytes::<f64>(points), (points as u64).saturating_mul(8));
+        prop_assert_eq!(reduction::Reduction::new().cost::<f64>(points).bytes, (points as u64).saturating_mul(8));
     }
 
     #[test]

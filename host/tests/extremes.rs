@@ -34,8 +34,8 @@ fn bytes_and_operations_saturate() {
     assert_eq!((line.bytes(), line.flops()), (u64::MAX, u64::MAX));
     let line = Custom::antisymmetric(usize::MAX, &[1.0_f32]).expect("a legal length");
     assert_eq!((line.bytes(), line.flops()), (u64::MAX, u64::MAX));
-    assert_eq!(reduction::bytes::<f64>(usize::MAX), u64::MAX);
-    assert_eq!(reduction::flops(usize::MAX), usize::MAX as u64 - 1);
+    let cost = reduction::Reduction::new().cost::<f64>(usize::MAX);
+    assert_eq!((cost.bytes, cost.flops), (u64::MAX, usize::MAX as u64 - 1));
     assert_eq!(Gravity::interactions(usize::MAX), u64::MAX);
     assert_eq!(Gravity::flops::<f64>(usize::MAX), u64::MAX);
     assert_eq!(Gravity::bytes::<f64>(usize::MAX), u64::MAX);
@@ -60,7 +60,7 @@ fn what_fits_is_counted_as_it_is() {
         (plan.gradient_bytes(), plan.gradient_flops()),
         (16 * 385, 33 * 385)
     );
-    assert_eq!(reduction::bytes::<f64>(3), 24);
+    assert_eq!(reduction::Reduction::new().cost::<f64>(3).bytes, 24);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Properties that reductions have of any input, and what they say to any bad one.
 
-use super::single_pass::Sample;
+use super::single_pass::{Sample, plan};
 use halo_gpu::reduction::{
-    self, Extremum, Moment, Operation, Reduction, SinglePass, Variant, argmax_of, argmin_of,
-    dot_of, max_of, mean_of, min_of, norm_of, sum_of,
+    self, Extremum, Moment, Operation, Plan, Reduction, Variant, argmax_of, argmin_of, dot_of,
+    max_of, mean_of, min_of, norm_of, sum_of,
 };
 use halo_gpu::{Buffer, Device, DeviceKind, Error};
 use halo_tests::Bits;
@@ -48,11 +48,11 @@ proptest! {
 
     #[test]
     fn floats_mind_their_order_within_the_bound((a, b) in shuffled(moderate()), device in device()) {
-        let bound = 2.0 * SinglePass::<f64>::error_bound(a.len(), magnitudes(&a));
+        let bound = 2.0 * plan::<f64>(&Device::cpu()).error_bound(a.len(), magnitudes(&a));
         let off = (sum_of(&device, &a)? - sum_of(&device, &b)?).abs();
         prop_assert!(off <= bound, "{} > {}", off, bound);
         let squares: f64 = a.iter().map(|x| x * x).sum();
-        let bound = 2.0 * SinglePass::<f64>::f64_error_bound(a.len(), squares);
+        let bound = 2.0 * Plan::<f64>::f64_error_bound(a.len(), squares);
         let off = (dot_of(&device, &a, &a)? - dot_of(&device, &b, &b)?).abs();
         prop_assert!(off <= bound, "{} > {}", off, bound);
         prop_assert_eq!(min_of(&device, &a)?.to_bits(), min_of(&device, &b)?.to_bits());
@@ -85,7 +85,7 @@ proptest! {
         let together: Vec<f64> = y.iter().zip(&z).map(|(y, z)| y + z).collect();
         let terms: f64 = pairs.iter().map(|p| p.0.abs() * (p.1.abs() + p.2.abs())).sum();
         // Each of the three, and one rounding of each y + z and of the last sum.
-        let bound = 3.0 * SinglePass::<f64>::f64_error_bound(x.len(), terms)
+        let bound = 3.0 * Plan::<f64>::f64_error_bound(x.len(), terms)
             + 4.0 * f64::EPSILON * terms;
         let apart = dot_of(&device, &x, &y)? + dot_of(&device, &x, &z)?;
         let off = (dot_of(&device, &x, &together)? - apart).abs();
@@ -135,7 +135,7 @@ proptest! {
         results in 0..3_usize,
         away in any::<[bool; 3]>(),
         scale in num::f64::ANY,
-        operation in 0..6_usize,
+        operation in 0..11_usize,
         device in device(),
     ) {
         check_bad::<f32>(&device, lengths, results, away, scale, operation)?;
@@ -155,7 +155,7 @@ proptest! {
         let a = device.upload(&x)?;
         let b = if away { &elsewhere } else { &device }.upload(&y)?;
         let none = Faults::none().and(x.is_empty(), "EmptyInput", "the input is empty");
-        let mut plan = SinglePass::<i32>::new(&device);
+        let mut plan = plan::<i32>(&device);
         let both = [reduction::argmin(&a), plan.argmin(&a), argmin_of(&device, &x)];
         for position in both {
             let least = none.judge(position)?.map(|position| x[position as usize]);
@@ -171,8 +171,7 @@ proptest! {
         }
         let norm = norm_of(&device, &x)?;
         prop_assert_eq!([reduction::norm(&a)?, plan.norm(&a)?], [norm; 2]);
-        let reduced = Operation::ALL.map(|operation| plan.reduce(operation, &a));
-        let [sum, least, greatest] = reduced;
+        let [sum, least, greatest] = [plan.sum(&a), plan.min(&a), plan.max(&a)];
         let expected = x.iter().fold(0, |sum: i32, x| sum.wrapping_add(*x));
         prop_assert_eq!(sum?, expected);
         prop_assert_eq!(none.judge(least)?, x.iter().copied().min());
@@ -193,41 +192,60 @@ proptest! {
     #[test]
     fn partial_sums_get_the_error_they_deserve(
         n in 0..300_usize,
-        variant in select(Variant::ALL.to_vec()),
+        variant in select(Variant::TEXTBOOK.to_vec()),
         longer in [rarely(4), rarely(4)],
-        away in rarely(4),
+        away in [rarely(4), rarely(4)],
         device in device(),
     ) {
-        let how = Reduction::new(variant, 32)?;
+        let how = Reduction::new().with_block(32)?;
+        let none = device.kind() == DeviceKind::Cpu;
+        let refused = Faults::none().and(none, "NotLaunchable", variant.name());
+        let Some(mut plan) = refused.judge(how.plan_with(&device, variant))? else {
+            return Ok(());
+        };
         let empty = Faults::none().and(n == 0, "EmptyInput", "the input is empty");
-        let len = empty.judge(how.partials_len(n))?;
+        let len = empty.judge(plan.sums_len(n))?;
         let required = len.unwrap_or(0);
         let given = (required + usize::from(longer[0])).saturating_sub(usize::from(longer[1]));
         let elsewhere = Device::emulator();
-        let mut values = device.upload(&vec![1_i32; n])?;
-        let mut partials = if away { &elsewhere } else { &device }.alloc_filled(given, -1_i32)?;
+        let mut values = if away[0] { &elsewhere } else { &device }.upload(&vec![1_i32; n])?;
+        let mut sums = if away[1] { &elsewhere } else { &device }.alloc_filled(given, -1_i32)?;
         let words = format!("has {given} elements, but must have {required}");
-        let none = device.kind() == DeviceKind::Cpu;
         let faults = empty
             .and(n > 0 && given != required, "LengthMismatch", words)
-            .and(away, "DeviceMismatch", "is on")
-            .and(none, "NotLaunchable", variant.name());
-        let sums = |partials: &Buffer<i32>| partials.to_vec().map(|all| all.iter().sum::<i32>());
+            .and(away[0] || away[1], "DeviceMismatch", "is on");
+        let all = |sums: &Buffer<i32>| sums.to_vec().map(|all| all.iter().sum::<i32>());
         let left = |accepted: bool| if accepted { n as i32 } else { -(given as i32) };
-        let accepted = faults.judge(how.partials(&values, &mut partials))?.is_some();
-        prop_assert_eq!(sums(&partials)?, left(accepted));
-        partials.fill(-1)?;
-        let accepted = faults.judge(how.partials_in_place(&mut values, &mut partials))?.is_some();
-        prop_assert_eq!(sums(&partials)?, left(accepted));
-        let block = if longer[0] { 33 } else { 32 };
-        let values = device.upload(&vec![1_i32; n])?;
+        let accepted = faults.judge(plan.sum_into(&values, &mut sums))?.is_some();
+        prop_assert_eq!(all(&sums)?, left(accepted));
+        sums.fill(-1)?;
+        let accepted = faults.judge(plan.sum_in_place_into(&mut values, &mut sums))?.is_some();
+        prop_assert_eq!(all(&sums)?, left(accepted));
         let faults = Faults::none()
-            .and(longer[0], "InvalidSize", "block is 33, but must be")
             .and(n == 0, "EmptyInput", "the input is empty")
-            .and(none, "NotLaunchable", variant.name());
-        if let Some(sum) = faults.judge(reduction::sum_with(variant, block, &values))? {
+            .and(away[0], "DeviceMismatch", "is on");
+        let values = if away[0] { &elsewhere } else { &device }.upload(&vec![1_i32; n])?;
+        if let Some(sum) = faults.judge(plan.sum(&values))? {
             prop_assert_eq!(sum, n as i32);
         }
+    }
+
+    #[test]
+    fn any_number_of_blocks_but_none_gives_the_same(
+        most in prop_oneof![3 => 0..20_u32, 1 => any::<u32>()],
+        values in vec(any::<f32>(), 0..30_000),
+        len in proptest::option::of(0..40_000_usize),
+    ) {
+        let none = Faults::none().and(most == 0, "InvalidSize", "blocks is 0, but must be at least 1");
+        let Some(mut reduction) = none.judge(Reduction::new().with_most_blocks(most))? else {
+            return Ok(());
+        };
+        if let Some(len) = len {
+            reduction = reduction.with_len(len);
+        }
+        let device = Device::emulator();
+        let sum = reduction.plan(&device)?.sum(&device.upload(&values)?)?;
+        prop_assert_eq!(sum.to_bits(), sum_of(&Device::cpu(), &values)?.to_bits());
     }
 
     #[test]
@@ -237,8 +255,11 @@ proptest! {
     ) {
         let valid = block.is_power_of_two() && (32..=1024).contains(&block);
         let values = Device::emulator().upload(&values)?;
-        for variant in Variant::ALL {
-            match Reduction::new(variant, block).and_then(|reduction| reduction.sum(&values)) {
+        for variant in Variant::TEXTBOOK {
+            let plan = Reduction::new()
+                .with_block(block)
+                .and_then(|reduction| reduction.plan_with(values.device(), variant));
+            match plan.and_then(|mut plan| plan.sum(&values)) {
                 Ok(sum) => {
                     prop_assert!(valid && !values.is_empty());
                     prop_assert_eq!(sum, reduction::sum(&values)?);
@@ -266,41 +287,35 @@ fn check_bad<T: Sample<Product: Bits>>(
     let x = place(away[0]).upload(&vec![T::POISON; len_x])?;
     let y = place(away[1]).upload(&vec![T::POISON; len_y])?;
     let to = place(away[2]);
-    let mut reductions = SinglePass::<T>::new(device);
+    let mut reductions = plan::<T>(device);
     let empty_is_wrong = ![0, 3].contains(&operation);
     let outcome = match operation {
-        0 => reductions.launch(
-            Operation::Sum,
-            &x,
-            &mut to.alloc_filled(results, T::POISON)?,
-        ),
-        1 => reductions.launch(
-            Operation::Min,
-            &x,
-            &mut to.alloc_filled(results, T::POISON)?,
-        ),
-        2 => reductions.launch(
-            Operation::Max,
-            &x,
-            &mut to.alloc_filled(results, T::POISON)?,
-        ),
-        3 => reductions.launch_dot(
+        0 => reductions.sum_into(&x, &mut to.alloc_filled(results, T::POISON)?),
+        1 => reductions.min_into(&x, &mut to.alloc_filled(results, T::POISON)?),
+        2 => reductions.max_into(&x, &mut to.alloc_filled(results, T::POISON)?),
+        3 => reductions.dot_into(
             &x,
             &y,
             &mut to.alloc_filled(results, bytemuck::Zeroable::zeroed())?,
         ),
-        4 => reductions.launch_moment(
-            Moment::Second,
-            scale,
-            &x,
-            &mut to.alloc_filled(results, 0.0)?,
-        ),
-        _ => reductions.launch_position(Extremum::Min, &x, &mut to.alloc_filled(results, 0)?),
+        4 => reductions.sum_squares_into(scale, &x, &mut to.alloc_filled(results, 0.0)?),
+        5 => reductions.argmin_into(&x, &mut to.alloc_filled(results, 0)?),
+        6 => reductions.argmax_into(&x, &mut to.alloc_filled(results, 0)?),
+        7 => reductions.place_into(Extremum::Max, &x, &mut to.alloc_filled(results, 0)?),
+        8 => {
+            let result = &mut to.alloc_filled(results, T::POISON)?;
+            reductions.elements_into(Operation::Max, &x, result)
+        }
+        9 => reductions.sum_f64_into(scale, &x, &mut to.alloc_filled(results, 0.0)?),
+        _ => {
+            let result = &mut to.alloc_filled(results, 0.0)?;
+            reductions.moment_into(Moment::First, scale, &x, result)
+        }
     };
     let two = operation == 3;
     let on_one_device = !(away[0] || (two && away[1]) || away[2]);
     let fitting = results == 1 && !(two && len_x != len_y);
-    let finite = operation != 4 || scale.is_finite();
+    let finite = ![4, 9, 10].contains(&operation) || scale.is_finite();
     let enough = len_x > 0 || !empty_is_wrong;
     let right = match &outcome {
         Ok(()) => on_one_device && fitting && finite && enough,

@@ -4,7 +4,7 @@
 use halo_gpu::case::{Entry, Role, registry};
 use halo_gpu::device::{Blocks, ThreadOrder};
 use halo_gpu::reduction::{
-    self, Extremum, Moment, Number, Operation, Partition, SinglePass, dot_kernel, max, max_of, min,
+    Extremum, Moment, Number, Operation, Partition, Plan, Reduction, dot_kernel, max, max_of, min,
     min_of, sum, sum_of,
 };
 use halo_gpu::{Buffer, Device, EmulatorOptions, Error, LaunchAxis};
@@ -177,22 +177,31 @@ fn expected<T: Sample>(operation: Operation, values: &[T]) -> T {
     by_definition(operation, values, tiles_of_a_chunk::<T>(values.len()))
 }
 
+/// A plan for this device, with memory for any length when it comes.
+pub fn plan<T: Number>(device: &Device) -> Plan<T> {
+    new_plan(&Reduction::new(), device)
+}
+
+pub fn new_plan<T: Number>(reduction: &Reduction, device: &Device) -> Plan<T> {
+    reduction.plan(device).unwrap()
+}
+
 /// Launches and returns what is in the result, checking that no input was written.
 fn run<T: Sample>(
-    reductions: &mut SinglePass<T>,
+    reductions: &mut Plan<T>,
     operation: Operation,
     values: &[T],
 ) -> Result<T, Error> {
     let input = reductions.device().upload(values)?;
     let mut result = reductions.device().alloc_filled(1, T::POISON)?;
-    reductions.launch(operation, &input, &mut result)?;
+    reductions.elements_into(operation, &input, &mut result)?;
     assert_same_bits(&input.to_vec()?, values, |i| {
         format!("input {i}, which was written")
     });
     Ok(result.to_vec()?[0])
 }
 
-fn check<T: Sample>(reductions: &mut SinglePass<T>, values: &[T], what: &str) {
+fn check<T: Sample>(reductions: &mut Plan<T>, values: &[T], what: &str) {
     for operation in Operation::ALL {
         let got = run(reductions, operation, values)
             .unwrap_or_else(|error| panic!("{operation} of {}: {error}", values.len()));
@@ -253,7 +262,7 @@ fn chunks_of_any_number_of_tiles_are_read_whole() {
         for tiles in [1, 3, 4, 5, 6, 11, 16] {
             let n = 2 * tiles as usize * lanes::<f32>() + 77;
             let values = f32::random(&mut rng, n);
-            let mut reductions = SinglePass::new(&device).with_tiles(tiles);
+            let mut reductions = new_plan(&Reduction::new().with_tiles(tiles), &device);
             let got = run(&mut reductions, Operation::Sum, &values).unwrap();
             let expected = by_definition(Operation::Sum, &values, tiles as usize);
             assert_same_bits(&[got], &[expected], |_| format!("chunks of {tiles} tiles"));
@@ -268,7 +277,10 @@ fn more_chunks_than_lanes_are_collected() {
         for chunks in [lanes + 1, 2 * lanes + 3] {
             let values = T::random(rng, (chunks - 1) * lanes + 5);
             // Few blocks: they take fewer threads to emulate.
-            let mut reductions = SinglePass::new(device).with_tiles(1).with_blocks(2);
+            let mut reductions = new_plan(
+                &Reduction::new().with_tiles(1).with_most_blocks(2).unwrap(),
+                device,
+            );
             let got = run(&mut reductions, Operation::Sum, &values).unwrap();
             let expected = by_definition(Operation::Sum, &values, 1);
             assert_same_bits(&[got], &[expected], |_| format!("{chunks} chunks"));
@@ -297,8 +309,8 @@ fn the_last_block_waits_for_the_others() {
     // launch left behind would be taken for the next one's.
     let mut rng = rng();
     for_each("launches", restless(), |device| {
-        let mut floats = SinglePass::<f32>::new(&device);
-        let mut doubles = SinglePass::<f64>::new(&device);
+        let mut floats = plan::<f32>(&device);
+        let mut doubles = plan::<f64>(&device);
         for chunks in [9, 20, 9, 12, 9] {
             let values = f32::random(&mut rng, chunks * lanes::<f32>());
             check(&mut floats, &values, "restless");
@@ -312,13 +324,25 @@ fn the_last_block_waits_for_the_others() {
 fn one_workspace_serves_all_sizes() {
     let mut rng = rng();
     for_each("sizes", kernel_devices(), |device| {
-        let mut reductions = SinglePass::<i32>::new(&device);
+        let mut reductions = plan::<i32>(&device);
         for n in [100_000, 1, 20_000, 300_000, 3, 99_999] {
             check(
                 &mut reductions,
                 &i32::random(&mut rng, n),
                 "one after the other",
             );
+        }
+    });
+}
+
+#[test]
+fn a_plan_with_memory_for_the_longest_serves_all_sizes() {
+    let mut rng = rng();
+    for_each("sizes", kernel_devices(), |device| {
+        let mut reductions = new_plan::<f64>(&Reduction::new().with_len(65 * 1024), &device);
+        for n in [65 * 1024, 63 * 1024, 100, 200 * 1024] {
+            let values = f64::random(&mut rng, n);
+            check(&mut reductions, &values, "up to a length");
         }
     });
 }
@@ -332,7 +356,7 @@ fn a_launch_that_was_stopped_does_not_spoil_the_next() {
         ..EmulatorOptions::default()
     });
     let mut rng = rng();
-    let mut reductions = SinglePass::<f32>::new(&device).with_blocks(2);
+    let mut reductions = new_plan::<f32>(&Reduction::new().with_most_blocks(2).unwrap(), &device);
     let long = f32::random(&mut rng, 63 * lanes::<f32>());
     let short = f32::random(&mut rng, 9 * lanes::<f32>());
     for _ in 0..3 {
@@ -345,7 +369,7 @@ fn a_launch_that_was_stopped_does_not_spoil_the_next() {
 #[test]
 fn nan_wins_and_is_always_the_same() {
     fn all<T: Sample>(device: &Device, nans: &[T], nan: T, others: &[T]) {
-        let mut reductions = SinglePass::new(device);
+        let mut reductions = plan(device);
         let n = 9 * lanes::<T>() + 3;
         for (i, place) in [0, 1, 2, 3, 63, 5000, n - 2, n - 1].into_iter().enumerate() {
             let mut values: Vec<T> = (0..n).map(|e| others[e % others.len()]).collect();
@@ -392,14 +416,10 @@ pub fn cuda() -> Option<Device> {
 fn zeros_have_an_order_and_infinities_a_place() {
     for_each_device("zeros", |device| {
         let f = |operation, values: &[f32]| {
-            run(&mut SinglePass::new(device), operation, values)
-                .unwrap()
-                .to_bits()
+            run(&mut plan(device), operation, values).unwrap().to_bits()
         };
         let d = |operation, values: &[f64]| {
-            run(&mut SinglePass::new(device), operation, values)
-                .unwrap()
-                .to_bits()
+            run(&mut plan(device), operation, values).unwrap().to_bits()
         };
         // Every pair of places that neighbours, lanes, warps or tiles could make of
         // them, with the one that must win first and last.
@@ -436,9 +456,7 @@ fn zeros_have_an_order_and_infinities_a_place() {
         }
         assert_eq!(f(Operation::Sum, &[high, low]), f32::NAN.to_bits());
         // The ends of the range of integers.
-        let i = |operation, values: &[i32]| {
-            run(&mut SinglePass::new(device), operation, values).unwrap()
-        };
+        let i = |operation, values: &[i32]| run(&mut plan(device), operation, values).unwrap();
         assert_eq!(i(Operation::Min, &[i32::MAX; 5]), i32::MAX);
         assert_eq!(i(Operation::Max, &[i32::MIN; 5]), i32::MIN);
         assert_eq!(i(Operation::Sum, &[i32::MAX, 1]), i32::MIN);
@@ -453,7 +471,7 @@ fn nothing_has_a_sum_but_no_extremum() {
         let empty = device.upload::<T>(&[]).unwrap();
         assert_same_bits(&[sum(&empty).unwrap()], &zero, |_| "the sum of nothing");
         assert_same_bits(&[sum_of(device, &[]).unwrap()], &zero, |_| "of a slice");
-        let mut reductions = SinglePass::new(device);
+        let mut reductions = plan(device);
         assert_same_bits(
             &[run(&mut reductions, Operation::Sum, &[]).unwrap()],
             &zero,
@@ -472,7 +490,11 @@ fn nothing_has_a_sum_but_no_extremum() {
         refused(max_of(device, &[]), "reduction: max");
         let mut result = device.alloc_filled(1, T::POISON).unwrap();
         for operation in [Operation::Min, Operation::Max] {
-            assert!(reductions.launch(operation, &empty, &mut result).is_err());
+            assert!(
+                reductions
+                    .elements_into(operation, &empty, &mut result)
+                    .is_err()
+            );
         }
         assert_same_bits(
             &result.to_vec().unwrap(),
@@ -495,7 +517,7 @@ fn the_functions_do_what_their_names_say() {
     fn all<T: Sample>(device: &Device, rng: &mut impl Rng) {
         let values = T::random(rng, 3001);
         let buffer = device.upload(&values).unwrap();
-        let mut reductions = SinglePass::new(device);
+        let mut reductions = plan(device);
         for (operation, got) in [
             (
                 Operation::Sum,
@@ -524,8 +546,14 @@ fn the_functions_do_what_their_names_say() {
         ] {
             let expected = expected(operation, &values);
             assert_same_bits(&got.map(Result::unwrap), &[expected; 3], |_| operation);
-            let reduced = reductions.reduce(operation, &buffer).unwrap();
-            assert_same_bits(&[reduced], &[expected], |_| operation);
+            let mut reduced = device.alloc_filled(1, T::POISON).unwrap();
+            match operation {
+                Operation::Sum => reductions.sum_into(&buffer, &mut reduced),
+                Operation::Min => reductions.min_into(&buffer, &mut reduced),
+                Operation::Max => reductions.max_into(&buffer, &mut reduced),
+            }
+            .unwrap();
+            assert_same_bits(&reduced.to_vec().unwrap(), &[expected], |_| operation);
         }
     }
     let mut rng = rng();
@@ -545,12 +573,12 @@ fn a_device_with_smaller_limits_says_so_or_gets_fewer_blocks() {
     options.limits.grid.x = 4;
     let device = Device::emulator_with(options.clone());
     let values: Vec<f32> = f32::random(&mut rng(), 11 * lanes::<f32>());
-    check(&mut SinglePass::new(&device), &values, "grids of 4");
+    check(&mut plan(&device), &values, "grids of 4");
 
     options.limits.threads_per_block = 256;
     let device = Device::emulator_with(options);
     for operation in Operation::ALL {
-        let error = run(&mut SinglePass::new(&device), operation, &values).unwrap_err();
+        let error = run(&mut plan(&device), operation, &values).unwrap_err();
         assert!(
             matches!(&error, Error::LaunchLimit { kernel, axis: LaunchAxis::ThreadsPerBlock, given: 512, .. } if *kernel == operation.kernel::<f32>()),
             "{error}"
@@ -606,11 +634,11 @@ fn partitions_are_as_described() {
 #[test]
 fn the_bound_is_what_its_derivation_says() {
     let depth = 25.0;
-    let bound = SinglePass::<f32>::error_bound(1 << 20, 3.0);
+    let bound = plan::<f32>(&Device::cpu()).error_bound(1 << 20, 3.0);
     assert!((bound / (3.0 * depth / 2_f64.powi(24)) - 1.0).abs() < 1e-5);
-    let bound = SinglePass::<f64>::error_bound(1 << 19, 1.0);
+    let bound = plan::<f64>(&Device::cpu()).error_bound(1 << 19, 1.0);
     assert!((bound / ((depth - 2.0) / 2_f64.powi(53)) - 1.0).abs() < 1e-5);
-    assert_eq!(SinglePass::<i32>::error_bound(1 << 20, 1.0), 0.0);
+    assert_eq!(plan::<i32>(&Device::cpu()).error_bound(1 << 20, 1.0), 0.0);
 }
 
 #[test]
@@ -618,7 +646,7 @@ fn the_port_follows_the_tree_at_any_size() {
     // Kernels give the bits of the port, as the suite of all kernels sees; on CUDA devices
     // also at sizes that the emulator would take long for.
     fn all<T: Sample>(device: &Device, rng: &mut impl Rng) {
-        let mut reductions = SinglePass::new(device);
+        let mut reductions = plan(device);
         let large = [262_143, 1_000_003, 4 * 1024 * lanes::<T>() + 17];
         for n in short::<T>().into_iter().chain(long::<T>()).chain(large) {
             check(&mut reductions, &T::random(rng, n), device.name());
@@ -646,7 +674,6 @@ fn kernels_and_port_agree_at_random_sizes_and_grids() {
         for _ in 0..40 {
             let n = rng.random_range(1.0..25.0_f64).exp2() as usize;
             let values = T::random(rng, n);
-            let on_device = device.upload(&values).unwrap();
             for operation in Operation::ALL {
                 let expected = match operation {
                     Operation::Sum => sum_of(&Device::cpu(), &values),
@@ -656,10 +683,11 @@ fn kernels_and_port_agree_at_random_sizes_and_grids() {
                 .unwrap();
                 for _ in 0..3 {
                     let blocks = rng.random_range(0.0..13.0_f64).exp2() as u32;
-                    let mut reductions = SinglePass::new(device).with_blocks(blocks);
+                    let mut reductions =
+                        new_plan(&Reduction::new().with_most_blocks(blocks).unwrap(), device);
                     let got = [
-                        reductions.reduce(operation, &on_device).unwrap(),
-                        reductions.reduce(operation, &on_device).unwrap(),
+                        run(&mut reductions, operation, &values).unwrap(),
+                        run(&mut reductions, operation, &values).unwrap(),
                     ];
                     assert_same_bits(&got, &[expected; 2], |_| {
                         format!("{operation} of {n} {}, {blocks} blocks", T::NAME)
@@ -705,7 +733,7 @@ fn more_elements_than_31_bits_count_are_reduced() {
     assert_eq!(sum(&buffer).unwrap(), (1 << places.len()) - 1 - 1000);
     assert_eq!(min(&buffer).unwrap(), -1000);
     assert_eq!(max(&buffer).unwrap(), 1 << (places.len() - 1));
-    let mut few = SinglePass::new(&device).with_blocks(1000);
+    let mut few = new_plan(&Reduction::new().with_most_blocks(1000).unwrap(), &device);
     assert_eq!(few.argmin(&buffer).unwrap(), (1 << 32) + 17);
     assert_eq!(few.argmax(&buffer).unwrap(), n as u64 - 1);
     let sum = f64::from((1 << places.len()) - 1 - 1000);
@@ -765,7 +793,7 @@ fn every_kernel_has_its_name_and_every_type_its_kernel() {
     all::<f32>(&mut used);
     all::<f64>(&mut used);
     assert_eq!(used, tuned().map(|entry| entry.name).collect());
-    assert_eq!(reduction::bytes::<f64>(1 << 20), 1 << 23);
+    assert_eq!(Reduction::new().cost::<f64>(1 << 20).bytes, 1 << 23);
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! What reductions give beyond sums and extrema: moments, means, norms, dot products and
 //! the places of extrema, against their definitions.
 
-use super::single_pass::{Sample, cuda, lanes, tiles_of_a_chunk};
+use super::single_pass::{Sample, cuda, lanes, new_plan, plan, tiles_of_a_chunk};
 use halo_gpu::reduction::{
-    Extremum, Moment, Partition, SinglePass, argmax, argmax_of, argmin, argmin_of, dot, dot_of,
-    mean, mean_of, norm, norm_of,
+    Extremum, Moment, Partition, Plan, Reduction, argmax, argmax_of, argmin, argmin_of, dot,
+    dot_of, mean, mean_of, norm, norm_of,
 };
 use halo_gpu::{Buffer, Device, Error};
 use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, rng};
@@ -193,7 +193,7 @@ fn position_by_definition<T: Term>(extremum: Extremum, values: &[T]) -> u64 {
 }
 
 /// Launches everything into poisoned results; `tiles` are those of a chunk.
-fn check<T: Term>(reductions: &mut SinglePass<T>, x: &[T], y: &[T], tiles: usize, what: &str) {
+fn check<T: Term>(reductions: &mut Plan<T>, x: &[T], y: &[T], tiles: usize, what: &str) {
     let device = reductions.device().clone();
     let (on_x, on_y) = (device.upload(x).unwrap(), device.upload(y).unwrap());
     let n = x.len();
@@ -204,7 +204,7 @@ fn check<T: Term>(reductions: &mut SinglePass<T>, x: &[T], y: &[T], tiles: usize
     ] {
         let mut result = device.alloc_filled(1, 1234.5).unwrap();
         reductions
-            .launch_moment(moment, scale, &on_x, &mut result)
+            .moment_into(moment, scale, &on_x, &mut result)
             .unwrap();
         let expected = moment_by_definition(moment, scale, x, tiles);
         assert_same_bits(&result.to_vec().unwrap(), &[expected], |_| {
@@ -217,9 +217,7 @@ fn check<T: Term>(reductions: &mut SinglePass<T>, x: &[T], y: &[T], tiles: usize
     });
     for extremum in Extremum::ALL {
         let mut result = device.alloc_filled(1, u64::MAX - 1).unwrap();
-        reductions
-            .launch_position(extremum, &on_x, &mut result)
-            .unwrap();
+        reductions.place_into(extremum, &on_x, &mut result).unwrap();
         let got = result.to_vec().unwrap()[0];
         assert_eq!(
             got,
@@ -238,7 +236,7 @@ fn check<T: Term>(reductions: &mut SinglePass<T>, x: &[T], y: &[T], tiles: usize
 
 /// With random values, and with few different ones.
 fn check_random<T: Term>(device: &Device, rng: &mut impl Rng, n: usize) {
-    let mut reductions = SinglePass::<T>::new(device);
+    let mut reductions = plan::<T>(device);
     let tiles = tiles_of_a_chunk::<T>(n);
     let (x, y) = (T::random(rng, n), T::random(rng, n));
     check(&mut reductions, &x, &y, tiles, device.name());
@@ -294,12 +292,16 @@ fn no_term_depends_on_the_number_of_blocks_and_all_chunks_are_collected() {
         // More chunks than a thread collects at a time, of one tile each.
         let n = 514 * lanes::<T>() + 5;
         let (x, y) = (T::random(rng, n), T::random(rng, n));
-        let mut reductions = SinglePass::new(device).with_tiles(1).with_blocks(2);
+        let mut reductions = new_plan(
+            &Reduction::new().with_tiles(1).with_most_blocks(2).unwrap(),
+            device,
+        );
         check(&mut reductions, &x, &y, 1, "chunks of one tile");
         for blocks in [1, 4, 11, u32::MAX] {
             let n = 9 * lanes::<T>() + 7;
             let (x, y) = (&x[..n], &y[..n]);
-            let mut reductions = SinglePass::new(device).with_blocks(blocks);
+            let mut reductions =
+                new_plan(&Reduction::new().with_most_blocks(blocks).unwrap(), device);
             check(&mut reductions, x, y, 1, &format!("{blocks} blocks"));
         }
     }
@@ -318,7 +320,7 @@ fn no_term_depends_on_the_number_of_blocks_and_all_chunks_are_collected() {
 fn an_extremum_is_found_wherever_it_is() {
     for_each("places", kernel_devices(), |device| {
         let n = 9 * lanes::<f32>() + 3;
-        let mut reductions = SinglePass::new(&device);
+        let mut reductions = plan(&device);
         for place in [0, 1, 2, 3, 4, 127, 2048, 4097, n - 4, n - 1] {
             let mut values = vec![1.0_f32; n];
             values[place] = -2.0;
@@ -420,10 +422,10 @@ fn nothing_has_a_norm_and_a_dot_product_but_no_mean_and_no_place() {
         refused(mean(&empty), "reduction: mean");
         refused(argmin(&empty), "reduction: argmin");
         refused(argmax(&empty), "reduction: argmax");
-        let mut reductions = SinglePass::<T>::new(device);
+        let mut reductions = plan::<T>(device);
         let mut result = device.alloc_filled(1, 7.0).unwrap();
         refused(
-            reductions.launch_moment(Moment::First, 1.0, &empty, &mut result),
+            reductions.moment_into(Moment::First, 1.0, &empty, &mut result),
             "reduction: first moment",
         );
         assert_eq!(result.to_vec().unwrap(), [7.0]);
@@ -437,7 +439,7 @@ fn nothing_has_a_norm_and_a_dot_product_but_no_mean_and_no_place() {
 fn terms_that_do_not_fit_are_refused() {
     for_each("devices", devices(), |device| {
         let elsewhere = Device::emulator();
-        let mut reductions = SinglePass::<f32>::new(&device);
+        let mut reductions = plan::<f32>(&device);
         let (x, y) = (
             device.upload(&[1.0_f32; 5]).unwrap(),
             device.upload(&[2.0_f32; 4]).unwrap(),
@@ -467,7 +469,7 @@ fn terms_that_do_not_fit_are_refused() {
         for given in [0, 2] {
             let mut result = device.alloc_filled(given, 7_u64).unwrap();
             let error = reductions
-                .launch_position(Extremum::Max, &x, &mut result)
+                .place_into(Extremum::Max, &x, &mut result)
                 .unwrap_err();
             assert!(
                 matches!(&error, Error::LengthMismatch { required: 1, given: len, .. } if *len == given),
@@ -478,7 +480,7 @@ fn terms_that_do_not_fit_are_refused() {
         let mut result = device.alloc_filled(1, 7.0).unwrap();
         for scale in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             let error = reductions
-                .launch_moment(Moment::Second, scale, &x, &mut result)
+                .moment_into(Moment::Second, scale, &x, &mut result)
                 .unwrap_err();
             assert!(matches!(error, Error::NonFinite { .. }), "{error}");
         }
@@ -522,7 +524,7 @@ fn the_functions_for_terms_do_what_their_names_say() {
 #[test]
 fn the_bound_of_terms_counts_their_roundings() {
     // Chunks of 4 tiles of 2048: 3 and 11 additions; 128 results in 1024 lanes.
-    let bound = SinglePass::<f32>::f64_error_bound(1 << 20, 1.0);
+    let bound = Plan::<f32>::f64_error_bound(1 << 20, 1.0);
     let counted = 3.0 + 11.0 + 10.0 + 2.0;
     assert!(bound >= counted * f64::EPSILON / 2.0);
     assert!(bound <= (counted + 3.0) * f64::EPSILON / 2.0);

@@ -4,7 +4,7 @@ use super::check::{self, ACCELERATIONS, POTENTIALS};
 use super::gpu::{self, Launch};
 use super::{Body, Gravity, cpu};
 use crate::scalar::Scalar;
-use crate::single_pass::SinglePass;
+use crate::single_pass::{Operation, SinglePass, read};
 use crate::{Buffer, Device, DeviceKind, Error};
 
 impl Gravity {
@@ -122,7 +122,7 @@ impl Gravity {
         let mut shares = bodies.device().alloc_filled(bodies.len(), f64::NAN)?;
         if bodies.device().kind() != DeviceKind::Cpu {
             self.launch_potentials(true, bodies, &mut shares)?;
-            return SinglePass::new(shares.device()).sum(&shares);
+            return sum(&shares);
         }
         self.potentials_into(bodies, &mut shares)?;
         if let (Some(bodies), Some(shares)) = (bodies.as_host_slice(), shares.as_host_mut_slice()) {
@@ -130,7 +130,7 @@ impl Gravity {
                 *share *= 0.5 * body.mass.into();
             }
         }
-        SinglePass::new(shares.device()).sum(&shares)
+        sum(&shares)
     }
 
     fn launch_potentials<T: Scalar>(
@@ -240,3 +240,11 @@ pub fn potential_kernel<T: Scalar>() -> &'static str {
 
 /// The entry point of accelerations in mixed precision, as in the PTX.
 pub const MIXED_KERNEL: &str = gpu::MIXED;
+
+/// The sum of what the bodies have a share of.
+fn sum(shares: &Buffer<f64>) -> Result<f64, Error> {
+    let mut reductions = SinglePass::new(shares.device());
+    read(&mut None, shares.device(), |total| {
+        reductions.elements(Operation::Sum, shares, total)
+    })
+}

@@ -1,12 +1,10 @@
 //! The kernels with data for them, for tests and benchmarks that go through the table.
 
-use super::{
-    Extremum, Moment, Number, Operation, Reduction, SinglePass, Summand, Variant, dot_kernel,
-};
+use super::{Extremum, Moment, Number, Operation, Plan, Reduction, Variant};
 use crate::subject::{
     Case, Entry, Expected, Problem, Random, ScalarType, Subject, Values, buffer, buffer_mut,
 };
-use crate::{Buffer, Element, Error};
+use crate::{Buffer, Device, DeviceKind, Element, Error};
 use bytemuck::Pod;
 use gpu_kernels::reduction::Addable;
 use gpu_kernels::reduction::single_pass::{ALONE, Partition};
@@ -49,11 +47,64 @@ impl Subject for Cases {
     }
 }
 
+/// The kernels' entry points, as in the PTX.
+#[doc(hidden)]
+impl Variant {
+    /// Of sums of elements of `T`.
+    #[must_use]
+    pub fn kernel<T: Number>(self) -> Option<&'static str> {
+        self.entry::<T>().map(|entry| entry.name)
+    }
+
+    /// Elements that a textbook kernel's thread adds before its block does: 1 or 4.
+    #[must_use]
+    pub const fn per_thread(self) -> u32 {
+        self.elements_per_thread()
+    }
+}
+
+#[doc(hidden)]
+impl Operation {
+    /// `reduction_single_pass_sum_f32` and so on. Sums of unsigned integers are those of
+    /// signed ones.
+    #[must_use]
+    pub fn kernel<T: Number>(self) -> &'static str {
+        T::elements(self).name
+    }
+}
+
+#[doc(hidden)]
+impl Extremum {
+    /// `reduction_arg_extremum_f32` and so on. Signed integers are looked for by the kernels
+    /// of unsigned ones.
+    #[must_use]
+    pub const fn kernel<T: Number>(self) -> &'static str {
+        T::ARG_EXTREMUM.name
+    }
+}
+
+#[doc(hidden)]
+impl Moment {
+    /// `reduction_moment_f32` and so on.
+    #[must_use]
+    pub const fn kernel<T: Number>(self) -> &'static str {
+        T::MOMENT.name
+    }
+}
+
+/// Of dot products: `reduction_dot_f32` and so on. Those of `u64` are those of `i64`.
+#[doc(hidden)]
+#[must_use]
+pub const fn dot_kernel<T: Number>() -> &'static str {
+    T::DOT.name
+}
+
 /// Which step of the ladder it is, if it is one.
 fn variant(entry: &Entry) -> Option<Variant> {
-    Variant::ALL
-        .into_iter()
-        .find(|variant| [variant.kernel::<i32>(), variant.kernel::<f32>()].contains(&entry.name))
+    Variant::TEXTBOOK.into_iter().find(|variant| {
+        let kernels = [variant.kernel::<i32>(), variant.kernel::<f32>()];
+        kernels.contains(&Some(entry.name))
+    })
 }
 
 /// One element, a warp, the block, what it sums, two and three of those, primes.
@@ -179,20 +230,30 @@ fn halved<T: Addable>(values: &mut [T], block: usize) {
     }
 }
 
-fn partial_sums_of<T: Sample + Summand + Addable>(
+/// The device of two buffers that runs kernels, if one does: a plan is made for it, and
+/// refuses the buffer of the other.
+fn one_with_kernels<'a, T: Element>(a: &'a Buffer<T>, b: &'a Buffer<T>) -> &'a Device {
+    match a.device().kind() {
+        DeviceKind::Cpu => b.device(),
+        _ => a.device(),
+    }
+}
+
+fn partial_sums_of<T: Sample + Addable>(
     variant: Variant,
     problem: &Problem,
     numbers: &mut Random<'_>,
 ) -> Result<Case, Error> {
     let reduction = match problem.block {
-        Some(block) => Reduction::new(variant, block)?,
-        None => Reduction::new(variant, Reduction::default().block())?,
+        Some(block) => Reduction::new().with_block(block)?,
+        None => Reduction::new(),
     };
     let block = reduction.block() as usize;
+    let per_block = block * variant.elements_per_thread() as usize;
     let values = T::random(numbers, problem.points());
     let mut left = values.clone();
     let partials: Vec<T> = left
-        .chunks_mut(reduction.elements_per_block())
+        .chunks_mut(per_block)
         .map(|part| {
             if variant == Variant::Global {
                 halved(part, block);
@@ -218,7 +279,10 @@ fn partial_sums_of<T: Sample + Summand + Addable>(
                     unreachable!("two outputs")
                 };
                 let values = buffer_mut::<T>(values.as_mut());
-                reduction.partials_in_place(values, buffer_mut(partials.as_mut()))
+                let partials = buffer_mut(partials.as_mut());
+                let device = one_with_kernels(values, partials);
+                let mut plan = reduction.plan_with(device, variant)?;
+                plan.sum_in_place_into(values, partials)
             }),
             expected: Expected::Bits(vec![boxed(left), boxed(partials)]),
         },
@@ -227,7 +291,10 @@ fn partial_sums_of<T: Sample + Summand + Addable>(
             outputs: vec![boxed(before)],
             launch: Box::new(move |inputs, outputs| {
                 let values = buffer::<T>(inputs[0].as_ref());
-                reduction.partials(values, buffer_mut(outputs[0].as_mut()))
+                let partials = buffer_mut(outputs[0].as_mut());
+                let device = one_with_kernels(values, partials);
+                let mut plan = reduction.plan_with(device, variant)?;
+                plan.sum_into(values, partials)
             }),
             expected: Expected::Bits(vec![boxed(partials)]),
         },
@@ -239,7 +306,7 @@ fn single_pass<T: Sample, R: Element + Debug, const ARRAYS: usize>(
     problem: &Problem,
     arrays: [Vec<T>; ARRAYS],
     expected: R,
-    launch: impl Fn(&mut SinglePass<T>, [&Buffer<T>; ARRAYS], &mut Buffer<R>) -> Result<(), Error>
+    launch: impl Fn(&mut Plan<T>, [&Buffer<T>; ARRAYS], &mut Buffer<R>) -> Result<(), Error>
     + Send
     + Sync
     + 'static,
@@ -250,8 +317,12 @@ fn single_pass<T: Sample, R: Element + Debug, const ARRAYS: usize>(
         outputs: vec![boxed(vec![inverted(expected)])],
         launch: Box::new(move |inputs, outputs| {
             let arrays = std::array::from_fn(|i| buffer::<T>(inputs[i].as_ref()));
-            let mut reductions = SinglePass::new(arrays[0].device()).with_any_blocks(blocks);
-            launch(&mut reductions, arrays, buffer_mut(outputs[0].as_mut()))
+            let plan = Reduction::new().plan(arrays[0].device())?;
+            launch(
+                &mut plan.with_any_blocks(blocks),
+                arrays,
+                buffer_mut(outputs[0].as_mut()),
+            )
         }),
         expected: Expected::Bits(vec![boxed(vec![expected])]),
     }
@@ -274,7 +345,7 @@ fn single_passes<T: Sample>(
                 problem,
                 [values],
                 expected,
-                move |reductions, [values], result| reductions.launch(operation, values, result),
+                move |plan, [values], result| plan.elements_into(operation, values, result),
             ));
         }
     }
@@ -286,9 +357,7 @@ fn single_passes<T: Sample>(
                 problem,
                 [values],
                 expected,
-                move |reductions, [values], result| {
-                    reductions.launch_moment(moment, 0.25, values, result)
-                },
+                move |plan, [values], result| plan.moment_into(moment, 0.25, values, result),
             ));
         }
     }
@@ -299,7 +368,7 @@ fn single_passes<T: Sample>(
             problem,
             [x, y],
             expected,
-            |reductions, [x, y], result| reductions.launch_dot(x, y, result),
+            |plan, [x, y], result| plan.dot_into(x, y, result),
         ));
     }
     for extremum in Extremum::ALL {
@@ -314,9 +383,7 @@ fn single_passes<T: Sample>(
                 problem,
                 [values],
                 expected,
-                move |reductions, [values], result| {
-                    reductions.launch_position(extremum, values, result)
-                },
+                move |plan, [values], result| plan.place_into(extremum, values, result),
             ));
         }
     }

@@ -1,22 +1,12 @@
-//! The host's part of the textbook sums.
+//! The host's part of the textbook sums: what adds up the sums that a kernel left.
 #![forbid(unsafe_code)]
 
-/// Types of which there are textbook sums.
-pub trait Finish: Sized {
-    /// The sum of the partial sums that a kernel left, in their order.
-    fn finish(partials: &[Self]) -> Self;
+/// Wraps around on overflow.
+pub(super) fn finish_i32(sums: &[i32]) -> i32 {
+    sums.iter().fold(0, |sum, &value| sum.wrapping_add(value))
 }
 
-impl Finish for i32 {
-    fn finish(partials: &[Self]) -> Self {
-        partials
-            .iter()
-            .fold(0, |sum, &value| sum.wrapping_add(value))
-    }
-}
-
-impl Finish for f32 {
-    fn finish(partials: &[Self]) -> Self {
-        partials.iter().copied().map(f64::from).sum::<f64>() as Self
-    }
+/// Adds in f64, in their order, and rounds once.
+pub(super) fn finish_f32(sums: &[f32]) -> f32 {
+    sums.iter().copied().map(f64::from).sum::<f64>() as f32
 }

@@ -1,17 +1,16 @@
 //! Launches of the textbook's kernels, on a CUDA device or on the emulator.
 
+use crate::single_pass::{Operation, SinglePassKernels};
 use crate::variants::{launch_registered, variants};
 use crate::{Buffer, Constants, Device, DeviceKind, Element, Error, LaunchConfig};
-use gpu_kernels::reduction::geometry::DEFAULT_BLOCK;
 use gpu_kernels::reduction::{
-    MAX_BLOCK, MIN_BLOCK, UNROLL, global::*, shared::*, shared_unroll4::*,
-    shared_unroll4_dynamic::*,
+    UNROLL, global::*, shared::*, shared_unroll4::*, shared_unroll4_dynamic::*, single_pass::*,
 };
-use gpu_kernels::registry::{Entry, HasScalar, Problem};
+use gpu_kernels::registry::{Entry, HasScalar, Problem, Scalar};
 use std::fmt;
 
 variants! {
-    /// One of the textbook kernels. Each exists for `i32` and for `f32`.
+    /// One of the kernels that sum.
     ///
     /// | kernel | where a block adds | elements per block |
     /// |---|---|---|
@@ -19,9 +18,12 @@ variants! {
     /// | `reduction_shared` | in static shared memory | `block` |
     /// | `reduction_shared_unroll4` | the same; before, each thread adds 4 elements that lie `block` apart | `4 * block` |
     /// | `reduction_shared_unroll4_dynamic` | the same in dynamic shared memory | `4 * block` |
+    /// | `reduction_single_pass_sum` | in registers, across lanes | all, with the other blocks |
+    ///
+    /// The first four are the textbook's. They exist for `i32` and for `f32` and leave one
+    /// sum for each block; the last exists for all types and leaves one sum.
     pub enum Variant {
-        /// `reduction_global`. The kernel destroys its input; the library gives it a
-        /// copy, except in [`Reduction::partials_in_place`](super::Reduction::partials_in_place).
+        /// `reduction_global`. The kernel destroys its input; the library gives it a copy.
         Global: reduction_global_i32, reduction_global_f32;
         /// `reduction_shared`.
         Shared: reduction_shared_i32, reduction_shared_f32;
@@ -30,6 +32,9 @@ variants! {
         /// `reduction_shared_unroll4_dynamic`.
         SharedUnroll4Dynamic:
             reduction_shared_unroll4_dynamic_i32, reduction_shared_unroll4_dynamic_f32;
+        /// `reduction_single_pass_sum`: what the library takes.
+        SinglePass: reduction_single_pass_sum_i32, reduction_single_pass_sum_i64,
+            reduction_single_pass_sum_f32, reduction_single_pass_sum_f64;
     }
 }
 
@@ -42,20 +47,21 @@ impl Variant {
         entry.name.split_at(without).0
     }
 
-    /// The kernel for elements of `T`.
-    pub(super) fn entry<T: PartialSumKernels>(self) -> &'static Entry {
-        let entries = self.entries();
-        let Some(entry) = entries.iter().find(|entry| entry.scalar == T::SCALAR) else {
-            unreachable!("each exists for every such type")
-        };
-        entry
+    /// The kernel for elements of `T`, if there is one.
+    pub(super) fn entry<T: SinglePassKernels + TextbookKernels>(self) -> Option<Entry> {
+        if self == Self::SinglePass {
+            // Also of unsigned integers, which the kernels of signed ones sum.
+            return Some(T::elements(Operation::Sum));
+        }
+        let scalar = T::TEXTBOOK.as_ref()?.scalar;
+        let mut entries = self.entries().iter();
+        entries.find(|entry| entry.scalar == scalar).copied()
     }
 
-    /// Elements that one thread adds before its block does: 1 or 4.
-    #[must_use]
-    pub const fn elements_per_thread(self) -> u32 {
+    /// Elements that a textbook kernel's thread adds before its block does.
+    pub(super) const fn elements_per_thread(self) -> u32 {
         match self {
-            Self::Global | Self::Shared => 1,
+            Self::Global | Self::Shared | Self::SinglePass => 1,
             Self::SharedUnroll4 | Self::SharedUnroll4Dynamic => UNROLL,
         }
     }
@@ -67,53 +73,74 @@ impl fmt::Display for Variant {
     }
 }
 
-/// How a sum is launched: the kernel, and its threads per block, which are 32, 64, … or
-/// 1024.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct How {
+/// A sum by a textbook kernel, in blocks of so many threads: 32, 64, … or 1024.
+#[derive(Debug)]
+pub(super) struct Ladder<T: Element> {
     variant: Variant,
+    entry: Entry,
     block: u32,
+    sums: TextbookSums<T>,
 }
 
-/// `reduction_shared_unroll4` with the textbook's blocks.
-impl Default for How {
-    fn default() -> Self {
-        Self {
-            variant: Variant::SharedUnroll4,
-            block: DEFAULT_BLOCK,
-        }
+impl<T: Element> Clone for Ladder<T> {
+    fn clone(&self) -> Self {
+        *self
     }
 }
 
-impl How {
-    /// By this kernel, if it takes such blocks.
-    pub(super) fn new(variant: Variant, block: u32) -> Result<Self, Error> {
-        if !block.is_power_of_two() || !(MIN_BLOCK..=MAX_BLOCK).contains(&block) {
-            return Err(Error::InvalidSize {
-                operation: variant.name(),
-                axis: "block",
-                given: block as usize,
-                required: format!("a power of two from {MIN_BLOCK} to {MAX_BLOCK}"),
+impl<T: Element> Copy for Ladder<T> {}
+
+impl<T: TextbookKernels + SinglePassKernels> Ladder<T> {
+    /// By this kernel, if it exists for `T` and the device launches it. `None`: it is none of
+    /// the textbook's.
+    pub(super) fn new(
+        device: &Device,
+        variant: Variant,
+        block: u32,
+    ) -> Result<Option<Self>, Error> {
+        if variant == Variant::SinglePass {
+            return Ok(None);
+        }
+        let (Some(entry), Some(sums)) = (variant.entry::<T>(), T::TEXTBOOK) else {
+            return Err(Error::InvalidParameter {
+                operation: "reduction",
+                parameter: "the kernel",
+                given: format!("{variant}, which sums i32 and f32"),
+                required: format!(
+                    "{} for elements of {}",
+                    Variant::SinglePass,
+                    std::any::type_name::<T>()
+                ),
             });
-        }
-        Ok(Self { variant, block })
+        };
+        let ladder = Self {
+            variant,
+            entry,
+            block,
+            sums,
+        };
+        // What the device refuses at any length.
+        ladder.check_geometry(device, 1)?;
+        Ok(Some(ladder))
     }
+}
 
-    pub(super) const fn variant(self) -> Variant {
+impl<T: Element> Ladder<T> {
+    pub(super) const fn variant(&self) -> Variant {
         self.variant
     }
 
-    pub(super) const fn block(self) -> u32 {
+    pub(super) const fn block(&self) -> u32 {
         self.block
     }
 
     /// Elements that one block sums.
-    pub(super) const fn elements_per_block(self) -> usize {
+    pub(super) const fn elements_per_block(&self) -> usize {
         self.block as usize * self.variant.elements_per_thread() as usize
     }
 
-    /// How many partial sums `n` elements give.
-    pub(super) fn partials_len(self, n: usize) -> Result<usize, Error> {
+    /// How many sums `n` elements give.
+    pub(super) fn sums_len(&self, n: usize) -> Result<usize, Error> {
         if n == 0 {
             return Err(Error::EmptyInput {
                 operation: self.variant.name(),
@@ -122,41 +149,85 @@ impl How {
         Ok(n.div_ceil(self.elements_per_block()))
     }
 
-    const fn problem(self, n: usize) -> Problem {
+    /// The sum of what the blocks left.
+    pub(super) fn finish(&self, sums: &[T]) -> T {
+        (self.sums.finish)(sums)
+    }
+
+    const fn problem(&self, n: usize) -> Problem {
         Problem::line(n).with_block(self.block)
     }
 
-    /// Whether the device can launch it for `n` elements of `T`.
-    pub(super) fn check_geometry<T: PartialSumKernels>(
-        self,
-        device: &Device,
-        n: usize,
-    ) -> Result<(), Error> {
-        let entry = self.variant.entry::<T>();
+    /// Whether the device can launch it for `n` elements.
+    pub(super) fn check_geometry(&self, device: &Device, n: usize) -> Result<(), Error> {
+        let kernel = self.entry.name;
         if device.kind() == DeviceKind::Cpu {
             // Here too, before anything is allocated or copied.
-            return Err(Error::NotLaunchable { kernel: entry.name });
+            return Err(Error::NotLaunchable { kernel });
         }
-        let config = LaunchConfig::from(entry.geometry(&self.problem(n))?);
-        config.check(entry.name, device.limits())
+        let config = LaunchConfig::from(self.entry.geometry(&self.problem(n))?);
+        config.check(kernel, device.limits())
     }
 
     /// Whether the buffers fit, on a device that can launch it.
-    fn check<T: PartialSumKernels>(
-        self,
-        values: &Buffer<T>,
-        partials: &Buffer<T>,
-    ) -> Result<(), Error> {
-        let required = self.partials_len(values.len())?;
-        if partials.len() != required {
+    fn check(&self, device: &Device, values: &Buffer<T>, sums: &Buffer<T>) -> Result<(), Error> {
+        device.require("reduction: values", values)?;
+        let required = self.sums_len(values.len())?;
+        if sums.len() != required {
             return Err(Error::LengthMismatch {
-                what: format!("{}: partials", self.variant.entry::<T>().name),
+                what: format!("{}: result", self.entry.name),
                 required,
-                given: partials.len(),
+                given: sums.len(),
             });
         }
-        values.device().require("reduction: partials", partials)?;
-        self.check_geometry::<T>(values.device(), values.len())
+        device.require("reduction: result", sums)?;
+        self.check_geometry(device, values.len())
+    }
+
+    /// Launches the kernel. One that destroys its input gets a copy, in `scratch`.
+    pub(super) fn launch(
+        self,
+        device: &Device,
+        values: &Buffer<T>,
+        sums: &mut Buffer<T>,
+        scratch: &mut Option<Buffer<T>>,
+    ) -> Result<(), Error> {
+        self.check(device, values, sums)?;
+        let values = match self.variant {
+            Variant::Global => Values::InPlace(match scratch {
+                Some(copy) if copy.len() == values.len() => {
+                    copy.copy_from(values)?;
+                    copy
+                }
+                _ => scratch.insert(values.try_clone()?),
+            }),
+            _ => Values::Read(values),
+        };
+        (self.sums.launch)(Checked {
+            ladder: self,
+            values,
+            sums,
+        })
+    }
+
+    /// Launches the kernel without a copy.
+    #[cfg(feature = "cases")]
+    pub(super) fn launch_in_place(
+        self,
+        device: &Device,
+        values: &mut Buffer<T>,
+        sums: &mut Buffer<T>,
+    ) -> Result<(), Error> {
+        self.check(device, values, sums)?;
+        let values = match self.variant {
+            Variant::Global => Values::InPlace(values),
+            _ => Values::Read(values),
+        };
+        (self.sums.launch)(Checked {
+            ladder: self,
+            values,
+            sums,
+        })
     }
 }
 
@@ -169,103 +240,102 @@ enum Values<'a, T: Element> {
     InPlace(&'a mut Buffer<T>),
 }
 
-/// Buffers that fit a reduction: on one device, of one element at least, and with a partial
-/// sum for each block. Whoever has one may launch the kernel, and only the check makes one.
+/// Buffers that fit a reduction: on one device, of one element at least, and with a sum for
+/// each block. Whoever has one may launch the kernel, and only the check makes one.
 #[derive(Debug)]
 pub struct Checked<'a, T: Element> {
-    how: How,
+    ladder: Ladder<T>,
     values: Values<'a, T>,
-    partials: &'a mut Buffer<T>,
+    sums: &'a mut Buffer<T>,
 }
 
-/// Types that the kernels sum.
-pub trait PartialSumKernels: Element + HasScalar {
-    /// Launches the kernel.
-    fn launch_partials(checked: Checked<'_, Self>) -> Result<(), Error>;
+/// The textbook's sums of elements of one type.
+#[derive(Debug)]
+pub struct TextbookSums<T: Element> {
+    scalar: Scalar,
+    launch: fn(Checked<'_, T>) -> Result<(), Error>,
+    /// The sum of the sums that a kernel left, in their order.
+    finish: fn(&[T]) -> T,
 }
 
-/// Launches the kernel; one that destroys its input gets a copy.
-pub(super) fn partials<T: PartialSumKernels>(
-    how: How,
-    values: &Buffer<T>,
-    partials: &mut Buffer<T>,
-) -> Result<(), Error> {
-    how.check(values, partials)?;
-    let mut copy;
-    let values = match how.variant {
-        Variant::Global => {
-            copy = values.try_clone()?;
-            Values::InPlace(&mut copy)
+impl<T: Element> Clone for TextbookSums<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: Element> Copy for TextbookSums<T> {}
+
+/// Types that are reduced, with the textbook's kernels for them.
+pub trait TextbookKernels: Element {
+    /// None: only the kernels in a single pass sum this type.
+    const TEXTBOOK: Option<TextbookSums<Self>>;
+}
+
+macro_rules! none {
+    ($($type:ty),+) => {$(
+        impl TextbookKernels for $type {
+            const TEXTBOOK: Option<TextbookSums<Self>> = None;
         }
-        _ => Values::Read(values),
-    };
-    T::launch_partials(Checked {
-        how,
-        values,
-        partials,
-    })
+    )+};
 }
 
-/// The same without a copy.
-pub(super) fn partials_in_place<T: PartialSumKernels>(
-    how: How,
-    values: &mut Buffer<T>,
-    partials: &mut Buffer<T>,
-) -> Result<(), Error> {
-    how.check(values, partials)?;
-    let values = match how.variant {
-        Variant::Global => Values::InPlace(values),
-        _ => Values::Read(values),
-    };
-    T::launch_partials(Checked {
-        how,
-        values,
-        partials,
-    })
-}
+none!(u32, i64, u64, f64);
 
 macro_rules! kernels {
-    ($($type:ty: $global:ident; $($variant:ident => $kernel:ident),+;)+) => {$(
-        impl PartialSumKernels for $type {
-            fn launch_partials(
-                Checked { how, values, partials }: Checked<'_, Self>,
-            ) -> Result<(), Error> {
-                let (device, constants) = (partials.device().clone(), Constants::new());
-                match values {
-                    Values::InPlace(values) => {
-                        let n = values.len();
-                        let (problem, args) = (how.problem(n), $global::args(values, n, partials));
-                        // SAFETY: as below; `values` is borrowed mutably.
-                        unsafe { launch_registered::<$global>(&device, &problem, &constants, args) }
-                    }
-                    Values::Read(values) => match how.variant {
-                        Variant::Global => unreachable!("it works in place"),
-                        $(Variant::$variant => {
+    ($($type:ident: $finish:path, $global:ident; $($variant:ident => $kernel:ident),+;)+) => {$(
+        impl TextbookKernels for $type {
+            const TEXTBOOK: Option<TextbookSums<Self>> = {
+                fn launch(checked: Checked<'_, $type>) -> Result<(), Error> {
+                    let Checked { ladder, values, sums } = checked;
+                    let (device, constants) = (sums.device().clone(), Constants::new());
+                    match values {
+                        Values::InPlace(values) => {
                             let n = values.len();
-                            let problem = how.problem(n);
-                            let args = $kernel::args(values, n, partials);
-                            // SAFETY: both buffers are on `device`, as `Checked` says, and
-                            // distinct, since `partials` is borrowed mutably. The geometry is
-                            // that of the table for this many elements, of which there is at
-                            // least one, in blocks of a size that it takes;
-                            // `partials` has one element per block.
+                            let (problem, args) = (ladder.problem(n), $global::args(values, n, sums));
+                            // SAFETY: as below; `values` is borrowed mutably.
                             unsafe {
-                                launch_registered::<$kernel>(&device, &problem, &constants, args)
+                                launch_registered::<$global>(&device, &problem, &constants, args)
                             }
-                        })+
-                    },
+                        }
+                        Values::Read(values) => match ladder.variant {
+                            Variant::Global | Variant::SinglePass => {
+                                unreachable!("one works in place, the other is no ladder's")
+                            }
+                            $(Variant::$variant => {
+                                let n = values.len();
+                                let problem = ladder.problem(n);
+                                let args = $kernel::args(values, n, sums);
+                                // SAFETY: both buffers are on `device`, as `Checked` says, and
+                                // distinct, since `sums` is borrowed mutably. The geometry is
+                                // that of the table for this many elements, of which there is
+                                // at least one, in blocks of a size that it takes; `sums` has
+                                // one element per block.
+                                unsafe {
+                                    launch_registered::<$kernel>(
+                                        &device, &problem, &constants, args,
+                                    )
+                                }
+                            })+
+                        },
+                    }
                 }
-            }
+                Some(TextbookSums {
+                    scalar: <$type>::SCALAR,
+                    launch,
+                    finish: $finish,
+                })
+            };
         }
     )+};
 }
 
 kernels! {
-    i32: reduction_global_i32;
+    i32: super::cpu::finish_i32, reduction_global_i32;
         Shared => reduction_shared_i32,
         SharedUnroll4 => reduction_shared_unroll4_i32,
         SharedUnroll4Dynamic => reduction_shared_unroll4_dynamic_i32;
-    f32: reduction_global_f32;
+    f32: super::cpu::finish_f32, reduction_global_f32;
         Shared => reduction_shared_f32,
         SharedUnroll4 => reduction_shared_unroll4_f32,
         SharedUnroll4Dynamic => reduction_shared_unroll4_dynamic_f32;

@@ -2,16 +2,16 @@
 //! `u32`, `i64`, `u64`, `f32`, `f64`.
 //!
 //! [`sum`], [`min`], [`max`], [`argmin`], [`argmax`], [`mean`], [`norm`] and [`dot`]
-//! reduce a buffer on its device, [`sum_of`] and so on a slice. On a CUDA device and on the emulator that is one launch of
-//! a kernel that reads memory as fast as memory goes, and on the CPU a port with the
-//! same bits; [`SinglePass`] does it again and again, and without waiting.
+//! reduce a buffer on its device, [`sum_of`] and so on a slice on the device they are given.
+//! On a CUDA device and on the emulator that is one launch of a kernel that reads memory as
+//! fast as memory goes, and on the CPU a port with the same bits. A [`Plan`] does it again
+//! and again without allocating, and leaves the result on the device without waiting.
 //!
-//! The four sums of the textbook's ladder can be asked for by name ([`sum_with`],
-//! [`Variant`], [`Reduction`]). They leave one partial sum per block, which the host
-//! adds.
+//! The four sums of the textbook's ladder can be asked for by name ([`Variant`],
+//! [`Reduction::plan_with`]). They leave one sum per block, which the host adds.
 //!
 //! ```
-//! use halo_gpu::reduction::{self, Variant};
+//! use halo_gpu::reduction::{self, Reduction, Variant};
 //! use halo_gpu::Device;
 //!
 //! # fn main() -> Result<(), halo_gpu::Error> {
@@ -24,7 +24,9 @@
 //! assert_eq!(reduction::max(&buffer)?, 1000);
 //! assert_eq!(reduction::argmax(&buffer)?, 999);
 //! assert_eq!(reduction::mean(&buffer)?, 500.5);
-//! assert_eq!(reduction::sum_with(Variant::Shared, 64, &buffer)?, 500_500);
+//!
+//! let mut plan = Reduction::new().with_block(64)?.plan_with(&device, Variant::Shared)?;
+//! assert_eq!(plan.sum(&buffer)?, 500_500);
 //! # Ok(())
 //! # }
 //! ```
@@ -34,7 +36,7 @@
 //! A sum of floats depends on the order of the additions. Here the order is a
 //! function of the **number of elements and of their type**, and of nothing else:
 //!
-//! - [`sum`], [`mean`], [`norm`], [`dot`], the extrema and [`SinglePass`] give the same
+//! - [`sum`], [`mean`], [`norm`], [`dot`], the extrema and a [`Plan`] give the same
 //!   bits on the CPU, on the emulator and on every GPU, with any number of blocks or
 //!   threads, every time.
 //! - They do not give the bits of another order: a loop from the first element to
@@ -43,13 +45,13 @@
 //!   this library may choose another order, and will say so.
 //!
 //! The order is a tree, described with [`single_pass`](gpu_kernels::reduction::single_pass);
-//! how far its sum can be from the exact one says [`SinglePass::error_bound`].
+//! how far its sum can be from the exact one says [`Plan::error_bound`].
 //!
 //! # What the results are
 //!
 //! - **No elements**: sum, norm and dot product are 0 (of floats: +0); extrema, where
-//!   they are, and the mean are an error, [`Error::EmptyInput`], and so is everything of
-//!   [`Reduction`].
+//!   they are, and the mean are an error, [`Error::EmptyInput`], and so are the sums of the
+//!   textbook's kernels.
 //! - **Extrema**: [`argmin`] and [`argmax`] give the index of the first element that is
 //!   the minimum or the maximum, as below.
 //! - **Means and norms** are f64, summed in f64. They do not overflow where the result
@@ -70,19 +72,18 @@
 pub(crate) mod cases;
 mod cpu;
 mod gpu;
-mod ladder;
+mod plan;
 
 use crate::device::Lent;
-pub use crate::single_pass::{
-    Extremum, Moment, Number, Operation, Partition, SinglePass, dot_kernel,
-};
+#[cfg(feature = "cases")]
+#[doc(hidden)]
+pub use crate::single_pass::{Extremum, Moment, Operation, Partition};
 use crate::{Buffer, Device, Error};
+#[cfg(feature = "cases")]
+#[doc(hidden)]
+pub use cases::dot_kernel;
 pub use gpu::Variant;
-use gpu_kernels::reduction::geometry;
-pub use gpu_kernels::reduction::geometry::DEFAULT_BLOCK;
-pub use gpu_kernels::reduction::{MAX_BLOCK, MIN_BLOCK};
-use gpu_kernels::registry::Problem;
-pub use ladder::{Reduction, Summand};
+pub use plan::{Number, Plan, Reduction};
 
 /// The sum of a buffer, computed on its device; 0 if it is empty.
 ///
@@ -107,7 +108,7 @@ pub use ladder::{Reduction, Summand};
 /// [`Error::OutOfMemory`] for the result and the workspace; and what a launch can
 /// fail with.
 pub fn sum<T: Number>(values: &Buffer<T>) -> Result<T, Error> {
-    SinglePass::new(values.device()).sum(values)
+    plan_on(values.device())?.sum(values)
 }
 
 /// The least element of a buffer, found on its device. NaN if there is one; -0 is
@@ -117,7 +118,7 @@ pub fn sum<T: Number>(values: &Buffer<T>) -> Result<T, Error> {
 ///
 /// As [`sum`], and [`Error::EmptyInput`].
 pub fn min<T: Number>(values: &Buffer<T>) -> Result<T, Error> {
-    SinglePass::new(values.device()).min(values)
+    plan_on(values.device())?.min(values)
 }
 
 /// The greatest element of a buffer, found on its device. NaN if there is one; +0 is
@@ -127,7 +128,7 @@ pub fn min<T: Number>(values: &Buffer<T>) -> Result<T, Error> {
 ///
 /// As [`min`].
 pub fn max<T: Number>(values: &Buffer<T>) -> Result<T, Error> {
-    SinglePass::new(values.device()).max(values)
+    plan_on(values.device())?.max(values)
 }
 
 /// The index of the first least element of a buffer, or of the first NaN.
@@ -146,7 +147,7 @@ pub fn max<T: Number>(values: &Buffer<T>) -> Result<T, Error> {
 ///
 /// As [`min`].
 pub fn argmin<T: Number>(values: &Buffer<T>) -> Result<u64, Error> {
-    SinglePass::new(values.device()).argmin(values)
+    plan_on(values.device())?.argmin(values)
 }
 
 /// The index of the first greatest element of a buffer, or of the first NaN.
@@ -165,10 +166,10 @@ pub fn argmin<T: Number>(values: &Buffer<T>) -> Result<u64, Error> {
 ///
 /// As [`min`].
 pub fn argmax<T: Number>(values: &Buffer<T>) -> Result<u64, Error> {
-    SinglePass::new(values.device()).argmax(values)
+    plan_on(values.device())?.argmax(values)
 }
 
-/// The mean of a buffer, Σ x / n, summed in f64 ([`SinglePass::mean`]).
+/// The mean of a buffer, Σ x / n, summed in f64 ([`Plan::mean`]).
 ///
 /// ```
 /// use halo_gpu::{Device, reduction};
@@ -184,11 +185,11 @@ pub fn argmax<T: Number>(values: &Buffer<T>) -> Result<u64, Error> {
 ///
 /// As [`min`].
 pub fn mean<T: Number>(values: &Buffer<T>) -> Result<f64, Error> {
-    SinglePass::new(values.device()).mean(values)
+    plan_on(values.device())?.mean(values)
 }
 
 /// The L2 norm of a buffer, √(Σ x²), summed in f64 and safe from overflow
-/// ([`SinglePass::norm`]); 0 if it is empty.
+/// ([`Plan::norm`]); 0 if it is empty.
 ///
 /// ```
 /// use halo_gpu::{Device, reduction};
@@ -204,11 +205,11 @@ pub fn mean<T: Number>(values: &Buffer<T>) -> Result<f64, Error> {
 ///
 /// As [`sum`].
 pub fn norm<T: Number>(values: &Buffer<T>) -> Result<f64, Error> {
-    SinglePass::new(values.device()).norm(values)
+    plan_on(values.device())?.norm(values)
 }
 
 /// The dot product Σ x y of two buffers of one device and one length, in 64 bits
-/// ([`SinglePass::dot`]); 0 if they are empty.
+/// ([`Plan::dot`]); 0 if they are empty.
 ///
 /// ```
 /// use halo_gpu::{Device, reduction};
@@ -226,7 +227,7 @@ pub fn norm<T: Number>(values: &Buffer<T>) -> Result<f64, Error> {
 /// As [`sum`]; [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for a `y` that
 /// does not fit `x`.
 pub fn dot<T: Number>(x: &Buffer<T>, y: &Buffer<T>) -> Result<T::Product, Error> {
-    SinglePass::new(x.device()).dot(x, y)
+    plan_on(x.device())?.dot(x, y)
 }
 
 /// The index of the first least element of a slice, found on `device`;
@@ -308,7 +309,7 @@ pub fn dot_of<T: Number>(device: &Device, x: &[T], y: &[T]) -> Result<T::Product
 ///
 /// As [`sum`], and [`Error::OutOfMemory`] for the copy.
 pub fn sum_of<T: Number>(device: &Device, values: &[T]) -> Result<T, Error> {
-    reduce_slice(Operation::Sum, device, values)
+    sum(Lent::new(device, values)?.as_buffer())
 }
 
 /// The least element of a slice, found on `device`; see [`sum_of`].
@@ -317,7 +318,7 @@ pub fn sum_of<T: Number>(device: &Device, values: &[T]) -> Result<T, Error> {
 ///
 /// As [`min`], and [`Error::OutOfMemory`] for the copy.
 pub fn min_of<T: Number>(device: &Device, values: &[T]) -> Result<T, Error> {
-    reduce_slice(Operation::Min, device, values)
+    min(Lent::new(device, values)?.as_buffer())
 }
 
 /// The greatest element of a slice, found on `device`; see [`sum_of`].
@@ -326,36 +327,9 @@ pub fn min_of<T: Number>(device: &Device, values: &[T]) -> Result<T, Error> {
 ///
 /// As [`max`], and [`Error::OutOfMemory`] for the copy.
 pub fn max_of<T: Number>(device: &Device, values: &[T]) -> Result<T, Error> {
-    reduce_slice(Operation::Max, device, values)
+    max(Lent::new(device, values)?.as_buffer())
 }
 
-fn reduce_slice<T: Number>(
-    operation: Operation,
-    device: &Device,
-    values: &[T],
-) -> Result<T, Error> {
-    SinglePass::new(device).reduce(operation, Lent::new(device, values)?.as_buffer())
-}
-
-/// The sum of a buffer by the given kernel, with blocks of `block` threads.
-///
-/// # Errors
-///
-/// As [`Reduction::new`] and [`Reduction::sum`].
-pub fn sum_with<T: Summand>(variant: Variant, block: u32, values: &Buffer<T>) -> Result<T, Error> {
-    Reduction::new(variant, block)?.sum(values)
-}
-
-/// The bytes that a reduction of `n` elements of `T` has to move: each read once.
-/// At most `u64::MAX`. Effective bandwidths are this over the time.
-#[must_use]
-pub const fn bytes<T: Number>(n: usize) -> u64 {
-    geometry::elements::<T>(&Problem::line(n)).bytes
-}
-
-/// The additions in the sum of `n` elements, or the comparisons for an extremum.
-#[must_use]
-pub const fn flops(n: usize) -> u64 {
-    // Of whichever type.
-    geometry::elements::<u8>(&Problem::line(n)).flops
+fn plan_on<T: Number>(device: &Device) -> Result<Plan<T>, Error> {
+    Reduction::new().plan(device)
 }

@@ -4,7 +4,7 @@ use super::cpu::Port;
 use super::kinds::{Extremum, Moment, Operation};
 use super::reduce::{Checked, Reduce};
 use crate::variants::launch_registered;
-use crate::{Buffer, Constants, Element, Error};
+use crate::{Buffer, Constants, Device, DeviceKind, Element, Error};
 use cuda_std::host::{In, Out};
 use gpu_kernels::reduction::geometry::in_chunks;
 use gpu_kernels::reduction::partition::Partition;
@@ -76,6 +76,20 @@ impl Workspace {
         self.dirty = launched.is_err();
         self.words = Some(workspace);
         launched
+    }
+
+    /// Makes it for the widest results of elements of `T` that are cut like this: an element
+    /// and its index.
+    pub(super) fn reserve<T: Element>(
+        &mut self,
+        device: &Device,
+        partition: Partition,
+    ) -> Result<(), Error> {
+        if device.kind() != DeviceKind::Cpu {
+            let len = partition.workspace_len(size_of::<T>() + size_of::<u64>());
+            self.words = Some(device.alloc_filled(len, 0)?);
+        }
+        Ok(())
     }
 
     /// At least `len` words, all zero, where these values are.

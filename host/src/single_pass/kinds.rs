@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What [`SinglePass`](crate::reduction::SinglePass) computes.
+/// What is made of the elements of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// The sum.

@@ -12,7 +12,7 @@
 use std::collections::BTreeSet;
 
 use gpu_kernels::registry::{self, Problem};
-use halo_gpu::reduction::{self, DEFAULT_BLOCK, Reduction, Variant};
+use halo_gpu::reduction::{Reduction, Variant};
 use halo_gpu::{Device, DeviceKind};
 
 mod input;
@@ -58,10 +58,9 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
     let (integers, floats) = (Shared::<i32>::default(), Shared::<f32>::default());
     let mut rows: Vec<Box<dyn Row>> = Vec::new();
     if !on_cpu {
-        for variant in Variant::ALL {
-            let reduction = Reduction::new(variant, DEFAULT_BLOCK)?;
-            rows.push(Box::new(Textbook::by(n, reduction, &integers)));
-            rows.push(Box::new(Textbook::by(n, reduction, &floats)));
+        for variant in Variant::TEXTBOOK {
+            rows.push(Box::new(Textbook::by(n, variant, &integers)));
+            rows.push(Box::new(Textbook::by(n, variant, &floats)));
         }
     }
     let inputs: [Box<dyn Source>; 6] = [
@@ -94,7 +93,7 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         elements: n as u64,
         problem,
         boundary: None,
-        working_set_bytes: reduction::bytes::<f32>(n),
+        working_set_bytes: Reduction::new().cost::<f32>(n).bytes,
         rows,
         left_out: Vec::new(),
         refused: None,

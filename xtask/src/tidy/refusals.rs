@@ -20,7 +20,7 @@ const LIBRARY: &str = "host/src";
 const TESTS: [&str; 2] = ["tests", "host/tests"];
 
 /// Calls that no property test gives bad input, and who does, or why nobody can.
-const ELSEWHERE: [(&str, &str); 14] = [
+const ELSEWHERE: [(&str, &str); 15] = [
     ("from_device_address", "unsafe; `tests/memory.rs`"),
     ("cuda", "takes a number; `host/tests/devices.rs`"),
     (
@@ -37,6 +37,7 @@ const ELSEWHERE: [(&str, &str); 14] = [
     ("from_view", "any array makes a field"),
     ("blocks_per_multiprocessor", "as `LaunchConfig::check`"),
     ("resident_blocks", "as `LaunchConfig::check`"),
+    ("launch", "as `launch_with_constants`"),
     ("launch_with_constants", "unsafe; `host/tests/devices.rs`"),
 ];
 

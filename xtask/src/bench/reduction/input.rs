@@ -3,7 +3,8 @@
 use std::cell::{OnceCell, RefCell, RefMut};
 use std::rc::Rc;
 
-use halo_gpu::reduction::{DEFAULT_BLOCK, Operation};
+use gpu_kernels::reduction::geometry::DEFAULT_BLOCK;
+use halo_gpu::reduction::Operation;
 use halo_gpu::{Buffer, Device, Errors};
 
 use super::samples::{Compensated, Sample};

@@ -1,6 +1,6 @@
 //! Rows of the textbook's kernels.
 
-use halo_gpu::reduction::{Operation, Reduction, Summand, Variant};
+use halo_gpu::reduction::{Number, Operation, Plan, Reduction, Variant};
 use halo_gpu::{Buffer, Device, Errors};
 
 use super::input::{Shared, by_cub};
@@ -13,46 +13,46 @@ use crate::error::Error;
 /// A sum by a textbook kernel.
 pub(super) struct Textbook<T: Sample> {
     n: usize,
-    reduction: Reduction,
+    variant: Variant,
     input: Shared<T>,
 }
 
 impl<T: Sample> Textbook<T> {
-    pub(super) fn by(n: usize, reduction: Reduction, input: &Shared<T>) -> Self {
+    pub(super) fn by(n: usize, variant: Variant, input: &Shared<T>) -> Self {
         Self {
             n,
-            reduction,
+            variant,
             input: input.clone(),
         }
     }
 }
 
-impl<T: Sample + Summand + Into<f64>> Row for Textbook<T> {
+impl<T: Sample + Into<f64>> Row for Textbook<T> {
     fn name(&self) -> String {
-        self.reduction.variant().kernel::<T>().to_owned()
+        kernel::<T>(self.variant).to_owned()
     }
 
     fn tile(&self) -> String {
-        match self.reduction.variant().elements_per_thread() {
-            1 => self.reduction.block().to_string(),
-            unroll => format!("{unroll} × {}", self.reduction.block()),
+        match (self.variant.per_thread(), Reduction::new().block()) {
+            (1, block) => block.to_string(),
+            (unroll, block) => format!("{unroll} × {block}"),
         }
     }
 
     fn work(&self) -> Work {
-        work(self.reduction.variant().kernel::<T>(), self.n)
+        work(kernel::<T>(self.variant), self.n)
     }
 
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
         self.input.fill(device, self.n)?;
-        let reduction = self.reduction;
-        let partials = device.alloc_filled(reduction.partials_len(self.n)?, T::POISON)?;
-        let copy = match reduction.variant() {
+        let plan = Reduction::new().plan_with(device, self.variant)?;
+        let partials = device.alloc_filled(plan.sums_len(self.n)?, T::POISON)?;
+        let copy = match self.variant {
             Variant::Global => Some(self.input.values().try_clone()?),
             _ => None,
         };
         Ok(Box::new(Partials {
-            reduction,
+            plan,
             input: self.input.clone(),
             copy,
             partials,
@@ -60,28 +60,37 @@ impl<T: Sample + Summand + Into<f64>> Row for Textbook<T> {
     }
 }
 
-struct Partials<T: Sample + Summand + Into<f64>> {
-    reduction: Reduction,
+/// The kernel's entry point for elements of `T`.
+fn kernel<T: Number>(variant: Variant) -> &'static str {
+    let Some(kernel) = variant.kernel::<T>() else {
+        unreachable!("there are rows of the types alone that it sums")
+    };
+    kernel
+}
+
+struct Partials<T: Sample + Into<f64>> {
+    plan: Plan<T>,
     input: Shared<T>,
     /// What the values were before a launch destroyed them.
     copy: Option<Buffer<T>>,
     partials: Buffer<T>,
 }
 
-impl<T: Sample + Summand + Into<f64>> Drop for Partials<T> {
+impl<T: Sample + Into<f64>> Drop for Partials<T> {
     fn drop(&mut self) {
         // Other rows need the input as it was. Where that fails, so do they.
         let _ = self.restore();
     }
 }
 
-impl<T: Sample + Summand + Into<f64>> Prepared for Partials<T> {
+impl<T: Sample + Into<f64>> Prepared for Partials<T> {
     fn check(&mut self) -> Result<Check, Error> {
         self.restore()?;
         self.partials.fill(T::POISON)?;
         self.launch()?;
-        let elements = self.reduction.elements_per_block();
-        let relative = self.reduction.error_bound(elements, 1.0);
+        let n = self.input.values().len();
+        let elements = self.plan.elements_per_block().unwrap_or(n);
+        let relative = self.plan.error_bound(elements, 1.0);
         let input = self.input.get();
         let expected: Vec<f64> = input.sums_of(elements).map(T::rounded).collect();
         let bound = input
@@ -98,8 +107,8 @@ impl<T: Sample + Summand + Into<f64>> Prepared for Partials<T> {
     }
 
     fn launch(&mut self) -> Result<(), halo_gpu::Error> {
-        self.reduction
-            .partials_in_place(&mut self.input.values(), &mut self.partials)
+        self.plan
+            .sum_in_place_into(&mut self.input.values(), &mut self.partials)
     }
 
     fn restore(&mut self) -> Result<bool, halo_gpu::Error> {

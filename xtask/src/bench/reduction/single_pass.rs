@@ -1,6 +1,6 @@
 //! Rows of the single-pass kernels and of their port.
 
-use halo_gpu::reduction::{Extremum, Moment, Operation, Partition, SinglePass, dot_kernel};
+use halo_gpu::reduction::{Extremum, Moment, Operation, Partition, Plan, Reduction, dot_kernel};
 use halo_gpu::{Buffer, Device, Errors};
 
 use super::input::{Shared, by_cub};
@@ -107,7 +107,7 @@ impl<T: Sample + 'static> Row for Whole<T> {
         Ok(Box::new(Ready {
             what: self.what,
             on_cpu: self.on_cpu,
-            reductions: SinglePass::new(device),
+            plan: Reduction::new().with_len(self.n).plan(device)?,
             input: self.input.clone(),
             copy,
             total: device.alloc_filled(1, T::POISON)?,
@@ -121,7 +121,7 @@ impl<T: Sample + 'static> Row for Whole<T> {
 struct Ready<T: Sample> {
     what: What,
     on_cpu: bool,
-    reductions: SinglePass<T>,
+    plan: Plan<T>,
     input: Shared<T>,
     /// The other factor of a dot product.
     copy: Option<Buffer<T>>,
@@ -141,10 +141,10 @@ impl<T: Sample + 'static> Prepared for Ready<T> {
         let input = self.input.get();
         let n = input.values.borrow().len();
         // Once for the reduction and once for the reference.
-        let bound = 2.0 * SinglePass::<T>::f64_error_bound(n, input.squares);
+        let bound = 2.0 * Plan::<T>::f64_error_bound(n, input.squares);
         let (error, bound) = match self.what {
             What::Elements(operation) => {
-                let relative = SinglePass::<T>::error_bound(n, 1.0);
+                let relative = self.plan.error_bound(n, 1.0);
                 return Ok(input.check(operation, self.total.to_vec()?[0], relative));
             }
             What::Squares => (self.squares.to_vec()?[0] - input.squares, bound),
@@ -162,21 +162,15 @@ impl<T: Sample + 'static> Prepared for Ready<T> {
         let values = self.input.values();
         match self.what {
             What::Elements(operation) => {
-                self.reductions.launch(operation, &values, &mut self.total)
+                self.plan
+                    .elements_into(operation, &values, &mut self.total)
             }
-            What::Squares => {
-                self.reductions
-                    .launch_moment(Moment::Second, 1.0, &values, &mut self.squares)
-            }
+            What::Squares => self.plan.sum_squares_into(1.0, &values, &mut self.squares),
             What::Dot => {
                 let copy = self.copy.as_ref().unwrap_or(&values);
-                self.reductions
-                    .launch_dot(&values, copy, &mut self.product)
+                self.plan.dot_into(&values, copy, &mut self.product)
             }
-            What::Place => {
-                self.reductions
-                    .launch_position(Extremum::Min, &values, &mut self.place)
-            }
+            What::Place => self.plan.argmin_into(&values, &mut self.place),
         }
     }
 
