@@ -628,9 +628,8 @@ impl Diagnosis {
         if let Some(memory) = self.memory_mut().filter(|it| it.kind == MemoryKind::Buffer) {
             let bytes = (memory.elements * memory.element_bytes) as u64;
             let start = memory.address;
-            let inside = |address: u64| {
-                address == start || address > start && address - start < bytes
-            };
+            let inside =
+                |address: u64| address == start || address > start && address - start < bytes;
             let named = parameters.iter().filter(|(_, address)| inside(*address));
             memory.parameters = named.map(|&(name, _)| name).collect();
         }
