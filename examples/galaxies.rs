@@ -10,7 +10,7 @@
 
 use halo_gpu::Device;
 use halo_gpu::nbody::problem::{Cluster, Disc};
-use halo_gpu::nbody::{Body, Gravity, Leapfrog};
+use halo_gpu::nbody::{Body, Gravity};
 use image::codecs::gif::{GifEncoder, Repeat};
 use image::{Delay, Frame, Rgba, RgbaImage};
 use indicatif::ProgressIterator;
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let device = Device::best();
     println!("{} bodies on {}", both.bodies.len(), device.name());
-    let mut galaxies = Leapfrog::new(gravity, &device, &both.bodies, &both.velocities, 0.02)?;
+    let mut galaxies = gravity.start(&device, &both.bodies, &both.velocities, 0.02)?;
     let frames: u32 = std::env::args()
         .nth(1)
         .map_or(Ok(120), |frames| frames.parse())?;

@@ -2,7 +2,7 @@
 //! memory where it is, and what they allocate is what they give back.
 
 use halo_gpu::derivative3d::FiniteDifferences3d;
-use halo_gpu::stencil1d::{Custom, Stencil1d, TEXTBOOK_COEFFICIENTS};
+use halo_gpu::stencil1d::{Stencil1d, TEXTBOOK_COEFFICIENTS};
 use halo_gpu::{Device, Field3, Shape3, reduction};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -84,12 +84,18 @@ fn reductions_read_the_callers_memory() {
 fn stencils_allocate_their_result_alone() {
     let (device, n) = (Device::cpu(), 1 << 22);
     let line: Vec<f32> = (0..n).map(|i| (i % 1009) as f32).collect();
-    let stencil = Stencil1d::new(n, TEXTBOOK_COEFFICIENTS).unwrap();
-    allocates("Stencil1d::of", 4 * n, || {
-        stencil.of(&device, &line).unwrap()
+    let stencil = Stencil1d::antisymmetric(n, &TEXTBOOK_COEFFICIENTS).unwrap();
+    allocates("Stencil1d::apply_of", 4 * n, || {
+        stencil.apply_of(&device, &line).unwrap()
     });
-    let custom = Custom::symmetric(n, 0.5_f32, &[0.25]).unwrap();
-    allocates("Custom::of", 4 * n, || custom.of(&device, &line).unwrap());
+    let smooth = Stencil1d::symmetric(n, 0.5_f32, &[0.25]).unwrap();
+    allocates("Stencil1d::apply_of, symmetric", 4 * n, || {
+        smooth.apply_of(&device, &line).unwrap()
+    });
+    let mut inner = vec![0.0; smooth.inner_len()];
+    allocates("Stencil1d::apply_of_into", 0, || {
+        smooth.apply_of_into(&device, &line, &mut inner).unwrap()
+    });
 }
 
 fn derivatives_allocate_their_results_alone() {

@@ -2,8 +2,8 @@
 //! within recorded work, and memory from elsewhere.
 
 use halo_gpu::heat2d::{Heat2d, problem};
-use halo_gpu::nbody::{Body, Gravity, Leapfrog};
-use halo_gpu::{Buffer, Device, DeviceKind, Shape2, reduction};
+use halo_gpu::nbody::{Body, Gravity};
+use halo_gpu::{Buffer, Device, DeviceKind, Error, Shape2, reduction};
 use halo_tests::{devices, for_each, rng};
 use rand::RngExt;
 
@@ -22,6 +22,16 @@ fn bodies(n: usize) -> Vec<Body<f32>> {
 }
 
 /// A buffer goes to another handle, there and back, behind what was done with it.
+/// Accelerations by a plan of this call alone, whose memory goes at its end.
+fn apply(
+    gravity: &Gravity,
+    bodies: &Buffer<Body<f32>>,
+    accelerations: &mut Buffer<[f32; 3]>,
+) -> Result<(), Error> {
+    let mut plan = gravity.plan(bodies.device(), bodies.len())?;
+    plan.accelerations(bodies, accelerations)
+}
+
 #[test]
 fn a_buffer_that_moves_keeps_its_elements() {
     for_each("moves", devices(), |ref device| {
@@ -34,14 +44,14 @@ fn a_buffer_that_moves_keeps_its_elements() {
         let (bodies, gravity) = (bodies(n), Gravity::new(0.1).unwrap());
         let mut expected = device.alloc_filled(n, [f32::NAN; 3]).unwrap();
         let read = device.upload(&bodies).unwrap();
-        gravity.apply(&read, &mut expected).unwrap();
+        apply(&gravity, &read, &mut expected).unwrap();
         let expected = expected.to_vec().unwrap();
         for _ in 0..3 {
             // The copies take less time than the work: those that did not wait would see NaN.
             let mut there = beside.alloc_filled(n, [f32::NAN; 3]).unwrap();
-            gravity.apply(&read, &mut there).unwrap_err();
+            apply(&gravity, &read, &mut there).unwrap_err();
             let read = beside.upload(&bodies).unwrap();
-            gravity.apply(&read, &mut there).unwrap();
+            apply(&gravity, &read, &mut there).unwrap();
             let here = there.move_to(device).unwrap();
             assert_eq!(here.device(), device);
             let mut copy = device.alloc_filled(n, [0.0; 3]).unwrap();
@@ -114,15 +124,15 @@ fn a_buffer_that_is_dropped_stays_until_the_work_is_done() {
         ];
         let mut kept = device.alloc_filled(n, [f32::NAN; 3]).unwrap();
         let read = device.upload(&bodies).unwrap();
-        gravity.apply(&read, &mut kept).unwrap();
+        apply(&gravity, &read, &mut kept).unwrap();
         let expected = kept.to_vec().unwrap();
         assert!(expected.iter().flatten().all(|value| value.is_finite()));
         for _ in 0..5 {
             kept.fill([f32::NAN; 3]).unwrap();
             let read = device.upload(&bodies).unwrap();
             let mut lost = device.alloc_filled(n, [0.0; 3]).unwrap();
-            gravity.apply(&read, &mut lost).unwrap();
-            gravity.apply(&read, &mut kept).unwrap();
+            apply(&gravity, &read, &mut lost).unwrap();
+            apply(&gravity, &read, &mut kept).unwrap();
             drop((read, lost));
             // As large as what has just been given back.
             let next = device.upload(&others).unwrap();
@@ -156,7 +166,7 @@ fn recorded_sweeps_and_steps_go_on_from_replay_to_replay() {
             assert!(plate.field().unwrap() == expected, "{sweeps}, {count}");
         }
 
-        let start = || Leapfrog::new(gravity, device, &bodies, &still, 0.001).unwrap();
+        let start = || gravity.start(device, &bodies, &still, 0.001).unwrap();
         let (mut recorded, mut plain) = (start(), start());
         let mut replay = device.record(1, || recorded.advance(3)).unwrap();
         (0..3).for_each(|_| replay.run().unwrap());
@@ -191,7 +201,7 @@ fn memory_from_elsewhere_is_a_buffer_on_cuda_devices_alone() {
                 drop(view);
                 assert_eq!(theirs.to_vec().unwrap(), vec![1; values.len()]);
             }
-            (Err(halo_gpu::Error::NotCuda { .. }), DeviceKind::Cpu | DeviceKind::Emulator) => {}
+            (Err(Error::NotCuda { .. }), DeviceKind::Cpu | DeviceKind::Emulator) => {}
             (result, kind) => panic!("{kind:?}: {result:?}"),
         }
     });

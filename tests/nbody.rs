@@ -8,12 +8,12 @@ mod properties;
 
 use halo_gpu::Scalar;
 use halo_gpu::nbody::Range as _;
-use halo_gpu::nbody::problem::{Cluster, Reference, error_bound};
+use halo_gpu::nbody::problem::{Cluster, Reference, error_bound, potential_energy};
 use halo_gpu::nbody::{
-    Body, DEFAULT_BLOCK, Gravity, INTERACTION_ROUNDOFFS, Leapfrog, MAX_BODIES, Port, Solver,
-    Variant, kick_drift,
+    Body, DEFAULT_BLOCK, Gravity, INTERACTION_ROUNDOFFS, MAX_BODIES, Port, Variant, interactions,
+    kick_drift,
 };
-use halo_gpu::{Device, DeviceKind, Error};
+use halo_gpu::{Buffer, Device, DeviceKind, Error};
 use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, ptx, rng};
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -32,10 +32,31 @@ const TEXTBOOK: [Variant; 7] = [
     Variant::Shared,
 ];
 
+/// Accelerations by the kernel, or the port, that the library picks.
+fn apply<T: Scalar>(
+    gravity: &Gravity,
+    bodies: &Buffer<Body<T>>,
+    accelerations: &mut Buffer<[T; 3]>,
+) -> Result<(), Error> {
+    let mut plan = gravity.plan(bodies.device(), bodies.len())?;
+    plan.accelerations(bodies, accelerations)
+}
+
+/// Accelerations by the given kernel.
+fn apply_with<T: Scalar>(
+    gravity: &Gravity,
+    variant: Variant,
+    bodies: &Buffer<Body<T>>,
+    accelerations: &mut Buffer<[T; 3]>,
+) -> Result<(), Error> {
+    let mut plan = gravity.plan_with(bodies.device(), bodies.len(), variant)?;
+    plan.accelerations(bodies, accelerations)
+}
+
 /// What computes accelerations.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Implementation {
-    /// `Gravity::apply`: the port, or the kernel, that the library picks.
+    /// `Gravity::plan`: the port, or the kernel, that the library picks.
     Default,
     Port(Port),
     Kernel(Variant),
@@ -64,15 +85,15 @@ impl Implementation {
         if let Self::Port(port) = self {
             let mut accelerations = vec![poison; bodies.len()];
             gravity
-                .apply_port(port, bodies, &mut accelerations)
+                .accelerations_by(port, bodies, &mut accelerations)
                 .unwrap();
             return accelerations;
         }
         let input = device.upload(bodies).unwrap();
         let mut output = device.alloc_filled(bodies.len(), poison).unwrap();
         match self {
-            Self::Kernel(variant) => gravity.apply_with(variant, &input, &mut output).unwrap(),
-            _ => gravity.apply(&input, &mut output).unwrap(),
+            Self::Kernel(variant) => apply_with(gravity, variant, &input, &mut output).unwrap(),
+            _ => apply(gravity, &input, &mut output).unwrap(),
         }
         let after = input.to_vec().unwrap();
         assert_same_bits(&flat(&after), &flat(bodies), |i| {
@@ -190,8 +211,8 @@ fn the_kernels_are_these() {
     ];
     let found = Variant::ALL.map(|variant| {
         (
-            variant.name::<f32>(),
-            variant.name::<f64>(),
+            variant.kernel::<f32>(),
+            variant.kernel::<f64>(),
             variant.unroll(),
         )
     });
@@ -472,15 +493,21 @@ fn one_part_adds_like_the_port() {
 }
 
 #[test]
-fn a_solver_is_for_its_bodies_and_can_be_used_again() {
+fn a_plan_is_for_its_bodies_and_can_be_used_again() {
     fn check<T: Scalar + Bits>(rng: &mut StdRng) {
         let gravity = Gravity::new(0.1).unwrap();
-        for_each("solvers", devices(), |device| {
+        for_each("plans", devices(), |device| {
             for variant in [None, Some(Variant::Symmetric), Some(Variant::Shared)] {
                 let n = 600;
-                let mut solver = Solver::<T>::new(&gravity, &device, n, variant).unwrap();
+                let plan = match variant {
+                    None => gravity.plan::<T>(&device, n),
+                    Some(_) if device.kind() == DeviceKind::Cpu => continue,
+                    Some(variant) => gravity.plan_with(&device, n, variant),
+                };
+                let mut plan = plan.unwrap();
+                assert_eq!(plan.device(), &device);
                 assert_eq!(
-                    solver.variant(),
+                    plan.variant(),
                     variant.unwrap_or(Variant::RegisterTile),
                     "few bodies"
                 );
@@ -489,13 +516,13 @@ fn a_solver_is_for_its_bodies_and_can_be_used_again() {
                     let input = device.upload(&bodies).unwrap();
                     let poison = [T::nearest(f64::NAN); 3];
                     let mut output = device.alloc_filled(n, poison).unwrap();
-                    solver.apply(&input, &mut output).unwrap();
+                    plan.accelerations(&input, &mut output).unwrap();
                     let reference = Reference::of(&gravity, &bodies).unwrap();
                     assert_accurate(&output.to_vec().unwrap(), &reference);
                 }
                 let short = device.upload(&random_bodies::<T>(rng, n - 1)).unwrap();
                 let mut output = device.alloc_filled(n - 1, [T::nearest(0.0); 3]).unwrap();
-                let error = solver.apply(&short, &mut output).unwrap_err();
+                let error = plan.accelerations(&short, &mut output).unwrap_err();
                 assert!(
                     matches!(
                         error,
@@ -508,10 +535,10 @@ fn a_solver_is_for_its_bodies_and_can_be_used_again() {
                     "{error}"
                 );
             }
-            let error = Solver::<T>::new(&gravity, &device, 0, None).unwrap_err();
+            let error = gravity.plan::<T>(&device, 0).unwrap_err();
             assert!(matches!(error, Error::EmptyInput { .. }), "{error}");
         });
-        let many = Solver::<T>::new(&gravity, &Device::emulator(), 8192, None).unwrap();
+        let many = gravity.plan::<T>(&Device::emulator(), 8192).unwrap();
         assert_eq!(many.variant(), Variant::Symmetric);
         assert!(Gravity::new(0.1).unwrap().with_parts(0).is_err());
     }
@@ -599,7 +626,7 @@ fn energy_drift<T: Scalar + Bits>(
     steps: usize,
 ) -> f64 {
     let energy = |cluster: &Cluster<T>| {
-        cluster.kinetic_energy() + gravity.potential_energy(&cluster.bodies).unwrap()
+        cluster.kinetic_energy() + potential_energy(&gravity, &cluster.bodies).unwrap()
     };
     let add = |to: T, rate: T, time: f64| T::nearest(to.into() + rate.into() * time);
     let kick = |cluster: &mut Cluster<T>, a: &[[T; 3]]| {
@@ -689,7 +716,7 @@ fn accelerations_are_the_gradient_of_the_potential() {
     let mut rng = rng();
     let gravity = Gravity::new(0.3).unwrap();
     let bodies = random_bodies::<f64>(&mut rng, 12);
-    let a = gravity.accelerations(&Device::cpu(), &bodies).unwrap();
+    let a = gravity.accelerations_of(&Device::cpu(), &bodies).unwrap();
     let h = 1e-4;
     for_each("bodies", 0..bodies.len(), |i| {
         for (axis, a) in a[i].into_iter().enumerate() {
@@ -700,7 +727,7 @@ fn accelerations_are_the_gradient_of_the_potential() {
                     1 => moved[i].y += shift,
                     _ => moved[i].z += shift,
                 }
-                gravity.potential_energy(&moved).unwrap()
+                potential_energy(&gravity, &moved).unwrap()
             };
             let force = -(potential(h) - potential(-h)) / (2.0 * h);
             // Twelve bodies, masses below 2: U below 1000, its third derivative
@@ -796,10 +823,12 @@ fn softening_must_be_positive_and_in_range() {
         gravity.check(&wide).unwrap();
         let refusals = [
             gravity.check(&bodies).unwrap_err(),
-            gravity.accelerations(&Device::cpu(), &bodies).unwrap_err(),
-            gravity.potential_energy(&bodies).unwrap_err(),
             gravity
-                .apply_port(Port::Aos, &bodies, &mut [[0.0; 3]; 2])
+                .accelerations_of(&Device::cpu(), &bodies)
+                .unwrap_err(),
+            potential_energy(&gravity, &bodies).unwrap_err(),
+            gravity
+                .accelerations_by(Port::Aos, &bodies, &mut [[0.0; 3]; 2])
                 .unwrap_err(),
         ];
         for error in refusals {
@@ -825,9 +854,11 @@ fn bodies_without_meaning_are_refused_by_index() {
             let mut bodies = good.clone();
             bodies[index] = bad;
             let error = gravity.check(&bodies).unwrap_err();
-            let by_energy = gravity.potential_energy(&bodies).unwrap_err();
+            let by_energy = potential_energy(&gravity, &bodies).unwrap_err();
             assert_eq!(error.to_string(), by_energy.to_string());
-            let by_device = gravity.accelerations(&Device::cpu(), &bodies).unwrap_err();
+            let by_device = gravity
+                .accelerations_of(&Device::cpu(), &bodies)
+                .unwrap_err();
             assert_eq!(error.to_string(), by_device.to_string());
             match error {
                 Error::InvalidElement {
@@ -955,8 +986,8 @@ fn buffers_that_do_not_fit_are_refused_and_left_alone() {
                 };
                 let mut accelerations = target.alloc_filled(accelerations, poison).unwrap();
                 let error = match variant {
-                    Some(variant) => gravity.apply_with(variant, &bodies, &mut accelerations),
-                    None => gravity.apply(&bodies, &mut accelerations),
+                    Some(variant) => apply_with(&gravity, variant, &bodies, &mut accelerations),
+                    None => apply(&gravity, &bodies, &mut accelerations),
                 }
                 .unwrap_err();
                 let after = accelerations.to_vec().unwrap();
@@ -989,7 +1020,7 @@ fn empty_and_mismatched_host_slices_are_refused() {
     let bodies = [body::<f32>([0.0; 3], 1.0); 3];
     for_each("ports", Port::ALL, |port| {
         let error = gravity
-            .apply_port(port, &bodies, &mut [[0.0; 3]; 2])
+            .accelerations_by(port, &bodies, &mut [[0.0; 3]; 2])
             .unwrap_err();
         assert!(
             matches!(
@@ -1002,12 +1033,14 @@ fn empty_and_mismatched_host_slices_are_refused() {
             ),
             "{error}"
         );
-        let error = gravity.apply_port::<f32>(port, &[], &mut []).unwrap_err();
+        let error = gravity
+            .accelerations_by::<f32>(port, &[], &mut [])
+            .unwrap_err();
         assert!(matches!(error, Error::EmptyInput { .. }), "{error}");
     });
     for error in [
         gravity.check::<f64>(&[]).unwrap_err(),
-        gravity.potential_energy::<f64>(&[]).unwrap_err(),
+        potential_energy::<f64>(&gravity, &[]).unwrap_err(),
         Reference::of::<f64>(&gravity, &[]).unwrap_err(),
         Cluster::<f64>::plummer(0, 1).unwrap_err(),
     ] {
@@ -1017,7 +1050,7 @@ fn empty_and_mismatched_host_slices_are_refused() {
         "devices",
         devices().iter().map(Device::name).zip(devices()),
         |(_, device)| {
-            let error = gravity.accelerations::<f32>(&device, &[]).unwrap_err();
+            let error = gravity.accelerations_of::<f32>(&device, &[]).unwrap_err();
             assert!(matches!(error, Error::EmptyInput { .. }), "{error}");
         },
     );
@@ -1035,11 +1068,9 @@ fn the_cpu_launches_no_kernel() {
     let bodies = device.upload(&[body::<f32>([0.0; 3], 1.0); 3]).unwrap();
     let mut accelerations = device.alloc_filled(3, [0.0_f32; 3]).unwrap();
     for_each("kernels on the cpu", Variant::ALL, |variant| {
-        let error = gravity
-            .apply_with(variant, &bodies, &mut accelerations)
-            .unwrap_err();
+        let error = apply_with(&gravity, variant, &bodies, &mut accelerations).unwrap_err();
         assert!(
-            matches!(error, Error::NotLaunchable { kernel } if kernel == variant.name::<f32>()),
+            matches!(error, Error::NotLaunchable { kernel } if kernel == variant.kernel::<f32>()),
             "{error}"
         );
     });
@@ -1054,7 +1085,7 @@ fn accelerations_of_host_bodies_run_on_the_device() {
         "devices",
         devices().iter().map(Device::name).zip(devices()),
         |(_, device)| {
-            let a = gravity.accelerations(&device, &bodies).unwrap();
+            let a = gravity.accelerations_of(&device, &bodies).unwrap();
             assert_accurate(&a, &reference);
             let default = Implementation::Default.run(&device, &gravity, &bodies);
             assert_same_bits(a.as_flattened(), default.as_flattened(), component);
@@ -1064,11 +1095,12 @@ fn accelerations_of_host_bodies_run_on_the_device() {
 
 #[test]
 fn work_is_counted_by_the_conventions() {
-    assert_eq!(Gravity::interactions(DEFAULT_N), 1 << 28);
-    assert_eq!(Gravity::flops::<f32>(DEFAULT_N), 20 << 28);
-    assert_eq!(Gravity::flops::<f64>(DEFAULT_N), 30 << 28);
-    assert_eq!(Gravity::bytes::<f32>(1000), 1000 * (16 + 12));
-    assert_eq!(Gravity::bytes::<f64>(1000), 1000 * (32 + 24));
+    assert_eq!(interactions(DEFAULT_N), 1 << 28);
+    let gravity = Gravity::new(0.1).unwrap();
+    assert_eq!(gravity.cost::<f32>(DEFAULT_N).flops, 20 << 28);
+    assert_eq!(gravity.cost::<f64>(DEFAULT_N).flops, 30 << 28);
+    assert_eq!(gravity.cost::<f32>(1000).bytes, 1000 * (16 + 12));
+    assert_eq!(gravity.cost::<f64>(1000).bytes, 1000 * (32 + 24));
 }
 
 #[test]
@@ -1115,10 +1147,8 @@ fn a_plummer_sphere_is_one() {
         assert!(norm(*velocity) <= 1.01 * escape);
     }
     // Potential -1/2, kinetic 1/4: to a few per cent, cut and chance included.
-    let potential = Gravity::new(1e-9)
-        .unwrap()
-        .potential_energy(&cluster.bodies)
-        .unwrap();
+    let gravity = Gravity::new(1e-9).unwrap();
+    let potential = potential_energy(&gravity, &cluster.bodies).unwrap();
     let kinetic = cluster.kinetic_energy();
     assert!((potential + 0.5).abs() < 0.02, "{potential}");
     assert!((kinetic - 0.25).abs() < 0.01, "{kinetic}");
@@ -1135,7 +1165,7 @@ fn a_plummer_sphere_is_one() {
 fn ptx_facts() {
     fn check<T: Scalar>(target: &str, variant: Variant) {
         let text = ptx::text(target);
-        let body = ptx::entry(text, variant.name::<T>());
+        let body = ptx::entry(text, variant.kernel::<T>());
         let count = |opcode: &str| ptx::count(&body, opcode);
         let single = T::NAME == "f32";
         let shared = variant == Variant::Shared;
@@ -1235,12 +1265,12 @@ fn a_leapfrog_is_kick_drift_kick() {
             let mut bodies = random_bodies::<T>(rng, n);
             let random = |_| [(); 3].map(|()| T::nearest(rng.random_range(-1.0..1.0)));
             let mut velocities: Vec<[T; 3]> = (0..n).map(random).collect();
-            let mut leapfrog = Leapfrog::new(gravity, &device, &bodies, &velocities, dt).unwrap();
+            let mut leapfrog = gravity.start(&device, &bodies, &velocities, dt).unwrap();
             for steps in [1, 2] {
                 leapfrog.advance(steps).unwrap();
                 for _ in 0..steps {
                     let kick = |velocities: &mut [[T; 3]], bodies: &[Body<T>]| {
-                        let a = gravity.accelerations(&device, bodies).unwrap();
+                        let a = gravity.accelerations_of(&device, bodies).unwrap();
                         for (v, a) in velocities
                             .as_flattened_mut()
                             .iter_mut()
@@ -1280,8 +1310,9 @@ fn a_leapfrog_goes_back_the_way_it_came() {
     for_each("back and forth", devices(), |device| {
         let start = Cluster::<f64>::plummer(100, 1687).unwrap();
         let run = |cluster: &Cluster<f64>, dt: f64| {
-            let mut leapfrog =
-                Leapfrog::new(gravity, &device, &cluster.bodies, &cluster.velocities, dt).unwrap();
+            let mut leapfrog = gravity
+                .start(&device, &cluster.bodies, &cluster.velocities, dt)
+                .unwrap();
             let before = leapfrog.energy().unwrap();
             assert_eq!(before.kinetic, cluster.kinetic_energy());
             leapfrog.advance(40).unwrap();
@@ -1313,7 +1344,8 @@ fn a_leapfrog_without_meaning_is_refused() {
     let gravity = Gravity::new(0.5).unwrap();
     let bodies = [body::<f32>([0.0; 3], 1.0), body([1.0; 3], 1.0)];
     let refuse = |bodies: &[Body<f32>], velocities: &[[f32; 3]], dt: f64| {
-        Leapfrog::new(gravity, &Device::emulator(), bodies, velocities, dt)
+        gravity
+            .start(&Device::emulator(), bodies, velocities, dt)
             .unwrap_err()
             .to_string()
     };

@@ -8,16 +8,17 @@ mod custom;
 mod properties;
 
 use halo_gpu::case::{Problem, registry};
-use halo_gpu::stencil1d::{
-    BLOCK_DEFAULT, RADIUS, Stencil1d, TEXTBOOK_COEFFICIENTS, Variant, problem,
-};
+use halo_gpu::stencil1d::{BLOCK_DEFAULT, Stencil1d, TEXTBOOK_COEFFICIENTS, Variant, problem};
 use halo_gpu::{Buffer, Device, DeviceKind, Dim3, EmulatorOptions, Error, LaunchAxis, Limits};
 use halo_tests::{assert_same_bits, devices, for_each, kernel_devices, ptx, rng, uniform};
+
+/// Neighbours on either side of the textbook's stencil.
+const RADIUS: usize = TEXTBOOK_COEFFICIENTS.len();
 
 /// What computes the stencil.
 #[derive(Debug, Clone, Copy)]
 enum Implementation {
-    /// `Stencil1d::apply`: the CPU port, or the kernel the library picks.
+    /// `Stencil1d::plan`: the CPU port, or the kernel the library picks.
     Default,
     Kernel(Variant),
 }
@@ -34,18 +35,25 @@ impl Implementation {
 
     fn apply(
         self,
-        stencil: &Stencil1d,
+        stencil: &Stencil1d<f32>,
         input: &Buffer<f32>,
         output: &mut Buffer<f32>,
     ) -> Result<(), Error> {
+        let device = input.device();
         match self {
-            Self::Default => stencil.apply(input, output),
-            Self::Kernel(variant) => stencil.apply_with(variant, input, output),
+            Self::Default => stencil.plan(device)?.apply(input, output),
+            Self::Kernel(variant) => stencil.plan_with(device, variant)?.apply(input, output),
         }
     }
 
     /// Runs it, with an output that held `before`.
-    fn run(self, device: &Device, stencil: &Stencil1d, input: &[f32], before: &[f32]) -> Vec<f32> {
+    fn run(
+        self,
+        device: &Device,
+        stencil: &Stencil1d<f32>,
+        input: &[f32],
+        before: &[f32],
+    ) -> Vec<f32> {
         let line = device.upload(input).unwrap();
         let mut output = device.upload(before).unwrap();
         self.apply(stencil, &line, &mut output).unwrap();
@@ -68,8 +76,8 @@ fn for_each_implementation(what: &str, mut check: impl FnMut(&Device, Implementa
                 })
         })
         .collect();
-    // The CPU port and, on each device with kernels, three of them and the default.
-    assert_eq!(cases.len(), 1 + 4 * kernel_devices().len());
+    // The CPU port and, on each device with kernels, four of them and the default.
+    assert_eq!(cases.len(), 1 + 5 * kernel_devices().len());
     for_each(what, cases, |(_, device, implementation)| {
         check(&device, implementation);
     });
@@ -110,12 +118,19 @@ fn lengths(block: usize) -> Vec<usize> {
 }
 
 #[test]
-fn the_variants_are_the_kernels_of_the_table_for_f32_lines() {
+fn the_variants_are_the_kernels_of_the_table() {
     let names = Variant::ALL.map(Variant::name);
+    let of_f32 = Variant::ALL.map(|variant| variant.kernel::<f32>().unwrap());
     let table = registry::family("stencil1d").unwrap().kernels.iter();
-    let fixed = table.filter(|entry| !entry.variant.starts_with("custom"));
-    assert_eq!(names.to_vec(), fixed.map(|it| it.name).collect::<Vec<_>>());
+    let of_table: Vec<&str> = table.map(|it| it.name).collect();
+    assert_eq!(of_f32[..], of_table[..4]);
+    assert_eq!(
+        Variant::ALL.map(|variant| variant.kernel::<f64>()),
+        [None, None, None, Some(of_table[4])]
+    );
+    assert_eq!(of_table.len(), 5);
     assert_eq!(Variant::ALL.map(|variant| variant.to_string()), names);
+    assert_eq!(names[3], "stencil1d_custom");
     assert_eq!(
         Variant::TEXTBOOK.map(Variant::name),
         ["stencil1d_constant", "stencil1d_readonly"]
@@ -123,9 +138,43 @@ fn the_variants_are_the_kernels_of_the_table_for_f32_lines() {
 }
 
 #[test]
+fn the_kernel_that_suits_the_stencil_is_picked() {
+    for device in kernel_devices() {
+        let kernel = |stencil: Stencil1d<f32>| stencil.plan(&device).unwrap().kernel();
+        let four = Stencil1d::antisymmetric(100, &[1.0; 4]).unwrap();
+        assert_eq!(kernel(four), Some("stencil1d_vector4"));
+        let three = Stencil1d::antisymmetric(100, &[1.0; 3]).unwrap();
+        assert_eq!(kernel(three), Some("stencil1d_custom_f32"));
+        let symmetric = Stencil1d::symmetric(100, 1.0, &[1.0; 4]).unwrap();
+        assert_eq!(kernel(symmetric), Some("stencil1d_custom_f32"));
+        let of_f64 = Stencil1d::antisymmetric(100, &[1.0_f64; 4]).unwrap();
+        let plan = of_f64.plan(&device).unwrap();
+        assert_eq!(plan.kernel(), Some("stencil1d_custom_f64"));
+        assert_eq!(plan.variant(), Some(Variant::Custom));
+
+        // Kernels that do not compute it.
+        for variant in [Variant::Constant, Variant::ReadOnly, Variant::Vector4] {
+            for error in [
+                three.plan_with(&device, variant).unwrap_err(),
+                symmetric.plan_with(&device, variant).unwrap_err(),
+                of_f64.plan_with(&device, variant).unwrap_err(),
+            ] {
+                assert!(
+                    matches!(&error, Error::InvalidParameter { parameter: "the variant", given, .. }
+                        if given == variant.name()),
+                    "{error}"
+                );
+            }
+        }
+    }
+    let on_cpu = Stencil1d::antisymmetric(100, &[1.0_f32; 4]).unwrap();
+    assert_eq!(on_cpu.plan(&Device::cpu()).unwrap().kernel(), None);
+}
+
+#[test]
 fn a_block_has_a_thread_for_each_of_its_elements_and_a_tile_with_both_halos() {
     for variant in Variant::TEXTBOOK {
-        let entry = registry::entry(variant.name()).unwrap();
+        let entry = registry::entry(variant.kernel::<f32>().unwrap()).unwrap();
         for_each(
             entry.name,
             [None, Some(32), Some(96), Some(1024)],
@@ -156,8 +205,8 @@ fn the_tuned_kernel_gives_the_bits_of_the_definition_around_its_blocks() {
         .flat_map(|device| lengths.clone().map(move |n| (device.clone(), n)))
         .collect();
     for_each("lengths", cases, |(device, n)| {
-        let coefficients = uniform(&mut rng, RADIUS).try_into().unwrap();
-        let stencil = Stencil1d::new(n, coefficients).unwrap();
+        let coefficients: [f32; RADIUS] = uniform(&mut rng, RADIUS).try_into().unwrap();
+        let stencil = Stencil1d::antisymmetric(n, &coefficients).unwrap();
         let input = uniform(&mut rng, n);
         let kernel = Implementation::Kernel(Variant::Vector4);
         let got = kernel.run(&device, &stencil, &input, &poison(n));
@@ -172,8 +221,8 @@ fn every_implementation_gives_the_bits_of_the_definition() {
     for_each_implementation("stencil", |device, implementation| {
         for_each("block", [32, 64, 96], |block| {
             for_each("length", lengths(block), |n| {
-                let coefficients = uniform(&mut rng, RADIUS).try_into().unwrap();
-                let stencil = Stencil1d::new(n, coefficients)
+                let coefficients: [f32; RADIUS] = uniform(&mut rng, RADIUS).try_into().unwrap();
+                let stencil = Stencil1d::antisymmetric(n, &coefficients)
                     .unwrap()
                     .with_block(block as u32)
                     .unwrap();
@@ -198,7 +247,7 @@ fn any_block_gives_the_same_bits() {
             if device.kind() == DeviceKind::Emulator && ![128, 416, 992, 1024].contains(&block) {
                 continue;
             }
-            let stencil = Stencil1d::new(n, TEXTBOOK_COEFFICIENTS)
+            let stencil = Stencil1d::antisymmetric(n, &TEXTBOOK_COEFFICIENTS)
                 .unwrap()
                 .with_block(block)
                 .unwrap();
@@ -212,7 +261,7 @@ fn any_block_gives_the_same_bits() {
 fn the_textbook_problem_is_solved() {
     assert_eq!((problem::N, BLOCK_DEFAULT), (65_536, 32));
     assert_eq!(TEXTBOOK_COEFFICIENTS, [-1.0, -2.0, 2.0, 1.0]);
-    let stencil = Stencil1d::new(problem::N, TEXTBOOK_COEFFICIENTS).unwrap();
+    let stencil = Stencil1d::antisymmetric(problem::N, &TEXTBOOK_COEFFICIENTS).unwrap();
     assert_eq!(stencil.block(), BLOCK_DEFAULT);
     let input = problem::whole_numbers(problem::N).unwrap();
     let before = poison(problem::N);
@@ -253,7 +302,7 @@ fn the_derivative_is_exact_up_to_the_eighth_power() {
     // is still small enough.
     let n = 2 * 11 + 1;
     let whole = [672.0, -168.0, 32.0, -3.0];
-    let stencil = Stencil1d::new(n, whole).unwrap();
+    let stencil = Stencil1d::antisymmetric(n, &whole).unwrap();
     let at = |i: usize| i as f32 - 11.0;
     for_each_implementation("polynomials", |device, implementation| {
         for power in 1..=5 {
@@ -270,9 +319,9 @@ fn the_derivative_is_exact_up_to_the_eighth_power() {
         }
     });
     // The weights themselves.
-    let derivative = Stencil1d::derivative(9, 1.0).unwrap().coefficients();
+    let derivative = Stencil1d::<f32>::derivative(9, 1.0).unwrap();
     assert_eq!(
-        derivative,
+        derivative.coefficients(),
         whole.map(|weight| (f64::from(weight) / 840.0) as f32)
     );
 }
@@ -281,7 +330,7 @@ fn the_derivative_is_exact_up_to_the_eighth_power() {
 fn an_impulse_gives_back_the_coefficients() {
     let coefficients = [2.0, 3.0, 5.0, 7.0];
     let n = 75;
-    let stencil = Stencil1d::new(n, coefficients).unwrap();
+    let stencil = Stencil1d::antisymmetric(n, &coefficients).unwrap();
     for_each_implementation("impulse", |device, implementation| {
         // At the ends, and on either side of the seam of two blocks of 32.
         for place in [
@@ -303,15 +352,22 @@ fn an_impulse_gives_back_the_coefficients() {
 }
 
 #[test]
-fn what_of_returns_is_the_inner_elements() {
+fn what_the_twins_on_the_host_give_is_the_inner_elements() {
     let mut rng = rng();
     for_each_implementation("of", |device, _| {
         for n in [9, 10, 100] {
             let input = uniform(&mut rng, n);
-            let stencil = Stencil1d::new(n, TEXTBOOK_COEFFICIENTS).unwrap();
+            let stencil = Stencil1d::antisymmetric(n, &TEXTBOOK_COEFFICIENTS).unwrap();
             let expected = by_definition(TEXTBOOK_COEFFICIENTS, &input, &poison(n));
-            let got = stencil.of(device, &input).unwrap();
+            let got = stencil.apply_of(device, &input).unwrap();
             assert_same_bits(&got, &expected[4..n - 4], |i| format!("inner element {i}"));
+            let mut inner = vec![f32::NAN; n - 8];
+            stencil.apply_of_into(device, &input, &mut inner).unwrap();
+            assert_same_bits(&inner, &got, |i| format!("inner element {i}"));
+            let error = stencil
+                .apply_of_into(device, &input, &mut inner[1..])
+                .unwrap_err();
+            assert!(matches!(error, Error::LengthMismatch { .. }), "{error}");
         }
     });
 }
@@ -335,7 +391,7 @@ fn two_stencils_do_not_see_each_others_coefficients() {
                             for factor in [1.0, 10.0, 100.0] {
                                 let scale = f32::from(thread) * factor;
                                 let coefficients = TEXTBOOK_COEFFICIENTS.map(|c| c * scale);
-                                let stencil = Stencil1d::new(n, coefficients).unwrap();
+                                let stencil = Stencil1d::antisymmetric(n, &coefficients).unwrap();
                                 let got = Implementation::Kernel(variant).run(
                                     device,
                                     &stencil,
@@ -357,18 +413,18 @@ fn two_stencils_do_not_see_each_others_coefficients() {
 fn a_prepared_stencil_runs_either_kernel() {
     let mut rng = rng();
     let n = 333;
-    let coefficients = uniform(&mut rng, RADIUS).try_into().unwrap();
-    let stencil = Stencil1d::new(n, coefficients).unwrap();
+    let coefficients: [f32; RADIUS] = uniform(&mut rng, RADIUS).try_into().unwrap();
+    let stencil = Stencil1d::antisymmetric(n, &coefficients).unwrap();
     let cases = kernel_devices().into_iter().flat_map(|device| {
         Variant::ALL.map(|variant| (device.name().to_owned(), device.clone(), variant))
     });
     for_each("prepared", cases, |(_, device, variant)| {
-        let prepared = stencil.on(&device).unwrap();
+        let prepared = stencil.plan_with(&device, variant).unwrap();
         for _ in 0..2 {
             let input = uniform(&mut rng, n);
             let line = device.upload(&input).unwrap();
             let mut output = device.upload(&poison(n)).unwrap();
-            prepared.apply_with(variant, &line, &mut output).unwrap();
+            prepared.apply(&line, &mut output).unwrap();
             let expected = by_definition(coefficients, &input, &poison(n));
             assert_same_bits(&output.to_vec().unwrap(), &expected, |i| {
                 format!("element {i}")
@@ -379,9 +435,7 @@ fn a_prepared_stencil_runs_either_kernel() {
         let other = Device::emulator();
         let line = other.alloc_filled(n, 1.0_f32).unwrap();
         let mut output = other.alloc_filled(n, 2.0_f32).unwrap();
-        let error = prepared
-            .apply_with(variant, &line, &mut output)
-            .unwrap_err();
+        let error = prepared.apply(&line, &mut output).unwrap_err();
         assert!(matches!(error, Error::DeviceMismatch { .. }), "{error}");
         assert_eq!(output.to_vec().unwrap(), vec![2.0; n]);
     });
@@ -389,22 +443,22 @@ fn a_prepared_stencil_runs_either_kernel() {
 
 #[test]
 fn the_work_is_counted() {
-    let stencil = Stencil1d::new(100, TEXTBOOK_COEFFICIENTS).unwrap();
+    let stencil = Stencil1d::antisymmetric(100, &TEXTBOOK_COEFFICIENTS).unwrap();
     assert_eq!((stencil.n(), stencil.inner_len()), (100, 92));
-    assert_eq!(stencil.bytes(), 4 * (100 + 92));
-    assert_eq!(stencil.flops(), 11 * 92);
+    assert_eq!(stencil.cost().bytes, 4 * (100 + 92));
+    assert_eq!(stencil.cost().flops, 11 * 92);
 }
 
 #[test]
 fn lengths_blocks_and_parameters_without_meaning_are_refused() {
     for_each("length", 0..9, |n| {
-        let error = Stencil1d::new(n, TEXTBOOK_COEFFICIENTS).unwrap_err();
+        let error = Stencil1d::antisymmetric(n, &TEXTBOOK_COEFFICIENTS).unwrap_err();
         assert_eq!(
             error.to_string(),
             format!("stencil1d: n is {n}, but must be at least 9 (4 neighbours on either side)")
         );
     });
-    let stencil = Stencil1d::new(9, TEXTBOOK_COEFFICIENTS).unwrap();
+    let stencil = Stencil1d::antisymmetric(9, &TEXTBOOK_COEFFICIENTS).unwrap();
 
     for_each(
         "block",
@@ -430,7 +484,7 @@ fn lengths_blocks_and_parameters_without_meaning_are_refused() {
             for m in 0..RADIUS {
                 let mut coefficients = TEXTBOOK_COEFFICIENTS;
                 coefficients[m] = bad;
-                let error = Stencil1d::new(100, coefficients).unwrap_err();
+                let error = Stencil1d::antisymmetric(100, &coefficients).unwrap_err();
                 let name = format!("coefficient {}", m + 1);
                 assert!(
                     matches!(&error, Error::NonFinite { parameter, .. } if *parameter == name),
@@ -444,7 +498,7 @@ fn lengths_blocks_and_parameters_without_meaning_are_refused() {
         "spacing",
         [f64::NAN, f64::INFINITY, f64::NEG_INFINITY],
         |h| {
-            let error = Stencil1d::derivative(100, h).unwrap_err();
+            let error = Stencil1d::<f32>::derivative(100, h).unwrap_err();
             assert!(
                 matches!(
                     error,
@@ -458,7 +512,7 @@ fn lengths_blocks_and_parameters_without_meaning_are_refused() {
         },
     );
     for_each("spacing", [0.0, -0.0, -1.0, 1e-39, 1e300], |h| {
-        let error = Stencil1d::derivative(100, h).unwrap_err();
+        let error = Stencil1d::<f32>::derivative(100, h).unwrap_err();
         assert!(
             matches!(
                 error,
@@ -475,7 +529,7 @@ fn lengths_blocks_and_parameters_without_meaning_are_refused() {
 #[test]
 fn bad_buffers_are_refused_before_anything_runs() {
     let n = 100;
-    let stencil = Stencil1d::new(n, TEXTBOOK_COEFFICIENTS).unwrap();
+    let stencil = Stencil1d::antisymmetric(n, &TEXTBOOK_COEFFICIENTS).unwrap();
     for_each_implementation("bad buffers", |device, implementation| {
         let all = |buffer: &Buffer<f32>, value: f32| {
             buffer.to_vec().unwrap().iter().all(|&it| it == value)
@@ -489,7 +543,7 @@ fn bad_buffers_are_refused_before_anything_runs() {
             implementation
                 .apply(&stencil, &short, &mut fits)
                 .unwrap_err(),
-            stencil.of(device, &[1.0; 99]).unwrap_err(),
+            stencil.apply_of(device, &[1.0; 99]).unwrap_err(),
         ] {
             assert!(
                 matches!(
@@ -515,25 +569,14 @@ fn bad_buffers_are_refused_before_anything_runs() {
 #[test]
 fn the_cpu_launches_no_kernel() {
     let device = Device::cpu();
-    let stencil = Stencil1d::new(50, TEXTBOOK_COEFFICIENTS).unwrap();
-    let input = device.alloc_filled(50, 1.0_f32).unwrap();
-    let mut output = input.try_clone().unwrap();
+    let stencil = Stencil1d::antisymmetric(50, &TEXTBOOK_COEFFICIENTS).unwrap();
     for_each("kernels on the cpu", Variant::ALL, |variant| {
-        for error in [
-            stencil
-                .apply_with(variant, &input, &mut output)
-                .unwrap_err(),
-            stencil
-                .on(&device)
-                .unwrap()
-                .apply_with(variant, &input, &mut output)
-                .unwrap_err(),
-        ] {
-            assert!(
-                matches!(error, Error::NotLaunchable { kernel } if kernel == variant.name()),
-                "{error}"
-            );
-        }
+        let error = stencil.plan_with(&device, variant).unwrap_err();
+        assert!(
+            matches!(error, Error::NotLaunchable { kernel }
+                if Some(kernel) == variant.kernel::<f32>()),
+            "{error}"
+        );
     });
 }
 
@@ -549,12 +592,13 @@ fn more_blocks_than_a_grid_has_are_refused() {
     });
     for_each("variant", Variant::TEXTBOOK, |variant| {
         let run = |n: usize, block: u32| {
-            let stencil = Stencil1d::new(n, TEXTBOOK_COEFFICIENTS)
+            let stencil = Stencil1d::antisymmetric(n, &TEXTBOOK_COEFFICIENTS)
                 .and_then(|stencil| stencil.with_block(block))
                 .unwrap();
             let input = device.alloc_filled(n, 1.0_f32).unwrap();
             let mut output = input.try_clone().unwrap();
-            stencil.apply_with(variant, &input, &mut output)
+            let plan = stencil.plan_with(&device, variant).unwrap();
+            plan.apply(&input, &mut output)
         };
         run(96, 32).unwrap();
         run(97, 64).unwrap();
@@ -577,12 +621,12 @@ fn more_blocks_than_a_grid_has_are_refused() {
 fn more_elements_than_32_bits_count_are_computed() {
     let device = halo_tests::cuda();
     let n = (1 << 32) + 77;
-    let stencil = Stencil1d::new(n, TEXTBOOK_COEFFICIENTS).unwrap();
+    let stencil = Stencil1d::antisymmetric(n, &TEXTBOOK_COEFFICIENTS).unwrap();
     let input = device.alloc_filled(n, 1.0_f32).unwrap();
-    let prepared = stencil.on(&device).unwrap();
     for_each("variant", Variant::ALL, |variant| {
+        let prepared = stencil.plan_with(&device, variant).unwrap();
         let mut output = device.alloc_filled(n, 5.0_f32).unwrap();
-        prepared.apply_with(variant, &input, &mut output).unwrap();
+        prepared.apply(&input, &mut output).unwrap();
         let output = output.to_vec().unwrap();
         let wrong = (0..n).find(|&i| output[i] != if i < 4 || i >= n - 4 { 5.0 } else { 0.0 });
         assert_eq!(wrong, None);
@@ -621,7 +665,7 @@ fn ptx_facts_of_the_textbook_kernels() {
                 assert_eq!(count("ld.const"), 0);
                 assert_eq!(readonly, 4);
             }
-            Variant::Vector4 => unreachable!("no textbook kernel"),
+            Variant::Vector4 | Variant::Custom => unreachable!("no textbook kernel"),
         }
         // 4 differences, 1 product, 3 fused multiply-adds.
         assert_eq!(count("sub.rn.f32") + count("sub.f32"), 4);

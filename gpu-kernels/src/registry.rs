@@ -28,6 +28,7 @@ pub use crate::entry::{
 
 /// All families.
 pub const FAMILIES: &[Family] = &[
+    // Families, which `cargo xtask tidy --write` lists.
     crate::derivative3d::FAMILY,
     crate::elementwise::FAMILY,
     crate::heat2d::FAMILY,

@@ -75,75 +75,10 @@ impl<T> Field2<T> {
         Ok(Self { shape, data })
     }
 
-    /// A field that is `value` everywhere.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::IndexOverflow`] when `nx * ny` elements have no size in bytes that
-    /// memory can have, [`Error::HostOutOfMemory`] when there is not enough.
-    pub fn filled(shape: Shape2, value: T) -> Result<Self, Error>
-    where
-        T: Clone,
-    {
-        let points = shape.points()?;
-        let mut data = reserve(points)?;
-        data.resize(points, value);
-        Ok(Self { shape, data })
-    }
-
-    /// The extents.
-    #[must_use]
-    pub const fn shape(&self) -> Shape2 {
-        self.shape
-    }
-
-    /// The points in memory order.
-    #[must_use]
-    pub fn as_slice(&self) -> &[T] {
-        &self.data
-    }
-
-    /// The points in memory order, for writing.
-    #[must_use]
-    pub fn as_mut_slice(&mut self) -> &mut [T] {
-        &mut self.data
-    }
-
-    /// The points in memory order, without the shape.
-    #[must_use]
-    pub fn into_vec(self) -> Vec<T> {
-        self.data
-    }
-
     /// Point (i, j), or `None` outside the field.
     #[must_use]
     pub fn get(&self, i: usize, j: usize) -> Option<&T> {
         self.shape.index(i, j).map(|at| &self.data[at])
-    }
-}
-
-/// # Panics
-///
-/// Indexing panics outside the field; [`Field2::get`] does not.
-impl<T> Index<(usize, usize)> for Field2<T> {
-    type Output = T;
-    fn index(&self, (i, j): (usize, usize)) -> &T {
-        match self.shape.index(i, j) {
-            Some(at) => &self.data[at],
-            None => panic!("point ({i}, {j}) is outside a field of {}", self.shape),
-        }
-    }
-}
-
-/// # Panics
-///
-/// Indexing panics outside the field.
-impl<T> IndexMut<(usize, usize)> for Field2<T> {
-    fn index_mut(&mut self, (i, j): (usize, usize)) -> &mut T {
-        match self.shape.index(i, j) {
-            Some(at) => &mut self.data[at],
-            None => panic!("point ({i}, {j}) is outside a field of {}", self.shape),
-        }
     }
 }
 
@@ -211,46 +146,6 @@ impl<T> Field3<T> {
         Ok(Self { shape, data })
     }
 
-    /// A field that is `value` everywhere.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::IndexOverflow`] when `nx * ny * nz` elements have no size in bytes that
-    /// memory can have, [`Error::HostOutOfMemory`] when there is not enough.
-    pub fn filled(shape: Shape3, value: T) -> Result<Self, Error>
-    where
-        T: Clone,
-    {
-        let points = shape.points()?;
-        let mut data = reserve(points)?;
-        data.resize(points, value);
-        Ok(Self { shape, data })
-    }
-
-    /// The extents.
-    #[must_use]
-    pub const fn shape(&self) -> Shape3 {
-        self.shape
-    }
-
-    /// The points in memory order.
-    #[must_use]
-    pub fn as_slice(&self) -> &[T] {
-        &self.data
-    }
-
-    /// The points in memory order, for writing.
-    #[must_use]
-    pub fn as_mut_slice(&mut self) -> &mut [T] {
-        &mut self.data
-    }
-
-    /// The points in memory order, without the shape.
-    #[must_use]
-    pub fn into_vec(self) -> Vec<T> {
-        self.data
-    }
-
     /// Point (i, j, k), or `None` outside the field.
     #[must_use]
     pub fn get(&self, i: usize, j: usize, k: usize) -> Option<&T> {
@@ -258,30 +153,88 @@ impl<T> Field3<T> {
     }
 }
 
-/// # Panics
-///
-/// Indexing panics outside the field; [`Field3::get`] does not.
-impl<T> Index<(usize, usize, usize)> for Field3<T> {
-    type Output = T;
-    fn index(&self, (i, j, k): (usize, usize, usize)) -> &T {
-        match self.shape.index(i, j, k) {
-            Some(at) => &self.data[at],
-            None => panic!("point ({i}, {j}, {k}) is outside a field of {}", self.shape),
+/// What a field does whatever its dimension.
+macro_rules! field {
+    ($field:ident of $shape:ident: ($($i:ident),+) as $index:ty) => {
+        impl<T> $field<T> {
+            /// A field that is `value` everywhere.
+            ///
+            /// # Errors
+            ///
+            /// [`Error::IndexOverflow`] when the points have no size in bytes that memory can
+            /// have, [`Error::HostOutOfMemory`] when there is not enough.
+            pub fn filled(shape: $shape, value: T) -> Result<Self, Error>
+            where
+                T: Clone,
+            {
+                let points = shape.points()?;
+                let mut data = reserve(points)?;
+                data.resize(points, value);
+                Ok(Self { shape, data })
+            }
+
+            /// The extents.
+            #[must_use]
+            pub const fn shape(&self) -> $shape {
+                self.shape
+            }
+
+            /// The points in memory order.
+            #[must_use]
+            pub fn as_slice(&self) -> &[T] {
+                &self.data
+            }
+
+            /// The points in memory order, for writing.
+            #[must_use]
+            pub fn as_mut_slice(&mut self) -> &mut [T] {
+                &mut self.data
+            }
+
+            /// The points in memory order, without the shape.
+            #[must_use]
+            pub fn into_vec(self) -> Vec<T> {
+                self.data
+            }
+
+            /// Where this point is in the data.
+            ///
+            /// # Panics
+            ///
+            /// Outside the field.
+            fn place(&self, point: $index) -> usize {
+                let ($($i),+) = point;
+                match self.shape.index($($i),+) {
+                    Some(at) => at,
+                    None => panic!("point {point:?} is outside a field of {}", self.shape),
+                }
+            }
         }
-    }
+
+        /// # Panics
+        ///
+        /// Indexing panics outside the field; `get` does not.
+        impl<T> Index<$index> for $field<T> {
+            type Output = T;
+            fn index(&self, point: $index) -> &T {
+                &self.data[self.place(point)]
+            }
+        }
+
+        /// # Panics
+        ///
+        /// Indexing panics outside the field.
+        impl<T> IndexMut<$index> for $field<T> {
+            fn index_mut(&mut self, point: $index) -> &mut T {
+                let at = self.place(point);
+                &mut self.data[at]
+            }
+        }
+    };
 }
 
-/// # Panics
-///
-/// Indexing panics outside the field.
-impl<T> IndexMut<(usize, usize, usize)> for Field3<T> {
-    fn index_mut(&mut self, (i, j, k): (usize, usize, usize)) -> &mut T {
-        match self.shape.index(i, j, k) {
-            Some(at) => &mut self.data[at],
-            None => panic!("point ({i}, {j}, {k}) is outside a field of {}", self.shape),
-        }
-    }
-}
+field!(Field2 of Shape2: (i, j) as (usize, usize));
+field!(Field3 of Shape3: (i, j, k) as (usize, usize, usize));
 
 #[cfg(test)]
 mod tests {

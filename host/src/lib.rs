@@ -81,11 +81,11 @@
 //!
 //! ```
 //! use halo_gpu::Device;
-//! use halo_gpu::stencil1d::Custom;
+//! use halo_gpu::stencil1d::Stencil1d;
 //!
 //! # fn main() -> Result<(), halo_gpu::Error> {
-//! let smooth = Custom::symmetric(5, 0.5_f32, &[0.25])?;
-//! let inner = smooth.of(&Device::cpu(), &[0.0, 0.0, 4.0, 0.0, 0.0])?;
+//! let smooth = Stencil1d::symmetric(5, 0.5_f32, &[0.25])?;
+//! let inner = smooth.apply_of(&Device::cpu(), &[0.0, 0.0, 4.0, 0.0, 0.0])?;
 //! assert_eq!(inner, [1.0, 2.0, 1.0]);
 //! # Ok(())
 //! # }
@@ -112,12 +112,12 @@
 //! ```
 //! use halo_gpu::Device;
 //! use halo_gpu::nbody::problem::Cluster;
-//! use halo_gpu::nbody::{Gravity, Leapfrog};
+//! use halo_gpu::nbody::Gravity;
 //!
 //! # fn main() -> Result<(), halo_gpu::Error> {
 //! let Cluster { bodies, velocities } = Cluster::<f64>::plummer(200, 1)?;
 //! let gravity = Gravity::new(0.05)?; // the softening length
-//! let mut stars = Leapfrog::new(gravity, &Device::cpu(), &bodies, &velocities, 0.01)?;
+//! let mut stars = gravity.start(&Device::cpu(), &bodies, &velocities, 0.01)?;
 //! let before = stars.energy()?.total();
 //! stars.advance(20)?;
 //! assert!((stars.energy()?.total() / before - 1.0).abs() < 0.01);
@@ -174,13 +174,13 @@
 //! | [`Derivative3d`](derivative3d::Derivative3d), [`FiniteDifferences3d`](derivative3d::FiniteDifferences3d): all derivatives and operators | everywhere | the order of operations is part of the definition; [`Variant`](derivative3d::Variant)s differ in nothing but time |
 //! | [`Heat2d`](heat2d::Heat2d), [`Plate`](heat2d::Plate): all sweeps, iterations and steps in time | everywhere | the same; however many sweeps a launch does |
 //! | [`Plate::sweep_until`](heat2d::Plate::sweep_until) | everywhere | a largest change is exact, so the number of sweeps is the same as well |
-//! | [`Stencil1d`](stencil1d::Stencil1d), [`Custom`](stencil1d::Custom) | everywhere | as derivatives; any block |
+//! | [`Stencil1d`](stencil1d::Stencil1d) | everywhere | as derivatives; any kernel, any block |
 //! | [`reduction::sum`], [`mean`](reduction::mean), [`norm`](reduction::norm), [`dot`](reduction::dot), their `…_of`, a [`reduction::Plan`] | everywhere | the order is a function of the number of elements and their type; not that of a loop, and a later version may choose another |
 //! | [`reduction::min`], [`max`](reduction::max), [`argmin`](reduction::argmin), [`argmax`](reduction::argmax) | everywhere | exact; the first of equals |
 //! | sums by a kernel of the textbook, [`Reduction::plan_with`](reduction::Reduction::plan_with) | on devices that run kernels | the order is that of the kernel and its block: another kernel, another block or [`reduction::sum`] give other bits |
-//! | [`Gravity::apply`](nbody::Gravity::apply), [`accelerations`](nbody::Gravity::accelerations), [`apply_with`](nbody::Gravity::apply_with), [`apply_mixed`](nbody::Gravity::apply_mixed), [`Solver`](nbody::Solver) | every time on one device with the same settings | between devices within [bounds](nbody::problem::Reference::bounds): other orders ([`with_parts`](nbody::Gravity::with_parts)), and a reciprocal square root that GPUs approximate |
-//! | [`Gravity::potentials`](nbody::Gravity::potentials), [`potential_energy_on`](nbody::Gravity::potential_energy_on) | every time on one device | the same; the CPU computes in `f64` throughout |
-//! | [`Gravity::potential_energy`](nbody::Gravity::potential_energy) | every time, with any number of threads | it runs on the CPU |
+//! | accelerations by a [`nbody::Plan`] and by [`Gravity`](nbody::Gravity), also in mixed precision | every time on one device with the same settings | between devices within [bounds](nbody::problem::Reference::bounds): other orders ([`with_parts`](nbody::Gravity::with_parts)), and a reciprocal square root that GPUs approximate |
+//! | [`Plan::potentials`](nbody::Plan::potentials), [`potential_energy`](nbody::Plan::potential_energy) | every time on one device | the same; the CPU computes in `f64` throughout |
+//! | [`nbody::problem::potential_energy`] | every time, with any number of threads | it runs on the CPU |
 //! | [`nbody::kick_drift`] | everywhere | fused multiply-adds alone |
 //! | [`Leapfrog`](nbody::Leapfrog) | every time on one device | n steps at once are n single ones; across devices trajectories part, as accelerations do |
 //! | [`Cluster`](nbody::problem::Cluster) | on one platform | the platform's `sin`, `cos` and `powf` |
@@ -249,15 +249,22 @@
 
 #![warn(clippy::missing_errors_doc)]
 
+// Families, which `cargo xtask tidy --write` lists.
+pub mod derivative3d;
+pub mod elementwise;
+pub mod heat2d;
+pub mod nbody;
+pub mod reduction;
+pub mod roofline;
+pub mod stencil1d;
+
 mod accuracy;
 mod allocation;
 mod axis;
 #[cfg(feature = "cases")]
 pub mod case;
 mod constants;
-pub mod derivative3d;
 pub mod device;
-pub mod elementwise;
 pub mod error;
 pub mod field;
 #[cfg(feature = "ndarray")]
@@ -265,17 +272,12 @@ mod field_ndarray;
 pub mod finite_difference;
 mod geometry;
 mod grid;
-pub mod heat2d;
 pub mod launch;
 mod limits;
-pub mod nbody;
-pub mod reduction;
-pub mod roofline;
 mod scalar;
 mod shape;
 mod simd;
 mod single_pass;
-pub mod stencil1d;
 mod streaming;
 #[cfg(feature = "cases")]
 mod subject;
@@ -288,7 +290,7 @@ pub use axis::Axis;
 pub use constants::Constants;
 pub use device::{
     AddressMode, Buffer, Device, DeviceKind, Element, EmulatorOptions, HostBuffer, Image, Kernels,
-    Properties, Replay, Texture2d, View, ViewMut,
+    Properties, Replay, Stage, Texture2d, View, ViewMut,
 };
 pub use error::{Error, LaunchAxis};
 pub use field::{Field2, Field3};

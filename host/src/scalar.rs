@@ -12,7 +12,7 @@ use crate::nbody::gpu::Launches;
 use crate::nbody::range::Range;
 use crate::simd::InVectors;
 use crate::stencil1d::cpu::Port as Lines;
-use crate::stencil1d::gpu::Entry;
+use crate::stencil1d::gpu::Kernels as LineKernels;
 use std::fmt;
 
 /// What fields, plates, lines and bodies are made of: `f32` or `f64`.
@@ -62,11 +62,11 @@ use std::fmt;
 /// ```
 ///
 /// ```compile_fail,E0061
-/// use halo_gpu::stencil1d::Form;
+/// use halo_gpu::stencil1d::Variant;
 /// use halo_gpu::{Buffer, Scalar};
 ///
-/// fn f<T: Scalar>(coefficients: &[T; 17], input: &Buffer<T>, output: &mut Buffer<T>) {
-///     T::launch_stencil(Form::Any, 8, coefficients, input, output).ok();
+/// fn f<T: Scalar>(input: &Buffer<T>, output: &mut Buffer<T>) {
+///     T::launch_line(Variant::Custom, input, output).ok();
 /// }
 /// ```
 pub trait Scalar:
@@ -87,7 +87,7 @@ pub trait Scalar:
     + Launches
     + OnCpu
     + Range
-    + Entry
+    + LineKernels
     + Lines
 {
     /// `f32` or `f64`.

@@ -1,6 +1,6 @@
 //! What a family says of its kernels to whoever goes through the table.
 
-use crate::{Buffer, Device, Element, Error};
+use crate::{Buffer, Device, DeviceKind, Element, Error};
 pub use gpu_kernels::registry::{Entry, Problem, Role, Scalar as ScalarType};
 use std::any::Any;
 use std::fmt;
@@ -107,6 +107,21 @@ pub fn buffer_mut<T: Element>(memory: &mut dyn Memory) -> &mut Buffer<T> {
     match memory.as_any_mut().downcast_mut() {
         Some(buffer) => buffer,
         None => unreachable!("a family knows the types of its arguments"),
+    }
+}
+
+/// The device that a kernel is planned on: of those that the buffers are on, one that runs
+/// kernels, if there is one.
+pub fn launching<'a>(devices: impl IntoIterator<Item = &'a Device>) -> &'a Device {
+    let mut found: Option<&Device> = None;
+    for device in devices {
+        if found.is_none_or(|it| it.kind() == DeviceKind::Cpu) {
+            found = Some(device);
+        }
+    }
+    match found {
+        Some(device) => device,
+        None => unreachable!("a kernel has buffers"),
     }
 }
 

@@ -15,7 +15,7 @@ use cuda_std::host::{In, Kernel, Out, ParamPack, Symbol};
 use halo_gpu::Scalar;
 use halo_gpu::derivative3d::{Axis, FiniteDifferences3d};
 use halo_gpu::heat2d::{Heat2d, Plate, Variant};
-use halo_gpu::nbody::{Body, Gravity, Leapfrog};
+use halo_gpu::nbody::{Body, Gravity};
 use halo_gpu::{
     AddressMode, Buffer, Constants, Device, DeviceKind, Error, Field2, Image, LaunchAxis,
     LaunchConfig, Shape2, Shape3, Texture2d, blocks_per_multiprocessor, launch,
@@ -936,7 +936,9 @@ fn kernels_from_elsewhere_stand_in_while_they_are_in_use() {
         "kernels_from_elsewhere_stand_in_while_they_are_in_use",
         Driver::Fake(""),
         || {
-            let device = device_with_kernel();
+            // Its kernels are module 1: module 0 is that of the handle it is from.
+            let mut stage = device_with_kernel().stage().expect("another handle");
+            let device = stage.device().clone();
             // SAFETY: the fake driver's kernels touch nothing.
             let load = |text: &str| unsafe {
                 let image = cubin(text);
@@ -961,7 +963,7 @@ fn kernels_from_elsewhere_stand_in_while_they_are_in_use() {
             };
 
             noted();
-            device
+            stage
                 .using(&twin, &mut run)
                 .expect("its device")
                 .expect("a launch");
@@ -971,49 +973,67 @@ fn kernels_from_elsewhere_stand_in_while_they_are_in_use() {
                 [
                     "find fake",
                     "upload 16 bytes",
-                    &launched("fake of module 1")
+                    &launched("fake of module 2")
                 ]
             );
             run().expect("a launch");
-            assert_eq!(noted(), ["find fake", "upload 16 bytes", &launched("fake")]);
+            assert_eq!(
+                noted(),
+                [
+                    "find fake",
+                    "upload 16 bytes",
+                    &launched("fake of module 1")
+                ]
+            );
 
             // SAFETY: as above.
             let renamed = unsafe { twin.clone().with_entry("fake", "other") };
-            device
+            stage
                 .using(&renamed, &mut run)
                 .expect("its device")
                 .expect("a launch");
-            assert_eq!(noted(), ["find other", &launched("other of module 1")]);
-            // The inner of two, and the outer again.
-            let both = device.using(&renamed, || {
-                device
-                    .using(&twin, &mut run)
-                    .expect("its device")
-                    .expect("a launch");
-                run()
+            assert_eq!(noted(), ["find other", &launched("other of module 2")]);
+            // On every thread, and on no other handle of the device.
+            let beside = device.beside().expect("another handle");
+            let source = beside.upload(&[1.0_f32; 5]).expect("enough memory");
+            let mut target = beside.alloc_filled(5, 0.0_f32).expect("enough memory");
+            let mut run_beside = || {
+                let config = LaunchConfig::new(1, 32);
+                let constants = Constants::new().with::<FakeConstant>(&value);
+                let args = (In::from(&source), Out::from(&mut target), 42);
+                // SAFETY: the fake driver's kernels touch nothing.
+                unsafe { launch_with_constants::<Fake>(&beside, &config, &constants, args) }
+            };
+            let both = stage.using(&renamed, || {
+                std::thread::scope(|scope| scope.spawn(&mut run).join().expect("no panic"))?;
+                run_beside()
             });
-            both.expect("its device").expect("a launch");
+            both.expect("its device").expect("launches");
+            let noted_launches: Vec<String> = noted()
+                .into_iter()
+                .filter(|line| line.starts_with("launch"))
+                .collect();
             assert_eq!(
-                noted(),
-                [launched("fake of module 1"), launched("other of module 1")]
+                noted_launches,
+                [launched("other of module 2"), launched("fake of module 3")]
             );
 
             // Never the device's own in the place of one that is missing.
             let lacking = load(".entry unrelated").expect("a cubin");
-            let error = device.using(&lacking, &mut run).expect("its device");
+            let error = stage.using(&lacking, &mut run).expect("its device");
             assert!(
                 matches!(error, Err(Error::KernelNotFound { kernel: "fake" })),
                 "{error:?}"
             );
             let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                device.using(&lacking, || panic!("in use"))
+                stage.using(&lacking, || panic!("in use"))
             }));
             assert!(panicked.is_err());
             noted();
             run().expect("the device's own again");
-            assert_eq!(noted(), [launched("fake")]);
+            assert_eq!(noted(), [launched("fake of module 1")]);
 
-            let other = device_with_kernel();
+            let mut other = device_with_kernel().stage().expect("another handle");
             let error = other.using(&twin, || ()).expect_err("of another device");
             assert!(matches!(error, Error::DeviceMismatch { .. }), "{error}");
             drop(other);
@@ -1021,7 +1041,7 @@ fn kernels_from_elsewhere_stand_in_while_they_are_in_use() {
             drop(twin);
             assert_eq!(noted(), [""; 0], "its clone is still there");
             drop(renamed);
-            assert_eq!(noted(), ["unload module 1"]);
+            assert_eq!(noted(), ["unload module 2"]);
         },
     );
 }
@@ -1368,6 +1388,32 @@ fn other_threads_are_not_recorded() {
 }
 
 #[test]
+fn a_device_has_one_recording_at_a_time() {
+    alone(
+        "a_device_has_one_recording_at_a_time",
+        Driver::Fake(""),
+        || {
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            let mut results = Vec::new();
+            let replay = device.record(1, || {
+                let other = || device.record(1, || Ok(())).map(drop);
+                let result = std::thread::scope(|scope| scope.spawn(other).join());
+                results.push(result.expect("no panic"));
+                Ok(())
+            });
+            drop(replay.expect("a recording"));
+            // Nothing is recorded yet in the first, real run.
+            let [Ok(()), Err(error)] = &results[..] else {
+                panic!("{results:?}");
+            };
+            assert!(matches!(error, Error::NotReplayable { .. }), "{error}");
+            assert!(error.to_string().contains("another recording"), "{error}");
+            device.record(1, || Ok(())).expect("the first is over");
+        },
+    );
+}
+
+#[test]
 fn the_stream_is_that_of_the_work() {
     alone("the_stream_is_that_of_the_work", Driver::Fake(""), || {
         let device = Device::cuda(0).expect("device 0 of the fake driver");
@@ -1552,8 +1598,9 @@ fn recorded_steps_are_counted_when_they_are_taken() {
                 mass: 1.0,
             };
             let gravity = Gravity::new(0.1).expect("a softening");
-            let mut leapfrog =
-                Leapfrog::new(gravity, &device, &[body], &[[0.0; 3]], 0.5).expect("enough memory");
+            let mut leapfrog = gravity
+                .start(&device, &[body], &[[0.0; 3]], 0.5)
+                .expect("enough memory");
             let replay = device
                 .record(3, || leapfrog.advance(2))
                 .expect("a recording");

@@ -4,8 +4,8 @@ use cuda_std::prelude::*;
 use cuda_std::{externally_visible, launch_bounds, shared, texture};
 use halo_gpu::device::{Diagnosis, Placement, ThreadOrder};
 use halo_gpu::heat2d::{Heat2d, problem};
+use halo_gpu::nbody::Gravity;
 use halo_gpu::nbody::problem::Cluster;
-use halo_gpu::nbody::{Gravity, Leapfrog};
 use halo_gpu::{
     AddressMode, Buffer, Constants, Device, DeviceKind, Dim3, EmulatorOptions, Error, Image,
     LaunchAxis, LaunchConfig, Limits, Shape2, Texture2d, blocks_per_multiprocessor, launch,
@@ -649,7 +649,9 @@ fn recorded_plates_and_bodies_go_on_from_replay_to_replay() {
 
         let start = || {
             let (bodies, velocities) = (&cluster.bodies, &cluster.velocities);
-            Leapfrog::new(gravity, &device, bodies, velocities, 0.01).expect("enough memory")
+            gravity
+                .start(&device, bodies, velocities, 0.01)
+                .expect("enough memory")
         };
         let mut leapfrog = start();
         let mut replay = device

@@ -8,8 +8,8 @@ use halo_gpu::derivative3d::{Axis, Boundary, Derivative3d, Variant};
 use halo_gpu::heat2d::Heat2d;
 use halo_gpu::nbody::problem::{Cluster, Disc};
 use halo_gpu::nbody::{Gravity, MAX_BODIES};
-use halo_gpu::stencil1d::{Custom, Stencil1d};
-use halo_gpu::{Device, Error, Field2, Field3, Shape2, Shape3, reduction};
+use halo_gpu::stencil1d::Stencil1d;
+use halo_gpu::{Cost, Device, Error, Field2, Field3, Shape2, Shape3, reduction};
 
 #[test]
 fn bytes_and_operations_saturate() {
@@ -28,17 +28,22 @@ fn bytes_and_operations_saturate() {
             let _ = Variant::tuned(axis, shape).check(shape, Boundary::Periodic);
         }
     }
-    let line = Stencil1d::new(usize::MAX, [1.0; 4]).expect("a legal length");
-    assert_eq!((line.bytes(), line.flops()), (u64::MAX, u64::MAX));
-    let line = Custom::symmetric(usize::MAX, 1.0_f64, &[1.0; 8]).expect("a legal length");
-    assert_eq!((line.bytes(), line.flops()), (u64::MAX, u64::MAX));
-    let line = Custom::antisymmetric(usize::MAX, &[1.0_f32]).expect("a legal length");
-    assert_eq!((line.bytes(), line.flops()), (u64::MAX, u64::MAX));
+    let most = Cost {
+        bytes: u64::MAX,
+        flops: u64::MAX,
+    };
+    let line = Stencil1d::antisymmetric(usize::MAX, &[1.0_f32; 4]).expect("a legal length");
+    assert_eq!(line.cost(), most);
+    let line = Stencil1d::symmetric(usize::MAX, 1.0_f64, &[1.0; 8]).expect("a legal length");
+    assert_eq!(line.cost(), most);
+    let line = Stencil1d::antisymmetric(usize::MAX, &[1.0_f32]).expect("a legal length");
+    assert_eq!(line.cost(), most);
     let cost = reduction::Reduction::new().cost::<f64>(usize::MAX);
     assert_eq!((cost.bytes, cost.flops), (u64::MAX, usize::MAX as u64 - 1));
-    assert_eq!(Gravity::interactions(usize::MAX), u64::MAX);
-    assert_eq!(Gravity::flops::<f64>(usize::MAX), u64::MAX);
-    assert_eq!(Gravity::bytes::<f64>(usize::MAX), u64::MAX);
+    let cost = Gravity::new(0.1)
+        .expect("a softening")
+        .cost::<f64>(usize::MAX);
+    assert_eq!((cost.bytes, cost.flops), (u64::MAX, u64::MAX));
 }
 
 #[cfg(target_pointer_width = "64")]

@@ -8,6 +8,7 @@ mod child;
 
 use halo_gpu::derivative3d::{Axis, Boundary, Derivative3d};
 use halo_gpu::heat2d::Heat2d;
+use halo_gpu::nbody::problem::potential_energy;
 use halo_gpu::nbody::{Body, Gravity};
 use halo_gpu::stencil1d::Stencil1d;
 use halo_gpu::{Device, Error, Field2, Field3, Shape2, Shape3, reduction};
@@ -38,9 +39,9 @@ fn everything() -> Result<Vec<u64>, Error> {
     let solved = Heat2d::new(plate)?.solve(&device, &plate_field, 3)?;
     bits.extend(solved.into_vec().iter().map(|value| value.to_bits()));
 
-    let line = Stencil1d::new(1 << 20, [0.5, 0.25, -0.125, 0.0625])?;
+    let line = Stencil1d::antisymmetric(1 << 20, &[0.5, 0.25, -0.125, 0.0625])?;
     let of: Vec<f32> = values.iter().map(|&value| value as f32).collect();
-    let of = line.of(&device, &of)?;
+    let of = line.apply_of(&device, &of)?;
     bits.extend(of.iter().map(|value| u64::from(value.to_bits())));
 
     let bodies: Vec<_> = (0..2000_u16)
@@ -51,7 +52,7 @@ fn everything() -> Result<Vec<u64>, Error> {
             mass: 1.0,
         })
         .collect();
-    let accelerations = Gravity::new(0.1)?.accelerations(&device, &bodies)?;
+    let accelerations = Gravity::new(0.1)?.accelerations_of(&device, &bodies)?;
     bits.extend(accelerations.as_flattened().iter().map(|a| a.to_bits()));
     Ok(bits)
 }
@@ -147,10 +148,10 @@ fn potentials_without_room_are_an_error() {
     let bodies = bodies.expect("64 MiB");
     let mut potentials = device.alloc_filled(1 << 22, 0.0_f64).expect("32 MiB");
     for refused in [
-        gravity.potentials_into(&bodies, &mut potentials),
         gravity
-            .potential_energy(bodies.as_host_slice().expect("host memory"))
-            .map(drop),
+            .plan(&device, 1 << 22)
+            .and_then(|mut plan| plan.potentials(&bodies, &mut potentials)),
+        potential_energy(&gravity, bodies.as_host_slice().expect("host memory")).map(drop),
     ] {
         assert!(
             matches!(refused, Err(Error::HostOutOfMemory { requested }) if requested == 128 << 20),

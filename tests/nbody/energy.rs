@@ -4,10 +4,8 @@
 use super::{body, flat, norm, random_bodies};
 use halo_gpu::Scalar;
 use halo_gpu::nbody::Range as _;
-use halo_gpu::nbody::problem::{Cluster, Disc, Reference};
-use halo_gpu::nbody::{
-    Body, Gravity, Leapfrog, MIXED_KERNEL, Solver, kick_drift, potential_kernel,
-};
+use halo_gpu::nbody::problem::{Cluster, Disc, Reference, potential_energy};
+use halo_gpu::nbody::{Body, Gravity, MIXED_KERNEL, kick_drift, potential_kernel};
 use halo_gpu::{Device, DeviceKind, Error};
 use halo_tests::property::{self, device};
 use halo_tests::{Bits, assert_same_bits, devices, for_each, ptx, rng};
@@ -37,7 +35,7 @@ fn potentials_by_definition<T: Scalar>(softening: f64, bodies: &[Body<T>]) -> Ve
 fn potentials_and_their_energy_are_as_accurate_as_promised() {
     fn check<T: Scalar + Bits>(device: &Device, gravity: &Gravity, bodies: &[Body<T>]) {
         let expected = potentials_by_definition(gravity.softening(), bodies);
-        let given = gravity.potentials(device, bodies).unwrap();
+        let given = gravity.potentials_of(device, bodies).unwrap();
         let roundoff = match device.kind() {
             DeviceKind::Cpu => f64::UNIT_ROUNDOFF,
             _ => T::UNIT_ROUNDOFF,
@@ -59,10 +57,14 @@ fn potentials_and_their_energy_are_as_accurate_as_promised() {
             });
         let (energy, size) = shares.fold((0.0, 0.0), |(a, b), (c, d)| (a + c, b + d));
         let on_device = device.upload(bodies).unwrap();
-        let given = gravity.potential_energy_on(&on_device).unwrap();
+        let given = gravity
+            .plan(device, bodies.len())
+            .unwrap()
+            .potential_energy(&on_device)
+            .unwrap();
         let bound = (relative + (n + 10.0) * f64::UNIT_ROUNDOFF) * size;
         assert!((given - energy).abs() <= bound, "{given} of {energy}");
-        assert!((given - gravity.potential_energy(bodies).unwrap()).abs() <= bound);
+        assert!((given - potential_energy(gravity, bodies).unwrap()).abs() <= bound);
         assert_same_bits(&flat(&on_device.to_vec().unwrap()), &flat(bodies), |i| {
             format!("number {i}, which was written")
         });
@@ -89,14 +91,14 @@ fn a_body_has_no_potential_of_its_own() {
         // So small a softening that subtracting m / ε in the end would leave nothing.
         let gravity = Gravity::new(1e-9).unwrap();
         let alone = [body::<f32>([0.5, 0.5, 0.5], 3.0)];
-        assert_eq!(gravity.potentials(&device, &alone).unwrap(), [0.0]);
+        assert_eq!(gravity.potentials_of(&device, &alone).unwrap(), [0.0]);
         let two = [body::<f32>([0.0; 3], 3.0), body([2.0, 0.0, 0.0], 4.0)];
-        assert_eq!(gravity.potentials(&device, &two).unwrap(), [-2.0, -1.5]);
+        assert_eq!(gravity.potentials_of(&device, &two).unwrap(), [-2.0, -1.5]);
         // Another one at the same place does count.
         let gravity = Gravity::new(0.5).unwrap();
         let together = [body::<f64>([1.0; 3], 3.0), body([1.0; 3], 4.0)];
         assert_eq!(
-            gravity.potentials(&device, &together).unwrap(),
+            gravity.potentials_of(&device, &together).unwrap(),
             [-8.0, -6.0]
         );
     });
@@ -115,7 +117,9 @@ fn mixed_precision_is_more_accurate_where_there_are_many_bodies() {
         let reference = Reference::sampled(&gravity, &bodies, 500).unwrap();
         let on_device = device.upload(&bodies).unwrap();
         let mut accelerations = device.alloc_filled(n, [f64::NAN; 3]).unwrap();
-        gravity.apply_mixed(&on_device, &mut accelerations).unwrap();
+        let mut plan = gravity.plan(&device, n).unwrap();
+        plan.accelerations_mixed(&on_device, &mut accelerations)
+            .unwrap();
         let mixed = accelerations.to_vec().unwrap();
         let stride = n / 500;
         let bound = (21.0 + 128.0) * f32::UNIT_ROUNDOFF * 1.01;
@@ -137,7 +141,7 @@ fn mixed_precision_is_more_accurate_where_there_are_many_bodies() {
         if n > 1000 {
             let mut plain = vec![[0.0_f32; 3]; n];
             gravity
-                .apply_port(halo_gpu::nbody::Port::Aos, &bodies, &mut plain)
+                .accelerations_by(halo_gpu::nbody::Port::Aos, &bodies, &mut plain)
                 .unwrap();
             let in_f32 = reference.errors(&plain).unwrap();
             assert!(
@@ -167,7 +171,7 @@ fn a_cold_disc_turns_in_balance() {
     let total: f64 = galaxy.bodies[1..].iter().map(|body| body.mass).sum();
     assert!((total - 0.05).abs() < 1e-15);
     let accelerations = gravity
-        .accelerations(&Device::cpu(), &galaxy.bodies)
+        .accelerations_of(&Device::cpu(), &galaxy.bodies)
         .unwrap();
     let mut inner_half = 0;
     for (i, pull) in accelerations.iter().enumerate().skip(1) {
@@ -184,14 +188,9 @@ fn a_cold_disc_turns_in_balance() {
 
     // It keeps its shape for a turn of the middle, 2 π √1.25³.
     let step = 0.01;
-    let mut leapfrog = Leapfrog::new(
-        gravity,
-        &Device::cpu(),
-        &galaxy.bodies,
-        &galaxy.velocities,
-        step,
-    )
-    .unwrap();
+    let mut leapfrog = gravity
+        .start(&Device::cpu(), &galaxy.bodies, &galaxy.velocities, step)
+        .unwrap();
     leapfrog.advance(880).unwrap();
     let kept = leapfrog.bodies().unwrap().into_iter().filter(|body| {
         let radius = body.x.hypot(body.y);
@@ -207,7 +206,7 @@ fn a_cold_disc_turns_in_balance() {
     assert_eq!(both.bodies.len(), 1602);
     assert_eq!(both.bodies[801].position(), [1.0, 2.0, 3.0]);
     assert_eq!(both.velocities[801], [0.1, 0.2, 0.3]);
-    let energy = |cluster: &Cluster<f64>| gravity.potential_energy(&cluster.bodies).unwrap();
+    let energy = |cluster: &Cluster<f64>| potential_energy(&gravity, &cluster.bodies).unwrap();
     assert!((energy(&moved) / energy(&galaxy) - 1.0).abs() < 1e-12);
 }
 
@@ -278,8 +277,8 @@ proptest! {
         device in device(),
     ) {
         let gravity = Gravity::new(softening)?;
-        let a = gravity.accelerations(&device, &bodies)?;
-        let potentials = gravity.potentials(&device, &bodies)?;
+        let a = gravity.accelerations_of(&device, &bodies)?;
+        let potentials = gravity.potentials_of(&device, &bodies)?;
         let at = |k: usize| a[k];
 
         // Momentum: Σ m a = 0.
@@ -292,23 +291,23 @@ proptest! {
         // Elsewhere, and seen from another side, it is the same.
         let cluster = Cluster { bodies: bodies.clone(), velocities: a.clone() };
         let moved = cluster.clone().moved([shift.0, shift.1, shift.2], [0.0; 3]);
-        prop_assert!(apart(&a, &gravity.accelerations(&device, &moved.bodies)?) < 1e-10);
+        prop_assert!(apart(&a, &gravity.accelerations_of(&device, &moved.bodies)?) < 1e-10);
         let turned = cluster.turned(turn);
-        let there = gravity.accelerations(&device, &turned.bodies)?;
+        let there = gravity.accelerations_of(&device, &turned.bodies)?;
         // The velocities turned along with the bodies.
         prop_assert!(apart(&turned.velocities, &there) < 1e-10);
-        let energy = gravity.potential_energy(&bodies)?;
+        let energy = potential_energy(&gravity, &bodies)?;
         for other in [&moved.bodies, &turned.bodies] {
-            let same = gravity.potential_energy_on(&device.upload(other)?)?;
+            let same = gravity.potential_energy_of(&device, other)?;
             prop_assert!((same - energy).abs() <= 1e-11 * energy.abs() + 1e-300);
         }
 
         // In another order bodies have the same accelerations and potentials.
         let backwards: Vec<_> = bodies.iter().rev().copied().collect();
-        let mut b = gravity.accelerations(&device, &backwards)?;
+        let mut b = gravity.accelerations_of(&device, &backwards)?;
         b.reverse();
         prop_assert!(apart(&a, &b) < 1e-11);
-        let mut other = gravity.potentials(&device, &backwards)?;
+        let mut other = gravity.potentials_of(&device, &backwards)?;
         other.reverse();
         for (x, y) in potentials.iter().zip(&other) {
             prop_assert!((x - y).abs() <= 1e-12 * x.abs());
@@ -319,7 +318,7 @@ proptest! {
     fn a_short_flight_keeps_energy_and_momentum(bodies in some_bodies(), device in device()) {
         let gravity = Gravity::new(0.5)?;
         let velocities = vec![[0.0, 0.1, 0.0]; bodies.len()];
-        let mut leapfrog = Leapfrog::new(gravity, &device, &bodies, &velocities, 1e-3)?;
+        let mut leapfrog = gravity.start(&device, &bodies, &velocities, 1e-3)?;
         let before = leapfrog.energy()?;
         leapfrog.advance(10)?;
         let after = leapfrog.energy()?;
@@ -360,8 +359,8 @@ proptest! {
             Err(error) => return Err(error.into()),
         };
         let checked = gravity.check(&bodies);
-        let accelerations = gravity.accelerations(&device, &bodies);
-        let potentials = gravity.potentials(&device, &bodies);
+        let accelerations = gravity.accelerations_of(&device, &bodies);
+        let potentials = gravity.potentials_of(&device, &bodies);
         match checked {
             Ok(()) => {
                 prop_assert!(accelerations?.as_flattened().iter().all(|a| a.is_finite()));
@@ -408,9 +407,10 @@ proptest! {
             Err(Error::DeviceMismatch { .. }) => n > 0 && len == n && away,
             Err(_) => false,
         };
-        let outcome = gravity.potentials_into(&bodies, &mut potentials);
+        let plan = || gravity.plan::<f32>(&device, n);
+        let outcome = plan().and_then(|mut plan| plan.potentials(&bodies, &mut potentials));
         prop_assert!(right(&outcome, lengths.0, away[0]), "{:?}", outcome);
-        let outcome = gravity.apply_mixed(&bodies, &mut mixed);
+        let outcome = plan().and_then(|mut plan| plan.accelerations_mixed(&bodies, &mut mixed));
         prop_assert!(right(&outcome, lengths.1, away[1]), "{:?}", outcome);
         match kick_drift(&accelerations, times, &mut velocities, &mut bodies) {
             Err(Error::NonFinite { .. }) => {
@@ -419,7 +419,7 @@ proptest! {
             }
             outcome => prop_assert!(right(&outcome, lengths.2, away[2]), "{:?}", outcome),
         }
-        match Solver::<f32>::new(&gravity, &device, lengths.0, None) {
+        match gravity.plan::<f32>(&device, lengths.0) {
             Ok(_) => prop_assert!(lengths.0 > 0),
             Err(Error::EmptyInput { .. }) => prop_assert!(lengths.0 == 0),
             Err(error) => return Err(error.into()),

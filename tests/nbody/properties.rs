@@ -2,9 +2,9 @@
 
 use super::body;
 use halo_gpu::Scalar;
-use halo_gpu::nbody::problem::{Cluster, Disc, Reference};
-use halo_gpu::nbody::{Body, Gravity, Leapfrog, MAX_BODIES, Solver, Variant};
-use halo_gpu::{Device, Error};
+use halo_gpu::nbody::problem::{Cluster, Disc, Reference, potential_energy};
+use halo_gpu::nbody::{Body, Gravity, MAX_BODIES, Variant, interactions};
+use halo_gpu::{Device, DeviceKind, Error};
 use halo_tests::property::{self, Faults, awkward, device, extent, number, rarely};
 use proptest::array::uniform3;
 use proptest::collection::vec;
@@ -89,7 +89,7 @@ fn is_judged_rightly<T: Scalar>(
         "InvalidParameter",
         range,
     );
-    let outcome = Leapfrog::new(gravity, device, &bodies, &velocities, time_step);
+    let outcome = gravity.start(device, &bodies, &velocities, time_step);
     if let Some(mut leapfrog) = faults.judge(outcome)? {
         leapfrog.advance(1)?;
         prop_assert_eq!((leapfrog.len(), leapfrog.steps()), (n, 1));
@@ -111,8 +111,9 @@ fn energies_are_judged_rightly<T: Scalar>(
         .map(|&[x, y, z, mass]| body([x, y, z], mass))
         .collect();
     let faults = faults_of_bodies(gravity, &bodies);
-    let potentials = faults.judge(gravity.potentials(device, &bodies))?;
-    let energy = faults.judge(gravity.potential_energy(&bodies))?;
+    let potentials = faults.judge(gravity.potentials_of(device, &bodies))?;
+    let energy = faults.judge(potential_energy(gravity, &bodies))?;
+    faults.judge(gravity.potential_energy_of(device, &bodies))?;
     if let (Some(potentials), Some(energy)) = (&potentials, energy) {
         prop_assert!(potentials.len() == bodies.len() && energy.is_finite());
     }
@@ -135,13 +136,63 @@ fn energies_are_judged_rightly<T: Scalar>(
     let place = if away { &elsewhere } else { device };
     let mut results = place.alloc_filled(given, f64::NAN)?;
     let faults = faults_of_count(n).with(faults_of_softening::<T>(gravity.softening()));
-    faults.judge(gravity.potential_energy_on(&on_device))?;
+    let plan = faults.judge(gravity.plan::<T>(device, n))?;
+    let Some(mut plan) = plan else {
+        return Ok(());
+    };
+    plan.potential_energy(&on_device)?;
     let words = format!("has {given} elements, but must have {n}");
-    let faults =
-        (faults.and(given != n, "LengthMismatch", words)).and(away, "DeviceMismatch", "is on");
-    let accepted = faults.judge(gravity.potentials_into(&on_device, &mut results))?;
-    if let (Some(()), Some(expected)) = (accepted, potentials) {
-        prop_assert_eq!(results.to_vec()?, expected);
+    let faults = Faults::none()
+        .and(given != n, "LengthMismatch", words.clone())
+        .and(away, "DeviceMismatch", "is on");
+    let accepted = faults.judge(plan.potentials(&on_device, &mut results))?;
+    if let (Some(()), Some(expected)) = (accepted, &potentials) {
+        prop_assert_eq!(&results.to_vec()?, expected);
+    }
+    let mut accelerations = place.alloc_filled(given, [T::nearest(0.0); 3])?;
+    faults.judge(plan.accelerations(&on_device, &mut accelerations))?;
+
+    // One number, and bodies of another number or place.
+    let total = usize::from(!longer);
+    let mut result = place.alloc_filled(total, f64::NAN)?;
+    let faults = Faults::none()
+        .and(longer, "LengthMismatch", "has 0 elements, but must have 1")
+        .and(away, "DeviceMismatch", "is on");
+    let accepted = faults.judge(plan.potential_energy_into(&on_device, &mut result))?;
+    if accepted.is_some() {
+        let same = plan.potential_energy(&on_device)?;
+        prop_assert_eq!(result.to_vec()?[0].to_bits(), same.to_bits());
+    }
+    let others = place.alloc_filled(given, body([0.5; 3], 1.0))?;
+    let faults = Faults::none()
+        .and(given != n, "LengthMismatch", words.clone())
+        .and(away, "DeviceMismatch", "is on");
+    faults.judge(plan.potential_energy(&others))?;
+
+    // Memory of the host, of any length.
+    let mut results = vec![f64::NAN; given];
+    let faults = faults_of_bodies(gravity, &bodies).and(given != n, "LengthMismatch", words);
+    let accepted = faults.judge(gravity.potentials_of_into(device, &bodies, &mut results))?;
+    if accepted.is_some() {
+        prop_assert_eq!(Some(results), potentials);
+    }
+    let mut results = vec![[T::nearest(0.0); 3]; given];
+    let accepted = faults.judge(gravity.accelerations_of_into(device, &bodies, &mut results))?;
+    if accepted.is_some() {
+        prop_assert!(results == gravity.accelerations_of(device, &bodies)?);
+    }
+    let narrow: Vec<Body<f32>> = (bodies.iter())
+        .map(|one| {
+            let [x, y, z, mass] = [one.x, one.y, one.z, one.mass].map(Into::into);
+            body([x, y, z], mass)
+        })
+        .collect();
+    let words = format!("has {given} elements, but must have {n}");
+    let faults = faults_of_bodies(gravity, &narrow).and(given != n, "LengthMismatch", words);
+    let mut results = vec![[0.0_f64; 3]; given];
+    let into = gravity.accelerations_mixed_of_into(device, &narrow, &mut results);
+    if faults.judge(into)?.is_some() {
+        prop_assert_eq!(results, gravity.accelerations_mixed_of(device, &narrow)?);
     }
     Ok(())
 }
@@ -197,14 +248,19 @@ proptest! {
         let words = "nbody: the number of parts is 0, but must be at least 1";
         let many = Faults::none().and(parts == 0, "InvalidParameter", words);
         let gravity = many.judge(gravity.with_parts(parts))?.unwrap_or(gravity);
-        faults.judge(Solver::<f32>::new(&gravity, &device, n, variant))?;
-        faults.judge(Solver::<f64>::new(&gravity, &device, n, variant))?;
+        faults.judge(gravity.plan::<f32>(&device, n))?;
+        let none = variant.is_some() && device.kind() == DeviceKind::Cpu;
+        let faults = Faults::none().and(none, "NotLaunchable", "launches no kernels").with(faults);
+        faults.judge(match variant {
+            Some(variant) => gravity.plan_with::<f64>(&device, n, variant),
+            None => gravity.plan(&device, n),
+        })?;
 
         let counted = |count: u128| u64::try_from(count).unwrap_or(u64::MAX);
         let pairs = (n as u128).saturating_mul(n as u128);
-        prop_assert_eq!(Gravity::interactions(n), counted(pairs));
-        prop_assert_eq!(Gravity::flops::<f32>(n), counted(pairs.saturating_mul(20)));
-        prop_assert_eq!(Gravity::bytes::<f64>(n), counted(56 * n as u128));
+        prop_assert_eq!(interactions(n), counted(pairs));
+        prop_assert_eq!(gravity.cost::<f32>(n).flops, counted(pairs.saturating_mul(20)));
+        prop_assert_eq!(gravity.cost::<f64>(n).bytes, counted(56 * n as u128));
     }
 
     /// Potentials and energies, of slices and of buffers.

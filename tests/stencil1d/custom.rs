@@ -2,8 +2,8 @@
 
 use halo_gpu::Scalar;
 use halo_gpu::finite_difference::Weights;
-use halo_gpu::stencil1d::{Custom, Form, MAX_POINTS, MAX_RADIUS};
-use halo_gpu::{Device, Error};
+use halo_gpu::stencil1d::{MAX_POINTS, MAX_RADIUS, Stencil1d, Variant};
+use halo_gpu::{Device, DeviceKind, Error};
 use halo_tests::property::{self, device};
 use halo_tests::{Bits, assert_same_bits, devices, for_each, ptx, rng};
 use proptest::prelude::*;
@@ -11,6 +11,14 @@ use rand::{Rng, RngExt};
 
 /// The kernels, by type.
 pub const KERNELS: [&str; 2] = ["stencil1d_custom_f32", "stencil1d_custom_f64"];
+
+/// How the coefficients of a stencil belong together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Form {
+    Antisymmetric,
+    Symmetric,
+    Any,
+}
 
 trait Sample: Scalar + Bits {
     const POISON: Self;
@@ -54,12 +62,12 @@ macro_rules! sample {
 sample!(f32, f64);
 
 /// A stencil with these coefficients: `c[R + m]` for the neighbour m.
-fn stencil<T: Sample>(form: Form, n: usize, c: &[T]) -> Result<Custom<T>, Error> {
+fn stencil<T: Sample>(form: Form, n: usize, c: &[T]) -> Result<Stencil1d<T>, Error> {
     let radius = c.len() / 2;
     match form {
-        Form::Antisymmetric => Custom::antisymmetric(n, &c[radius + 1..]),
-        Form::Symmetric => Custom::symmetric(n, c[radius], &c[radius + 1..]),
-        Form::Any => Custom::any(n, c),
+        Form::Antisymmetric => Stencil1d::antisymmetric(n, &c[radius + 1..]),
+        Form::Symmetric => Stencil1d::symmetric(n, c[radius], &c[radius + 1..]),
+        Form::Any => Stencil1d::any(n, c),
     }
 }
 
@@ -91,17 +99,25 @@ fn check<T: Sample>(device: &Device, form: Form, c: &[T], line: &[T]) {
     let (n, radius) = (line.len(), c.len() / 2);
     let stencil = stencil(form, n, c).unwrap();
     assert_eq!((stencil.n(), stencil.radius()), (n, radius));
-    assert_eq!(
-        (stencil.form(), stencil.inner_len()),
-        (form, n - 2 * radius)
-    );
+    assert_eq!(stencil.inner_len(), n - 2 * radius);
+    let given = match form {
+        Form::Antisymmetric => &c[radius + 1..],
+        Form::Symmetric => &c[radius..],
+        Form::Any => c,
+    };
+    assert_same_bits(stencil.coefficients(), given, |i| {
+        format!("coefficient {i}")
+    });
     let input = device.upload(line).unwrap();
     // Different everywhere, so that what is left alone is seen to be.
     let before: Vec<T> = (0..n)
         .map(|i| T::POISON.plus(T::nearest(i as f64)))
         .collect();
     let mut output = device.upload(&before).unwrap();
-    stencil.apply(&input, &mut output).unwrap();
+    let mut plans = vec![stencil.plan(device).unwrap()];
+    if device.kind() != DeviceKind::Cpu {
+        plans.push(stencil.plan_with(device, Variant::Custom).unwrap());
+    }
     let expected: Vec<T> = (0..n)
         .map(|i| {
             if i < radius || i + radius >= n {
@@ -111,13 +127,17 @@ fn check<T: Sample>(device: &Device, form: Form, c: &[T], line: &[T]) {
             }
         })
         .collect();
-    assert_same_bits(&output.to_vec().unwrap(), &expected, |i| {
-        format!("{form:?}, radius {radius}, element {i} of {n} {}", T::NAME)
-    });
+    for plan in plans {
+        output.copy_from_slice(&before).unwrap();
+        plan.apply(&input, &mut output).unwrap();
+        assert_same_bits(&output.to_vec().unwrap(), &expected, |i| {
+            format!("{form:?}, radius {radius}, element {i} of {n} {}", T::NAME)
+        });
+    }
     assert_same_bits(&input.to_vec().unwrap(), line, |i| {
         format!("input {i}, which was written")
     });
-    let inner = stencil.of(device, line).unwrap();
+    let inner = stencil.apply_of(device, line).unwrap();
     assert_same_bits(&inner, &expected[radius..n - radius], |i| i);
 }
 
@@ -172,7 +192,8 @@ fn what_is_not_finite_goes_no_farther_than_the_stencil() {
                 let (n, place) = (60, 29);
                 let mut line = vec![1.0; n];
                 line[place] = f32::INFINITY;
-                let inner = stencil(form, n, &c).unwrap().of(&device, &line).unwrap();
+                let inner = stencil(form, n, &c).unwrap();
+                let inner = inner.apply_of(&device, &line).unwrap();
                 for (i, value) in inner.into_iter().enumerate() {
                     let away = (i + radius).abs_diff(place);
                     let reached = away <= radius && (away > 0 || form != Form::Antisymmetric);
@@ -208,9 +229,14 @@ fn derivatives_are_as_accurate_as_their_weights() {
             // Exact on polynomials up to the order, where numbers stay small.
             let at = |i: usize| (i as f64 - 32.0) / 8.0;
             let line: Vec<f64> = (0..n).map(|i| at(i).powi(order as i32)).collect();
-            let stencil = Custom::any(n, weights.values()).unwrap();
+            let stencil = Stencil1d::any(n, weights.values()).unwrap();
             let radius = stencil.radius();
-            for (i, value) in stencil.of(&device, &line).unwrap().into_iter().enumerate() {
+            for (i, value) in stencil
+                .apply_of(&device, &line)
+                .unwrap()
+                .into_iter()
+                .enumerate()
+            {
                 let exact = f64::from(order) * at(i + radius).powi(order as i32 - 1);
                 assert!(
                     (8.0 * value - exact).abs() < 1e-7,
@@ -223,12 +249,20 @@ fn derivatives_are_as_accurate_as_their_weights() {
 
 #[test]
 fn every_custom_kernel_has_its_name() {
-    assert_eq!([Custom::<f32>::kernel(), Custom::<f64>::kernel()], KERNELS);
-    let stencil = Custom::symmetric(100, 1.0_f64, &[1.0; 3]).unwrap();
-    assert_eq!(stencil.bytes(), 8 * (100 + 94));
-    assert_eq!(stencil.flops(), 10 * 94);
-    assert_eq!(Custom::antisymmetric(9, &[1.0_f32; 4]).unwrap().flops(), 11);
-    assert_eq!(Custom::any(9, &[1.0_f32; 9]).unwrap().flops(), 17);
+    let [of_f32, of_f64] = KERNELS;
+    assert_eq!(Variant::Custom.kernel::<f32>(), Some(of_f32));
+    assert_eq!(Variant::Custom.kernel::<f64>(), Some(of_f64));
+    let stencil = Stencil1d::symmetric(100, 1.0_f64, &[1.0; 3]).unwrap();
+    assert_eq!(stencil.cost().bytes, 8 * (100 + 94));
+    assert_eq!(stencil.cost().flops, 10 * 94);
+    assert_eq!(
+        Stencil1d::antisymmetric(9, &[1.0_f32; 4])
+            .unwrap()
+            .cost()
+            .flops,
+        11
+    );
+    assert_eq!(Stencil1d::any(9, &[1.0_f32; 9]).unwrap().cost().flops, 17);
 }
 
 #[test]
@@ -265,24 +299,24 @@ proptest! {
     ) {
         let n = line.len();
         let stencil = stencil(form, n, &c)?;
-        let alone = stencil.of(&device, &line)?;
+        let alone = stencil.apply_of(&device, &line)?;
         // A power of two goes through exactly.
         let scale = 2.0_f64.powi(power);
         let scaled: Vec<f64> = line.iter().map(|x| x * scale).collect();
-        for (got, x) in stencil.of(&device, &scaled)?.into_iter().zip(&alone) {
+        for (got, x) in stencil.apply_of(&device, &scaled)?.into_iter().zip(&alone) {
             prop_assert_eq!(got, x * scale);
         }
         let sum: Vec<f64> = line.iter().zip(&other).map(|(x, y)| x + y).collect();
-        let apart = stencil.of(&device, &other)?;
-        for ((got, x), y) in stencil.of(&device, &sum)?.into_iter().zip(&alone).zip(&apart) {
+        let apart = stencil.apply_of(&device, &other)?;
+        for ((got, x), y) in stencil.apply_of(&device, &sum)?.into_iter().zip(&alone).zip(&apart) {
             // 34 roundings of terms below 2, in each of three.
             prop_assert!((got - (x + y)).abs() <= 17.0 * 3.0 * 40.0 * f64::EPSILON);
         }
         // The line without its first element gives the rest of what it gave.
-        let shorter = self::stencil(form, n - 1, &c)?.of(&device, &line[1..])?;
+        let shorter = self::stencil(form, n - 1, &c)?.apply_of(&device, &line[1..])?;
         prop_assert_eq!(&shorter[..], &alone[1..]);
         if form == Form::Antisymmetric {
-            let constant = stencil.of(&device, &vec![line[0]; n])?;
+            let constant = stencil.apply_of(&device, &vec![line[0]; n])?;
             prop_assert!(constant.iter().all(|value| *value == 0.0));
         }
     }
@@ -297,9 +331,9 @@ proptest! {
         away in any::<bool>(),
     ) {
         let made = match form {
-            Form::Antisymmetric => Custom::antisymmetric(n, &c),
-            Form::Symmetric => Custom::symmetric(n, center, &c),
-            Form::Any => Custom::any(n, &c),
+            Form::Antisymmetric => Stencil1d::antisymmetric(n, &c),
+            Form::Symmetric => Stencil1d::symmetric(n, center, &c),
+            Form::Any => Stencil1d::any(n, &c),
         };
         let (radius, possible) = match form {
             Form::Any => (c.len() / 2, c.len() % 2 == 1 && (3..=MAX_POINTS).contains(&c.len())),
@@ -320,17 +354,18 @@ proptest! {
                 prop_assert!(possible && n <= 2 * radius && given == n);
                 return Ok(());
             }
-            Err(Error::InvalidElement { .. }) => {
+            Err(Error::NonFinite { .. }) => {
                 prop_assert!(possible && n > 2 * radius && !finite);
                 return Ok(());
             }
             Err(error) => return Err(error.into()),
         };
         let device = Device::emulator();
+        let plan = stencil.plan(&device)?;
         let input = device.upload(&vec![1.0_f32; n + wrong.0])?;
         let elsewhere = if away { Device::cpu() } else { device };
         let mut output = elsewhere.upload(&vec![7.0_f32; n + wrong.1])?;
-        match stencil.apply(&input, &mut output) {
+        match plan.apply(&input, &mut output) {
             Ok(()) => prop_assert!(wrong == (0, 0) && !away),
             Err(Error::LengthMismatch { .. }) => prop_assert!(wrong != (0, 0)),
             Err(Error::DeviceMismatch { .. }) => prop_assert!(wrong == (0, 0) && away),

@@ -1,7 +1,7 @@
 //! What is said of lines, coefficients, blocks and buffers that do not fit.
 
 use halo_gpu::derivative3d::WEIGHTS;
-use halo_gpu::stencil1d::{Custom, RADIUS, Stencil1d, Variant, problem};
+use halo_gpu::stencil1d::{Stencil1d, Variant, problem};
 use halo_gpu::{Device, DeviceKind, Error};
 use halo_tests::property::{self, Faults, device, extent, number, rarely};
 use proptest::array::uniform4;
@@ -32,24 +32,24 @@ proptest! {
             let words = format!("coefficient {m} is {value}, but must be a finite number");
             faults.and(!value.is_finite(), "NonFinite", words)
         });
-        let stencil = faults.judge(Stencil1d::new(n, coefficients))?;
+        let stencil = faults.judge(Stencil1d::antisymmetric(n, &coefficients))?;
 
         let words = format!("the spacing is {spacing}, but must be");
         let in_range = WEIGHTS.iter().all(|weight| ((weight / spacing) as f32).is_normal());
         let faults = faults_of_length(n)
             .and(!spacing.is_finite(), "NonFinite", words.clone())
             .and(spacing.is_finite() && !(spacing > 0.0 && in_range), "InvalidParameter", words);
-        faults.judge(Stencil1d::derivative(n, spacing))?;
+        faults.judge(Stencil1d::<f32>::derivative(n, spacing))?;
 
         let Some(stencil) = stencil else { return Ok(()) };
         let counted = |count: u128| u64::try_from(count).unwrap_or(u64::MAX);
         let inner = n as u128 - 8;
         prop_assert_eq!(stencil.inner_len() as u128, inner);
-        prop_assert_eq!(stencil.bytes(), counted(4 * (n as u128 + inner)));
-        prop_assert_eq!(stencil.flops(), counted(11 * inner));
-        let custom = Custom::<f64>::any(n, &[1.0; 2 * RADIUS + 1])?;
-        prop_assert_eq!(custom.bytes(), counted(8 * (n as u128 + inner)));
-        prop_assert_eq!(custom.flops(), counted(17 * inner));
+        prop_assert_eq!(stencil.cost().bytes, counted(4 * (n as u128 + inner)));
+        prop_assert_eq!(stencil.cost().flops, counted(11 * inner));
+        let any = Stencil1d::<f64>::any(n, &[1.0; 9])?;
+        prop_assert_eq!(any.cost().bytes, counted(8 * (n as u128 + inner)));
+        prop_assert_eq!(any.cost().flops, counted(17 * inner));
 
         let right = block.is_multiple_of(32) && (32..=1024).contains(&block);
         let words = format!("stencil1d: block is {block}, but must be");
@@ -67,7 +67,7 @@ proptest! {
         away in [rarely(4), rarely(4)],
         device in device(),
     ) {
-        let stencil = Stencil1d::new(n.max(9), coefficients)?;
+        let stencil = Stencil1d::antisymmetric(n.max(9), &coefficients)?;
         let n = stencil.n();
         // As many elements as the line only where that is no great number.
         let len = if n < 1000 { n } else { 7 };
@@ -82,19 +82,26 @@ proptest! {
         };
         let faults = of_length("input", lens[0])
             .with(of_length("output", lens[1]))
-            .and(away[0] != away[1], "DeviceMismatch", "stencil1d: output is on");
-        faults.judge(stencil.apply(&input, &mut output))?;
-        of_length("input", lens[0]).judge(stencil.of(&device, &vec![1.0; lens[0]]))?;
-        let prepared = stencil.on(&device)?;
+            .and(away[0], "DeviceMismatch", "stencil1d: input is on")
+            .and(away[1], "DeviceMismatch", "stencil1d: output is on");
+        faults.judge(stencil.plan(&device)?.apply(&input, &mut output))?;
+        let line = vec![1.0; lens[0]];
+        of_length("input", lens[0]).judge(stencil.apply_of(&device, &line))?;
+        if len == n {
+            let mut inner = vec![2.0; n - 8 + usize::from(longer[1])];
+            let words = format!("the result has {} elements, but must", inner.len());
+            let faults = of_length("input", lens[0]).and(longer[1], "LengthMismatch", words);
+            faults.judge(stencil.apply_of_into(&device, &line, &mut inner))?;
+            if !faults.is_empty() {
+                prop_assert!(inner.iter().all(|&it| it == 2.0));
+            }
+        }
         for variant in Variant::ALL {
-            let launched = |kind| {
-                let none = kind == DeviceKind::Cpu;
-                faults.clone().and(none, "NotLaunchable", variant.name())
-            };
-            let kind = input.device().kind();
-            launched(kind).judge(stencil.apply_with(variant, &input, &mut output))?;
-            let faults = launched(kind).and(away[0], "DeviceMismatch", "stencil1d: input is on");
-            faults.judge(prepared.apply_with(variant, &input, &mut output))?;
+            let none = device.kind() == DeviceKind::Cpu;
+            let made = Faults::none().and(none, "NotLaunchable", variant.name());
+            if let Some(plan) = made.judge(stencil.plan_with(&device, variant))? {
+                faults.judge(plan.apply(&input, &mut output))?;
+            }
         }
         if !faults.is_empty() {
             prop_assert!(output.to_vec()?.iter().all(|&it| it == 2.0));

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 
-use crate::bench::{FAMILIES, Size};
+use crate::bench::{self, Size};
 
 /// The project's own tasks.
 #[derive(Debug, Parser)]
@@ -61,12 +61,16 @@ pub(crate) struct Bench {
     pub(crate) device: DeviceChoice,
 
     /// Run only this family; may be given several times
-    #[arg(long = "family", value_name = "NAME", value_parser = PossibleValuesParser::new(FAMILIES))]
+    #[arg(long = "family", value_name = "NAME", value_parser = PossibleValuesParser::new(bench::families()))]
     pub(crate) families: Vec<String>,
 
     /// Problem size, as the family takes it: N, NXxNY or NXxNYxNZ [default: the family's own]
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<Size>,
+
+    /// Run each family at a size at which everything is over in seconds, on any device
+    #[arg(long, conflicts_with = "size")]
+    pub(crate) small: bool,
 
     /// Timed launches per kernel [default: 20; on the CPU fewer where they are slow]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
@@ -218,6 +222,10 @@ pub(crate) struct Tidy {
     /// Print which module imports which, and where modules do so in circles; check nothing
     #[arg(long)]
     pub(crate) imports: bool,
+
+    /// First write the lists of families as the folders of kernels say
+    #[arg(long)]
+    pub(crate) write: bool,
 }
 
 #[derive(Debug, Args)]

@@ -2,13 +2,14 @@
 //!
 //! | rule | what it demands | why |
 //! |---|---|---|
-//! | `family-places` | a family has all its places: `gpu-kernels/src/F/mod.rs`, `host/src/F/{mod,cpu,gpu}.rs`, `tests/F.rs`, `xtask/src/bench/F.rs` and, where there is a folder `baselines`, `baselines/F.cu`; `roofline`, which measures the device and computes nothing, has neither a port nor a baseline; a family whose kernels are all unmeasured has neither the last two | a search for the name returns the whole feature |
+//! | `family-places` | a family has all its places: `gpu-kernels/src/F/mod.rs`, `host/src/F/{mod,gpu,cases}.rs`, `tests/F.rs`; if it computes something and does not merely measure the device, `host/src/F/cpu.rs`; if the table names twins of its kernels, `baselines/F.cu` | a search for the name returns the whole feature |
 //! | `module-docs` | every Rust file begins with `//!` documentation | a reader learns what a file is for before reading it |
 //! | `unsafe-places` | in `host/src`, the word `unsafe` stands only in `*/gpu.rs`, `device/`, `launch.rs` and `streaming.rs`; in `xtask/src` only in `bench/baselines.rs`, `bench/cpp.rs` and `bench/cub.rs` | what must be reviewed for soundness is a known, small set |
 //! | `cpu-port` | `host/src/F/cpu.rs` forbids unsafe code, also that of families in common | the port is what kernels are checked against: it stays plain |
 //! | `absolute-path` | no file names a path of somebody's machine | the repository works wherever it is cloned |
 //! | `marker` | no file holds a marker of unfinished work | what is committed is finished; what is not is an issue |
 //! | `layers` | a module imports what its layer may, and none itself by way of others; the layers are data in `tidy/layers.rs`, and `--imports` says who imports whom | a part can be understood without those above it |
+//! | `lists` | whatever names every family, as the modules of a crate or the table of kernels, names those that have a folder of kernels; `--write` writes these lists | a family is its own files, and no list is kept by hand |
 //! | `refusals` | every public call of `host/src` that returns a `Result` is called in a file with a property test, which gives it bad input; `tidy/refusals.rs` has the few that cannot be, with reasons | nothing a user gives panics, hangs or is taken for something else |
 //!
 //! Files under a folder called `fixtures` are test data: the last two rules
@@ -19,6 +20,7 @@
 //! `tests/conformance.rs` and `bench/table.rs` see.
 
 mod layers;
+mod lists;
 mod refusals;
 
 use std::collections::BTreeSet;
@@ -43,6 +45,9 @@ pub(crate) fn run(flags: &flags::Tidy) -> Result<Outcome, Error> {
         root,
         table: registry::FAMILIES,
     };
+    if flags.write {
+        lists::write(&tree)?;
+    }
     if flags.imports {
         layers::list(&tree)?;
         return Ok(Outcome::Clean);
@@ -83,10 +88,6 @@ impl Tree {
             .is_ok()
     }
 
-    fn has_folder(&self, folder: &str) -> bool {
-        self.files.iter().any(|file| file.starts_with(folder))
-    }
-
     pub(crate) fn text(&self, path: &Path) -> Result<String, Error> {
         workspace::read(&self.root.join(path))
     }
@@ -123,7 +124,7 @@ impl fmt::Display for Finding {
 /// Looks at the tree, and adds what it finds.
 pub(crate) type Rule = fn(&Tree, &mut Findings) -> Result<(), Error>;
 
-const RULES: [(&str, Rule); 8] = [
+const RULES: [(&str, Rule); 9] = [
     ("family-places", family_places),
     ("module-docs", module_docs),
     ("unsafe-places", unsafe_places),
@@ -131,6 +132,7 @@ const RULES: [(&str, Rule); 8] = [
     ("absolute-path", absolute_path),
     ("marker", marker),
     ("layers", layers::layers),
+    ("lists", lists::lists),
     ("refusals", refusals::refusals),
 ];
 
@@ -218,48 +220,36 @@ const PLACES: [(&str, Needed); 7] = [
     ("gpu-kernels/src/F/mod.rs", Needed::Always),
     ("host/src/F/mod.rs", Needed::Always),
     ("host/src/F/gpu.rs", Needed::Always),
+    ("host/src/F/cases.rs", Needed::Always),
     ("host/src/F/cpu.rs", Needed::ToCompute),
     ("tests/F.rs", Needed::Always),
-    ("xtask/src/bench/F.rs", Needed::ToMeasure),
-    ("baselines/F.cu", Needed::ToCompare),
+    ("baselines/F.cu", Needed::ForTwins),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Needed {
     Always,
-    /// By all but those without a row in the benchmark.
-    ToMeasure,
     /// By all but what measures the device.
     ToCompute,
-    /// Likewise, where there are baselines at all.
-    ToCompare,
-}
-
-/// Whether its kernels measure the device instead of computing anything: there is nothing
-/// to port, and nothing to compare with.
-fn is_instrument(family: &str) -> bool {
-    registry::family(family).is_some_and(Family::is_instrument)
-}
-
-/// Whether the benchmark has no row of any of its kernels.
-fn is_unmeasured(family: &str) -> bool {
-    let row = |entry: &registry::Entry| matches!(entry.measured, registry::Measured::Row);
-    registry::family(family).is_some_and(|family| !family.kernels.iter().any(row))
+    /// By those with kernels of which the table names twins.
+    ForTwins,
 }
 
 fn family_places(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
-    let baselines = tree.has_folder("baselines");
-    for family in families(tree) {
+    for name in families(tree) {
+        let family = tree.table.iter().find(|family| family.name == name);
         for (place, needed) in PLACES {
-            let place = place.replace('F', &family);
-            let excused = match needed {
-                Needed::Always => false,
-                Needed::ToCompute => is_instrument(&family),
-                Needed::ToMeasure => is_unmeasured(&family),
-                Needed::ToCompare => is_instrument(&family) || is_unmeasured(&family) || !baselines,
+            let place = place.replace('F', &name);
+            let wanted = match needed {
+                Needed::Always => true,
+                // Its kernels measure the device instead of computing anything: there is
+                // nothing to port.
+                Needed::ToCompute => !family.is_some_and(Family::is_instrument),
+                Needed::ForTwins => family
+                    .is_some_and(|family| family.kernels.iter().any(|it| !it.twins.is_empty())),
             };
-            if !excused && !tree.has(&place) {
-                let message = format!("missing: every place of the family {family} must exist");
+            if wanted && !tree.has(&place) {
+                let message = format!("missing: every place of the family {name} must exist");
                 findings.add(place, 0, message);
             }
         }
@@ -442,7 +432,10 @@ mod tests {
 
     /// A tree that breaks no rule: one family with one kernel.
     const SOUND: [(&str, &str); 7] = [
-        ("gpu-kernels/src/lib.rs", "//! Kernels.\npub mod heat2d;\n"),
+        (
+            "gpu-kernels/src/lib.rs",
+            "//! Kernels.\n// Families, which `cargo xtask tidy --write` lists.\npub mod heat2d;\n",
+        ),
         (
             "gpu-kernels/src/heat2d/mod.rs",
             "//! Heat.\n#[kernel]\npub unsafe fn heat2d_global() {}\n",
@@ -460,10 +453,7 @@ mod tests {
             "tests/heat2d.rs",
             "//! Tests.\n#[test]\nfn global() { run(\"heat2d_global\") }\n",
         ),
-        (
-            "xtask/src/bench/heat2d.rs",
-            "//! Rows.\nconst K: &str = \"heat2d_global\";\n",
-        ),
+        ("host/src/heat2d/cases.rs", "//! Cases.\n"),
     ];
 
     /// The findings in the sound tree with these files put over it; an empty
@@ -527,64 +517,80 @@ mod tests {
             "host/src/heat2d/mod.rs",
             "host/src/heat2d/cpu.rs",
             "host/src/heat2d/gpu.rs",
+            "host/src/heat2d/cases.rs",
             "tests/heat2d.rs",
-            "xtask/src/bench/heat2d.rs",
         ] {
             fires(&[(place, "")], "family-places", place);
         }
-        // The kernels' folder is known from the launch file.
-        fires(
-            &[("gpu-kernels/src/heat2d/mod.rs", "")],
-            "family-places",
-            "gpu-kernels/src/heat2d/mod.rs",
-        );
+        // The kernels' folder is known from the launch file, and wanted by the list of modules.
+        let kernels = "gpu-kernels/src/heat2d/mod.rs";
+        let findings = findings(&[(kernels, "")]);
+        let places = [kernels, "gpu-kernels/src/lib.rs:3"];
+        assert_eq!(findings.len(), places.len(), "{findings:#?}");
+        for (finding, place) in findings.iter().zip(places) {
+            assert!(finding.contains(place), "{findings:#?}");
+        }
     }
 
-    #[test]
-    fn family_places_baselines_once_there_are_any() {
-        assert!(findings(&[("baselines/heat2d.cu", "// CUDA\n")]).is_empty());
-        fires(
-            &[("baselines/README.md", "Baselines\n")],
-            "family-places",
-            "baselines/heat2d.cu",
-        );
-        assert_eq!(
-            findings(&[
-                ("baselines/heat2d.cu", "// CUDA\n"),
-                ("baselines/nbody.cu", "// CUDA\n")
-            ])
-            .len(),
-            6
-        );
-    }
-
-    #[test]
-    fn family_places_of_what_measures_the_device() {
-        let roofline = [
-            ("gpu-kernels/src/roofline/mod.rs", "//! Measures.\n"),
-            ("host/src/roofline/mod.rs", "//! Measures.\n"),
-            ("host/src/roofline/gpu.rs", "//! Launches.\n"),
-            ("tests/roofline.rs", "//! Tests.\n"),
-            ("xtask/src/bench/roofline.rs", "//! Measures.\n"),
-            ("baselines/heat2d.cu", "// CUDA\n"),
-        ];
-        assert!(findings(&roofline).is_empty());
-        fires(&roofline[1..], "family-places", roofline[0].0);
-        let without_tests = [&roofline[..3], &roofline[4..]].concat();
-        fires(&without_tests, "family-places", "tests/roofline.rs");
-    }
-
-    #[test]
-    fn a_family_of_the_table_has_its_places() {
+    /// What is found in no files at all, with these families in the table.
+    fn findings_of_table(table: &'static [Family]) -> Vec<Finding> {
         let folder = tempfile::tempdir().unwrap();
         let tree = Tree {
             root: folder.path().to_path_buf(),
             files: Vec::new(),
-            table: &registry::FAMILIES[..1],
+            table,
         };
-        let findings = check(&tree).unwrap();
-        assert_eq!(findings.len(), 6, "{findings:#?}");
+        check(&tree).unwrap()
+    }
+
+    /// The places that this family of the table needs.
+    fn needed(family: &str) -> Vec<String> {
+        let at = registry::FAMILIES.iter().position(|it| it.name == family);
+        let findings = findings_of_table(&registry::FAMILIES[at.unwrap()..][..1]);
         assert!(findings.iter().all(|it| it.rule == "family-places"));
+        let places = findings.iter().map(|it| it.path.display().to_string());
+        places.collect()
+    }
+
+    #[test]
+    fn a_family_of_the_table_has_its_places() {
+        assert_eq!(needed("heat2d").len(), PLACES.len());
+        assert!(needed("heat2d").contains(&"baselines/heat2d.cu".to_owned()));
+        // No twins, and then neither a port.
+        assert_eq!(needed("elementwise").len(), PLACES.len() - 1);
+        assert_eq!(needed("roofline").len(), PLACES.len() - 2);
+    }
+
+    #[test]
+    fn a_family_is_known_by_its_kernels_its_launches_or_its_baseline() {
+        for place in [
+            "gpu-kernels/src/nbody/mod.rs",
+            "host/src/nbody/gpu.rs",
+            "baselines/nbody.cu",
+        ] {
+            let findings = findings(&[(place, "//! N-body.\n")]);
+            let places = findings.iter().filter(|it| it.ends_with("[family-places]"));
+            let missing = PLACES.len() - 1 - usize::from(!place.ends_with(".cu"));
+            assert_eq!(places.count(), missing, "{findings:#?}");
+        }
+    }
+
+    #[test]
+    fn lists_name_the_families_that_there_are() {
+        let list = "//! K.\n// Families, which `cargo xtask tidy --write` lists.\n";
+        let lib = "gpu-kernels/src/lib.rs";
+        for (text, place) in [
+            (format!("{list}\nmod other;\n"), "gpu-kernels/src/lib.rs:3"),
+            (
+                format!("{list}pub mod heat2d;\npub mod nbody;\n"),
+                "gpu-kernels/src/lib.rs:4",
+            ),
+            ("//! K.\npub mod heat2d;\n".to_owned(), lib),
+        ] {
+            fires(&[(lib, &text)], "lists", place);
+        }
+        let fine = format!("{list}pub mod heat2d;\n\nmod other;\n");
+        assert_eq!(findings(&[(lib, &fine)]), [""; 0]);
     }
 
     #[test]
@@ -621,14 +627,14 @@ mod tests {
     #[test]
     fn module_docs_missing() {
         fires(
-            &[("host/src/lib.rs", "// A comment.\nfn f() {}\n")],
+            &[("host/src/field.rs", "// A comment.\nfn f() {}\n")],
             "module-docs",
-            "host/src/lib.rs:1",
+            "host/src/field.rs:1",
         );
         fires(
-            &[("host/src/lib.rs", "/// Of the item.\nfn f() {}\n")],
+            &[("host/src/field.rs", "/// Of the item.\nfn f() {}\n")],
             "module-docs",
-            "host/src/lib.rs:1",
+            "host/src/field.rs:1",
         );
         assert!(findings(&[("a/fixtures/b/src/lib.rs", "fn f() {}\n")]).is_empty());
         assert!(findings(&[("tests/ui/wrong.rs", "fn f() {}\n")]).is_empty());

@@ -82,7 +82,6 @@ macro_rules! registered {
             geometry: super::geometry::vectors::<$real>,
             cost: |line| super::geometry::cost::<$real>(line, 3, 3),
             example: super::geometry::EXAMPLE,
-            unmeasured: "an update between operators, which moves what a copy moves",
         }
     )+};
 }

@@ -100,7 +100,6 @@ macro_rules! registered {
                 }
             },
             example: super::geometry::EXAMPLE.with_resident_blocks(8 * 132),
-            unmeasured: "it looks for the end of an iteration, every so many sweeps",
         }
     )+};
 }

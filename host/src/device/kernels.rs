@@ -6,16 +6,15 @@ use crate::Error;
 use std::fmt;
 
 #[cfg(halo_cuda)]
-use super::cuda::StandIns;
+use super::cuda::{CudaDevice, StandIns};
 #[cfg(halo_cuda)]
 use super::handle::Backend;
 
 /// Kernels that a device has loaded besides its own, by
 /// [`Device::load_kernels`](super::Device::load_kernels).
 ///
-/// [`Device::using`](super::Device::using) puts them in the place of kernels of
-/// the same names, so that one launch path, with its buffers and its geometry,
-/// runs either. They stay loaded as long as this or a clone of it lives.
+/// [`Stage::using`] puts them in the place of kernels of the same names, so that one
+/// launch path, with its buffers and its geometry, runs either. They stay loaded as long as this or a clone of it lives.
 #[derive(Clone)]
 pub struct Kernels {
     #[cfg(halo_cuda)]
@@ -61,19 +60,20 @@ impl fmt::Debug for Kernels {
 
 impl Device {
     /// Loads kernels from elsewhere, to be put in the place of this device's own
-    /// by [`Device::using`]: CUDA C++ compiled by nvcc, say, to compare with.
+    /// by [`Stage::using`]: CUDA C++ compiled by nvcc, say, to compare with.
     ///
     /// ```
     /// use halo_gpu::{Device, Error, Image};
     ///
     /// # fn main() -> Result<(), halo_gpu::Error> {
-    /// let device = Device::best();
+    /// let mut stage = Device::best().stage()?;
+    /// let device = stage.device().clone();
     /// let ptx = ".version 6.4\n.target sm_75\n.address_size 64\n"; // of no kernel at all
     /// // SAFETY: it has none of the library's kernels.
     /// match unsafe { device.load_kernels(Image::Ptx(ptx)) } {
     ///     Ok(kernels) => {
     ///         let values = device.upload(&[1.0_f32, 2.0])?;
-    ///         let sum = device.using(&kernels, || halo_gpu::reduction::sum(&values))?;
+    ///         let sum = stage.using(&kernels, || halo_gpu::reduction::sum(&values))?;
     ///         assert!(matches!(sum, Err(Error::KernelNotFound { .. })));
     ///         assert_eq!(halo_gpu::reduction::sum(&values)?, 3.0); // by the library's own again
     ///     }
@@ -105,8 +105,39 @@ impl Device {
         Err(self.not_cuda("loading kernels"))
     }
 
-    /// Runs `work`, during which this thread's launches on this device take their
-    /// kernels from `kernels`.
+    /// Another handle of this device, as [`Device::beside`] makes one, whose kernels can be
+    /// exchanged.
+    ///
+    /// There is an example with [`Device::load_kernels`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::beside`].
+    pub fn stage(&self) -> Result<Stage, Error> {
+        Ok(Stage {
+            device: self.beside()?,
+        })
+    }
+}
+
+/// A device whose kernels others stand in for, by [`Device::stage`].
+///
+/// The kernels of a [`Device`] never change but by the stage that it is from: whoever has
+/// the stage says which kernels all launches on its device take.
+#[derive(Debug)]
+pub struct Stage {
+    device: Device,
+}
+
+impl Stage {
+    /// The device, for buffers and launches.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Runs `work`, during which launches on the device of this stage, whichever thread
+    /// makes them, take their kernels from `kernels`.
     ///
     /// Everything else stays as it is: buffers, constants by name, geometry, order.
     /// A kernel that is not in `kernels` is [`Error::KernelNotFound`] there, and
@@ -114,20 +145,30 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`Error::DeviceMismatch`] when another device has loaded them;
+    /// [`Error::DeviceMismatch`] unless the device of this stage has loaded them;
     /// [`Error::NotCuda`] on other devices.
-    pub fn using<R>(&self, kernels: &Kernels, work: impl FnOnce() -> R) -> Result<R, Error> {
+    pub fn using<R>(&mut self, kernels: &Kernels, work: impl FnOnce() -> R) -> Result<R, Error> {
         #[cfg(halo_cuda)]
-        if let Backend::Cuda(cuda) = self.backend() {
-            return cuda
-                .using(&kernels.inner, work)
-                .ok_or_else(|| Error::DeviceMismatch {
+        if let Backend::Cuda(cuda) = self.device.backend() {
+            /// Takes the kernels out again, also when the work panics.
+            struct InUse<'a>(&'a CudaDevice);
+            impl Drop for InUse<'_> {
+                fn drop(&mut self) {
+                    self.0.put(None);
+                }
+            }
+
+            if !cuda.put(Some(&kernels.inner)) {
+                return Err(Error::DeviceMismatch {
                     what: "the module of the kernels".to_owned(),
-                    required: self.name().to_owned(),
+                    required: self.device.name().to_owned(),
                     given: "another device".to_owned(),
                 });
+            }
+            let _in_use = InUse(cuda);
+            return Ok(work());
         }
         let _ = (kernels, work);
-        Err(self.not_cuda("using other kernels"))
+        Err(self.device.not_cuda("using other kernels"))
     }
 }

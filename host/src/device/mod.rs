@@ -48,7 +48,7 @@ pub use emulator::EmulatorOptions;
 pub use handle::{Device, DeviceKind};
 pub use host_buffer::HostBuffer;
 pub use image::Image;
-pub use kernels::Kernels;
+pub use kernels::{Kernels, Stage};
 pub use layout::AddressMode;
 pub use properties::Properties;
 pub use replay::Replay;

@@ -94,10 +94,11 @@ impl Device {
     /// # Errors
     ///
     /// Whatever `work` returns; on CUDA devices [`Error::NotReplayable`] for what
-    /// a graph cannot hold: allocating, copies from and to the host, waiting,
-    /// loading, recording, constants that change from launch to launch, sweeps that
-    /// leave three or more buffers in each other's places (what those hold then is
-    /// unspecified).
+    /// a graph cannot hold (allocating, copies from and to the host, waiting,
+    /// loading, constants that change from launch to launch, sweeps that
+    /// leave three or more buffers in each other's places, and what those hold then is
+    /// unspecified), and while there is another recording of this device, by whichever
+    /// thread: [`Device::beside`] gives a handle for a recording of its own.
     pub fn record<'a>(
         &self,
         count: usize,

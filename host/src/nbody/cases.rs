@@ -1,13 +1,16 @@
 //! The kernels with data for them, for tests and benchmarks that go through the table.
 
-use super::gpu::Launch;
+use super::check::{self, ACCELERATIONS};
+use super::gpu::{self, Launch};
 use super::problem::error_bound;
 use super::{Body, Gravity, Variant, cpu, kick_drift};
 use crate::scalar::Scalar;
 use crate::subject::{
     Case, Entry, Expected, Judge, Memory, Problem, Random, ScalarType, Subject, buffer, buffer_mut,
+    launching,
 };
 use crate::{DeviceKind, Error};
+use gpu_kernels::nbody::geometry;
 use gpu_kernels::nbody::parts::{Round, Rows, TileParts, distances, groups};
 use gpu_kernels::nbody::{SYMMETRIC_GROUP, SYMMETRIC_TILE, SYMMETRIC_TILES};
 
@@ -76,6 +79,98 @@ impl Subject for Cases {
         Ok(vec![case])
     }
 }
+
+/// One of the two CPU ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Port {
+    /// The plain reference: an array of structures, one body after the other, one
+    /// thread. Adds in the order of the kernels.
+    Aos,
+    /// What [`Device::cpu`](crate::Device::cpu) runs: vectors of bodies, as many at a
+    /// time as the processor's instructions take, on all threads. Sums over 128 bodies are added to sums of such.
+    Soa,
+}
+
+impl Port {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Aos, Self::Soa];
+}
+
+impl std::fmt::Display for Port {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Aos => "array of structures",
+            Self::Soa => "structure of arrays",
+        })
+    }
+}
+
+#[doc(hidden)]
+impl Gravity {
+    /// The acceleration of each of `bodies` by the given CPU port.
+    ///
+    /// # Errors
+    ///
+    /// As [`accelerations_of_into`](Self::accelerations_of_into), with bodies that are not
+    /// checked.
+    pub fn accelerations_by<T: Scalar>(
+        &self,
+        port: Port,
+        bodies: &[Body<T>],
+        accelerations: &mut [[T; 3]],
+    ) -> Result<(), Error> {
+        check::lengths(bodies.len(), ACCELERATIONS, accelerations.len())?;
+        let softening_squared = self.softening_squared::<T>()?;
+        match port {
+            Port::Aos => cpu::aos(bodies, softening_squared, accelerations),
+            Port::Soa => cpu::soa(bodies, softening_squared, accelerations),
+        }
+        Ok(())
+    }
+}
+
+/// Interactions of `n` bodies, n², the ones with themselves included; at most `u64::MAX`.
+#[doc(hidden)]
+#[must_use]
+pub const fn interactions(n: usize) -> u64 {
+    geometry::interactions(&Problem::line(n))
+}
+
+#[doc(hidden)]
+impl Variant {
+    /// The entry point for bodies of `T`, as in the PTX.
+    #[must_use]
+    pub fn kernel<T: Scalar>(self) -> &'static str {
+        self.entry::<T>().name
+    }
+
+    /// How many interactions a turn of the inner loop holds, in f32.
+    #[must_use]
+    pub const fn unroll(self) -> usize {
+        match self {
+            Self::AosUnroll1 => 1,
+            Self::AosUnroll2 => 2,
+            Self::AosUnroll4 => 4,
+            Self::AosUnroll8 => 8,
+            Self::AosUnroll16 => 16,
+            Self::AosUnroll32 => 32,
+            Self::Shared => gpu_kernels::nbody::SHARED_UNROLL,
+            Self::RegisterTile => 32,
+            Self::Symmetric => 64,
+        }
+    }
+}
+
+/// The entry point of potentials of bodies of `T`, as in the PTX.
+#[doc(hidden)]
+#[must_use]
+pub fn potential_kernel<T: Scalar>() -> &'static str {
+    T::POTENTIAL
+}
+
+/// The entry point of accelerations in mixed precision, as in the PTX.
+#[doc(hidden)]
+pub const MIXED_KERNEL: &str = gpu::MIXED;
 
 /// Which kernel for accelerations it is, if it is one.
 fn variant(entry: &Entry) -> Option<Variant> {
@@ -216,7 +311,10 @@ fn whole<T: Scalar>(
         outputs: vec![Box::new(outputs)],
         launch: Box::new(move |inputs, outputs| {
             let output = buffer_mut::<[T; 3]>(outputs[0].as_mut());
-            gravity.apply_with(variant, buffer(inputs[0].as_ref()), output)
+            let bodies = buffer::<Body<T>>(inputs[0].as_ref());
+            let device = launching([bodies.device(), output.device()]);
+            let mut plan = gravity.plan_with(device, n, variant)?;
+            plan.accelerations(bodies, output)
         }),
         expected: Expected::Within(judge),
     })
@@ -445,7 +543,9 @@ fn potentials<T: Scalar>(gravity: Gravity, bodies: Vec<Body<T>>) -> Result<Case,
         outputs: vec![Box::new(vec![f64::NAN; n])],
         launch: Box::new(move |inputs, outputs| {
             let bodies = buffer::<Body<T>>(inputs[0].as_ref());
-            gravity.potentials_into(bodies, buffer_mut(outputs[0].as_mut()))
+            let potentials = buffer_mut::<f64>(outputs[0].as_mut());
+            let device = launching([bodies.device(), potentials.device()]);
+            gravity.plan(device, n)?.potentials(bodies, potentials)
         }),
         expected: Expected::Within(Box::new(move |outputs| {
             let given = buffer::<f64>(outputs[0].as_ref()).to_vec()?;
@@ -468,14 +568,17 @@ fn mixed(problem: &Problem, numbers: &mut Random<'_>) -> Result<Case, Error> {
         .iter()
         .map(|body| Some(pull(body.position(), bodies.iter())))
         .collect();
-    let before = poison::<f64>(bodies.len(), 1);
+    let n = bodies.len();
+    let before = poison::<f64>(n, 1);
     let roundoffs = 21.0 + f64::from(gravity.block());
     Ok(Case {
         inputs: vec![Box::new(bodies)],
         outputs: vec![Box::new(before.clone())],
         launch: Box::new(move |inputs, outputs| {
             let output = buffer_mut::<[f64; 3]>(outputs[0].as_mut());
-            gravity.apply_mixed(buffer(inputs[0].as_ref()), output)
+            let bodies = buffer::<Body<f32>>(inputs[0].as_ref());
+            let mut plan = gravity.plan(launching([bodies.device(), output.device()]), n)?;
+            plan.accelerations_mixed(bodies, output)
         }),
         expected: Expected::Within(Box::new(move |outputs| {
             let relative = 1.01 * roundoffs * f32::UNIT_ROUNDOFF;

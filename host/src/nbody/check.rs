@@ -14,6 +14,9 @@ pub(super) const ACCELERATIONS: &str = "nbody: accelerations";
 /// What errors call them.
 pub(super) const POTENTIALS: &str = "nbody: potentials";
 
+/// What errors call it.
+pub(super) const ENERGY: &str = "nbody: potential energy";
+
 /// What errors call them.
 pub(super) const VELOCITIES: &str = "nbody: velocities";
 

@@ -37,6 +37,7 @@ const INTERACTIONS_PER_TASK: usize = 1 << 16;
 const ALONE: usize = 1 << 17;
 
 /// Accelerations of `bodies`, an array of structures, in the order of the array.
+#[cfg(any(test, feature = "cases"))]
 pub(super) fn aos<T: OnCpu>(
     bodies: &[Body<T>],
     softening_squared: T,

@@ -9,13 +9,13 @@ use gpu_kernels::nbody::{
     Body, Real, aos::*, kick_drift::*, mixed::*, potential::*, register_tile::*, shared::*, sum::*,
     symmetric::*,
 };
-use gpu_kernels::registry::{HasScalar, Problem, Registered};
+use gpu_kernels::registry::{Entry, HasScalar, Problem, Registered};
 
 variants! {
     /// One of the kernels. There is one of each for f32 and for f64.
     ///
     /// The first seven are the textbook's. The last two sum up in parts, which
-    /// [`Solver`](super::Solver) says more about.
+    /// [`Plan`](super::Plan) says more about.
     ///
     /// | variant | kernels | bodies are read from | interactions per turn of the loop |
     /// |---|---|---|---|
@@ -50,6 +50,17 @@ variants! {
         RegisterTile: nbody_register_tile_f32, nbody_register_tile_f64;
         /// Each pair of bodies once: what the one does to the other, the other does to it.
         Symmetric: nbody_symmetric_f32, nbody_symmetric_f64;
+    }
+}
+
+impl Variant {
+    /// The kernel for bodies of `T`.
+    pub(super) fn entry<T: HasScalar>(self) -> &'static Entry {
+        let mut entries = self.entries().iter();
+        match entries.find(|entry| entry.scalar == T::SCALAR) {
+            Some(entry) => entry,
+            None => unreachable!("there is one for each type of bodies"),
+        }
     }
 }
 
@@ -210,6 +221,7 @@ pub struct Checked<'a, T: Launches>(Launch<'a, T>);
 /// Types that there are kernels for.
 pub trait Launches: Real + HasScalar + Element {
     /// The entry point of potentials.
+    #[cfg(feature = "cases")]
     const POTENTIAL: &'static str;
 
     /// Launches the kernel.
@@ -251,6 +263,7 @@ pub(super) fn mixed(
 }
 
 /// Its entry point, as in the PTX.
+#[cfg(feature = "cases")]
 pub(super) const MIXED: &str = nbody_mixed_f32::NAME;
 
 macro_rules! launches {
@@ -260,6 +273,7 @@ macro_rules! launches {
         others: $potential:ident, $kick_drift:ident;
     })+) => {$(
         impl Launches for $real {
+            #[cfg(feature = "cases")]
             const POTENTIAL: &'static str = $potential::NAME;
 
             fn launch_sums(Checked(launch): Checked<'_, Self>) -> Result<(), Error> {

@@ -5,8 +5,8 @@ use super::check::{self, OPERATION};
 use crate::Error;
 use crate::scalar::Scalar;
 use gpu_kernels::nbody::geometry;
-pub use gpu_kernels::nbody::geometry::DEFAULT_BLOCK;
-use gpu_kernels::registry::Problem;
+use gpu_kernels::nbody::geometry::DEFAULT_BLOCK;
+use gpu_kernels::registry::{Cost, Problem};
 
 /// All-pairs gravity with a given softening.
 ///
@@ -18,9 +18,8 @@ use gpu_kernels::registry::Problem;
 /// // 64 MiB for each of the two arrays that those are kept in.
 /// let gravity = Gravity::new(0.05)?.with_block(64)?.with_parts(4)?.with_scratch_bytes(64 << 20);
 /// assert_eq!((gravity.softening(), gravity.block()), (0.05, 64));
-/// assert_eq!(Gravity::interactions(1000), 1_000_000);
-/// assert_eq!(Gravity::flops::<f32>(1000), 20_000_000);
-/// assert_eq!(Gravity::bytes::<f32>(1000), 1000 * (16 + 12));
+/// let cost = gravity.cost::<f32>(1000);
+/// assert_eq!((cost.bytes, cost.flops), (1000 * (16 + 12), 20_000_000));
 /// assert!(gravity.with_block(48).is_err() && gravity.with_parts(0).is_err());
 /// assert!(Gravity::new(0.0).is_err()); // without softening there is no answer at r = 0
 /// # Ok(())
@@ -34,9 +33,9 @@ pub struct Gravity {
     pub(super) scratch: usize,
 }
 
-/// The most bytes of each of the two arrays of a [`Solver`](super::Solver), where
-/// [`Gravity::with_scratch_bytes`] says nothing else: 1 GiB.
-pub const DEFAULT_SCRATCH_BYTES: usize = 1 << 30;
+/// The most bytes of each of the two arrays of a [`Plan`](super::Plan), where
+/// [`Gravity::with_scratch_bytes`] says nothing else.
+const DEFAULT_SCRATCH_BYTES: usize = 1 << 30;
 
 impl Gravity {
     /// Gravity with the softening length ε, in the unit of the positions.
@@ -86,27 +85,6 @@ impl Gravity {
     /// troubled. It decides in which order terms are added, and with it the last
     /// digits: for the same digits on devices of different sizes, set it.
     ///
-    /// ```
-    /// use halo_gpu::Device;
-    /// use halo_gpu::nbody::problem::Cluster;
-    /// use halo_gpu::nbody::{Gravity, Port, Variant};
-    ///
-    /// # fn main() -> Result<(), halo_gpu::Error> {
-    /// let bodies = Cluster::<f32>::plummer(300, 1)?.bodies;
-    /// let device = Device::emulator();
-    /// let (stars, mut kernel) = (device.upload(&bodies)?, device.alloc_filled(300, [0.0; 3])?);
-    ///
-    /// // A single part is added in the order of the plain port. In the emulator, which does not
-    /// // approximate the root, that makes the same bits.
-    /// let gravity = Gravity::new(0.05)?.with_parts(1)?;
-    /// gravity.apply_with(Variant::RegisterTile, &stars, &mut kernel)?;
-    /// let mut port = vec![[0.0; 3]; 300];
-    /// gravity.apply_port(Port::Aos, &bodies, &mut port)?;
-    /// assert_eq!(kernel.to_vec()?, port);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
     ///
     /// [`Error::InvalidParameter`] for 0.
@@ -124,13 +102,13 @@ impl Gravity {
     }
 
     /// The same, with at most so many bytes in each of the two arrays of a
-    /// [`Solver`](super::Solver), or one row where that is more. With less memory the work is done in
+    /// [`Plan`](super::Plan), or one row where that is more. With less memory the work is done in
     /// more rounds, or in fewer parts, and sums in another order.
     ///
     /// ```
     /// use halo_gpu::Device;
     /// use halo_gpu::nbody::problem::{Cluster, Reference};
-    /// use halo_gpu::nbody::{Gravity, Solver, Variant};
+    /// use halo_gpu::nbody::{Gravity, Variant};
     ///
     /// # fn main() -> Result<(), halo_gpu::Error> {
     /// let bodies = Cluster::<f32>::plummer(600, 1)?.bodies;
@@ -139,8 +117,8 @@ impl Gravity {
     /// let mut accelerations = device.alloc_filled(600, [0.0; 3])?;
     ///
     /// let gravity = Gravity::new(0.05)?.with_scratch_bytes(0); // one row, and as many rounds
-    /// let mut solver = Solver::new(&gravity, &device, 600, Some(Variant::Symmetric))?;
-    /// solver.apply(&stars, &mut accelerations)?;
+    /// let mut plan = gravity.plan_with(&device, 600, Variant::Symmetric)?;
+    /// plan.accelerations(&stars, &mut accelerations)?;
     /// let reference = Reference::sampled(&gravity, &bodies, 50)?;
     /// let bounds = reference.bounds::<f32>();
     /// assert!(reference.errors(&accelerations.to_vec()?)?.within(bounds.rms, bounds.max));
@@ -166,25 +144,12 @@ impl Gravity {
         self.block
     }
 
-    /// Interactions of `n` bodies, n², the ones with themselves included; at most
-    /// `u64::MAX`.
+    /// What the accelerations of `n` bodies cost at least: each body read once, each
+    /// acceleration written once; operations by the convention of 20 (f32) or 30 (f64) for
+    /// each of n² interactions.
     #[must_use]
-    pub const fn interactions(n: usize) -> u64 {
-        geometry::interactions(&Problem::line(n))
-    }
-
-    /// Operations on `n` bodies, by the convention of 20 (f32) or 30 (f64) per
-    /// interaction; at most `u64::MAX`.
-    #[must_use]
-    pub const fn flops<T: Scalar>(n: usize) -> u64 {
-        geometry::accelerations::<T>(&Problem::line(n)).flops
-    }
-
-    /// The bytes that have to move for `n` bodies at the least: each body read
-    /// once, each acceleration written once. At most `u64::MAX`.
-    #[must_use]
-    pub const fn bytes<T: Scalar>(n: usize) -> u64 {
-        geometry::accelerations::<T>(&Problem::line(n)).bytes
+    pub const fn cost<T: Scalar>(&self, n: usize) -> Cost {
+        geometry::accelerations::<T>(&Problem::line(n))
     }
 
     /// The largest sum of the masses' sizes for bodies of `T`.

@@ -2,12 +2,12 @@
 
 use super::check::{self, ACCELERATIONS, OPERATION, VELOCITIES};
 use super::gpu::Launch;
-use super::{Body, Gravity, Solver};
+use super::{Body, Gravity, Plan};
 use crate::device::Tally;
 use crate::scalar::Scalar;
 use crate::{Buffer, Device, Error};
 
-/// Bodies that move under their own gravity, on a device.
+/// Bodies that move under their own gravity, on a device. [`Gravity::start`] makes it.
 ///
 /// A step is a kick for half its length, a drift for all of it, new accelerations,
 /// and another kick for half (kick-drift-kick). It is of second order, and
@@ -26,7 +26,7 @@ use crate::{Buffer, Device, Error};
 ///
 /// ```
 /// use halo_gpu::Device;
-/// use halo_gpu::nbody::{Body, Gravity, Leapfrog};
+/// use halo_gpu::nbody::{Body, Gravity};
 ///
 /// # fn main() -> Result<(), halo_gpu::Error> {
 /// // Two bodies of mass 1 at distance 2, on a circle around their centre: without
@@ -34,7 +34,7 @@ use crate::{Buffer, Device, Error};
 /// let body = |x| Body { x, y: 0.0_f64, z: 0.0, mass: 1.0 };
 /// let velocities = [[0.0, 0.5, 0.0], [0.0, -0.5, 0.0]];
 /// let (gravity, step) = (Gravity::new(1e-3)?, 1e-3);
-/// let mut pair = Leapfrog::new(gravity, &Device::cpu(), &[body(1.0), body(-1.0)], &velocities, step)?;
+/// let mut pair = gravity.start(&Device::cpu(), &[body(1.0), body(-1.0)], &velocities, step)?;
 ///
 /// // Half a turn takes 2 π.
 /// pair.advance(6283)?;
@@ -53,7 +53,7 @@ pub struct Leapfrog<T: Scalar> {
     velocities: Buffer<[T; 3]>,
     /// Those of the bodies where they are now.
     accelerations: Buffer<[T; 3]>,
-    solver: Solver<T>,
+    plan: Plan<T>,
 }
 
 /// The energy of bodies, in f64.
@@ -73,42 +73,45 @@ impl Energy {
     }
 }
 
-impl<T: Scalar> Leapfrog<T> {
-    /// Puts `bodies` with these velocities on `device`. Steps are `time_step` long,
-    /// backwards in time if it is negative.
+impl Gravity {
+    /// Puts `bodies` with these velocities on `device`, to march in time by steps that are
+    /// `time_step` long; backwards in time if it is negative.
     ///
     /// # Errors
     ///
-    /// As [`Gravity::check`]; [`Error::LengthMismatch`] unless there is a velocity
+    /// As [`check`](Self::check); [`Error::LengthMismatch`] unless there is a velocity
     /// for each body; [`Error::InvalidElement`] for a velocity that is not finite;
     /// [`Error::NonFinite`] and [`Error::InvalidParameter`] for a time step that is
     /// no number, is zero, or is zero or infinite in `T`; and what the device
     /// reports.
-    pub fn new(
-        gravity: Gravity,
+    pub fn start<T: Scalar>(
+        &self,
         device: &Device,
         bodies: &[Body<T>],
         velocities: &[[T; 3]],
         time_step: f64,
-    ) -> Result<Self, Error> {
-        gravity.check(bodies)?;
+    ) -> Result<Leapfrog<T>, Error> {
+        self.check(bodies)?;
         check_velocities(bodies.len(), velocities)?;
         check_time_step::<T>(time_step)?;
-        let mut this = Self {
-            gravity,
+        let mut leapfrog = Leapfrog {
+            gravity: *self,
             time_step,
             steps: Tally::default(),
             bodies: device.upload(bodies)?,
             velocities: device.upload(velocities)?,
             accelerations: device.alloc_filled(bodies.len(), [T::nearest(f64::NAN); 3])?,
-            solver: Solver::new(&gravity, device, bodies.len(), None)?,
+            plan: self.plan(device, bodies.len())?,
         };
-        this.accelerate()?;
-        Ok(this)
+        leapfrog.accelerate()?;
+        Ok(leapfrog)
     }
+}
 
+impl<T: Scalar> Leapfrog<T> {
     fn accelerate(&mut self) -> Result<(), Error> {
-        self.solver.apply(&self.bodies, &mut self.accelerations)
+        self.plan
+            .accelerations(&self.bodies, &mut self.accelerations)
     }
 
     fn kick_drift(&mut self, kick: f64, drift: f64) -> Result<(), Error> {
@@ -191,13 +194,13 @@ impl<T: Scalar> Leapfrog<T> {
     /// ```
     /// use halo_gpu::Device;
     /// use halo_gpu::nbody::problem::Cluster;
-    /// use halo_gpu::nbody::{Gravity, Leapfrog};
+    /// use halo_gpu::nbody::Gravity;
     ///
     /// # fn main() -> Result<(), halo_gpu::Error> {
     /// let cluster = Cluster::<f64>::plummer(100, 1)?;
     /// let gravity = Gravity::new(0.05)?;
     /// let (bodies, velocities) = (&cluster.bodies, &cluster.velocities);
-    /// let mut stars = Leapfrog::new(gravity, &Device::cpu(), bodies, velocities, 1.0 / 256.0)?;
+    /// let mut stars = gravity.start(&Device::cpu(), bodies, velocities, 1.0 / 256.0)?;
     /// let start = stars.energy()?;
     /// assert!(start.kinetic > 0.0 && start.potential < 0.0);
     ///
@@ -214,12 +217,12 @@ impl<T: Scalar> Leapfrog<T> {
     ///
     /// What the device reports, and as [`Gravity::check`] once bodies have left the
     /// range that it asks for.
-    pub fn energy(&self) -> Result<Energy, Error> {
+    pub fn energy(&mut self) -> Result<Energy, Error> {
         let bodies = self.bodies()?;
         self.gravity.check(&bodies)?;
         Ok(Energy {
             kinetic: kinetic_energy(&bodies, &self.velocities()?),
-            potential: self.gravity.potential_energy_on(&self.bodies)?,
+            potential: self.plan.potential_energy(&self.bodies)?,
         })
     }
 }

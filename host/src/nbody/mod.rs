@@ -22,13 +22,15 @@
 //!
 //! # How to call it
 //!
-//! [`Gravity`] holds the softening length ε;
-//! it works in f32 and in f64 ([`Scalar`](crate::Scalar)), on the device of the buffers. On a CUDA
-//! device and on the emulator that is the kernel that suits the number of bodies:
-//! [`Variant::Symmetric`] from 8192 on, [`Variant::RegisterTile`] below. Each can
-//! also be asked for by name, as can the textbook's ([`Variant`]); on the CPU it is
-//! the faster of two ports ([`Port`]). For accelerations of as many bodies again and
-//! again there is [`Solver`], which keeps the memory that those two kernels need.
+//! [`Gravity`] says what is computed: the softening length ε. [`Gravity::plan`] makes a
+//! [`Plan`] for so many bodies on a device, in f32 or f64 ([`Scalar`](crate::Scalar)), whose
+//! calls take buffers: accelerations, accelerations in mixed precision, potentials, the
+//! potential energy. Calls of the same names with `_of` take bodies of the host, and a
+//! device. On a CUDA device and on the emulator accelerations are computed by the kernel
+//! that suits the number of bodies: [`Variant::Symmetric`] from 8192 on,
+//! [`Variant::RegisterTile`] below. Each can also be asked for by name, as can the
+//! textbook's ([`Gravity::plan_with`]). [`Gravity::start`] makes bodies that move, a
+//! [`Leapfrog`]; [`problem`] has systems to start from.
 //!
 //! ```
 //! use halo_gpu::Device;
@@ -42,17 +44,12 @@
 //! ];
 //! let gravity = Gravity::new(1.0)?;
 //! for device in [Device::cpu(), Device::emulator()] {
-//!     let a = gravity.accelerations(&device, &bodies)?;
+//!     let a = gravity.accelerations_of(&device, &bodies)?;
 //!     assert_eq!(a, [[1.0, 1.0, 1.0], [-2.0, -2.0, -2.0]]);
 //! }
 //! # Ok(())
 //! # }
 //! ```
-//!
-//! Beyond accelerations there are potentials ([`Gravity::potentials`]) and their energy
-//! ([`Gravity::potential_energy_on`]), accelerations in mixed precision
-//! ([`Gravity::apply_mixed`]), an integrator ([`Leapfrog`]) and, in [`problem`], systems to
-//! start from.
 //!
 //! # Softening, and why there is no NaN
 //!
@@ -69,65 +66,44 @@
 //! With the unit roundoff u of the type ([`Scalar::UNIT_ROUNDOFF`](crate::Scalar::UNIT_ROUNDOFF)), one term r s
 //! carries a relative error of at most [`INTERACTION_ROUNDOFFS`] u, unless it
 //! underflows, and the sum of n terms at most n u of the sum of their sizes.
-//! [`problem::Reference`] turns that into a bound for given bodies. The kernels
-//! and [`Port::Aos`] add in the same order and give the same bits in the emulator;
-//! on a CUDA device the reciprocal square root is the hardware's approximation,
-//! within 2^-22.9 in f32, and the bits differ within the bound.
+//! [`problem::Reference`] turns that into a bound for given bodies. On a
+//! CUDA device the reciprocal square root is the hardware's approximation, within 2^-22.9 in
+//! f32.
 //!
 //! # What is reproducible
 //!
 //! The order of all sums is fixed, so that the same call on the same device gives the
 //! same bits every time. Between devices bits differ: by the approximation above, by
 //! other orders on the CPU, whose inverse roots depend on the vectors that it has (an estimate
-//! and its refinement, or a root and a quotient), and because [`Gravity::apply`] divides its sums into parts
+//! and its refinement, or a root and a quotient), and because a [`Plan`] divides its sums into parts
 //! of which there are the more the more multiprocessors a device has
 //! ([`Gravity::with_parts`] sets their number). [`kick_drift`] alone is the same
 //! everywhere.
 
-mod accelerations;
 #[cfg(feature = "cases")]
 pub(crate) mod cases;
 mod check;
 pub(crate) mod cpu;
-mod energy;
 pub(crate) mod gpu;
 mod gravity;
 mod leapfrog;
+mod on_host;
+mod plan;
 pub mod problem;
 pub(crate) mod range;
-mod solver;
 
+#[cfg(feature = "cases")]
+#[doc(hidden)]
+pub use cases::{MIXED_KERNEL, Port, interactions, potential_kernel};
 pub use check::MAX_BODIES;
-pub use energy::{MIXED_KERNEL, potential_kernel};
 pub use gpu::Variant;
-pub use gpu_kernels::nbody::{Body, FLOPS_PER_INTERACTION_F32, FLOPS_PER_INTERACTION_F64};
-pub use gravity::{DEFAULT_BLOCK, DEFAULT_SCRATCH_BYTES, Gravity};
+pub use gpu_kernels::nbody::Body;
+#[cfg(feature = "cases")]
+#[doc(hidden)]
+pub use gpu_kernels::nbody::{
+    FLOPS_PER_INTERACTION_F32, FLOPS_PER_INTERACTION_F64, geometry::DEFAULT_BLOCK,
+};
+pub use gravity::Gravity;
 pub use leapfrog::{Energy, Leapfrog, kick_drift};
+pub use plan::Plan;
 pub use range::{INTERACTION_ROUNDOFFS, Range};
-pub use solver::Solver;
-use std::fmt;
-
-/// One of the two CPU ports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Port {
-    /// The plain reference: an array of structures, one body after the other, one
-    /// thread. Adds in the order of the kernels.
-    Aos,
-    /// What [`Device::cpu`](crate::Device::cpu) runs: vectors of bodies, as many at a
-    /// time as the processor's instructions take, on all threads. Sums over 128 bodies are added to sums of such.
-    Soa,
-}
-
-impl Port {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Aos, Self::Soa];
-}
-
-impl fmt::Display for Port {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Aos => "array of structures",
-            Self::Soa => "structure of arrays",
-        })
-    }
-}

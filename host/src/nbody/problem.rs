@@ -7,7 +7,7 @@
 
 use super::check::{self, OPERATION};
 use super::leapfrog::kinetic_energy;
-use super::{Body, Gravity, INTERACTION_ROUNDOFFS, Port};
+use super::{Body, Gravity, INTERACTION_ROUNDOFFS, cpu};
 use crate::allocation::reserve;
 use crate::scalar::Scalar;
 use crate::{Error, Errors};
@@ -170,7 +170,7 @@ impl<T: Scalar> Cluster<T> {
         bodies.extend(std::iter::once(center).chain(stars));
         gravity.check(&bodies)?;
         accelerations.resize(n, [T::zeroed(); 3]);
-        gravity.apply_port(Port::Soa, &bodies, &mut accelerations)?;
+        cpu::soa(&bodies, gravity.softening_squared()?, &mut accelerations);
         let balanced = |(body, [a, b, _]): (&Body<T>, &[T; 3])| {
             let [x, y, a, b]: [f64; 4] = [body.x, body.y, *a, *b].map(Into::into);
             let radius = x.hypot(y);
@@ -340,7 +340,7 @@ fn unit(random: &mut SplitMix64) -> f64 {
 /// # fn main() -> Result<(), halo_gpu::Error> {
 /// let gravity = Gravity::new(0.05)?;
 /// let bodies = Cluster::<f32>::plummer(200, 1)?.bodies;
-/// let mut accelerations = gravity.accelerations(&Device::cpu(), &bodies)?;
+/// let mut accelerations = gravity.accelerations_of(&Device::cpu(), &bodies)?;
 ///
 /// let reference = Reference::sampled(&gravity, &bodies, 20)?; // of every tenth body
 /// assert_eq!((reference.accelerations().len(), reference.sizes().len()), (20, 20));
@@ -511,6 +511,34 @@ fn norm(vector: [f64; 3]) -> f64 {
     vector.iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
+/// The potential energy `-Σ_{i<j} m_i m_j / √(|r|² + ε²)`, computed in f64 on the CPU,
+/// whatever the type of the bodies.
+///
+/// Its negative gradient with respect to x_i is m_i a_i: with it and the kinetic energy, an
+/// integration can be checked.
+///
+/// ```
+/// use halo_gpu::nbody::{Body, Gravity, problem};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let bodies = [
+///     Body { x: 0.0_f32, y: 0.0, z: 0.0, mass: 16.0 },
+///     Body { x: 1.0, y: 1.0, z: 1.0, mass: 8.0 },
+/// ];
+/// let energy = problem::potential_energy(&Gravity::new(1.0)?, &bodies)?;
+/// assert_eq!(energy, -16.0 * 8.0 / 2.0);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// As [`Gravity::check`], and [`Error::HostOutOfMemory`].
+pub fn potential_energy<T: Scalar>(gravity: &Gravity, bodies: &[Body<T>]) -> Result<f64, Error> {
+    gravity.check(bodies)?;
+    cpu::potential_energy(bodies, gravity.softening() * gravity.softening())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -567,7 +595,7 @@ mod tests {
         let bodies = Cluster::<f32>::plummer(3, 7).unwrap().bodies;
         let reference = Reference::of(&gravity, &bodies).unwrap();
         let mut accelerations = gravity
-            .accelerations(&crate::Device::cpu(), &bodies)
+            .accelerations_of(&crate::Device::cpu(), &bodies)
             .unwrap();
         let bounds = reference.bounds::<f32>();
         assert!(

@@ -3,8 +3,9 @@
 use super::{Extremum, Moment, Number, Operation, Plan, Reduction, Variant};
 use crate::subject::{
     Case, Entry, Expected, Problem, Random, ScalarType, Subject, Values, buffer, buffer_mut,
+    launching,
 };
-use crate::{Buffer, Device, DeviceKind, Element, Error};
+use crate::{Buffer, Element, Error};
 use bytemuck::Pod;
 use gpu_kernels::reduction::Addable;
 use gpu_kernels::reduction::single_pass::{ALONE, Partition};
@@ -230,15 +231,6 @@ fn halved<T: Addable>(values: &mut [T], block: usize) {
     }
 }
 
-/// The device of two buffers that runs kernels, if one does: a plan is made for it, and
-/// refuses the buffer of the other.
-fn one_with_kernels<'a, T: Element>(a: &'a Buffer<T>, b: &'a Buffer<T>) -> &'a Device {
-    match a.device().kind() {
-        DeviceKind::Cpu => b.device(),
-        _ => a.device(),
-    }
-}
-
 fn partial_sums_of<T: Sample + Addable>(
     variant: Variant,
     problem: &Problem,
@@ -280,7 +272,7 @@ fn partial_sums_of<T: Sample + Addable>(
                 };
                 let values = buffer_mut::<T>(values.as_mut());
                 let partials = buffer_mut(partials.as_mut());
-                let device = one_with_kernels(values, partials);
+                let device = launching([values.device(), partials.device()]);
                 let mut plan = reduction.plan_with(device, variant)?;
                 plan.sum_in_place_into(values, partials)
             }),
@@ -292,7 +284,7 @@ fn partial_sums_of<T: Sample + Addable>(
             launch: Box::new(move |inputs, outputs| {
                 let values = buffer::<T>(inputs[0].as_ref());
                 let partials = buffer_mut(outputs[0].as_mut());
-                let device = one_with_kernels(values, partials);
+                let device = launching([values.device(), partials.device()]);
                 let mut plan = reduction.plan_with(device, variant)?;
                 plan.sum_into(values, partials)
             }),

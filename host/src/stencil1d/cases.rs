@@ -1,11 +1,13 @@
 //! The kernels with data for them, for tests and benchmarks that go through the table.
 
-use super::{Custom, MAX_RADIUS, RADIUS, Stencil1d, Variant, cpu};
-use crate::Error;
+use super::{MAX_RADIUS, Stencil1d, Variant};
 use crate::scalar::Scalar;
 use crate::subject::{
-    Case, Entry, Expected, Problem, Random, Role, ScalarType, Subject, buffer, buffer_mut, random,
+    Case, Entry, Expected, Problem, Random, ScalarType, Subject, buffer, buffer_mut, launching,
+    random,
 };
+use crate::{Buffer, Error};
+use gpu_kernels::stencil1d::RADIUS;
 
 /// The family.
 pub(crate) struct Cases;
@@ -26,16 +28,12 @@ impl Subject for Cases {
             around.chain([3001]).collect()
         };
         match variant(entry) {
-            None => lengths(&[2 * MAX_RADIUS + 10, 512, 1024])
-                .into_iter()
-                .map(Problem::line)
-                .collect(),
-            Some(_) if entry.role != Role::Textbook => lengths(&[18, 128, 512, 1024, 2048])
+            Variant::Custom => lengths(&[2 * MAX_RADIUS + 10, 512, 1024])
                 .into_iter()
                 .map(Problem::line)
                 .collect(),
             // Their blocks are the caller's choice.
-            Some(_) => [32, 64, 96]
+            Variant::Constant | Variant::ReadOnly => [32, 64, 96]
                 .into_iter()
                 .flat_map(|block| {
                     lengths(&[18, block, 2 * block, 3 * block])
@@ -43,6 +41,10 @@ impl Subject for Cases {
                         .filter(|&n| n > 2 * RADIUS)
                         .map(move |n| Problem::line(n).with_block(block as u32))
                 })
+                .collect(),
+            _ => lengths(&[18, 128, 512, 1024, 2048])
+                .into_iter()
+                .map(Problem::line)
                 .collect(),
         }
     }
@@ -54,67 +56,63 @@ impl Subject for Cases {
         numbers: &mut Random<'_>,
     ) -> Result<Vec<Case>, Error> {
         let n = problem.points();
-        let case = match (variant(entry), entry.scalar) {
-            (Some(variant), _) => {
+        let variant = variant(entry);
+        Ok(vec![match (variant, entry.scalar) {
+            (Variant::Custom, ScalarType::F64) => custom(n, variant, numbers, |x| x)?,
+            (Variant::Custom, _) => custom(n, variant, numbers, |x| x as f32)?,
+            _ => {
                 let coefficients = random(numbers, RADIUS, |x| x as f32);
-                let [a, b, c, d] = coefficients[..] else {
-                    unreachable!("as many as asked for")
-                };
-                let mut stencil = Stencil1d::new(n, [a, b, c, d])?;
+                let mut stencil = Stencil1d::antisymmetric(n, &coefficients)?;
                 if let Some(block) = problem.block {
                     stencil = stencil.with_block(block)?;
                 }
-                let input = random(numbers, n, |x| x as f32);
-                let before = poison(n, |x| x as f32);
-                let mut expected = before.clone();
-                cpu::stencil([a, b, c, d], &input, &mut expected[RADIUS..n - RADIUS]);
-                Case {
-                    inputs: vec![Box::new(input)],
-                    outputs: vec![Box::new(before)],
-                    launch: Box::new(move |inputs, outputs| {
-                        let output = buffer_mut(outputs[0].as_mut());
-                        stencil.apply_with(variant, buffer(inputs[0].as_ref()), output)
-                    }),
-                    expected: Expected::Bits(vec![Box::new(expected)]),
-                }
+                case(stencil, variant, numbers, |x| x as f32)?
             }
-            (None, ScalarType::F64) => custom(n, numbers, |x| x)?,
-            (None, _) => custom(n, numbers, |x| x as f32)?,
-        };
-        Ok(vec![case])
+        }])
     }
 }
 
-/// The variant of a nine-point kernel; `None`: those of any coefficients.
-fn variant(entry: &Entry) -> Option<Variant> {
-    Variant::ALL
-        .into_iter()
-        .find(|variant| variant.name() == entry.name)
+/// The variant whose kernel it is.
+fn variant(entry: &Entry) -> Variant {
+    let mut all = Variant::ALL.into_iter();
+    let found = all.find(|variant| variant.entries().iter().any(|it| it.name == entry.name));
+    match found {
+        Some(variant) => variant,
+        None => unreachable!("each kernel is one of the variants"),
+    }
 }
 
 /// The widest stencil, every coefficient for itself.
 fn custom<T: Scalar>(
     n: usize,
+    variant: Variant,
     numbers: &mut Random<'_>,
     convert: impl Fn(f64) -> T,
 ) -> Result<Case, Error> {
     let coefficients = random(numbers, 2 * MAX_RADIUS + 1, &convert);
-    let stencil = Custom::any(n, &coefficients)?;
+    case(Stencil1d::any(n, &coefficients)?, variant, numbers, convert)
+}
+
+/// A stencil by a kernel, and what the port makes of the same line.
+fn case<T: Scalar>(
+    stencil: Stencil1d<T>,
+    variant: Variant,
+    numbers: &mut Random<'_>,
+    convert: impl Fn(f64) -> T,
+) -> Result<Case, Error> {
+    let (n, radius) = (stencil.n(), stencil.radius());
     let input = random(numbers, n, &convert);
     let before = poison(n, &convert);
     let mut expected = before.clone();
-    T::stencil(
-        stencil.form(),
-        stencil.radius(),
-        &stencil.coefficients,
-        &input,
-        &mut expected[MAX_RADIUS..n - MAX_RADIUS],
-    );
+    stencil.on_cpu(&input, &mut expected[radius..n - radius]);
     Ok(Case {
         inputs: vec![Box::new(input)],
         outputs: vec![Box::new(before)],
         launch: Box::new(move |inputs, outputs| {
-            stencil.apply(buffer(inputs[0].as_ref()), buffer_mut(outputs[0].as_mut()))
+            let (input, output) = (buffer(inputs[0].as_ref()), buffer_mut(outputs[0].as_mut()));
+            let (input, output): (&Buffer<T>, &mut Buffer<T>) = (input, output);
+            let device = launching([input.device(), output.device()]);
+            stencil.plan_with(device, variant)?.apply(input, output)
         }),
         expected: Expected::Bits(vec![Box::new(expected)]),
     })

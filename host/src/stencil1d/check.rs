@@ -1,6 +1,12 @@
 //! What is checked before a launch.
 
-use crate::{Buffer, Element, Error};
+use super::form::Form;
+use crate::{Buffer, Device, Element, Error};
+use gpu_kernels::registry::Problem;
+use gpu_kernels::stencil1d::custom::MAX_POINTS;
+
+/// What errors call the family.
+pub(super) const OPERATION: &str = "stencil1d";
 
 /// Refuses another length than the stencil's.
 pub(super) fn length(what: &str, required: usize, given: usize) -> Result<(), Error> {
@@ -8,16 +14,31 @@ pub(super) fn length(what: &str, required: usize, given: usize) -> Result<(), Er
         return Ok(());
     }
     Err(Error::LengthMismatch {
-        what: format!("stencil1d: {what}"),
+        what: format!("{OPERATION}: {what}"),
         required,
         given,
     })
 }
 
-/// Buffers that fit a stencil: of its length, on one device. Whoever has them may launch
-/// a kernel on them, and only the check makes them.
+/// A plan's stencil, as kernels take it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Line<'a, T: Element> {
+    pub form: Form,
+    /// 1 to 8.
+    pub radius: u32,
+    /// That of the neighbour m at place 8 + m.
+    pub coefficients: &'a [T; MAX_POINTS],
+    /// On the plan's device, for the kernel that reads them there.
+    pub uploaded: Option<&'a Buffer<T>>,
+    /// The line's length, and the block of the textbook kernels.
+    pub problem: Problem,
+}
+
+/// Buffers that fit a plan: of its length, on its device. Whoever has them may launch
+/// the plan's kernel on them, and only the check makes them.
 #[derive(Debug)]
 pub struct Checked<'a, T: Element> {
+    line: Line<'a, T>,
     input: &'a Buffer<T>,
     output: &'a mut Buffer<T>,
 }
@@ -27,18 +48,30 @@ impl<'a, T: Element> Checked<'a, T> {
     ///
     /// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for buffers that do not fit.
     pub(super) fn new(
-        n: usize,
+        device: &Device,
+        line: Line<'a, T>,
         input: &'a Buffer<T>,
         output: &'a mut Buffer<T>,
     ) -> Result<Self, Error> {
+        let n = line.problem.points();
         length("input", n, input.len())?;
         length("output", n, output.len())?;
-        input.device().require("stencil1d: output", output)?;
-        Ok(Self { input, output })
+        device.require("stencil1d: input", input)?;
+        device.require("stencil1d: output", output)?;
+        Ok(Self {
+            line,
+            input,
+            output,
+        })
+    }
+
+    /// What is computed.
+    pub(super) const fn line(&self) -> Line<'a, T> {
+        self.line
     }
 
     /// The input.
-    pub(super) fn input(&self) -> &'a Buffer<T> {
+    pub(super) const fn input(&self) -> &'a Buffer<T> {
         self.input
     }
 

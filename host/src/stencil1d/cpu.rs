@@ -7,7 +7,6 @@
 
 use super::form::Form;
 use crate::simd::{Formula, InVectors, Value, fill, vectorised};
-use gpu_kernels::stencil1d::RADIUS;
 use gpu_kernels::stencil1d::custom::{MAX_POINTS, MAX_RADIUS};
 use rayon::prelude::*;
 
@@ -20,14 +19,6 @@ const HERE: usize = 0;
 const AHEAD: usize = 1;
 const BEHIND: usize = AHEAD + MAX_RADIUS;
 const ROWS: usize = BEHIND + MAX_RADIUS;
-
-/// The stencil on `input`, of at least `2 * RADIUS + 1` elements, into `inner`, which are
-/// `2 * RADIUS` fewer.
-pub(super) fn stencil(coefficients: [f32; RADIUS], input: &[f32], inner: &mut [f32]) {
-    let mut points = [0.0; MAX_POINTS];
-    points[MAX_RADIUS + 1..][..RADIUS].copy_from_slice(&coefficients);
-    by_radius::<f32, RADIUS>(Form::Antisymmetric, &points, input, inner);
-}
 
 /// What lines of this type are computed by. (Its function is compiled here, whatever a crate
 /// that calls it is optimised for.)

@@ -1,7 +1,7 @@
 //! How the coefficients of a stencil belong together.
 
-/// How the coefficients of a [`Custom`](super::Custom) stencil belong together, and with that the
-/// order of its operations.
+/// How the coefficients of a stencil belong together, and with that the order of its
+/// operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Form {
     /// c₋ₘ = -cₘ and c₀ = 0: differences of neighbours are multiplied. A constant line

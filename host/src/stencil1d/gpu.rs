@@ -3,16 +3,16 @@
 use super::check::Checked;
 use super::form::Form;
 use crate::variants::{launch_registered, variants};
-use crate::{Buffer, Constants, Element, Error};
-use cuda_std::host::Kernel;
-use gpu_kernels::registry::Problem;
+use crate::{Constants, Element, Error};
+use gpu_kernels::registry::HasScalar;
 use gpu_kernels::stencil1d::RADIUS;
 use gpu_kernels::stencil1d::constant::{STENCIL1D_COEFFICIENTS, stencil1d_constant};
 use gpu_kernels::stencil1d::custom::{
-    ANTISYMMETRIC, ANY, MAX_POINTS, SYMMETRIC, stencil1d_custom_f32, stencil1d_custom_f64,
+    ANTISYMMETRIC, ANY, MAX_RADIUS, SYMMETRIC, stencil1d_custom_f32, stencil1d_custom_f64,
 };
 use gpu_kernels::stencil1d::readonly::stencil1d_readonly;
 use gpu_kernels::stencil1d::vector4::stencil1d_vector4;
+use std::fmt;
 
 /// Threads of a warp: what the threads of a block are a multiple of.
 pub(super) const WARP: u32 = 32;
@@ -21,9 +21,10 @@ pub(super) const WARP: u32 = 32;
 pub(super) const MAX_BLOCK: u32 = 1024;
 
 variants! {
-    /// One of the kernels.
+    /// One of the kernels, for [`Stencil1d::plan_with`](super::Stencil1d::plan_with).
     ///
-    /// The textbook's two have a tile of `block + 8` elements in shared memory, one
+    /// The first three take antisymmetric stencils of four neighbours in `f32`. The
+    /// textbook's two have a tile of `block + 8` elements in shared memory, one
     /// element per thread, and the first four threads load both halos.
     pub enum Variant {
         /// `stencil1d_constant`: the coefficients are in constant memory.
@@ -32,124 +33,110 @@ variants! {
         /// the read-only data cache.
         ReadOnly: stencil1d_readonly;
         /// `stencil1d_vector4`: no tile; 16 bytes per access, neighbours from other lanes.
-        /// What the library picks.
+        /// What the library picks for such stencils.
         Vector4: stencil1d_vector4;
+        /// `stencil1d_custom_f32` and `_f64`: any stencil. What the library picks for the
+        /// others.
+        Custom: stencil1d_custom_f32, stencil1d_custom_f64;
     }
 }
 
 impl Variant {
-    /// The kernel's entry point, as in the PTX.
+    /// The kernel's entry point for `T`, as in the PTX; `None` where there is none.
+    #[must_use]
+    pub fn kernel<T: Kernels>(self) -> Option<&'static str> {
+        let mut entries = self.entries().iter();
+        let entry = entries.find(|entry| entry.scalar == T::SCALAR)?;
+        Some(entry.name)
+    }
+
+    /// The kernel's name without a type.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        self.entries()[0].name
+        let entry = &self.entries()[0];
+        let len = entry.family.len() + "_".len() + entry.variant.len();
+        entry.name.split_at(len).0
     }
 }
 
-/// Launches a kernel on the device of the buffers; one that reads the coefficients from
-/// memory uploads them where they are not there.
-///
-/// # Errors
-///
-/// [`Error::DeviceMismatch`] for `on_device` on another device, [`Error::LengthMismatch`]
-/// unless it holds as many as `coefficients`, and what a launch can fail with.
-pub(super) fn launch(
-    variant: Variant,
-    block: u32,
-    coefficients: &[f32; RADIUS],
-    on_device: Option<&Buffer<f32>>,
-    checked: Checked<'_, f32>,
-) -> Result<(), Error> {
-    let input = checked.input();
-    let output = checked.into_output();
-    let (device, n) = (input.device().clone(), input.len());
-    let problem = &Problem::line(n).with_block(block);
-    // SAFETY, of each launch: `Checked::new` found input and output of one length on one
-    // device; they are distinct, since output is borrowed mutably, and aligned to 16 bytes
-    // as all buffers are. The geometry is the one that the kernel documents for that many
-    // elements, with blocks of at least a warp, as `with_block` of the stencil demands.
-    match variant {
-        Variant::Constant => {
-            let constants = Constants::new().with::<STENCIL1D_COEFFICIENTS>(coefficients);
-            let args = stencil1d_constant::args(input, output, n);
-            // SAFETY: as above; the coefficients are set by this very call.
-            unsafe { launch_registered::<stencil1d_constant>(&device, problem, &constants, args) }
-        }
-        Variant::ReadOnly => {
-            let uploaded;
-            let coefficients = match on_device {
-                Some(buffer) => buffer,
-                None => {
-                    uploaded = device.upload(coefficients)?;
-                    &uploaded
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Types that there are kernels for.
+pub trait Kernels: Element + HasScalar {
+    /// Launches a kernel that there is for the type on the device of the buffers.
+    fn launch_line(variant: Variant, line: Checked<'_, Self>) -> Result<(), Error>;
+}
+
+/// Launches a kernel of any coefficients.
+macro_rules! custom {
+    ($kernel:ident, $line:ident) => {{
+        let (stencil, input) = ($line.line(), $line.input());
+        let (device, n) = (input.device().clone(), input.len());
+        let form = match stencil.form {
+            Form::Antisymmetric => ANTISYMMETRIC,
+            Form::Symmetric => SYMMETRIC,
+            Form::Any => ANY,
+        };
+        let (radius, coefficients) = (stencil.radius, *stencil.coefficients);
+        let args = $kernel::args(input, $line.into_output(), n, radius, form, coefficients);
+        // SAFETY: `Checked::new`, which alone makes one, found input and output of
+        // one length on `device`; they are distinct, since output is borrowed
+        // mutably, and every allocation is aligned to 16 bytes. The radius of a stencil
+        // is from 1 to 8 and leaves an element with all neighbours. The grid has a thread
+        // for each THREAD_BYTES of a line.
+        unsafe { launch_registered::<$kernel>(&device, &stencil.problem, &Constants::new(), args) }
+    }};
+}
+
+impl Kernels for f32 {
+    fn launch_line(variant: Variant, line: Checked<'_, Self>) -> Result<(), Error> {
+        let (stencil, input) = (line.line(), line.input());
+        let (device, n) = (input.device().clone(), input.len());
+        let (problem, none) = (&stencil.problem, Constants::new());
+        let coefficients: [Self; RADIUS] =
+            std::array::from_fn(|m| stencil.coefficients[MAX_RADIUS + 1 + m]);
+        // SAFETY, of each launch: `Checked::new` found input and output of one length on one
+        // device; they are distinct, since output is borrowed mutably, and aligned to 16 bytes
+        // as all buffers are. The geometry is the one that the kernel documents for that many
+        // elements, with blocks of at least a warp, as `with_block` of the stencil demands.
+        match variant {
+            Variant::Constant => {
+                let constants = Constants::new().with::<STENCIL1D_COEFFICIENTS>(&coefficients);
+                let args = stencil1d_constant::args(input, line.into_output(), n);
+                // SAFETY: as above; the coefficients are set by this very call.
+                unsafe {
+                    launch_registered::<stencil1d_constant>(&device, problem, &constants, args)
                 }
-            };
-            super::check::length("coefficients", RADIUS, coefficients.len())?;
-            device.require("stencil1d: coefficients", coefficients)?;
-            let args = stencil1d_readonly::args(input, output, coefficients, n);
-            // SAFETY: as above; the coefficients are RADIUS elements on `device`, and are
-            // borrowed, so that nothing launched before this call's end writes them.
-            unsafe {
-                launch_registered::<stencil1d_readonly>(&device, problem, &Constants::new(), args)
             }
-        }
-        Variant::Vector4 => {
-            let args = stencil1d_vector4::args(input, output, n, *coefficients);
-            // SAFETY: as above.
-            unsafe {
-                launch_registered::<stencil1d_vector4>(&device, problem, &Constants::new(), args)
+            Variant::ReadOnly => {
+                let Some(uploaded) = stencil.uploaded.filter(|it| it.len() == RADIUS) else {
+                    unreachable!("a plan uploads what its kernel reads");
+                };
+                let args = stencil1d_readonly::args(input, line.into_output(), uploaded, n);
+                // SAFETY: as above; the coefficients are RADIUS elements that the plan has
+                // uploaded to its device, which is that of the buffers, and are borrowed, so
+                // that nothing launched before this call's end writes them.
+                unsafe { launch_registered::<stencil1d_readonly>(&device, problem, &none, args) }
             }
+            Variant::Vector4 => {
+                let args = stencil1d_vector4::args(input, line.into_output(), n, coefficients);
+                // SAFETY: as above.
+                unsafe { launch_registered::<stencil1d_vector4>(&device, problem, &none, args) }
+            }
+            Variant::Custom => custom!(stencil1d_custom_f32, line),
         }
     }
 }
 
-/// Types that there is a kernel for custom stencils of.
-pub trait Entry: Element {
-    /// Its entry point, as in the PTX.
-    const KERNEL: &'static str;
-
-    /// Launches it on the device of the buffers, with `coefficients[8 + m]` for the
-    /// neighbour m; `radius` is from 1 to 8.
-    fn launch_stencil(
-        form: Form,
-        radius: u32,
-        coefficients: &[Self; MAX_POINTS],
-        checked: Checked<'_, Self>,
-    ) -> Result<(), Error>;
-}
-
-macro_rules! entries {
-    ($($type:ty: $kernel:ident;)*) => {$(
-        impl Entry for $type {
-            const KERNEL: &'static str = $kernel::NAME;
-
-            fn launch_stencil(
-                form: Form,
-                radius: u32,
-                coefficients: &[Self; MAX_POINTS],
-                checked: Checked<'_, Self>,
-            ) -> Result<(), Error> {
-                let input = checked.input();
-                let output = checked.into_output();
-                let (device, n) = (input.device().clone(), input.len());
-                let form = match form {
-                    Form::Antisymmetric => ANTISYMMETRIC,
-                    Form::Symmetric => SYMMETRIC,
-                    Form::Any => ANY,
-                };
-                let (line, none) = (Problem::line(n), Constants::new());
-                let args = $kernel::args(input, output, n, radius, form, *coefficients);
-                // SAFETY: `Checked::new`, which alone makes one, found input and output of
-                // one length on `device`; they are distinct, since output is borrowed
-                // mutably, and every allocation is aligned to 16 bytes. Only `Custom::apply`
-                // calls this, whose radius is from 1 to 8 and leaves an element with all
-                // neighbours. The grid has a thread for each THREAD_BYTES of a line.
-                unsafe { launch_registered::<$kernel>(&device, &line, &none, args) }
-            }
+impl Kernels for f64 {
+    fn launch_line(variant: Variant, line: Checked<'_, Self>) -> Result<(), Error> {
+        match variant {
+            Variant::Custom => custom!(stencil1d_custom_f64, line),
+            _ => unreachable!("a plan has a kernel of its type"),
         }
-    )*};
-}
-
-entries! {
-    f32: stencil1d_custom_f32;
-    f64: stencil1d_custom_f64;
+    }
 }

@@ -7,14 +7,14 @@
 //!
 //! # fn main() -> Result<(), halo_gpu::Error> {
 //! let device = Device::cpu();
-//! let textbook = Stencil1d::new(500, TEXTBOOK_COEFFICIENTS)?;
+//! let textbook = Stencil1d::antisymmetric(500, &TEXTBOOK_COEFFICIENTS)?.plan(&device)?;
 //! let input = device.upload(&problem::whole_numbers(500)?)?;
 //! let mut output = device.alloc_filled(500, 0.0)?;
 //! textbook.apply(&input, &mut output)?;
 //! assert_eq!(problem::textbook_errors(&output.to_vec()?).max, 0.0);
 //!
 //! let input = device.upload(&problem::sine(500)?)?;
-//! problem::derivative(500)?.apply(&input, &mut output)?;
+//! problem::derivative(500)?.plan(&device)?.apply(&input, &mut output)?;
 //! let (errors, bounds) =
 //!     (problem::derivative_errors(&output.to_vec()?), problem::derivative_error_bounds());
 //! assert!(errors.within(bounds.rms, bounds.max));
@@ -22,9 +22,10 @@
 //! # }
 //! ```
 
-use super::{RADIUS, Stencil1d, TEXTBOOK_COEFFICIENTS};
+use super::{Stencil1d, TEXTBOOK_COEFFICIENTS};
 use crate::allocation::reserve;
 use crate::{Error, Errors};
+use gpu_kernels::stencil1d::RADIUS;
 use std::f64::consts::TAU;
 
 /// The textbook's number of elements.
@@ -75,12 +76,12 @@ pub fn textbook_errors(output: &[f32]) -> Errors {
     })
 }
 
-/// The plan of the derivative of [`sine`].
+/// The derivative of [`sine`].
 ///
 /// # Errors
 ///
-/// As [`Stencil1d::new`].
-pub fn derivative(n: usize) -> Result<Stencil1d, Error> {
+/// As [`Stencil1d::derivative`].
+pub fn derivative(n: usize) -> Result<Stencil1d<f32>, Error> {
     Stencil1d::derivative(n, 1.0 / POINTS_PER_PERIOD as f64)
 }
 
@@ -136,7 +137,7 @@ pub fn derivative_error_bounds() -> Errors {
     }
 }
 
-/// All but the first and the last [`RADIUS`] elements.
+/// All but the first and the last four elements.
 fn inner(output: &[f32]) -> &[f32] {
     output
         .get(RADIUS..output.len().saturating_sub(RADIUS))

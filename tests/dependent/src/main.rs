@@ -7,8 +7,8 @@
 use halo_gpu::derivative3d::{Axis, FiniteDifferences3d};
 use halo_gpu::heat2d::Heat2d;
 use halo_gpu::nbody::problem::Cluster;
-use halo_gpu::nbody::{Gravity, Leapfrog};
-use halo_gpu::stencil1d::Custom;
+use halo_gpu::nbody::Gravity;
+use halo_gpu::stencil1d::Stencil1d;
 use halo_gpu::{Device, Error, Field2, Scalar, Shape2, Shape3, reduction};
 use std::time::{Duration, Instant};
 
@@ -52,7 +52,8 @@ fn of<T: Scalar + halo_gpu::reduction::Number>() -> Result<Vec<(String, f64)>, E
     note("heat2d", least(|| plate.sweep(20)))?;
 
     let mut out = f.try_clone()?;
-    let smooth = Custom::<T>::symmetric(points, T::nearest(0.5), &[T::nearest(0.25)])?;
+    let smooth = Stencil1d::symmetric(points, T::nearest(0.5), &[T::nearest(0.25)])?;
+    let smooth = smooth.plan(&device)?;
     note("stencil1d", least(|| smooth.apply(&f, &mut out)))?;
 
     note("sum", least(|| reduction::sum(&f).map(drop)))?;
@@ -61,8 +62,8 @@ fn of<T: Scalar + halo_gpu::reduction::Number>() -> Result<Vec<(String, f64)>, E
 
     let Cluster { bodies, velocities } = Cluster::<T>::plummer(2048, 1)?;
     let gravity = Gravity::new(0.05)?;
-    note("nbody", least(|| gravity.accelerations(&device, &bodies).map(drop)))?;
-    let mut stars = Leapfrog::new(gravity, &device, &bodies[..64], &velocities[..64], 0.01)?;
+    note("nbody", least(|| gravity.accelerations_of(&device, &bodies).map(drop)))?;
+    let mut stars = gravity.start(&device, &bodies[..64], &velocities[..64], 0.01)?;
     note("leapfrog", least(|| stars.advance(20)))?;
     Ok(times)
 }

@@ -3,12 +3,14 @@
 //!
 //! A kernel in CUDA C++ is launched by the row's own code, on the row's own buffers
 //! and with the row's own geometry: only the kernel is another one, put in its
-//! place by [`Device::using`]. Nothing here is needed: what is missing is said, and
+//! place by [`Stage::using`]. Nothing here is needed: what is missing is said, and
 //! the rest is measured.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::thread;
 
-use halo_gpu::{Device, DeviceKind, Image, Kernels};
+use halo_gpu::{Device, DeviceKind, Image, Kernels, Stage};
 use halo_report::printable;
 use halo_report::record::{self, Toolkit};
 
@@ -55,11 +57,17 @@ pub(super) struct Entry {
     pub(super) entry: &'static str,
 }
 
+/// The device of a run, which its rows are on, and whose kernels each baseline exchanges in
+/// its turn.
+pub(super) type SharedStage = Rc<RefCell<Stage>>;
+
 /// What was found to compare with.
 #[derive(Default)]
 pub(super) struct Baselines {
     /// The kernels of each family's CUDA C++.
     kernels: Vec<(&'static str, Kernels)>,
+    /// Where they stand in for the library's; `None` where there are none.
+    stage: Option<SharedStage>,
     cub: Option<Cub>,
     cpp: Option<Cpp>,
     pub(super) records: Vec<record::Baseline>,
@@ -70,8 +78,9 @@ impl Baselines {
     /// Looks for a compiler and compiles what these families are compared with, each by
     /// the kernels of its own rows' names and by these entries. Takes as long as the
     /// slowest of the compilations, some 20 seconds.
-    pub(super) fn find(device: &Device, families: &[(&'static str, Vec<Entry>)]) -> Self {
+    pub(super) fn find(stage: &SharedStage, families: &[(&'static str, Vec<Entry>)]) -> Self {
         let mut baselines = Self::default();
+        let device = &stage.borrow().device().clone();
         if device.kind() == DeviceKind::Cpu {
             baselines.toolkit = Some(Toolkit {
                 nvcc: None,
@@ -89,6 +98,7 @@ impl Baselines {
                         why_not: None,
                     });
                     baselines.compile(device, families, &toolchain, &arch);
+                    baselines.stage = Some(Rc::clone(stage));
                     return baselines;
                 }
                 Err(error) => chain(&error),
@@ -221,13 +231,12 @@ impl Baselines {
     ) -> Result<Vec<Box<dyn Baseline>>, Error> {
         let mut baselines: Vec<Box<dyn Baseline>> = Vec::new();
         let kernels = self.kernels.iter().find(|(name, _)| *name == family);
-        if let Some((_, kernels)) = kernels {
+        if let (Some((_, kernels)), Some(stage)) = (kernels, &self.stage) {
             let mut add = |name, kernels| {
-                let device = device.clone();
                 baselines.push(Box::new(CudaCpp {
                     name,
                     kernels,
-                    device,
+                    stage: Rc::clone(stage),
                 }));
             };
             add(NVCC, kernels.clone());
@@ -282,7 +291,7 @@ fn joined<T>(handle: thread::ScopedJoinHandle<'_, T>) -> T {
 struct CudaCpp {
     name: &'static str,
     kernels: Kernels,
-    device: Device,
+    stage: SharedStage,
 }
 
 impl Baseline for CudaCpp {
@@ -291,11 +300,15 @@ impl Baseline for CudaCpp {
     }
 
     fn check(&mut self, row: &mut dyn Prepared) -> Result<Check, Error> {
-        self.device.using(&self.kernels, || row.check())?
+        self.stage
+            .borrow_mut()
+            .using(&self.kernels, || row.check())?
     }
 
     fn launch(&mut self, row: &mut dyn Prepared) -> Result<(), halo_gpu::Error> {
-        self.device.using(&self.kernels, || row.launch())?
+        self.stage
+            .borrow_mut()
+            .using(&self.kernels, || row.launch())?
     }
 }
 
@@ -316,20 +329,19 @@ mod tests {
 
     #[test]
     fn on_the_emulator_there_is_nobody_and_the_record_says_so() {
-        for device in [Device::emulator()] {
-            let families = ["reduction", "heat2d"].map(|name| (name, Vec::new()));
-            let found = Baselines::find(&device, &families);
-            assert!(found.kernels.is_empty() && found.cub.is_none());
-            let names: Vec<&str> = found.records.iter().map(|it| it.name.as_str()).collect();
-            assert_eq!(names, [NVCC, CUB]);
-            assert_eq!(Baselines::find(&device, &families[1..]).records.len(), 1);
-            for baseline in &found.records {
-                let why_not = baseline.why_not.as_deref().unwrap();
-                assert!(why_not.contains("CUDA devices alone"), "{why_not}");
-            }
-            let toolkit = found.toolkit.unwrap();
-            assert!(toolkit.nvcc.is_none() && toolkit.why_not.is_some());
+        let stage = Rc::new(RefCell::new(Device::emulator().stage().unwrap()));
+        let families = ["reduction", "heat2d"].map(|name| (name, Vec::new()));
+        let found = Baselines::find(&stage, &families);
+        assert!(found.kernels.is_empty() && found.cub.is_none());
+        let names: Vec<&str> = found.records.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, [NVCC, CUB]);
+        assert_eq!(Baselines::find(&stage, &families[1..]).records.len(), 1);
+        for baseline in &found.records {
+            let why_not = baseline.why_not.as_deref().unwrap();
+            assert!(why_not.contains("CUDA devices alone"), "{why_not}");
         }
+        let toolkit = found.toolkit.unwrap();
+        assert!(toolkit.nvcc.is_none() && toolkit.why_not.is_some());
     }
 
     #[test]

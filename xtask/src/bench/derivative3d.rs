@@ -22,6 +22,7 @@ pub(super) const FAMILY: Family = Family {
     sizes: &["64", "128", "256", "512"],
     cpu_sizes: &["64", "256"],
     cpu_comparison: &["8", "16", "32", "64", "128", "256"],
+    small: "64",
 };
 
 const NAME: &str = "derivative3d";
@@ -123,10 +124,6 @@ impl Row for Gradient {
         self.name.to_owned()
     }
 
-    fn tile(&self) -> String {
-        "–".to_owned()
-    }
-
     fn work(&self) -> Work {
         work(self.plan.gradient_kernel(), self.plan.shape())
     }
@@ -220,16 +217,6 @@ impl Row for Derivative {
         match self.by {
             By::Kernel(variant) => variant.name().to_owned(),
             By::Port(axis) => format!("derivative3d, CPU port, {axis}"),
-        }
-    }
-
-    fn tile(&self) -> String {
-        match self.by {
-            By::Kernel(variant) => match variant.tile(self.plan.shape()) {
-                Some([rows, columns]) => format!("{rows} × {columns}"),
-                None => "–".to_owned(),
-            },
-            By::Port(_) => "–".to_owned(),
         }
     }
 

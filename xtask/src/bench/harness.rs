@@ -2,8 +2,10 @@
 //! warming up, timing, and the copy that bandwidths are set against.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use gpu_kernels::registry;
 use halo_gpu::{Buffer, Device, DeviceKind, Errors};
 use halo_report::record::{
     self, BaselineRow, Ceiling, Ceilings, DeviceRecord, FamilyRecord, ProblemRecord, Record,
@@ -16,7 +18,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 pub(super) use super::baselines::Entry;
 use super::baselines::{self, Baseline, Baselines};
 use super::cpp::{self, Limit};
-use super::roofline;
+use super::issue_rates;
 use super::sink::Sink;
 use super::size::Size;
 use super::timing::{self, Timed};
@@ -26,10 +28,11 @@ use crate::error::Error;
 use crate::flags::{Bench, DeviceChoice};
 use crate::output;
 
-/// A family, as the benchmark sees it.
+/// What a family says of its rows.
 pub(super) struct Family {
     pub(super) name: &'static str,
-    /// Its rows on this device at this size (`None`: the family's own).
+    /// Its rows on this device at this size (`None`: the family's own), in any order; a kernel
+    /// that has none there has the row of its case, see [`case`](super::case).
     pub(super) plan: fn(&Device, Option<&Size>) -> Result<Plan, Error>,
     /// The sizes at which it is compared with others on a GPU, smallest first, as
     /// `--size` takes them.
@@ -39,6 +42,8 @@ pub(super) struct Family {
     pub(super) cpu_sizes: &'static [&'static str],
     /// The sizes at which it is compared with others there, likewise.
     pub(super) cpu_comparison: &'static [&'static str],
+    /// A size at which everything is over in seconds, on the emulator as well.
+    pub(super) small: &'static str,
 }
 
 /// What a row's errors came to.
@@ -84,8 +89,12 @@ pub(super) struct Plan {
 pub(super) trait Row {
     /// The kernel's name, or the port's.
     fn name(&self) -> String;
-    /// What one block works on, for the reader.
-    fn tile(&self) -> String;
+    /// What one block works on, for the reader: by default as the table says of the kernel.
+    fn tile(&self) -> String {
+        let name = self.name();
+        let kernel = name.split(',').next().and_then(registry::entry);
+        kernel.map_or("–", |entry| entry.tile).to_owned()
+    }
     /// What one launch has to do.
     fn work(&self) -> Work;
     /// Kernels of the family's CUDA C++ that do the same, besides the one of the
@@ -120,12 +129,12 @@ pub(super) trait Prepared {
 
 /// Runs the families that the flags name, and prints and writes what came of each as soon
 /// as it has.
-pub(super) fn run(flags: &Bench, families: &[Family]) -> Result<Outcome, Error> {
-    let families: Vec<&Family> = families
-        .iter()
-        .filter(|family| {
-            flags.families.is_empty() || flags.families.iter().any(|name| name == family.name)
-        })
+pub(super) fn run(flags: &Bench) -> Result<Outcome, Error> {
+    let is_wanted =
+        |name: &&str| flags.families.is_empty() || flags.families.iter().any(|it| it == name);
+    let families: Vec<&registry::Family> = super::families()
+        .filter(is_wanted)
+        .filter_map(registry::family)
         .collect();
     if flags.list {
         for kernel in families
@@ -140,11 +149,28 @@ pub(super) fn run(flags: &Bench, families: &[Family]) -> Result<Outcome, Error> 
     let mut sink = Sink::open(flags)?;
     let date = environment::now();
     let (device, why) = choose(flags.device)?;
+    let stage = Rc::new(RefCell::new(device.stage()?));
+    let device = stage.borrow().device().clone();
     let timed = device.kind() != DeviceKind::Emulator;
 
     let mut plans = Vec::new();
-    for family in &families {
-        plans.push((family.name, plans_of(family, &device, flags)?));
+    for family in families {
+        let plans_of_family = plans_of(family, &device, flags)?;
+        if plans_of_family.iter().all(|plan| plan.rows.is_empty()) {
+            if flags.families.is_empty() {
+                continue;
+            }
+            let mut left_out = plans_of_family.iter().flat_map(|plan| &plan.left_out);
+            let why = left_out
+                .next()
+                .map_or("only its kernels are measured", |it| it.why.as_str());
+            return Err(Error::Bench(format!(
+                "{} has no rows on the {} device: {why}",
+                family.name,
+                device.kind()
+            )));
+        }
+        plans.push((family.name, plans_of_family));
     }
     let all = || plans.iter().flat_map(|(_, plans)| plans);
     let progress = progress(all().map(|plan| plan.rows.len()).sum());
@@ -160,15 +186,15 @@ pub(super) fn run(flags: &Bench, families: &[Family]) -> Result<Outcome, Error> 
             .iter()
             .map(|(name, plans)| (*name, entries(plans)))
             .collect();
-        baselines = Baselines::find(&device, &families);
+        baselines = Baselines::find(&stage, &families);
     }
     let mut ceilings = Ceilings::default();
     if timed {
         progress.set_message("copy");
         ceilings.copy = Some(measure_copy(&device, flags)?);
         progress.set_message("multiply-adds");
-        ceilings.fp32 = roofline::measure::<f32>(&device, flags)?;
-        ceilings.fp64 = roofline::measure::<f64>(&device, flags)?;
+        ceilings.fp32 = issue_rates::measure::<f32>(&device, flags)?;
+        ceilings.fp64 = issue_rates::measure::<f64>(&device, flags)?;
         for work in cpp::machine() {
             let mut limits = baselines.limits(&work)?;
             if !limits.is_empty() {
@@ -195,10 +221,7 @@ pub(super) fn run(flags: &Bench, families: &[Family]) -> Result<Outcome, Error> 
         missing: Vec::new(),
     };
     progress.suspend(|| sink.print(&halo_report::header(&record)));
-    record.missing = families
-        .iter()
-        .map(|family| family.name.to_owned())
-        .collect();
+    record.missing = plans.iter().map(|(name, _)| (*name).to_owned()).collect();
     for (name, plans) in plans {
         let family = match measure(&device, name, plans, flags, &baselines, &progress) {
             Ok(family) => family,
@@ -239,10 +262,14 @@ fn put_limits(
 }
 
 /// What a family will run, size by size.
-fn plans_of(family: &Family, device: &Device, flags: &Bench) -> Result<Vec<Plan>, Error> {
+fn plans_of(
+    family: &'static registry::Family,
+    device: &Device,
+    flags: &Bench,
+) -> Result<Vec<Plan>, Error> {
     let mut plans = Vec::new();
-    for size in sizes(family, device.kind(), flags)? {
-        let mut plan = (family.plan)(device, size.as_ref())?;
+    for size in sizes(table::own(family), device.kind(), flags)? {
+        let mut plan = table::plan(family, device, size.as_ref())?;
         if let Some(error) = plan.refused.take_if(|_| !flags.compare) {
             return Err(error);
         }
@@ -286,10 +313,18 @@ fn measure(
     })
 }
 
-/// The sizes at which a family is run; `None`: its own.
-fn sizes(family: &Family, kind: DeviceKind, flags: &Bench) -> Result<Vec<Option<Size>>, Error> {
+/// The sizes at which a family that says this is run; `None`: its own.
+fn sizes(
+    family: Option<&Family>,
+    kind: DeviceKind,
+    flags: &Bench,
+) -> Result<Vec<Option<Size>>, Error> {
+    let Some(family) = family else {
+        return Ok(vec![flags.size.clone()]);
+    };
     let sizes = match kind {
         _ if flags.size.is_some() => &[],
+        _ if flags.small => std::slice::from_ref(&family.small),
         DeviceKind::Cuda if flags.compare => family.sizes,
         DeviceKind::Cpu if flags.compare => family.cpu_comparison,
         DeviceKind::Cpu => family.cpu_sizes,
@@ -707,6 +742,7 @@ pub(super) mod tests {
             device: DeviceChoice::Cpu,
             families: Vec::new(),
             size: None,
+            small: false,
             launches: Some(7),
             warmup: 2,
             list: false,
@@ -840,13 +876,14 @@ pub(super) mod tests {
             sizes: &["8", "4x2"],
             cpu_sizes: &["3"],
             cpu_comparison: &["1", "5"],
+            small: "2",
         };
         let compare = Bench {
             compare: true,
             ..flags()
         };
         let texts = |kind, flags: &Bench| -> Vec<String> {
-            let sizes = sizes(&family, kind, flags).unwrap();
+            let sizes = sizes(Some(&family), kind, flags).unwrap();
             sizes
                 .iter()
                 .map(|size| size.as_ref().map_or("own".to_owned(), Size::to_string))
@@ -857,6 +894,13 @@ pub(super) mod tests {
         assert_eq!(texts(DeviceKind::Cpu, &flags()), ["3"]);
         assert_eq!(texts(DeviceKind::Emulator, &compare), ["own"]);
         assert_eq!(texts(DeviceKind::Cuda, &flags()), ["own"]);
+        let small = Bench {
+            small: true,
+            ..flags()
+        };
+        for kind in [DeviceKind::Cpu, DeviceKind::Emulator, DeviceKind::Cuda] {
+            assert_eq!(texts(kind, &small), ["2"]);
+        }
         let sized = Bench {
             size: Some("16".parse().unwrap()),
             ..compare
@@ -867,12 +911,16 @@ pub(super) mod tests {
 
     #[test]
     fn every_size_of_every_family_can_be_planned() {
-        for family in super::super::ROWS {
+        for family in super::super::FAMILIES {
             assert!(family.sizes.len() >= 3, "{}", family.name);
             assert!(family.cpu_comparison.len() >= 3, "{}", family.name);
             for size in family.cpu_sizes.iter().chain(family.cpu_comparison) {
                 let plan = (family.plan)(&Device::cpu(), Some(&size.parse().unwrap())).unwrap();
                 assert!(!plan.rows.is_empty(), "{} {size}", family.name);
+            }
+            for device in [Device::cpu(), Device::emulator()] {
+                let plan = (family.plan)(&device, Some(&family.small.parse().unwrap())).unwrap();
+                assert!(!plan.rows.is_empty(), "{}", family.name);
             }
             let mut before = 0;
             for size in family.sizes {

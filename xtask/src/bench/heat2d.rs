@@ -31,6 +31,7 @@ pub(super) const FAMILY: Family = Family {
     sizes: &["256", "1024", "4096", "16384"],
     cpu_sizes: &["256", "3072"],
     cpu_comparison: &["64", "256", "1024", "4096"],
+    small: "64x61",
 };
 
 const NAME: &str = "heat2d";
@@ -210,17 +211,6 @@ impl<T: Scalar + Element> Row for Sweep<T> {
             }
             By::StepPort => format!("heat2d, CPU port, a step in time, {}", T::NAME),
         }
-    }
-
-    fn tile(&self) -> String {
-        match self.by {
-            By::Kernel(variant) => variant.tile(),
-            By::Port | By::ManyByPort | By::GeneralPort | By::StepPort => None,
-        }
-        .map_or_else(
-            || "–".to_owned(),
-            |[rows, columns]| format!("{rows} × {columns}"),
-        )
     }
 
     fn work(&self) -> Work {

@@ -1,14 +1,17 @@
 //! `cargo xtask bench`: every kernel checked, then timed.
 //!
-//! One file per family says what its rows are; everything else (which device,
+//! Which kernels have a row, and in which order, says the table of kernels, see [`table`]. A
+//! file per family says what its rows are; without one, a kernel's row is made of its case,
+//! see [`case`]. Everything else (which device,
 //! warm-up, timing, the ceilings that speeds are set against) is the same for all
 //! and lives in [`harness`] and [`timing`]; who the rows are compared with, in
 //! [`baselines`], [`cub`] and, on the CPU, [`cpp`]. What a run came to is a record, which the crate
-//! `halo-report` shows in every form; where it goes is in [`sink`]. A new family is a
-//! file `bench/<family>.rs` with a `FAMILY` in it, and its name in the list below.
+//! `halo-report` shows in every form; where it goes is in [`sink`].
 
 #[cfg(feature = "bench")]
 mod baselines;
+#[cfg(feature = "bench")]
+mod case;
 #[cfg(feature = "bench")]
 mod cpp;
 #[cfg(feature = "bench")]
@@ -18,7 +21,7 @@ mod environment;
 #[cfg(feature = "bench")]
 mod harness;
 #[cfg(feature = "bench")]
-mod roofline;
+mod issue_rates;
 mod sink;
 mod size;
 #[cfg(feature = "bench")]
@@ -30,11 +33,13 @@ pub(crate) use size::Size;
 #[cfg(feature = "bench")]
 pub(crate) use size::SizeError;
 
+use gpu_kernels::registry::{self, Entry, Measured};
+
 use crate::Outcome;
 use crate::error::Error;
 use crate::flags::Bench;
 
-/// Declares the families that have benchmark rows, each a module here.
+/// Declares the families that say what their rows are, each a module here.
 macro_rules! families {
     ($($family:ident),* $(,)?) => {
         $(
@@ -42,21 +47,27 @@ macro_rules! families {
             mod $family;
         )*
 
-        /// The families with benchmark rows, by name.
-        pub(crate) const FAMILIES: [&str; [$(stringify!($family)),*].len()] =
-            [$(stringify!($family)),*];
-
         #[cfg(feature = "bench")]
-        const ROWS: [harness::Family; FAMILIES.len()] = [$($family::FAMILY),*];
+        const FAMILIES: &[harness::Family] = &[$($family::FAMILY),*];
     };
 }
 
 families! {
+    // Families, which `cargo xtask tidy --write` lists.
     derivative3d,
     heat2d,
     nbody,
     reduction,
     stencil1d,
+}
+
+/// The families with kernels that are measured, by name.
+pub(crate) fn families() -> impl Iterator<Item = &'static str> {
+    let is_measured = |entry: &Entry| entry.measured == Measured::Row;
+    registry::FAMILIES
+        .iter()
+        .filter(move |family| family.kernels.iter().any(is_measured))
+        .map(|family| family.name)
 }
 
 /// Runs the benchmark: in this process where it was built in, else by building
@@ -67,7 +78,7 @@ pub(crate) fn run(flags: &Bench) -> Result<Outcome, Error> {
     }
 
     #[cfg(feature = "bench")]
-    return harness::run(flags, &ROWS);
+    return harness::run(flags);
 
     #[cfg(not(feature = "bench"))]
     hand_over()

@@ -15,7 +15,7 @@ use halo_gpu::Scalar;
 use halo_gpu::nbody::Range as _;
 use halo_gpu::nbody::problem::{Cluster, Reference};
 use halo_gpu::nbody::{
-    Body, Gravity, Leapfrog, MIXED_KERNEL, Port, Solver, Variant, potential_kernel,
+    self, Body, Gravity, Leapfrog, MIXED_KERNEL, Port, Variant, interactions, potential_kernel,
 };
 use halo_gpu::{Buffer, Device, DeviceKind, Errors};
 
@@ -32,6 +32,7 @@ pub(super) const FAMILY: Family = Family {
     sizes: &["1024", "4096", "16384", "65536", "131072", "524288"],
     cpu_sizes: &[],
     cpu_comparison: &["16", "256", "1024", "4096", "16384"],
+    small: "500",
 };
 
 const NAME: &str = "nbody";
@@ -78,7 +79,7 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
             f64::FLOPS_PER_INTERACTION,
         ),
         boundary: None,
-        working_set_bytes: Gravity::bytes::<f64>(n),
+        working_set_bytes: gravity.cost::<f64>(n).bytes,
         rows,
         left_out,
         refused: None,
@@ -120,7 +121,7 @@ fn rows_in<T: Scalar + cpp::Element>(
     });
     let left_out = too_slow.into_iter().filter_map(|by| match by {
         By::Kernel(variant) => Some(LeftOut::new(
-            variant.name::<T>(),
+            variant.kernel::<T>(),
             format!("it is slow, and its speed hardly changes beyond {MOST_FOR_ALL} bodies"),
         )),
         By::Port(_) | By::OneThread => None,
@@ -166,7 +167,7 @@ enum By {
 /// The kernels that the library takes by itself have 16 in f64; the one that takes each
 /// pair once has 19 and 21 per pair, two interactions.
 fn slots<T: Scalar>(by: By, n: usize) -> Slots {
-    let interactions = Gravity::interactions(n);
+    let interactions = interactions(n);
     let (single, double, pairs) = match by {
         By::Kernel(Variant::RegisterTile) => (13, 16, interactions),
         By::Kernel(Variant::Symmetric) => (19, 21, interactions / 2),
@@ -202,7 +203,7 @@ struct Accelerations<T> {
 impl<T: Scalar + cpp::Element> Row for Accelerations<T> {
     fn name(&self) -> String {
         match self.by {
-            By::Kernel(variant) => variant.name::<T>().to_owned(),
+            By::Kernel(variant) => variant.kernel::<T>().to_owned(),
             By::Port(port @ Port::Aos) => {
                 format!("nbody, CPU port, {port}, one thread, {}", T::NAME)
             }
@@ -213,19 +214,11 @@ impl<T: Scalar + cpp::Element> Row for Accelerations<T> {
         }
     }
 
-    fn tile(&self) -> String {
-        match self.by {
-            By::Kernel(Variant::Shared) => format!("{} bodies", self.gravity.block()),
-            By::Kernel(Variant::RegisterTile | Variant::Symmetric) => "512 × 128 bodies".to_owned(),
-            By::Kernel(_) | By::Port(_) | By::OneThread => "–".to_owned(),
-        }
-    }
-
     fn work(&self) -> Work {
         Work {
-            bytes: Gravity::bytes::<T>(self.n),
-            flops: Gravity::flops::<T>(self.n),
-            items: Gravity::interactions(self.n),
+            bytes: self.gravity.cost::<T>(self.n).bytes,
+            flops: self.gravity.cost::<T>(self.n).flops,
+            items: interactions(self.n),
             unit: Unit::Interactions,
             metric: Metric::Throughput,
             slots: slots::<T>(self.by, self.n),
@@ -253,9 +246,9 @@ impl<T: Scalar + cpp::Element> Row for Accelerations<T> {
         }
         let bodies = device.upload(&cluster.bodies)?;
         let accelerations = device.alloc_filled(self.n, [T::nearest(f64::NAN); 3])?;
-        let solver = match self.by {
+        let plan = match self.by {
             By::Kernel(variant) => {
-                Some(Solver::new(&self.gravity, device, self.n, Some(variant))?)
+                Some(self.gravity.plan_with(device, self.n, variant)?)
             }
             By::Port(_) | By::OneThread => None,
         };
@@ -270,7 +263,7 @@ impl<T: Scalar + cpp::Element> Row for Accelerations<T> {
             pool,
             gravity: self.gravity,
             by: self.by,
-            solver,
+            plan,
             reference: Arc::clone(&self.reference),
             bodies,
             accelerations,
@@ -282,7 +275,7 @@ struct Ready<T: Scalar> {
     gravity: Gravity,
     by: By,
     /// Keeps the memory that the kernel needs; of a port there is none.
-    solver: Option<Solver<T>>,
+    plan: Option<nbody::Plan<T>>,
     /// One thread, for the row that may have no more.
     pool: Option<rayon::ThreadPool>,
     reference: Arc<OnceLock<Reference>>,
@@ -302,11 +295,11 @@ impl<T: Scalar + cpp::Element> Prepared for Ready<T> {
     }
 
     fn launch(&mut self) -> Result<(), halo_gpu::Error> {
-        if let Some(solver) = &mut self.solver {
-            return solver.apply(&self.bodies, &mut self.accelerations);
+        if let Some(plan) = &mut self.plan {
+            return plan.accelerations(&self.bodies, &mut self.accelerations);
         }
         let port = match self.by {
-            By::Kernel(_) => unreachable!("rows of kernels have a solver"),
+            By::Kernel(_) => unreachable!("rows of kernels have a plan"),
             By::Port(port) => port,
             By::OneThread => Port::Soa,
         };
@@ -317,7 +310,7 @@ impl<T: Scalar + cpp::Element> Prepared for Ready<T> {
         let (Some(bodies), Some(accelerations)) = host else {
             unreachable!("ports have rows on the CPU device alone");
         };
-        let mut launch = || self.gravity.apply_port(port, bodies, accelerations);
+        let mut launch = || self.gravity.accelerations_by(port, bodies, accelerations);
         match &self.pool {
             Some(pool) => pool.install(launch),
             None => launch(),
@@ -388,15 +381,11 @@ impl<T: Scalar> Row for Step<T> {
         format!("nbody, {STEP}, {}", T::NAME)
     }
 
-    fn tile(&self) -> String {
-        "–".to_owned()
-    }
-
     fn work(&self) -> Work {
         Work {
-            bytes: Gravity::bytes::<T>(self.n),
-            flops: Gravity::flops::<T>(self.n),
-            items: Gravity::interactions(self.n),
+            bytes: self.gravity.cost::<T>(self.n).bytes,
+            flops: self.gravity.cost::<T>(self.n).flops,
+            items: interactions(self.n),
             unit: Unit::Interactions,
             metric: Metric::Throughput,
             // Those of the kernel that takes each pair of bodies once: no kernel of
@@ -410,7 +399,7 @@ impl<T: Scalar> Row for Step<T> {
         let cluster = Cluster::<T>::plummer(self.n, SEED)?;
         let (bodies, velocities) = (&cluster.bodies, &cluster.velocities);
         Ok(Box::new(Stepping {
-            leapfrog: Leapfrog::new(self.gravity, device, bodies, velocities, TIME_STEP)?,
+            leapfrog: self.gravity.start(device, bodies, velocities, TIME_STEP)?,
             gravity: self.gravity,
             device: device.clone(),
             cluster,
@@ -431,10 +420,10 @@ impl<T: Scalar> Prepared for Stepping<T> {
     /// f64, with the accelerations that the device itself gives for the bodies before
     /// and after: those have rows of their own.
     fn check(&mut self) -> Result<Check, Error> {
-        let before = self.gravity.accelerations(&self.device, &self.cluster.bodies)?;
+        let before = self.gravity.accelerations_of(&self.device, &self.cluster.bodies)?;
         self.leapfrog.advance(1)?;
         let bodies = self.leapfrog.bodies()?;
-        let after = self.gravity.accelerations(&self.device, &bodies)?;
+        let after = self.gravity.accelerations_of(&self.device, &bodies)?;
 
         let numbers = |vectors: &[[T; 3]]| -> Vec<f64> {
             vectors.as_flattened().iter().map(|&x| x.into()).collect()
@@ -485,12 +474,8 @@ impl<T: Scalar + cpp::Element> Row for Potentials<T> {
         potential_kernel::<T>().to_owned()
     }
 
-    fn tile(&self) -> String {
-        format!("{} bodies", self.gravity.block())
-    }
-
     fn work(&self) -> Work {
-        let interactions = Gravity::interactions(self.n);
+        let interactions = interactions(self.n);
         let (single, double) = match T::NAME {
             "f64" => (0, 12 * interactions),
             _ => (8 * interactions, 0),
@@ -512,6 +497,7 @@ impl<T: Scalar + cpp::Element> Row for Potentials<T> {
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
         let cluster = Cluster::<T>::plummer(self.n, SEED)?;
         Ok(Box::new(PotentialsReady {
+            plan: self.gravity.plan(device, self.n)?,
             gravity: self.gravity,
             on_cpu: self.on_cpu,
             on_bodies: device.upload(&cluster.bodies)?,
@@ -522,6 +508,7 @@ impl<T: Scalar + cpp::Element> Row for Potentials<T> {
 }
 
 struct PotentialsReady<T: Scalar> {
+    plan: nbody::Plan<T>,
     gravity: Gravity,
     on_cpu: bool,
     bodies: Vec<Body<T>>,
@@ -538,7 +525,7 @@ impl<T: Scalar + cpp::Element> Prepared for PotentialsReady<T> {
     }
 
     fn launch(&mut self) -> Result<(), halo_gpu::Error> {
-        self.gravity.potentials_into(&self.on_bodies, &mut self.potentials)
+        self.plan.potentials(&self.on_bodies, &mut self.potentials)
     }
 
     fn cpp(&self) -> Result<Option<Job>, Error> {
@@ -595,15 +582,11 @@ impl Row for Mixed {
         MIXED_KERNEL.to_owned()
     }
 
-    fn tile(&self) -> String {
-        format!("{} bodies", self.gravity.block())
-    }
-
     fn work(&self) -> Work {
         Work {
             bytes: (size_of::<Body<f32>>() + size_of::<[f64; 3]>()) as u64 * self.n as u64,
-            flops: Gravity::flops::<f32>(self.n),
-            items: Gravity::interactions(self.n),
+            flops: self.gravity.cost::<f32>(self.n).flops,
+            items: interactions(self.n),
             unit: Unit::Interactions,
             metric: Metric::Throughput,
             slots: slots::<f32>(By::Kernel(Variant::Shared), self.n),
@@ -614,6 +597,7 @@ impl Row for Mixed {
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
         let bodies = Cluster::<f32>::plummer(self.n, SEED)?.bodies;
         Ok(Box::new(MixedReady {
+            plan: self.gravity.plan(device, self.n)?,
             gravity: self.gravity,
             on_cpu: self.on_cpu,
             reference: Arc::new(Reference::sampled(&self.gravity, &bodies, CHECKED)?),
@@ -624,6 +608,7 @@ impl Row for Mixed {
 }
 
 struct MixedReady {
+    plan: nbody::Plan<f32>,
     gravity: Gravity,
     on_cpu: bool,
     reference: Arc<Reference>,
@@ -640,7 +625,7 @@ impl Prepared for MixedReady {
     }
 
     fn launch(&mut self) -> Result<(), halo_gpu::Error> {
-        self.gravity.apply_mixed(&self.bodies, &mut self.accelerations)
+        self.plan.accelerations_mixed(&self.bodies, &mut self.accelerations)
     }
 
     fn cpp(&self) -> Result<Option<Job>, Error> {

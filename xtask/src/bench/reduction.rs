@@ -45,6 +45,7 @@ pub(super) const FAMILY: Family = Family {
     ],
     cpu_sizes: &[],
     cpu_comparison: &["1024", "65536", "1048576", "67108864"],
+    small: "10000",
 };
 
 const NAME: &str = "reduction";

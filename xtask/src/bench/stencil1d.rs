@@ -7,8 +7,7 @@ use std::rc::Rc;
 
 use halo_gpu::Scalar;
 use halo_gpu::stencil1d::{
-    Custom, MAX_POINTS, MAX_RADIUS, OnDevice, Stencil1d, TEXTBOOK_COEFFICIENTS, Variant,
-    problem,
+    self, MAX_POINTS, MAX_RADIUS, Stencil1d, TEXTBOOK_COEFFICIENTS, Variant, problem,
 };
 use halo_gpu::{Buffer, Device, DeviceKind, Errors};
 
@@ -23,9 +22,13 @@ pub(super) const FAMILY: Family = Family {
     sizes: &["65536", "1048576", "16777216", "268435456"],
     cpu_sizes: &[],
     cpu_comparison: &["4096", "65536", "1048576", "67108864"],
+    small: "10000",
 };
 
 const NAME: &str = "stencil1d";
+
+/// What computes the textbook's stencil. (The kernel of any stencil has rows of its own.)
+const NINE_POINT: [Variant; 3] = [Variant::Constant, Variant::ReadOnly, Variant::Vector4];
 
 /// The most elements of which the derivative of a sine is computed for comparison.
 const LARGEST_SINE: usize = 1 << 24;
@@ -35,11 +38,11 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         Some(size) => size.length(NAME)?,
         None => problem::N,
     };
-    let textbook = Stencil1d::new(n, TEXTBOOK_COEFFICIENTS)?;
+    let textbook = Stencil1d::antisymmetric(n, &TEXTBOOK_COEFFICIENTS)?;
     let derivative = problem::derivative(n)?;
     let by = match device.kind() {
         DeviceKind::Cpu => vec![By::Port],
-        DeviceKind::Emulator | DeviceKind::Cuda => Variant::ALL.map(By::Kernel).to_vec(),
+        DeviceKind::Emulator | DeviceKind::Cuda => NINE_POINT.map(By::Kernel).to_vec(),
     };
     let mut rows: Vec<Box<dyn Row>> = Vec::new();
     let mut left_out = Vec::new();
@@ -64,7 +67,7 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         rows.push(Widest::<f32>::row(n, on_cpu)?);
         rows.push(Widest::<f64>::row(n, on_cpu)?);
     } else {
-        for kernel in [Custom::<f32>::kernel(), Custom::<f64>::kernel()] {
+        for kernel in [widest::<f32>(), widest::<f64>()] {
             let why = format!("its stencil has {MAX_POINTS} points");
             left_out.push(LeftOut::new(kernel, why));
         }
@@ -78,7 +81,7 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
             textbook.block()
         ),
         boundary: Some("the first and the last four elements are left alone".to_owned()),
-        working_set_bytes: textbook.bytes(),
+        working_set_bytes: textbook.cost().bytes,
         rows,
         left_out,
         refused: None,
@@ -141,7 +144,7 @@ fn job<T: Sample + Element>(
 }
 
 struct Stencil {
-    stencil: Stencil1d,
+    stencil: Stencil1d<f32>,
     line: Line,
     by: By,
 }
@@ -158,19 +161,10 @@ impl Row for Stencil {
         }
     }
 
-    fn tile(&self) -> String {
-        match self.by {
-            By::Kernel(Variant::Constant | Variant::ReadOnly) => {
-                format!("{} + 8", self.stencil.block())
-            }
-            By::Kernel(Variant::Vector4) | By::Port => "–".to_owned(),
-        }
-    }
-
     fn work(&self) -> Work {
         Work {
-            bytes: self.stencil.bytes(),
-            flops: self.stencil.flops(),
+            bytes: self.stencil.cost().bytes,
+            flops: self.stencil.cost().flops,
             items: self.stencil.inner_len() as u64,
             unit: Unit::Points,
             metric: Metric::Bandwidth,
@@ -186,7 +180,10 @@ impl Row for Stencil {
             Line::Sine => problem::sine(n)?,
         };
         Ok(Box::new(Ready {
-            stencil: self.stencil.on(device)?,
+            plan: match self.by {
+                By::Kernel(variant) => self.stencil.plan_with(device, variant)?,
+                By::Port => self.stencil.plan(device)?,
+            },
             line: self.line,
             by: self.by,
             input: device.upload(&line)?,
@@ -196,7 +193,7 @@ impl Row for Stencil {
 }
 
 struct Ready {
-    stencil: OnDevice,
+    plan: stencil1d::Plan<f32>,
     line: Line,
     by: By,
     input: Buffer<f32>,
@@ -211,23 +208,18 @@ impl Prepared for Ready {
     }
 
     fn launch(&mut self) -> Result<(), halo_gpu::Error> {
-        match self.by {
-            By::Kernel(variant) => self
-                .stencil
-                .apply_with(variant, &self.input, &mut self.output),
-            By::Port => self.stencil.stencil().apply(&self.input, &mut self.output),
-        }
+        self.plan.apply(&self.input, &mut self.output)
     }
 
     fn cpp(&self) -> Result<Option<Job>, Error> {
         let line = self.line;
-        let coefficients = self.stencil.stencil().coefficients().map(f64::from);
+        let coefficients = self.plan.stencil().coefficients().iter().map(|&c| c.into());
         match self.by {
             By::Kernel(_) => Ok(None),
             By::Port => job(
                 &["antisymmetric"],
                 self.input.to_vec()?,
-                coefficients.to_vec(),
+                coefficients.collect(),
                 move |output| line.judge(output),
             )
             .map(Some),
@@ -261,16 +253,21 @@ fn coefficient(place: usize) -> f32 {
         [place]
 }
 
+/// The kernel of stencils of any coefficients.
+fn widest<T: Scalar>() -> &'static str {
+    Variant::Custom.kernel::<T>().unwrap_or_default()
+}
+
 /// A stencil of 17 points, of whole numbers.
 struct Widest<T: Scalar> {
-    stencil: Custom<T>,
+    stencil: Stencil1d<T>,
     on_cpu: bool,
 }
 
 impl<T: Sample + Element> Widest<T> {
     fn row(n: usize, on_cpu: bool) -> Result<Box<dyn Row>, Error> {
         let coefficients: Vec<T> = (0..MAX_POINTS).map(|place| T::of(coefficient(place))).collect();
-        let stencil = Custom::any(n, &coefficients)?;
+        let stencil = Stencil1d::any(n, &coefficients)?;
         Ok(Box::new(Self { stencil, on_cpu }))
     }
 }
@@ -280,17 +277,13 @@ impl<T: Sample + Element> Row for Widest<T> {
         if self.on_cpu {
             return format!("stencil1d, CPU port, {MAX_POINTS} points, {}", T::NAME);
         }
-        Custom::<T>::kernel().to_owned()
-    }
-
-    fn tile(&self) -> String {
-        "–".to_owned()
+        widest::<T>().to_owned()
     }
 
     fn work(&self) -> Work {
         Work {
-            bytes: self.stencil.bytes(),
-            flops: self.stencil.flops(),
+            bytes: self.stencil.cost().bytes,
+            flops: self.stencil.cost().flops,
             items: self.stencil.inner_len() as u64,
             unit: Unit::Points,
             metric: Metric::Bandwidth,
@@ -304,7 +297,7 @@ impl<T: Sample + Element> Row for Widest<T> {
         let mut numbers: Vec<T> = harness::reserve(line.len())?;
         numbers.extend(line.iter().map(|&number| T::of(number)));
         Ok(Box::new(WidestReady {
-            stencil: self.stencil,
+            plan: self.stencil.plan(device)?,
             line: Rc::new(line),
             on_cpu: self.on_cpu,
             input: device.upload(&numbers)?,
@@ -314,7 +307,7 @@ impl<T: Sample + Element> Row for Widest<T> {
 }
 
 struct WidestReady<T: Scalar> {
-    stencil: Custom<T>,
+    plan: stencil1d::Plan<T>,
     line: Rc<Vec<f32>>,
     on_cpu: bool,
     input: Buffer<T>,
@@ -329,7 +322,7 @@ impl<T: Sample + Element> Prepared for WidestReady<T> {
     }
 
     fn launch(&mut self) -> Result<(), halo_gpu::Error> {
-        self.stencil.apply(&self.input, &mut self.output)
+        self.plan.apply(&self.input, &mut self.output)
     }
 
     fn cpp(&self) -> Result<Option<Job>, Error> {

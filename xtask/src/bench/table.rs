@@ -1,32 +1,95 @@
-//! Which kernels have a row, by the table of kernels.
+//! Which kernels have a row, and in which order: those that the table of kernels says are
+//! measured, in its order.
 
 use gpu_kernels::registry::{self, Measured};
+use halo_gpu::{Device, DeviceKind};
+
+use super::case;
+use super::harness::{Family, LeftOut, Plan, Row};
+use super::size::Size;
+use crate::error::{Error, chain};
 
 /// The kernels of this family that are measured.
 pub(super) fn measured(family: &str) -> Vec<&'static str> {
-    registry::family(family)
-        .into_iter()
-        .flat_map(|family| family.kernels)
+    let family = registry::family(family).into_iter();
+    let kernels = family.flat_map(|family| family.kernels);
+    kernels
         .filter(|entry| entry.measured == Measured::Row)
         .map(|entry| entry.name)
         .collect()
+}
+
+/// What this family says of its rows, if it says anything.
+pub(super) fn own(family: &registry::Family) -> Option<&'static Family> {
+    super::FAMILIES.iter().find(|own| own.name == family.name)
+}
+
+/// What a family runs on this device at this size (`None`: its own): where the device runs
+/// kernels, a row for each that is measured, but for those that it says are left out. The
+/// family's rows that are of no kernel come last.
+pub(super) fn plan(
+    family: &'static registry::Family,
+    device: &Device,
+    size: Option<&Size>,
+) -> Result<Plan, Error> {
+    let mut plan = match own(family) {
+        Some(own) => (own.plan)(device, size)?,
+        None => case::plan(family, device, size)?,
+    };
+    if device.kind() == DeviceKind::Cpu {
+        return Ok(plan);
+    }
+    for entry in family
+        .kernels
+        .iter()
+        .filter(|it| it.measured == Measured::Row)
+    {
+        let has_row = plan.rows.iter().any(|row| is_of(row.as_ref(), entry.name));
+        let left_out = plan.left_out.iter().any(|it| it.name == entry.name);
+        if !has_row && !left_out {
+            match case::row(entry, device, size) {
+                Ok(row) => plan.rows.push(row),
+                Err(error) => plan.left_out.push(LeftOut::new(entry.name, chain(&error))),
+            }
+        }
+    }
+    plan.rows.sort_by_key(|row| {
+        let kernels = family.kernels.iter();
+        let place = kernels.map(|entry| is_of(row.as_ref(), entry.name));
+        place
+            .enumerate()
+            .find_map(|(at, is)| is.then_some(at))
+            .unwrap_or(usize::MAX)
+    });
+    Ok(plan)
+}
+
+/// Whether a row is this kernel's: by its name, or by that with what the row computes.
+fn is_of(row: &dyn Row, kernel: &str) -> bool {
+    let name = row.name();
+    let rest = name.strip_prefix(kernel);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(','))
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
-    use gpu_kernels::registry;
-    use halo_gpu::Device;
-
-    use super::super::ROWS;
     use super::*;
+
+    /// The families with kernels that are measured.
+    fn families() -> Vec<&'static registry::Family> {
+        let families: Vec<_> = super::super::families()
+            .map(|it| registry::family(it).unwrap())
+            .collect();
+        assert!(!families.is_empty());
+        families
+    }
 
     #[test]
     fn every_kernel_that_is_measured_has_a_row_and_no_other_has() {
-        let mut families = 0;
-        for family in ROWS.iter().filter(|it| registry::family(it.name).is_some()) {
-            let plan = (family.plan)(&Device::emulator(), None).unwrap();
+        for family in families() {
+            let plan = plan(family, &Device::emulator(), None).unwrap();
             let left_out = plan.left_out.iter().map(|row| row.name.clone());
             let rows: BTreeSet<String> = plan
                 .rows
@@ -44,18 +107,42 @@ mod tests {
                 "{}",
                 family.name
             );
-            families += 1;
         }
-        assert!(families > 0, "no family is in the table");
     }
 
     #[test]
-    fn every_family_of_the_table_that_computes_something_has_rows() {
-        for family in registry::FAMILIES.iter().filter(|it| !it.is_instrument()) {
+    fn rows_are_in_the_order_of_the_table() {
+        for family in families() {
+            let plan = plan(family, &Device::emulator(), None).unwrap();
+            let place = |row: &dyn Row| {
+                family
+                    .kernels
+                    .iter()
+                    .position(|entry| is_of(row, entry.name))
+            };
+            let places: Vec<_> = plan.rows.iter().map(|row| place(row.as_ref())).collect();
+            let of_kernels = places.iter().flatten();
+            assert!(of_kernels.clone().count() > 0, "{}", family.name);
+            assert!(of_kernels.is_sorted(), "{}: {places:?}", family.name);
+            let first_of_none = places
+                .iter()
+                .position(Option::is_none)
+                .unwrap_or(places.len());
             assert!(
-                ROWS.iter().any(|rows| rows.name == family.name),
+                places[first_of_none..].iter().all(Option::is_none),
                 "{}",
                 family.name
+            );
+        }
+    }
+
+    #[test]
+    fn whoever_says_what_its_rows_are_is_a_family_with_rows() {
+        for own in super::super::FAMILIES {
+            assert!(
+                families().iter().any(|family| family.name == own.name),
+                "{}",
+                own.name
             );
         }
     }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Findings, Tree};
+use super::{Findings, Tree, lists};
 use crate::error::Error;
 use crate::imports::{Circle, Imports, ROOT};
 use crate::output;
@@ -17,6 +17,10 @@ struct Layer {
     /// The layers whose modules they may import, besides those of their own.
     may: &'static [&'static str],
 }
+
+/// In `modules` it stands for each family, all of them in layers of their own; in `may` for
+/// the layers of all.
+const FAMILY: &str = "<family>";
 
 /// A crate with its layers from the ground up.
 struct Crate {
@@ -37,20 +41,11 @@ const fn layer(
     Layer { name, modules, may }
 }
 
-/// A family's layer, which knows of no other family.
-const fn family(name: &'static [&'static str; 1]) -> Layer {
-    layer(
-        name[0],
-        name,
-        &["core", "device", "scalar", "shared", "entry"],
-    )
-}
-
 /// Every module, for crates that have circles ruled out and no layers.
 const ALL: Layer = layer("all", &["crate", "*"], &[]);
 
 #[rustfmt::skip]
-const CRATES: &[Crate] = &[
+static CRATES: &[Crate] = &[
     Crate {
         name: "halo-gpu",
         sources: "host/src",
@@ -62,21 +57,13 @@ const CRATES: &[Crate] = &[
             ], &[]),
             layer("device", &["device", "launch"], &["core"]),
             // What a type must have for each family: its kernels and its ports.
-            layer("scalar", &["scalar"], &[
-                "core", "device", "shared", "derivative3d", "heat2d", "nbody", "stencil1d",
-            ]),
+            layer("scalar", &["scalar"], &["core", "device", "shared", FAMILY]),
             // What several families do with what they have computed.
             layer("shared", &["elementwise", "single_pass"], &["core", "device", "scalar"]),
-            family(&["derivative3d"]),
-            family(&["heat2d"]),
-            family(&["nbody"]),
-            family(&["reduction"]),
-            family(&["roofline"]),
-            family(&["stencil1d"]),
+            layer(FAMILY, &[FAMILY], &["core", "device", "scalar", "shared"]),
             // The kernels with data for them, for whoever goes through the table.
             layer("cases", &["case", "subject", "*::cases"], &[
-                "core", "device", "scalar", "shared", "derivative3d", "heat2d", "nbody", "reduction",
-                "roofline", "stencil1d",
+                "core", "device", "scalar", "shared", FAMILY,
             ]),
             layer("root", &["crate"], &["core", "device"]),
         ],
@@ -93,17 +80,9 @@ const CRATES: &[Crate] = &[
         layers: &[
             layer("shared", &["loops", "vector", "words"], &[]),
             layer("entry", &["entry", "register"], &[]),
-            family(&["derivative3d"]),
-            family(&["elementwise"]),
-            family(&["heat2d"]),
-            family(&["nbody"]),
-            family(&["reduction"]),
-            family(&["roofline"]),
-            family(&["stencil1d"]),
+            layer(FAMILY, &[FAMILY], &["shared", "entry"]),
             // The table names the families.
-            layer("registry", &["registry"], &[
-                "entry", "derivative3d", "elementwise", "heat2d", "nbody", "reduction", "roofline", "stencil1d",
-            ]),
+            layer("registry", &["registry"], &["entry", FAMILY]),
             layer("root", &["crate"], &[]),
         ],
         never: &[],
@@ -136,36 +115,47 @@ impl Crate {
     }
 
     /// The layer that a module is in.
-    fn layer_of(&self, module: &str) -> Option<&Layer> {
+    fn layer_of(&'static self, module: &str, families: &[String]) -> Option<In> {
+        let outermost = module.split("::").next().unwrap_or(module);
+        let family = families.iter().find(|family| *family == outermost);
         let matching = self.layers.iter().flat_map(|layer| {
             let modules = layer.modules.iter();
             modules
-                .filter(|pattern| holds(pattern, module))
-                .map(move |pattern| (pattern, layer))
+                .filter(|pattern| match **pattern {
+                    FAMILY => family.is_some(),
+                    pattern => holds(pattern, module),
+                })
+                .map(move |pattern| (*pattern, layer))
         });
-        // The longest, and of those the one without `*`.
-        let best = matching
-            .max_by_key(|(pattern, _)| (pattern.split("::").count(), !pattern.contains('*')));
-        best.map(|(_, layer)| layer)
+        // The longest; of those the one without `*`, and a family's name before all families.
+        let best = matching.max_by_key(|(pattern, _)| {
+            let parts = pattern.split("::").count();
+            (parts, !pattern.contains('*'), *pattern != FAMILY)
+        });
+        best.map(|(pattern, layer)| In {
+            layer,
+            family: family.filter(|_| pattern == FAMILY).cloned(),
+        })
     }
 
     /// Which rule this import breaks.
-    fn broken_by(&self, from: &str, to: &str) -> Option<String> {
+    fn broken_by(&'static self, from: &str, to: &str, families: &[String]) -> Option<String> {
         let never = self.never.iter();
         let mut never = never.filter(|(by, of, _)| holds(by, from) && holds(of, to));
         if let Some((_, _, why)) = never.next() {
             return Some((*why).to_owned());
         }
-        let (by, of) = (self.layer_of(from)?, self.layer_of(to)?);
-        let may = by.name == of.name || by.may.contains(&of.name);
-        (!may).then(|| format!("the layer {} does not know {}", by.name, of.name))
+        let (by, of) = (self.layer_of(from, families)?, self.layer_of(to, families)?);
+        let may = by.name() == of.name() || by.layer.may.contains(&of.layer.name);
+        (!may).then(|| format!("the layer {} does not know {}", by.name(), of.name()))
     }
 
     /// What breaks the rules but for these exceptions: module, line, and how.
     fn breaches(
-        &self,
+        &'static self,
         imports: &Imports,
         exceptions: &[(&str, &str)],
+        families: &[String],
     ) -> Vec<(String, usize, String)> {
         let excepted = |from: &str, to: &str| {
             let mut exceptions = exceptions.iter();
@@ -173,14 +163,14 @@ impl Crate {
         };
         let mut breaches = Vec::new();
         for module in imports.files.keys() {
-            if self.layer_of(module).is_none() {
+            if self.layer_of(module, families).is_none() {
                 let what = format!("{module} is in no layer of {}", self.name);
                 breaches.push((module.clone(), 0, what));
             }
         }
         for ((from, to), line) in &imports.edges {
             if !excepted(from, to)
-                && let Some(rule) = self.broken_by(from, to)
+                && let Some(rule) = self.broken_by(from, to, families)
             {
                 let what = format!("{from} imports {to}: {rule}");
                 breaches.push((from.clone(), *line, what));
@@ -191,6 +181,20 @@ impl Crate {
             breaches.push((first.to_owned(), 0, told(&circle)));
         }
         breaches
+    }
+}
+
+/// Where a module is.
+struct In {
+    layer: &'static Layer,
+    /// The family, where the layer is all of them.
+    family: Option<String>,
+}
+
+impl In {
+    /// The layer, which for a family has its name.
+    fn name(&self) -> &str {
+        self.family.as_deref().unwrap_or(self.layer.name)
     }
 }
 
@@ -213,9 +217,10 @@ fn holds(pattern: &str, module: &str) -> bool {
 }
 
 pub(super) fn layers(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
+    let families = lists::families(tree);
     for checked in CRATES {
         let imports = checked.imports(tree)?;
-        for (module, line, what) in checked.breaches(&imports, checked.exceptions) {
+        for (module, line, what) in checked.breaches(&imports, checked.exceptions, &families) {
             let file = imports
                 .files
                 .get(&module)
@@ -228,23 +233,25 @@ pub(super) fn layers(tree: &Tree, findings: &mut Findings) -> Result<(), Error> 
 
 /// Prints who imports whom, where they do so in circles, and what the exceptions are for.
 pub(super) fn list(tree: &Tree) -> Result<(), Error> {
+    let families = lists::families(tree);
     for listed in CRATES {
         let imports = listed.imports(tree)?;
         output::line(&format!("{} ({})", listed.name, listed.sources));
         let width = imports.files.keys().map(String::len).max().unwrap_or(0);
         for module in imports.files.keys() {
-            let layer = listed.layer_of(module).map_or("none", |layer| layer.name);
+            let layer = listed.layer_of(module, &families);
+            let layer = layer.as_ref().map_or("none", In::name);
             let of: Vec<&str> = imports.by(module).collect();
             output::line(format!("  {module:width$}  {layer:12}  {}", of.join(", ")).trim_end());
         }
         for circle in imports.circles(|_, _| false) {
             output::line(&format!("  {}", told(&circle)));
         }
-        let breaches = listed.breaches(&imports, listed.exceptions);
+        let breaches = listed.breaches(&imports, listed.exceptions, &families);
         for (at, (from, to)) in listed.exceptions.iter().enumerate() {
             let mut others = listed.exceptions.to_vec();
             others.remove(at);
-            let more = listed.breaches(&imports, &others);
+            let more = listed.breaches(&imports, &others, &families);
             let mut more = more
                 .iter()
                 .filter(|breach| !breaches.contains(breach))
@@ -264,15 +271,14 @@ pub(super) fn list(tree: &Tree) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    const LAYERED: Crate = Crate {
+    static LAYERED: Crate = Crate {
         name: "example",
         sources: "src",
         layers: &[
             layer("core", &["error", "field"], &[]),
             layer("device", &["device"], &["core"]),
-            family(&["heat2d"]),
-            family(&["nbody"]),
-            layer("cases", &["*::cases"], &["heat2d", "nbody"]),
+            layer(FAMILY, &[FAMILY], &["core", "device"]),
+            layer("cases", &["*::cases"], &[FAMILY]),
         ],
         never: &[("*::cpu", "device", "ports know no device")],
         exceptions: &[],
@@ -288,7 +294,10 @@ mod tests {
                 .map(|(from, to)| (((*from).to_owned(), (*to).to_owned()), 1))
                 .collect(),
         };
-        let breaches = LAYERED.breaches(&imports, exceptions).into_iter();
+        let families = ["heat2d", "nbody"].map(str::to_owned);
+        let breaches = LAYERED
+            .breaches(&imports, exceptions, &families)
+            .into_iter();
         breaches.map(|(_, _, what)| what).collect()
     }
 

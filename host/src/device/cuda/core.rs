@@ -3,7 +3,7 @@
 
 use super::driver::{checked, said};
 use super::generation::{Generation, optional_attribute};
-use super::queue::Key;
+use super::queue::Recorder;
 use crate::{Error, Limits};
 use cuda_loader::sys::{self, CUdeviceptr};
 use cust::context::{Context, Entered};
@@ -19,7 +19,7 @@ pub(super) struct Core {
     pub(super) name: String,
     pub(super) generation: Generation,
     pub(super) limits: Limits,
-    pub(super) key: Key,
+    pub(super) recorder: Recorder,
     kept: Mutex<Kept>,
     /// Memory comes from a pool of our own, so that freeing it waits for nothing.
     /// `None` on devices without pools.
@@ -69,7 +69,7 @@ impl Core {
             name,
             generation,
             limits,
-            key: Key::new(),
+            recorder: Recorder::default(),
             kept: Mutex::default(),
             pool,
             stream,
@@ -87,12 +87,12 @@ impl Core {
 
     /// Fails where this thread is recording: `what` cannot be part of that.
     pub(super) fn refuse(&self, what: &'static str) -> Result<(), Error> {
-        self.key.refuse(what)
+        self.recorder.refuse(what)
     }
 
     /// Where this thread's work for the device goes.
     pub(super) fn queue(&self) -> sys::CUstream {
-        let recording = self.key.recording();
+        let recording = self.recorder.stream();
         recording.unwrap_or_else(|| self.stream.as_inner())
     }
 

@@ -1,12 +1,15 @@
 //! The device itself.
 
 use super::core::Core;
-use super::loaded::LoadedModule;
+use super::loaded::{LoadedModule, Used};
 use super::module::Code;
+use super::stand_ins::StandIns;
 use crate::Error;
+use crate::device::image::Image;
 use crate::device::ptx;
+use std::borrow::Cow;
 use std::ffi::c_void;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a device was opened by.
 pub(in crate::device) struct Opened {
@@ -20,6 +23,10 @@ pub(crate) struct CudaDevice {
     pub(super) core: Arc<Core>,
     /// The kernels that the device was opened with.
     pub(super) own: Arc<LoadedModule>,
+    /// The kernels that launches take instead.
+    stand_ins: Mutex<Option<StandIns>>,
+    /// What the launches of the recording use, while there is one.
+    used: Mutex<Vec<Used>>,
 }
 
 impl CudaDevice {
@@ -36,7 +43,59 @@ impl CudaDevice {
             let _current = core.enter()?;
             own.module().lock().load(&core)?;
         }
-        Ok(Self { opened, core, own })
+        Ok(Self {
+            opened,
+            core,
+            own,
+            stand_ins: Mutex::default(),
+            used: Mutex::default(),
+        })
+    }
+
+    /// What the launches of the recording use.
+    pub(super) fn used(&self) -> MutexGuard<'_, Vec<Used>> {
+        // Nothing in there is half done when somebody panics.
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Loads code besides the device's own.
+    pub(in crate::device) fn load_kernels(&self, image: Image<'_>) -> Result<StandIns, Error> {
+        let core = &self.core;
+        core.refuse("loading kernels")?;
+        let _current = core.enter()?;
+        let code = match image {
+            Image::Ptx(text) => Code::ptx(Cow::Owned(text.to_owned())),
+            Image::Cubin(bytes) => Code::cubin(bytes, &core.name, core.generation.capability)?,
+        };
+        let loaded = LoadedModule::new(core, code);
+        // At once, so that an image which the driver refuses is an error here.
+        loaded.module().lock().load(core)?;
+        Ok(StandIns::new(loaded))
+    }
+
+    /// Has launches take their kernels from these, or from the device's own again. False, and
+    /// nothing changes, where they are another device's.
+    pub(in crate::device) fn put(&self, stand_ins: Option<&StandIns>) -> bool {
+        let suit = stand_ins.is_none_or(|it| it.loaded.is_of(&self.core));
+        if suit {
+            *self.stand_ins() = stand_ins.cloned();
+        }
+        suit
+    }
+
+    fn stand_ins(&self) -> MutexGuard<'_, Option<StandIns>> {
+        // Nothing in there is half done when somebody panics.
+        self.stand_ins
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The code that launches of a kernel take it from, and its entry point there.
+    pub(super) fn code_of(&self, kernel: &'static str) -> (Arc<LoadedModule>, Cow<'static, str>) {
+        match &*self.stand_ins() {
+            Some(stand_ins) => stand_ins.code_of(kernel),
+            None => (Arc::clone(&self.own), Cow::Borrowed(kernel)),
+        }
     }
 
     pub(in crate::device) fn synchronize(&self) -> Result<(), Error> {

@@ -110,7 +110,7 @@ impl CudaDevice {
             )
         };
         checked("cuLaunchKernel", launched)?;
-        recording::note_launch(core, &code, constants);
+        recording::note_launch(self, &code, constants);
         Ok(())
     }
 

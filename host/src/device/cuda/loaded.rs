@@ -10,6 +10,13 @@ pub(super) struct LoadedModule {
     core: Arc<Core>,
 }
 
+/// A module that recorded launches use.
+pub(super) struct Used {
+    pub(super) code: Arc<LoadedModule>,
+    /// The constants that those launches set, and to what.
+    pub(super) constants: Vec<(&'static str, Box<[u8]>)>,
+}
+
 impl LoadedModule {
     pub(super) fn new(core: &Arc<Core>, code: Code) -> Self {
         Self {

@@ -10,8 +10,8 @@
 //! |---|---|
 //! | `launch`, `memory`, `texture`, `event` | what a device does, and what it gives out |
 //! | `recording` | what a graph needs besides the work |
-//! | `stand_ins` | kernels in the place of a device's own |
-//! | `handle`, `loaded`, `module` | the device, and code that it has loaded |
+//! | `handle` | the device |
+//! | `stand_ins`, `loaded`, `module` | code that it has loaded: in the place of its own, and as such |
 //! | `core` | context, stream, pool, and when things are given back |
 //! | `queue`, `generation`, `driver` | where work goes, what the device is, what the driver says |
 

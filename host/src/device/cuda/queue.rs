@@ -1,54 +1,105 @@
-//! Where a thread's work for a device goes: the device's stream, or that of a recording.
+//! Where work for a device goes: its own stream or, for the thread that records, that of the
+//! recording.
 
 use crate::Error;
-use cuda_loader::sys::CUstream;
-use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::device::tally::Tally;
+use cuda_loader::sys::{CUdeviceptr, CUstream};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 
-thread_local! {
-    /// The device for which this thread records, and the stream of the recording.
-    static RECORDING: Cell<Option<(Key, CUstream)>> = const { Cell::new(None) };
+/// The recording of a device's work, while there is one.
+#[derive(Default)]
+pub(super) struct Recorder(Mutex<Option<Recording>>);
+
+struct Recording {
+    /// Its owner: the work of other threads is not recorded.
+    thread: ThreadId,
+    stream: CUstream,
+    notes: Notes,
 }
 
-/// Which device it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Key(u64);
+/// What a recording notes besides the work that its stream is given.
+#[derive(Default)]
+pub(super) struct Notes {
+    pub(super) counted: Vec<(Tally, u64)>,
+    /// In order, without those that have undone each other.
+    pub(super) exchanges: Vec<Exchange>,
+}
 
-impl Key {
-    /// Another than all before.
-    pub(super) fn new() -> Self {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        Self(COUNT.fetch_add(1, Ordering::Relaxed))
+/// Two pieces of memory of one device that have changed places, as the host sees them.
+#[derive(Clone, Copy)]
+pub(super) struct Exchange {
+    /// What is current since then.
+    pub(super) now: CUdeviceptr,
+    /// What was current before, and whose content is not needed any more.
+    pub(super) before: CUdeviceptr,
+    /// Of each of them.
+    pub(super) bytes: usize,
+}
+
+impl Exchange {
+    pub(super) fn has(&self, address: CUdeviceptr) -> bool {
+        self.now == address || self.before == address
+    }
+}
+
+impl Recorder {
+    fn lock(&self) -> MutexGuard<'_, Option<Recording>> {
+        // Nothing in there is half done when somebody panics.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The stream of this thread's recording of work for the device.
-    pub(super) fn recording(self) -> Option<CUstream> {
-        RECORDING
-            .get()
-            .filter(|(device, _)| *device == self)
-            .map(|(_, stream)| stream)
+    /// Fails where there is a recording, of this thread or another.
+    pub(super) fn require_none(&self) -> Result<(), Error> {
+        match *self.lock() {
+            Some(_) => Err(Error::NotReplayable {
+                what: "another recording of the device",
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// From now on this thread's work goes to `stream`. Fails where there is a recording.
+    pub(super) fn begin(&self, stream: CUstream) -> Result<(), Error> {
+        let mut recording = self.lock();
+        if recording.is_some() {
+            drop(recording);
+            return self.require_none();
+        }
+        *recording = Some(Recording {
+            thread: thread::current().id(),
+            stream,
+            notes: Notes::default(),
+        });
+        Ok(())
+    }
+
+    /// The recording is over; `None` where there was none.
+    pub(super) fn end(&self) -> Option<Notes> {
+        self.lock().take().map(|recording| recording.notes)
+    }
+
+    /// The stream of the recording, where this thread is its owner.
+    pub(super) fn stream(&self) -> Option<CUstream> {
+        self.of_this_thread(|recording| recording.stream)
     }
 
     /// Fails where this thread is recording: `what` cannot be part of that.
-    pub(super) fn refuse(self, what: &'static str) -> Result<(), Error> {
-        match self.recording() {
+    pub(super) fn refuse(&self, what: &'static str) -> Result<(), Error> {
+        match self.stream() {
             Some(_) => Err(Error::NotReplayable { what }),
             None => Ok(()),
         }
     }
 
-    /// From now on this thread's work for the device goes to `stream`.
-    pub(super) fn record(self, stream: CUstream) {
-        RECORDING.set(Some((self, stream)));
+    /// Has `note` note something, where this thread records.
+    pub(super) fn note<R>(&self, note: impl FnOnce(&mut Notes) -> R) -> Option<R> {
+        self.of_this_thread(|recording| note(&mut recording.notes))
     }
-}
 
-/// Whether this thread records, for any device.
-pub(super) fn is_recording() -> bool {
-    RECORDING.get().is_some()
-}
-
-/// This thread's work goes to its devices' streams again.
-pub(super) fn record_no_more() {
-    RECORDING.set(None);
+    fn of_this_thread<R>(&self, what: impl FnOnce(&mut Recording) -> R) -> Option<R> {
+        let mut recording = self.lock();
+        let recording = recording.as_mut()?;
+        (recording.thread == thread::current().id()).then(|| what(recording))
+    }
 }

@@ -1,7 +1,8 @@
 //! Recording work as a graph, and replaying it.
 //!
 //! While a thread records, what it gives to the device goes to a stream of the
-//! recording, which notes instead of running it; other threads go on as ever.
+//! recording, which notes instead of running it; other threads go on as ever. The device
+//! knows of its one recording and of that thread, its owner.
 //! What cannot be noted (waiting, allocating, copies to and from the host, a
 //! constant that changes) is refused.
 //!
@@ -20,97 +21,57 @@
 use super::core::{Core, copy};
 use super::driver::said;
 use super::handle::CudaDevice;
-use super::loaded::LoadedModule;
-use super::queue;
+use super::loaded::{LoadedModule, Used};
+use super::queue::{Exchange, Notes};
 use crate::device::tally::Tally;
 use crate::{Constants, Error};
 use cuda_loader::sys;
 use cust::error::CudaResult;
 use cust::graph::GraphExec;
 use cust::stream::{CaptureMode, Stream};
-use std::cell::RefCell;
 use std::sync::Arc;
 
-thread_local! {
-    /// What this thread's recording has noted besides the work.
-    static RECORDING: RefCell<Option<Recording>> = const { RefCell::new(None) };
-}
-
-/// What a recording notes besides the work.
-#[derive(Default)]
-struct Recording {
-    used: Vec<Used>,
-    counted: Vec<(Tally, u64)>,
-    /// In order, without those that have undone each other.
-    exchanges: Vec<Exchange>,
-}
-
-/// Two pieces of memory of one device that have changed places, as the host sees them.
-#[derive(Clone, Copy)]
-struct Exchange {
-    /// What is current since then.
-    now: sys::CUdeviceptr,
-    /// What was current before, and whose content is not needed any more.
-    before: sys::CUdeviceptr,
-    /// Of each of them.
-    bytes: usize,
-}
-
-impl Exchange {
-    fn has(&self, address: sys::CUdeviceptr) -> bool {
-        self.now == address || self.before == address
-    }
-}
-
-/// A module that recorded launches use.
-struct Used {
-    code: Arc<LoadedModule>,
-    /// The constants that those launches set, and to what.
-    constants: Vec<(&'static str, Box<[u8]>)>,
-}
-
-/// Has `note` note something, where this thread records work for this device. Returns
-/// whether it does.
-fn note(core: &Core, note: impl FnOnce(&mut Recording)) -> bool {
-    core.key.recording().is_some()
-        && RECORDING.with_borrow_mut(|recording| recording.as_mut().map(note).is_some())
-}
-
 /// Notes what a launch has used, where it was recorded.
-pub(super) fn note_launch(core: &Core, code: &Arc<LoadedModule>, constants: &Constants<'_>) {
-    note(core, |recording| {
-        let used = &mut recording.used;
-        let at = match used.iter().position(|used| Arc::ptr_eq(&used.code, code)) {
-            Some(at) => at,
-            None => {
-                used.push(Used {
-                    code: Arc::clone(code),
-                    constants: Vec::new(),
-                });
-                used.len() - 1
-            }
-        };
-        for constant in constants.entries() {
-            let noted = &mut used[at].constants;
-            // Setting one to another value than before is refused, so the first
-            // value is every launch's.
-            if !noted.iter().any(|(name, _)| *name == constant.name) {
-                noted.push((constant.name, constant.bytes.into()));
-            }
+pub(super) fn note_launch(
+    device: &CudaDevice,
+    code: &Arc<LoadedModule>,
+    constants: &Constants<'_>,
+) {
+    if device.core.recorder.stream().is_none() {
+        return;
+    }
+    let mut used = device.used();
+    let at = match used.iter().position(|used| Arc::ptr_eq(&used.code, code)) {
+        Some(at) => at,
+        None => {
+            used.push(Used {
+                code: Arc::clone(code),
+                constants: Vec::new(),
+            });
+            used.len() - 1
         }
-    });
+    };
+    for constant in constants.entries() {
+        let noted = &mut used[at].constants;
+        // Setting one to another value than before is refused, so the first
+        // value is every launch's.
+        if !noted.iter().any(|(name, _)| *name == constant.name) {
+            noted.push((constant.name, constant.bytes.into()));
+        }
+    }
 }
 
 /// Notes that something was done so many times, where it was recorded: it is done at
 /// each replay, and not now. Returns whether it was recorded.
 pub(super) fn note_count(core: &Core, tally: &Tally, more: u64) -> bool {
-    note(core, |recording| {
-        let counted = &mut recording.counted;
+    let noted = core.recorder.note(|notes| {
+        let counted = &mut notes.counted;
         match counted.iter_mut().find(|(it, _)| it.same(tally)) {
             Some((_, count)) => *count += more,
             None => counted.push((tally.share(), more)),
         }
-    })
+    });
+    noted.is_some()
 }
 
 /// Notes, where that is recorded, that on the host `now` has become current in the
@@ -122,8 +83,8 @@ pub(super) fn note_exchange(
     before: sys::CUdeviceptr,
     bytes: usize,
 ) {
-    note(core, |recording| {
-        let exchanges = &mut recording.exchanges;
+    core.recorder.note(|notes| {
+        let exchanges = &mut notes.exchanges;
         // Exchanges of other buffers do not matter to these two.
         let last = exchanges
             .iter()
@@ -158,46 +119,41 @@ impl Drop for Keep {
 }
 
 /// A stream that notes what it is given, until this is dropped or ended.
-struct Capture {
-    core: Arc<Core>,
+struct Capture<'a> {
+    device: &'a CudaDevice,
     stream: Stream,
 }
 
-impl Capture {
+impl<'a> Capture<'a> {
     /// From now on, work of this thread for this device is noted. The context is
     /// current.
-    fn begin(core: &Arc<Core>) -> Result<Self, Error> {
+    fn begin(device: &'a CudaDevice) -> Result<Self, Error> {
         let stream = said("cuStreamCreateWithPriority", Stream::new_non_blocking(None))?;
-        let begun = stream.begin_capture(CaptureMode::ThreadLocal);
+        device.core.recorder.begin(stream.as_inner())?;
+        device.used().clear();
+        let capture = Self { device, stream };
+        let begun = capture.stream.begin_capture(CaptureMode::ThreadLocal);
         said("cuStreamBeginCapture_v2", begun)?;
-        core.key.record(stream.as_inner());
-        RECORDING.set(Some(Recording::default()));
-        let capture = Self {
-            core: Arc::clone(core),
-            stream,
-        };
         Ok(capture)
     }
 
     /// What was noted, which begins and ends with everything in its place.
-    fn end(self) -> Result<(cust::graph::Graph, Recording), Error> {
+    fn end(self) -> Result<(cust::graph::Graph, Vec<Used>, Notes), Error> {
         self.put_in_place()?;
-        let Some(recording) = RECORDING.take() else {
+        let Some(notes) = self.device.core.recorder.end() else {
             unreachable!("a recording goes on until it is ended here or dropped");
         };
-        queue::record_no_more();
+        let used = std::mem::take(&mut *self.device.used());
         let graph = self.stream.end_capture();
-        self.settle(&recording);
-        Ok((said("cuStreamEndCapture", graph)?, recording))
+        self.settle(&notes);
+        Ok((said("cuStreamEndCapture", graph)?, used, notes))
     }
 
     /// Has the graph end with what is current where it began with it.
     fn put_in_place(&self) -> Result<(), Error> {
-        let exchanges = RECORDING.with_borrow(|recording| {
-            recording
-                .as_ref()
-                .map_or(Vec::new(), |recording| recording.exchanges.clone())
-        });
+        let recorder = &self.device.core.recorder;
+        let exchanges = recorder.note(|notes| notes.exchanges.clone());
+        let exchanges = exchanges.unwrap_or_default();
         for (at, exchange) in exchanges.iter().enumerate() {
             let Exchange { now, before, bytes } = *exchange;
             // With three or more in a ring it would matter what is copied first, and
@@ -220,29 +176,27 @@ impl Capture {
     /// Has what is current on the host hold what was current before the recording, in
     /// which nothing was done; of three or more buffers in each other's places not all do.
     /// The context is current.
-    fn settle(&self, recording: &Recording) {
-        for &Exchange { now, before, bytes } in &recording.exchanges {
+    fn settle(&self, notes: &Notes) {
+        for &Exchange { now, before, bytes } in &notes.exchanges {
             // SAFETY: as in `put_in_place`. A failure means that the driver is shutting
             // down or that a kernel has faulted: whatever comes next fails too.
-            let _ = unsafe { copy(now, before, bytes, self.core.stream.as_inner()) };
+            let _ = unsafe { copy(now, before, bytes, self.device.core.stream.as_inner()) };
         }
     }
 }
 
-impl Drop for Capture {
+impl Drop for Capture<'_> {
     fn drop(&mut self) {
-        let Ok(_current) = self.core.enter() else {
-            return;
-        };
         // Still there where the work failed or panicked, and then the graph is
         // of no use.
-        let unfinished = RECORDING.take();
-        queue::record_no_more();
-        if unfinished.is_some() {
+        let unfinished = self.device.core.recorder.end();
+        let Ok(_current) = self.device.core.enter() else {
+            return;
+        };
+        if let Some(notes) = &unfinished {
+            self.device.used().clear();
             drop(self.stream.end_capture());
-        }
-        if let Some(recording) = &unfinished {
-            self.settle(recording);
+            self.settle(notes);
         }
     }
 }
@@ -267,19 +221,15 @@ impl CudaDevice {
         work: &mut dyn FnMut() -> Result<(), Error>,
     ) -> Result<Graph, Error> {
         let core = &self.core;
-        if queue::is_recording() {
-            return Err(Error::NotReplayable {
-                what: "another recording",
-            });
-        }
+        core.recorder.require_none()?;
         let keep = Keep::new(core);
         work()?;
         let _current = core.enter()?;
-        let capture = Capture::begin(core)?;
+        let capture = Capture::begin(self)?;
         for _ in 0..count {
             work()?;
         }
-        let (graph, Recording { used, counted, .. }) = capture.end()?;
+        let (graph, used, Notes { counted, .. }) = capture.end()?;
         let run = said("cuGraphInstantiateWithFlags", graph.instantiate())?;
         Ok(Graph {
             run,

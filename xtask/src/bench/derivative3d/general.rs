@@ -45,10 +45,6 @@ impl<T: Scalar> Row for Along<T> {
         }
     }
 
-    fn tile(&self) -> String {
-        "–".to_owned()
-    }
-
     fn work(&self) -> Work {
         let kernel = FiniteDifferences3d::<T>::kernel_name(self.axis);
         super::work(kernel, self.plan.shape())

@@ -48,10 +48,6 @@ impl<T: Scalar + cpp::Element> Row for Apply<T> {
         }
     }
 
-    fn tile(&self) -> String {
-        "–".to_owned()
-    }
-
     fn work(&self) -> Work {
         super::work(self.operator.kernel_name::<T>(), self.plan.shape())
     }

@@ -32,13 +32,6 @@ impl<T: Sample + Into<f64>> Row for Textbook<T> {
         kernel::<T>(self.variant).to_owned()
     }
 
-    fn tile(&self) -> String {
-        match (self.variant.per_thread(), Reduction::new().block()) {
-            (1, block) => block.to_string(),
-            (unroll, block) => format!("{unroll} × {block}"),
-        }
-    }
-
     fn work(&self) -> Work {
         work(kernel::<T>(self.variant), self.n)
     }

@@ -1,0 +1,520 @@
+//! A plan for a given number of bodies on a given device: which kernel, in which parts,
+//! and the memory for them.
+
+use super::check::{self, ACCELERATIONS, ENERGY, POTENTIALS};
+use super::gpu::{self, Launch};
+use super::{Body, Gravity, Variant, cpu};
+use crate::scalar::Scalar;
+use crate::single_pass::{Operation, SinglePass, read};
+use crate::{Buffer, Device, DeviceKind, Error};
+use gpu_kernels::nbody::SYMMETRIC_TILES;
+use gpu_kernels::nbody::parts::{Round, TileParts, distances, groups};
+
+/// From how many bodies on taking each pair once is faster: measured on an H200.
+/// Below, there are too few groups to fill it.
+const SYMMETRIC_FROM: usize = 8192;
+
+/// What the library computes with where it is not told.
+const fn default_for(n: usize) -> Variant {
+    if n >= SYMMETRIC_FROM {
+        Variant::Symmetric
+    } else {
+        Variant::RegisterTile
+    }
+}
+
+/// How the sums of a [`Plan`] are dealt out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scheme {
+    /// One thread does it all.
+    Whole,
+    /// [`Variant::RegisterTile`].
+    Tiles(TileParts),
+    /// [`Variant::Symmetric`]: so many distances a launch, in so many parts.
+    Pairs { distances: u32, parts: u32 },
+}
+
+impl Scheme {
+    /// For `n` bodies of `T`, from 1 to `MAX_BODIES`, on a device of so many
+    /// multiprocessors.
+    fn new<T: Scalar>(gravity: &Gravity, variant: Variant, n: usize, multiprocessors: u32) -> Self {
+        // The most rows of `n` in either array.
+        let rows_max = (gravity.scratch / (n * size_of::<[T; 3]>())).max(1);
+        match variant {
+            Variant::RegisterTile => {
+                // Four waves of the five blocks that a multiprocessor holds, so that
+                // the last, which is not full, costs little.
+                let wanted = gravity.parts.map_or_else(
+                    || (20 * multiprocessors as usize).div_ceil(TileParts::blocks(n)),
+                    |parts| parts as usize,
+                );
+                Self::Tiles(TileParts::new(n, wanted.min(rows_max)))
+            }
+            Variant::Symmetric => {
+                let rows_max = u32::try_from(rows_max).unwrap_or(u32::MAX);
+                let distances = rows_max.min(distances(n));
+                // Blocks of at most 16 tiles, as a wave of large ones ends raggedly;
+                // and of at least a group's tiles, as each has a row to be added up.
+                let wanted = gravity.parts.unwrap_or_else(|| {
+                    let waves = (24 * multiprocessors).div_ceil(groups(n));
+                    let tiles = distances * SYMMETRIC_TILES;
+                    waves.clamp(tiles.div_ceil(16), distances)
+                });
+                Self::Pairs {
+                    distances,
+                    parts: wanted.min(rows_max),
+                }
+            }
+            _ => Self::Whole,
+        }
+    }
+
+    /// Rows of `n` accelerations in the two arrays.
+    fn rows(self, n: usize) -> [usize; 2] {
+        match self {
+            Self::Whole => [0, 0],
+            Self::Tiles(parts) => [parts.parts() as usize, 0],
+            Self::Pairs { distances, parts } => {
+                let rounds = Round::all(n, distances, parts);
+                rounds.fold([0, 0], |[parts, reactions], round| {
+                    [
+                        parts.max(round.parts() as usize),
+                        reactions.max(round.reactions() as usize),
+                    ]
+                })
+            }
+        }
+    }
+}
+
+impl Gravity {
+    /// A plan for `n` bodies of `T` on this device, by the kernel that suits their number:
+    /// [`Variant::Symmetric`] from 8192 on, [`Variant::RegisterTile`] below; on the CPU by
+    /// its port.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::EmptyInput`] and [`Error::IndexOverflow`] for the number of bodies, which is
+    /// from 1 to 2³¹; [`Error::InvalidParameter`] for a softening that does not suit the
+    /// type; [`Error::OutOfMemory`].
+    pub fn plan<T: Scalar>(&self, device: &Device, n: usize) -> Result<Plan<T>, Error> {
+        Plan::new(self, device, n, default_for(n))
+    }
+
+    /// A plan whose accelerations are computed by this kernel.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::nbody::{Body, Gravity, Variant};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::emulator();
+    /// let bodies = device.upload(&[
+    ///     Body { x: 0.0_f64, y: 0.0, z: 0.0, mass: 16.0 },
+    ///     Body { x: 1.0, y: 1.0, z: 1.0, mass: 8.0 },
+    /// ])?;
+    /// for variant in [Variant::AosUnroll16, Variant::Shared] {
+    ///     let mut accelerations = device.alloc_filled(2, [0.0; 3])?;
+    ///     let mut plan = Gravity::new(1.0)?.plan_with(&device, 2, variant)?;
+    ///     plan.accelerations(&bodies, &mut accelerations)?;
+    ///     assert_eq!(accelerations.to_vec()?, [[1.0; 3], [-2.0; 3]]);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`plan`](Self::plan), and [`Error::NotLaunchable`] on the CPU device, which runs
+    /// no kernels.
+    pub fn plan_with<T: Scalar>(
+        &self,
+        device: &Device,
+        n: usize,
+        variant: Variant,
+    ) -> Result<Plan<T>, Error> {
+        if device.kind() == DeviceKind::Cpu {
+            let kernel = variant.entry::<T>().name;
+            return Err(Error::NotLaunchable { kernel });
+        }
+        Plan::new(self, device, n, variant)
+    }
+}
+
+/// Gravity of a given number of bodies on a given device, again and again.
+///
+/// It holds the memory in which [`Variant::RegisterTile`] and [`Variant::Symmetric`]
+/// leave parts of the sums until a second kernel adds them up: a row of `n`
+/// accelerations per part and, for the second, as many as half the number of groups
+/// of 512 bodies; each at most 1 GiB ([`Gravity::with_scratch_bytes`]) or one row, where
+/// that is more, beyond which the work is done in rounds. The order of all additions is
+/// fixed, so that the same bodies give the same bits every time on one device;
+/// [`Gravity::with_parts`] is about several.
+///
+/// All buffers have one element for each body; units are those of the
+/// [module](super#units-and-shapes). On a CUDA device calls are queued and do not wait,
+/// except the one that returns a number. What the bodies are is not looked at, for they are
+/// on the device: with bodies that [`Gravity::check`] refuses, results can be infinite or
+/// NaN.
+///
+/// ```
+/// use halo_gpu::Device;
+/// use halo_gpu::nbody::{Body, Gravity};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// for device in [Device::cpu(), Device::emulator()] {
+///     let bodies = device.upload(&[
+///         Body { x: 0.0_f32, y: 0.0, z: 0.0, mass: 16.0 },
+///         Body { x: 1.0, y: 1.0, z: 1.0, mass: 8.0 },
+///     ])?;
+///     let mut plan = Gravity::new(1.0)?.plan(&device, 2)?;
+///     let mut accelerations = device.alloc_filled(2, [0.0_f32; 3])?;
+///     plan.accelerations(&bodies, &mut accelerations)?;
+///     assert_eq!(accelerations.to_vec()?, [[1.0, 1.0, 1.0], [-2.0, -2.0, -2.0]]);
+///
+///     let mut potentials = device.alloc_filled(2, 0.0_f64)?;
+///     plan.potentials(&bodies, &mut potentials)?;
+///     assert_eq!(potentials.to_vec()?, [-4.0, -8.0]);
+///     // (16 · -4 + 8 · -8) / 2
+///     assert_eq!(plan.potential_energy(&bodies)?, -64.0);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Plan<T: Scalar> {
+    gravity: Gravity,
+    device: Device,
+    variant: Variant,
+    n: usize,
+    scheme: Scheme,
+    /// Rows of `n`, one per part.
+    partials: Buffer<[T; 3]>,
+    /// Rows of `n`, one per distance between groups.
+    reactions: Buffer<[T; 3]>,
+    /// What is there once an energy was asked for.
+    energies: Option<Energies>,
+}
+
+/// What the sum of a potential energy needs.
+#[derive(Debug)]
+struct Energies {
+    /// Of each body its share.
+    shares: Buffer<f64>,
+    sums: SinglePass<f64>,
+    total: Option<Buffer<f64>>,
+}
+
+impl<T: Scalar> Plan<T> {
+    fn new(gravity: &Gravity, device: &Device, n: usize, variant: Variant) -> Result<Self, Error> {
+        check::count(n)?;
+        gravity.softening_squared::<T>()?;
+        let scheme = match device.kind() {
+            DeviceKind::Cpu => Scheme::Whole,
+            _ => Scheme::new::<T>(gravity, variant, n, device.properties().multiprocessors),
+        };
+        let poison = [T::nearest(f64::NAN); 3];
+        let [partials, reactions] = scheme.rows(n);
+        Ok(Self {
+            gravity: *gravity,
+            device: device.clone(),
+            variant,
+            n,
+            scheme,
+            partials: device.alloc_filled(partials * n, poison)?,
+            reactions: device.alloc_filled(reactions * n, poison)?,
+            energies: None,
+        })
+    }
+
+    /// The device.
+    #[must_use]
+    pub const fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The kernel of accelerations, on a device that runs kernels.
+    #[must_use]
+    pub const fn variant(&self) -> Variant {
+        self.variant
+    }
+
+    /// The acceleration `[x, y, z]` of each of `bodies`, into `accelerations`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for buffers that do not fit
+    /// the plan, and what a launch can fail with.
+    pub fn accelerations(
+        &mut self,
+        bodies: &Buffer<Body<T>>,
+        accelerations: &mut Buffer<[T; 3]>,
+    ) -> Result<(), Error> {
+        self.check(bodies, ACCELERATIONS, accelerations)?;
+        if let (Some(bodies), Some(accelerations)) =
+            (bodies.as_host_slice(), accelerations.as_host_mut_slice())
+        {
+            let softening_squared = self.gravity.softening_squared()?;
+            cpu::soa(bodies, softening_squared, accelerations);
+            return Ok(());
+        }
+        self.launch(bodies, accelerations)
+    }
+
+    /// The potential of each of `bodies`, `φ_i = -Σ_{j≠i} m_j / √(|r|² + ε²)`, in f64, into
+    /// `potentials`.
+    ///
+    /// A body is left out of its own potential; one at the same place is not, and adds
+    /// m / ε. On the CPU all is f64. Kernels compute terms and the sums over a tile of
+    /// [`block`](Gravity::block) bodies in `T` and add tiles in f64: a potential is off by at
+    /// most `(14 + block) u Σ |m_j| / √(|r|² + ε²)` with the unit roundoff u of `T`, for
+    /// any number of bodies.
+    ///
+    /// # Errors
+    ///
+    /// As [`accelerations`](Self::accelerations), and [`Error::HostOutOfMemory`] on the CPU,
+    /// which widens the bodies.
+    pub fn potentials(
+        &mut self,
+        bodies: &Buffer<Body<T>>,
+        potentials: &mut Buffer<f64>,
+    ) -> Result<(), Error> {
+        self.check(bodies, POTENTIALS, potentials)?;
+        potentials_of_all(&self.gravity, false, bodies, potentials)
+    }
+
+    /// The potential energy `Σ m_i φ_i / 2`: n² interactions and the sum of n numbers, in an
+    /// order that depends on n alone. Waits for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`potentials`](Self::potentials), and [`Error::OutOfMemory`] the first time, when
+    /// 8 bytes for each body are allocated.
+    pub fn potential_energy(&mut self, bodies: &Buffer<Body<T>>) -> Result<f64, Error> {
+        let (gravity, device) = (self.gravity, self.device.clone());
+        let Energies {
+            shares,
+            sums,
+            total,
+        } = self.energies(bodies)?;
+        shares_of_energy(&gravity, bodies, shares)?;
+        read(total, &device, |total| {
+            sums.elements(Operation::Sum, shares, total)
+        })
+    }
+
+    /// The [`potential_energy`](Self::potential_energy) into `result`, a buffer of one
+    /// element, without waiting.
+    ///
+    /// # Errors
+    ///
+    /// As [`potential_energy`](Self::potential_energy); [`Error::LengthMismatch`] and
+    /// [`Error::DeviceMismatch`] for another `result`.
+    pub fn potential_energy_into(
+        &mut self,
+        bodies: &Buffer<Body<T>>,
+        result: &mut Buffer<f64>,
+    ) -> Result<(), Error> {
+        check::lengths(1, ENERGY, result.len())?;
+        self.device.require(ENERGY, result)?;
+        let gravity = self.gravity;
+        let Energies { shares, sums, .. } = self.energies(bodies)?;
+        shares_of_energy(&gravity, bodies, shares)?;
+        sums.elements(Operation::Sum, shares, result)
+    }
+
+    /// Memory for energies, once the bodies have been found to fit.
+    fn energies(&mut self, bodies: &Buffer<Body<T>>) -> Result<&mut Energies, Error> {
+        self.check_bodies(bodies)?;
+        let energies = match self.energies.take() {
+            Some(energies) => energies,
+            None => {
+                let mut sums = SinglePass::new(&self.device);
+                sums.reserve(self.n)?;
+                Energies {
+                    shares: self.device.alloc_filled(self.n, f64::NAN)?,
+                    sums,
+                    total: None,
+                }
+            }
+        };
+        Ok(self.energies.insert(energies))
+    }
+
+    /// Whether these are as many bodies as the plan is for, on its device.
+    fn check_bodies(&self, bodies: &Buffer<Body<T>>) -> Result<(), Error> {
+        check::lengths(self.n, "nbody: bodies", bodies.len())?;
+        self.device.require("nbody: bodies", bodies)
+    }
+
+    /// The same, and whether there is a value for each.
+    fn check<V: crate::Element>(
+        &self,
+        bodies: &Buffer<Body<T>>,
+        what: &str,
+        values: &Buffer<V>,
+    ) -> Result<(), Error> {
+        self.check_bodies(bodies)?;
+        check::values(bodies, what, values)
+    }
+
+    fn launch(
+        &mut self,
+        bodies: &Buffer<Body<T>>,
+        accelerations: &mut Buffer<[T; 3]>,
+    ) -> Result<(), Error> {
+        let softening_squared = self.gravity.softening_squared()?;
+        match self.scheme {
+            Scheme::Whole => Launch::Whole {
+                variant: self.variant,
+                block: self.gravity.block(),
+                softening_squared,
+                bodies,
+                accelerations,
+            }
+            .launch(),
+            Scheme::Tiles(parts) if parts.parts() == 1 => Launch::Tiles {
+                parts,
+                softening_squared,
+                bodies,
+                partials: accelerations,
+            }
+            .launch(),
+            Scheme::Tiles(parts) => {
+                Launch::Tiles {
+                    parts,
+                    softening_squared,
+                    bodies,
+                    partials: &mut self.partials,
+                }
+                .launch()?;
+                Launch::Sum {
+                    rows: parts.rows(),
+                    partials: &self.partials,
+                    reactions: &self.partials,
+                    accelerations,
+                }
+                .launch()
+            }
+            Scheme::Pairs { distances, parts } => {
+                for round in Round::all(self.n, distances, parts) {
+                    Launch::Pairs {
+                        round,
+                        softening_squared,
+                        bodies,
+                        partials: &mut self.partials,
+                        reactions: &mut self.reactions,
+                    }
+                    .launch()?;
+                    Launch::Sum {
+                        rows: round.rows(),
+                        partials: &self.partials,
+                        reactions: &self.reactions,
+                        accelerations: &mut *accelerations,
+                    }
+                    .launch()?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Interactions in f32, their sums in f64.
+impl Plan<f32> {
+    /// The acceleration of each of `bodies` in mixed precision.
+    ///
+    /// The sum over [`block`](Gravity::block) bodies (128 on the CPU) is made in f32 and added
+    /// to one in f64. An acceleration in f32 takes n roundings of its growing sum; this one
+    /// takes as many as a tile has bodies. It costs next to nothing, and pays where n is
+    /// large: the error of single interactions, some 10⁻⁷ of the largest of them, is left.
+    /// It is off by at most `(21 + block) u Σ |r s|` with u = 2⁻²⁴, for any number of
+    /// bodies. (Sums of blocks in low precision, added in high: P. Blanchard, N. J. Higham
+    /// and T. Mary, "A class of fast and accurate summation algorithms", SIAM J. Sci.
+    /// Comput. 42 (2020).)
+    ///
+    /// Positions are f32, and so are their differences; what is lost when bodies far from
+    /// the origin are close to each other is lost. There is one kernel for it, whatever the
+    /// [`variant`](Self::variant).
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::nbody::{Body, Gravity};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::emulator();
+    /// let bodies = device.upload(&[
+    ///     Body { x: 0.0_f32, y: 0.0, z: 0.0, mass: 16.0 },
+    ///     Body { x: 1.0, y: 1.0, z: 1.0, mass: 8.0 },
+    /// ])?;
+    /// let mut accelerations = device.alloc_filled(2, [0.0_f64; 3])?;
+    /// let mut plan = Gravity::new(1.0)?.plan(&device, 2)?;
+    /// plan.accelerations_mixed(&bodies, &mut accelerations)?;
+    /// assert_eq!(accelerations.to_vec()?, [[1.0, 1.0, 1.0], [-2.0, -2.0, -2.0]]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`accelerations`](Self::accelerations).
+    pub fn accelerations_mixed(
+        &mut self,
+        bodies: &Buffer<Body<f32>>,
+        accelerations: &mut Buffer<[f64; 3]>,
+    ) -> Result<(), Error> {
+        self.check(bodies, ACCELERATIONS, accelerations)?;
+        let softening_squared = self.gravity.softening_squared::<f32>()?;
+        if let (Some(bodies), Some(accelerations)) =
+            (bodies.as_host_slice(), accelerations.as_host_mut_slice())
+        {
+            cpu::mixed(bodies, softening_squared, accelerations);
+            return Ok(());
+        }
+        gpu::mixed(
+            self.gravity.block(),
+            softening_squared,
+            bodies,
+            accelerations,
+        )
+    }
+}
+
+/// The potentials or, `weighted` and by a kernel, each body's share of the energy.
+fn potentials_of_all<T: Scalar>(
+    gravity: &Gravity,
+    weighted: bool,
+    bodies: &Buffer<Body<T>>,
+    potentials: &mut Buffer<f64>,
+) -> Result<(), Error> {
+    let softening_squared = gravity.softening_squared()?;
+    if let (Some(bodies), Some(potentials)) =
+        (bodies.as_host_slice(), potentials.as_host_mut_slice())
+    {
+        let softening = gravity.softening();
+        return cpu::potentials(bodies, softening * softening, potentials);
+    }
+    Launch::Potentials {
+        weighted,
+        block: gravity.block(),
+        softening_squared,
+        bodies,
+        potentials,
+    }
+    .launch()
+}
+
+/// `m_i φ_i / 2` of each body.
+fn shares_of_energy<T: Scalar>(
+    gravity: &Gravity,
+    bodies: &Buffer<Body<T>>,
+    shares: &mut Buffer<f64>,
+) -> Result<(), Error> {
+    potentials_of_all(gravity, true, bodies, shares)?;
+    if let (Some(bodies), Some(shares)) = (bodies.as_host_slice(), shares.as_host_mut_slice()) {
+        for (share, body) in shares.iter_mut().zip(bodies) {
+            *share *= 0.5 * body.mass.into();
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,368 @@
+//! What is computed: a line's length and the coefficients.
+
+use super::check::OPERATION;
+use super::form::Form;
+use super::gpu;
+use crate::Error;
+use crate::finite_difference::CENTRAL_8;
+use crate::scalar::Scalar;
+use gpu_kernels::registry::{Cost, Problem};
+use gpu_kernels::stencil1d::BLOCK_DEFAULT;
+use gpu_kernels::stencil1d::custom::{MAX_POINTS, MAX_RADIUS};
+use gpu_kernels::stencil1d::geometry::inner_cost;
+
+/// A stencil on lines of a given length.
+///
+/// ```text
+/// antisymmetric  out[i] = Σ_m c_m (in[i+m] - in[i-m])                 1 <= m <= R
+/// symmetric      out[i] = c_0 in[i] + Σ_m c_m (in[i+m] + in[i-m])
+/// any            out[i] = c_0 in[i] + Σ_m (c_m in[i+m] + c_-m in[i-m])
+/// ```
+///
+/// for R ≤ i < n - R, in `f32` or `f64`, with R from 1 to [`MAX_RADIUS`](super::MAX_RADIUS). The **first and
+/// the last R elements** of `out` are not written: they keep what they had. The result is
+/// in the unit of the line times that of the coefficients.
+///
+/// The first term is a product, the others are taken by a fused multiply-add each, the
+/// nearest neighbours first and the one ahead before the one behind. So the CPU port and
+/// all kernels give the same bits.
+///
+/// **NaN and infinities** in the line are not looked for: one makes the outputs whose
+/// stencils reach it NaN (or infinite), also where a coefficient is 0, and no other. An
+/// antisymmetric stencil does not read the element that the output belongs to. Which NaN a
+/// NaN becomes is the processor's choice. Coefficients are finite.
+///
+/// ```
+/// use halo_gpu::Device;
+/// use halo_gpu::finite_difference::Weights;
+/// use halo_gpu::stencil1d::Stencil1d;
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// // A second derivative of 4th order, exact on a parabola of unit spacing.
+/// let line: Vec<f64> = (0..50).map(|i| f64::from(i * i)).collect();
+/// let weights = Weights::central(2, 4)?;
+/// let stencil = Stencil1d::any(line.len(), weights.values())?;
+/// assert_eq!(stencil.radius(), 2);
+/// for device in [Device::cpu(), Device::emulator()] {
+///     let inner = stencil.apply_of(&device, &line)?;
+///     assert_eq!(inner.len(), 46);
+///     assert!(inner.iter().all(|value| (value - 2.0).abs() < 1e-11));
+/// }
+///
+/// // A running mean of three.
+/// let mean = Stencil1d::symmetric(4, 0.5_f32, &[0.25])?;
+/// assert_eq!(mean.apply_of(&Device::cpu(), &[0.0, 4.0, 0.0, 8.0])?, [2.0, 3.0]);
+///
+/// // The textbook's: a NaN reaches four elements on either side.
+/// let stencil = Stencil1d::antisymmetric(20, &[-1.0_f32, -2.0, 2.0, 1.0])?;
+/// assert_eq!(stencil.cost().bytes, 4 * (20 + 12));
+/// let mut line = [0.0; 20];
+/// line[10] = f32::NAN;
+/// let inner = stencil.apply_of(&Device::emulator(), &line)?;
+/// let nan: Vec<usize> = (4..16).filter(|i| inner[i - 4].is_nan()).collect();
+/// assert_eq!(nan, [6, 7, 8, 9, 11, 12, 13, 14]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stencil1d<T: Scalar> {
+    pub(super) n: usize,
+    pub(super) form: Form,
+    pub(super) radius: usize,
+    /// That of the neighbour m at place 8 + m; 0 beyond the radius.
+    pub(super) coefficients: [T; MAX_POINTS],
+    pub(super) block: u32,
+}
+
+impl<T: Scalar> Stencil1d<T> {
+    /// `coefficients[m - 1]` for the difference of the two neighbours m elements away,
+    /// of which there are 1 to 8, on lines of `n` elements.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::stencil1d::Stencil1d;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// // The central difference of second order, of unit spacing.
+    /// let slope = Stencil1d::antisymmetric(4, &[0.5_f64])?;
+    /// assert_eq!(slope.apply_of(&Device::cpu(), &[0.0, 1.0, 4.0, 9.0])?, [2.0, 4.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidSize`] for another number of coefficients and for a line in which
+    /// no element has all its neighbours; [`Error::NonFinite`] for a coefficient that is
+    /// NaN or infinite.
+    pub fn antisymmetric(n: usize, coefficients: &[T]) -> Result<Self, Error> {
+        let radius = coefficients.len();
+        require_radius(radius, radius)?;
+        Self::new(n, Form::Antisymmetric, radius, |m| match m {
+            // Not looked at, but what the formula says: `-c` of the one ahead has no use.
+            ..=0 => T::zeroed(),
+            _ => coefficients[m as usize - 1],
+        })
+    }
+
+    /// `center` for the element itself and `coefficients[m - 1]` for the sum of the two
+    /// neighbours m elements away, of which there are 1 to 8, on lines of `n` elements.
+    ///
+    /// # Errors
+    ///
+    /// As [`antisymmetric`](Self::antisymmetric).
+    pub fn symmetric(n: usize, center: T, coefficients: &[T]) -> Result<Self, Error> {
+        let radius = coefficients.len();
+        require_radius(radius, radius)?;
+        Self::new(n, Form::Symmetric, radius, |m| match m {
+            0 => center,
+            _ => coefficients[m.unsigned_abs() as usize - 1],
+        })
+    }
+
+    /// `coefficients[R + m]` for the element m ahead, of which there are 3, 5, … 17, on
+    /// lines of `n` elements.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::stencil1d::Stencil1d;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// // The forward difference: nothing of the one behind.
+    /// let forward = Stencil1d::any(4, &[0.0_f32, -1.0, 1.0])?;
+    /// let line = [0.0, 1.0, 4.0, 9.0];
+    /// assert_eq!(forward.apply_of(&Device::emulator(), &line)?, [3.0, 5.0]);
+    /// assert!(Stencil1d::any(4, &[-1.0_f32, 1.0]).is_err()); // no middle
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`antisymmetric`](Self::antisymmetric).
+    pub fn any(n: usize, coefficients: &[T]) -> Result<Self, Error> {
+        let points = coefficients.len();
+        let radius = points / 2;
+        require_radius(if points % 2 == 1 { radius } else { 0 }, points)?;
+        Self::new(n, Form::Any, radius, |m| {
+            coefficients[(radius as i32 + m) as usize]
+        })
+    }
+
+    /// The first derivative of 8th order, of lines of `n` elements whose points
+    /// are `spacing` apart, in the unit of the line over that of the spacing.
+    ///
+    /// The coefficients are [`CENTRAL_8`](crate::finite_difference::CENTRAL_8) (Fornberg 1988, as with
+    /// [`finite_difference`](crate::finite_difference)) over the spacing, divided in `f64`
+    /// and rounded once. The truncation error begins with
+    /// `-spacing⁸/630 · f⁽⁹⁾`.
+    ///
+    /// # Errors
+    ///
+    /// As [`antisymmetric`](Self::antisymmetric); [`Error::NonFinite`] and
+    /// [`Error::InvalidParameter`] for a spacing that is not a positive number, or so small
+    /// or large that a coefficient leaves the range of `T`.
+    pub fn derivative(n: usize, spacing: f64) -> Result<Self, Error> {
+        if !spacing.is_finite() {
+            return Err(Error::NonFinite {
+                operation: OPERATION,
+                parameter: "the spacing",
+                given: spacing,
+            });
+        }
+        let coefficients = CENTRAL_8.map(|weight| T::nearest(weight / spacing));
+        if !(spacing > 0.0) || !coefficients.iter().all(|value| value.is_normal_number()) {
+            return Err(Error::InvalidParameter {
+                operation: OPERATION,
+                parameter: "the spacing",
+                given: spacing.to_string(),
+                required: format!(
+                    "positive, with the weights over it in the range of {}",
+                    T::NAME
+                ),
+            });
+        }
+        Self::antisymmetric(n, &coefficients)
+    }
+
+    fn new(
+        n: usize,
+        form: Form,
+        radius: usize,
+        coefficient: impl Fn(i32) -> T,
+    ) -> Result<Self, Error> {
+        let points = 2 * radius + 1;
+        if n < points {
+            return Err(Error::InvalidSize {
+                operation: OPERATION,
+                axis: "n",
+                given: n,
+                required: format!("at least {points} ({radius} neighbours on either side)"),
+            });
+        }
+        let mut coefficients = [T::zeroed(); MAX_POINTS];
+        let reach = radius as i32;
+        for m in -reach..=reach {
+            coefficients[place(m)] = coefficient(m);
+        }
+        let stencil = Self {
+            n,
+            form,
+            radius,
+            coefficients,
+            block: BLOCK_DEFAULT,
+        };
+        let given = stencil.given();
+        for (parameter, &value) in NAMES[given.clone()].iter().zip(&coefficients[given]) {
+            if !value.into().is_finite() {
+                return Err(Error::NonFinite {
+                    operation: OPERATION,
+                    parameter,
+                    given: value.into(),
+                });
+            }
+        }
+        Ok(stencil)
+    }
+
+    /// Where the coefficients are that the caller gave.
+    fn given(&self) -> std::ops::Range<usize> {
+        let first = match self.form {
+            Form::Antisymmetric => MAX_RADIUS + 1,
+            Form::Symmetric => MAX_RADIUS,
+            Form::Any => MAX_RADIUS - self.radius,
+        };
+        first..MAX_RADIUS + self.radius + 1
+    }
+
+    /// The same stencil, with `block` threads per block of the textbook kernels. Any number
+    /// gives the same bits.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidSize`] unless `block` is a multiple of 32 between 32 and
+    /// 1024.
+    pub fn with_block(mut self, block: u32) -> Result<Self, Error> {
+        if !(gpu::WARP..=gpu::MAX_BLOCK).contains(&block) || !block.is_multiple_of(gpu::WARP) {
+            return Err(Error::InvalidSize {
+                operation: OPERATION,
+                axis: "block",
+                given: block as usize,
+                required: format!(
+                    "a multiple of {} between {} and {}",
+                    gpu::WARP,
+                    gpu::WARP,
+                    gpu::MAX_BLOCK
+                ),
+            });
+        }
+        self.block = block;
+        Ok(self)
+    }
+
+    /// The elements of a line.
+    #[must_use]
+    pub const fn n(&self) -> usize {
+        self.n
+    }
+
+    /// The coefficients as they were given: of an antisymmetric stencil those of the
+    /// neighbours ahead, of a symmetric one that of the element itself and those, of any
+    /// other all, from the farthest behind to the farthest ahead.
+    #[must_use]
+    pub fn coefficients(&self) -> &[T] {
+        &self.coefficients[self.given()]
+    }
+
+    /// R: how many neighbours on either side, and how many elements at either end are
+    /// not written.
+    #[must_use]
+    pub const fn radius(&self) -> usize {
+        self.radius
+    }
+
+    /// The elements that are computed: n - 2 R.
+    #[must_use]
+    pub const fn inner_len(&self) -> usize {
+        self.n - 2 * self.radius
+    }
+
+    /// Threads per block of the textbook kernels: [`BLOCK_DEFAULT`](super::BLOCK_DEFAULT) unless
+    /// [`with_block`](Self::with_block) said otherwise.
+    #[must_use]
+    pub const fn block(&self) -> u32 {
+        self.block
+    }
+
+    /// The bytes it has to move at the least, each element read once and each inner
+    /// element written once, and its floating-point operations, a fused multiply-add being
+    /// two. Each is at most `u64::MAX`.
+    #[must_use]
+    pub const fn cost(&self) -> Cost {
+        let radius = self.radius as u64;
+        let each = match self.form {
+            Form::Antisymmetric => 3 * radius - 1,
+            Form::Symmetric => 3 * radius + 1,
+            Form::Any => 4 * radius + 1,
+        };
+        inner_cost(&self.problem(), self.radius, size_of::<T>(), each)
+    }
+
+    /// The line, and the block of the textbook kernels, as the table of kernels has it.
+    pub(super) const fn problem(&self) -> Problem {
+        Problem::line(self.n).with_block(self.block)
+    }
+
+    /// The port, on lines whose lengths have been checked.
+    pub(super) fn on_cpu(&self, input: &[T], inner: &mut [T]) {
+        T::stencil(self.form, self.radius, &self.coefficients, input, inner);
+    }
+
+    /// Whether it is one that the nine-point kernels compute.
+    pub(super) fn is_nine_point(&self) -> bool {
+        self.form == Form::Antisymmetric && self.radius == gpu_kernels::stencil1d::RADIUS
+    }
+}
+
+/// Where the coefficient of the neighbour m is.
+const fn place(m: i32) -> usize {
+    (MAX_RADIUS as i32 + m) as usize
+}
+
+/// The coefficients, as errors call them.
+const NAMES: [&str; MAX_POINTS] = [
+    "coefficient -8",
+    "coefficient -7",
+    "coefficient -6",
+    "coefficient -5",
+    "coefficient -4",
+    "coefficient -3",
+    "coefficient -2",
+    "coefficient -1",
+    "coefficient 0",
+    "coefficient 1",
+    "coefficient 2",
+    "coefficient 3",
+    "coefficient 4",
+    "coefficient 5",
+    "coefficient 6",
+    "coefficient 7",
+    "coefficient 8",
+];
+
+/// Refuses another number of neighbours than 1 to 8, `given` as what was given.
+fn require_radius(radius: usize, given: usize) -> Result<(), Error> {
+    if (1..=MAX_RADIUS).contains(&radius) {
+        return Ok(());
+    }
+    Err(Error::InvalidSize {
+        operation: OPERATION,
+        axis: "the number of coefficients",
+        given,
+        required: if radius == given {
+            format!("1 to {MAX_RADIUS}")
+        } else {
+            format!("an odd number from 3 to {MAX_POINTS}")
+        },
+    })
+}
