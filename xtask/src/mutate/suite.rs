@@ -311,7 +311,7 @@ mod tests {
         let told = "echo \"test told ... ok\"";
         let all = format!(
             "test \"${SWITCH}-${REACHED}-$HALO_TEST_KERNEL-$HALO_TEST_VERIFY-$*\" = \
-             '7----test-threads=1' && {told}"
+             '7------test-threads=1' && {told}"
         );
         assert_eq!(verdict(&all, LONG), Verdict::Passed(1));
         let part = Part {
