@@ -8,7 +8,7 @@
 use halo_gpu::case::{Case, Entry, Memory, Problem, SUBJECTS, Values, registry, subject};
 use halo_gpu::device::Blocks;
 use halo_gpu::{Device, Dim3, EmulatorOptions, Error, LaunchAxis, LaunchConfig, Limits};
-use halo_tests::{for_each, kernel_devices, ptx, rng};
+use halo_tests::{for_each, kernel_devices, ptx, rng, verify};
 use rand::RngExt;
 use std::collections::BTreeSet;
 
@@ -37,11 +37,11 @@ fn assert_untouched(values: &[Box<dyn Values>], memory: &[Box<dyn Memory>], what
     }
 }
 
-/// Runs `check` for every kernel, or for those of the family that `HALO_TEST_FAMILY`
-/// names, and fails where there is none.
+/// Runs `check` for every kernel, or for the one that `HALO_TEST_KERNEL` names, and fails
+/// where there is none.
 fn for_each_kernel(what: &str, mut check: impl FnMut(&'static Entry)) {
-    let family = std::env::var("HALO_TEST_FAMILY").ok();
-    let wanted = |entry: &&Entry| family.as_ref().is_none_or(|only| only == entry.family);
+    let kernel = std::env::var("HALO_TEST_KERNEL").ok();
+    let wanted = |entry: &&Entry| kernel.as_ref().is_none_or(|only| only == entry.name);
     let names = registry::entries().filter(wanted).map(|entry| entry.name);
     for_each(what, names, |name| {
         check(registry::entry(name).unwrap());
@@ -53,7 +53,7 @@ fn devices(entry: &Entry) -> Vec<Device> {
     let mut devices = kernel_devices();
     if subject(entry).unwrap().waits_for_blocks(entry) {
         devices[0] = Device::emulator_with(EmulatorOptions {
-            verify: true,
+            verify: verify(),
             ..options(entry)
         });
     }

@@ -84,6 +84,13 @@ fn nan_stays_and_is_found_and_zeros_keep_their_sign() {
         let bits = [got[0], got[2], got[3], got[4]].map(f32::to_bits);
         assert_eq!(bits, [0.5_f32, -0.0, 0.5, 0.0].map(f32::to_bits));
 
+        // A zero is within a bound that is the zero of the other sign.
+        let mut zeros = device.upload(&[-0.0_f32, 0.0]).unwrap();
+        elementwise::clamp(&mut zeros, 0.0, 1.0).unwrap();
+        elementwise::clamp(&mut zeros, -1.0, -0.0).unwrap();
+        let bits = zeros.to_vec().unwrap().into_iter().map(f32::to_bits);
+        assert!(bits.eq([-0.0_f32, 0.0].map(f32::to_bits)));
+
         let x = device.upload(&[0.0_f32; 5]).unwrap();
         assert!(elementwise::largest_difference(&x, &y).unwrap().is_nan());
         let y = device.upload(&[0.0, f32::INFINITY, 1.0, 0.0, 0.0]).unwrap();
@@ -92,6 +99,36 @@ fn nan_stays_and_is_found_and_zeros_keep_their_sign() {
             f32::INFINITY
         );
     });
+}
+
+/// Of arrays that the emulator's blocks go through in several rounds.
+#[test]
+fn the_largest_difference_is_found_wherever_it_is() {
+    /// Threads in a block of the kernel.
+    const BLOCK: usize = 256;
+    fn check<T: Scalar>(device: &Device) {
+        let round = 8 * device.properties().multiprocessors as usize * BLOCK;
+        let n = 2 * round + 77;
+        let x = device.alloc_filled(n, T::nearest(0.0)).unwrap();
+        let ends = [
+            BLOCK,
+            2 * BLOCK,
+            round - BLOCK,
+            round,
+            round + BLOCK,
+            2 * round,
+        ];
+        let around = ends.into_iter().flat_map(|end| [end - 1, end, end + 1]);
+        for at in around.chain([0, n - 1]) {
+            let mut values = vec![T::nearest(0.0); n];
+            values[at] = T::nearest(-1.5);
+            let y = device.upload(&values).unwrap();
+            let largest: f64 = elementwise::largest_difference(&x, &y).unwrap().into();
+            assert_eq!(largest, 1.5, "at {at}");
+        }
+    }
+    check::<f32>(&Device::emulator());
+    check::<f64>(&Device::emulator());
 }
 
 /// Updates of buffers of which anything may be wrong.

@@ -14,6 +14,13 @@ use std::fmt::{Debug, Display};
 pub mod property;
 pub mod ptx;
 
+/// Whether emulated launches are verified: they are, unless `HALO_TEST_VERIFY` is 0,
+/// which `cargo xtask mutate` sets to see quickly what a single run notices.
+#[must_use]
+pub fn verify() -> bool {
+    std::env::var_os("HALO_TEST_VERIFY").is_none_or(|value| value != "0")
+}
+
 /// The devices that run kernels: the emulator, which repeats every launch in
 /// several thread orders and with several poisons and compares, and CUDA device
 /// 0 with the feature `gpu`.
@@ -24,7 +31,7 @@ pub mod ptx;
 #[must_use]
 pub fn kernel_devices() -> Vec<Device> {
     let emulator = Device::emulator_with(EmulatorOptions {
-        verify: true,
+        verify: verify(),
         ..EmulatorOptions::default()
     });
     #[cfg(not(feature = "gpu"))]

@@ -81,6 +81,17 @@ pub unsafe fn past_the_end(data: *mut f32, len: usize) {
     unsafe { *data.add(len) = 1.0 };
 }
 
+/// Adds up without atomics.
+///
+/// # Safety
+///
+/// One element of `input` for each thread, and one of `total`.
+#[kernel]
+pub unsafe fn lose_updates(input: *const u32, total: *mut u32) {
+    // SAFETY: inside both; the race is what is tested.
+    unsafe { *total += *input.add(thread::index_1d() as usize) };
+}
+
 /// Adds one to its thread's element, in blocks of 64 threads at most.
 ///
 /// # Safety
@@ -340,9 +351,34 @@ fn leaving_a_buffer_is_diagnosed() {
         .expect_err("there is no element 64");
     let text = error.to_string();
     assert!(
-        text.contains("out of bounds") && text.contains("element 64"),
+        text.contains("out of bounds") && text.contains("element 64 of `data` (64 elements"),
         "{text}"
     );
+    // A view is part of a buffer, which the message speaks of.
+    let mut view = data.view_mut(60..64).expect("within the buffer");
+    let args = past_the_end::args(&mut view, 4);
+    // SAFETY: as above.
+    let error = unsafe { launch::<past_the_end>(&device, &LaunchConfig::new(1, 1), args) }
+        .expect_err("there is no element 64");
+    let text = error.to_string();
+    assert!(text.contains("element 64 of `data` (64 elements"), "{text}");
+}
+
+#[test]
+fn verification_speaks_of_parameters() {
+    let device = Device::emulator_with(EmulatorOptions {
+        verify: true,
+        ..EmulatorOptions::default()
+    });
+    let input = device.upload(&[1_u32; 64]).expect("enough memory");
+    let mut total = device.upload(&[0_u32]).expect("enough memory");
+    let args = lose_updates::args(&input, &mut total);
+    // SAFETY: an element for each thread, and one for the sum; that the threads race for
+    // it is what is tested.
+    let error = unsafe { launch::<lose_updates>(&device, &LaunchConfig::new(2, 32), args) }
+        .expect_err("all threads write the sum");
+    let text = error.to_string();
+    assert!(text.contains("`total`") && !text.contains("#1"), "{text}");
 }
 
 #[test]

@@ -242,17 +242,31 @@ pub(crate) struct Mutate {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) sample: Option<u32>,
 
+    /// Try one of N parts of them: the K-th, from 1. One build serves all parts
+    #[arg(long, value_name = "K/N", value_parser = share)]
+    pub(crate) part: Option<(u32, u32)>,
+
     /// Print the mutations and run none
     #[arg(long)]
     pub(crate) list: bool,
 
-    /// Longest time one mutation may take, in seconds [default: from the unmutated run]
+    /// Longest time a test may take, in seconds [default: from the unmutated run]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: Option<u64>,
 
     /// Mutations tested at once [default: one per core]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) jobs: Option<u32>,
+}
+
+/// "K/N", of which K is one of 1 to N.
+fn share(text: &str) -> Result<(u32, u32), String> {
+    let parts = text.split_once('/');
+    let numbers = parts.and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
+    match numbers {
+        Some((k, n)) if (1..=n).contains(&k) => Ok((k, n)),
+        _ => Err("must be K/N with K from 1 to N, as 1/4".to_owned()),
+    }
 }
 
 #[cfg(test)]

@@ -55,6 +55,9 @@ kernels! {
 #[inline(always)]
 unsafe fn difference<T: Number>(x: *const T, y: *const T, n: usize, largest: *mut u64) {
     let thread = thread::thread_idx_x();
+    // equivalent mutant (axis): a shorter stride, so that elements are read twice
+    // equivalent mutant (arithmetic): a shorter stride, so that elements are read twice
+    // equivalent mutant (width: made `BLOCK - 1`): a shorter stride, as above
     let stride = thread::grid_dim_x() as usize * BLOCK as usize;
     let mut at = thread::block_idx_x() as usize * BLOCK as usize + thread as usize;
     let mut own = 0;
@@ -72,6 +75,7 @@ unsafe fn difference<T: Number>(x: *const T, y: *const T, n: usize, largest: *mu
             own = own.max(other);
         },
     );
+    // equivalent mutant (guard): every lane has the warp's largest, and raises to it once more
     if thread.is_multiple_of(WARP) {
         // SAFETY: as the caller promises.
         unsafe { raise(largest, own) };

@@ -216,7 +216,7 @@ impl EmulatorDevice {
             block: config.block.to_array(),
             dynamic_shared_bytes: config.dynamic_shared_bytes as usize,
         };
-        let args = SharedByThreads(args);
+        let args = &SharedByThreads(args);
         let thread = || {
             // SAFETY: the buffers are in this process, being this device's; the
             // rest is the caller's promise.
@@ -225,17 +225,23 @@ impl EmulatorDevice {
 
         let kept = self.keep(constants);
         let run = move || -> Result<(), Error> {
-            if self.verify {
+            let outcome = if self.verify {
                 let mut how = Verify::default();
                 how.options = options;
                 // SAFETY: kernels are device functions, which own plain values only;
                 // the host reaches this memory by copies alone.
-                unsafe { cuda_emulator::verify(&config, &how, &self.memory, &thread) }?;
+                unsafe { cuda_emulator::verify(&config, &how, &self.memory, &thread) }
             } else {
                 // SAFETY: as above.
-                unsafe { cuda_emulator::launch(&config, &options, &self.memory, &thread) }?;
-            }
-            Ok(())
+                unsafe { cuda_emulator::launch(&config, &options, &self.memory, &thread) }
+            };
+            let named = |fault: Diagnosis| {
+                let mut parameters = Vec::new();
+                let mut note = |name, address| parameters.push((name, address));
+                K::addresses(args.get(), &mut note);
+                fault.name_parameters(&parameters)
+            };
+            Ok(outcome.map(drop).map_err(named)?)
         };
         if kept.is_empty() {
             let _shared = CONSTANTS.read().unwrap_or_else(PoisonError::into_inner);

@@ -137,6 +137,11 @@ pub struct MemoryName {
     pub kind: MemoryKind,
     /// The label of the buffer or the name of the shared array.
     pub name: String,
+    /// The address of a buffer's first byte; 0 for shared memory.
+    pub address: u64,
+    /// The names of the kernel's parameters that point into it, once
+    /// [`Diagnosis::name_parameters`] has been told them.
+    pub parameters: Vec<&'static str>,
     /// How many elements it has.
     pub elements: usize,
     /// Bytes per element.
@@ -157,6 +162,12 @@ pub enum MemoryKind {
 impl fmt::Display for MemoryName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
+            MemoryKind::Buffer if !self.parameters.is_empty() => {
+                for (i, name) in self.parameters.iter().enumerate() {
+                    f.write_str(if i == 0 { "" } else { " and " })?;
+                    write!(f, "`{name}`")?;
+                }
+            }
             MemoryKind::Buffer => write!(f, "buffer `{}`", self.name)?,
             MemoryKind::SharedArray => write!(f, "shared array `{}`", self.name)?,
             MemoryKind::DynamicShared => f.write_str("the dynamic shared memory")?,
@@ -605,6 +616,36 @@ impl Diagnosis {
             | Self::DataRace { kernel, .. }
             | Self::OutOfMemory { kernel, .. } => kernel,
             other => other.place().map_or("", |place| place.kernel),
+        }
+    }
+
+    /// Has messages name buffers by the parameters that they were given to the kernel
+    /// as: `parameters` are the names and the addresses of those that are pointers.
+    ///
+    /// What points into a buffer, behind its start, names it as well.
+    #[must_use]
+    pub fn name_parameters(mut self, parameters: &[(&'static str, u64)]) -> Self {
+        if let Some(memory) = self.memory_mut().filter(|it| it.kind == MemoryKind::Buffer) {
+            let bytes = (memory.elements * memory.element_bytes) as u64;
+            let start = memory.address;
+            let inside =
+                |address: u64| address == start || address > start && address - start < bytes;
+            let named = parameters.iter().filter(|(_, address)| inside(*address));
+            memory.parameters = named.map(|&(name, _)| name).collect();
+        }
+        self
+    }
+
+    /// The memory that it is about.
+    fn memory_mut(&mut self) -> Option<&mut MemoryName> {
+        match self {
+            Self::OutOfBounds { memory, .. }
+            | Self::CanaryOverwritten { memory, .. }
+            | Self::UseAfterFree { memory, .. }
+            | Self::DataRace { memory, .. } => Some(memory),
+            Self::UninitialisedRead { difference, .. }
+            | Self::OrderDependent { difference, .. } => Some(&mut difference.memory),
+            _ => None,
         }
     }
 }

@@ -24,6 +24,8 @@ impl Record {
         MemoryName {
             kind: MemoryKind::Buffer,
             name: self.label.clone(),
+            address: self.region.data().addr() as u64,
+            parameters: Vec::new(),
             elements: self.region.len() / self.element_bytes,
             element_bytes: self.element_bytes,
         }

@@ -376,6 +376,12 @@ pub unsafe trait Kernel {
     /// Appends the parameters of the entry point to `pack`; a slice is two.
     fn pack(args: &Self::Args<'_>, pack: &mut ParamPack);
 
+    /// Calls `each` with the name and the address of every parameter that points to
+    /// memory, for messages.
+    fn addresses(args: &Self::Args<'_>, each: &mut dyn FnMut(&'static str, u64)) {
+        let _ = (args, each);
+    }
+
     /// Runs the kernel once, as the current emulated thread.
     ///
     /// # Safety

@@ -497,6 +497,7 @@ fn handle(
     let mut inputs = Vec::new();
     let mut values = Vec::new();
     let mut pack = Vec::new();
+    let mut addresses = Vec::new();
     let mut call = Vec::new();
     let mut bindings = Vec::new();
     for (index, parameter) in parameters.iter().enumerate() {
@@ -521,6 +522,8 @@ fn handle(
                 } else {
                     pack.push(quote!(pack.push_address(#binding.addr());));
                 }
+                let label = name.to_string();
+                addresses.push(quote!(each(#label, #binding.addr());));
                 let is_reference = matches!(strip(&parameter.ty), Type::Reference(_));
                 let is_slice = matches!(parameter.kind, Kind::Slice { .. });
                 call.push(match (is_slice, is_reference, mutable) {
@@ -596,6 +599,18 @@ fn handle(
                 #checks
                 let (#(#bindings,)*) = args;
                 #(#pack)*
+            }
+
+            #[allow(unused_variables)]
+            fn addresses(
+                args: &Self::Args<'_>,
+                each: &mut dyn ::core::ops::FnMut(
+                    &'static ::core::primitive::str,
+                    ::core::primitive::u64,
+                ),
+            ) {
+                let (#(#bindings,)*) = args;
+                #(#addresses)*
             }
 
             #[allow(unused_variables)]

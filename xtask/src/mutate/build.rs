@@ -123,7 +123,9 @@ impl Copy {
                 .collect();
             let mut instrumented = Instrumented::new(&source.text, &sites);
             if source.path == Path::new(CRATE_ROOT) {
-                instrumented.text = crate_root(&instrumented.text);
+                let numbers = sources.iter().flat_map(|source| &source.sites);
+                let last = numbers.map(|&(number, _)| number).max();
+                instrumented.text = crate_root(&instrumented.text, last.map_or(0, |it| it + 1));
             }
             workspace::write_if_changed(&self.folder.join(&source.path), &instrumented.text)?;
             written.push((source.path.clone(), instrumented));
@@ -188,7 +190,6 @@ impl Attempt {
                         let suite = Suite {
                             executable: executable.into(),
                             folder: folder.to_owned(),
-                            family: None,
                         };
                         (artifact.target.name, suite)
                     }));

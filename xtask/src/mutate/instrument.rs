@@ -13,6 +13,10 @@ use super::operators::Site;
 /// The environment variable with the number of the mutation that is on.
 pub(crate) const SWITCH: &str = "HALO_MUTATION";
 
+/// The environment variable with the path of a file to which a test program adds, when it
+/// ends, the numbers of the mutations that it came to.
+pub(crate) const REACHED: &str = "HALO_MUTATIONS_REACHED";
+
 /// A file with its mutations in it.
 pub(crate) struct Instrumented {
     pub(crate) text: String,
@@ -131,24 +135,52 @@ impl Output<'_> {
 }
 
 /// The crate root of the kernels, `lib.rs`, once instrumented: with the switch
-/// in it, and without the lints that notice that a mutant is absurd.
-pub(crate) fn crate_root(instrumented: &str) -> String {
+/// in it, and without the lints that notice that a mutant is absurd. Numbers of
+/// mutations are below `count`.
+pub(crate) fn crate_root(instrumented: &str, count: u32) -> String {
     format!(
         "#![allow(warnings, arithmetic_overflow, unconditional_panic, unexpected_cfgs)] {instrumented}
-/// Which mutation is on.
+/// Which mutation is on, and which ones a test program has come to.
 #[doc(hidden)]
 pub mod halo_mutation {{
     extern crate std;
+    use std::io::Write as _;
+    use std::sync::atomic::{{AtomicBool, Ordering}};
+    static REACHED: [AtomicBool; {count}] = [const {{ AtomicBool::new(false) }}; {count}];
+    unsafe extern \"C\" {{
+        safe fn atexit(last: extern \"C\" fn()) -> i32;
+    }}
     /// Whether this mutation is on.
     #[inline]
     pub fn is(number: u32) -> bool {{
-        static ACTIVE: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
-        *ACTIVE.get_or_init(|| {{
-            std::env::var(\"{SWITCH}\")
-                .ok()
-                .and_then(|number| number.parse().ok())
-                .unwrap_or(u32::MAX)
-        }}) == number
+        static HOW: std::sync::OnceLock<(u32, bool)> = std::sync::OnceLock::new();
+        let &(active, noted) = HOW.get_or_init(|| {{
+            let number = std::env::var(\"{SWITCH}\").ok();
+            let number = number.and_then(|number| number.parse().ok());
+            let noted = std::env::var_os(\"{REACHED}\").is_some();
+            if noted {{
+                atexit(write);
+            }}
+            (number.unwrap_or(u32::MAX), noted)
+        }});
+        if noted {{
+            REACHED[number as usize].store(true, Ordering::Relaxed);
+        }}
+        active == number
+    }}
+    extern \"C\" fn write() {{
+        let mut numbers = std::string::String::new();
+        for (number, reached) in REACHED.iter().enumerate() {{
+            if reached.load(Ordering::Relaxed) {{
+                numbers.push_str(&std::format!(\"{{number}}\\n\"));
+            }}
+        }}
+        let file = std::env::var_os(\"{REACHED}\").and_then(|path| {{
+            std::fs::OpenOptions::new().append(true).open(path).ok()
+        }});
+        if let Some(mut file) = file {{
+            let _ = file.write_all(numbers.as_bytes());
+        }}
     }}
 }}
 "
@@ -233,7 +265,7 @@ mod tests {
 
     #[test]
     fn the_crate_root_keeps_its_lines() {
-        let root = crate_root("//! Docs.\n#![no_std]\nfn f() {}\n");
+        let root = crate_root("//! Docs.\n#![no_std]\nfn f() {}\n", 7);
         assert!(root.lines().nth(2).unwrap().starts_with("fn f"));
         syn::parse_file(&root).unwrap();
     }

@@ -8,12 +8,13 @@
 //!
 //! All mutations are compiled in at once, each behind a switch ([`instrument`]),
 //! in a copy of the workspace under the target folder ([`build`]); trying one
-//! costs a run of tests ([`suite`]), and no build.
+//! costs a run of the tests that come to it ([`trial`]), and no build.
 
 mod build;
 mod instrument;
 mod operators;
 mod suite;
+mod trial;
 mod waiver;
 
 use std::collections::{BTreeMap, HashMap};
@@ -21,7 +22,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gpu_kernels::registry;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -35,7 +36,8 @@ use crate::tidy::KERNELS;
 use crate::workspace;
 use build::{Copy, Source};
 use operators::Site;
-use suite::{Suite, Verdict, stages};
+use suite::Verdict;
+use trial::{Fate, Trials};
 
 /// A mutation among all of them.
 struct Mutation {
@@ -194,40 +196,32 @@ fn execute(
     if families.iter().any(|family| in_table(&family)) {
         names.push(CONFORMANCE.to_owned());
     }
-    let (built, rejected) = copy.build(&mut sources, &names)?;
-    let mut suites = Suites::new();
-    for family in &families {
-        let own = built.get(family).cloned();
-        suites.extend(own.map(|suite| ((family.clone(), family.clone()), suite)));
-    }
-    if let Some(units) = built.get(UNITS).filter(|units| units.has_tests()) {
-        for family in &families {
-            suites.insert((family.clone(), UNITS.to_owned()), units.clone());
-        }
-    }
-    if let Some(all) = built.get(CONFORMANCE) {
-        for family in families.iter().filter(in_table) {
-            let suite = Suite {
-                family: Some(family.clone()),
-                ..all.clone()
-            };
-            suites.insert((family.clone(), CONFORMANCE.to_owned()), suite);
-        }
+    let (mut built, rejected) = copy.build(&mut sources, &names)?;
+    // A crate without unit tests, and its empty program.
+    if let Some(units) = built.get(UNITS)
+        && units.tests().is_ok_and(|tests| tests.is_empty())
+    {
+        built.remove(UNITS);
     }
     to_run.retain(|mutation| !rejected.contains(&mutation.number));
+    if let Some((part, of)) = flags.part {
+        to_run = self::part(&to_run, part as usize, of as usize);
+    }
 
-    let plans = unmutated(suites, flags)?;
-    let verdicts = try_all(&to_run, &plans, flags)?;
-    let survived = verdicts
-        .iter()
-        .filter(|verdict| matches!(verdict, Verdict::Passed(_)))
-        .count();
+    let trials = Trials::of(&built, &families, flags.timeout.map(Duration::from_secs))?;
+    let fates = try_all(&to_run, &trials, flags)?;
+    let survived = fates.iter().filter(|fate| fate.by.is_none()).count();
     Ok(Tally {
-        caught: verdicts.len() - survived,
+        caught: fates.len() - survived,
         survived,
         waived,
         rejected: rejected.len(),
     })
+}
+
+/// The `part`-th of `of` parts, from 1, in the order of the sources.
+fn part<T: Clone>(all: &[T], part: usize, of: usize) -> Vec<T> {
+    all[all.len() * (part - 1) / of..all.len() * part / of].to_vec()
 }
 
 /// The unit tests of the kernels' crate.
@@ -235,10 +229,6 @@ const UNITS: &str = "gpu_kernels";
 
 /// The suite that goes through the table of kernels.
 const CONFORMANCE: &str = "conformance";
-
-/// Suites, and what goes with them, by family and name.
-type Suites = BySuite<Suite>;
-type BySuite<T> = BTreeMap<(String, String), T>;
 
 fn clean_if(clean: bool) -> Outcome {
     if clean {
@@ -355,101 +345,6 @@ fn rank(path: &Path, site: &Site, earlier: u32) -> u64 {
         .fold(0, |rank, &byte| rank << 8 | u64::from(byte))
 }
 
-/// How a family's mutations are tried on one of its suites.
-struct Plan {
-    suite: Suite,
-    /// Its tests, the shortest first, and then those that are not known to pass, one by
-    /// one.
-    stages: Vec<Vec<String>>,
-    /// Tests that did not run without a mutation.
-    unproven: Vec<String>,
-    /// The longest that a mutation may take, in any of them.
-    timeout: Duration,
-}
-
-impl Plan {
-    /// Runs these tests with the mutation on. One that notices must pass without it.
-    fn run(&self, name: &str, mutation: &Mutation, tests: &[String]) -> Result<Verdict, Error> {
-        let verdict = self.suite.run(Some(mutation.number), tests, self.timeout)?;
-        if let Some(test) = verdict.test()
-            && self.unproven.iter().any(|unproven| unproven == test)
-        {
-            let without = self.suite.run(None, &[test.to_owned()], NO_LIMIT)?;
-            if !matches!(without, Verdict::Passed(_)) {
-                return Err(fails_unmutated(name, &without));
-            }
-        }
-        Ok(verdict)
-    }
-}
-
-/// How long a suite runs with no mutation on where a sample is asked for. Most of a
-/// sample is noticed by the tests that this is enough for.
-const SAMPLE_LIMIT: Duration = Duration::from_secs(20);
-
-/// Runs every suite with no mutation on: it must pass, as far as it gets where the
-/// mutations are a sample. Returns how to go about the mutations, by family.
-fn unmutated(suites: Suites, flags: &Mutate) -> Result<BySuite<Plan>, Error> {
-    let plan = |name: &str, suite: Suite| {
-        let start = Instant::now();
-        let limit = flags.sample.map_or(NO_LIMIT, |_| SAMPLE_LIMIT);
-        let (tests, unproven) = match suite.run(None, &[], limit)? {
-            Verdict::Passed(tests) if tests.is_empty() => {
-                return Err(Error::Mutation(format!("{name} ran no test")));
-            }
-            Verdict::Passed(tests) => (tests, Vec::new()),
-            Verdict::TimedOut(_, passed) if flags.sample.is_some() => {
-                let mut others = suite.tests()?;
-                others.retain(|test| passed.iter().all(|timed| timed.test != *test));
-                (passed, others)
-            }
-            verdict => return Err(fails_unmutated(name, &verdict)),
-        };
-        // Generous: other work may share the machine by then.
-        let timeout = flags.timeout.map_or_else(
-            || Duration::from_secs(20) + 5 * start.elapsed(),
-            Duration::from_secs,
-        );
-        let one_by_one = unproven.iter().map(|test| vec![test.clone()]);
-        Ok(Plan {
-            suite,
-            stages: stages(tests).into_iter().chain(one_by_one).collect(),
-            unproven,
-            timeout,
-        })
-    };
-    let waiting = Mutex::new(suites);
-    let plans = Mutex::new(BTreeMap::new());
-    std::thread::scope(|scope| {
-        for _ in 0..jobs(flags) {
-            scope.spawn(|| {
-                loop {
-                    let Some((key, suite)) = lock(&waiting).pop_first() else {
-                        return;
-                    };
-                    let plan = plan(&key.1, suite);
-                    lock(&plans).insert(key, plan);
-                }
-            });
-        }
-    });
-    let plans = std::mem::take(&mut *lock(&plans));
-    plans
-        .into_iter()
-        .map(|(key, plan)| Ok((key, plan?)))
-        .collect()
-}
-
-/// Longer than any suite takes.
-const NO_LIMIT: Duration = Duration::from_secs(3600);
-
-fn fails_unmutated(name: &str, verdict: &Verdict) -> Error {
-    Error::Mutation(format!(
-        "{name} fails with no mutation on ({}): mend that first",
-        verdict.test().unwrap_or_default()
-    ))
-}
-
 /// How many suites run at once.
 fn jobs(flags: &Mutate) -> usize {
     flags.jobs.map_or_else(
@@ -465,18 +360,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Tries every mutation, prints what became of each, in the order of the
 /// sources, and returns it.
-fn try_all(
-    mutations: &[&Mutation],
-    plans: &BySuite<Plan>,
-    flags: &Mutate,
-) -> Result<Vec<Verdict>, Error> {
+fn try_all(mutations: &[&Mutation], trials: &Trials, flags: &Mutate) -> Result<Vec<Fate>, Error> {
     let bar = ProgressBar::new(mutations.len() as u64);
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len}  {elapsed} of about {duration}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
 
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Results {
-        verdicts: vec![None; mutations.len()],
+        fates: vec![None; mutations.len()],
         printed: 0,
         noticed: HashMap::new(),
         failure: None,
@@ -490,13 +381,13 @@ fn try_all(
                         return;
                     };
                     let likely = lock(&results).likely(mutation);
-                    let verdict = try_one(mutation, plans, &likely);
+                    let fate = trials.try_one(mutation, &likely);
                     let mut results = lock(&results);
                     if results.failure.is_some() {
                         return;
                     }
-                    match verdict {
-                        Ok(verdict) => results.record(mutations, index, verdict, &bar),
+                    match fate {
+                        Ok(fate) => results.record(mutations, index, fate, &bar),
                         Err(error) => {
                             results.failure = Some(error);
                             return;
@@ -513,99 +404,55 @@ fn try_all(
         .unwrap_or_else(|poisoned| poisoned.into_inner());
     match results.failure {
         Some(error) => Err(error),
-        None => Ok(results.verdicts.into_iter().flatten().collect()),
+        None => Ok(results.fates.into_iter().flatten().collect()),
     }
 }
 
 /// What the threads that try mutations share.
 struct Results {
-    verdicts: Vec<Option<Verdict>>,
+    fates: Vec<Option<Fate>>,
     /// How many of them have been printed.
     printed: usize,
-    /// The tests that noticed mutations, by file and function: they will be the
+    /// The trials that noticed mutations, by file and function: they will be the
     /// first to notice others there.
-    noticed: HashMap<(PathBuf, String), Vec<String>>,
+    noticed: HashMap<(PathBuf, String), Vec<usize>>,
     failure: Option<Error>,
 }
 
 impl Results {
-    /// The tests that noticed the most recent mutations in the same function.
-    fn likely(&self, mutation: &Mutation) -> Vec<String> {
+    /// The trials that noticed the most recent mutations in the same function.
+    fn likely(&self, mutation: &Mutation) -> Vec<usize> {
         let place = (mutation.path.clone(), mutation.site.function.clone());
-        let tests = self.noticed.get(&place).map_or(&[][..], Vec::as_slice);
-        tests.iter().rev().take(3).cloned().collect()
+        let trials = self.noticed.get(&place).map_or(&[][..], Vec::as_slice);
+        trials.iter().rev().take(2).copied().collect()
     }
 
-    fn record(
-        &mut self,
-        mutations: &[&Mutation],
-        index: usize,
-        verdict: Verdict,
-        bar: &ProgressBar,
-    ) {
+    fn record(&mut self, mutations: &[&Mutation], index: usize, fate: Fate, bar: &ProgressBar) {
         let mutation = mutations[index];
         // A crash or a time-out is no test to begin with: it takes longest.
-        if let Verdict::Failed(test) = &verdict {
+        if let (Verdict::Failed(_), Some(by)) = (&fate.verdict, fate.by) {
             let place = (mutation.path.clone(), mutation.site.function.clone());
-            let tests = self.noticed.entry(place).or_default();
-            tests.retain(|other| other != test);
-            tests.push(test.clone());
+            let trials = self.noticed.entry(place).or_default();
+            trials.retain(|&other| other != by);
+            trials.push(by);
         }
-        self.verdicts[index] = Some(verdict);
-        while let Some(Some(verdict)) = self.verdicts.get(self.printed) {
-            let line = format!(
-                "{}  {}",
-                mutations[self.printed].describe(),
-                outcome(verdict)
-            );
+        self.fates[index] = Some(fate);
+        while let Some(Some(fate)) = self.fates.get(self.printed) {
+            let line = format!("{}  {}", mutations[self.printed].describe(), outcome(fate));
             bar.suspend(|| output::line(&line));
             self.printed += 1;
         }
     }
 }
 
-fn outcome(verdict: &Verdict) -> String {
-    match verdict {
+fn outcome(fate: &Fate) -> String {
+    match &fate.verdict {
+        Verdict::Passed(_) if fate.tried == 0 => "SURVIVED: no test comes to it".to_owned(),
         Verdict::Passed(_) => "SURVIVED".to_owned(),
         Verdict::Failed(test) => format!("caught by {test}"),
         Verdict::Crashed(test) => format!("caught by {test}, which crashed"),
-        Verdict::TimedOut(test, _) => format!("caught by {test}, which did not end"),
+        Verdict::TimedOut(test) => format!("caught by {test}, which did not end"),
     }
-}
-
-/// Runs the tests that are likely to notice, then the others, the shortest first.
-fn try_one(
-    mutation: &Mutation,
-    plans: &BySuite<Plan>,
-    likely: &[String],
-) -> Result<Verdict, Error> {
-    let plans: Vec<(&String, &Plan)> = plans
-        .iter()
-        .filter(|((family, _), _)| mutation.family.as_ref().is_none_or(|of| of == family))
-        .map(|((_, name), plan)| (name, plan))
-        .collect();
-    let mut passed = Vec::new();
-    let stages = plans.iter().map(|(_, plan)| plan.stages.len()).max();
-    if !likely.is_empty() {
-        for (name, plan) in &plans {
-            let verdict = plan.run(name, mutation, likely)?;
-            if verdict.test().is_some() {
-                return Ok(verdict);
-            }
-        }
-    }
-    for stage in 0..stages.unwrap_or(0) {
-        for (name, plan) in &plans {
-            let Some(tests) = plan.stages.get(stage) else {
-                continue;
-            };
-            match plan.run(name, mutation, tests)? {
-                Verdict::Passed(tests) => passed.extend(tests),
-                verdict => return Ok(verdict),
-            }
-        }
-    }
-    Ok(Verdict::Passed(passed))
 }
 
 #[cfg(test)]
@@ -808,9 +655,33 @@ fn counts() {
     }
 
     #[test]
+    fn parts_make_the_whole() {
+        let all: Vec<u32> = (0..10).collect();
+        let parts: Vec<u32> = (1..=3).flat_map(|k| part(&all, k, 3)).collect();
+        assert_eq!(parts, all);
+        assert_eq!(part(&all, 2, 5), [2, 3]);
+        assert_eq!(flags("--part 2/5").part, Some((2, 5)));
+        use clap::Parser as _;
+        for wrong in ["0/5", "6/5", "2", "a/b"] {
+            let words = ["xtask", "mutate", "--part", wrong];
+            assert!(
+                crate::flags::Xtask::try_parse_from(words).is_err(),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
     fn outcomes_name_the_test() {
-        assert_eq!(outcome(&Verdict::Failed("a".into())), "caught by a");
-        assert_eq!(outcome(&Verdict::Passed(Vec::new())), "SURVIVED");
-        assert!(outcome(&Verdict::TimedOut("a".into(), Vec::new())).contains("did not end"));
+        let fate = |verdict, tried| Fate {
+            verdict,
+            by: None,
+            tried,
+        };
+        let said = outcome(&fate(Verdict::Failed("a".into()), 1));
+        assert_eq!(said, "caught by a");
+        assert_eq!(outcome(&fate(Verdict::Passed(3), 3)), "SURVIVED");
+        assert!(outcome(&fate(Verdict::Passed(0), 0)).contains("no test comes to it"));
+        assert!(outcome(&fate(Verdict::TimedOut("a".into()), 1)).contains("did not end"));
     }
 }

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use super::instrument::SWITCH;
+use super::instrument::{REACHED, SWITCH};
 use crate::error::Error;
 use crate::process;
 
@@ -16,28 +16,40 @@ pub(crate) struct Suite {
     pub(crate) executable: PathBuf,
     /// The folder tests run in: their package's.
     pub(crate) folder: PathBuf,
-    /// The family to test, for a suite that tests all of them.
-    pub(crate) family: Option<String>,
 }
 
-/// A test that passed.
-#[derive(Clone, Debug)]
-pub(crate) struct Timed {
-    pub(crate) test: String,
-    pub(crate) took: Duration,
+/// What of a suite is run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// One test; all of them where there is none.
+    pub(crate) test: Option<String>,
+    /// The kernel to test, for a suite that tests all of them.
+    pub(crate) kernel: Option<String>,
+    /// Whether launches in the emulator run once, and nothing is compared with other
+    /// orders of threads.
+    pub(crate) once: bool,
+}
+
+/// How a run of a suite differs from one of the original.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum With<'a> {
+    /// By this mutation.
+    Mutation(u32),
+    /// In no way, but the numbers of the mutations it comes to are added to this file.
+    Notes(&'a Path),
 }
 
 /// What a run of a suite came to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Every test passed; how long each took.
-    Passed(Vec<Timed>),
+    /// Every test passed; how many there were.
+    Passed(usize),
     /// This test failed.
     Failed(String),
     /// The process ended during this test.
     Crashed(String),
-    /// Time was up during this test; those that had passed by then.
-    TimedOut(String, Vec<Timed>),
+    /// Time was up during this test.
+    TimedOut(String),
 }
 
 impl Verdict {
@@ -45,7 +57,7 @@ impl Verdict {
     pub(crate) fn test(&self) -> Option<&str> {
         match self {
             Self::Passed(_) => None,
-            Self::Failed(test) | Self::Crashed(test) | Self::TimedOut(test, _) => Some(test),
+            Self::Failed(test) | Self::Crashed(test) | Self::TimedOut(test) => Some(test),
         }
     }
 }
@@ -57,19 +69,11 @@ impl Suite {
         Ok(listed(&list))
     }
 
-    /// Whether it has any; one that does not list them will say why when it is run.
-    pub(crate) fn has_tests(&self) -> bool {
-        !matches!(self.tests().as_deref(), Ok([]))
-    }
-
-    /// Runs the tests, one after another, up to the first that notices.
-    ///
-    /// `mutation` is the number of the mutation to switch on; `only` names the
-    /// tests to run, all of them where it is empty.
+    /// Runs a part of it, one test after another, up to the first that notices.
     pub(crate) fn run(
         &self,
-        mutation: Option<u32>,
-        only: &[String],
+        part: &Part,
+        with: With<'_>,
         timeout: Duration,
     ) -> Result<Verdict, Error> {
         let mut command = Command::new(&self.executable);
@@ -77,19 +81,24 @@ impl Suite {
             .current_dir(&self.folder)
             .arg("--test-threads=1")
             .env_remove(SWITCH)
+            .env_remove(REACHED)
             .env("RUST_BACKTRACE", "0")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        if let Some(family) = &self.family {
-            command.env("HALO_TEST_FAMILY", family);
+        if let Some(kernel) = &part.kernel {
+            command.env("HALO_TEST_KERNEL", kernel);
         }
-        if !only.is_empty() {
-            command.arg("--exact").args(only);
+        if part.once {
+            command.env("HALO_TEST_VERIFY", "0");
         }
-        if let Some(number) = mutation {
-            command.env(SWITCH, number.to_string());
+        if let Some(test) = &part.test {
+            command.arg("--exact").arg(test);
         }
+        match with {
+            With::Mutation(number) => command.env(SWITCH, number.to_string()),
+            With::Notes(file) => command.env(REACHED, file),
+        };
         let start = Instant::now();
         let child = command.spawn().map_err(|source| Error::Start {
             program: process::name(&command),
@@ -103,28 +112,6 @@ impl Suite {
 fn listed(list: &str) -> Vec<String> {
     let tests = list.lines().filter_map(|line| line.strip_suffix(": test"));
     tests.map(str::to_owned).collect()
-}
-
-/// The tests in the order in which to try them, in stages: the shortest first, since
-/// most mutations are noticed by most tests, and every stage about four times as long
-/// as all before it.
-pub(crate) fn stages(mut tests: Vec<Timed>) -> Vec<Vec<String>> {
-    tests.sort_by_key(|timed| timed.took);
-    let all: Duration = tests.iter().map(|timed| timed.took).sum();
-    let mut stages = Vec::new();
-    let (mut stage, mut so_far, mut limit) = (Vec::new(), Duration::ZERO, all / 16);
-    for timed in tests {
-        so_far += timed.took;
-        if so_far > limit && !stage.is_empty() {
-            stages.push(std::mem::take(&mut stage));
-            while so_far > limit {
-                limit *= 4;
-            }
-        }
-        stage.push(timed.test);
-    }
-    stages.push(stage);
-    stages
 }
 
 /// A child that does not outlive this value.
@@ -159,7 +146,7 @@ impl Running {
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    break Verdict::TimedOut(output.current(), output.passed);
+                    break Verdict::TimedOut(output.current());
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     let status = self.0.wait().map_err(Error::file("wait for", executable))?;
@@ -190,19 +177,16 @@ impl Drop for Running {
 struct Output {
     /// The line being printed.
     line: Vec<u8>,
-    passed: Vec<Timed>,
+    passed: usize,
     failed: Option<String>,
-    /// When the last test ended.
-    last: Instant,
 }
 
 impl Output {
     fn new() -> Self {
         Self {
             line: Vec::new(),
-            passed: Vec::new(),
+            passed: 0,
             failed: None,
-            last: Instant::now(),
         }
     }
 
@@ -216,12 +200,7 @@ impl Output {
             self.line.clear();
             if let Some((test, result)) = test_line(&line) {
                 if result.starts_with("ok") {
-                    let now = Instant::now();
-                    self.passed.push(Timed {
-                        test: test.to_owned(),
-                        took: now - self.last,
-                    });
-                    self.last = now;
+                    self.passed += 1;
                 } else if result.starts_with("FAILED") && self.failed.is_none() {
                     self.failed = Some(test.to_owned());
                 }
@@ -254,6 +233,10 @@ mod tests {
 
     /// What a suite comes to whose executable is this shell script.
     fn verdict(script: &str, timeout: Duration) -> Verdict {
+        run(script, &Part::default(), With::Mutation(7), timeout)
+    }
+
+    fn run(script: &str, part: &Part, with: With<'_>, timeout: Duration) -> Verdict {
         let folder = tempfile::tempdir().unwrap();
         let executable = folder.path().join("suite");
         std::fs::write(&executable, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -261,12 +244,11 @@ mod tests {
         let suite = Suite {
             executable,
             folder: folder.path().to_path_buf(),
-            family: None,
         };
         // A file just written may still look busy to the kernel when another
         // test forks at that moment.
         for _ in 0..50 {
-            match suite.run(Some(7), &[], timeout) {
+            match suite.run(part, with, timeout) {
                 Err(Error::Start { source, .. })
                     if source.kind() == std::io::ErrorKind::ExecutableFileBusy =>
                 {
@@ -287,46 +269,17 @@ mod tests {
             "echo 'test one ... ok'; echo 'test a::two ... FAILED'; exec sleep 60",
             LONG,
         );
-        assert!(matches!(verdict, Verdict::Failed(test) if test == "a::two"));
+        assert_eq!(verdict, Verdict::Failed("a::two".to_owned()));
         assert!(start.elapsed() < Duration::from_secs(30));
     }
 
     #[test]
-    fn tests_that_pass_are_timed() {
+    fn tests_that_pass_are_counted() {
         let verdict = verdict(
-            "echo 'test one ... ok'; sleep 0.2; echo 'test two - should panic ... ok'",
+            "echo 'test one ... ok'; echo 'test two - should panic ... ok'",
             LONG,
         );
-        let Verdict::Passed(tests) = verdict else {
-            panic!("{verdict:?}");
-        };
-        let names: Vec<_> = tests.iter().map(|timed| timed.test.as_str()).collect();
-        assert_eq!(names, ["one", "two"]);
-        assert!(tests[1].took > Duration::from_millis(100), "{tests:?}");
-    }
-
-    #[test]
-    fn short_tests_come_first() {
-        let timed = |test: &str, millis| Timed {
-            test: test.to_owned(),
-            took: Duration::from_millis(millis),
-        };
-        let tests = vec![
-            timed("long", 10_000),
-            timed("brief", 1),
-            timed("medium", 2_000),
-            timed("short", 90),
-            timed("longer", 20_000),
-        ];
-        assert_eq!(
-            stages(tests),
-            [
-                vec!["brief".to_owned(), "short".to_owned()],
-                vec!["medium".to_owned()],
-                vec!["long".to_owned(), "longer".to_owned()],
-            ][..]
-        );
-        assert_eq!(stages(vec![timed("only", 0)]), [["only".to_owned()]]);
+        assert_eq!(verdict, Verdict::Passed(2));
     }
 
     #[test]
@@ -335,32 +288,16 @@ mod tests {
             "echo 'test one ... ok'; printf 'test two ... '; kill -SEGV $$",
             LONG,
         );
-        assert!(matches!(verdict, Verdict::Crashed(test) if test == "two"));
+        assert_eq!(verdict, Verdict::Crashed("two".to_owned()));
     }
 
     #[test]
     fn a_test_that_does_not_end_is_ended() {
         let verdict = verdict(
-            "printf 'test one ... '; exec sleep 60",
-            Duration::from_millis(300),
-        );
-        assert!(
-            matches!(verdict, Verdict::TimedOut(test, passed) if test == "one" && passed.is_empty())
-        );
-    }
-
-    #[test]
-    fn what_passed_before_time_was_up_is_known() {
-        let verdict = verdict(
             "echo 'test one ... ok'; printf 'test two ... '; exec sleep 60",
             Duration::from_millis(300),
         );
-        let Verdict::TimedOut(test, passed) = verdict else {
-            panic!("{verdict:?}");
-        };
-        assert_eq!(test, "two");
-        assert_eq!(passed.len(), 1);
-        assert_eq!(passed[0].test, "one");
+        assert_eq!(verdict, Verdict::TimedOut("two".to_owned()));
     }
 
     #[test]
@@ -370,11 +307,23 @@ mod tests {
     }
 
     #[test]
-    fn the_suite_is_told_which_mutation_is_on() {
-        let verdict = verdict(
-            &format!("test \"${SWITCH}\" = 7 && echo 'test told ... ok'"),
-            LONG,
+    fn the_suite_is_told_what_to_run_and_which_mutation_is_on() {
+        let told = "echo \"test told ... ok\"";
+        let all = format!(
+            "test \"${SWITCH}-${REACHED}-$HALO_TEST_KERNEL-$HALO_TEST_VERIFY-$*\" = \
+             '7------test-threads=1' && {told}"
         );
-        assert!(matches!(verdict, Verdict::Passed(tests) if tests.len() == 1));
+        assert_eq!(verdict(&all, LONG), Verdict::Passed(1));
+        let part = Part {
+            test: Some("a::b".to_owned()),
+            kernel: Some("k".to_owned()),
+            once: true,
+        };
+        let some = format!(
+            "test \"${SWITCH}-${REACHED}-$HALO_TEST_KERNEL-$HALO_TEST_VERIFY-$*\" = \
+             '-/f-k-0---test-threads=1 --exact a::b' && {told}"
+        );
+        let notes = With::Notes(Path::new("/f"));
+        assert_eq!(run(&some, &part, notes, LONG), Verdict::Passed(1));
     }
 }

@@ -74,6 +74,8 @@ impl SharedArray {
         MemoryName {
             kind: self.kind,
             name: self.name.to_owned(),
+            address: 0,
+            parameters: Vec::new(),
             elements: self.size / self.align,
             element_bytes: self.align,
         }
