@@ -336,8 +336,8 @@ impl<
     /// As [`step`].
     #[inline(always)]
     unsafe fn straight(&self, field: usize, dj: isize, ds: isize) -> Lanes<T, P> {
-        // SAFETY: a row of the field; the thread's points are in all of them.
         Lanes(match self.row(field, dj, ds) {
+            // SAFETY: a row of the field; the thread's points are in all of them.
             Ok(row) => unsafe { T::load(self.inputs[field].add(row + self.i as usize)) },
             Err(value) => [value; P],
         })

@@ -1222,11 +1222,10 @@ fn a_warp_multiplies_matrices_of_halves() {
                 output(bf16_sums),
             ),
         );
-        for lane in 0..32 {
-            for i in 0..4 {
+        for (lane, found) in sums[usize::from(bf16s)].iter().enumerate() {
+            for (i, &found) in found.iter().enumerate() {
                 let (row, column) = (lane / 4 + 8 * (i / 2), 2 * (lane % 4) + i % 2);
                 let product: f32 = (0..16).map(|k| a[16 * row + k] * b[8 * k + column]).sum();
-                let found = sums[usize::from(bf16s)][lane][i];
                 assert_eq!(found, start(lane)[i] + product, "lane {lane}, element {i}");
             }
         }
@@ -1255,14 +1254,14 @@ fn a_warp_multiplies_matrices_of_bytes() {
     });
     let mut sums = [[i32::MAX, 0, -5, 1]; 32];
     run::<bytes_product>(32, &(input(&left), input(&right), output(&mut sums)));
-    for lane in 0..32 {
-        for i in 0..4 {
+    for (lane, found) in sums.iter().enumerate() {
+        for (i, &found) in found.iter().enumerate() {
             let (row, column) = (lane / 4 + 8 * (i / 2), 2 * (lane % 4) + i % 2);
             let product: i32 = (0..32)
                 .map(|k| i32::from(a(row, k)) * i32::from(b(k, column)))
                 .sum();
             let start = [i32::MAX, 0, -5, 1][i];
-            assert_eq!(sums[lane][i], start.wrapping_add(product));
+            assert_eq!(found, start.wrapping_add(product));
         }
     }
 }
