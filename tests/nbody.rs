@@ -626,7 +626,7 @@ fn energy_drift<T: Scalar + Bits>(
     steps: usize,
 ) -> f64 {
     let energy = |cluster: &Cluster<T>| {
-        cluster.kinetic_energy() + potential_energy(&gravity, &cluster.bodies).unwrap()
+        cluster.kinetic_energy() + potential_energy(gravity, &cluster.bodies).unwrap()
     };
     let add = |to: T, rate: T, time: f64| T::nearest(to.into() + rate.into() * time);
     let kick = |cluster: &mut Cluster<T>, a: &[[T; 3]]| {

@@ -315,12 +315,12 @@ fn with_ghosts<const D: usize>(extents: [usize; D], ghosts: &[[usize; 2]; D]) ->
 
 /// The point of a block behind this one.
 fn advance<const D: usize>(at: &mut [usize; D], block: &Block<D>) {
-    for axis in 0..D {
-        at[axis] += 1;
-        if at[axis] < block.start[axis] + block.extents[axis] {
+    for (axis, at) in at.iter_mut().enumerate() {
+        *at += 1;
+        if *at < block.start[axis] + block.extents[axis] {
             return;
         }
-        at[axis] = block.start[axis];
+        *at = block.start[axis];
     }
 }
 

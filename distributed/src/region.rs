@@ -7,6 +7,10 @@ pub(crate) type Region<const D: usize> = [Range<usize>; D];
 
 /// The points of a region of an array with these extents, the first axis fastest, as ranges of
 /// elements: as few as there can be, in order.
+#[allow(
+    clippy::single_range_in_vec_init,
+    reason = "a list of one range is meant"
+)]
 pub(crate) fn pieces<const D: usize>(extents: [usize; D], region: &Region<D>) -> Vec<Range<usize>> {
     if region.iter().any(Range::is_empty) {
         return Vec::new();
@@ -75,6 +79,10 @@ mod tests {
     }
 
     #[test]
+    #[allow(
+        clippy::single_range_in_vec_init,
+        reason = "a list of one range is meant"
+    )]
     fn planes_are_one_piece() {
         assert_eq!(pieces([4, 3, 5], &[0..4, 0..3, 1..3]), [12..36]);
         assert_eq!(pieces([4, 3, 5], &[0..4, 1..2, 1..3]), [16..20, 28..32]);

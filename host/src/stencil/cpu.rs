@@ -287,8 +287,8 @@ impl<'r, T: Number, const INPUTS: usize> Rows<'r, T, INPUTS> {
         j: i32,
         slow: i32,
     ) {
-        for field in 0..INPUTS {
-            let radius = |axis: usize| reach[field].radius(axis) as i32;
+        for (field, reach) in reach.iter().enumerate() {
+            let radius = |axis: usize| reach.radius(axis) as i32;
             let across = radius(sweep.dimensions - 1);
             for ds in -across..=across {
                 self.across[field][(MAX_RADIUS as i32 + ds) as usize] =
@@ -301,7 +301,7 @@ impl<'r, T: Number, const INPUTS: usize> Rows<'r, T, INPUTS> {
             for dj in -within..=within {
                 self.within[field][(MAX_RADIUS as i32 + dj) as usize] =
                     sweep.row(inputs, field, j + dj, slow);
-                if reach[field].is_box() {
+                if reach.is_box() {
                     for ds in -across..=across {
                         let row = sweep.row(inputs, field, j + dj, slow + ds);
                         self.off[field][(MAX_BOX as i32 + dj) as usize]
@@ -346,13 +346,13 @@ impl<T: Number, const INPUTS: usize> Windows<T, INPUTS> {
         i: usize,
         lanes: usize,
     ) {
-        for field in 0..INPUTS {
-            let radius = reach[field].radius(0);
+        for (field, reach) in reach.iter().enumerate() {
+            let radius = reach.radius(0);
             if radius == 0 {
                 continue;
             }
-            let off = |axis: usize| match reach[field].is_box() && axis != 0 {
-                true => reach[field].radius(axis) as isize,
+            let off = |axis: usize| match reach.is_box() && axis != 0 {
+                true => reach.radius(axis) as isize,
                 false => 0,
             };
             let (within, across) = match dimensions {
