@@ -1,6 +1,6 @@
 //! `f16` and `bf16` by the hardware's instructions: the fused operation, and pairs.
 //!
-//! The operators and comparisons of [`f16`] and [`bf16`] themselves are instructions on
+//! The operators and comparisons of [`f16`](struct@f16) and [`bf16`] themselves are instructions on
 //! the device already (`cuda_builder` sees to it): `a * b + c` of `f16` is a `mul.rn.f16` and
 //! an `add.rn.f16`. What the crate `half` lacks is here: the fused multiply-add, and two
 //! numbers in one register, on which an instruction does two operations.
@@ -227,7 +227,7 @@ fn compare<T: private::Sealed>(a: u32, b: u32, holds: fn(&f32, &f32) -> bool) ->
     of(0) | of(16) << 16
 }
 
-/// What `half`'s types lack; implemented for [`f16`] and [`bf16`].
+/// What `half`'s types lack; implemented for [`f16`](struct@f16) and [`bf16`].
 pub trait HalfFloat: Copy + private::Sealed {
     /// `self * a + b`, rounded once (`fma.rn.f16`).
     #[must_use]
@@ -280,7 +280,7 @@ pub struct Pair<T> {
     of: PhantomData<T>,
 }
 
-/// Two [`f16`]s.
+/// Two [`f16`](struct@f16)s.
 #[allow(non_camel_case_types)]
 pub type f16x2 = Pair<f16>;
 /// Two [`bf16`]s.
