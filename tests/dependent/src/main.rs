@@ -6,8 +6,8 @@
 
 use halo_gpu::derivative3d::{Axis, FiniteDifferences3d};
 use halo_gpu::heat2d::Heat2d;
-use halo_gpu::nbody::problem::Cluster;
 use halo_gpu::nbody::Gravity;
+use halo_gpu::nbody::problem::Cluster;
 use halo_gpu::stencil1d::Stencil1d;
 use halo_gpu::{Device, Error, Field2, Scalar, Shape2, Shape3, reduction};
 use std::time::{Duration, Instant};
@@ -43,8 +43,14 @@ fn of<T: Scalar + halo_gpu::reduction::Number>() -> Result<Vec<(String, f64)>, E
     let grid = FiniteDifferences3d::<T>::new(shape, [0.1; 3])?;
     let f = device.upload(&numbers)?;
     let [mut x, mut y, mut z] = [f.try_clone()?, f.try_clone()?, f.try_clone()?];
-    note("derivative_x", least(|| grid.derivative(Axis::X, &f, &mut x)))?;
-    note("gradient", least(|| grid.gradient(&f, [&mut x, &mut y, &mut z])))?;
+    note(
+        "derivative_x",
+        least(|| grid.derivative(Axis::X, &f, &mut x)),
+    )?;
+    note(
+        "gradient",
+        least(|| grid.gradient(&f, [&mut x, &mut y, &mut z])),
+    )?;
     note("laplacian", least(|| grid.laplacian(&f, &mut x)))?;
 
     let plate = Field2::filled(Shape2::new(512, 512), T::nearest(1.0))?;
@@ -62,7 +68,10 @@ fn of<T: Scalar + halo_gpu::reduction::Number>() -> Result<Vec<(String, f64)>, E
 
     let Cluster { bodies, velocities } = Cluster::<T>::plummer(2048, 1)?;
     let gravity = Gravity::new(0.05)?;
-    note("nbody", least(|| gravity.accelerations_of(&device, &bodies).map(drop)))?;
+    note(
+        "nbody",
+        least(|| gravity.accelerations_of(&device, &bodies).map(drop)),
+    )?;
     let mut stars = gravity.start(&device, &bodies[..64], &velocities[..64], 0.01)?;
     note("leapfrog", least(|| stars.advance(20)))?;
     Ok(times)
