@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         };
         let device = communicator.device()?;
         let mut plate = heat2d::Plate::new(&communicator, &device, heat, blocks, 8, hot)?;
-        plate.sweep(5000)?;
+        plate.iterate(5000)?;
         plate.field()
     })?;
     let picture = GrayImage::from_fn(nx as u32, ny as u32, |i, j| {

@@ -206,7 +206,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
     /// # Errors
     ///
     /// [`Error::NonFinite`] or [`Error::InvalidParameter`] for a fixed value that is no
-    /// number of `T`.
+    /// number of `T`; [`Error::InvalidParameter`] for [`Boundary::DirichletOnPoint`].
     pub fn with_boundary(mut self, axis: Axis, boundary: Boundary) -> Result<Self, Error> {
         check_value::<T>(boundary)?;
         self.boundaries[axis.index()] = boundary;
@@ -640,6 +640,14 @@ impl<T: Scalar> FiniteDifferences3d<T> {
 /// The value of a Dirichlet boundary must be a number of `T`.
 fn check_value<T: Scalar>(boundary: Boundary) -> Result<(), Error> {
     const PARAMETER: &str = "the value of a Dirichlet boundary";
+    if boundary == Boundary::DirichletOnPoint {
+        return Err(Error::InvalidParameter {
+            operation: OPERATION,
+            parameter: "the boundary",
+            given: boundary.to_string(),
+            required: "one that leaves no point out, as all have derivatives".to_owned(),
+        });
+    }
     let value = boundary.dirichlet_value();
     if !value.is_finite() {
         return Err(Error::NonFinite {
