@@ -4,7 +4,7 @@ use super::gpu::{Ladder, TextbookKernels, Variant};
 use crate::single_pass::{
     Extremum, Moment, Operation, Partition, SinglePass, SinglePassKernels, read,
 };
-use crate::{Buffer, Device, Error};
+use crate::{Buffer, Device, DeviceKind, Error};
 use gpu_kernels::reduction::geometry::{self, DEFAULT_BLOCK};
 use gpu_kernels::reduction::{MAX_BLOCK, MIN_BLOCK, additions};
 use gpu_kernels::registry::{Cost, Problem};
@@ -284,11 +284,12 @@ impl<T: Number> Plan<T> {
         self.single_pass.device()
     }
 
-    /// How sums are computed.
+    /// The kernel of sums; `None` on the CPU, where the port computes them.
     #[must_use]
-    pub fn variant(&self) -> Variant {
+    pub fn variant(&self) -> Option<Variant> {
+        let runs_kernels = self.device().kind() != DeviceKind::Cpu;
         let ladder = self.ladder.as_ref();
-        ladder.map_or(Variant::SinglePass, Ladder::variant)
+        runs_kernels.then(|| ladder.map_or(Variant::SinglePass, Ladder::variant))
     }
 
     /// The most that a sum of `n` floats can differ from the exact one, where `magnitudes`
