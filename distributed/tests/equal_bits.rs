@@ -139,15 +139,15 @@ fn all_ranks_stop_in_the_iteration_of_one_device() {
 
 #[test]
 fn a_plate_that_never_comes_to_rest_is_refused_by_all_ranks() {
-    let shape = Shape2::new(13, 11);
+    let shape = Shape2::new(29, 23);
     let heat = Heat2d::new(shape).and_then(|heat| heat.with_boundaries(Boundary::Neumann));
     let heat = heat.expect("a plate");
     // Heat in one point goes back and forth between points of even and of odd i + j; in two
     // neighbours it spreads.
     let spots = |twice: bool| {
         move |[i, j]: [usize; 2]| match (i, j) {
-            (6, 5) => 1.0,
-            (7, 5) if twice => 1.0,
+            (14, 11) => 1.0,
+            (15, 11) if twice => 1.0,
             _ => 0.0_f64,
         }
     };
@@ -157,7 +157,7 @@ fn a_plate_that_never_comes_to_rest_is_refused_by_all_ranks() {
         let mut one = heat.start(&Device::cpu(), &initial).expect("one device");
         let right = one.iterate_until(1e-4, 10, 20_000);
         for ranks in RANKS {
-            for cut in cuts([13, 11], ranks) {
+            for cut in cuts([29, 23], ranks) {
                 let several = run(ranks, |communicator| {
                     let device = Device::cpu();
                     let mut plate =
