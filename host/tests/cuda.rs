@@ -920,7 +920,8 @@ fn a_launch_that_fails_names_its_kernel() {
             // So does one by the library.
             let heat = Heat2d::new(Shape2::new(5, 5)).expect("a shape");
             let initial = Field2::filled(heat.shape(), 0.0_f32).expect("memory");
-            let mut plate = heat.start(&device, &initial).expect("enough memory");
+            let plan = heat.plan_with(&device, Variant::March).expect("memory");
+            let mut plate = plan.start(&initial).expect("enough memory");
             let error = plate.iterate(1).expect_err("no such kernel");
             assert!(error.to_string().contains("heat2d_march_f32"), "{error}");
         },
@@ -1671,6 +1672,9 @@ fn recorded_iterations_on_buffers_go_on_from_replay_to_replay() {
             for variant in [Variant::March, Variant::Resident, Variant::Texture] {
                 for count in [1, 2, 5] {
                     let mut plan = heat.plan_with(&device, variant).expect("enough memory");
+                    // The first launch loads the kernel.
+                    let mut cold = device.upload(&[0.0_f32; 25]).expect("enough memory");
+                    plan.iterate(&mut cold, count).expect("a launch");
                     let mut plate = device.upload(&[0.0_f32; 25]).expect("enough memory");
                     noted();
                     plan.iterate(&mut plate, count).expect("a launch");
@@ -1716,7 +1720,7 @@ fn recorded_iterations_on_buffers_go_on_from_replay_to_replay() {
 
 /// A wave: three states that take turns.
 #[derive(Debug, Clone, Copy)]
-struct Wave;
+pub struct Wave;
 
 impl PointUpdate<f32, 2, 1> for Wave {
     const DIMENSIONS: usize = 2;
@@ -1734,9 +1738,9 @@ halo_stencil::stencil! {
 }
 
 #[test]
-fn exchanges_in_a_ring_are_recorded_only_if_all_come_back() {
+fn exchanges_in_a_ring_are_not_recorded() {
     alone(
-        "exchanges_in_a_ring_are_recorded_only_if_all_come_back",
+        "exchanges_in_a_ring_are_not_recorded",
         Driver::Fake(""),
         || {
             // SAFETY: the fake driver runs none of it.
@@ -1752,11 +1756,17 @@ fn exchanges_in_a_ring_are_recorded_only_if_all_come_back() {
                 let error = error.expect_err("three buffers");
                 assert!(matches!(error, Error::NotReplayable { .. }), "{error}");
             }
-            // All the way round is as it was.
-            for steps in [3, 6] {
-                let all_round = device.record(1, || run.steps(steps));
-                all_round.expect("a recording").run().expect("a replay");
-            }
+            // Two that come back are where they were.
+            let heat = Heat2d::new(Shape2::new(5, 5)).expect("a shape");
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            let plan = heat.plan_with(&device, Variant::March).expect("memory");
+            let initial = Field2::filled(heat.shape(), 0.0_f32).expect("memory");
+            let mut plate = plan.start(&initial).expect("enough memory");
+            let there_and_back = device.record(1, || plate.iterate(2));
+            there_and_back
+                .expect("a recording")
+                .run()
+                .expect("a replay");
         },
     );
 }
