@@ -1,7 +1,7 @@
 //! Blocks with ghost points around them.
 
 use crate::region::{Region, pieces, points};
-use crate::{Block, Communicator, Decomposition, Error, Incoming, Outgoing, Side};
+use crate::{Block, Communicator, Decomposition, Error, Expected, Parcel, Side};
 use halo_gpu::{Buffer, Device, Element};
 use std::fmt;
 
@@ -193,8 +193,7 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
                 0,
             ),
         ];
-        let mut outgoing = Vec::new();
-        let mut incoming = Vec::new();
+        let (mut outgoing, mut incoming, mut targets) = (Vec::new(), Vec::new(), Vec::new());
         for (side, ghosts, rim, ghost, down, up) in sides {
             let rank = communicator.rank();
             let neighbour = self.decomposition.neighbour(rank, axis, side)?;
@@ -213,30 +212,23 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
                 })
             };
             let tag = |direction: u32| 2 * axis as u32 + direction;
-            outgoing.push((peer, tag(down), self.read(&region(rim))?));
+            outgoing.push(Parcel {
+                to: peer,
+                tag: tag(down),
+                bytes: self.pack(&region(rim))?,
+            });
             let ghost = region(ghost);
-            let room = vec![T::zeroed(); points(&ghost)];
-            incoming.push((peer, tag(up), ghost, room));
+            incoming.push(Expected {
+                from: peer,
+                tag: tag(up),
+                bytes: points(&ghost) * size_of::<T>(),
+            });
+            targets.push(ghost);
         }
-        let messages: Vec<_> = outgoing
-            .iter()
-            .map(|(to, tag, values)| Outgoing {
-                to: *to,
-                tag: *tag,
-                bytes: bytemuck::cast_slice(values),
-            })
-            .collect();
-        let mut rooms: Vec<_> = incoming
-            .iter_mut()
-            .map(|(from, tag, _, room)| Incoming {
-                from: *from,
-                tag: *tag,
-                bytes: bytemuck::cast_slice_mut(room),
-            })
-            .collect();
-        communicator.exchange(&messages, &mut rooms)?;
-        for (_, _, ghost, values) in &incoming {
-            self.write(ghost, values)?;
+        let device = self.buffer.device().clone();
+        let arrival = communicator.begin(&device, outgoing, incoming)?;
+        for (ghost, bytes) in targets.iter().zip(arrival()?) {
+            self.unpack(ghost, &bytes)?;
         }
         Ok(())
     }
@@ -248,7 +240,8 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
     /// As [`Transport::exchange`](crate::Transport::exchange); [`Error::MessageLength`] where a
     /// rank gives another number of points; [`Error::Device`].
     pub fn gather(&self, communicator: &Communicator) -> Result<Vec<T>, Error> {
-        let own = self.read(&self.own())?;
+        communicator.settle()?;
+        let own = bytemuck::pod_collect_to_vec(&self.pack(&self.own())?.into_vec()?);
         let points = self.decomposition.points();
         let mut whole = vec![T::zeroed(); points.iter().product()];
         for (peer, values) in communicator.all_gather(&own)?.into_iter().enumerate() {
@@ -284,22 +277,30 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
         self.ghosts.iter().flatten().all(|&ghosts| ghosts == 0)
     }
 
-    fn read(&self, region: &Region<D>) -> Result<Vec<T>, Error> {
-        let mut values = vec![T::zeroed(); points(region)];
-        let mut left = &mut values[..];
+    /// The points of a region, one behind the other, on the device.
+    fn pack(&self, region: &Region<D>) -> Result<Buffer<u8>, Error> {
+        let mut bytes = self
+            .buffer
+            .device()
+            .zeros(points(region) * size_of::<T>())?;
+        let mut done = 0;
         for piece in pieces(self.extents(), region) {
-            let (these, others) = left.split_at_mut(piece.len());
-            self.buffer.view(piece)?.copy_to_slice(these)?;
-            left = others;
+            let next = done + piece.len() * size_of::<T>();
+            let mut there = bytes.view_mut(done..next)?;
+            there.copy_bytes_from(self.buffer.view(piece)?)?;
+            done = next;
         }
-        Ok(values)
+        Ok(bytes)
     }
 
-    fn write(&mut self, region: &Region<D>, mut values: &[T]) -> Result<(), Error> {
+    /// Overwrites the points of a region by those that [`pack`](Self::pack) has made.
+    fn unpack(&mut self, region: &Region<D>, bytes: &Buffer<u8>) -> Result<(), Error> {
+        let mut done = 0;
         for piece in pieces(self.extents(), region) {
-            let (these, others) = values.split_at(piece.len());
-            self.buffer.view_mut(piece)?.copy_from_slice(these)?;
-            values = others;
+            let next = done + piece.len() * size_of::<T>();
+            let mut there = self.buffer.view_mut(piece)?;
+            there.copy_bytes_from(bytes.view(done..next)?)?;
+            done = next;
         }
         Ok(())
     }

@@ -64,4 +64,4 @@ pub use error::Error;
 pub use ghosts::Ghosted;
 pub use sum::sum;
 pub use threads::run;
-pub use transport::{Incoming, Outgoing, Transport};
+pub use transport::{Arrival, Expected, Incoming, Outgoing, Parcel, Transport};

@@ -292,7 +292,7 @@ pub use axis::Axis;
 pub use constants::Constants;
 pub use device::{
     AddressMode, Buffer, Device, DeviceKind, Element, EmulatorOptions, Event, HostBuffer, Image,
-    Kernels, Priority, Properties, Replay, Stage, Texture2d, View, ViewMut,
+    Kernels, Priority, Properties, Replay, Sealed, Stage, Texture2d, View, ViewMut,
 };
 pub use error::{Error, LaunchAxis};
 pub use field::{Field2, Field3};
