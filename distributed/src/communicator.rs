@@ -83,6 +83,12 @@ impl Communicator {
         self.transport.size()
     }
 
+    /// What the messages go by, for people.
+    #[must_use]
+    pub fn transport(&self) -> String {
+        self.transport.name()
+    }
+
     /// The CUDA device of this rank, of as many as there are in turn, or the CPU where there is
     /// none.
     ///

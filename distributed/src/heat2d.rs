@@ -1,6 +1,7 @@
 //! Plates that are shared by ranks.
 
 use crate::region::pieces;
+use crate::rims::Rims;
 use crate::{Communicator, Decomposition, Error, Ghosted};
 use halo_gpu::elementwise::largest_difference;
 use halo_gpu::heat2d::{Heat2d, Outcome, Tolerance, Wall, Walls};
@@ -12,6 +13,9 @@ use halo_gpu::{Buffer, Device, Field2, Scalar, Shape2};
 /// With `width` rows and columns of ghost points there is an exchange every `width` sweeps:
 /// each sweep makes the outermost ghost points useless, and no others. More of them mean fewer
 /// exchanges, and more points that several ranks sweep.
+///
+/// Where rows alone are cut, into blocks of at least 2 `width` rows, and devices are no CPUs, the
+/// rows that neighbours need are computed first, and exchanged while the others are.
 #[derive(Debug)]
 pub struct Plate<'a, T: Scalar> {
     communicator: &'a Communicator,
@@ -21,6 +25,7 @@ pub struct Plate<'a, T: Scalar> {
     part: Heat2d,
     field: Ghosted<T, 2>,
     scratch: Buffer<T>,
+    rims: Option<Rims<T>>,
     /// How many sweeps the ghost points are good for.
     fresh: usize,
     sweeps: u64,
@@ -73,6 +78,7 @@ impl<'a, T: Scalar> Plate<'a, T> {
             heat,
             part,
             scratch: field.buffer().try_clone()?,
+            rims: Rims::new(communicator, &part, &field)?,
             field,
             fresh: 0,
             sweeps: 0,
@@ -89,6 +95,18 @@ impl<'a, T: Scalar> Plate<'a, T> {
         let mut left = sweeps;
         while left > 0 {
             let now = left.min(self.fresh()?);
+            if let Some(rims) = &mut self.rims
+                && now == self.field.width()
+            {
+                rims.round(self.communicator, &mut self.field, |field| {
+                    let current = field.buffer_mut();
+                    Ok(self.part.sweeps(current, &mut self.scratch, now)?)
+                })?;
+                self.swept(now);
+                self.fresh = now;
+                left -= now;
+                continue;
+            }
             let (current, scratch) = (self.field.buffer_mut(), &mut self.scratch);
             self.part.sweeps(current, scratch, now)?;
             self.swept(now);

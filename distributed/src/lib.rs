@@ -53,7 +53,11 @@ pub mod heat2d;
 #[cfg(feature = "mpi")]
 #[allow(unsafe_code, reason = "calls MPI")]
 mod mpi_transport;
+#[cfg(all(feature = "nccl", unix))]
+#[allow(unsafe_code, reason = "calls NCCL")]
+mod nccl;
 mod region;
+mod rims;
 mod sum;
 mod threads;
 mod transport;

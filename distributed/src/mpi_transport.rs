@@ -311,6 +311,21 @@ impl Transport for World {
         self.size
     }
 
+    fn name(&self) -> String {
+        // No MPI's longest string is longer.
+        let mut text = [0 as c_char; 1 << 14];
+        let mut len = 0;
+        // SAFETY: the pointers are good for the longest string and a number.
+        let code = unsafe { ffi::MPI_Get_library_version(text.as_mut_ptr(), &raw mut len) };
+        let len = usize::try_from(len).unwrap_or(0).min(text.len());
+        let bytes: Vec<u8> = text[..len].iter().map(|&byte| byte as u8).collect();
+        let version = String::from_utf8_lossy(&bytes);
+        match version.lines().next() {
+            Some(version) if code == 0 => format!("MPI through the host: {version}"),
+            _ => "MPI through the host".to_owned(),
+        }
+    }
+
     fn exchange(
         &self,
         outgoing: &[Outgoing<'_>],

@@ -224,6 +224,10 @@ impl Transport for Thread {
         self.size
     }
 
+    fn name(&self) -> String {
+        "threads of one process, copies between its devices".to_owned()
+    }
+
     fn exchange(
         &self,
         outgoing: &[Outgoing<'_>],

@@ -67,6 +67,9 @@ pub trait Transport: Send {
     /// How many ranks there are.
     fn size(&self) -> usize;
 
+    /// What it is, for people.
+    fn name(&self) -> String;
+
     /// Sends and receives these messages. No order among them can make two ranks wait for each
     /// other.
     ///

@@ -98,7 +98,7 @@ impl<T: Element> ViewMut<'_, T> {
         let size = size_of::<T>();
         let (own, start, len) = self.parts_mut();
         let bytes = source.len() * size_of::<U>();
-        require_len("the bytes to copy from", len * size, bytes)?;
+        require_len("the sealed buffer, as bytes,", len * size, bytes)?;
         let device = own.device().clone();
         let from = source.buffer();
         device.wait_event(&source.behind)?;

@@ -205,7 +205,7 @@ impl<T: Element> ViewMut<'_, T> {
         let device = self.buffer.device();
         device.require("the view to copy from", source.buffer)?;
         let (bytes, size) = (source.len * size_of::<U>(), size_of::<T>());
-        require_len("the bytes to copy from", self.len * size, bytes)?;
+        require_len("the view to copy from, as bytes,", self.len * size, bytes)?;
         let start = source.start * size_of::<U>();
         let from = &source.buffer.storage;
         let storage = &mut self.buffer.storage;
