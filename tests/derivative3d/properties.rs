@@ -6,7 +6,7 @@ use super::general::{
 };
 use super::vector_calculus::run;
 use halo_gpu::Scalar;
-use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, RADIUS, Variant};
+use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, RADIUS, Variant, problem};
 use halo_gpu::finite_difference::{MAX_OFFSET, MAX_POINTS, Weights};
 use halo_gpu::{Axis, Boundary, Buffer, Cost, Device, DeviceKind, Error, Field3, Grid3, Shape3};
 use halo_tests::property::{self, Faults, awkward, device, extent, number, points_of, rarely};
@@ -754,9 +754,14 @@ proptest! {
             faults.judge(outcome)?;
         }
         let mut df = f.clone();
-        let all = plan.divergence_of_into(&device, [&other; 3], &mut df);
-        faults.judge(all)?;
         faults.judge(plan.derivative_of_into(&device, axis, &other, &mut df))?;
+        faults.judge(plan.second_derivative_of_into(&device, axis, &other, &mut df))?;
+        faults.judge(plan.divergence_of_into(&device, [&other; 3], &mut df))?;
+        faults.judge(plan.laplacian_of_into(&device, &other, &mut df))?;
+        let mut three = [other.clone(), df.clone(), other.clone()];
+        faults.judge(plan.gradient_of_into(&device, &other, three.each_mut()))?;
+        faults.judge(plan.curl_of_into(&device, [&other; 3], three.each_mut()))?;
+        prop_assert!(given == shape || three == [other.clone(), df.clone(), other]);
         prop_assert!(given == shape || df == f);
     }
 
@@ -954,5 +959,25 @@ proptest! {
             prop_assert_eq!(tile, variant.pencils().map(|pencils| pencils.max(longest)));
         }
         prop_assert_eq!(Axis::Z.stride(shape), nx.saturating_mul(ny));
+    }
+
+    /// Of a field that no memory holds, along whichever axis it is that long.
+    #[test]
+    fn cosines_get_the_error_they_deserve(
+        huge in any::<bool>(),
+        short in uniform3(1..9_usize),
+        (long, axis) in (axis(), axis()),
+        boundary in periodic(),
+    ) {
+        let mut extents = short;
+        if huge {
+            extents = [1; 3];
+            extents[long.index()] = isize::MAX as usize / 4;
+        }
+        let [nx, ny, nz] = extents;
+        let grid = Grid3::new(Shape3::new(nx, ny, nz), [1.0; 3])?.with_boundaries(boundary)?;
+        let words = "out of memory on the host";
+        let faults = Faults::none().and(huge, "HostOutOfMemory", words);
+        faults.judge(problem::cosine(&grid, axis))?;
     }
 }
