@@ -3,11 +3,11 @@
 mod ways;
 
 use halo_distributed::{Decomposition, Error, Ghosted, derivative3d, heat2d, run, sum};
-use halo_gpu::derivative3d::{Axis, Boundary, FiniteDifferences3d};
+use halo_gpu::derivative3d::FiniteDifferences3d;
 use halo_gpu::heat2d::{Heat2d, Tolerance, Wall, Walls};
 use halo_gpu::reduction::{self, Number};
 use halo_gpu::stencil1d::{Stencil1d, TEXTBOOK_COEFFICIENTS};
-use halo_gpu::{Device, Field2, Field3, Scalar, Shape2, Shape3};
+use halo_gpu::{Axis, Boundary, Device, Field2, Field3, Grid3, Scalar, Shape2, Shape3};
 use ways::{EMULATOR, Way, bits, noise, ways};
 
 const RANKS: [usize; 5] = [1, 2, 3, 4, 7];
@@ -246,11 +246,10 @@ fn sums_in_the_emulator() {
 fn derivatives<T: Scalar>(way: &Way, boundary: Boundary, accuracy: u32, ranks: &[usize]) {
     let shape = Shape3::new(19, 23, 31);
     let points = [shape.nx, shape.ny, shape.nz];
-    let grid = FiniteDifferences3d::<T>::new(shape, [0.1, 0.2, 0.3])
+    let grid = Grid3::new(shape, [0.1, 0.2, 0.3])
+        .and_then(|grid| grid.with_boundaries(boundary))
+        .and_then(|grid| FiniteDifferences3d::<T>::new(&grid))
         .and_then(|grid| grid.with_accuracy(accuracy))
-        .and_then(|grid| grid.with_boundary(Axis::X, boundary))
-        .and_then(|grid| grid.with_boundary(Axis::Y, boundary))
-        .and_then(|grid| grid.with_boundary(Axis::Z, boundary))
         .expect("a grid");
     let value = |[i, j, k]: [usize; 3]| noise::<T>((k * shape.ny + j) * shape.nx + i);
     let field = Field3::from_fn(shape, |i, j, k| value([i, j, k])).expect("enough memory");
@@ -330,9 +329,9 @@ fn derivatives_in_the_emulator() {
 fn derivatives_that_do_not_fit_are_refused() {
     let refused = |boundary, width, periodic: bool| {
         let refused = run(2, |communicator| {
-            let grid = FiniteDifferences3d::<f64>::new(Shape3::new(9, 9, 12), [1.0; 3])?
-                .with_accuracy(4)?
-                .with_boundary(Axis::Z, boundary)?;
+            let grid = Grid3::new(Shape3::new(9, 9, 12), [1.0; 3])?;
+            let grid = grid.with_boundary(Axis::Z, boundary)?;
+            let grid = FiniteDifferences3d::<f64>::new(&grid)?.with_accuracy(4)?;
             let mut cut = Decomposition::slabs([9, 9, 12], 2)?;
             if periodic {
                 cut = cut.periodic(2)?;

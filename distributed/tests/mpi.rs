@@ -4,7 +4,7 @@
 use halo_distributed::{Communicator, Decomposition, Error, Ghosted, derivative3d, heat2d, sum};
 use halo_gpu::derivative3d::FiniteDifferences3d;
 use halo_gpu::heat2d::{Heat2d, problem};
-use halo_gpu::{Device, Field3, Shape2, Shape3, reduction};
+use halo_gpu::{Device, Field3, Grid3, Shape2, Shape3, reduction};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
@@ -61,7 +61,8 @@ fn bits_of_one_device() -> Result<(), Error> {
     }
 
     // On a ring, of two ranks too.
-    let grid = FiniteDifferences3d::<f64>::new(Shape3::new(8, 9, 32), [0.1; 3])?;
+    let grid = Grid3::new(Shape3::new(8, 9, 32), [0.1; 3])?;
+    let grid = FiniteDifferences3d::<f64>::new(&grid)?;
     let wave = Field3::from_fn(grid.shape(), |i, j, k| ((i + 2 * j + 3 * k) as f64).sin())?;
     let right = grid.laplacian_of(&device, &wave)?;
     let ring = Decomposition::slabs([8, 9, 32], ranks)?.periodic(2)?;

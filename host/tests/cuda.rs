@@ -13,13 +13,13 @@ mod child;
 
 use cuda_std::host::{In, Kernel, Out, ParamPack, Symbol};
 use halo_gpu::Scalar;
-use halo_gpu::derivative3d::{Axis, FiniteDifferences3d};
+use halo_gpu::derivative3d::FiniteDifferences3d;
 use halo_gpu::heat2d::{Heat2d, Plate, Variant};
 use halo_gpu::nbody::{Body, Gravity};
 use halo_gpu::{
-    AddressMode, Buffer, Constants, Device, DeviceKind, Error, Field2, Image, LaunchAxis,
-    LaunchConfig, Priority, Shape2, Shape3, Texture2d, blocks_per_multiprocessor, launch,
-    launch_with_constants,
+    AddressMode, Axis, Buffer, Constants, Device, DeviceKind, Error, Field2, Grid3, Image,
+    LaunchAxis, LaunchConfig, Priority, Shape2, Shape3, Texture2d, blocks_per_multiprocessor,
+    launch, launch_with_constants,
 };
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -1306,7 +1306,10 @@ fn recorded_work_is_replayed_as_it_was() {
 /// Derivatives along each axis, a Laplacian and a gradient of one field in turns: each is
 /// a launch and nothing else, though each has weights of its own.
 fn alternate<T: Scalar>(device: &Device, shape: Shape3) {
-    let grid = FiniteDifferences3d::<T>::new(shape, [0.1, 0.2, 0.4]).expect("a grid");
+    let plan = Grid3::new(shape, [0.1, 0.2, 0.4])
+        .and_then(|grid| FiniteDifferences3d::<T>::new(&grid))
+        .and_then(|differences| differences.plan(device))
+        .expect("a grid");
     let points = shape.points().expect("few");
     let field = || {
         device
@@ -1316,13 +1319,13 @@ fn alternate<T: Scalar>(device: &Device, shape: Shape3) {
     let (f, mut along, mut laplacian) = (field(), field(), field());
     let mut gradient = [field(), field(), field()];
     let mut work = || {
-        grid.derivative(Axis::X, &f, &mut along)?;
-        grid.laplacian(&f, &mut laplacian)?;
-        grid.derivative(Axis::Y, &f, &mut along)?;
-        grid.gradient(&f, gradient.each_mut())?;
-        grid.derivative(Axis::Z, &f, &mut along)?;
-        grid.second_derivative(Axis::X, &f, &mut along)?;
-        grid.derivative(Axis::X, &f, &mut along)
+        plan.derivative(Axis::X, &f, &mut along)?;
+        plan.laplacian(&f, &mut laplacian)?;
+        plan.derivative(Axis::Y, &f, &mut along)?;
+        plan.gradient(&f, gradient.each_mut())?;
+        plan.derivative(Axis::Z, &f, &mut along)?;
+        plan.second_derivative(Axis::X, &f, &mut along)?;
+        plan.derivative(Axis::X, &f, &mut along)
     };
     work().expect("launches"); // which loads the kernels
     noted();
