@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let device = Device::best();
     println!("{SHAPE} points on {}", device.name());
     let initial = problem::hot_left_wall::<f32>(SHAPE)?;
-    let mut plate = Heat2d::new(SHAPE)?.start(&device, &initial)?;
+    let mut plate = Heat2d::dirichlet(SHAPE)?.start(&device, &initial)?;
 
     let mut film = GifEncoder::new_with_speed(std::fs::File::create("heated-plate.gif")?, 10);
     film.set_repeat(Repeat::Infinite)?;

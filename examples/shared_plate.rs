@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let ranks = std::env::args().nth(1).map_or(Ok(1), |it| it.parse())?;
     let (nx, ny) = (320, 240);
     let plates = run(ranks, |communicator| -> Result<_, Error> {
-        let heat = Heat2d::new(Shape2::new(nx, ny))?;
+        let heat = Heat2d::dirichlet(Shape2::new(nx, ny))?;
         let blocks = Decomposition::least_surface([nx, ny], communicator.size())?;
         let hot = |[i, j]: [usize; 2]| {
             let at_wall = i == 0 || (j == 0 && i < nx / 2);

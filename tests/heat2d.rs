@@ -267,7 +267,7 @@ fn every_implementation_iterations_once<T: Scalar + Bits>(
         |device, implementation| {
             for_each("shape", shapes(), |(nx, ny)| {
                 let shape = Shape2::new(nx, ny);
-                let heat = Heat2d::new(shape).unwrap();
+                let heat = Heat2d::dirichlet(shape).unwrap();
                 let old = random(nx * ny);
                 // Nothing an iteration could compute from `old`, and different everywhere.
                 let new: Vec<T> = (0..nx * ny)
@@ -325,7 +325,7 @@ fn a_pass_gives_the_bits_of_single_iterations<T: Scalar + Bits>(
     for_each("device", kernel_devices(), |device| {
         for_each("shape", shapes, |(nx, ny)| {
             let shape = Shape2::new(nx, ny);
-            let heat = Heat2d::new(shape).unwrap();
+            let heat = Heat2d::dirichlet(shape).unwrap();
             let initial = random(nx * ny);
             let expected = iterations_by_definition(shape, &initial, pass);
             let mut current = device.upload(&initial).unwrap();
@@ -337,7 +337,7 @@ fn a_pass_gives_the_bits_of_single_iterations<T: Scalar + Bits>(
         });
         // Two passes, and one iteration less than a third.
         let shape = Shape2::new(230, 21);
-        let heat = Heat2d::new(shape).unwrap();
+        let heat = Heat2d::dirichlet(shape).unwrap();
         let initial = random(230 * 21);
         for_each(
             "iterations",
@@ -392,7 +392,7 @@ fn resident_blocks_give_the_bits_of_single_iterations<T: Scalar + Bits>(
             [(30, 40), (116, 12), (70, 25), (50, 10)],
             |(nx, ny)| {
                 let shape = Shape2::new(nx, ny);
-                let heat = Heat2d::new(shape).unwrap();
+                let heat = Heat2d::dirichlet(shape).unwrap();
                 let initial = random(nx * ny);
                 let field = Field2::from_vec(shape, initial.clone()).unwrap();
                 for (first, second) in [(1, 8), (9, 16)] {
@@ -435,7 +435,7 @@ fn passes_over_large_plates_give_the_bits_of_single_iterations() {
         [(1000, 997), (2051, 1533), (4096, 130)],
         |(nx, ny)| {
             let shape = Shape2::new(nx, ny);
-            let heat = Heat2d::new(shape).unwrap();
+            let heat = Heat2d::dirichlet(shape).unwrap();
             let initial = uniform(&mut rng, nx * ny);
             let expected = iterations_by_definition(shape, &initial, 37);
             let mut current = device.upload(&initial).unwrap();
@@ -460,7 +460,7 @@ fn passes_over_large_plates_give_the_bits_of_single_iterations() {
 fn plans_and_plates_iterate_any_number_of_times() {
     let mut rng = rng();
     let shape = Shape2::new(19, 33);
-    let heat = Heat2d::new(shape).unwrap();
+    let heat = Heat2d::dirichlet(shape).unwrap();
     let points = shape.points().unwrap();
     let initial = uniform(&mut rng, points);
     let field = Field2::from_vec(shape, initial.clone()).unwrap();
@@ -504,7 +504,7 @@ fn plans_and_plates_iterate_any_number_of_times() {
 
 #[test]
 fn the_textbook_problem_is_solved() {
-    let heat = Heat2d::new(problem::SHAPE).unwrap();
+    let heat = Heat2d::dirichlet(problem::SHAPE).unwrap();
     assert_eq!(heat.shape(), Shape2::new(256, 256));
     assert_eq!(problem::ITERATIONS, 100);
     let initial = problem::hot_left_wall::<f32>(problem::SHAPE).unwrap();
@@ -557,7 +557,7 @@ fn a_plate_swept_to_the_end_is_in_the_steady_state() {
         devices_for_many_iterations(),
         |device, implementation| {
             for_each("shape", shapes, |shape| {
-                let heat = Heat2d::new(shape).unwrap();
+                let heat = Heat2d::dirichlet(shape).unwrap();
                 let initial = problem::hot_left_wall::<f32>(shape).unwrap();
                 let iterations = iterations_to_the_end(&heat, &initial);
                 let mut plate = implementation.start(device, &heat, &initial);
@@ -591,7 +591,7 @@ fn iterating_ends_when_an_iteration_changes_little() {
     // By elementwise_difference_f32 and elementwise_difference_f64, where there are kernels.
     fn check<T: Scalar + Bits>(device: &Device, implementation: Implementation) {
         let shape = Shape2::new(19, 17);
-        let heat = Heat2d::new(shape).unwrap();
+        let heat = Heat2d::dirichlet(shape).unwrap();
         let initial = problem::hot_left_wall::<T>(shape).unwrap();
         let tolerance = T::from(0.004);
         // Every 7 iterations, by definition.
@@ -658,7 +658,7 @@ fn temperatures_keep_their_order() {
     // plate that starts cold warms from iteration to iteration, it is never warmer away
     // from the hot wall than near it, and above the middle as below.
     let shape = Shape2::new(21, 35);
-    let heat = Heat2d::new(shape).unwrap();
+    let heat = Heat2d::dirichlet(shape).unwrap();
     let initial = problem::hot_left_wall::<f32>(shape).unwrap();
     for_each_implementation("order", devices(), |device, implementation| {
         let mut plate = implementation.start(device, &heat, &initial);
@@ -685,7 +685,7 @@ fn temperatures_keep_their_order() {
 fn no_point_leaves_the_range_of_its_neighbours() {
     let mut rng = rng();
     let shape = Shape2::new(37, 20);
-    let heat = Heat2d::new(shape).unwrap();
+    let heat = Heat2d::dirichlet(shape).unwrap();
     for_each_implementation("maximum principle", devices(), |device, implementation| {
         let old = uniform(&mut rng, shape.points().unwrap());
         let new = implementation.iterate_into(device, &heat, &old, &old);
@@ -709,7 +709,7 @@ fn a_linear_temperature_is_steady() {
     // Whole numbers: every sum is exact, and the mean of the neighbours is the
     // point itself.
     let shape = Shape2::new(45, 31);
-    let heat = Heat2d::new(shape).unwrap();
+    let heat = Heat2d::dirichlet(shape).unwrap();
     let field = Field2::from_fn(shape, |i, j| 3.0 * i as f32 - 7.0 * j as f32 + 5.0).unwrap();
     for_each_implementation("linear plate", devices(), |device, implementation| {
         let mut plate = implementation.start(device, &heat, &field);
@@ -725,7 +725,7 @@ fn a_linear_temperature_is_steady() {
 #[test]
 fn a_nan_spreads_by_one_point_per_iteration() {
     let shape = Shape2::new(40, 36);
-    let heat = Heat2d::new(shape).unwrap();
+    let heat = Heat2d::dirichlet(shape).unwrap();
     for_each_implementation("nan", devices(), |device, implementation| {
         // Beside the seam of two blocks, of either size.
         for (x, y) in [(15_usize, 16_usize), (14, 28)] {
@@ -850,7 +850,7 @@ fn percentages_are_of_the_reference_and_nan_never_passes() {
 
 #[test]
 fn the_work_of_an_iteration_is_counted() {
-    let heat = Heat2d::new(Shape2::new(10, 7)).unwrap();
+    let heat = Heat2d::dirichlet(Shape2::new(10, 7)).unwrap();
     assert_eq!(heat.unknowns(), 40);
     let cost = |bytes| Cost { bytes, flops: 160 };
     assert_eq!(heat.cost::<f32>(), cost(4 * 70 + 4 * 40));
@@ -860,7 +860,9 @@ fn the_work_of_an_iteration_is_counted() {
 #[test]
 fn shapes_that_are_no_plate_are_refused_by_name() {
     fn refusal(nx: usize, ny: usize) -> String {
-        Heat2d::new(Shape2::new(nx, ny)).unwrap_err().to_string()
+        Heat2d::dirichlet(Shape2::new(nx, ny))
+            .unwrap_err()
+            .to_string()
     }
     let too_small = "but must be at least 3 (two ends and a point between them)";
     let cases = [
@@ -883,14 +885,14 @@ fn shapes_that_are_no_plate_are_refused_by_name() {
     for_each("refusals", cases, |(got, expected)| {
         assert_eq!(got, expected)
     });
-    assert!(Heat2d::new(Shape2::new(3, 3)).is_ok());
-    assert!(Heat2d::new(Shape2::new((1 << 31) - 1, 3)).is_ok());
+    assert!(Heat2d::dirichlet(Shape2::new(3, 3)).is_ok());
+    assert!(Heat2d::dirichlet(Shape2::new((1 << 31) - 1, 3)).is_ok());
 }
 
 #[test]
 fn bad_input_is_refused_before_anything_runs() {
     let shape = Shape2::new(20, 18);
-    let heat = Heat2d::new(shape).unwrap();
+    let heat = Heat2d::dirichlet(shape).unwrap();
     let points = shape.points().unwrap();
     for_each_implementation("bad input", devices(), |device, implementation| {
         let mut plan = implementation.plan(device, &heat);
@@ -957,7 +959,7 @@ fn bad_input_is_refused_before_anything_runs() {
 
 #[test]
 fn the_cpu_launches_no_kernel() {
-    let heat = Heat2d::new(Shape2::new(20, 20)).unwrap();
+    let heat = Heat2d::dirichlet(Shape2::new(20, 20)).unwrap();
     for_each("kernels on the cpu", ITERATING, |&variant| {
         let error = heat.plan_with::<f32>(&Device::cpu(), variant).unwrap_err();
         assert!(
@@ -970,7 +972,7 @@ fn the_cpu_launches_no_kernel() {
 
 #[test]
 fn the_textbooks_kernels_are_not_there_in_f64() {
-    let heat = Heat2d::new(Shape2::new(20, 20)).unwrap();
+    let heat = Heat2d::dirichlet(Shape2::new(20, 20)).unwrap();
     let device = Device::emulator();
     for_each("kernels in f64", Variant::TEXTBOOK, |variant| {
         assert_eq!(
@@ -990,7 +992,7 @@ fn the_textbooks_kernels_are_not_there_in_f64() {
 fn a_marching_block_takes_more_rows_where_a_grid_has_too_few_blocks() {
     // One row more than 65535 blocks of 6.
     let shape = Shape2::new(3, 65_535 * 6 + 2 + 1);
-    let heat = Heat2d::new(shape).unwrap();
+    let heat = Heat2d::dirichlet(shape).unwrap();
     let points = shape.points().unwrap();
     let old: Vec<f32> = (0..points).map(|index| (index % 1000) as f32).collect();
     let device = halo_tests::cuda();
@@ -1026,7 +1028,7 @@ fn more_rows_than_a_grid_or_a_texture_has_are_refused() {
             }
         };
         let shape = Shape2::new(3, rows);
-        let heat = Heat2d::new(shape).unwrap();
+        let heat = Heat2d::dirichlet(shape).unwrap();
         let field = Field2::filled(shape, 1.0_f32).unwrap();
         let error = heat
             .plan_with(&device, variant)
@@ -1055,7 +1057,7 @@ fn more_rows_than_a_grid_or_a_texture_has_are_refused() {
 fn more_points_than_32_bits_count_are_swept() {
     let device = halo_tests::cuda();
     let shape = Shape2::new(65_537, 65_551);
-    let heat = Heat2d::new(shape).unwrap();
+    let heat = Heat2d::dirichlet(shape).unwrap();
     let points = shape.points().unwrap();
     assert!(points > 1 << 32);
     let old = device.alloc_filled(points, 1.0_f32).unwrap();
@@ -1127,7 +1129,7 @@ fn ptx_facts() {
 #[test]
 fn buffers_keep_their_shapes_and_on_devices_with_kernels_their_memory() {
     let shape = Shape2::new(9, 7);
-    let heat = Heat2d::new(shape).unwrap();
+    let heat = Heat2d::dirichlet(shape).unwrap();
     let initial = problem::hot_left_wall::<f32>(shape).unwrap();
     for_each_implementation("shapes", devices(), |device, implementation| {
         let mut plan = implementation.plan(device, &heat);

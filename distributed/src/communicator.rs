@@ -1,7 +1,7 @@
 //! A rank's way to the others.
 
 use crate::threads::Thread;
-use crate::{Error, Incoming, Outgoing, Transport};
+use crate::{Arrival, Error, Expected, Incoming, Outgoing, Parcel, Transport};
 use halo_gpu::{Device, Element};
 use std::fmt;
 use std::time::Duration;
@@ -83,6 +83,12 @@ impl Communicator {
         self.transport.size()
     }
 
+    /// What the messages go by, for people.
+    #[must_use]
+    pub fn transport(&self) -> String {
+        self.transport.name()
+    }
+
     /// The CUDA device of this rank, of as many as there are in turn, or the CPU where there is
     /// none.
     ///
@@ -107,6 +113,31 @@ impl Communicator {
         incoming: &mut [Incoming<'_>],
     ) -> Result<(), Error> {
         self.transport.exchange(outgoing, incoming, self.deadline)
+    }
+
+    /// Begins to send and receive messages of devices, which [`Arrival`] ends.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transport::begin`].
+    pub fn begin<'a>(
+        &'a self,
+        device: &'a Device,
+        outgoing: Vec<Parcel>,
+        incoming: Vec<Expected>,
+    ) -> Result<Arrival<'a>, Error> {
+        self.transport
+            .begin(device, outgoing, incoming, self.deadline)
+    }
+
+    /// Waits until what was begun is done on the device as well, or has failed: before one waits
+    /// for the device itself, which knows no deadline.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transport::settle`].
+    pub fn settle(&self) -> Result<(), Error> {
+        self.transport.settle(self.deadline)
     }
 
     /// The elements that each rank gives, in the order of the ranks, which need not give

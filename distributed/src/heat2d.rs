@@ -1,6 +1,7 @@
 //! Plates that are shared by ranks.
 
 use crate::region::pieces;
+use crate::rims::Rims;
 use crate::{Communicator, Decomposition, Error, Ghosted};
 use halo_gpu::elementwise::largest_difference;
 use halo_gpu::heat2d::{Heat2d, Iterated, Outcome, Plan, Sums, Tolerance};
@@ -12,6 +13,9 @@ use halo_gpu::{Axis, Boundary, Buffer, Device, Field2, Grid2, Scalar, Shape2};
 /// With `width` rows and columns of ghost points there is an exchange every `width` iterations:
 /// each iteration makes the outermost ghost points useless, and no others. More of them mean
 /// fewer exchanges, and more points that several ranks compute.
+///
+/// Where rows alone are cut, into blocks of at least 2 `width` rows, and devices are no CPUs, the
+/// rows that neighbours need are computed first, and exchanged while the others are.
 #[derive(Debug)]
 pub struct Plate<'a, T: Scalar> {
     communicator: &'a Communicator,
@@ -22,6 +26,7 @@ pub struct Plate<'a, T: Scalar> {
     field: Ghosted<T, 2>,
     /// The part before the last iteration that was compared.
     before: Option<Buffer<T>>,
+    rims: Option<Rims<T>>,
     /// How many iterations the ghost points are good for.
     fresh: usize,
     iterations: u64,
@@ -72,10 +77,12 @@ impl<'a, T: Scalar> Plate<'a, T> {
             }
             grid = grid.with_ends(axis, ends)?;
         }
+        let part = heat.with_grid(&grid)?;
         Ok(Self {
             communicator,
             heat,
-            plan: heat.with_grid(&grid)?.plan(device)?,
+            plan: part.plan(device)?,
+            rims: Rims::new(communicator, &part, &field)?,
             field,
             before: None,
             fresh: 0,
@@ -93,6 +100,17 @@ impl<'a, T: Scalar> Plate<'a, T> {
         let mut left = count;
         while left > 0 {
             let now = left.min(self.fresh()?);
+            if let Some(rims) = &mut self.rims
+                && now == self.field.width()
+            {
+                rims.round(self.communicator, &mut self.field, |field| {
+                    Ok(self.plan.iterate(field.buffer_mut(), now)?)
+                })?;
+                self.iterated(now);
+                self.fresh = now;
+                left -= now;
+                continue;
+            }
             self.plan.iterate(self.field.buffer_mut(), now)?;
             self.iterated(now);
             left -= now;

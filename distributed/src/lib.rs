@@ -24,7 +24,7 @@
 //!
 //! # fn main() -> Result<(), Error> {
 //! let shape = Shape2::new(40, 30);
-//! let heat = Heat2d::new(shape)?;
+//! let heat = Heat2d::dirichlet(shape)?;
 //! let initial = problem::hot_left_wall::<f32>(shape)?;
 //! let one = heat.iterate_of(&Device::cpu(), &initial, 100)?;
 //!
@@ -53,7 +53,11 @@ pub mod heat2d;
 #[cfg(feature = "mpi")]
 #[allow(unsafe_code, reason = "calls MPI")]
 mod mpi_transport;
+#[cfg(all(feature = "nccl", unix))]
+#[allow(unsafe_code, reason = "calls NCCL")]
+mod nccl;
 mod region;
+mod rims;
 mod sum;
 mod threads;
 mod transport;
@@ -64,4 +68,4 @@ pub use error::Error;
 pub use ghosts::Ghosted;
 pub use sum::sum;
 pub use threads::run;
-pub use transport::{Incoming, Outgoing, Transport};
+pub use transport::{Arrival, Expected, Incoming, Outgoing, Parcel, Transport};

@@ -2,7 +2,7 @@
 
 use crate::Element;
 use crate::derivative3d::cpu::Port as Derivatives;
-use crate::derivative3d::general::gpu::GeneralKernels;
+use crate::derivative3d::gpu::Kernels as DerivativeKernels;
 use crate::elementwise::cpu::Port as Arrays;
 use crate::elementwise::gpu::Kernels as ArrayKernels;
 use crate::heat2d::cpu::Port as Plates;
@@ -53,6 +53,15 @@ use std::fmt;
 /// ```
 ///
 /// ```compile_fail,E0308
+/// use halo_gpu::derivative3d::Variant;
+/// use halo_gpu::{Buffer, Scalar};
+///
+/// fn f<T: Scalar>(f: &Buffer<T>) {
+///     T::launch_derivatives(Variant::General, f).ok();
+/// }
+/// ```
+///
+/// ```compile_fail,E0308
 /// use halo_gpu::nbody::Body;
 /// use halo_gpu::{Buffer, Scalar};
 ///
@@ -81,7 +90,7 @@ pub trait Scalar:
     + Arrays
     + ArrayKernels
     + Derivatives
-    + GeneralKernels
+    + DerivativeKernels
     + Kernels
     + Plates
     + Launches

@@ -3,8 +3,11 @@
 
 use super::{devices_for_many_iterations, iterations_by_definition, point};
 use halo_gpu::Scalar;
+use halo_gpu::derivative3d::FiniteDifferences3d;
 use halo_gpu::heat2d::{Heat2d, Plate, Variant};
-use halo_gpu::{Axis, Boundary, Buffer, Cost, Device, DeviceKind, Error, Field2, Grid2, Shape2};
+use halo_gpu::{
+    Axis, Boundary, Buffer, Cost, Device, DeviceKind, Error, Field2, Grid2, Grid3, Shape2, Shape3,
+};
 use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, property, rng};
 use proptest::prelude::*;
 use rand::{Rng, RngExt};
@@ -31,7 +34,7 @@ pub fn ends(bits: u32) -> Ends {
 
 /// Iterations on plates with these boundaries.
 pub fn heat2d(shape: Shape2, ends: Ends) -> Result<Heat2d, Error> {
-    Heat2d::new(shape)?
+    Heat2d::dirichlet(shape)?
         .with_ends(Axis::X, ends[0])?
         .with_ends(Axis::Y, ends[1])
 }
@@ -292,7 +295,7 @@ fn every_call_takes_boundaries_and_source() {
         }
 
         // A source alone, with Dirichlet boundaries all around.
-        let fixed = Heat2d::new(shape).unwrap();
+        let fixed = Heat2d::dirichlet(shape).unwrap();
         let mut plate = fixed.start(&device, &initial).unwrap();
         plate.iterate(2).unwrap();
         let cold = iterations_by_definition(shape, initial.as_slice(), 2);
@@ -565,7 +568,7 @@ fn the_work_of_an_iteration_with_neumann_boundaries_is_counted() {
 #[test]
 fn what_has_no_meaning_is_refused() {
     let shape = Shape2::new(20, 18);
-    let fixed = Heat2d::new(shape).unwrap();
+    let fixed = Heat2d::dirichlet(shape).unwrap();
     let right = [Boundary::DirichletOnPoint, Boundary::Neumann];
     let insulated = fixed.with_ends(Axis::X, right).unwrap();
     let field = Field2::filled(shape, 1.0_f32).unwrap();
@@ -654,6 +657,20 @@ fn what_has_no_meaning_is_refused() {
     ));
 }
 
+#[test]
+fn operators_have_no_points_that_are_kept() {
+    let grid = (Grid3::new(Shape3::cube(9), [1.0; 3]).unwrap())
+        .with_boundary(Axis::Y, Boundary::DirichletOnPoint)
+        .unwrap();
+    assert_eq!(
+        FiniteDifferences3d::<f32>::new(&grid)
+            .unwrap_err()
+            .to_string(),
+        "derivative3d: boundary along y is Dirichlet (kept on the end point), but must be one \
+         that leaves no point out, as all have derivatives"
+    );
+}
+
 /// What a grid can say and a plate cannot be.
 #[test]
 fn grids_that_are_no_plates_are_refused_by_name() {
@@ -679,9 +696,9 @@ fn grids_that_are_no_plates_are_refused_by_name() {
         |(boundary, given)| {
             for (axis, name) in [(Axis::X, "x"), (Axis::Y, "y")] {
                 let wrong = plate.with_boundary(axis, boundary).unwrap();
-                let heat = Heat2d::on_grid(&plate).unwrap();
+                let heat = Heat2d::new(&plate).unwrap();
                 for error in [
-                    Heat2d::on_grid(&wrong).unwrap_err(),
+                    Heat2d::new(&wrong).unwrap_err(),
                     heat.with_grid(&wrong).unwrap_err(),
                     heat.with_ends(axis, [boundary; 2]).unwrap_err(),
                 ] {
@@ -693,18 +710,18 @@ fn grids_that_are_no_plates_are_refused_by_name() {
             }
         },
     );
-    let error = (Heat2d::on_grid(&plate).unwrap())
+    let error = (Heat2d::new(&plate).unwrap())
         .with_ends(Axis::Z, [Boundary::Neumann; 2])
         .unwrap_err();
     assert!(matches!(error, Error::InvalidParameter { .. }), "{error}");
 
     let oblong = (grid(shape, [0.5, 0.25]).with_boundaries(Boundary::Neumann)).unwrap();
     assert_eq!(
-        Heat2d::on_grid(&oblong).unwrap_err().to_string(),
+        Heat2d::new(&oblong).unwrap_err().to_string(),
         "heat2d: spacing along y is 0.25, but must be 0.5, which it is along x: cells are square"
     );
     let thin = (grid(Shape2::new(2, 7), [0.5; 2]).with_boundaries(Boundary::Neumann)).unwrap();
-    let error = Heat2d::on_grid(&thin).unwrap_err();
+    let error = Heat2d::new(&thin).unwrap_err();
     assert!(
         matches!(
             error,
@@ -718,7 +735,7 @@ fn grids_that_are_no_plates_are_refused_by_name() {
     );
 
     // A step that is stable on one grid, on another.
-    let steps = (Heat2d::on_grid(&plate).unwrap().with_time_step(1.0, 0.0625)).unwrap();
+    let steps = (Heat2d::new(&plate).unwrap().with_time_step(1.0, 0.0625)).unwrap();
     assert_eq!(
         steps.with_ends(Axis::X, DIRICHLET[0]).unwrap().time_step(),
         Some(0.0625)

@@ -546,12 +546,12 @@ proptest! {
                 .and(n > 0x7fff_ffff, "IndexOverflow", words + "at most 2147483647")
         });
         let shape = Shape2::new(nx, ny);
-        let Some(heat) = faults.judge(Heat2d::new(shape))? else {
+        let Some(heat) = faults.judge(Heat2d::dirichlet(shape))? else {
             return Ok(());
         };
         let grid = heat.grid().with_ends(Axis::X, ends(bits)[0])?.with_ends(Axis::Y, ends(bits)[1])?;
         let heat = heat2d(shape, ends(bits))?;
-        prop_assert_eq!(heat, Heat2d::on_grid(&grid)?);
+        prop_assert_eq!(heat, Heat2d::new(&grid)?);
         prop_assert_eq!(heat, heat2d(Shape2::new(5, 4), NEUMANN)?.with_grid(&grid)?);
         let kept = |bits: u32| 2 - bits.count_ones() as usize;
         let unknowns = (nx - kept(bits & 0b1010)) as u128 * (ny - kept(bits & 0b0101)) as u128;
@@ -585,7 +585,7 @@ proptest! {
         let asked = Shape2::new(other.max(3), ny.max(3));
         let words = format!("the initial plate is of {shape} points, but must be of {asked}");
         let faults = Faults::none().and(asked != shape, "ShapeMismatch", words);
-        let swept = faults.judge(Heat2d::new(asked)?.iterate_of(&device, &initial, iterations))?;
+        let swept = faults.judge(Heat2d::dirichlet(asked)?.iterate_of(&device, &initial, iterations))?;
         if let Some(plate) = swept {
             prop_assert!(plate.as_slice().iter().all(|value| (0.0..=1.0).contains(value)));
         }

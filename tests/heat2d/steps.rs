@@ -20,7 +20,7 @@ fn spaced(grid: &Grid2, spacing: f64) -> Heat2d {
     for axis in [Axis::X, Axis::Y] {
         scaled = scaled.with_ends(axis, grid.ends(axis)).unwrap();
     }
-    Heat2d::on_grid(&scaled).unwrap()
+    Heat2d::new(&scaled).unwrap()
 }
 
 /// What a step needs of a number, one rounding each.
@@ -144,7 +144,7 @@ fn modes_decay_as_the_scheme_says() {
             } else {
                 60
             };
-            let heat = (Heat2d::new(shape).unwrap())
+            let heat = (Heat2d::dirichlet(shape).unwrap())
                 .with_time_step(1.0, ratio)
                 .unwrap();
             let initial = problem::sine_mode::<f64>(shape, modes).unwrap();
@@ -172,7 +172,7 @@ fn the_error_is_of_second_order_in_the_spacing() {
         let shape = Shape2::new(cells + 1, cells + 1);
         let spacing = 1.0 / cells as f64;
         let step = 0.2 * spacing * spacing;
-        let heat = spaced(Heat2d::new(shape).unwrap().grid(), spacing)
+        let heat = spaced(Heat2d::dirichlet(shape).unwrap().grid(), spacing)
             .with_time_step(1.0, step)
             .unwrap();
         let initial = problem::sine_mode::<f64>(shape, [1, 2]).unwrap();
@@ -196,7 +196,7 @@ fn the_error_is_of_second_order_in_the_spacing() {
 #[test]
 fn the_longest_stable_step_is_an_iteration_and_a_longer_one_is_refused() {
     let shape = Shape2::new(19, 23);
-    let iterations = Heat2d::new(shape).unwrap();
+    let iterations = Heat2d::dirichlet(shape).unwrap();
     assert_eq!(iterations.time_step(), None);
     let spaced = spaced(iterations.grid(), 3.0);
     let steps = spaced.with_time_step(0.5, 4.5).unwrap();
@@ -227,7 +227,7 @@ fn the_longest_stable_step_is_an_iteration_and_a_longer_one_is_refused() {
 #[test]
 fn kernels_of_iterations_make_no_steps_and_the_other_way_round() {
     let shape = Shape2::new(9, 8);
-    let iterations = Heat2d::new(shape).unwrap();
+    let iterations = Heat2d::dirichlet(shape).unwrap();
     let steps = iterations.with_time_step(1.0, 0.1).unwrap();
     for_each("device", kernel_devices(), |device| {
         for variant in Variant::ALL {
@@ -301,7 +301,7 @@ fn residuals_are_those_of_the_equation_and_bound_the_iterations() {
             [(); 2].map(|()| Field2::from_vec(shape, random::<T>(&mut rng, 18 * 13)).unwrap());
         for_each("device", devices(), |device| {
             for ratio in [None, Some(0.25), Some(0.07)] {
-                let mut heat = Heat2d::new(shape).unwrap();
+                let mut heat = Heat2d::dirichlet(shape).unwrap();
                 if let Some(ratio) = ratio {
                     heat = heat.with_time_step(1.0, ratio).unwrap();
                 }
@@ -340,7 +340,7 @@ fn residuals_are_those_of_the_equation_and_bound_the_iterations() {
 
 #[test]
 fn steps_cost_what_they_read_write_and_compute() {
-    let heat = Heat2d::new(Shape2::new(12, 10)).unwrap();
+    let heat = Heat2d::dirichlet(Shape2::new(12, 10)).unwrap();
     let steps = heat.with_time_step(1.0, 0.25).unwrap();
     let (bytes, flops) = (heat.cost::<f64>().bytes, 7 * 10 * 8);
     assert_eq!(steps.cost::<f64>(), Cost { bytes, flops });
@@ -472,7 +472,7 @@ proptest! {
             "Unstable",
             format!("the time step is {step}, but must be at most {limit} to be stable"),
         );
-        let heat = Heat2d::on_grid(&grid.with_boundaries(Boundary::Neumann)?)?;
+        let heat = Heat2d::new(&grid.with_boundaries(Boundary::Neumann)?)?;
         faults.judge(heat.with_time_step(diffusivity, step))?;
     }
 }

@@ -254,6 +254,11 @@ pub(crate) struct Mutate {
     #[arg(long)]
     pub(crate) list: bool,
 
+    /// Take from earlier runs, of all or of some, what is known of mutations since; without
+    /// it, all are tried
+    #[arg(long)]
+    pub(crate) resume: bool,
+
     /// Longest time a test may take, in seconds [default: from the unmutated run]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: Option<u64>,

@@ -125,7 +125,7 @@ fn iterations<T: Scalar>(
         ny += ends[1].iter().filter(kept).count();
     }
     let shape = Shape2::new(nx, ny);
-    let mut heat = Heat2d::new(shape)?
+    let mut heat = Heat2d::dirichlet(shape)?
         .with_ends(Axis::X, ends[0])?
         .with_ends(Axis::Y, ends[1])?;
     if variant == Variant::Step {

@@ -49,16 +49,16 @@ pub(super) struct Step {
 /// use halo_gpu::{Axis, Boundary, Cost, Error, Grid2, Shape2};
 ///
 /// # fn main() -> Result<(), halo_gpu::Error> {
-/// let heat = Heat2d::new(Shape2::new(5, 4))?;
+/// let heat = Heat2d::dirichlet(Shape2::new(5, 4))?;
 /// assert_eq!(heat.unknowns(), 3 * 2); // all but those on the boundary
 /// assert_eq!(heat.cost::<f32>(), Cost { bytes: 4 * (20 + 6), flops: 4 * 6 });
 /// let insulated = heat.with_boundaries(Boundary::Neumann)?;
 /// assert_eq!(insulated.unknowns(), 20);
 ///
 /// let periodic = Grid2::new(Shape2::new(5, 4), [0.5; 2])?;
-/// assert!(matches!(Heat2d::on_grid(&periodic), Err(Error::InvalidParameter { .. })));
+/// assert!(matches!(Heat2d::new(&periodic), Err(Error::InvalidParameter { .. })));
 /// let plate = periodic.with_boundaries(Boundary::Neumann)?;
-/// assert_eq!(Heat2d::on_grid(&plate)?.grid().spacing(Axis::X), 0.5);
+/// assert_eq!(Heat2d::new(&plate)?.grid().spacing(Axis::X), 0.5);
 /// # Ok(())
 /// # }
 /// ```
@@ -69,25 +69,15 @@ pub struct Heat2d {
 }
 
 impl Heat2d {
-    /// Jacobi iterations on plates of `shape`, whose outermost points keep their temperature;
-    /// of spacing 1.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidSize`] for an extent below 3; [`Error::IndexOverflow`] for one above
-    /// `i32::MAX`, or if the plate has more points than can be indexed.
-    pub fn new(shape: Shape2) -> Result<Self, Error> {
-        check_shape(shape)?;
-        Self::on_grid(&Grid2::new(shape, [1.0; 2])?.with_boundaries(Boundary::DirichletOnPoint)?)
-    }
-
     /// Jacobi iterations on the points of a grid.
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new); [`Error::InvalidParameter`] if the spacings along x and y differ,
-    /// and for boundaries other than [`Boundary::DirichletOnPoint`] and [`Boundary::Neumann`].
-    pub fn on_grid(grid: &Grid2) -> Result<Self, Error> {
+    /// [`Error::InvalidSize`] for an extent below 3; [`Error::IndexOverflow`] for one above
+    /// `i32::MAX`, or if the plate has more points than can be indexed;
+    /// [`Error::InvalidParameter`] if the spacings along x and y differ, and for boundaries other
+    /// than [`Boundary::DirichletOnPoint`] and [`Boundary::Neumann`].
+    pub fn new(grid: &Grid2) -> Result<Self, Error> {
         check_shape(grid.shape())?;
         let [along_x, along_y] = spacings(grid);
         if along_x != along_y {
@@ -108,13 +98,24 @@ impl Heat2d {
         })
     }
 
+    /// Jacobi iterations on plates of `shape`, whose outermost points keep their temperature;
+    /// of spacing 1.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new), for the shape.
+    pub fn dirichlet(shape: Shape2) -> Result<Self, Error> {
+        check_shape(shape)?;
+        Self::new(&Grid2::new(shape, [1.0; 2])?.with_boundaries(Boundary::DirichletOnPoint)?)
+    }
+
     /// The same on another grid.
     ///
     /// # Errors
     ///
-    /// As [`on_grid`](Self::on_grid) and [`with_time_step`](Self::with_time_step).
+    /// As [`new`](Self::new) and [`with_time_step`](Self::with_time_step).
     pub fn with_grid(&self, grid: &Grid2) -> Result<Self, Error> {
-        let heat = Self::on_grid(grid)?;
+        let heat = Self::new(grid)?;
         match self.step {
             Some(step) => heat.with_time_step(step.diffusivity, step.length),
             None => Ok(heat),
@@ -131,7 +132,7 @@ impl Heat2d {
     /// // From 0 at the left end to 8 at the right, with nothing lost at the others.
     /// let shape = Shape2::new(9, 5);
     /// let initial = Field2::from_fn(shape, |i, _| if i == 8 { 8.0_f32 } else { 0.0 })?;
-    /// let heat = Heat2d::new(shape)?.with_ends(Axis::Y, [Boundary::Neumann; 2])?;
+    /// let heat = Heat2d::dirichlet(shape)?.with_ends(Axis::Y, [Boundary::Neumann; 2])?;
     /// let plate = heat.iterate_of(&Device::cpu(), &initial, 500)?;
     /// assert!((plate[(3, 0)] - 3.0).abs() < 1e-4 && (plate[(6, 4)] - 6.0).abs() < 1e-4);
     /// # Ok(())
@@ -176,7 +177,7 @@ impl Heat2d {
     /// # fn main() -> Result<(), halo_gpu::Error> {
     /// // Copper, 1.11 cm² a second; 32 cells of 1 cm, kept at 0 °C around.
     /// let shape = Shape2::new(33, 33);
-    /// let heat = Heat2d::new(shape)?.with_time_step(1.11, 0.2)?;
+    /// let heat = Heat2d::dirichlet(shape)?.with_time_step(1.11, 0.2)?;
     /// let initial = problem::sine_mode::<f64>(shape, [1, 1])?;
     /// let mut plate = heat.start(&Device::cpu(), &initial)?;
     /// plate.iterate(500)?;
@@ -186,7 +187,7 @@ impl Heat2d {
     /// let decay = (-2.0 * 1.11 * (std::f64::consts::PI / 32.0).powi(2) * 100.0).exp();
     /// assert!((plate.field()?[(16, 16)] / decay - 1.0).abs() < 4e-3);
     ///
-    /// let refused = Heat2d::new(shape)?.with_time_step(1.11, 0.3);
+    /// let refused = Heat2d::dirichlet(shape)?.with_time_step(1.11, 0.3);
     /// assert!(matches!(refused, Err(Error::Unstable { limit, .. }) if limit < 0.226));
     /// # Ok(())
     /// # }

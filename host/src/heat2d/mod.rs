@@ -27,7 +27,7 @@
 //! // The left wall at 1, all other walls and the plate at 0.
 //! let shape = Shape2::new(17, 33);
 //! let initial = problem::hot_left_wall::<f32>(shape)?;
-//! let plate = Heat2d::new(shape)?.iterate_of(&Device::cpu(), &initial, 100)?;
+//! let plate = Heat2d::dirichlet(shape)?.iterate_of(&Device::cpu(), &initial, 100)?;
 //!
 //! // It is warmer near the hot wall, and above and below alike.
 //! assert!(plate[(1, 16)] > plate[(2, 16)] && plate[(2, 16)] > 0.0);
@@ -45,7 +45,7 @@
 //! # fn main() -> Result<(), halo_gpu::Error> {
 //! let shape = Shape2::new(17, 33);
 //! let initial = problem::hot_left_wall::<f32>(shape)?;
-//! let plan = Heat2d::new(shape)?.plan_with(&Device::emulator(), Variant::Texture)?;
+//! let plan = Heat2d::dirichlet(shape)?.plan_with(&Device::emulator(), Variant::Texture)?;
 //! let mut plate = plan.start(&initial)?;
 //! plate.iterate(3)?;
 //! assert_eq!(plate.field()?[(3, 16)], 1.0 / 64.0);
@@ -85,7 +85,7 @@
 //! let cold = Field2::filled(shape, 0.0_f64)?;
 //! let heating = Field2::filled(shape, 0.05 * 0.05 * 80.0)?;
 //!
-//! let heat = Heat2d::new(shape)?.with_ends(Axis::Y, [Boundary::Neumann; 2])?;
+//! let heat = Heat2d::dirichlet(shape)?.with_ends(Axis::Y, [Boundary::Neumann; 2])?;
 //! let mut rod = heat.start(&Device::cpu(), &cold)?.with_source(&heating)?;
 //! assert!(rod.iterate_until(1e-12, 100, 100_000)?.converged);
 //!
@@ -116,7 +116,7 @@
 //! let shape = Shape2::new(41, 41);
 //! let grid = Grid2::new(shape, [0.1; 2])?.with_boundaries(Boundary::Neumann)?;
 //! let spot = Field2::from_fn(shape, |i, j| if (i, j) == (20, 20) { 100.0 } else { 0.0_f64 })?;
-//! let heat = Heat2d::on_grid(&grid)?.with_time_step(1.0, 0.002)?; // α = 1, Δt = 0.002
+//! let heat = Heat2d::new(&grid)?.with_time_step(1.0, 0.002)?; // α = 1, Δt = 0.002
 //! let mut plate = heat.start(&Device::cpu(), &spot)?;
 //! plate.iterate(50)?;
 //! assert!((plate.time() - 0.1).abs() < 1e-12);

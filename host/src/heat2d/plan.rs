@@ -29,7 +29,7 @@ impl Heat2d {
     ///
     /// # fn main() -> Result<(), halo_gpu::Error> {
     /// let device = Device::emulator();
-    /// let heat = Heat2d::new(Shape2::new(5, 3))?;
+    /// let heat = Heat2d::dirichlet(Shape2::new(5, 3))?;
     /// let initial = problem::hot_left_wall::<f32>(heat.shape())?;
     /// for variant in Variant::TEXTBOOK {
     ///     let mut plate = initial.to_device(&device)?;
@@ -63,7 +63,7 @@ impl Heat2d {
     ///
     /// # fn main() -> Result<(), halo_gpu::Error> {
     /// let initial = problem::hot_left_wall::<f64>(Shape2::new(5, 3))?;
-    /// let plate = Heat2d::new(initial.shape())?.iterate_of(&Device::emulator(), &initial, 2)?;
+    /// let plate = Heat2d::dirichlet(initial.shape())?.iterate_of(&Device::emulator(), &initial, 2)?;
     /// assert_eq!(plate.as_slice()[5..10], [1.0, 0.25, 0.0625, 0.0, 0.0]);
     /// # Ok(())
     /// # }
@@ -157,7 +157,7 @@ fn takes_any_plate(variant: Variant) -> bool {
 /// use halo_gpu::{Device, Shape2};
 ///
 /// # fn main() -> Result<(), halo_gpu::Error> {
-/// let heat = Heat2d::new(Shape2::new(5, 3))?;
+/// let heat = Heat2d::dirichlet(Shape2::new(5, 3))?;
 /// let initial = problem::hot_left_wall::<f32>(heat.shape())?;
 /// for device in [Device::cpu(), Device::emulator()] {
 ///     let mut plan = heat.plan(&device)?;

@@ -137,7 +137,7 @@ impl<T: Scalar> Plate<T> {
     /// # fn main() -> Result<(), halo_gpu::Error> {
     /// let shape = Shape2::new(20, 30);
     /// let initial = problem::hot_left_wall::<f64>(shape)?;
-    /// let mut plate = Heat2d::new(shape)?.start(&Device::cpu(), &initial)?;
+    /// let mut plate = Heat2d::dirichlet(shape)?.start(&Device::cpu(), &initial)?;
     /// let outcome = plate.iterate_until(1e-9, 50, 100_000)?;
     /// assert!(outcome.converged && outcome.change <= 1e-9);
     /// assert_eq!(outcome.iterations, plate.iterations());

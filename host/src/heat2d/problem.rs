@@ -118,7 +118,7 @@ pub fn percentage_rms_error<T: Scalar>(values: &[T], reference: &[T]) -> f64 {
 /// assert!((steady[(4, 4)] - 0.25).abs() < 1e-12);
 ///
 /// let initial = problem::hot_left_wall::<f32>(shape)?;
-/// let plate = Heat2d::new(shape)?.iterate_of(&Device::cpu(), &initial, 400)?;
+/// let plate = Heat2d::dirichlet(shape)?.iterate_of(&Device::cpu(), &initial, 400)?;
 /// let bound = problem::steady_state_bound(shape, 400);
 /// assert!(bound < 1e-5);
 /// for (value, exact) in plate.as_slice().iter().zip(steady.as_slice()) {

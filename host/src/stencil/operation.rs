@@ -111,6 +111,8 @@ where
     ///     .with_ends(0, Axis::Y, [Boundary::Dirichlet(1.0), Boundary::Neumann])?;
     /// let refused = channel.with_ends(1, Axis::Y, [Boundary::Neumann; 2]);
     /// assert!(matches!(refused, Err(Error::InvalidParameter { .. })));
+    /// let refused = channel.with_ends(0, Axis::Y, [Boundary::DirichletOnPoint; 2]);
+    /// assert!(matches!(refused, Err(Error::InvalidParameter { .. })));
     /// # Ok(())
     /// # }
     /// ```

@@ -44,7 +44,7 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         }
         None => problem::SHAPE,
     };
-    let heat = Heat2d::new(shape)?;
+    let heat = Heat2d::dirichlet(shape)?;
     let mut rows = rows_in::<f32>(device, heat)?;
     rows.extend(rows_in::<f64>(device, heat)?);
     Ok(Plan {
@@ -427,7 +427,7 @@ mod tests {
 
     #[test]
     fn a_large_plate_is_checked_after_fewer_sweeps() {
-        let sweeps = |n| sweeps_to_check(&Heat2d::new(Shape2::new(n, n)).unwrap());
+        let sweeps = |n| sweeps_to_check(&Heat2d::dirichlet(Shape2::new(n, n)).unwrap());
         assert_eq!([sweeps(3), sweeps(256), sweeps(4096)], [100; 3]);
         assert_eq!(sweeps(8192), 32);
         assert_eq!(sweeps(65_536), 20);

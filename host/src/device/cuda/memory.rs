@@ -178,6 +178,32 @@ impl CudaMemory {
         unsafe { self.core.copy_across(to, &source.core, from, range.len()) }
     }
 
+    /// [`copy_across`](Self::copy_across), behind what this handle was given before alone.
+    ///
+    /// # Safety
+    ///
+    /// The caller orders the copy with the work of the source's handle: with what writes the
+    /// source, before and later, and with giving it back.
+    pub(in crate::device) unsafe fn copy_unordered(
+        &mut self,
+        offset: usize,
+        source: &Self,
+        range: Range<usize>,
+    ) -> Result<(), Error> {
+        let to = self.part(&(offset..offset + range.len()));
+        let from = source.part(&range);
+        if range.is_empty() {
+            return Ok(());
+        }
+        self.core.refuse("copying from another device")?;
+        // SAFETY: two pieces of memory, as long, of which the target is ours alone; the order is
+        // the caller's promise.
+        unsafe {
+            self.core
+                .copy_unordered(to, &source.core, from, range.len())
+        }
+    }
+
     /// Notes that this has become current in the place of `before`, memory of the same
     /// device, as long, whose content is not needed any more.
     pub(in crate::device) fn note_exchange(&self, before: &Self) {
