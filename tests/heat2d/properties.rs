@@ -585,7 +585,15 @@ proptest! {
         let asked = Shape2::new(other.max(3), ny.max(3));
         let words = format!("the initial plate is of {shape} points, but must be of {asked}");
         let faults = Faults::none().and(asked != shape, "ShapeMismatch", words);
-        let swept = faults.judge(Heat2d::dirichlet(asked)?.iterate_of(&device, &initial, iterations))?;
+        let heat = Heat2d::dirichlet(asked)?;
+        let mut result = Field2::filled(shape, 7.0)?;
+        let into = heat.iterate_of_into(&device, &initial, iterations, &mut result);
+        let written = faults.judge(into)?.is_some();
+        let swept = faults.judge(heat.iterate_of(&device, &initial, iterations))?;
+        match &swept {
+            Some(plate) => prop_assert!(written && *plate == result),
+            None => prop_assert!(result.as_slice().iter().all(|value| *value == 7.0)),
+        }
         if let Some(plate) = swept {
             prop_assert!(plate.as_slice().iter().all(|value| (0.0..=1.0).contains(value)));
         }

@@ -22,7 +22,7 @@
 //! wherever the tiles begin: the bits are theirs.
 #![forbid(unsafe_code)]
 
-use super::heat::unknowns_along;
+use super::ends::unknowns_along;
 use crate::grid::{Boundary, Grid2};
 use crate::simd::{Formula, InVectors, Value, dispatched, fill};
 use crate::streaming::{Streaming, streamed};

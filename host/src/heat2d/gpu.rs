@@ -1,7 +1,7 @@
 //! Launches of the kernels, on a CUDA device or on the emulator.
 
 use super::check::Checked;
-use super::heat::{ends_of, unknowns_along};
+use super::ends::{ends_of, unknowns_along};
 use crate::grid::{Boundary, Grid2};
 use crate::variants::variants;
 use crate::{

@@ -1,6 +1,7 @@
 //! What is computed: the grid, and what an iteration is.
 
 use super::check::{OPERATION, invalid};
+use super::ends::unknowns_along;
 use crate::grid::{Boundary, Grid2};
 use crate::scalar::Scalar;
 use crate::{Axis, Error, Shape2};
@@ -314,30 +315,6 @@ impl Heat2d {
 /// Those along x and y.
 fn spacings(grid: &Grid2) -> [f64; 2] {
     [Axis::X, Axis::Y].map(|axis| grid.spacing(axis))
-}
-
-/// Whether no end keeps its temperature.
-pub(super) fn all_neumann(grid: &Grid2) -> bool {
-    ends_of(grid).iter().all(|end| *end == Boundary::Neumann)
-}
-
-/// Whether all ends do.
-pub(super) fn all_dirichlet(grid: &Grid2) -> bool {
-    let kept = |end: &Boundary| *end == Boundary::DirichletOnPoint;
-    ends_of(grid).iter().all(kept)
-}
-
-/// The boundaries at the left, the right, the bottom and the top.
-pub(super) fn ends_of(grid: &Grid2) -> [Boundary; 4] {
-    let [[left, right], [bottom, top]] = [Axis::X, Axis::Y].map(|axis| grid.ends(axis));
-    [left, right, bottom, top]
-}
-
-/// The points along an axis that do not lie on an end that keeps its temperature.
-pub(super) fn unknowns_along(grid: &Grid2, axis: Axis) -> std::ops::Range<usize> {
-    let kept = |end: Boundary| usize::from(end == Boundary::DirichletOnPoint);
-    let [low, high] = grid.ends(axis);
-    kept(low)..grid.extent(axis) - kept(high)
 }
 
 /// Refuses a shape that is no plate, or one that kernels cannot count.

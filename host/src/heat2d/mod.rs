@@ -132,6 +132,7 @@ mod blocked;
 pub(crate) mod cases;
 mod check;
 pub(crate) mod cpu;
+mod ends;
 pub(crate) mod gpu;
 mod heat;
 mod plan;

@@ -3,8 +3,9 @@
 use super::blocked::Setup;
 use super::check::{self, Checked, invalid};
 use super::cpu::Scratches;
+use super::ends::all_dirichlet;
 use super::gpu::{self, Variant};
-use super::heat::{Heat2d, STABLE_RATIO, all_dirichlet};
+use super::heat::{Heat2d, STABLE_RATIO};
 use crate::scalar::Scalar;
 use crate::{AddressMode, Buffer, Device, DeviceKind, Error, Field2, Shape2, Texture2d};
 
@@ -95,6 +96,7 @@ impl Heat2d {
         count: usize,
         result: &mut Field2<T>,
     ) -> Result<(), Error> {
+        check::shape("the initial plate", self.shape(), initial.shape())?;
         check::shape("the result", self.shape(), result.shape())?;
         let plate = self.iterated(device, initial, count)?;
         plate.copy_to_slice(result.as_mut_slice())

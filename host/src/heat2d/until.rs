@@ -2,7 +2,8 @@
 
 use super::Heat2d;
 use super::check::invalid;
-use super::heat::{STABLE_RATIO, all_neumann};
+use super::ends::all_neumann;
+use super::heat::STABLE_RATIO;
 use super::sums::Sums;
 use crate::Error;
 use crate::scalar::Scalar;
