@@ -63,6 +63,12 @@ impl Communicator {
         }
     }
 
+    /// What it is made of.
+    #[cfg(all(feature = "nccl", unix))]
+    pub(crate) fn into_parts(self) -> (Box<dyn Transport>, Duration) {
+        (self.transport, self.deadline)
+    }
+
     /// The same rank, which waits this long for another one; 60 seconds if nothing else is
     /// said. It counts anew for each message.
     #[must_use]

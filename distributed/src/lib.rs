@@ -5,8 +5,8 @@
 //! among those of an MPI launcher, and [`Communicator::alone`] is a single rank. A [`Decomposition`] says which
 //! points of a grid are whose: slabs, pencils or blocks. A [`Ghosted`] field is a rank's block
 //! with copies of its neighbours' nearest points around it. On them stand a plate
-//! ([`heat2d::Plate`]), derivatives ([`derivative3d::on_part`]) and the sum of an array
-//! ([`sum()`]).
+//! ([`heat2d::Plate`]), derivatives ([`derivative3d::on_part`]) and reductions of arrays
+//! ([`sum()`], [`min`], [`argmin`] …); bodies are shared by [`nbody::Plan`].
 //!
 //! **Results have the bits of one device**, for any number of ranks and any decomposition: a
 //! point is computed from the same numbers in the same order wherever it lies, and a sum is
@@ -48,11 +48,13 @@ mod communicator;
 mod decomposition;
 pub mod derivative3d;
 mod error;
+mod extremes;
 mod ghosts;
 pub mod heat2d;
 #[cfg(feature = "mpi")]
 #[allow(unsafe_code, reason = "calls MPI")]
 mod mpi_transport;
+pub mod nbody;
 #[cfg(all(feature = "nccl", unix))]
 #[allow(unsafe_code, reason = "calls NCCL")]
 mod nccl;
@@ -65,6 +67,7 @@ mod transport;
 pub use communicator::Communicator;
 pub use decomposition::{Block, Decomposition, Side};
 pub use error::Error;
+pub use extremes::{argmax, argmin, max, min};
 pub use ghosts::Ghosted;
 pub use sum::sum;
 pub use threads::run;

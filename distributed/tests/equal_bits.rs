@@ -2,12 +2,17 @@
 
 mod ways;
 
-use halo_distributed::{Decomposition, Error, Ghosted, derivative3d, heat2d, run, sum};
+use halo_distributed::{
+    Decomposition, Error, Ghosted, argmax, argmin, derivative3d, heat2d, max, min, nbody, run, sum,
+};
 use halo_gpu::derivative3d::FiniteDifferences3d;
 use halo_gpu::heat2d::{Heat2d, Tolerance};
+use halo_gpu::nbody::{Body, Gravity, Variant};
 use halo_gpu::reduction::{self, Number};
 use halo_gpu::stencil1d::{Stencil1d, TEXTBOOK_COEFFICIENTS};
-use halo_gpu::{Axis, Boundary, Device, Field2, Field3, Grid2, Grid3, Scalar, Shape2, Shape3};
+use halo_gpu::{
+    Axis, Boundary, Device, DeviceKind, Field2, Field3, Grid2, Grid3, Scalar, Shape2, Shape3,
+};
 use ways::{EMULATOR, Way, bits, noise, ways};
 
 const RANKS: [usize; 5] = [1, 2, 3, 4, 7];
@@ -464,5 +469,128 @@ fn lines_with_ghost_points() {
                 assert!(bits(&out) == one, "{ranks} ranks of {}", way.name);
             }
         }
+    }
+}
+
+/// Extreme elements, of which there are several, NaN and zeros of both signs.
+#[test]
+fn extremes_are_those_of_one_device() {
+    let n = 10_007;
+    let special = [f32::NAN, -0.0, 0.0, f32::INFINITY, -1.5, 2.5];
+    for way in ways().into_iter().chain([EMULATOR]) {
+        for (kind, first) in special.into_iter().enumerate() {
+            // The last kinds have no NaN, and their extremes more than once.
+            let value = |i: usize| match i % 1009 {
+                17 if kind < 4 => first,
+                r => (r as f32 - 504.0) * first.signum().max(-1.0),
+            };
+            let values: Vec<f32> = (0..n).map(value).collect();
+            let one = way.one();
+            let whole = one.upload(&values).expect("enough memory");
+            let right = (
+                reduction::min(&whole).expect("one device").to_bits(),
+                reduction::max(&whole).expect("one device").to_bits(),
+                reduction::argmin(&whole).expect("one device"),
+                reduction::argmax(&whole).expect("one device"),
+            );
+            for ranks in RANKS.into_iter().filter(|&ranks| way.takes(ranks)) {
+                let several = way.run(ranks, |communicator, device| {
+                    // The first rank has none, where there are others.
+                    let bound = |rank: usize| n * rank.saturating_sub(1) / (ranks - 1).max(1);
+                    let rank = communicator.rank();
+                    let own = if ranks == 1 {
+                        0..n
+                    } else {
+                        bound(rank)..bound(rank + 1)
+                    };
+                    let own = device.upload(&values[own])?;
+                    Ok((
+                        min(communicator, &own)?.to_bits(),
+                        max(communicator, &own)?.to_bits(),
+                        argmin(communicator, &own)?,
+                        argmax(communicator, &own)?,
+                    ))
+                });
+                for found in several.expect("no rank fails") {
+                    assert_eq!(found, right, "{first} on {ranks} ranks of {}", way.name);
+                }
+            }
+        }
+        let none = way.run(1, |communicator, device| {
+            let none = device.zeros::<f32>(0)?;
+            Ok((
+                min(communicator, &none).is_err(),
+                argmax(communicator, &none).is_err(),
+            ))
+        });
+        assert_eq!(none.expect("no rank fails"), [(true, true)]);
+    }
+}
+
+/// The bodies of all ranks, whose sums have as many parts as on one device.
+fn bodies<T: Scalar>(way: &Way, n: usize, parts: u32) {
+    let body = |i: usize| {
+        let [x, y, z, mass] = [0, 1, 2, 3].map(|k| noise::<T>(4 * i + k));
+        Body { x, y, z, mass }
+    };
+    let all: Vec<_> = (0..n).map(body).collect();
+    let gravity = Gravity::new(0.05).and_then(|gravity| gravity.with_parts(parts));
+    let gravity = gravity.expect("a softening");
+    let one = way.one();
+    let plan = match one.kind() {
+        DeviceKind::Cpu => gravity.plan(&one, n),
+        _ => gravity.plan_with(&one, n, Variant::RegisterTile),
+    };
+    let uploaded = one.upload(&all).expect("enough memory");
+    let mut right = one.zeros(n).expect("enough memory");
+    plan.and_then(|mut plan| plan.accelerations(&uploaded, &mut right))
+        .expect("one device");
+    let right = bits(right.to_vec().expect("one device").as_flattened());
+    // Fewer, where parts of whole tiles are.
+    let share = gravity.plan_of_parts::<T>(&Device::cpu(), n, 0..1);
+    let most = share.expect("a part").parts() as usize;
+    for ranks in RANKS.into_iter().filter(|&it| it <= most && way.takes(it)) {
+        let several = way.run(ranks, |communicator, device| {
+            let mut plan = nbody::Plan::new(communicator, device, gravity, n)?;
+            let own = device.upload(&all[plan.own()])?;
+            let mut found = device.alloc_filled(own.len(), [T::nearest(f64::NAN); 3])?;
+            plan.accelerations(&own, &mut found)?;
+            // Again, as nothing may be left of the first time.
+            found.fill([T::nearest(f64::NAN); 3])?;
+            plan.accelerations(&own, &mut found)?;
+            communicator.settle()?;
+            Ok(found.to_vec()?)
+        });
+        let found = several.expect("no rank fails").concat();
+        assert!(
+            bits(found.as_flattened()) == right,
+            "{n} bodies of {} on {ranks} ranks of {}",
+            T::NAME,
+            way.name
+        );
+    }
+}
+
+#[test]
+fn bodies_are_pulled_as_on_one_device() {
+    for way in ways() {
+        // The last part is shorter than the others, and not.
+        bodies::<f32>(&way, 3000, 8);
+        bodies::<f64>(&way, 2048, 16);
+        bodies::<f32>(&way, 128, 1);
+    }
+    bodies::<f32>(&EMULATOR, 600, 4);
+    bodies::<f64>(&EMULATOR, 512, 2);
+}
+
+#[test]
+fn more_ranks_than_parts_are_refused() {
+    let refused = run(3, |communicator| {
+        let gravity = Gravity::new(0.1)?.with_parts(2)?;
+        let plan = nbody::Plan::<f32>::new(&communicator, &Device::cpu(), gravity, 1000);
+        Ok(plan.expect_err("two parts"))
+    });
+    for error in refused.expect("all learn it") {
+        assert!(matches!(error, Error::InvalidParameter { .. }), "{error}");
     }
 }

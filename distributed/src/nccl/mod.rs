@@ -35,10 +35,7 @@ impl Communicator {
     /// for ranks that share a device; [`Error::Device`] for another device than a CUDA device; as
     /// [`Transport::exchange`].
     pub fn with_nccl(self, device: &Device) -> Result<Self, Error> {
-        let Self {
-            transport,
-            deadline,
-        } = self;
+        let (transport, deadline) = self.into_parts();
         let ring = Ring::new(transport, device, deadline)?;
         Ok(Self::over(ring).with_deadline(deadline))
     }
@@ -48,7 +45,6 @@ impl Communicator {
 struct Ring {
     host: Box<dyn Transport>,
     nccl: &'static Nccl,
-    device: Device,
     /// Null when it was aborted.
     comm: Cell<Comm>,
     /// Behind exchanges that may not be done, oldest first.
@@ -113,7 +109,6 @@ impl Ring {
         let ring = Self {
             host,
             nccl,
-            device: device.clone(),
             comm: Cell::new(std::ptr::null_mut()),
             under_way: RefCell::default(),
             deadline,

@@ -1,8 +1,8 @@
 //! What the suites run on: devices, one for each rank, and the way of their messages.
 
 use halo_distributed::{Communicator, Error, run};
-use halo_gpu::{Device, Scalar};
-use std::sync::OnceLock;
+use halo_gpu::{Device, DeviceKind, Scalar};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Devices, and how their ranks reach each other.
 #[derive(Clone)]
@@ -95,6 +95,11 @@ impl Way {
         ranks: usize,
         work: impl Fn(&Communicator, &Device) -> Result<R, Error> + Sync,
     ) -> Result<Vec<R>, Error> {
+        // One test at a time on CUDA devices: kernels of NCCL that wait for each other, of two
+        // communicators, may take each other's place.
+        static ONE: Mutex<()> = Mutex::new(());
+        let is_cuda = self.one().kind() == DeviceKind::Cuda;
+        let _one = is_cuda.then(|| ONE.lock().unwrap_or_else(PoisonError::into_inner));
         run(ranks, |communicator| {
             let device = (self.device)(communicator.rank());
             let communicator = (self.connect)(communicator, &device)?;

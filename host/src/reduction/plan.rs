@@ -566,6 +566,47 @@ impl<T: Number> Plan<T> {
         }
     }
 
+    /// The sums of chunks of so many tiles each, the last perhaps shorter: what the sum of an
+    /// array is made of, that these elements are a part of. A tile is 2048 elements of 4 bytes or
+    /// 1024 of 8. Waits for them. `None` on the CPU, whose chunks are no kernel's.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::reduction::Reduction;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::emulator();
+    /// let values = device.alloc_filled(5000, 0.5_f32)?;
+    /// let mut plan = Reduction::new().plan(&device)?;
+    /// assert_eq!(plan.sums_of_chunks(1, &values)?, Some(vec![1024.0, 1024.0, 452.0]));
+    /// assert_eq!(plan.sums_of_chunks(2, &values)?, Some(vec![2048.0, 452.0]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`sum`](Self::sum); [`Error::InvalidSize`] for no tiles.
+    pub fn sums_of_chunks(
+        &mut self,
+        tiles: u32,
+        values: &Buffer<T>,
+    ) -> Result<Option<Vec<T>>, Error> {
+        self.device().require("reduction: values", values)?;
+        if tiles == 0 {
+            return Err(Error::InvalidSize {
+                operation: "reduction: sums of chunks",
+                axis: "tiles",
+                given: 0,
+                required: "at least 1".to_owned(),
+            });
+        }
+        if self.device().kind() == DeviceKind::Cpu {
+            return Ok(None);
+        }
+        self.single_pass.sums_of_chunks(tiles, values).map(Some)
+    }
+
     /// The least element into `result`, a buffer of one element.
     ///
     /// # Errors
