@@ -254,10 +254,12 @@
 pub mod derivative3d;
 pub mod elementwise;
 pub mod heat2d;
+pub mod heat3d;
 pub mod nbody;
 pub mod reduction;
 pub mod roofline;
 pub mod stencil1d;
+pub mod wave3d;
 
 mod accuracy;
 mod allocation;

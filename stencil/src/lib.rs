@@ -49,7 +49,7 @@ mod point;
 mod reach;
 mod value;
 
-pub use boundary::{Beyond, Layout, Place, place};
+pub use boundary::{Beyond, Layout, Place};
 pub use march::{BLOCK_2D, BLOCK_3D, MAX_EXTENT, block, step};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use march::{Blocks, blocks};

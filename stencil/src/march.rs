@@ -158,15 +158,9 @@ impl<
     /// As [`step`], within whose field the thread is.
     #[inline(always)]
     unsafe fn column(&self, field: usize, slow: i32) -> Lanes<T, P> {
-        let extent = self.layout.extents[Self::SLOW];
-        // equivalent mutant (guard): what is in the field is its own image
-        let stored = if slow >= 0 && slow < extent as i32 {
-            slow as u32
-        } else {
-            match self.layout.place(field, Self::SLOW, slow) {
-                Place::Point(stored) => stored,
-                Place::End(end) => return Lanes::splat(self.layout.value(field, end)),
-            }
+        let stored = match self.layout.place(field, Self::SLOW, slow) {
+            Place::Point(stored) => stored,
+            Place::End(end) => return Lanes::splat(self.layout.value(field, end)),
         };
         let at = self.element(self.j, stored) + self.i as usize;
         // SAFETY: a row of the field, of which the thread's points are.
@@ -494,7 +488,7 @@ pub unsafe fn step<T, U, const INPUTS: usize, const OUTPUTS: usize, const P: usi
     // SAFETY: forwarded word for word; the thread is in the field.
     unsafe {
         // equivalent mutant (guard): what is in the field is its own image
-        if const { U::DIMENSIONS == 2 } || (j >= radius && ny - j > radius) {
+        if const { U::DIMENSIONS == 2 } || (P > 1 && j >= radius && ny - j > radius) {
             march::<T, U, INPUTS, OUTPUTS, P, true>(
                 update,
                 inputs,

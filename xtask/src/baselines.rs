@@ -32,6 +32,7 @@ const SOURCES: &[Source] = sources! {
     // Families, which `cargo xtask tidy --write` lists.
     "derivative3d",
     "heat2d",
+    "heat3d",
     "nbody",
     "reduction",
     "stencil1d",
