@@ -36,6 +36,7 @@ const SOURCES: &[Source] = sources! {
     "nbody",
     "reduction",
     "stencil1d",
+    "wave3d",
 };
 
 /// What nvcc is told for a family, besides what it is told for all.

@@ -133,6 +133,7 @@ macro_rules! registered {
             cost: |field| cost::<$real>(field, $fields, $flops),
             example: Problem::volume(256, 256, 256),
             tile: "32 vectors × 8 rows",
+            twin: same,
         }
     )+};
 }
