@@ -41,6 +41,7 @@
 //! uses it has those that its [`stencil!`] calls make.
 
 #![no_std]
+#![cfg_attr(target_arch = "nvptx64", feature(asm_experimental_arch))]
 
 mod boundary;
 mod lanes;

@@ -8,6 +8,7 @@ use std::process::Command;
 
 use cargo_metadata::Message;
 use cargo_metadata::diagnostic::{Diagnostic, DiagnosticLevel};
+use sha2::{Digest as _, Sha256};
 
 use super::instrument::{Instrumented, crate_root};
 use super::operators::Site;
@@ -42,6 +43,8 @@ pub(crate) struct Copy {
     folder: PathBuf,
     /// Where it is built: where the original is, for the sake of the dependencies.
     target: PathBuf,
+    /// A hash of what is copied.
+    pub(crate) hash: String,
 }
 
 impl Copy {
@@ -52,13 +55,16 @@ impl Copy {
         fs::create_dir_all(&folder).map_err(Error::file("make", &folder))?;
 
         let files: BTreeSet<PathBuf> = workspace::files(root)?.into_iter().collect();
+        let mut hash = Sha256::new();
         for file in &files {
+            let (from, to) = (root.join(file), folder.join(file));
+            let wanted = fs::read(&from).map_err(Error::file("read", &from))?;
+            hash.update(Sha256::digest(file.to_string_lossy().as_bytes()));
+            hash.update(Sha256::digest(&wanted));
             if is_kernel_source(file) {
                 // Written by `instrument`, which knows what must be in it.
                 continue;
             }
-            let (from, to) = (root.join(file), folder.join(file));
-            let wanted = fs::read(&from).map_err(Error::file("read", &from))?;
             if fs::read(&to).is_ok_and(|present| present == wanted) {
                 continue;
             }
@@ -72,6 +78,7 @@ impl Copy {
         Ok(Self {
             folder,
             target: target.to_path_buf(),
+            hash: format!("{:x}", hash.finalize()),
         })
     }
 
@@ -139,6 +146,8 @@ impl Copy {
             .current_dir(&self.folder)
             .args(["test", "--no-run", "--quiet", "--lib"])
             .args(["--package", "halo-tests", "--package", "gpu-kernels"])
+            // Much of it is conditions, on which optimising takes longer than it saves.
+            .args(["--config", "profile.dev.package.gpu-kernels.opt-level=1"])
             .arg("--message-format=json")
             .env("CARGO_TARGET_DIR", &self.target)
             .envs(PROFILE);

@@ -145,28 +145,41 @@ pub(crate) fn crate_root(instrumented: &str, count: u32) -> String {
 pub mod halo_mutation {{
     extern crate std;
     use std::io::Write as _;
-    use std::sync::atomic::{{AtomicBool, Ordering}};
+    use std::sync::atomic::{{AtomicBool, AtomicU32, Ordering}};
     static REACHED: [AtomicBool; {count}] = [const {{ AtomicBool::new(false) }}; {count}];
+    static ACTIVE: AtomicU32 = AtomicU32::new(ASK);
+    /// Who wants to know must ask the environment, or be noted.
+    const ASK: u32 = u32::MAX;
+    const NONE: u32 = u32::MAX - 1;
     unsafe extern \"C\" {{
         safe fn atexit(last: extern \"C\" fn()) -> i32;
     }}
-    /// Whether this mutation is on.
-    #[inline]
+    /// Whether this mutation is on. A call, wherever it stands: thousands of these
+    /// conditions would take a compiler that sees through them half an hour.
+    #[inline(never)]
     pub fn is(number: u32) -> bool {{
-        static HOW: std::sync::OnceLock<(u32, bool)> = std::sync::OnceLock::new();
-        let &(active, noted) = HOW.get_or_init(|| {{
-            let number = std::env::var(\"{SWITCH}\").ok();
-            let number = number.and_then(|number| number.parse().ok());
+        let active = ACTIVE.load(Ordering::Relaxed);
+        active == number || active == ASK && ask(number)
+    }}
+    #[cold]
+    #[inline(never)]
+    fn ask(number: u32) -> bool {{
+        static HOW: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+        let noted = *HOW.get_or_init(|| {{
             let noted = std::env::var_os(\"{REACHED}\").is_some();
             if noted {{
                 atexit(write);
+            }} else {{
+                let number = std::env::var(\"{SWITCH}\").ok();
+                let number = number.and_then(|number| number.parse().ok());
+                ACTIVE.store(number.unwrap_or(NONE), Ordering::Relaxed);
             }}
-            (number.unwrap_or(u32::MAX), noted)
+            noted
         }});
         if noted {{
             REACHED[number as usize].store(true, Ordering::Relaxed);
         }}
-        active == number
+        ACTIVE.load(Ordering::Relaxed) == number
     }}
     extern \"C\" fn write() {{
         let mut numbers = std::string::String::new();

@@ -8,11 +8,13 @@
 //!
 //! All mutations are compiled in at once, each behind a switch ([`instrument`]),
 //! in a copy of the workspace under the target folder ([`build`]); trying one
-//! costs a run of the tests that come to it ([`trial`]), and no build.
+//! costs a run of the tests that come to it ([`trial`]), and no build. What became of
+//! each is kept ([`record`]), so that a run can be stopped and taken up.
 
 mod build;
 mod instrument;
 mod operators;
+mod record;
 mod suite;
 mod trial;
 mod waiver;
@@ -26,16 +28,19 @@ use std::time::Duration;
 
 use gpu_kernels::registry;
 use indicatif::{ProgressBar, ProgressStyle};
+use quote::ToTokens as _;
 use sha2::{Digest as _, Sha256};
 
 use crate::Outcome;
 use crate::error::Error;
 use crate::flags::Mutate;
 use crate::output;
+use crate::rust_source;
 use crate::tidy::KERNELS;
 use crate::workspace;
 use build::{Copy, Source};
 use operators::Site;
+use record::Record;
 use suite::Verdict;
 use trial::{Fate, Trials};
 
@@ -72,6 +77,8 @@ struct Found {
     families: Vec<String>,
     /// Text of each source, by its path.
     texts: BTreeMap<PathBuf, String>,
+    /// A hash of the code of each, which comments do not change.
+    codes: BTreeMap<PathBuf, String>,
     mutations: Vec<Mutation>,
     /// Waivers that are wrong: path, line, and how.
     complaints: Vec<String>,
@@ -209,11 +216,16 @@ fn execute(
     }
 
     let trials = Trials::of(&built, &families, flags.timeout.map(Duration::from_secs))?;
-    let fates = try_all(&to_run, &trials, flags)?;
-    let survived = fates.iter().filter(|fate| fate.by.is_none()).count();
+    let record = Record::open(
+        &target.join("mutate/record.jsonl"),
+        found.codes.clone(),
+        copy.hash.clone(),
+    )?;
+    let fates = try_all(&to_run, &trials, &record, flags)?;
+    let caught = fates.iter().filter(|fate| fate.caught()).count();
     Ok(Tally {
-        caught: fates.len() - survived,
-        survived,
+        caught,
+        survived: fates.len() - caught,
         waived,
         rejected: rejected.len(),
     })
@@ -243,6 +255,7 @@ fn find(root: &Path, families: Vec<String>) -> Result<Found, Error> {
     let mut found = Found {
         families,
         texts: BTreeMap::new(),
+        codes: BTreeMap::new(),
         mutations: Vec::new(),
         complaints: Vec::new(),
     };
@@ -274,6 +287,9 @@ fn find(root: &Path, families: Vec<String>) -> Result<Found, Error> {
                 ));
             }
         }
+        let code = rust_source::parse(&path, &text)?.into_token_stream();
+        let code = format!("{:x}", Sha256::digest(code.to_string()));
+        found.codes.insert(path.clone(), code);
         let mut counts = HashMap::new();
         for site in sites {
             let same = (site.function.clone(), site.operator, site.what.clone());
@@ -360,7 +376,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Tries every mutation, prints what became of each, in the order of the
 /// sources, and returns it.
-fn try_all(mutations: &[&Mutation], trials: &Trials, flags: &Mutate) -> Result<Vec<Fate>, Error> {
+fn try_all(
+    mutations: &[&Mutation],
+    trials: &Trials,
+    record: &Record,
+    flags: &Mutate,
+) -> Result<Vec<Fate>, Error> {
     let bar = ProgressBar::new(mutations.len() as u64);
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len}  {elapsed} of about {duration}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
@@ -380,8 +401,16 @@ fn try_all(mutations: &[&Mutation], trials: &Trials, flags: &Mutate) -> Result<V
                     let Some(mutation) = mutations.get(index) else {
                         return;
                     };
-                    let likely = lock(&results).likely(mutation);
-                    let fate = trials.try_one(mutation, &likely);
+                    let earlier = record.fate(mutation).filter(|_| flags.resume);
+                    let fate = earlier.map_or_else(
+                        || {
+                            let likely = lock(&results).likely(mutation);
+                            let fate = trials.try_one(mutation, &likely)?;
+                            record.add(mutation, &fate)?;
+                            Ok(fate)
+                        },
+                        Ok,
+                    );
                     let mut results = lock(&results);
                     if results.failure.is_some() {
                         return;

@@ -21,9 +21,9 @@ pub(crate) struct Suite {
 /// What of a suite is run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// One test; all of them where there is none.
-    pub(crate) test: Option<String>,
-    /// The kernel to test, for a suite that tests all of them.
+    /// The test.
+    pub(crate) test: String,
+    /// The kernel to test, for a test that goes through all of them.
     pub(crate) kernel: Option<String>,
     /// Whether launches in the emulator run once, and nothing is compared with other
     /// orders of threads.
@@ -37,10 +37,30 @@ pub(crate) enum With<'a> {
     Mutation(u32),
     /// In no way, but the numbers of the mutations it comes to are added to this file.
     Notes(&'a Path),
+    /// In no way.
+    Nothing,
+}
+
+/// The longest that a run may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// By the processors. However busy the machine is, a test needs what it needs.
+    pub(crate) work: Duration,
+    /// By the clock, for tests that wait, and where nothing says what processors did.
+    pub(crate) time: Duration,
+}
+
+/// A run of a part of a suite.
+#[derive(Clone, Debug)]
+pub(crate) struct Ran {
+    pub(crate) verdict: Verdict,
+    /// By the processors, or by the clock where nothing says that.
+    pub(crate) work: Duration,
+    pub(crate) time: Duration,
 }
 
 /// What a run of a suite came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Verdict {
     /// Every test passed; how many there were.
     Passed(usize),
@@ -69,17 +89,12 @@ impl Suite {
         Ok(listed(&list))
     }
 
-    /// Runs a part of it, one test after another, up to the first that notices.
-    pub(crate) fn run(
-        &self,
-        part: &Part,
-        with: With<'_>,
-        timeout: Duration,
-    ) -> Result<Verdict, Error> {
+    /// Runs a part of it, up to the first test that notices.
+    pub(crate) fn run(&self, part: &Part, with: With<'_>, limits: Limits) -> Result<Ran, Error> {
         let mut command = Command::new(&self.executable);
         command
             .current_dir(&self.folder)
-            .arg("--test-threads=1")
+            .args(["--test-threads=1", "--exact", &part.test])
             .env_remove(SWITCH)
             .env_remove(REACHED)
             .env("RUST_BACKTRACE", "0")
@@ -92,19 +107,17 @@ impl Suite {
         if part.once {
             command.env("HALO_TEST_VERIFY", "0");
         }
-        if let Some(test) = &part.test {
-            command.arg("--exact").arg(test);
-        }
         match with {
             With::Mutation(number) => command.env(SWITCH, number.to_string()),
             With::Notes(file) => command.env(REACHED, file),
+            With::Nothing => &mut command,
         };
         let start = Instant::now();
         let child = command.spawn().map_err(|source| Error::Start {
             program: process::name(&command),
             source,
         })?;
-        Running::new(child).verdict(&self.executable, start + timeout)
+        Running::new(child).end(&self.executable, start, limits)
     }
 }
 
@@ -122,7 +135,7 @@ impl Running {
         Self(child)
     }
 
-    fn verdict(mut self, executable: &Path, deadline: Instant) -> Result<Verdict, Error> {
+    fn end(mut self, executable: &Path, start: Instant, limits: Limits) -> Result<Ran, Error> {
         let (sender, chunks) = mpsc::channel();
         let stdout = self.0.stdout.take();
         let reader = std::thread::spawn(move || {
@@ -136,9 +149,10 @@ impl Running {
         });
 
         let mut output = Output::new();
+        let mut work = None;
         let verdict = loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            match chunks.recv_timeout(left) {
+            let left = (start + limits.time).saturating_duration_since(Instant::now());
+            match chunks.recv_timeout(left.min(LOOK)) {
                 Ok(chunk) => {
                     output.push(&chunk);
                     if let Some(test) = &output.failed {
@@ -146,9 +160,14 @@ impl Running {
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    break Verdict::TimedOut(output.current());
+                    work = work_of(&self.0);
+                    let worked = work.is_some_and(|work| work > limits.work);
+                    if worked || start.elapsed() >= limits.time {
+                        break Verdict::TimedOut(output.current());
+                    }
                 }
                 Err(RecvTimeoutError::Disconnected) => {
+                    work = work_of(&self.0).or(work);
                     let status = self.0.wait().map_err(Error::file("wait for", executable))?;
                     break if status.success() {
                         Verdict::Passed(output.passed)
@@ -158,11 +177,38 @@ impl Running {
                 }
             }
         };
+        let time = start.elapsed();
         drop(self);
         // Its pipe is closed now, so it ends.
         let _ = reader.join();
-        Ok(verdict)
+        Ok(Ran {
+            verdict,
+            work: work.unwrap_or(time),
+            time,
+        })
     }
+}
+
+/// How often it is looked what a test has taken.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What processors have done for a child that has not been waited for, where the
+/// system says so.
+fn work_of(child: &Child) -> Option<Duration> {
+    if !cfg!(target_os = "linux") {
+        return None;
+    }
+    work_in(&std::fs::read_to_string(format!("/proc/{}/stat", child.id())).ok()?)
+}
+
+/// The 14th and the 15th value of `/proc/PID/stat`: the time in the program and in the
+/// system, in hundredths of a second. The second value, a name in parentheses, may have
+/// anything in it.
+fn work_in(stat: &str) -> Option<Duration> {
+    let (_, rest) = stat.rsplit_once(") ")?;
+    let mut values = rest.split(' ').skip(11);
+    let mut ticks = || values.next()?.parse::<u64>().ok();
+    Some(Duration::from_millis(10 * (ticks()? + ticks()?)))
 }
 
 impl Drop for Running {
@@ -232,11 +278,12 @@ mod tests {
     use super::*;
 
     /// What a suite comes to whose executable is this shell script.
-    fn verdict(script: &str, timeout: Duration) -> Verdict {
-        run(script, &Part::default(), With::Mutation(7), timeout)
+    fn verdict(script: &str, time: Duration) -> Verdict {
+        let limits = Limits { work: LONG, time };
+        run(script, &Part::default(), With::Mutation(7), limits)
     }
 
-    fn run(script: &str, part: &Part, with: With<'_>, timeout: Duration) -> Verdict {
+    fn run(script: &str, part: &Part, with: With<'_>, limits: Limits) -> Verdict {
         let folder = tempfile::tempdir().unwrap();
         let executable = folder.path().join("suite");
         std::fs::write(&executable, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -248,13 +295,13 @@ mod tests {
         // A file just written may still look busy to the kernel when another
         // test forks at that moment.
         for _ in 0..50 {
-            match suite.run(part, with, timeout) {
+            match suite.run(part, with, limits) {
                 Err(Error::Start { source, .. })
                     if source.kind() == std::io::ErrorKind::ExecutableFileBusy =>
                 {
                     std::thread::sleep(Duration::from_millis(20));
                 }
-                other => return other.unwrap(),
+                other => return other.unwrap().verdict,
             }
         }
         panic!("the script stayed busy");
@@ -300,6 +347,29 @@ mod tests {
         assert_eq!(verdict, Verdict::TimedOut("two".to_owned()));
     }
 
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_test_that_works_for_ever_is_ended_before_one_that_waits() {
+        let limits = Limits {
+            work: Duration::from_millis(200),
+            time: LONG,
+        };
+        let start = Instant::now();
+        let run = |script| run(script, &Part::default(), With::Mutation(7), limits);
+        let verdict = run("printf 'test one ... '; while :; do :; done");
+        assert_eq!(verdict, Verdict::TimedOut("one".to_owned()));
+        let verdict = run("sleep 1; echo 'test one ... ok'");
+        assert_eq!(verdict, Verdict::Passed(1));
+        assert!(start.elapsed() < Duration::from_secs(30));
+    }
+
+    #[test]
+    fn the_work_of_a_process_is_read_whatever_it_is_called() {
+        let stat = "7 (a) b) R 1 7 7 0 -1 4 5 0 0 0 123 45 0 0 20 0 1 0 9";
+        assert_eq!(work_in(stat), Some(Duration::from_millis(1680)));
+        assert_eq!(work_in("7 (a) R 1"), None);
+    }
+
     #[test]
     fn tests_are_listed() {
         let list = "mod::one: test\ntwo: test\nbench: benchmark\n\n2 tests, 1 benchmark\n";
@@ -309,21 +379,27 @@ mod tests {
     #[test]
     fn the_suite_is_told_what_to_run_and_which_mutation_is_on() {
         let told = "echo \"test told ... ok\"";
+        let limits = Limits {
+            work: LONG,
+            time: LONG,
+        };
         let all = format!(
             "test \"${SWITCH}-${REACHED}-$HALO_TEST_KERNEL-$HALO_TEST_VERIFY-$*\" = \
-             '7------test-threads=1' && {told}"
+             '7------test-threads=1 --exact a::b' && {told}"
         );
-        assert_eq!(verdict(&all, LONG), Verdict::Passed(1));
-        let part = Part {
-            test: Some("a::b".to_owned()),
-            kernel: Some("k".to_owned()),
-            once: true,
+        let mut part = Part {
+            test: "a::b".to_owned(),
+            ..Part::default()
         };
+        let with = With::Mutation(7);
+        assert_eq!(run(&all, &part, with, limits), Verdict::Passed(1));
+        part.kernel = Some("k".to_owned());
+        part.once = true;
         let some = format!(
             "test \"${SWITCH}-${REACHED}-$HALO_TEST_KERNEL-$HALO_TEST_VERIFY-$*\" = \
              '-/f-k-0---test-threads=1 --exact a::b' && {told}"
         );
         let notes = With::Notes(Path::new("/f"));
-        assert_eq!(run(&some, &part, notes, LONG), Verdict::Passed(1));
+        assert_eq!(run(&some, &part, notes, limits), Verdict::Passed(1));
     }
 }

@@ -2,17 +2,19 @@
 //!
 //! A test that never comes to a mutated expression cannot notice the mutation. So each
 //! test is run once with no mutation on, when it is first wanted, and notes what it comes
-//! to and how long it takes. Most mutations are noticed at once by their own kernel's
-//! cases, launched once each: those come first, and a family's whole suite last.
+//! to and what it takes. Most mutations are noticed at once by their own kernel's cases,
+//! launched once each: those come first, and a family's whole suite last, of each the
+//! quickest first. A mutated loop may never end: a test has a few times what it took.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gpu_kernels::registry;
+use serde::{Deserialize, Serialize};
 
-use super::suite::{Part, Suite, Verdict, With};
+use super::suite::{Limits, Part, Ran, Suite, Verdict, With};
 use super::{CONFORMANCE, Mutation, UNITS};
 use crate::error::Error;
 
@@ -31,7 +33,7 @@ pub(crate) struct Trial {
 
 /// What is known of a trial from a run with no mutation on.
 struct Known {
-    took: Duration,
+    ran: Ran,
     /// The mutations that it comes to.
     reached: HashSet<u32>,
 }
@@ -59,13 +61,12 @@ impl Trial {
     fn measure(&self) -> Result<Known, String> {
         let notes = tempfile::NamedTempFile::new()
             .map_err(|source| format!("no file for what tests come to: {source}"))?;
-        let start = Instant::now();
-        let verdict = self
+        let ran = self
             .suite
-            .run(&self.part, With::Notes(notes.path()), NO_LIMIT)
+            .run(&self.part, With::Notes(notes.path()), NO_LIMITS)
             .map_err(|error| error.to_string())?;
         let name = &self.name;
-        match verdict {
+        match &ran.verdict {
             Verdict::Passed(0) => return Err(format!("{name} ran no test")),
             Verdict::Passed(_) => {}
             other => {
@@ -75,16 +76,27 @@ impl Trial {
                 ));
             }
         }
-        let took = start.elapsed();
         let text = std::fs::read_to_string(notes.path())
             .map_err(|source| format!("what {name} came to cannot be read: {source}"))?;
         let reached = text.lines().filter_map(|line| line.parse().ok()).collect();
-        Ok(Known { took, reached })
+        Ok(Known { ran, reached })
     }
 }
 
-/// Longer than any suite takes.
-const NO_LIMIT: Duration = Duration::from_secs(3600);
+/// Longer than any test takes.
+const NO_LIMITS: Limits = Limits {
+    work: Duration::from_secs(3600),
+    time: Duration::from_secs(3600),
+};
+
+/// How long a test may take that took `ran` with no mutation on, unless the user says.
+fn limits(ran: &Ran, timeout: Option<Duration>) -> Limits {
+    Limits {
+        work: timeout.unwrap_or(Duration::from_secs(1) + 4 * ran.work),
+        // Generous: other work may share the machine by then.
+        time: timeout.unwrap_or(Duration::from_secs(30) + 20 * ran.time),
+    }
+}
 
 /// Everything that mutations are tried on.
 pub(crate) struct Trials {
@@ -94,18 +106,25 @@ pub(crate) struct Trials {
 }
 
 /// What became of a mutation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Fate {
     pub(crate) verdict: Verdict,
-    /// The trial that noticed.
+    /// The trial of this run that noticed.
+    #[serde(skip)]
     pub(crate) by: Option<usize>,
     /// How many trials came to it and were run.
     pub(crate) tried: usize,
 }
 
+impl Fate {
+    pub(crate) fn caught(&self) -> bool {
+        self.verdict.test().is_some()
+    }
+}
+
 impl Trials {
-    /// Those of these suites. Each test of a family's suite is one, and each kernel of
-    /// the conformance suite two: with launches that run once, and with verified ones.
+    /// Those of these suites. Each test is one, and of the conformance suite each test of
+    /// each kernel two: with launches that run once, and with verified ones.
     pub(crate) fn of(
         suites: &BTreeMap<String, Suite>,
         families: &[String],
@@ -113,14 +132,25 @@ impl Trials {
     ) -> Result<Self, Error> {
         let mut all = Vec::new();
         for (name, suite) in suites {
-            if name == CONFORMANCE {
+            for test in suite.tests()? {
+                let part = Part {
+                    test,
+                    ..Part::default()
+                };
+                if name != CONFORMANCE || !asks_for_kernels(suite, &part)? {
+                    all.push(Trial {
+                        family: families.iter().find(|family| *family == name).cloned(),
+                        ..Trial::new(name, suite, part)
+                    });
+                    continue;
+                }
                 let kernels = registry::entries();
                 for entry in kernels.filter(|entry| families.iter().any(|it| it == entry.family)) {
                     for once in [true, false] {
                         let part = Part {
-                            test: None,
                             kernel: Some(entry.name.to_owned()),
                             once,
+                            ..part.clone()
                         };
                         all.push(Trial {
                             family: Some(entry.family.to_owned()),
@@ -129,17 +159,6 @@ impl Trials {
                         });
                     }
                 }
-                continue;
-            }
-            for test in suite.tests()? {
-                let part = Part {
-                    test: Some(test),
-                    ..Part::default()
-                };
-                all.push(Trial {
-                    family: families.iter().find(|family| *family == name).cloned(),
-                    ..Trial::new(name, suite, part)
-                });
             }
         }
         Ok(Self { all, timeout })
@@ -153,19 +172,17 @@ impl Trials {
             for index in stage {
                 let known = self.all[index].known()?;
                 if known.reached.contains(&mutation.number) && tried.insert(index) {
-                    reaching.push((known.took, index));
+                    reaching.push((known.ran.time, index, limits(&known.ran, self.timeout)));
                 }
             }
-            reaching.sort_unstable();
-            for (took, index) in reaching {
-                // Generous: other work may share the machine by then.
-                let timeout = self.timeout.unwrap_or(Duration::from_secs(5) + 10 * took);
+            reaching.sort_unstable_by_key(|&(time, index, _)| (time, index));
+            for (_, index, limits) in reaching {
                 let trial = &self.all[index];
                 let with = With::Mutation(mutation.number);
-                let verdict = trial.suite.run(&trial.part, with, timeout)?;
-                if verdict.test().is_some() {
+                let ran = trial.suite.run(&trial.part, with, limits)?;
+                if ran.verdict.test().is_some() {
                     return Ok(Fate {
-                        verdict,
+                        verdict: ran.verdict,
                         by: Some(index),
                         tried: tried.len(),
                     });
@@ -206,4 +223,15 @@ impl Trials {
         }
         stages.into_iter()
     }
+}
+
+/// Whether a test goes through the table of kernels: then it fails where it is told of one
+/// that is not there. One that does not is no trial for each kernel.
+fn asks_for_kernels(suite: &Suite, part: &Part) -> Result<bool, Error> {
+    let nobody = Part {
+        kernel: Some("nobody".to_owned()),
+        ..part.clone()
+    };
+    let ran = suite.run(&nobody, With::Nothing, NO_LIMITS)?;
+    Ok(ran.verdict.test().is_some())
 }

@@ -1,0 +1,164 @@
+//! What became of each mutation, kept in a file under the target folder: a run that was
+//! stopped is taken up with `--resume`.
+//!
+//! A mutation that was caught stays so while the code of its file is what it was, comments
+//! aside: tests come to it, and none is thought to go. One that survived is tried again
+//! after any change of the workspace.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use serde::{Deserialize, Serialize};
+
+use super::trial::Fate;
+use super::{Mutation, lock};
+use crate::error::Error;
+use crate::workspace;
+
+/// A line of the file, the last of its mutation's.
+#[derive(Clone, Serialize, Deserialize)]
+struct Line {
+    /// The mutation's rank, which says what it does and in which function.
+    mutation: String,
+    /// A hash of its file's code.
+    code: String,
+    /// A hash of the workspace.
+    tree: String,
+    fate: Fate,
+}
+
+/// The file, to which fates are added.
+pub(crate) struct Record {
+    path: PathBuf,
+    file: Mutex<File>,
+    earlier: HashMap<String, Line>,
+    codes: BTreeMap<PathBuf, String>,
+    tree: String,
+}
+
+impl Record {
+    /// The one at `path`, of a workspace with this hash and with code of these hashes by
+    /// the path of its file.
+    pub(crate) fn open(
+        path: &Path,
+        codes: BTreeMap<PathBuf, String>,
+        tree: String,
+    ) -> Result<Self, Error> {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        // The line at which a run was stopped may be half of one.
+        let lines = text
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Line>(line).ok());
+        let earlier: HashMap<String, Line> =
+            lines.map(|line| (line.mutation.clone(), line)).collect();
+        let mut kept: Vec<&Line> = earlier.values().collect();
+        kept.sort_by_key(|line| &line.mutation);
+        workspace::write_if_changed(path, &kept.into_iter().map(text_of).collect::<String>())?;
+        let file = OpenOptions::new()
+            .append(true)
+            .open(path)
+            .map_err(Error::file("open", path))?;
+        Ok(Self {
+            path: path.to_owned(),
+            file: Mutex::new(file),
+            earlier,
+            codes,
+            tree,
+        })
+    }
+
+    /// What became of this mutation, if that is still true.
+    pub(crate) fn fate(&self, mutation: &Mutation) -> Option<Fate> {
+        let line = self.earlier.get(&name(mutation))?;
+        let same = line.code == self.codes[&mutation.path]
+            && (line.fate.caught() || line.tree == self.tree);
+        same.then(|| line.fate.clone())
+    }
+
+    pub(crate) fn add(&self, mutation: &Mutation, fate: &Fate) -> Result<(), Error> {
+        let line = text_of(&Line {
+            mutation: name(mutation),
+            code: self.codes[&mutation.path].clone(),
+            tree: self.tree.clone(),
+            fate: fate.clone(),
+        });
+        lock(&self.file)
+            .write_all(line.as_bytes())
+            .map_err(Error::file("write", &self.path))
+    }
+}
+
+fn name(mutation: &Mutation) -> String {
+    format!("{:016x}", mutation.rank)
+}
+
+fn text_of(line: &Line) -> String {
+    let text = serde_json::to_string(line).expect("strings and numbers make JSON");
+    text + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::operators::sites;
+    use super::super::suite::Verdict;
+    use super::*;
+
+    #[test]
+    fn what_was_caught_stays_so_and_survivors_until_something_changes() {
+        let path = Path::new("a.rs");
+        let mutations: Vec<Mutation> = sites(path, "fn f() { a < b; a + c }")
+            .unwrap()
+            .into_iter()
+            .zip(0..)
+            .map(|(site, number)| Mutation {
+                number,
+                path: path.to_owned(),
+                family: None,
+                site,
+                waived: None,
+                rank: number.into(),
+            })
+            .collect();
+        let [one, two] = &mutations[..] else {
+            panic!("{}", mutations.len());
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("record");
+        let open = |code: &str, tree: &str| {
+            let codes = BTreeMap::from([(path.to_owned(), code.to_owned())]);
+            Record::open(&file, codes, tree.to_owned()).unwrap()
+        };
+        let fate = |verdict| Fate {
+            verdict,
+            by: None,
+            tried: 2,
+        };
+        let (caught, survived) = (
+            fate(Verdict::Failed("t".to_owned())),
+            fate(Verdict::Passed(2)),
+        );
+        let record = open("c", "t");
+        assert_eq!(record.fate(one), None);
+        record.add(one, &survived).unwrap();
+        record.add(one, &caught).unwrap();
+        record.add(two, &survived).unwrap();
+        drop(record);
+        // As a run leaves it that ends while it writes.
+        let mut stopped = OpenOptions::new().append(true).open(&file).unwrap();
+        stopped.write_all(b"{\"mutation\":\"00").unwrap();
+        let fates = |code, tree| {
+            let record = open(code, tree);
+            (record.fate(one), record.fate(two))
+        };
+        assert_eq!(
+            fates("c", "t"),
+            (Some(caught.clone()), Some(survived.clone()))
+        );
+        assert_eq!(fates("c", "other"), (Some(caught), None));
+        assert_eq!(fates("other", "t"), (None, None));
+        assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 2);
+    }
+}
