@@ -198,7 +198,8 @@ impl Heat3d {
     ///
     /// # Errors
     ///
-    /// [`Error::IndexOverflow`] for a grid that kernels cannot count,
+    /// [`Error::InvalidParameter`] for [`Boundary::DirichletOnPoint`](crate::Boundary): all
+    /// points are computed; [`Error::IndexOverflow`] for a grid that kernels cannot count,
     /// [`Error::HostOutOfMemory`].
     pub fn plan<T: Kernels>(&self, device: &Device) -> Result<Plan<T>, Error> {
         self.stencil()?.plan(device)

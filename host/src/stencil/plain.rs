@@ -63,6 +63,7 @@ fn image(ends: [Boundary; 2], n: i64, place: i64) -> Result<i64, f64> {
         Boundary::Neumann => m,
         Boundary::NeumannHalfway => m - 1,
         Boundary::OneSided => 0,
+        Boundary::DirichletOnPoint => unreachable!(), // a stencil refuses it
     };
     let there = if place < 0 {
         from_end
