@@ -8,6 +8,7 @@ use halo_tests::property::{awkward, cases};
 use halo_tests::{devices, for_each, rng};
 use proptest::prelude::*;
 use rand::RngExt;
+use std::f64::consts::TAU;
 
 /// A periodic box of these extents, as long as 1 along each axis.
 fn periodic([nx, ny, nz]: [usize; 3], order: u32) -> Wave3d {
@@ -121,19 +122,19 @@ fn energy_is_kept_whatever_the_velocities() {
     }
 }
 
-/// A pulse that goes along x, in a channel that is open at both of its ends.
+/// A packet of waves of 12 points that goes along x, in a channel that is open at both ends.
 fn channel() -> (Wave3d, Field3<f64>, [Field3<f64>; 2], f64) {
     let shape = Shape3::new(120, 2, 3);
     let grid = Grid3::new(shape, [1.0; 3]).unwrap();
     let grid = grid.with_boundary(Axis::X, Boundary::OneSided).unwrap();
     let wave = Wave3d::new(grid, 8).unwrap();
     let time_step = 0.4;
-    let pulse = |t: f64| {
-        let height = |i: usize| (-((i as f64 - 60.0 - t) / 6.0).powi(2)).exp();
-        Field3::from_fn(shape, |i, _, _| height(i)).unwrap()
+    let packet = |t: f64| {
+        let height = |x: f64| (-(x / 12.0).powi(2)).exp() * (TAU * x / 12.0).cos();
+        Field3::from_fn(shape, |i, _, _| height(i as f64 - 60.0 - t)).unwrap()
     };
     let velocity = everywhere(&wave, 1.0);
-    (wave, velocity, [pulse(0.0), pulse(-time_step)], time_step)
+    (wave, velocity, [packet(0.0), packet(-time_step)], time_step)
 }
 
 #[test]
@@ -161,7 +162,7 @@ fn layers_leave_little_of_a_wave() {
         let reflected = largest(closed.to_vec(0).unwrap());
         assert!(reflected > 0.9, "{reflected}");
         let left = largest(open.to_vec(0).unwrap());
-        assert!((1e-4..2e-3).contains(&left), "{left}");
+        assert!((1e-5..5e-3).contains(&left), "{left}");
     }
 }
 
