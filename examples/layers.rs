@@ -32,11 +32,11 @@ halo_stencil::stencil! {
 const SHAPE: Shape2 = Shape2::new(320, 240);
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Slow above, fast below; the upper boundary is inclined.
+    // Slow above, fast below, where it is stable up to 3/8; the upper boundary is inclined.
     let courant = plane(SHAPE, |x, y| match y {
-        y if y > 150.0 + 0.12 * x => 0.09,
-        y if y > 75.0 => 0.2,
-        _ => 0.42,
+        y if y > 150.0 + 0.12 * x => 0.07,
+        y if y > 75.0 => 0.16,
+        _ => 0.35,
     });
     let pulse = plane(SHAPE, |x, y| {
         (-((x - 160.0).powi(2) + (y - 215.0).powi(2)) / 30.0).exp()
@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for _ in 0..90 {
         let u = run.to_vec(0)?;
         film.show(draw(SHAPE, |at| {
-            blue_white_red(10.0 * u[at]).map(|light| light * (1.15 - 0.6 * courant[at].sqrt()))
+            blue_white_red(6.0 * u[at]).map(|light| light * (1.15 - 0.6 * courant[at].sqrt()))
         }))?;
         run.steps(8)?;
     }
