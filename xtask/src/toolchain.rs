@@ -14,6 +14,8 @@ pub(crate) struct Toolchain {
     folders: Vec<PathBuf>,
     /// The folder of the compiler's own files.
     pub(crate) sysroot: PathBuf,
+    /// The system that it runs on, by its target's name.
+    pub(crate) host: String,
     /// First line of `rustc --version`.
     pub(crate) rustc: String,
     /// LLVM's major version in that rustc.
@@ -49,6 +51,7 @@ impl Toolchain {
         Ok(Self {
             folders,
             sysroot,
+            host: host.to_owned(),
             rustc: verbose.lines().next().unwrap_or_default().to_owned(),
             llvm_major,
         })
