@@ -8,8 +8,8 @@
 //! f(x) = exp(sin 2πx), which has all wavelengths, on a periodic line of length 1. The
 //! floor that the 8th order comes to is the rounding of f64.
 
-use halo_gpu::derivative3d::{Axis, FiniteDifferences3d};
-use halo_gpu::{Device, Error, Errors, Field3, Shape3};
+use halo_gpu::derivative3d::FiniteDifferences3d;
+use halo_gpu::{Axis, Device, Error, Errors, Field3, Grid3, Shape3};
 use plotters::prelude::*;
 use std::f64::consts::TAU;
 
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// `n`, and the largest error of the derivative on so many points.
 fn error(device: &Device, n: usize, accuracy: u32) -> Result<(f64, f64), Error> {
     let (shape, h) = (Shape3::new(n, 1, 1), 1.0 / n as f64);
-    let line = FiniteDifferences3d::<f64>::new(shape, [h; 3])?.with_accuracy(accuracy)?;
+    let line = FiniteDifferences3d::new(&Grid3::new(shape, [h; 3])?)?.with_accuracy(accuracy)?;
     let f = Field3::from_fn(shape, |i, _, _| (TAU * h * i as f64).sin().exp())?;
     let df = line.derivative_of(device, Axis::X, &f)?;
     let exact = |i: usize| TAU * (TAU * h * i as f64).cos() * f.as_slice()[i];

@@ -8,8 +8,8 @@
 //! The file holds float32 in C order, `array[z, y, x]`, as NumPy writes it. Spacing
 //! is 1, and the field is periodic along the axis.
 
-use halo_gpu::derivative3d::{Axis, Boundary, Derivative3d};
-use halo_gpu::{Device, Field3, Shape3};
+use halo_gpu::derivative3d::FiniteDifferences3d;
+use halo_gpu::{Axis, Device, Field3, Grid3, Shape3};
 use ndarray_npy::{read_npy, write_npy};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -29,9 +29,9 @@ fn main() -> Result<()> {
 
     let array: ndarray::Array3<f32> = read_npy(&input)?;
     let field = Field3::from_view(&array.view())?;
-    let derivative = Derivative3d::new(field.shape(), Boundary::Periodic, [1.0; 3])?;
+    let differences = FiniteDifferences3d::new(&Grid3::new(field.shape(), [1.0; 3])?)?;
     let device = Device::best();
-    let result = derivative.of(&device, axis, &field)?;
+    let result = differences.derivative_of(&device, axis, &field)?;
 
     let output = format!("{}-d{axis}.npy", input.trim_end_matches(".npy"));
     write_npy(&output, &result.view()?)?;

@@ -3,7 +3,7 @@
 
 use halo_gpu::derivative3d::FiniteDifferences3d;
 use halo_gpu::stencil1d::{Stencil1d, TEXTBOOK_COEFFICIENTS};
-use halo_gpu::{Device, Field3, Shape3, reduction};
+use halo_gpu::{Device, Field3, Grid3, Shape3, reduction};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
@@ -103,7 +103,13 @@ fn derivatives_allocate_their_results_alone() {
     let shape = Shape3::new(160, 160, 160);
     let bytes = 4 * shape.points().unwrap();
     let field = Field3::from_fn(shape, |i, j, k| (i * j % 31 + k) as f32).unwrap();
-    let grid = FiniteDifferences3d::new(shape, [1.0; 3]).unwrap();
+    let grid = Grid3::new(shape, [1.0; 3]).unwrap();
+    let grid = FiniteDifferences3d::new(&grid).unwrap();
+    let mut laplacian = Field3::filled(shape, 0.0).unwrap();
+    allocates("laplacian_of_into", 0, || {
+        grid.laplacian_of_into(&device, &field, &mut laplacian)
+            .unwrap()
+    });
     allocates("gradient_of", 3 * bytes, || {
         grid.gradient_of(&device, &field).unwrap()
     });

@@ -10,11 +10,11 @@ mod properties;
 mod vector_calculus;
 
 use approx::assert_relative_eq;
-use halo_gpu::derivative3d::{
-    Axis, Boundary, Derivative3d, FiniteDifferences3d, GRADIENT_KERNEL, RADIUS, Variant, WEIGHTS,
-    problem,
+use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, Plan, RADIUS, Variant, problem};
+use halo_gpu::finite_difference::CENTRAL_8 as WEIGHTS;
+use halo_gpu::{
+    Axis, Boundary, Buffer, Device, DeviceKind, Error, Field3, Grid3, LaunchAxis, Shape3,
 };
-use halo_gpu::{Buffer, Device, DeviceKind, Error, Field3, LaunchAxis, Shape3};
 use halo_tests::{assert_same_bits, devices, for_each, kernel_devices, ptx, rng, uniform};
 
 const BOUNDARIES: [Boundary; 2] = [Boundary::Periodic, Boundary::PeriodicWithEndpoint];
@@ -37,24 +37,48 @@ const GENERAL_KERNELS: [&str; 14] = [
     "derivative3d_general_laplacian_f64",
 ];
 
+/// A periodic grid with this boundary along all axes.
+fn grid(shape: Shape3, boundary: Boundary, spacing: [f64; 3]) -> Grid3 {
+    Grid3::new(shape, spacing)
+        .and_then(|grid| grid.with_boundaries(boundary))
+        .unwrap()
+}
+
+/// The same, whose period along each axis is 1.
+fn unit_period(shape: Shape3, boundary: Boundary) -> Grid3 {
+    grid(shape, boundary, [1.0; 3]).of_unit_length().unwrap()
+}
+
+/// First derivatives of the 8th order in f32.
+fn first(grid: &Grid3) -> FiniteDifferences3d<f32> {
+    FiniteDifferences3d::new(grid).unwrap()
+}
+
+/// Whether kernels take a shape, and why not.
+fn check(variant: Variant, axis: Axis, shape: Shape3, boundary: Boundary) -> Result<(), Error> {
+    let grid = Grid3::new(shape, [1.0; 3])?.with_boundaries(boundary)?;
+    let differences = FiniteDifferences3d::<f32>::new(&grid)?;
+    let plan = differences.plan_with(&Device::emulator(), variant)?;
+    plan.check(Operator::Derivative(axis))
+}
+
 /// What computes a derivative along an axis.
 #[derive(Debug, Clone, Copy)]
 enum Implementation {
-    /// `Derivative3d::apply`: the CPU port, or the kernel the library picks.
+    /// The CPU port, or the kernels that the library picks.
     Default,
-    Kernel(Variant),
+    Kernels(Variant),
 }
 
 impl Implementation {
     /// All there are for `axis` on `device` and `shape`.
     fn all(device: &Device, axis: Axis, shape: Shape3, boundary: Boundary) -> Vec<Self> {
-        let mut all: Vec<Self> = Variant::all()
+        let mut all: Vec<Self> = Variant::ALL
+            .into_iter()
             .filter(|variant| {
-                device.kind() != DeviceKind::Cpu
-                    && variant.axis() == axis
-                    && variant.check(shape, boundary).is_ok()
+                device.kind() != DeviceKind::Cpu && check(*variant, axis, shape, boundary).is_ok()
             })
-            .map(Self::Kernel)
+            .map(Self::Kernels)
             .collect();
         if device.kind() == DeviceKind::Cpu || !all.is_empty() {
             all.push(Self::Default);
@@ -63,13 +87,14 @@ impl Implementation {
     }
 
     /// Runs it on buffers whose output was poisoned with NaN.
-    fn run(self, device: &Device, plan: &Derivative3d, axis: Axis, f: &[f32]) -> Vec<f32> {
+    fn run(self, device: &Device, grid: &Grid3, axis: Axis, f: &[f32]) -> Vec<f32> {
         let input = device.upload(f).unwrap();
         let mut output = device.alloc_filled(f.len(), f32::NAN).unwrap();
-        match self {
-            Self::Default => plan.apply(axis, &input, &mut output).unwrap(),
-            Self::Kernel(variant) => plan.apply_with(variant, &input, &mut output).unwrap(),
-        }
+        let plan = match self {
+            Self::Default => first(grid).plan(device).unwrap(),
+            Self::Kernels(variant) => first(grid).plan_with(device, variant).unwrap(),
+        };
+        plan.derivative(axis, &input, &mut output).unwrap();
         assert_same_bits(&input.to_vec().unwrap(), f, |i| {
             format!("input {i}, which was written")
         });
@@ -81,7 +106,7 @@ impl Implementation {
 fn for_each_implementation(
     what: &str,
     shape: Shape3,
-    mut check: impl FnMut(&Device, Implementation, &Derivative3d, Axis),
+    mut check: impl FnMut(&Device, Implementation, &Grid3, Axis),
 ) {
     let mut cases = Vec::new();
     for device in devices() {
@@ -93,16 +118,15 @@ fn for_each_implementation(
             }
         }
     }
-    // The CPU port and, on each device with kernels, four of them and the default.
+    // The CPU port and, on each device with kernels, five of them and the default.
     let kernels = kernel_devices().len();
     assert_eq!(
         cases.len(),
-        BOUNDARIES.len() * 3 * (1 + 5 * kernels),
+        BOUNDARIES.len() * 3 * (1 + 6 * kernels),
         "{shape} suits all kernels"
     );
     for_each(what, cases, |(device, boundary, axis, implementation)| {
-        let plan = Derivative3d::unit_period(shape, boundary).unwrap();
-        check(&device, implementation, &plan, axis);
+        check(&device, implementation, &unit_period(shape, boundary), axis);
     });
 }
 
@@ -135,8 +159,8 @@ fn neighbours(p: usize, m: usize, n: usize, boundary: Boundary) -> (usize, usize
 }
 
 /// The derivative by definition, in f64, one point at a time.
-fn oracle(plan: &Derivative3d, axis: Axis, f: &[f32]) -> Vec<f64> {
-    let shape = plan.shape();
+fn oracle(grid: &Grid3, axis: Axis, f: &[f32]) -> Vec<f64> {
+    let (shape, [boundary, _]) = (grid.shape(), grid.ends(axis));
     let (n, stride) = (axis.extent(shape), axis.stride(shape));
     (0..f.len())
         .map(|index| {
@@ -144,8 +168,8 @@ fn oracle(plan: &Derivative3d, axis: Axis, f: &[f32]) -> Vec<f64> {
             let at = |q: usize| f64::from(f[index - p * stride + q * stride]);
             (1..=RADIUS)
                 .map(|m| {
-                    let (right, left) = neighbours(p, m, n, plan.boundary());
-                    WEIGHTS[m - 1] / plan.spacing()[axis.index()] * (at(right) - at(left))
+                    let (right, left) = neighbours(p, m, n, boundary);
+                    WEIGHTS[m - 1] / grid.spacing(axis) * (at(right) - at(left))
                 })
                 .sum()
         })
@@ -154,9 +178,9 @@ fn oracle(plan: &Derivative3d, axis: Axis, f: &[f32]) -> Vec<f64> {
 
 /// Half the sum of the sizes of the terms that the oracle adds, times the
 /// roundings of each: weight, difference, product and four sums.
-fn rounding_bound(plan: &Derivative3d, axis: Axis, largest: f64) -> f64 {
+fn rounding_bound(grid: &Grid3, axis: Axis, largest: f64) -> f64 {
     let weights: f64 = WEIGHTS.iter().map(|weight| weight.abs()).sum();
-    let terms = 2.0 * largest * weights / plan.spacing()[axis.index()];
+    let terms = 2.0 * largest * weights / grid.spacing(axis);
     7.0 * terms * f64::from(f32::EPSILON) / 2.0
 }
 
@@ -166,9 +190,10 @@ fn an_impulse_gives_back_the_weights() {
     // derivative at the neighbours m points away is ∓ the weight of m, exactly,
     // and 0 elsewhere. At the ends this is the seam of either convention.
     let shape = Shape3::new(32, 32, 32);
-    for_each_implementation("impulse", shape, |device, implementation, plan, axis| {
+    for_each_implementation("impulse", shape, |device, implementation, periods, axis| {
         let (n, stride) = (axis.extent(shape), axis.stride(shape));
-        let unit = Derivative3d::new(shape, plan.boundary(), [1.0; 3]).unwrap();
+        let [boundary, _] = periods.ends(axis);
+        let unit = grid(shape, boundary, [1.0; 3]);
         // A pencil off the corner, and a few places along it; the CPU and the
         // GPU can afford all of them.
         let corner = (shape.points().unwrap() - 1) / 2 / (stride * n) * (stride * n) + stride / 3;
@@ -188,7 +213,7 @@ fn an_impulse_gives_back_the_weights() {
                     }
                     let mut sum = 0.0_f32;
                     for m in 1..=RADIUS {
-                        let (right, left) = neighbours(p, m, n, plan.boundary());
+                        let (right, left) = neighbours(p, m, n, boundary);
                         sum += WEIGHTS[m - 1] as f32
                             * (f32::from(right == place) - f32::from(left == place));
                     }
@@ -214,16 +239,16 @@ fn the_textbook_problem_is_solved() {
     for_each_implementation(
         "textbook problem",
         shape,
-        |device, implementation, plan, axis| {
-            let f = problem::cosine(shape, axis, plan.boundary()).unwrap();
-            let df = implementation.run(device, plan, axis, f.as_slice());
-            let errors = problem::errors(plan, axis, &df);
-            let bounds = problem::error_bounds(plan, axis);
+        |device, implementation, grid, axis| {
+            let f = problem::cosine(grid, axis).unwrap();
+            let df = implementation.run(device, grid, axis, f.as_slice());
+            let errors = problem::errors(grid, axis, &df);
+            let bounds = problem::error_bounds(grid, axis);
             assert!(
                 errors.within(bounds.rms, bounds.max),
                 "{errors:?} exceeds {bounds:?}"
             );
-            if plan.boundary() == Boundary::PeriodicWithEndpoint {
+            if grid.ends(axis) == [Boundary::PeriodicWithEndpoint; 2] {
                 // Published for this problem: 7.277675e-06 and 2.861023e-05.
                 assert_relative_eq!(errors.rms, 7.28e-6, max_relative = 0.05);
                 assert_relative_eq!(errors.max, 2.86e-5, max_relative = 0.05);
@@ -235,9 +260,9 @@ fn the_textbook_problem_is_solved() {
 #[test]
 fn a_constant_has_no_derivative() {
     let shape = Shape3::new(64, 32, 32);
-    for_each_implementation("constant", shape, |device, implementation, plan, axis| {
+    for_each_implementation("constant", shape, |device, implementation, grid, axis| {
         let f = vec![0.7; shape.points().unwrap()];
-        let df = implementation.run(device, plan, axis, &f);
+        let df = implementation.run(device, grid, axis, &f);
         assert!(df.iter().all(|&value| value == 0.0));
     });
 }
@@ -276,11 +301,11 @@ fn the_cpu_port_matches_the_definition_at_any_size() {
         "cpu port against the definition",
         cases,
         |(shape, boundary, axis)| {
-            let plan = Derivative3d::new(shape, boundary, [0.3, 0.01, 7.0]).unwrap();
+            let grid = grid(shape, boundary, [0.3, 0.01, 7.0]);
             let f = uniform(&mut rng, shape.points().unwrap());
-            let df = Implementation::Default.run(&device, &plan, axis, &f);
-            let bound = rounding_bound(&plan, axis, 1.0);
-            for (index, (&got, expected)) in df.iter().zip(oracle(&plan, axis, &f)).enumerate() {
+            let df = Implementation::Default.run(&device, &grid, axis, &f);
+            let bound = rounding_bound(&grid, axis, 1.0);
+            for (index, (&got, expected)) in df.iter().zip(oracle(&grid, axis, &f)).enumerate() {
                 let error = (f64::from(got) - expected).abs();
                 assert!(
                     error <= bound,
@@ -292,19 +317,38 @@ fn the_cpu_port_matches_the_definition_at_any_size() {
     );
 }
 
+/// The kernels' names for x, y and z.
+fn names(variant: Variant) -> [&'static str; 3] {
+    Axis::ALL.map(|axis| variant.kernel::<f32>(Operator::Derivative(axis)).unwrap())
+}
+
 #[test]
 fn the_tuned_kernels_have_their_names() {
     assert_eq!(
-        Variant::TUNED.map(Variant::name),
+        [Variant::Vector, Variant::Unaligned].map(names),
         [
-            "derivative3d_x_vector4",
-            "derivative3d_x_unaligned4",
-            "derivative3d_y_column2",
-            "derivative3d_y_column1",
-            "derivative3d_z_column2",
-            "derivative3d_z_column1",
+            [
+                "derivative3d_x_vector4",
+                "derivative3d_y_column2",
+                "derivative3d_z_column2",
+            ],
+            [
+                "derivative3d_x_unaligned4",
+                "derivative3d_y_column1",
+                "derivative3d_z_column1",
+            ],
         ]
     );
+    let others = |variant: Variant| {
+        let along = Axis::ALL.map(Operator::SecondDerivative);
+        let all = along.into_iter().chain(Operator::VECTOR_CALCULUS);
+        all.filter_map(|operator| variant.kernel::<f32>(operator))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(others(Variant::Vector), ["derivative3d_gradient4"]);
+    for variant in [Variant::Pencil4, Variant::Pencil32, Variant::Unaligned] {
+        assert!(others(variant).is_empty(), "{variant}");
+    }
 }
 
 #[test]
@@ -320,10 +364,16 @@ fn the_kernel_that_suits_the_shape_is_picked() {
             ((7, 5, 8), [false, false, false]),
         ],
         |((nx, ny, nz), vectors)| {
+            let grid = grid(Shape3::new(nx, ny, nz), Boundary::Periodic, [1.0; 3]);
+            let plan = first(&grid).plan(&Device::emulator()).unwrap();
             for (axis, vectors) in Axis::ALL.into_iter().zip(vectors) {
-                let picked = Variant::tuned(axis, Shape3::new(nx, ny, nz));
-                let nth = 2 * axis.index() + usize::from(!vectors);
-                assert_eq!(picked, Variant::TUNED[nth], "{axis}");
+                let picked = plan.variant(Operator::Derivative(axis));
+                let expected = if vectors {
+                    Variant::Vector
+                } else {
+                    Variant::Unaligned
+                };
+                assert_eq!(picked, Some(expected), "{axis}");
             }
         },
     );
@@ -359,20 +409,20 @@ fn the_gradient_is_the_three_derivatives_bit_for_bit() {
     }
     let cpu = Device::cpu();
     for_each("gradient", cases, |(device, boundary, shape)| {
-        let plan = Derivative3d::new(shape, boundary, [0.3, 0.01, 7.0]).unwrap();
+        let grid = grid(shape, boundary, [0.3, 0.01, 7.0]);
         let f = uniform(&mut rng, shape.points().unwrap());
         let input = device.upload(&f).unwrap();
         let poisoned = || device.alloc_filled(f.len(), f32::NAN).unwrap();
         let mut df = [poisoned(), poisoned(), poisoned()];
-        let [x, y, z] = &mut df;
-        plan.gradient(&input, [x, y, z]).unwrap();
+        let plan = first(&grid).plan(&device).unwrap();
+        plan.gradient(&input, df.each_mut()).unwrap();
         assert_same_bits(&input.to_vec().unwrap(), &f, |i| {
             format!("input {i}, which was written")
         });
         let field = Field3::from_vec(shape, f.clone()).unwrap();
-        let fields = plan.gradient_of(&device, &field).unwrap();
+        let fields = first(&grid).gradient_of(&device, &field).unwrap();
         for ((axis, df), field) in Axis::ALL.into_iter().zip(&df).zip(&fields) {
-            let expected = Implementation::Default.run(&cpu, &plan, axis, &f);
+            let expected = Implementation::Default.run(&cpu, &grid, axis, &f);
             let at = |index| format!("∂f/∂{axis} at {}", point(shape, index));
             assert_same_bits(&df.to_vec().unwrap(), &expected, at);
             assert_same_bits(field.as_slice(), &expected, at);
@@ -391,21 +441,25 @@ fn a_gradient_of_bad_input_is_refused_before_anything_runs() {
             df.iter()
                 .all(|df| df.to_vec().unwrap().iter().all(|value| value.is_nan()))
         };
-        let plan = Derivative3d::unit_period(shape, Boundary::Periodic).unwrap();
+        let plan = |boundary| first(&unit_period(shape, boundary)).plan(&device).unwrap();
         for short in 0..3 {
             let mut df = [0, 1, 2].map(|axis| poisoned(points - usize::from(axis == short)));
             let [x, y, z] = &mut df;
-            let error = plan.gradient(&f, [x, y, z]).unwrap_err();
+            let error = plan(Boundary::Periodic)
+                .gradient(&f, [x, y, z])
+                .unwrap_err();
             assert!(matches!(error, Error::LengthMismatch { .. }), "{error}");
             assert!(untouched(&df));
         }
-        let plan = Derivative3d::unit_period(shape, Boundary::PeriodicWithEndpoint).unwrap();
         let mut df = [0; 3].map(|_| poisoned(points));
         let [x, y, z] = &mut df;
-        let error = plan.gradient(&f, [x, y, z]).unwrap_err();
+        let error = plan(Boundary::PeriodicWithEndpoint)
+            .gradient(&f, [x, y, z])
+            .unwrap_err();
         assert_eq!(
             error.to_string(),
-            "derivative3d: ny is 4, but must be at least 5"
+            "derivative3d: ny is 4, but must be at least 5 for order 8 (periodic with end point \
+             (period n-1))"
         );
         assert!(untouched(&df));
     });
@@ -413,13 +467,12 @@ fn a_gradient_of_bad_input_is_refused_before_anything_runs() {
 
 #[test]
 fn the_gradients_kernel_is_that_for_its_rows() {
-    assert_eq!(GRADIENT_KERNEL, "derivative3d_gradient4");
     let kernel = |nx: usize| {
-        let shape = Shape3::new(nx, 9, 9);
-        let plan = Derivative3d::unit_period(shape, Boundary::Periodic).unwrap();
-        plan.gradient_kernel()
+        let grid = unit_period(Shape3::new(nx, 9, 9), Boundary::Periodic);
+        let plan = first(&grid).plan(&Device::emulator()).unwrap();
+        plan.kernel(Operator::Gradient).unwrap()
     };
-    assert_eq!(kernel(12), GRADIENT_KERNEL);
+    assert_eq!(kernel(12), "derivative3d_gradient4");
     for nx in [9, 10, 11, 13] {
         assert_eq!(kernel(nx), "derivative3d_general_gradient_f32");
     }
@@ -428,14 +481,10 @@ fn the_gradients_kernel_is_that_for_its_rows() {
 #[test]
 fn every_length_a_kernel_accepts_works_and_no_other_is_launched() {
     // The rule of the documentation, stated once more.
-    let accepts = |variant: Variant, len: usize, side: usize, boundary: Boundary| {
+    let accepts = |variant: Variant, axis: Axis, len: usize, side: usize, boundary: Boundary| {
         let min = RADIUS + usize::from(boundary == Boundary::PeriodicWithEndpoint);
         let pencils = variant.pencils().unwrap();
-        let points = if variant.axis() == Axis::X {
-            1
-        } else {
-            pencils / 4
-        };
+        let points = if axis == Axis::X { 1 } else { pencils / 4 };
         len >= min
             && len <= 256
             && len.is_multiple_of(points)
@@ -445,32 +494,37 @@ fn every_length_a_kernel_accepts_works_and_no_other_is_launched() {
     let mut cases = Vec::new();
     for boundary in BOUNDARIES {
         for variant in Variant::TEXTBOOK {
-            for len in (0..=40).chain(250..=260) {
-                for side in [0, 1, 3, 4, 5, 31, 32, 33, 36, 64] {
-                    cases.push((variant, len, side, boundary));
+            for axis in Axis::ALL {
+                for len in (0..=40).chain(250..=260) {
+                    for side in [0, 1, 3, 4, 5, 31, 32, 33, 36, 64] {
+                        cases.push((variant, axis, len, side, boundary));
+                    }
                 }
             }
         }
     }
-    for_each("tile rules", cases, |(variant, len, side, boundary)| {
-        let shape = match variant.axis() {
-            Axis::X => Shape3::new(len, side, 1),
-            Axis::Y => Shape3::new(side, len, 1),
-            Axis::Z => Shape3::new(side, 1, len),
-        };
-        assert_eq!(
-            variant.check(shape, boundary).is_ok(),
-            accepts(variant, len, side, boundary),
-            "{shape}"
-        );
-    });
+    for_each(
+        "tile rules",
+        cases,
+        |(variant, axis, len, side, boundary)| {
+            let shape = match axis {
+                Axis::X => Shape3::new(len, side, 1),
+                Axis::Y => Shape3::new(side, len, 1),
+                Axis::Z => Shape3::new(side, 1, len),
+            };
+            assert_eq!(
+                check(variant, axis, shape, boundary).is_ok(),
+                accepts(variant, axis, len, side, boundary),
+                "{shape}"
+            );
+        },
+    );
 }
 
 #[test]
 fn a_field_of_another_shape_is_refused_though_it_has_as_many_points() {
     let (shape, turned) = (Shape3::new(8, 9, 10), Shape3::new(10, 9, 8));
-    let tuned = Derivative3d::new(shape, Boundary::Periodic, [1.0; 3]).unwrap();
-    let grid = FiniteDifferences3d::<f32>::new(shape, [1.0; 3]).unwrap();
+    let differences = first(&grid(shape, Boundary::Periodic, [1.0; 3]));
     for_each("shapes", devices(), |ref device| {
         let refused = |result: Result<(), Error>| match result.unwrap_err() {
             Error::ShapeMismatch {
@@ -479,27 +533,46 @@ fn a_field_of_another_shape_is_refused_though_it_has_as_many_points() {
             error => panic!("{error}"),
         };
         let field = Field3::filled(turned, 1.0_f32).unwrap();
+        let right = Field3::filled(shape, 1.0_f32).unwrap();
+        let mut into = field.clone();
         for axis in Axis::ALL {
-            refused(tuned.of(device, axis, &field).map(drop));
-            refused(grid.derivative_of(device, axis, &field).map(drop));
-            refused(grid.second_derivative_of(device, axis, &field).map(drop));
+            refused(differences.derivative_of(device, axis, &field).map(drop));
+            refused(
+                differences
+                    .second_derivative_of(device, axis, &field)
+                    .map(drop),
+            );
+            refused(differences.derivative_of_into(device, axis, &right, &mut into));
+            refused(differences.second_derivative_of_into(device, axis, &right, &mut into));
         }
-        refused(tuned.gradient_of(device, &field).map(drop));
-        refused(grid.gradient_of(device, &field).map(drop));
-        refused(grid.divergence_of(device, [&field; 3]).map(drop));
-        refused(grid.curl_of(device, [&field; 3]).map(drop));
-        refused(grid.laplacian_of(device, &field).map(drop));
+        refused(differences.gradient_of(device, &field).map(drop));
+        refused(differences.divergence_of(device, [&field; 3]).map(drop));
+        refused(differences.curl_of(device, [&field; 3]).map(drop));
+        refused(differences.laplacian_of(device, &field).map(drop));
+        refused(differences.divergence_of_into(device, [&right; 3], &mut into));
+        refused(differences.laplacian_of_into(device, &right, &mut into));
+        let mut three = [right.clone(), right.clone(), field.clone()];
+        refused(differences.gradient_of_into(device, &right, three.each_mut()));
+        refused(differences.curl_of_into(device, [&right; 3], three.each_mut()));
+        // What was refused has changed nothing.
+        assert_eq!(into, field);
+        assert_eq!(three, [right.clone(), right.clone(), field.clone()]);
 
         // In buffers, on either side; one without a shape is taken at its length.
+        let mut plans = vec![differences.plan(device).unwrap()];
+        if device.kind() != DeviceKind::Cpu {
+            plans.push(differences.plan_with(device, Variant::General).unwrap());
+        }
         let plain = device.alloc_filled(720, 1.0_f32).unwrap();
         let mut fits = plain.try_clone().unwrap().shaped(shape).unwrap();
         let mut other = field.to_device(device).unwrap();
-        refused(tuned.apply(Axis::X, &other, &mut fits));
-        refused(tuned.apply(Axis::X, &plain, &mut other));
-        refused(grid.derivative(Axis::X, &other, &mut fits));
-        refused(grid.laplacian(&fits, &mut other));
-        tuned.apply(Axis::X, &plain, &mut fits).unwrap();
-        grid.laplacian(&plain, &mut fits).unwrap();
+        for plan in plans {
+            refused(plan.derivative(Axis::X, &other, &mut fits));
+            refused(plan.derivative(Axis::X, &plain, &mut other));
+            refused(plan.laplacian(&fits, &mut other));
+            plan.derivative(Axis::X, &plain, &mut fits).unwrap();
+            plan.laplacian(&plain, &mut fits).unwrap();
+        }
         assert!(Field3::from_device(&fits).unwrap().as_slice() == [0.0; 720]);
         assert_eq!(other.try_clone().unwrap().shape(), turned.into());
         let error = Field3::from_device(&plain).unwrap_err();
@@ -511,50 +584,48 @@ fn a_field_of_another_shape_is_refused_though_it_has_as_many_points() {
 
 #[test]
 fn sizes_that_do_not_fit_are_refused_by_name() {
-    fn refusal(variant: usize, shape: Shape3) -> String {
+    fn refusal(variant: Variant, axis: Axis, shape: Shape3) -> String {
         let boundary = Boundary::PeriodicWithEndpoint;
-        Variant::all()
-            .nth(variant)
-            .unwrap()
-            .check(shape, boundary)
-            .unwrap_err()
-            .to_string()
+        let refused = check(variant, axis, shape, boundary);
+        refused.unwrap_err().to_string()
     }
+    use Axis::{X, Y, Z};
+    use Variant::{Pencil4, Pencil32, Unaligned, Vector};
     let cases = [
         (
-            refusal(0, Shape3::new(64, 63, 1)),
+            refusal(Pencil4, X, Shape3::new(64, 63, 1)),
             "derivative3d_x_pencil4: ny is 63, but must be a positive multiple of 4 (the pencils of a tile)",
         ),
         (
-            refusal(3, Shape3::new(48, 64, 1)),
+            refusal(Pencil32, Y, Shape3::new(48, 64, 1)),
             "derivative3d_y_pencil32: nx is 48, but must be a positive multiple of 32 (the pencils of a tile)",
         ),
         (
-            refusal(5, Shape3::new(32, 1, 60)),
+            refusal(Pencil32, Z, Shape3::new(32, 1, 60)),
             "derivative3d_z_pencil32: nz is 60, but must be a multiple of 8 (the points of a thread)",
         ),
         (
-            refusal(1, Shape3::new(257, 32, 1)),
+            refusal(Pencil32, X, Shape3::new(257, 32, 1)),
             "derivative3d_x_pencil32: nx is 257, but must be between 5 and 256 (one block owns whole pencils)",
         ),
         (
-            refusal(6, Shape3::new(62, 32, 1)),
+            refusal(Vector, X, Shape3::new(62, 32, 1)),
             "derivative3d_x_vector4: nx is 62, but must be a multiple of 4, for accesses of 16 bytes",
         ),
         (
-            refusal(7, Shape3::new(4, 32, 1)),
-            "derivative3d_x_unaligned4: nx is 4, but must be at least 5",
+            refusal(Unaligned, X, Shape3::new(4, 32, 1)),
+            "derivative3d: nx is 4, but must be at least 5 for order 8 (periodic with end point (period n-1))",
         ),
         (
-            refusal(8, Shape3::new(65, 32, 1)),
+            refusal(Vector, Y, Shape3::new(65, 32, 1)),
             "derivative3d_y_column2: nx is 65, but must be even, for accesses of 8 bytes",
         ),
         (
-            refusal(10, Shape3::new(7, 5, 8)),
+            refusal(Vector, Z, Shape3::new(7, 5, 8)),
             "derivative3d_z_column2: nx is 7, but must be even, or ny, for accesses of 8 bytes",
         ),
         (
-            refusal(11, Shape3::new(6, 5, 1 << 31)),
+            refusal(Unaligned, Z, Shape3::new(6, 5, 1 << 31)),
             "derivative3d_z_column1: nz is 2147483648, but at most 2147479551 can be indexed here",
         ),
     ];
@@ -567,14 +638,17 @@ fn sizes_that_do_not_fit_are_refused_by_name() {
 fn bad_input_is_refused_before_anything_runs() {
     for_each("bad input", devices(), |device| {
         let shape = Shape3::cube(32);
-        let plan = Derivative3d::unit_period(shape, Boundary::Periodic).unwrap();
+        let plan = |shape, boundary| -> Plan<f32> {
+            first(&unit_period(shape, boundary)).plan(&device).unwrap()
+        };
         let points = shape.points().unwrap();
         let f = device.upload(&vec![1.0_f32; points]).unwrap();
         let untouched = |df: &Buffer<f32>| df.to_vec().unwrap().iter().all(|value| value.is_nan());
 
         // Buffers of another length.
         let mut short = device.alloc_filled(points - 1, f32::NAN).unwrap();
-        let error = plan.apply(Axis::X, &f, &mut short).unwrap_err();
+        let cube = plan(shape, Boundary::Periodic);
+        let error = cube.derivative(Axis::X, &f, &mut short).unwrap_err();
         assert!(
             matches!(&error, Error::LengthMismatch { required, given, .. }
                 if (*required, *given) == (points, points - 1)),
@@ -584,16 +658,16 @@ fn bad_input_is_refused_before_anything_runs() {
 
         // A buffer of another device.
         let mut elsewhere = Device::cpu().alloc_filled(points, f32::NAN).unwrap();
-        let error = plan.apply(Axis::X, &f, &mut elsewhere).unwrap_err();
+        let error = cube.derivative(Axis::X, &f, &mut elsewhere).unwrap_err();
         assert!(matches!(error, Error::DeviceMismatch { .. }), "{error}");
         assert!(untouched(&elsewhere));
 
         // Too few points for the stencil.
         let thin = Shape3::new(32, 32, 4);
-        let plan = Derivative3d::unit_period(thin, Boundary::PeriodicWithEndpoint).unwrap();
+        let thin = plan(thin, Boundary::PeriodicWithEndpoint);
         let f = device.upload(&vec![1.0_f32; 4096]).unwrap();
         let mut df = device.alloc_filled(4096, f32::NAN).unwrap();
-        let error = plan.apply(Axis::Z, &f, &mut df).unwrap_err();
+        let error = thin.derivative(Axis::Z, &f, &mut df).unwrap_err();
         assert!(
             matches!(
                 error,
@@ -612,30 +686,86 @@ fn bad_input_is_refused_before_anything_runs() {
 #[test]
 fn the_kernels_have_the_names_of_the_textbook_ladder() {
     assert_eq!(
-        Variant::TEXTBOOK.map(Variant::name),
+        Variant::TEXTBOOK.map(names),
         [
-            "derivative3d_x_pencil4",
-            "derivative3d_x_pencil32",
-            "derivative3d_y_pencil4",
-            "derivative3d_y_pencil32",
-            "derivative3d_z_pencil4",
-            "derivative3d_z_pencil32",
+            [
+                "derivative3d_x_pencil4",
+                "derivative3d_y_pencil4",
+                "derivative3d_z_pencil4",
+            ],
+            [
+                "derivative3d_x_pencil32",
+                "derivative3d_y_pencil32",
+                "derivative3d_z_pencil32",
+            ],
         ]
     );
+}
+
+#[test]
+fn kernels_of_another_type_order_or_device_are_refused() {
+    let grid = unit_period(Shape3::cube(32), Boundary::Periodic);
+    let emulator = Device::emulator();
+    let double = FiniteDifferences3d::<f64>::new(&grid).unwrap();
+    let sixth = first(&grid).with_accuracy(6).unwrap();
+    for_each("variants", Variant::ALL, |variant| {
+        let general = variant == Variant::General;
+        for refused in [
+            double.plan_with(&emulator, variant).map(drop),
+            sixth.plan_with(&emulator, variant).map(drop),
+        ] {
+            match refused {
+                Ok(()) => assert!(general),
+                Err(error) => assert!(
+                    !general
+                        && matches!(
+                            error,
+                            Error::InvalidParameter {
+                                parameter: "the variant",
+                                ..
+                            }
+                        ),
+                    "{error}"
+                ),
+            }
+        }
+        let error = first(&grid).plan_with(&Device::cpu(), variant).unwrap_err();
+        let name = variant.kernel::<f32>(Operator::Derivative(Axis::X));
+        assert!(
+            matches!(error, Error::NotLaunchable { kernel } if Some(kernel) == name),
+            "{error}"
+        );
+        // Along an axis that is not periodic, and for a gradient where axes differ.
+        let walls = grid.with_boundary(Axis::Y, Boundary::Neumann).unwrap();
+        let ends = grid.with_boundary(Axis::Y, Boundary::PeriodicWithEndpoint);
+        let [walls, ends] = [walls, ends.unwrap()].map(|grid| {
+            let plan = first(&grid).plan_with(&emulator, variant).unwrap();
+            let operators = Axis::ALL.map(Operator::Derivative);
+            let mut refused = operators.iter().chain(&[Operator::Gradient]);
+            let refused = refused.by_ref().filter(|it| plan.check(**it).is_err());
+            refused.copied().collect::<Vec<_>>()
+        });
+        let along_y = Operator::Derivative(Axis::Y);
+        let (of_walls, of_ends) = match variant {
+            Variant::General => (vec![], vec![]),
+            Variant::Vector => (vec![along_y, Operator::Gradient], vec![Operator::Gradient]),
+            _ => (vec![along_y], vec![]),
+        };
+        assert_eq!((walls, ends), (of_walls, of_ends));
+    });
 }
 
 #[test]
 fn more_planes_than_a_grid_has_rows_are_refused() {
     for_each("planes", kernel_devices(), |device| {
         let shape = Shape3::new(5, 4, 65_536);
-        let plan = Derivative3d::unit_period(shape, Boundary::Periodic).unwrap();
+        let grid = unit_period(shape, Boundary::Periodic);
+        let plan = first(&grid).plan_with(&device, Variant::Pencil4).unwrap();
         let f = device
             .upload(&vec![1.0_f32; shape.points().unwrap()])
             .unwrap();
         let mut df = f.try_clone().unwrap();
-        let error = plan
-            .apply_with(Variant::TEXTBOOK[0], &f, &mut df)
-            .unwrap_err();
+        let error = plan.derivative(Axis::X, &f, &mut df).unwrap_err();
         assert!(
             matches!(
                 error,
@@ -653,7 +783,10 @@ fn more_planes_than_a_grid_has_rows_are_refused() {
 #[test]
 fn parameters_without_meaning_are_refused() {
     let shape = Shape3::cube(8);
-    let with_spacing = |h: f64| Derivative3d::new(shape, Boundary::Periodic, [1.0, h, 1.0]);
+    let with_spacing = |h: f64| {
+        let grid = Grid3::new(shape, [1.0, h, 1.0])?;
+        FiniteDifferences3d::<f32>::new(&grid)
+    };
     for_each(
         "spacing",
         [f64::NAN, f64::INFINITY, f64::NEG_INFINITY],
@@ -688,20 +821,22 @@ fn parameters_without_meaning_are_refused() {
         "extents",
         [(0, 8, 8), (8, 0, 8), (8, 8, 0)],
         |(nx, ny, nz)| {
-            let error = Derivative3d::new(Shape3::new(nx, ny, nz), Boundary::Periodic, [1.0; 3])
-                .unwrap_err();
+            let error = Grid3::new(Shape3::new(nx, ny, nz), [1.0; 3]).unwrap_err();
             assert!(
                 matches!(error, Error::InvalidSize { given: 0, .. }),
                 "{error}"
             );
         },
     );
-    let huge = Shape3::new(usize::MAX / 2, 3, 1);
-    let error = Derivative3d::new(huge, Boundary::Periodic, [1.0; 3]).unwrap_err();
+    let error = Grid3::new(Shape3::new(usize::MAX / 2, 3, 1), [1.0; 3]).unwrap_err();
     assert!(matches!(error, Error::IndexOverflow { .. }), "{error}");
     // One point, stored twice, has no period.
-    let error = Derivative3d::unit_period(Shape3::new(8, 1, 8), Boundary::PeriodicWithEndpoint)
-        .unwrap_err();
+    let one = grid(
+        Shape3::new(8, 1, 8),
+        Boundary::PeriodicWithEndpoint,
+        [1.0; 3],
+    );
+    let error = one.of_unit_length().unwrap_err();
     assert!(
         matches!(
             error,
@@ -720,22 +855,24 @@ fn two_grids_do_not_see_each_others_weights() {
     // Plans that take turns, and threads that launch at the same time, must each get
     // their own.
     let shape = Shape3::cube(32);
-    let f = problem::cosine(shape, Axis::X, Boundary::Periodic).unwrap();
+    let f = problem::cosine(&unit_period(shape, Boundary::Periodic), Axis::X).unwrap();
     for_each("weights", devices(), |device| {
         std::thread::scope(|scope| {
             for thread in 1..=3_u32 {
                 let (device, f) = (device.clone(), &f);
                 scope.spawn(move || {
-                    let plan =
-                        |h: f64| Derivative3d::new(shape, Boundary::Periodic, [h; 3]).unwrap();
+                    let plan = |h: f64| {
+                        let grid = grid(shape, Boundary::Periodic, [h; 3]);
+                        first(&grid).plan(&device).unwrap()
+                    };
                     let input = device.upload(f.as_slice()).unwrap();
                     let mut unit = device.alloc_filled(f.as_slice().len(), f32::NAN).unwrap();
                     let mut scaled = device.alloc_filled(f.as_slice().len(), f32::NAN).unwrap();
                     // A power of two: dividing by it is exact.
                     let h = f64::from(thread).exp2();
                     for _ in 0..3 {
-                        plan(1.0).apply(Axis::X, &input, &mut unit).unwrap();
-                        plan(h).apply(Axis::X, &input, &mut scaled).unwrap();
+                        plan(1.0).derivative(Axis::X, &input, &mut unit).unwrap();
+                        plan(h).derivative(Axis::X, &input, &mut scaled).unwrap();
                         let expected: Vec<f32> = unit
                             .to_vec()
                             .unwrap()
@@ -754,10 +891,11 @@ fn two_grids_do_not_see_each_others_weights() {
 fn ptx_facts_of_the_textbook_kernels() {
     let kernels = ptx::TARGETS
         .into_iter()
-        .flat_map(|target| Variant::TEXTBOOK.map(|variant| (target, variant)));
-    for_each("ptx", kernels, |(target, variant)| {
+        .flat_map(|target| Variant::TEXTBOOK.map(|variant| (target, variant)))
+        .flat_map(|(target, variant)| names(variant).map(|name| (target, variant, name)));
+    for_each("ptx", kernels, |(target, variant, name)| {
         let text = ptx::text(target);
-        let body = ptx::entry(text, variant.name());
+        let body = ptx::entry(text, name);
         // Load, barrier, fill the halo, barrier, compute.
         assert_eq!(
             ptx::count(&body, "bar.sync") + ptx::count(&body, "barrier.sync"),
@@ -810,10 +948,11 @@ fn ptx_facts_of_the_textbook_kernels() {
 fn ptx_facts_of_the_tuned_kernels() {
     let kernels = ptx::TARGETS
         .into_iter()
-        .flat_map(|target| Variant::TUNED.map(|variant| (target, variant)));
-    for_each("ptx", kernels, |(target, variant)| {
+        .flat_map(|target| [Variant::Vector, Variant::Unaligned].map(|it| (target, it)))
+        .flat_map(|(target, variant)| names(variant).map(|name| (target, name)));
+    for_each("ptx", kernels, |(target, name)| {
         let text = ptx::text(target);
-        let body = ptx::entry(text, variant.name());
+        let body = ptx::entry(text, name);
         let count = |opcode: &str| ptx::count(&body, opcode);
         // No shared memory, and the compiler knows every address space.
         assert_eq!(count("bar.sync") + count("barrier.sync"), 0, "barriers");
@@ -830,7 +969,7 @@ fn ptx_facts_of_the_tuned_kernels() {
 #[test]
 fn ptx_facts_of_the_gradients_kernel() {
     for_each("ptx", ptx::TARGETS, |target| {
-        let body = ptx::entry(ptx::text(target), GRADIENT_KERNEL);
+        let body = ptx::entry(ptx::text(target), "derivative3d_gradient4");
         let count = |opcode: &str| ptx::count(&body, opcode);
         // One barrier per plane: the tile has two halves.
         assert_eq!(count("bar.sync") + count("barrier.sync"), 1, "barriers");

@@ -1,11 +1,11 @@
 //! Derivatives of fields that are shared by ranks.
 
 use crate::{Communicator, Error, Ghosted};
-use halo_gpu::derivative3d::{Axis, Boundary, FiniteDifferences3d};
-use halo_gpu::{Scalar, Shape3};
+use halo_gpu::derivative3d::{FiniteDifferences3d, Plan};
+use halo_gpu::{Axis, Boundary, Grid3, Scalar, Shape3};
 
-/// The derivatives of `grid` on a rank's part of a field: what they give at the rank's own
-/// points are the bits of one device. At ghost points they give anything.
+/// A plan of `differences` for a rank's part of a field, on its device: what it gives at the
+/// rank's own points are the bits of one device. At ghost points it gives anything.
 ///
 /// `part` has at least [`radius`](FiniteDifferences3d::radius) planes of ghost points, which
 /// are up to date when an operator is called, and its decomposition is periodic along the axes
@@ -13,21 +13,23 @@ use halo_gpu::{Scalar, Shape3};
 ///
 /// ```
 /// use halo_distributed::{Decomposition, Error, Ghosted, derivative3d};
-/// use halo_gpu::derivative3d::{Axis, FiniteDifferences3d};
-/// use halo_gpu::{Device, Field3, Shape3};
+/// use halo_gpu::derivative3d::FiniteDifferences3d;
+/// use halo_gpu::{Device, Field3, Grid3, Shape3};
 ///
 /// # fn main() -> Result<(), Error> {
-/// let grid = FiniteDifferences3d::<f64>::new(Shape3::new(8, 9, 20), [0.1; 3])?;
+/// let grid = Grid3::new(Shape3::new(8, 9, 20), [0.1; 3])?;
+/// let differences = FiniteDifferences3d::<f64>::new(&grid)?;
 /// let wave = Field3::from_fn(grid.shape(), |i, j, k| ((i + 2 * j + 3 * k) as f64).sin())?;
-/// let one = grid.laplacian_of(&Device::cpu(), &wave)?;
+/// let one = differences.laplacian_of(&Device::cpu(), &wave)?;
 ///
 /// let several = halo_distributed::run(2, |communicator| {
 ///     let cut = Decomposition::slabs([8, 9, 20], 2)?;
 ///     let cut = cut.periodic(0)?.periodic(1)?.periodic(2)?;
 ///     let value = |[i, j, k]: [usize; 3]| wave[(i, j, k)];
-///     let mut f = Ghosted::new(&communicator, &Device::cpu(), cut, grid.radius(), value)?;
+///     let width = differences.radius();
+///     let mut f = Ghosted::new(&communicator, &Device::cpu(), cut, width, value)?;
 ///     let mut laplacian = f.zeros_like()?;
-///     let part = derivative3d::on_part(&communicator, &grid, &f)?;
+///     let part = derivative3d::on_part(&communicator, &differences, &f)?;
 ///     f.exchange(&communicator)?;
 ///     part.laplacian(f.buffer(), laplacian.buffer_mut())?;
 ///     laplacian.gather(&communicator)
@@ -46,12 +48,11 @@ use halo_gpu::{Scalar, Shape3};
 /// [`Error::Device`] where a part is too thin for one-sided stencils.
 pub fn on_part<T: Scalar>(
     communicator: &Communicator,
-    grid: &FiniteDifferences3d<T>,
+    differences: &FiniteDifferences3d<T>,
     part: &Ghosted<T, 3>,
-) -> Result<FiniteDifferences3d<T>, Error> {
-    let boundaries = Axis::ALL.map(|axis| grid.boundary(axis));
-    let what = (grid.shape(), grid.spacing(), grid.accuracy(), boundaries);
-    communicator.agree("the grid", &what)?;
+) -> Result<Plan<T>, Error> {
+    let grid = differences.grid();
+    communicator.agree("the grid", &(grid, differences.accuracy()))?;
     let invalid = |parameter, given: String, required| {
         Err(Error::InvalidParameter {
             operation: "derivatives on a part of a field",
@@ -65,8 +66,11 @@ pub fn on_part<T: Scalar>(
         let given = format!("of {:?} points", cut.points());
         return invalid("the field", given, format!("of {nx} × {ny} × {nz} points"));
     }
-    if !part.is_whole() && part.width() < grid.radius() {
-        let required = format!("at least {}, as far as stencils reach", grid.radius());
+    if !part.is_whole() && part.width() < differences.radius() {
+        let required = format!(
+            "at least {}, as far as stencils reach",
+            differences.radius()
+        );
         return invalid(
             "the width of the ghosts",
             part.width().to_string(),
@@ -74,9 +78,11 @@ pub fn on_part<T: Scalar>(
         );
     }
     let [nx, ny, nz] = part.extents();
-    let mut of_part = FiniteDifferences3d::new(Shape3::new(nx, ny, nz), grid.spacing())?
-        .with_accuracy(grid.accuracy())?;
-    for (axis, boundary) in Axis::ALL.into_iter().zip(boundaries) {
+    let spacing = Axis::ALL.map(|axis| grid.spacing(axis));
+    let mut of_part = Grid3::new(Shape3::new(nx, ny, nz), spacing)?;
+    for axis in Axis::ALL {
+        // The same at both ends, or there were no differences on the grid.
+        let [boundary, _] = grid.ends(axis);
         let is_cut = cut.parts()[axis.index()] > 1;
         if is_cut && boundary == Boundary::PeriodicWithEndpoint {
             let required = format!("another one where {axis} is cut");
@@ -94,5 +100,6 @@ pub fn on_part<T: Scalar>(
         };
         of_part = of_part.with_boundary(axis, boundary)?;
     }
-    Ok(of_part)
+    let of_part = FiniteDifferences3d::new(&of_part)?.with_accuracy(differences.accuracy())?;
+    Ok(of_part.plan(part.buffer().device())?)
 }

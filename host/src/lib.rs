@@ -27,7 +27,7 @@
 //! ```
 //!
 //! Most operations come in two forms: one on slices and [fields](field) of the host,
-//! called `…_of` or `solve`, which is given a device and copies there
+//! called `…_of`, which is given a device and copies there
 //! and back; and one on buffers, which runs on the device of the buffers and copies
 //! nothing. On CUDA devices the second kind is queued and does not wait: work on one
 //! device is done in the order in which it was given, and what hands data to the host or
@@ -44,23 +44,22 @@
 //! `f64`, each axis with a boundary of its own.
 //!
 //! ```
-//! use halo_gpu::derivative3d::{Axis, Boundary, FiniteDifferences3d};
-//! use halo_gpu::{Device, Field3, Shape3};
+//! use halo_gpu::derivative3d::FiniteDifferences3d;
+//! use halo_gpu::{Axis, Boundary, Device, Field3, Grid3, Shape3};
 //!
 //! # fn main() -> Result<(), halo_gpu::Error> {
 //! // Periodic along x and z, walls at the ends of y.
 //! let shape = Shape3::new(16, 12, 16);
-//! let grid = FiniteDifferences3d::<f64>::new(shape, [0.1, 0.5, 0.1])?
-//!     .with_boundary(Axis::Y, Boundary::OneSided)?;
+//! let grid = Grid3::new(shape, [0.1, 0.5, 0.1])?.with_boundary(Axis::Y, Boundary::OneSided)?;
 //! let f = Field3::from_fn(shape, |_, j, _| (0.5 * j as f64).powi(2))?;
-//! let [_, y, _] = grid.gradient_of(&Device::cpu(), &f)?;
+//! let [_, y, _] = FiniteDifferences3d::new(&grid)?.gradient_of(&Device::cpu(), &f)?;
 //! assert!((y[(3, 4, 5)] - 4.0).abs() < 1e-10); // 2 y at y = 2
 //! # Ok(())
 //! # }
 //! ```
 //!
 //! **Heat in a plate**, [`heat2d`]: Jacobi iterations, so many or until the plate is steady,
-//! or explicit steps in time; each wall fixed or insulated, with sources or without.
+//! or explicit steps in time; Dirichlet or Neumann boundaries, with sources or without.
 //!
 //! ```
 //! use halo_gpu::heat2d::{Heat2d, problem};
@@ -69,8 +68,8 @@
 //! # fn main() -> Result<(), halo_gpu::Error> {
 //! let shape = Shape2::new(33, 33);
 //! let initial = problem::hot_left_wall::<f64>(shape)?;
-//! let mut plate = Heat2d::new(shape)?.start(&Device::cpu(), &initial)?;
-//! assert!(plate.sweep_until(1e-9, 100, 100_000)?.converged);
+//! let mut plate = Heat2d::dirichlet(shape)?.start(&Device::cpu(), &initial)?;
+//! assert!(plate.iterate_until(1e-9, 100, 100_000)?.converged);
 //! assert!((plate.field()?[(16, 16)] - 0.25).abs() < 1e-6);
 //! # Ok(())
 //! # }
@@ -134,7 +133,7 @@
 //! **x runs fastest**, in memory and in the names: point (i, j, k) of a field of `nx` ×
 //! `ny` × `nz` points is element `(k * ny + j) * nx + i`, and `[a, b, c]` of anything is
 //! along x, y, z. [`Field2`] and [`Field3`] carry their shape, and so does the buffer that
-//! [`Field3::to_device`] makes of one; a plan ([`Derivative3d`](derivative3d::Derivative3d),
+//! [`Field3::to_device`] makes of one; a plan ([`derivative3d::Plan`],
 //! [`Heat2d`](heat2d::Heat2d), …) refuses those of another. A buffer of a slice is a line
 //! until it is [`shaped`](Buffer::shaped): of it the length alone is compared. With the
 //! feature `ndarray` fields are viewed as arrays whose slowest axis comes first.
@@ -171,9 +170,9 @@
 //!
 //! | call | same bits | why, and what is not promised |
 //! |---|---|---|
-//! | [`Derivative3d`](derivative3d::Derivative3d), [`FiniteDifferences3d`](derivative3d::FiniteDifferences3d): all derivatives and operators | everywhere | the order of operations is part of the definition; [`Variant`](derivative3d::Variant)s differ in nothing but time |
-//! | [`Heat2d`](heat2d::Heat2d), [`Plate`](heat2d::Plate): all sweeps, iterations and steps in time | everywhere | the same; however many sweeps a launch does |
-//! | [`Plate::sweep_until`](heat2d::Plate::sweep_until) | everywhere | a largest change is exact, so the number of sweeps is the same as well |
+//! | [`FiniteDifferences3d`](derivative3d::FiniteDifferences3d) and its [`Plan`](derivative3d::Plan): all derivatives and operators | everywhere | the order of operations is part of the definition; [`Variant`](derivative3d::Variant)s differ in nothing but time |
+//! | [`Heat2d`](heat2d::Heat2d), its [`Plan`](heat2d::Plan) and [`Plate`](heat2d::Plate): all iterations and steps in time | everywhere | the same; however many iterations a launch makes |
+//! | [`Plate::iterate_until`](heat2d::Plate::iterate_until) | everywhere | a largest change is exact, so the number of iterations is the same as well |
 //! | [`Stencil`](stencil::Stencil): all steps | everywhere | the order of operations is the update's |
 //! | [`Stencil1d`](stencil1d::Stencil1d) | everywhere | as derivatives; any kernel, any block |
 //! | [`reduction::sum`], [`mean`](reduction::mean), [`norm`](reduction::norm), [`dot`](reduction::dot), their `…_of`, a [`reduction::Plan`] | everywhere | the order is a function of the number of elements and their type; not that of a loop, and a later version may choose another |
@@ -292,7 +291,7 @@ pub use axis::Axis;
 pub use constants::Constants;
 pub use device::{
     AddressMode, Buffer, Device, DeviceKind, Element, EmulatorOptions, Event, HostBuffer, Image,
-    Kernels, Priority, Properties, Replay, Stage, Texture2d, View, ViewMut,
+    Kernels, Priority, Properties, Replay, Sealed, Stage, Texture2d, View, ViewMut,
 };
 pub use error::{Error, LaunchAxis};
 pub use field::{Field2, Field3};

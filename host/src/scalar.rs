@@ -2,7 +2,7 @@
 
 use crate::Element;
 use crate::derivative3d::cpu::Port as Derivatives;
-use crate::derivative3d::general::gpu::GeneralKernels;
+use crate::derivative3d::gpu::Kernels as DerivativeKernels;
 use crate::elementwise::cpu::Port as Arrays;
 use crate::elementwise::gpu::Kernels as ArrayKernels;
 use crate::heat2d::cpu::Port as Plates;
@@ -39,7 +39,7 @@ use std::fmt;
 /// use halo_gpu::{Buffer, Scalar, Shape2};
 ///
 /// fn f<T: Scalar>(shape: Shape2, old: &Buffer<T>, new: &mut Buffer<T>) {
-///     T::launch_sweeps(shape, Variant::March, old, new, 1, &mut None).ok();
+///     T::launch_iterations(shape, Variant::March, old, new, 1, &mut None).ok();
 /// }
 /// ```
 ///
@@ -49,6 +49,15 @@ use std::fmt;
 ///
 /// fn f<T: Scalar>(heat: &Heat2d, old: &Buffer<T>, new: &mut Buffer<T>) {
 ///     T::launch_general(heat, None, old, new).ok();
+/// }
+/// ```
+///
+/// ```compile_fail,E0308
+/// use halo_gpu::derivative3d::Variant;
+/// use halo_gpu::{Buffer, Scalar};
+///
+/// fn f<T: Scalar>(f: &Buffer<T>) {
+///     T::launch_derivatives(Variant::General, f).ok();
 /// }
 /// ```
 ///
@@ -81,7 +90,7 @@ pub trait Scalar:
     + Arrays
     + ArrayKernels
     + Derivatives
-    + GeneralKernels
+    + DerivativeKernels
     + Kernels
     + Plates
     + Launches

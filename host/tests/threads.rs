@@ -6,12 +6,12 @@
 
 mod child;
 
-use halo_gpu::derivative3d::{Axis, Boundary, Derivative3d};
+use halo_gpu::derivative3d::FiniteDifferences3d;
 use halo_gpu::heat2d::Heat2d;
 use halo_gpu::nbody::problem::potential_energy;
 use halo_gpu::nbody::{Body, Gravity};
 use halo_gpu::stencil1d::Stencil1d;
-use halo_gpu::{Device, Error, Field2, Field3, Shape2, Shape3, reduction};
+use halo_gpu::{Axis, Device, Error, Field2, Field3, Grid3, Shape2, Shape3, reduction};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -28,15 +28,16 @@ fn everything() -> Result<Vec<u64>, Error> {
 
     let shape = Shape3::new(64, 64, 64);
     let field = Field3::from_fn(shape, |i, j, k| ((i * 7 + j * 5 + k * 3) % 31) as f32)?;
-    let plan = Derivative3d::unit_period(shape, Boundary::Periodic)?;
+    let grid = Grid3::new(shape, [1.0; 3])?.of_unit_length()?;
+    let differences = FiniteDifferences3d::new(&grid)?;
     for axis in Axis::ALL {
-        let of = plan.of(&device, axis, &field)?;
+        let of = differences.derivative_of(&device, axis, &field)?;
         bits.extend(of.into_vec().iter().map(|value| u64::from(value.to_bits())));
     }
 
     let plate = Shape2::new(512, 512);
     let plate_field = Field2::from_fn(plate, |i, j| f64::from(u32::from(i == 0 || j == 3)))?;
-    let solved = Heat2d::new(plate)?.solve(&device, &plate_field, 3)?;
+    let solved = Heat2d::dirichlet(plate)?.iterate_of(&device, &plate_field, 3)?;
     bits.extend(solved.into_vec().iter().map(|value| value.to_bits()));
 
     let line = Stencil1d::antisymmetric(1 << 20, &[0.5, 0.25, -0.125, 0.0625])?;
@@ -123,10 +124,14 @@ fn a_derivative_of_many_short_planes_takes_no_memory_beside_the_fields() {
     }
     let shape = Shape3::new(1, 1, 1 << 24);
     let device = Device::cpu();
-    let plan = Derivative3d::unit_period(shape, Boundary::Periodic).expect("a legal shape");
+    let plan = Grid3::new(shape, [1.0; 3])
+        .and_then(|grid| FiniteDifferences3d::new(&grid))
+        .and_then(|differences| differences.plan(&device))
+        .expect("a legal shape");
     let f = device.alloc_filled(1 << 24, 1.0_f32).expect("64 MiB");
     let mut df = device.alloc_filled(1 << 24, 1.0_f32).expect("64 MiB");
-    plan.apply(Axis::Z, &f, &mut df).expect("a legal shape");
+    plan.derivative(Axis::Z, &f, &mut df)
+        .expect("a legal shape");
     assert!(
         df.to_vec()
             .expect("64 MiB")

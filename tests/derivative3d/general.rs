@@ -3,9 +3,9 @@
 
 use super::GENERAL_KERNELS;
 use halo_gpu::Scalar;
-use halo_gpu::derivative3d::{Axis, Boundary, Derivative3d, FiniteDifferences3d};
+use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, Plan, Variant};
 use halo_gpu::finite_difference::Weights;
-use halo_gpu::{Device, Error, Field3, Shape3};
+use halo_gpu::{Axis, Boundary, Device, DeviceKind, Error, Field3, Grid3, Shape3};
 use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, property, rng};
 use proptest::prelude::*;
 use rand::rngs::StdRng;
@@ -65,35 +65,53 @@ fn plan_of<T: Scalar>(
     accuracy: u32,
     boundary: Boundary,
 ) -> FiniteDifferences3d<T> {
-    let mut plan = FiniteDifferences3d::new(shape, SPACING)
-        .and_then(|plan| plan.with_accuracy(accuracy))
-        .unwrap();
-    for other in Axis::ALL {
-        let boundary = if other == axis {
-            boundary
-        } else {
-            Boundary::Dirichlet(99.0)
-        };
-        plan = plan.with_boundary(other, boundary).unwrap();
+    Grid3::new(shape, SPACING)
+        .and_then(|grid| grid.with_boundaries(Boundary::Dirichlet(99.0)))
+        .and_then(|grid| grid.with_boundary(axis, boundary))
+        .and_then(|grid| FiniteDifferences3d::new(&grid))
+        .and_then(|differences| differences.with_accuracy(accuracy))
+        .unwrap()
+}
+
+/// A line along `axis` with this boundary at its ends.
+fn line_of<T: Scalar>(
+    axis: Axis,
+    n: usize,
+    h: f64,
+    accuracy: u32,
+    boundary: Boundary,
+) -> FiniteDifferences3d<T> {
+    Grid3::new(line(axis, n), [h; 3])
+        .and_then(|grid| grid.with_boundary(axis, boundary))
+        .and_then(|grid| FiniteDifferences3d::new(&grid))
+        .and_then(|differences| differences.with_accuracy(accuracy))
+        .unwrap()
+}
+
+/// A plan by the general kernels, or the port.
+fn general<T: Scalar>(device: &Device, differences: &FiniteDifferences3d<T>) -> Plan<T> {
+    match device.kind() {
+        DeviceKind::Cpu => differences.plan(device),
+        _ => differences.plan_with(device, Variant::General),
     }
-    plan
+    .unwrap()
 }
 
 /// The derivative by the general kernel, or the port, on buffers whose output was
 /// poisoned.
 fn run<T: Sample>(
     device: &Device,
-    plan: &FiniteDifferences3d<T>,
+    differences: &FiniteDifferences3d<T>,
     axis: Axis,
     order: u32,
     f: &[T],
 ) -> Vec<T> {
+    let plan = general(device, differences);
     let input = device.upload(f).unwrap();
     let poison = T::nearest(f64::NAN);
     let mut output = device.alloc_filled(f.len(), poison).unwrap();
     if order == 1 {
-        plan.derivative_by_general_kernel(axis, &input, &mut output)
-            .unwrap();
+        plan.derivative(axis, &input, &mut output).unwrap();
     } else {
         plan.second_derivative(axis, &input, &mut output).unwrap();
     }
@@ -288,26 +306,24 @@ fn zeros_have_the_sign_of_the_port() {
 }
 
 #[test]
-fn the_library_picks_the_kernels_of_derivative3d_which_give_the_same_bits() {
+fn the_library_picks_tuned_kernels_which_give_the_same_bits() {
     let mut rng = rng();
     let shape = Shape3::new(32, 32, 32);
     let f: Vec<f32> = random(&mut rng, shape.points().unwrap());
     for_each("8th order, periodic, f32", devices(), |device| {
         for boundary in [Boundary::Periodic, Boundary::PeriodicWithEndpoint] {
             for axis in Axis::ALL {
-                let plan = plan_of::<f32>(shape, axis, 8, boundary);
-                let general = run(&device, &plan, axis, 1, &f);
+                // What is beyond the ends of other axes does not matter.
+                let differences = plan_of::<f32>(shape, axis, 8, boundary);
+                let general = run(&device, &differences, axis, 1, &f);
+                let plan = differences.plan(&device).unwrap();
+                let expected = (device.kind() != DeviceKind::Cpu).then_some(Variant::Vector);
+                assert_eq!(plan.variant(Operator::Derivative(axis)), expected);
                 let input = device.upload(&f).unwrap();
                 let mut output = device.alloc_filled(f.len(), f32::NAN).unwrap();
                 plan.derivative(axis, &input, &mut output).unwrap();
                 let picked = output.to_vec().unwrap();
-                Derivative3d::new(shape, boundary, SPACING)
-                    .unwrap()
-                    .apply(axis, &input, &mut output)
-                    .unwrap();
-                let tuned = output.to_vec().unwrap();
-                assert_same_bits(&general, &tuned, |i| format!("{axis}, element {i}"));
-                assert_same_bits(&picked, &tuned, |i| format!("{axis}, element {i}"));
+                assert_same_bits(&picked, &general, |i| format!("{axis}, element {i}"));
             }
         }
     });
@@ -317,10 +333,11 @@ fn the_library_picks_the_kernels_of_derivative3d_which_give_the_same_bits() {
 fn the_kernels_have_the_names_of_their_axes_and_types() {
     let names = Axis::ALL.into_iter().flat_map(|axis| {
         [
-            FiniteDifferences3d::<f32>::kernel_name(axis),
-            FiniteDifferences3d::<f64>::kernel_name(axis),
+            Variant::General.kernel::<f32>(Operator::Derivative(axis)),
+            Variant::General.kernel::<f64>(Operator::Derivative(axis)),
         ]
     });
+    let names = names.map(Option::unwrap);
     assert!(names.eq(GENERAL_KERNELS[..6].iter().copied()));
 }
 
@@ -365,10 +382,7 @@ fn measured_orders_are_those_asked_for() {
             };
             let x = |p: usize| TAU * h * (p as f64 + first) + phase;
             let shape = line(Axis::Y, points);
-            let plan = FiniteDifferences3d::<f64>::new(shape, [h; 3])
-                .and_then(|plan| plan.with_accuracy(accuracy))
-                .and_then(|plan| plan.with_boundary(Axis::Y, boundary))
-                .unwrap();
+            let plan = line_of::<f64>(Axis::Y, points, h, accuracy, boundary);
             let f = Field3::from_fn(shape, |_, j, _| x(j).cos()).unwrap();
             let (df, exact): (_, fn(f64) -> f64) = if order == 1 {
                 (plan.derivative_of(&cpu, Axis::Y, &f), |x| -TAU * x.sin())
@@ -405,10 +419,7 @@ fn axes_can_be_exchanged() {
         for boundary in BOUNDARIES {
             for order in [1, 2] {
                 let along = |axis: Axis| {
-                    let plan = FiniteDifferences3d::new(line(axis, f.len()), [0.7; 3])
-                        .and_then(|plan| plan.with_accuracy(6))
-                        .and_then(|plan| plan.with_boundary(axis, boundary))
-                        .unwrap();
+                    let plan = line_of(axis, f.len(), 0.7, 6, boundary);
                     run(&device, &plan, axis, order, &f)
                 };
                 let x = along(Axis::X);
@@ -473,23 +484,24 @@ fn an_axis_too_short_is_refused_by_name() {
 #[test]
 fn parameters_without_meaning_are_refused() {
     let shape = Shape3::cube(9);
-    let grid = || FiniteDifferences3d::<f32>::new(shape, [1.0; 3]).unwrap();
+    let grid = |h| Grid3::new(shape, [1.0, h, 1.0]).unwrap();
+    let f32_on = |grid: &Grid3| FiniteDifferences3d::<f32>::new(grid);
     for_each("accuracy", [0, 1, 3, 5, 7, 9, 10, u32::MAX], |accuracy| {
-        let error = grid().with_accuracy(accuracy).unwrap_err();
+        let differences = f32_on(&grid(1.0)).unwrap();
+        let error = differences.with_accuracy(accuracy).unwrap_err();
         assert!(matches!(error, Error::InvalidParameter { .. }), "{error}");
     });
     for_each("fixed values", [f64::NAN, f64::INFINITY], |value| {
-        let error = grid()
+        let error = grid(1.0)
             .with_boundary(Axis::X, Boundary::Dirichlet(value))
             .unwrap_err();
         assert!(matches!(error, Error::NonFinite { .. }), "{error}");
     });
-    let error = grid()
-        .with_boundary(Axis::X, Boundary::Dirichlet(1e39))
-        .unwrap_err();
+    let wide = grid(1.0).with_boundary(Axis::X, Boundary::Dirichlet(1e39));
+    let error = f32_on(&wide.unwrap()).unwrap_err();
     assert!(error.to_string().contains("range of f32"), "{error}");
     // 1/h is in range and 1/h² is not.
-    let steep = FiniteDifferences3d::<f32>::new(shape, [1.0, 1e-20, 1.0]).unwrap();
+    let steep = f32_on(&grid(1e-20)).unwrap();
     let f = Field3::filled(shape, 1.0).unwrap();
     assert!(steep.derivative_of(&Device::cpu(), Axis::Y, &f).is_ok());
     let error = steep
@@ -512,7 +524,9 @@ fn parameters_without_meaning_are_refused() {
 fn buffers_that_do_not_fit_are_refused_before_anything_runs() {
     for_each("buffers", devices(), |device| {
         let shape = Shape3::cube(9);
-        let plan = FiniteDifferences3d::<f64>::new(shape, [1.0; 3]).unwrap();
+        let grid = Grid3::new(shape, [1.0; 3]).unwrap();
+        let differences = FiniteDifferences3d::<f64>::new(&grid).unwrap();
+        let plan = differences.plan(&device).unwrap();
         let f = device.upload(&[1.0; 729]).unwrap();
         let mut short = device.alloc_filled(728, 5.0).unwrap();
         for error in [
@@ -579,10 +593,7 @@ proptest! {
                 })
                 .sum()
         };
-        let plan = FiniteDifferences3d::<f64>::new(line(axis, n), [h; 3])
-            .and_then(|plan| plan.with_accuracy(accuracy))
-            .and_then(|plan| plan.with_boundary(axis, Boundary::OneSided))
-            .unwrap();
+        let plan = line_of::<f64>(axis, n, h, accuracy, Boundary::OneSided);
         let f: Vec<f64> = (0..n).map(|p| derivative(0, x(p))).collect();
         for order in [1, 2] {
             let df = run(&Device::cpu(), &plan, axis, order, &f);

@@ -6,11 +6,9 @@ use super::general::{
 };
 use super::vector_calculus::run;
 use halo_gpu::Scalar;
-use halo_gpu::derivative3d::{
-    Axis, Boundary, Derivative3d, FiniteDifferences3d, Operator, RADIUS, Variant, WEIGHTS, problem,
-};
+use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, RADIUS, Variant, problem};
 use halo_gpu::finite_difference::{MAX_OFFSET, MAX_POINTS, Weights};
-use halo_gpu::{Buffer, Device, DeviceKind, Error, Field3, Grid3, Shape3};
+use halo_gpu::{Axis, Boundary, Buffer, Cost, Device, DeviceKind, Error, Field3, Grid3, Shape3};
 use halo_tests::property::{self, Faults, awkward, device, extent, number, points_of, rarely};
 use proptest::array::{uniform3, uniform5};
 use proptest::prelude::*;
@@ -43,12 +41,12 @@ impl Grid {
         (0..nz).flat_map(move |k| (0..ny).flat_map(move |j| (0..nx).map(move |i| [i, j, k])))
     }
 
-    fn plan<T: Scalar>(&self) -> Result<FiniteDifferences3d<T>, Error> {
-        let plan = FiniteDifferences3d::new(self.shape(), self.spacing)?;
-        (Axis::ALL.into_iter().zip(self.boundaries)).try_fold(
-            plan.with_accuracy(self.accuracy)?,
-            |plan, (axis, boundary)| plan.with_boundary(axis, boundary),
-        )
+    fn differences<T: Scalar>(&self) -> Result<FiniteDifferences3d<T>, Error> {
+        let grid = (Axis::ALL.into_iter().zip(self.boundaries)).try_fold(
+            Grid3::new(self.shape(), self.spacing)?,
+            |grid, (axis, boundary)| grid.with_boundary(axis, boundary),
+        )?;
+        FiniteDifferences3d::new(&grid)?.with_accuracy(self.accuracy)
     }
 
     /// The sum of the sizes of all weights of a derivative of this order along each axis.
@@ -80,7 +78,7 @@ impl Grid {
         operator: Operator,
         fields: &[Field3<T>],
     ) -> Result<Vec<Field3<T>>, Error> {
-        let results = run(device, &self.plan()?, operator, fields);
+        let results = run(device, &self.differences()?, operator, fields);
         let field = |values| Field3::from_vec(self.shape(), values);
         results.into_iter().map(field).collect()
     }
@@ -116,13 +114,13 @@ fn linear_boundary() -> impl Strategy<Value = Boundary> + Clone {
 /// The order of an operator's derivatives.
 fn order(operator: Operator) -> u32 {
     match operator {
-        Operator::Laplacian => 2,
+        Operator::Laplacian | Operator::SecondDerivative(_) => 2,
         _ => 1,
     }
 }
 
 fn operators() -> impl Strategy<Value = Operator> {
-    select(Operator::ALL.to_vec())
+    select(Operator::VECTOR_CALCULUS.to_vec())
 }
 
 /// L (a f + b g) = a L f + b L g but for rounding, and L (-4 f) = -4 L f exactly.
@@ -235,6 +233,9 @@ fn is_exact(
         for (nth, got) in got.iter().enumerate() {
             let (next, last) = ((nth + 1) % 3, (nth + 2) % 3);
             let expected: f64 = match operator {
+                Operator::Derivative(_) | Operator::SecondDerivative(_) => {
+                    unreachable!("no operator of vector calculus")
+                }
                 Operator::Gradient => first(0, nth, at),
                 Operator::Divergence => (0..3).map(|axis| first(axis, axis, at)).sum(),
                 Operator::Curl => first(last, next, at) - first(next, last, at),
@@ -495,36 +496,44 @@ fn is_judged_rightly<T: Scalar>(attempt: &Attempt, device: &Device) -> Result<()
     let shape = Shape3::new(nx, ny, nz);
     let periodic = Boundary::Periodic;
     let is_absent = |axis: Axis| extents[axis.index()] == 1;
-    let faults = faults_of_shape(extents).with(faults_of_spacing(spacing, |axis, h| {
-        is_absent(axis) || weights_fit::<T>(8, 1, periodic, h)
-    }));
-    let plan = faults.judge(FiniteDifferences3d::<T>::new(shape, spacing))?;
-    let Some(plan) = plan else { return Ok(()) };
-
-    let faults = if [2, 4, 6, 8].contains(&accuracy) {
-        faults_of_spacing(spacing, |axis, h| {
-            is_absent(axis) || weights_fit::<T>(accuracy, 1, periodic, h)
-        })
-    } else {
-        let words = format!("the order of accuracy is {accuracy}, but must be 2, 4, 6 or 8");
-        Faults::none().and(true, "InvalidParameter", words)
-    };
-    let Some(plan) = faults.judge(plan.with_accuracy(accuracy))? else {
+    let faults = faults_of_shape(extents).with(faults_of_spacing(spacing, |_, _| true));
+    let Some(grid) = faults.judge(Grid3::new(shape, spacing))? else {
         return Ok(());
     };
 
     let boundaries = Axis::ALL.map(|it| if it == axis { boundary } else { periodic });
-    let mut faults = faults_of_spacing(spacing, |axis, h| {
-        is_absent(axis) || weights_fit::<T>(accuracy, 1, boundaries[axis.index()], h)
-    });
-    if let Boundary::Dirichlet(value) = boundary {
-        let in_range = T::nearest(value).into().is_finite();
-        let words = format!("the value of a Dirichlet boundary is {value}");
-        faults = faults
-            .and(!value.is_finite(), "NonFinite", words.clone())
-            .and(value.is_finite() && !in_range, "InvalidParameter", words);
-    }
-    let Some(plan) = faults.judge(plan.with_boundary(axis, boundary))? else {
+    let (faults, mut of_type) = match boundary {
+        Boundary::Dirichlet(value) => {
+            let in_range = T::nearest(value).into().is_finite();
+            let words = format!("the value of a Dirichlet boundary is {value}");
+            (
+                Faults::none().and(!value.is_finite(), "NonFinite", words.clone()),
+                Faults::none().and(!in_range, "InvalidParameter", words),
+            )
+        }
+        _ => (Faults::none(), Faults::none()),
+    };
+    let Some(grid) = faults.judge(grid.with_boundary(axis, boundary))? else {
+        return Ok(());
+    };
+
+    let faults_of_weights = |accuracy: u32| {
+        faults_of_spacing(spacing, |axis, h| {
+            is_absent(axis) || weights_fit::<T>(accuracy, 1, boundaries[axis.index()], h)
+        })
+    };
+    of_type = of_type.with(faults_of_weights(8));
+    let Some(differences) = of_type.judge(FiniteDifferences3d::<T>::new(&grid))? else {
+        return Ok(());
+    };
+
+    let faults = if [2, 4, 6, 8].contains(&accuracy) {
+        faults_of_weights(accuracy)
+    } else {
+        let words = format!("the order of accuracy is {accuracy}, but must be 2, 4, 6 or 8");
+        Faults::none().and(true, "InvalidParameter", words)
+    };
+    let Some(differences) = faults.judge(differences.with_accuracy(accuracy))? else {
         return Ok(());
     };
 
@@ -554,47 +563,63 @@ fn is_judged_rightly<T: Scalar>(attempt: &Attempt, device: &Device) -> Result<()
                 range,
             )
     };
-    // The first is where the others must be.
     let faults_of_buffers = |names: &[(usize, &str)]| {
         names.iter().fold(Faults::none(), |faults, &(nth, name)| {
             let given = len + usize::from(longer[nth]);
             let words = format!("{name} has {given} elements, but must have {points}");
-            // All that are elsewhere are at one place.
             faults.and(given != points, "LengthMismatch", words).and(
-                away[nth] != away[names[0].0],
+                away[nth],
                 "DeviceMismatch",
                 format!("{name} is on"),
             )
         })
     };
-    let along = |order| faults_of_buffers(&[(0, "f"), (2, "df")]).with(faults_of_axis(axis, order));
-    along(1).judge(plan.derivative(axis, &f, &mut x))?;
-    along(1).judge(plan.derivative_by_general_kernel(axis, &f, &mut x))?;
-    along(2).judge(plan.second_derivative(axis, &f, &mut x))?;
-    let all = |order, nths: &[usize]| {
-        let names: Vec<_> = nths.iter().map(|&nth| (nth, "a field")).collect();
-        let faults = faults_of_buffers(&names);
-        Axis::ALL.into_iter().fold(faults, |faults, axis| {
-            faults.with(faults_of_axis(axis, order))
-        })
+    let plan = differences.plan(device)?;
+    let general = match device.kind() {
+        DeviceKind::Cpu => differences.plan(device)?,
+        _ => differences.plan_with(device, Variant::General)?,
     };
-    let faults = all(1, &[0, 2, 3, 4]);
+    let buffers = |read: &[usize], written: &[usize]| {
+        let read = read.iter().map(|nth| (*nth, "derivative3d: f"));
+        let written = written.iter().map(|nth| (*nth, "derivative3d: df"));
+        faults_of_buffers(&read.chain(written).collect::<Vec<_>>())
+    };
+    let along = |order| buffers(&[0], &[2]).with(faults_of_axis(axis, order));
+    along(1).judge(plan.derivative(axis, &f, &mut x))?;
+    along(1).judge(general.derivative(axis, &f, &mut x))?;
+    along(2).judge(plan.second_derivative(axis, &f, &mut x))?;
+    let all = |order, read: &[usize], written: &[usize]| {
+        Axis::ALL
+            .into_iter()
+            .fold(buffers(read, written), |faults, axis| {
+                faults.with(faults_of_axis(axis, order))
+            })
+    };
+    let faults = all(1, &[0], &[2, 3, 4]);
     faults.judge(plan.gradient(&f, [&mut x, &mut y, &mut z]))?;
-    faults.judge(plan.gradient_by_general_kernel(&f, [&mut x, &mut y, &mut z]))?;
-    all(1, &[0, 1, 2]).judge(plan.divergence([&f, &g, &g], &mut x))?;
-    all(1, &[0, 1, 2, 3, 4]).judge(plan.curl([&f, &f, &g], [&mut x, &mut y, &mut z]))?;
-    all(2, &[0, 2]).judge(plan.laplacian(&f, &mut x))?;
+    faults.judge(general.gradient(&f, [&mut x, &mut y, &mut z]))?;
+    all(1, &[0, 1], &[2]).judge(plan.divergence([&f, &g, &g], &mut x))?;
+    all(1, &[0, 1], &[2, 3, 4]).judge(plan.curl([&f, &f, &g], [&mut x, &mut y, &mut z]))?;
+    all(2, &[0], &[2]).judge(plan.laplacian(&f, &mut x))?;
     Ok(())
 }
 
 /// Why a kernel cannot take a shape, by the documentation.
-fn faults_of_variant(variant: Variant, extents: [usize; 3], boundary: Boundary) -> Faults {
-    let axis = variant.axis();
+fn faults_of_variant(
+    variant: Variant,
+    axis: Axis,
+    extents: [usize; 3],
+    boundary: Boundary,
+) -> Faults {
     let of = |axis: Axis| extents[axis.index()];
-    let words = |axis: Axis| format!("{variant}: {} is {}, but", axis.extent_name(), of(axis));
+    let kernel = variant.kernel::<f32>(Operator::Derivative(axis)).unwrap();
+    let words = |axis: Axis| format!("{kernel}: {} is {}, but", axis.extent_name(), of(axis));
     let least = RADIUS + usize::from(boundary == Boundary::PeriodicWithEndpoint);
+    if variant == Variant::General {
+        return Faults::none();
+    }
     let Some(pencils) = variant.pencils() else {
-        let vectors = Variant::TUNED.iter().position(|it| *it == variant).unwrap() % 2 == 0;
+        let vectors = variant == Variant::Vector;
         let fit = match axis {
             Axis::X => extents[0].is_multiple_of(4),
             Axis::Y => extents[0].is_multiple_of(2),
@@ -625,7 +650,7 @@ fn faults_of_variant(variant: Variant, extents: [usize; 3], boundary: Boundary) 
         .and(
             axis == Axis::X && rows > u128::from(u32::MAX),
             "IndexOverflow",
-            format!("{variant}: ny * nz is {rows}, but"),
+            format!("{kernel}: ny * nz is {rows}, but"),
         )
 }
 
@@ -713,7 +738,7 @@ proptest! {
         let [a, b, c] = if fits { extents } else { given };
         let (given, other) = (Shape3::new(a, b, c), Field3::filled(shape, 0.0_f64)?);
         let f = Field3::filled(given, 1.0_f64)?;
-        let plan = FiniteDifferences3d::<f64>::new(shape, [1.0; 3])?;
+        let plan = FiniteDifferences3d::<f64>::new(&Grid3::new(shape, [1.0; 3])?)?;
         let words = format!("of {given} points, but must be of {shape}");
         let faults = Faults::none().and(given != shape, "ShapeMismatch", words);
         let flat = |outcome: Result<Field3<f64>, Error>| -> Result<(), TestCaseError> {
@@ -728,6 +753,16 @@ proptest! {
         for outcome in [plan.gradient_of(&device, &f), plan.curl_of(&device, [&f, &other, &other])] {
             faults.judge(outcome)?;
         }
+        let mut df = f.clone();
+        faults.judge(plan.derivative_of_into(&device, axis, &other, &mut df))?;
+        faults.judge(plan.second_derivative_of_into(&device, axis, &other, &mut df))?;
+        faults.judge(plan.divergence_of_into(&device, [&other; 3], &mut df))?;
+        faults.judge(plan.laplacian_of_into(&device, &other, &mut df))?;
+        let mut three = [other.clone(), df.clone(), other.clone()];
+        faults.judge(plan.gradient_of_into(&device, &other, three.each_mut()))?;
+        faults.judge(plan.curl_of_into(&device, [&other; 3], three.each_mut()))?;
+        prop_assert!(given == shape || three == [other.clone(), df.clone(), other]);
+        prop_assert!(given == shape || df == f);
     }
 
     #[test]
@@ -791,14 +826,22 @@ proptest! {
                 "but must be in the range of f32",
             );
         }
-        // What is wrong with spacings is what the other constructor says.
-        if let Err(error) = FiniteDifferences3d::<f32>::new(grid.shape(), spacing) {
+        let differences = FiniteDifferences3d::<f32>::new(&grid);
+        // What is wrong with spacings is what they give on a grid with nothing else wrong.
+        let periodic = grid.with_boundaries(Boundary::Periodic)?;
+        if let Err(error) = FiniteDifferences3d::<f32>::new(&periodic) {
             faults = faults.and(true, "InvalidParameter", error.to_string());
         }
-        if let Some(plan) = faults.judge(FiniteDifferences3d::<f32>::on_grid(&grid))? {
-            for axis in Axis::ALL {
-                prop_assert_eq!([plan.boundary(axis); 2], grid.ends(axis));
+        // One-sided ends have weights of their own.
+        let one_sided = Axis::ALL.into_iter().filter(|axis| grid.ends(*axis)[0] == Boundary::OneSided);
+        for axis in one_sided {
+            let periodic = periodic.with_boundary(axis, Boundary::OneSided)?;
+            if let Err(error) = FiniteDifferences3d::<f32>::new(&periodic) {
+                faults = faults.and(true, "InvalidParameter", error.to_string());
             }
+        }
+        if let Some(differences) = faults.judge(differences)? {
+            prop_assert_eq!(differences.grid(), &grid);
         }
     }
 
@@ -813,33 +856,40 @@ proptest! {
         ],
         spacing in uniform3(number(0.1..4.0)),
         boundary in periodic(),
-        variant in select(Variant::all().collect::<Vec<_>>()),
+        variant in select(Variant::ALL.to_vec()),
+        axis in axis(),
         longer in uniform3(rarely(8)),
         away in rarely(8),
         device in device(),
     ) {
         let [nx, ny, nz] = extents;
         let shape = Shape3::new(nx, ny, nz);
+        let faults = faults_of_shape(extents).with(faults_of_spacing(spacing, |_, _| true));
+        let Some(grid) = faults.judge(Grid3::new(shape, spacing))? else {
+            return Ok(());
+        };
+        let grid = grid.with_boundaries(boundary)?;
         let least = usize::from(boundary == Boundary::PeriodicWithEndpoint);
-        let faults = Axis::ALL.into_iter().fold(faults_of_shape(extents), |faults, axis| {
+        let faults = Axis::ALL.into_iter().fold(Faults::none(), |faults, axis| {
             let n = axis.extent(shape);
-            let words = format!("derivative3d: {} is {n}, but must be", axis.extent_name());
+            let words = format!("{} is {n}, but must be", axis.extent_name());
             faults.and(n <= least, "InvalidSize", words)
         });
-        faults.judge(Derivative3d::unit_period(shape, boundary))?;
+        faults.judge(grid.of_unit_length())?;
 
-        let faults = faults_of_shape(extents).with(faults_of_spacing(spacing, |_, h| {
-            WEIGHTS.iter().all(|weight| ((weight / h) as f32).is_normal())
-        }));
-        let Some(plan) = faults.judge(Derivative3d::new(shape, boundary, spacing))? else {
+        let faults = faults_of_spacing(spacing, |axis, h| {
+            axis.extent(shape) == 1 || weights_fit::<f32>(8, 1, boundary, h)
+        });
+        let Some(differences) = faults.judge(FiniteDifferences3d::<f32>::new(&grid))? else {
             return Ok(());
         };
         let counted = |each: u128| {
             u64::try_from(each.saturating_mul(points_of(extents))).unwrap_or(u64::MAX)
         };
-        prop_assert_eq!((plan.bytes(), plan.flops()), (counted(8), counted(11)));
-        let gradient = (plan.gradient_bytes(), plan.gradient_flops());
-        prop_assert_eq!(gradient, (counted(16), counted(33)));
+        let cost = |bytes, flops| Cost { bytes: counted(bytes), flops: counted(flops) };
+        prop_assert_eq!(differences.cost(Operator::Derivative(axis)), cost(8, 11));
+        prop_assert_eq!(differences.cost(Operator::SecondDerivative(axis)), cost(8, 19));
+        prop_assert_eq!(differences.cost(Operator::Gradient), cost(16, 33));
 
         let points = shape.points()?;
         let len = if points < 10_000 { points } else { 7 };
@@ -863,17 +913,23 @@ proptest! {
             axes.iter().fold(faults, |faults, axis| {
                 let (n, least) = (axis.extent(shape), RADIUS + least);
                 let words = format!("{} is {n}, but must be at least {least}", axis.extent_name());
-                faults.and(n < least, "InvalidSize", words)
+                faults.and(n > 1 && n < least, "InvalidSize", words)
             })
         };
+        let plan = differences.plan(&device)?;
         for axis in Axis::ALL {
-            faults(&lens[1..2], &[axis]).judge(plan.apply(axis, &f, &mut x))?;
+            faults(&lens[1..2], &[axis]).judge(plan.derivative(axis, &f, &mut x))?;
         }
-        let with = faults(&lens[1..2], &[])
-            .with(faults_of_variant(variant, extents, boundary))
-            .and(device.kind() == DeviceKind::Cpu, "NotLaunchable", variant.name());
-        with.judge(plan.apply_with(variant, &f, &mut x))?;
         faults(&lens[1..], &Axis::ALL).judge(plan.gradient(&f, [&mut x, &mut y, &mut z]))?;
+
+        let kernel = variant.kernel::<f32>(Operator::Derivative(Axis::X)).unwrap();
+        let named = Faults::none().and(device.kind() == DeviceKind::Cpu, "NotLaunchable", kernel);
+        let Some(plan) = named.judge(differences.plan_with(&device, variant))? else {
+            return Ok(());
+        };
+        let with = faults(&lens[1..2], &[axis])
+            .with(faults_of_variant(variant, axis, extents, boundary));
+        with.judge(plan.derivative(axis, &f, &mut x))?;
     }
 
     #[test]
@@ -883,18 +939,45 @@ proptest! {
     ) {
         let [nx, ny, nz] = extents;
         let shape = Shape3::new(nx, ny, nz);
-        for variant in Variant::all() {
-            faults_of_variant(variant, extents, boundary).judge(variant.check(shape, boundary))?;
+        let device = Device::emulator();
+        let differences = faults_of_shape(extents)
+            .judge(Grid3::new(shape, [1.0; 3]))?
+            .map(|grid| FiniteDifferences3d::<f32>::new(&grid.with_boundaries(boundary)?))
+            .transpose()?;
+        for (variant, axis) in Variant::ALL.into_iter().flat_map(|it| Axis::ALL.map(|axis| (it, axis))) {
+            if let Some(differences) = &differences {
+                let (n, least) = (axis.extent(shape), min_points(8, 1, boundary));
+                let words = format!("{} is {n}, but must be at least {least}", axis.extent_name());
+                let faults = faults_of_variant(variant, axis, extents, boundary)
+                    .and(n > 1 && n < least, "InvalidSize", words);
+                let plan = differences.plan_with(&device, variant)?;
+                faults.judge(plan.check(Operator::Derivative(axis)))?;
+            }
             // Of any shape, if only to say that there is none.
-            let tile = variant.tile(shape).map(|[rows, columns]| rows.max(columns));
-            let longest = variant.axis().extent(shape).saturating_add(2 * RADIUS);
+            let tile = variant.tile(axis, shape).map(|[rows, columns]| rows.max(columns));
+            let longest = axis.extent(shape).saturating_add(2 * RADIUS);
             prop_assert_eq!(tile, variant.pencils().map(|pencils| pencils.max(longest)));
         }
         prop_assert_eq!(Axis::Z.stride(shape), nx.saturating_mul(ny));
-        if points_of(extents) > 1 << 64 {
-            for axis in Axis::ALL {
-                faults_of_shape(extents).judge(problem::cosine(shape, axis, boundary))?;
-            }
+    }
+
+    /// Of a field that no memory holds, along whichever axis it is that long.
+    #[test]
+    fn cosines_get_the_error_they_deserve(
+        huge in any::<bool>(),
+        short in uniform3(1..9_usize),
+        (long, axis) in (axis(), axis()),
+        boundary in periodic(),
+    ) {
+        let mut extents = short;
+        if huge {
+            extents = [1; 3];
+            extents[long.index()] = isize::MAX as usize / 4;
         }
+        let [nx, ny, nz] = extents;
+        let grid = Grid3::new(Shape3::new(nx, ny, nz), [1.0; 3])?.with_boundaries(boundary)?;
+        let words = "out of memory on the host";
+        let faults = Faults::none().and(huge, "HostOutOfMemory", words);
+        faults.judge(problem::cosine(&grid, axis))?;
     }
 }

@@ -3,8 +3,8 @@
 
 use super::GENERAL_KERNELS;
 use halo_gpu::Scalar;
-use halo_gpu::derivative3d::{Axis, Boundary, FiniteDifferences3d, Operator};
-use halo_gpu::{Device, Error, Field3, Shape3};
+use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, Variant};
+use halo_gpu::{Axis, Boundary, Device, DeviceKind, Error, Field3, Grid3, Shape3};
 use halo_tests::{Bits, assert_same_bits, devices, for_each, rng};
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -24,17 +24,32 @@ fn random<T: Scalar>(rng: &mut StdRng, shape: Shape3) -> Field3<T> {
     Field3::from_fn(shape, |_, _, _| T::nearest(rng.random_range(-1.0..1.0))).unwrap()
 }
 
-/// A grid with another boundary on each axis.
-fn grid_of<T: Scalar>(shape: Shape3, accuracy: u32, first: usize) -> FiniteDifferences3d<T> {
-    let mut grid = FiniteDifferences3d::new(shape, [0.3, 0.01, 7.0])
-        .and_then(|grid| grid.with_accuracy(accuracy))
-        .unwrap();
-    for axis in Axis::ALL {
-        let boundary = BOUNDARIES[(first + axis.index()) % BOUNDARIES.len()];
-        grid = grid.with_boundary(axis, boundary).unwrap();
-    }
-    grid
+/// Another boundary for each axis.
+fn boundaries(first: usize) -> [Boundary; 3] {
+    [0, 1, 2].map(|axis| BOUNDARIES[(first + axis) % BOUNDARIES.len()])
 }
+
+/// Derivatives on a grid with these boundaries along x, y and z.
+fn within<T: Scalar>(
+    shape: Shape3,
+    spacing: [f64; 3],
+    boundaries: [Boundary; 3],
+    accuracy: u32,
+) -> FiniteDifferences3d<T> {
+    let mut all = Axis::ALL.into_iter().zip(boundaries);
+    Grid3::new(shape, spacing)
+        .and_then(|grid| all.try_fold(grid, |grid, (axis, it)| grid.with_boundary(axis, it)))
+        .and_then(|grid| FiniteDifferences3d::new(&grid))
+        .and_then(|differences| differences.with_accuracy(accuracy))
+        .unwrap()
+}
+
+/// The same with another boundary on each axis.
+fn grid_of<T: Scalar>(shape: Shape3, accuracy: u32, first: usize) -> FiniteDifferences3d<T> {
+    within(shape, SPACING, boundaries(first), accuracy)
+}
+
+const SPACING: [f64; 3] = [0.3, 0.01, 7.0];
 
 /// What an operator is, put together from the port's derivatives along one axis.
 fn by_definition<T: Scalar>(
@@ -69,6 +84,8 @@ fn by_definition<T: Scalar>(
             minus(first(u, z), first(w, x)),
             minus(first(v, x), first(u, y)),
         ],
+        Operator::Derivative(axis) => vec![first(0, axis).into_vec()],
+        Operator::SecondDerivative(axis) => vec![second(axis).into_vec()],
     }
 }
 
@@ -113,7 +130,7 @@ fn operators_are_made_of_derivatives_in<T: Scalar + Bits>() {
     let mut rng = rng();
     let mut cases = Vec::new();
     for device in [Device::cpu()] {
-        for operator in Operator::ALL {
+        for operator in Operator::VECTOR_CALCULUS {
             for (nth, accuracy) in [2, 4, 6, 8, 8, 6].into_iter().enumerate() {
                 // Not a multiple of anything, long enough for all, across blocks in turn.
                 let mut long = [10 + nth, 11, 13 - nth % 3];
@@ -145,7 +162,7 @@ fn operators_of_larger_grids_in<T: Scalar + Bits>() {
     let mut rng = rng();
     let mut cases = Vec::new();
     for device in [Device::cpu()] {
-        for operator in Operator::ALL {
+        for operator in Operator::VECTOR_CALCULUS {
             // Rows of whole accesses, of pairs of points, and of neither.
             for (nth, extents) in [[136, 18, 11], [66, 21, 12], [35, 37, 13]]
                 .into_iter()
@@ -163,13 +180,9 @@ fn operators_of_larger_grids_in<T: Scalar + Bits>() {
         cases,
         |(device, operator, first, [nx, ny, nz])| {
             let shape = Shape3::new(nx, ny, nz);
-            let mut grid = grid_of::<T>(shape, 8, first.unwrap_or(0));
-            if first.is_none() {
-                // Points near two or three ends at once.
-                for axis in Axis::ALL {
-                    grid = grid.with_boundary(axis, Boundary::OneSided).unwrap();
-                }
-            }
+            // Or with points near two or three ends at once.
+            let boundaries = first.map_or([Boundary::OneSided; 3], boundaries);
+            let grid = within::<T>(shape, SPACING, boundaries, 8);
             is_made_of_derivatives(&mut rng, &device, &grid, operator);
         },
     );
@@ -182,12 +195,11 @@ fn operators_of_larger_grids() {
 }
 
 #[test]
-fn the_library_picks_the_gradient_of_derivative3d_which_gives_the_same_bits() {
+fn the_library_picks_a_tuned_gradient_which_gives_the_same_bits() {
     let mut rng = rng();
     // Rows that are whole accesses of 16 bytes, and rows that are not.
     for shape in [Shape3::new(36, 13, 19), Shape3::new(35, 13, 19)] {
-        let spacing = [0.5, 0.25, 2.0];
-        let grid = FiniteDifferences3d::<f32>::new(shape, spacing).unwrap();
+        let grid = within::<f32>(shape, [0.5, 0.25, 2.0], [Boundary::Periodic; 3], 8);
         let f = random::<f32>(&mut rng, shape);
         let expected = by_definition(&grid, Operator::Gradient, std::slice::from_ref(&f));
         for_each(&shape.to_string(), devices(), |device| {
@@ -195,12 +207,12 @@ fn the_library_picks_the_gradient_of_derivative3d_which_gives_the_same_bits() {
             let empty = || device.alloc_filled(f.len(), f32::NAN).unwrap();
             for general in [false, true] {
                 let mut got = [empty(), empty(), empty()];
-                let [x, y, z] = &mut got;
-                if general {
-                    grid.gradient_by_general_kernel(&f, [x, y, z]).unwrap();
+                let plan = if general && device.kind() != DeviceKind::Cpu {
+                    grid.plan_with(&device, Variant::General)
                 } else {
-                    grid.gradient(&f, [x, y, z]).unwrap();
-                }
+                    grid.plan(&device)
+                };
+                plan.unwrap().gradient(&f, got.each_mut()).unwrap();
                 for (axis, (got, expected)) in Axis::ALL.into_iter().zip(got.iter().zip(&expected))
                 {
                     let place =
@@ -216,13 +228,15 @@ fn the_library_picks_the_gradient_of_derivative3d_which_gives_the_same_bits() {
 fn the_shortest_axes_work() {
     let mut rng = rng();
     for_each("short axes", devices(), |device| {
-        for operator in Operator::ALL {
+        for operator in Operator::VECTOR_CALCULUS {
             // One point along z and as few as the stencil allows along the others.
             let shape = Shape3::new(5, 4, 1);
-            let grid = FiniteDifferences3d::<f64>::new(shape, [0.5; 3])
-                .and_then(|grid| grid.with_boundary(Axis::X, Boundary::Neumann))
-                .and_then(|grid| grid.with_boundary(Axis::Z, Boundary::Dirichlet(-2.0)))
-                .unwrap();
+            let boundaries = [
+                Boundary::Neumann,
+                Boundary::Periodic,
+                Boundary::Dirichlet(-2.0),
+            ];
+            let grid = within::<f64>(shape, [0.5; 3], boundaries, 8);
             let fields: Vec<_> = (0..operator.fields().0)
                 .map(|_| random(&mut rng, shape))
                 .collect();
@@ -267,13 +281,14 @@ fn axes_of_one_point_have_no_derivative_in<T: Scalar + Bits>() {
             // along it, and there are enough points for any stencil.
             let many = |n: usize| if n == 1 { 19 } else { n };
             let thick = Shape3::new(many(nx), many(ny), many(nz));
-            let mut reference = grid_of::<T>(thick, accuracy, first);
+            let mut around = boundaries(first);
             for axis in Axis::ALL {
                 if axis.extent(shape) == 1 {
-                    reference = reference.with_boundary(axis, Boundary::Periodic).unwrap();
+                    around[axis.index()] = Boundary::Periodic;
                 }
             }
-            for operator in Operator::ALL {
+            let reference = within::<T>(thick, SPACING, around, accuracy);
+            for operator in Operator::VECTOR_CALCULUS {
                 let fields: Vec<Field3<T>> = (0..operator.fields().0)
                     .map(|_| random(&mut rng, shape))
                     .collect();
@@ -336,7 +351,10 @@ fn axes_of_one_point_have_no_derivative() {
 #[test]
 fn the_spacing_of_an_axis_of_one_point_takes_no_part() {
     let shape = Shape3::new(9, 1, 9);
-    let grid = |spacing| FiniteDifferences3d::<f32>::new(shape, [0.5, spacing, 2.0]);
+    let grid = |spacing| {
+        Grid3::new(shape, [0.5, spacing, 2.0])
+            .and_then(|grid| FiniteDifferences3d::<f32>::new(&grid))
+    };
     let f = random::<f32>(&mut rng(), shape);
     for_each("spacings", devices(), |device| {
         let laplacian = |spacing| grid(spacing).unwrap().laplacian_of(&device, &f).unwrap();
@@ -362,17 +380,12 @@ fn gradients_do_not_curl_and_curls_do_not_diverge() {
     let shape = Shape3::new(19, 14, 12);
     let cases = (0..6).flat_map(|first| [2, 4, 6, 8].map(|accuracy| (first, accuracy)));
     for_each("identities", cases, |(first, accuracy)| {
-        let mut grid = FiniteDifferences3d::<f64>::new(shape, [0.3, 0.2, 0.7])
-            .and_then(|grid| grid.with_accuracy(accuracy))
-            .unwrap();
-        for axis in Axis::ALL {
-            let boundary = match BOUNDARIES[(first + axis.index()) % 6] {
-                // A value is fixed, its derivative is another: 0 it is for both.
-                Boundary::Dirichlet(_) => Boundary::Dirichlet(0.0),
-                boundary => boundary,
-            };
-            grid = grid.with_boundary(axis, boundary).unwrap();
-        }
+        let around = boundaries(first).map(|boundary| match boundary {
+            // A value is fixed, its derivative is another: 0 it is for both.
+            Boundary::Dirichlet(_) => Boundary::Dirichlet(0.0),
+            boundary => boundary,
+        });
+        let grid = within::<f64>(shape, [0.3, 0.2, 0.7], around, accuracy);
         let largest = |field: &Field3<f64>| {
             let values = field.as_slice().iter();
             values.fold(0.0, |max, value| f64::max(max, value.abs()))
@@ -395,12 +408,13 @@ fn the_measured_order_of_the_laplacian_is_the_one_asked_for() {
         let error = |n: usize| {
             let h = 1.0 / n as f64;
             let shape = Shape3::new(n, n + 1, 1);
-            let grid = FiniteDifferences3d::<f64>::new(shape, [h; 3])
-                .and_then(|grid| grid.with_accuracy(accuracy))
-                .and_then(|grid| grid.with_boundary(Axis::Y, Boundary::Neumann))
+            let boundaries = [
+                Boundary::Periodic,
+                Boundary::Neumann,
                 // One plane stands for all: what is beyond it is the same.
-                .and_then(|grid| grid.with_boundary(Axis::Z, Boundary::Dirichlet(0.0)))
-                .unwrap();
+                Boundary::Dirichlet(0.0),
+            ];
+            let grid = within::<f64>(shape, [h; 3], boundaries, accuracy);
             let at = |i: usize, j: usize| (TAU * h * i as f64).sin() * (TAU * h * j as f64).cos();
             let f = Field3::from_fn(shape, |i, j, _| at(i, j)).unwrap();
             let z = grid
@@ -425,7 +439,8 @@ fn the_measured_order_of_the_laplacian_is_the_one_asked_for() {
 #[test]
 fn every_axis_and_every_buffer_is_checked() {
     for_each("checks", devices(), |device| {
-        let grid = FiniteDifferences3d::<f32>::new(Shape3::new(4, 4, 3), [1.0; 3]).unwrap();
+        let periodic = [Boundary::Periodic; 3];
+        let grid = within::<f32>(Shape3::new(4, 4, 3), [1.0; 3], periodic, 8);
         let f = Field3::filled(grid.shape(), 1.0).unwrap();
         for error in [
             grid.gradient_of(&device, &f).unwrap_err(),
@@ -445,7 +460,8 @@ fn every_axis_and_every_buffer_is_checked() {
                 "{error}"
             );
         }
-        let grid = FiniteDifferences3d::<f32>::new(Shape3::cube(4), [1.0; 3]).unwrap();
+        let cube = within::<f32>(Shape3::cube(4), [1.0; 3], periodic, 8);
+        let plan = cube.plan(&device).unwrap();
         for wrong in 0..4 {
             let buffer = |nth: usize| {
                 let len = if nth == wrong { 63 } else { 64 };
@@ -453,7 +469,7 @@ fn every_axis_and_every_buffer_is_checked() {
             };
             let (a, b, c) = (buffer(0), buffer(1), buffer(2));
             let mut out = buffer(3);
-            let error = grid.divergence([&a, &b, &c], &mut out).unwrap_err();
+            let error = plan.divergence([&a, &b, &c], &mut out).unwrap_err();
             assert!(
                 matches!(error, Error::LengthMismatch { given: 63, .. }),
                 "{error}"
@@ -461,15 +477,21 @@ fn every_axis_and_every_buffer_is_checked() {
         }
         let here = device.alloc_filled(64, 1.0_f32).unwrap();
         let mut elsewhere = Device::emulator().alloc_filled(64, 1.0_f32).unwrap();
-        let error = grid.laplacian(&here, &mut elsewhere).unwrap_err();
+        let error = plan.laplacian(&here, &mut elsewhere).unwrap_err();
         assert!(matches!(error, Error::DeviceMismatch { .. }), "{error}");
     });
 }
 
 #[test]
 fn the_kernels_have_the_names_of_their_operators_and_types() {
-    let names = Operator::ALL
+    let names = Operator::VECTOR_CALCULUS
         .into_iter()
-        .flat_map(|operator| [operator.kernel_name::<f32>(), operator.kernel_name::<f64>()]);
+        .flat_map(|operator| {
+            [
+                Variant::General.kernel::<f32>(operator),
+                Variant::General.kernel::<f64>(operator),
+            ]
+        })
+        .map(Option::unwrap);
     assert!(names.eq(GENERAL_KERNELS[6..].iter().copied()));
 }

@@ -84,6 +84,10 @@ pub(crate) enum Error {
     #[error(transparent)]
     Halo(#[from] halo_gpu::Error),
 
+    #[cfg(feature = "bench")]
+    #[error(transparent)]
+    Ranks(#[from] halo_distributed::Error),
+
     #[error("cannot {action} {} as a report in JSON", path.display())]
     Json {
         /// What was being done, in the infinitive: "read", "write".

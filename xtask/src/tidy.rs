@@ -25,6 +25,7 @@ mod crates;
 mod layers;
 mod lists;
 mod named;
+mod public;
 mod refusals;
 
 use std::collections::BTreeSet;
@@ -44,6 +45,9 @@ use crate::workspace;
 /// Checks every rule, prints each finding on a line of its own.
 pub(crate) fn run(flags: &flags::Tidy) -> Result<Outcome, Error> {
     let root = workspace::root()?;
+    if flags.public {
+        return public::count(&root);
+    }
     let tree = Tree {
         files: workspace::files(&root)?,
         root,

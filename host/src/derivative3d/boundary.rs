@@ -1,6 +1,5 @@
-//! What the family makes of a boundary.
+//! What the kernels make of a boundary.
 
-use crate::Error;
 use crate::grid::Boundary;
 use gpu_kernels::derivative3d::RADIUS;
 use gpu_kernels::derivative3d::general::rule;
@@ -14,24 +13,12 @@ pub(super) const fn rule_of(boundary: Boundary) -> u32 {
         Boundary::NeumannHalfway => rule::MIRROR_HALFWAY,
         Boundary::Dirichlet(_) => rule::FIXED,
         Boundary::OneSided => rule::ONE_SIDED,
+        Boundary::DirichletOnPoint => unreachable!(), // refused with the boundaries
     }
 }
 
-/// The fewest points along a periodic axis for which the halo is made of points of the
-/// field: the radius of the stencil, and the end point stored twice.
+/// The fewest points along a periodic axis for which the halo of the 8th order is made of
+/// points of the field: the radius of the stencil, and the end point stored twice.
 pub(super) const fn min_extent(boundary: Boundary) -> usize {
     RADIUS + boundary.overlap()
-}
-
-/// For what is there for periodic axes alone.
-pub(super) fn require_periodic(operation: &'static str, boundary: Boundary) -> Result<(), Error> {
-    if boundary.is_periodic() {
-        return Ok(());
-    }
-    Err(Error::InvalidParameter {
-        operation,
-        parameter: "the boundary",
-        given: boundary.to_string(),
-        required: "periodic".to_owned(),
-    })
 }

@@ -1,17 +1,16 @@
 //! The kernels with data for them, for tests and benchmarks that go through the table.
 
-use super::first::Derivative3d;
-use super::general::FiniteDifferences3d;
+use super::differences::FiniteDifferences3d;
 use super::operator::{Operator, Order};
 use super::variant::Variant;
 use crate::axis::Axis;
-use crate::grid::Boundary;
+use crate::grid::{Boundary, Grid3};
 use crate::scalar::Scalar;
 use crate::subject::{
     Case, Entry, Expected, Memory, Problem, Random, ScalarType, Subject, Values, buffer,
-    buffer_mut, random,
+    buffer_mut, launching, random,
 };
-use crate::{Buffer, Device, Error, Shape3};
+use crate::{Buffer, DeviceKind, Error, Shape3};
 use gpu_kernels::derivative3d::general::{min_len, rule};
 
 /// The family.
@@ -46,32 +45,18 @@ const GRADIENT_EXTENTS: [[usize; 3]; 10] = [
 /// Other spacings along each axis.
 const SPACING: [f64; 3] = [0.3, 0.01, 7.0];
 
-/// What a kernel computes.
-#[derive(Clone, Copy)]
-enum Kernel {
-    /// The 8th order in f32, by this variant.
-    First(Variant),
-    /// All three of those.
-    Gradient,
-    /// Any order, along this axis.
-    Along(Axis),
-    Operator(Operator),
-}
-
-fn kernel(entry: &Entry) -> Kernel {
-    fn general<T: Scalar>(entry: &Entry) -> Option<Kernel> {
-        let is = |it: &Entry| it.name == entry.name;
-        let along = T::ALONG.iter().position(is);
-        let operator = T::OPERATORS.iter().position(is);
-        along
-            .map(|axis| Kernel::Along(Axis::ALL[axis]))
-            .or_else(|| operator.map(|nth| Kernel::Operator(Operator::ALL[nth])))
-    }
-    let general = general::<f32>(entry).or_else(|| general::<f64>(entry));
-    let variant = || Variant::ALL.into_iter().find(|it| it.name() == entry.name);
-    match general.or_else(|| variant().map(Kernel::First)) {
-        Some(kernel) => kernel,
-        None => Kernel::Gradient,
+/// Which of the kernels one is, and what it computes: first derivatives, where it has more.
+fn kernel(entry: &Entry) -> (Variant, Operator) {
+    let along = Axis::ALL.map(Operator::Derivative);
+    let operators = along.iter().chain(&Operator::VECTOR_CALCULUS);
+    let mut all = operators.flat_map(|it| Variant::ALL.map(|variant| (variant, *it)));
+    let is = |name| name == Some(entry.name);
+    let found = all.find(|(variant, operator)| {
+        is(variant.kernel::<f32>(*operator)) || is(variant.kernel::<f64>(*operator))
+    });
+    match found {
+        Some(found) => found,
+        None => unreachable!("each kernel is one of the variants"),
     }
 }
 
@@ -96,10 +81,10 @@ impl Subject for Cases {
 
     fn problems(&self, entry: &Entry) -> Vec<Problem> {
         match kernel(entry) {
-            Kernel::First(variant) => first(variant),
-            Kernel::Gradient => gradients(),
-            Kernel::Along(axis) => derivatives(axis),
-            Kernel::Operator(_) => operators(),
+            (Variant::General, Operator::Derivative(axis)) => derivatives(axis),
+            (Variant::General, _) => operators(),
+            (variant, Operator::Derivative(axis)) => first(variant, axis),
+            _ => gradients(),
         }
     }
 
@@ -110,30 +95,19 @@ impl Subject for Cases {
         numbers: &mut Random<'_>,
     ) -> Result<Vec<Case>, Error> {
         match (kernel(entry), entry.scalar) {
-            (Kernel::First(variant), _) => {
-                let len = variant.axis().extent(shape(problem));
-                conventions(len)
+            ((Variant::General, it), ScalarType::F64) => general::<f64>(it, problem, numbers),
+            ((Variant::General, it), _) => general::<f32>(it, problem, numbers),
+            ((variant, it), _) => {
+                let shape = shape(problem);
+                let shortest = it.axes().map(|axis| axis.extent(shape)).min();
+                conventions(shortest.unwrap_or(0))
                     .map(|boundary| {
-                        let plan = Derivative3d::new(shape(problem), boundary, SPACING)?;
-                        derivative(plan, variant, numbers)
+                        let grid = Grid3::new(shape, SPACING)?.with_boundaries(boundary)?;
+                        let differences = FiniteDifferences3d::<f32>::new(&grid)?;
+                        case(&differences, variant, it, numbers)
                     })
                     .collect()
             }
-            (Kernel::Gradient, _) => {
-                let [nx, ny, nz] = problem.extents;
-                conventions(nx.min(ny).min(nz))
-                    .map(|boundary| {
-                        let plan = Derivative3d::new(shape(problem), boundary, SPACING)?;
-                        gradient(plan, numbers)
-                    })
-                    .collect()
-            }
-            (Kernel::Along(axis), ScalarType::F64) => general::<f64>(axis, problem, numbers),
-            (Kernel::Along(axis), _) => general::<f32>(axis, problem, numbers),
-            (Kernel::Operator(it), ScalarType::F64) => {
-                Ok(vec![operator::<f64>(it, problem, numbers)?])
-            }
-            (Kernel::Operator(it), _) => Ok(vec![operator::<f32>(it, problem, numbers)?]),
         }
     }
 }
@@ -149,8 +123,13 @@ fn conventions(len: usize) -> impl Iterator<Item = Boundary> {
 /// them as many pencils as one, two and three tiles; for the others extents around the
 /// radius, the vector, the warp, the step and the segment of the march and the block,
 /// across and along, multiples of 4 and not.
-fn first(variant: Variant) -> Vec<Problem> {
-    let fits = |problem: &Problem| variant.check(shape(problem), Boundary::Periodic).is_ok();
+fn first(variant: Variant, axis: Axis) -> Vec<Problem> {
+    let operator = Operator::Derivative(axis);
+    let fits = |problem: &Problem| {
+        let boundaries = [Boundary::Periodic; 3];
+        let check = variant.check::<f32>(operator, shape(problem), boundaries);
+        check.is_ok()
+    };
     let mut problems: Vec<Problem> = match variant.pencils() {
         Some(pencils) => [
             4, 5, 6, 7, 8, 9, 11, 12, 16, 24, 31, 32, 33, 40, 61, 64, 96, 127, 128, 251, 255, 256,
@@ -159,7 +138,7 @@ fn first(variant: Variant) -> Vec<Problem> {
         .enumerate()
         .map(|(nth, len)| {
             let sides = [pencils * (1 + nth % 3), 1 + nth % 2];
-            along(variant.axis(), len, sides)
+            along(axis, len, sides)
         })
         .collect(),
         None => [
@@ -193,7 +172,7 @@ fn first(variant: Variant) -> Vec<Problem> {
     problems.retain(fits);
     // Several blocks come last.
     problems.push(match variant.pencils() {
-        Some(pencils) => along(variant.axis(), 16, [3 * pencils, 2]),
+        Some(pencils) => along(axis, 16, [3 * pencils, 2]),
         None => Problem::volume(132, 34, 35),
     });
     problems
@@ -271,170 +250,98 @@ fn fields<T: Scalar>(
     Ok((0..count).map(&mut field).collect())
 }
 
-/// A launch on fields, which on the CPU, by the port, gives what must come out.
+/// An operator by a kernel, and what the port gives: of several axes the sums, or
+/// differences, of its derivatives along one.
 fn case<T: Scalar>(
-    shape: Shape3,
-    inputs: Vec<Vec<T>>,
-    outputs: usize,
-    port: impl Fn(&[&Buffer<T>], &mut [Buffer<T>]) -> Result<(), Error>,
-    launch: impl Fn(&[&Buffer<T>], &mut [&mut Buffer<T>]) -> Result<(), Error> + Send + Sync + 'static,
+    differences: &FiniteDifferences3d<T>,
+    variant: Variant,
+    operator: Operator,
+    numbers: &mut Random<'_>,
 ) -> Result<Case, Error> {
+    let (shape, (read, written)) = (differences.shape(), operator.fields());
+    let inputs = fields::<T>(read, shape, numbers)?;
+    let expected = by_definition(differences, operator, &inputs)?;
+    let values = |all: Vec<Vec<T>>| -> Vec<Box<dyn Values>> {
+        all.into_iter().map(|it| Box::new(it) as _).collect()
+    };
     let poison = vec![T::nearest(f64::NAN); shape.points()?];
-    let cpu = Device::cpu();
-    let given: Vec<Buffer<T>> = inputs
-        .iter()
-        .map(|it| cpu.upload(it))
-        .collect::<Result<_, _>>()?;
-    let mut results = Vec::new();
-    for _ in 0..outputs {
-        results.push(cpu.upload(&poison)?);
-    }
-    port(&given.iter().collect::<Vec<_>>(), &mut results)?;
-    let mut expected: Vec<Box<dyn Values>> = Vec::new();
-    for result in results {
-        expected.push(Box::new(result.to_vec()?));
-    }
-    let values = |all: Vec<Vec<T>>| all.into_iter().map(|it| Box::new(it) as _).collect();
+    let differences = differences.clone();
     Ok(Case {
         inputs: values(inputs),
-        outputs: values(vec![poison; outputs]),
+        outputs: values(vec![poison; written]),
         launch: Box::new(move |inputs, outputs: &mut [Box<dyn Memory>]| {
             let inputs: Vec<&Buffer<T>> = inputs.iter().map(|it| buffer(it.as_ref())).collect();
             let mut outputs: Vec<&mut Buffer<T>> = outputs
                 .iter_mut()
                 .map(|it| buffer_mut(it.as_mut()))
                 .collect();
-            launch(&inputs, &mut outputs)
+            let written = outputs.iter().map(|it| it.device());
+            let device = launching(inputs.iter().map(|it| it.device()).chain(written)).clone();
+            let plan = match device.kind() {
+                DeviceKind::Cpu => differences.plan(&device)?,
+                _ => differences.plan_with(&device, variant)?,
+            };
+            plan.apply(operator, &inputs, &mut outputs)
         }),
-        expected: Expected::Bits(expected),
+        expected: Expected::Bits(values(expected)),
     })
 }
 
-fn derivative(
-    plan: Derivative3d,
-    variant: Variant,
+/// A general kernel: both orders of a derivative, or the one that the axis is long enough for.
+fn general<T: Scalar>(
+    operator: Operator,
+    problem: &Problem,
     numbers: &mut Random<'_>,
-) -> Result<Case, Error> {
-    let (shape, port) = (plan.shape(), plan.clone());
-    case::<f32>(
-        shape,
-        fields(1, shape, numbers)?,
-        1,
-        |f, df| port.apply(variant.axis(), f[0], &mut df[0]),
-        move |f, df| plan.apply_with(variant, f[0], df[0]),
-    )
-}
-
-fn gradient(plan: Derivative3d, numbers: &mut Random<'_>) -> Result<Case, Error> {
-    let (shape, port) = (plan.shape(), plan.clone());
-    case::<f32>(
-        shape,
-        fields(1, shape, numbers)?,
-        3,
-        |f, df| {
-            let mut axes = Axis::ALL.into_iter().zip(df);
-            axes.try_for_each(|(axis, df)| port.apply(axis, f[0], df))
-        },
-        move |f, df| match df {
-            [x, y, z] => plan.gradient(f[0], [x, y, z]),
-            _ => unreachable!("as many as a gradient has"),
-        },
-    )
-}
-
-/// The grid that a problem is about.
-fn grid<T: Scalar>(problem: &Problem) -> Result<FiniteDifferences3d<T>, Error> {
-    let mut grid =
-        FiniteDifferences3d::new(shape(problem), SPACING)?.with_accuracy(2 * problem.radius)?;
+) -> Result<Vec<Case>, Error> {
+    let mut grid = Grid3::new(shape(problem), SPACING)?;
     for axis in Axis::ALL {
         let rule = problem.rules >> (8 * axis.index()) & 0xff;
         grid = grid.with_boundary(axis, BOUNDARIES[rule as usize])?;
     }
-    Ok(grid)
-}
-
-/// Both orders, or the one that the axis is long enough for.
-fn general<T: Scalar>(
-    axis: Axis,
-    problem: &Problem,
-    numbers: &mut Random<'_>,
-) -> Result<Vec<Case>, Error> {
-    let case = |order| {
-        let plan = grid::<T>(problem)?;
-        let apply = move |f: &Buffer<T>, df: &mut Buffer<T>| match order {
-            Order::First => plan.derivative_by_general_kernel(axis, f, df),
-            Order::Second => plan.second_derivative(axis, f, df),
-        };
-        let (shape, port) = (shape(problem), apply.clone());
-        case::<T>(
-            shape,
-            fields(1, shape, numbers)?,
-            1,
-            |f, df| port(f[0], &mut df[0]),
-            move |f, df| apply(f[0], df[0]),
-        )
+    let differences = FiniteDifferences3d::<T>::new(&grid)?.with_accuracy(2 * problem.radius)?;
+    let operators = match operator {
+        Operator::Derivative(axis) => vec![operator, Operator::SecondDerivative(axis)],
+        _ => vec![operator],
     };
-    let (len, rule) = (
-        axis.extent(shape(problem)),
-        problem.rules >> (8 * axis.index()) & 0xff,
-    );
-    let orders = [Order::First, Order::Second].into_iter();
-    orders
-        .filter(|order| len >= min_len(problem.radius as usize, *order as usize, rule))
-        .map(case)
+    let possible = operators
+        .into_iter()
+        .filter(|it| differences.check(*it).is_ok());
+    possible
+        .map(|it| case(&differences, Variant::General, it, numbers))
         .collect()
 }
 
-/// An operator, put together from the port's derivatives along one axis.
-fn operator<T: Scalar>(
-    operator: Operator,
-    problem: &Problem,
-    numbers: &mut Random<'_>,
-) -> Result<Case, Error> {
-    let plan = grid::<T>(problem)?;
-    let (shape, port) = (shape(problem), plan.clone());
-    let (read, written) = operator.fields();
-    case::<T>(
-        shape,
-        fields(read, shape, numbers)?,
-        written,
-        |f, out| by_definition(&port, operator, f, out),
-        move |f, out| match (operator, f, out) {
-            (Operator::Gradient, [f], [x, y, z]) => plan.gradient_by_general_kernel(f, [x, y, z]),
-            (Operator::Divergence, [u, v, w], [out]) => plan.divergence([u, v, w], out),
-            (Operator::Curl, [u, v, w], [x, y, z]) => plan.curl([u, v, w], [x, y, z]),
-            (Operator::Laplacian, [f], [out]) => plan.laplacian(f, out),
-            _ => unreachable!("as many fields as the operator has"),
-        },
-    )
-}
-
-/// Sums, or differences, of the port's derivatives.
+/// Derivatives along an axis by the port, and sums, or differences, of them.
 fn by_definition<T: Scalar>(
-    plan: &FiniteDifferences3d<T>,
+    differences: &FiniteDifferences3d<T>,
     operator: Operator,
-    fields: &[&Buffer<T>],
-    outputs: &mut [Buffer<T>],
-) -> Result<(), Error> {
+    fields: &[Vec<T>],
+) -> Result<Vec<Vec<T>>, Error> {
     const X: Axis = Axis::X;
     const Y: Axis = Axis::Y;
     const Z: Axis = Axis::Z;
     // Of each output the derivatives: of which field, along which axis.
+    let along;
     let terms: &[&[(usize, Axis)]] = match operator {
+        Operator::Derivative(axis) | Operator::SecondDerivative(axis) => {
+            along = [(0, axis)];
+            &[&along]
+        }
         Operator::Gradient => &[&[(0, X)], &[(0, Y)], &[(0, Z)]],
         Operator::Divergence => &[&[(0, X), (1, Y), (2, Z)]],
         Operator::Curl => &[&[(2, Y), (1, Z)], &[(0, Z), (2, X)], &[(1, X), (0, Y)]],
         Operator::Laplacian => &[&[(0, X), (0, Y), (0, Z)]],
     };
-    for (output, terms) in outputs.iter_mut().zip(terms) {
+    let mut outputs = Vec::new();
+    for terms in terms {
         let mut sum: Vec<T> = Vec::new();
         for &(field, axis) in *terms {
-            let mut derivative = fields[field].try_clone()?;
-            match operator.order() {
-                Order::First => plan.derivative(axis, fields[field], &mut derivative)?,
-                Order::Second => plan.second_derivative(axis, fields[field], &mut derivative)?,
-            }
-            let derivative = derivative.to_vec()?;
+            let along = match operator.order() {
+                Order::First => Operator::Derivative(axis),
+                Order::Second => Operator::SecondDerivative(axis),
+            };
+            let mut derivative = vec![T::nearest(f64::NAN); fields[field].len()];
+            differences.on_cpu(along, &[&fields[field]], &mut [&mut derivative]);
             if sum.is_empty() {
                 sum = derivative;
                 continue;
@@ -446,7 +353,7 @@ fn by_definition<T: Scalar>(
                 };
             }
         }
-        output.copy_from_slice(&sum)?;
+        outputs.push(sum);
     }
-    Ok(())
+    Ok(outputs)
 }

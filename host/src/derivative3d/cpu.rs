@@ -218,30 +218,6 @@ fn operator<T: Number>(
     }
 }
 
-impl Stencil<'_, f32> {
-    /// The first derivative of the 8th order along `axis`, which is periodic and has at
-    /// least `RADIUS + overlap` points, `overlap` of them stored twice.
-    pub(super) fn periodic(
-        shape: Shape3,
-        axis: Axis,
-        overlap: usize,
-        weights: [f32; RADIUS],
-    ) -> Self {
-        let n = axis.extent(shape);
-        Self {
-            shape,
-            axis,
-            order: Order::First,
-            radius: RADIUS,
-            weights,
-            // With an end point stored twice it matters which of the two copies is read
-            // when they differ: the halo cell n - 1 + m is point m, also where m is the
-            // last point.
-            beyond: Beyond::Points([from_fn(|m| n - overlap - 1 - m), from_fn(|m| overlap + m)]),
-        }
-    }
-}
-
 impl<T: Number> Stencil<'_, T> {
     /// The derivatives of the tile's points of `f`, put into `out`.
     ///

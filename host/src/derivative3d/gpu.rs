@@ -1,68 +1,173 @@
-//! Launches of the kernels of the 8th order, on a CUDA device or on the emulator.
+//! Launches of the kernels, on a CUDA device or on the emulator.
 
-use super::general::gpu::{Fields, GeneralKernels, Stencils};
+use super::check::Checked;
 use super::operator::Operator;
 use super::variant::{Variant, problem};
 use crate::axis::Axis;
 use crate::variants::launch_registered;
-use crate::{Buffer, Constants, Error, Shape3};
-use gpu_kernels::derivative3d::general::{TABLE_LEN, rule};
+use crate::{Constants, Element, Error, launch};
+use cuda_std::host::Kernel;
+use gpu_kernels::derivative3d::general::{self as kernels, *};
 use gpu_kernels::derivative3d::geometry::Columns;
 use gpu_kernels::derivative3d::gradient::{Tiles, derivative3d_gradient4};
+use gpu_kernels::derivative3d::vector_calculus::*;
 use gpu_kernels::derivative3d::{
     DERIVATIVE3D_WEIGHTS, RADIUS, x_pencil::*, x_unaligned::*, x_vector::*, y_column::*,
     y_pencil::*, z_column::*, z_pencil::*,
 };
-use gpu_kernels::registry::Registered;
+use gpu_kernels::registry::HasScalar;
 
-/// What the kernels take of a plan.
-#[derive(Clone, Copy)]
-pub(super) struct Grid<'a> {
-    pub shape: Shape3,
-    /// Points of the period that are stored twice.
-    pub overlap: u32,
-    /// Weights over spacing, those of x first.
-    pub weights: &'a [f32; 3 * RADIUS],
+/// Types that there are kernels for.
+pub trait Kernels: Element + HasScalar {
+    /// Launches a kernel that there is for the type and the operator on the device of the
+    /// fields.
+    fn launch_derivatives(variant: Variant, checked: Checked<'_, '_, Self>) -> Result<(), Error>;
 }
 
-impl Grid<'_> {
-    /// The weights of each axis.
-    fn by_axis(&self) -> [[f32; RADIUS]; 3] {
-        std::array::from_fn(|axis| std::array::from_fn(|m| self.weights[RADIUS * axis + m]))
+/// Launches a general kernel along an axis.
+macro_rules! along {
+    ($kernel:ident, $axis:expr, $checked:ident) => {{
+        let (operator, stencils) = ($checked.operator(), $checked.stencils());
+        let ([f], [df]) = $checked.into_fields() else {
+            unreachable!("as many fields as the operator has");
+        };
+        let device = f.device().clone();
+        let ([nx, ny, nz], radius) = (stencils.extents(), stencils.radius);
+        let (order, rule) = (operator.order() as u32, stencils.rule($axis));
+        let table = kernels::Table(stencils.tables[$axis.index()]);
+        let args = $kernel::args(*f, &mut **df, nx, ny, nz, radius, order, rule, table);
+        // SAFETY: `Checked::new` found f and df to have nx * ny * nz elements each, on
+        // `device`; they are distinct, since df is borrowed mutably. The geometry is the one
+        // the kernel documents, and finds the extents to fit. The stencils are those of a
+        // plan, which has seen to the radius and the order, and found the axis to have
+        // enough points.
+        unsafe {
+            launch_registered::<$kernel>(&device, &stencils.problem(), &Constants::new(), args)
+        }
+    }};
+}
+
+/// Launches an operator's kernel, whose threads have this share, on these fields.
+macro_rules! march {
+    ($kernel:ident, $share:ident, $stencils:expr, $input:expr, $($field:expr),+) => {{
+        let (stencils, input) = ($stencils, $input);
+        let device = input.device().clone();
+        let march = $share.march($kernel::NAME, &stencils.problem(), size_of::<Self>())?;
+        let ([nx, ny, nz], radius) = (stencils.extents(), stencils.radius);
+        let (rules, segment) = (stencils.rules, march.segment);
+        let tables = stencils.tables.map(kernels::Table);
+        let args = $kernel::args(input, $($field),+, nx, ny, nz, radius, rules, segment, tables);
+        // SAFETY: `Checked::new` found all fields to have nx * ny * nz elements, on `device`,
+        // where buffers are aligned to 16 bytes; those written are borrowed mutably, so they
+        // are distinct. The geometry is the one the kernel documents, and finds the
+        // extents and the points of a plane to fit. The stencils are those of a plan, which
+        // has seen to the radius, and found each axis to have enough points.
+        unsafe { launch::<$kernel>(&device, &march.geometry.into(), args) }
+    }};
+}
+
+/// The general kernels of a type.
+macro_rules! general {
+    (
+        $checked:ident, $x:ident, $y:ident, $z:ident,
+        $gradient:ident, $divergence:ident, $curl:ident, $laplacian:ident
+    ) => {{
+        let operator = $checked.operator();
+        match operator.axis() {
+            Some(Axis::X) => return along!($x, Axis::X, $checked),
+            Some(Axis::Y) => return along!($y, Axis::Y, $checked),
+            Some(Axis::Z) => return along!($z, Axis::Z, $checked),
+            None => {}
+        }
+        let stencils = $checked.stencils();
+        match (operator, $checked.into_fields()) {
+            (Operator::Gradient, ([f], [x, y, z])) => {
+                march!(
+                    $gradient, GRADIENT, stencils, *f, &mut **x, &mut **y, &mut **z
+                )
+            }
+            (Operator::Divergence, ([u, v, w], [out])) => {
+                march!($divergence, DIVERGENCE, stencils, *u, *v, *w, &mut **out)
+            }
+            (Operator::Curl, ([u, v, w], [x, y, z])) => {
+                march!(
+                    $curl, CURL, stencils, *u, *v, *w, &mut **x, &mut **y, &mut **z
+                )
+            }
+            (Operator::Laplacian, ([f], [out])) => {
+                march!($laplacian, LAPLACIAN, stencils, *f, &mut **out)
+            }
+            _ => unreachable!("as many fields as the operator has"),
+        }
+    }};
+}
+
+impl Kernels for f32 {
+    fn launch_derivatives(variant: Variant, checked: Checked<'_, '_, Self>) -> Result<(), Error> {
+        match (variant, checked.operator()) {
+            (Variant::General, _) => general!(
+                checked,
+                derivative3d_general_x_f32,
+                derivative3d_general_y_f32,
+                derivative3d_general_z_f32,
+                derivative3d_general_gradient_f32,
+                derivative3d_general_divergence_f32,
+                derivative3d_general_curl_f32,
+                derivative3d_general_laplacian_f32
+            ),
+            (_, Operator::Gradient) => gradient(checked),
+            (_, Operator::Derivative(axis)) => first(variant, axis, checked),
+            _ => unreachable!("a plan has a kernel for each operator"),
+        }
     }
 }
 
-/// Launches `variant` on the device of the buffers.
-///
-/// The caller has checked the buffers' lengths and devices and, with [`Variant::check`],
-/// the shape.
-pub(super) fn launch(
-    variant: Variant,
-    grid: Grid<'_>,
-    f: &Buffer<f32>,
-    df: &mut Buffer<f32>,
-) -> Result<(), Error> {
-    let Grid {
-        shape,
-        overlap,
-        weights,
-    } = grid;
+impl Kernels for f64 {
+    fn launch_derivatives(variant: Variant, checked: Checked<'_, '_, Self>) -> Result<(), Error> {
+        match variant {
+            Variant::General => general!(
+                checked,
+                derivative3d_general_x_f64,
+                derivative3d_general_y_f64,
+                derivative3d_general_z_f64,
+                derivative3d_general_gradient_f64,
+                derivative3d_general_divergence_f64,
+                derivative3d_general_curl_f64,
+                derivative3d_general_laplacian_f64
+            ),
+            _ => unreachable!("a plan has kernels of its type"),
+        }
+    }
+}
+
+/// A first derivative of the 8th order along a periodic axis.
+fn first(variant: Variant, axis: Axis, checked: Checked<'_, '_, f32>) -> Result<(), Error> {
+    let stencils = checked.stencils();
+    let ([f], [df]) = checked.into_fields() else {
+        unreachable!("as many fields as the operator has");
+    };
+    let (f, df) = (*f, &mut **df);
+    let (shape, device) = (stencils.shape, f.device().clone());
     let field = problem(shape);
-    // For the kernels that take an extent as u32, `check` or the geometry finds it to fit.
-    let (nx, ny, nz) = (shape.nx as u32, shape.ny as u32, shape.nz as u32);
+    // For the kernels that take an extent as u32, the variant's check or the geometry finds it
+    // to fit.
+    let [nx, ny, nz] = stencils.extents();
     let (points, plane) = (f.len(), shape.nx * shape.ny);
-    let device = f.device().clone();
-    let of_axis = grid.by_axis()[variant.axis().index()];
+    let (overlap, weights) = (stencils.overlap(axis), stencils.weights(axis));
+    let mut of_all = [0.0; 3 * RADIUS];
+    for (of_axis, axis) in of_all.chunks_exact_mut(RADIUS).zip(Axis::ALL) {
+        of_axis.copy_from_slice(&stencils.weights(axis));
+    }
     let none = Constants::new();
-    let all = Constants::new().with::<DERIVATIVE3D_WEIGHTS>(weights);
+    let all = Constants::new().with::<DERIVATIVE3D_WEIGHTS>(&of_all);
 
     macro_rules! launch {
         ($constants:ident, $kernel:ident, $($arg:expr),+) => {{
             let args = $kernel::args(f, df, $($arg),+);
-            // SAFETY: f and df have nx * ny * nz elements each, are both on
-            // `device`, where buffers are aligned to 16 bytes, and are distinct, since
-            // df is borrowed mutably. The geometry is the one the kernel documents;
-            // `check` found that the kernel takes the shape and that the axis has at
+            // SAFETY: `Checked::new` found f and df to have nx * ny * nz elements each, on
+            // `device`, where buffers are aligned to 16 bytes; they are distinct, since
+            // df is borrowed mutably. The geometry is the one the kernel documents; the
+            // variant's check found that the kernel takes the shape and that the axis has at
             // least RADIUS + overlap points. The weights in constant memory are set by
             // this very call.
             unsafe { launch_registered::<$kernel>(&device, &field, &$constants, args) }
@@ -75,114 +180,60 @@ pub(super) fn launch(
     }
     macro_rules! along_x {
         ($kernel:ident) => {
-            launch!(none, $kernel, points, nx, overlap, of_axis)
+            launch!(none, $kernel, points, nx, overlap, weights)
         };
     }
     macro_rules! march {
-        ($kernel:ident, $axis:ident, $width:expr, $($extent:expr),+) => {{
-            let name = variant.name();
-            let columns = Columns::of(name, Axis::$axis.index(), $width, &field)?;
-            let Columns { segment, chunks, geometry } = columns;
-            let args = $kernel::args(f, df, $($extent),+, overlap, segment, chunks, of_axis);
+        ($kernel:ident, $width:expr, $($extent:expr),+) => {{
+            let Columns { segment, chunks, geometry } =
+                Columns::of($kernel::NAME, axis.index(), $width, &field)?;
+            let args = $kernel::args(f, df, $($extent),+, overlap, segment, chunks, weights);
             // SAFETY: as above.
-            unsafe { crate::launch::<$kernel>(&device, &geometry.into(), args) }
+            unsafe { launch::<$kernel>(&device, &geometry.into(), args) }
         }};
     }
-    match variant {
-        Variant::XPencil4 => pencils!(derivative3d_x_pencil4, nx, ny),
-        Variant::XPencil32 => pencils!(derivative3d_x_pencil32, nx, ny),
-        Variant::YPencil4 => pencils!(derivative3d_y_pencil4, nx, ny),
-        Variant::YPencil32 => pencils!(derivative3d_y_pencil32, nx, ny),
-        Variant::ZPencil4 => pencils!(derivative3d_z_pencil4, nx, ny, nz),
-        Variant::ZPencil32 => pencils!(derivative3d_z_pencil32, nx, ny, nz),
-        Variant::XVector4 => along_x!(derivative3d_x_vector4),
-        Variant::XUnaligned4 => along_x!(derivative3d_x_unaligned4),
-        Variant::YColumn2 => march!(derivative3d_y_column2, Y, 2, nx, ny, nz),
-        Variant::YColumn1 => march!(derivative3d_y_column1, Y, 1, nx, ny, nz),
-        Variant::ZColumn2 => march!(derivative3d_z_column2, Z, 2, plane, nz),
-        Variant::ZColumn1 => march!(derivative3d_z_column1, Z, 1, plane, nz),
+    match (variant, axis) {
+        (Variant::Pencil4, Axis::X) => pencils!(derivative3d_x_pencil4, nx, ny),
+        (Variant::Pencil32, Axis::X) => pencils!(derivative3d_x_pencil32, nx, ny),
+        (Variant::Pencil4, Axis::Y) => pencils!(derivative3d_y_pencil4, nx, ny),
+        (Variant::Pencil32, Axis::Y) => pencils!(derivative3d_y_pencil32, nx, ny),
+        (Variant::Pencil4, Axis::Z) => pencils!(derivative3d_z_pencil4, nx, ny, nz),
+        (Variant::Pencil32, Axis::Z) => pencils!(derivative3d_z_pencil32, nx, ny, nz),
+        (Variant::Vector, Axis::X) => along_x!(derivative3d_x_vector4),
+        (Variant::Unaligned, Axis::X) => along_x!(derivative3d_x_unaligned4),
+        (Variant::Vector, Axis::Y) => march!(derivative3d_y_column2, 2, nx, ny, nz),
+        (Variant::Unaligned, Axis::Y) => march!(derivative3d_y_column1, 1, nx, ny, nz),
+        (Variant::Vector, Axis::Z) => march!(derivative3d_z_column2, 2, plane, nz),
+        (Variant::Unaligned, Axis::Z) => march!(derivative3d_z_column1, 1, plane, nz),
+        (Variant::General, _) => unreachable!("the general kernels have their own launches"),
     }
 }
 
-/// The kernel of [`Derivative3d::gradient`](super::Derivative3d::gradient) for rows of a
-/// multiple of 4 points. Others have the general one.
-pub const GRADIENT_KERNEL: &str = derivative3d_gradient4::ENTRY.name;
-
-/// The kernel that suits the shape.
-pub(super) const fn gradient_kernel(shape: Shape3) -> &'static str {
-    if takes_vectors(shape) {
-        GRADIENT_KERNEL
-    } else {
-        <f32 as GeneralKernels>::OPERATORS[Operator::Gradient as usize].name
-    }
-}
-
-/// Whether rows are whole accesses of 16 bytes.
-const fn takes_vectors(shape: Shape3) -> bool {
-    shape.nx.is_multiple_of(4)
-}
-
-/// Whether the gradient's faster kernel can be launched for this shape.
-pub(super) fn has_vector_gradient(shape: Shape3) -> bool {
-    takes_vectors(shape)
-        && derivative3d_gradient4::ENTRY
-            .geometry(&problem(shape))
-            .is_ok()
-}
-
-/// Launches the gradient on the device of the buffers.
-///
-/// The caller has checked the buffers' lengths and devices, and that each axis has
-/// enough points.
-pub(super) fn launch_gradient(
-    grid: Grid<'_>,
-    f: &Buffer<f32>,
-    df: [&mut Buffer<f32>; 3],
-) -> Result<(), Error> {
-    if !takes_vectors(grid.shape) {
-        return launch_general_gradient(grid, f, df);
-    }
-    let shape = grid.shape;
-    let device = f.device().clone();
-    let [dx, dy, dz] = df;
+/// The gradient of the 8th order on a periodic grid with rows of whole accesses.
+fn gradient(checked: Checked<'_, '_, f32>) -> Result<(), Error> {
+    let stencils = checked.stencils();
+    let ([f], [dx, dy, dz]) = checked.into_fields() else {
+        unreachable!("as many fields as the operator has");
+    };
+    let (f, device) = (*f, f.device().clone());
+    let field = problem(stencils.shape);
     let Tiles {
         segment,
         columns,
         rows,
         geometry,
-    } = Tiles::of(GRADIENT_KERNEL, &problem(shape))?;
+    } = Tiles::of(derivative3d_gradient4::NAME, &field)?;
     // `Tiles::of` found them to fit.
-    let (nx, ny, nz) = (shape.nx as u32, shape.ny as u32, shape.nz as u32);
-    let (overlap, weights) = (grid.overlap, grid.by_axis());
+    let [nx, ny, nz] = stencils.extents();
+    let weights = Axis::ALL.map(|axis| stencils.weights(axis));
+    let overlap = stencils.overlap(Axis::X);
     let args = derivative3d_gradient4::args(
-        f, dx, dy, dz, nx, ny, nz, overlap, segment, columns, rows, weights,
+        f, &mut **dx, &mut **dy, &mut **dz, nx, ny, nz, overlap, segment, columns, rows, weights,
     );
-    // SAFETY: the four buffers have nx * ny * nz elements each, are on `device`, where
-    // buffers are aligned to 16 bytes, and are distinct, since three are borrowed mutably.
-    // The geometry is the one the kernel documents; each axis has at least
-    // RADIUS + overlap points, and rows are whole accesses.
-    unsafe { crate::launch::<derivative3d_gradient4>(&device, &geometry.into(), args) }
-}
-
-/// The same by the general kernel, which gives the same bits: it adds up the same terms in
-/// the same order.
-fn launch_general_gradient(
-    grid: Grid<'_>,
-    f: &Buffer<f32>,
-    df: [&mut Buffer<f32>; 3],
-) -> Result<(), Error> {
-    let rule = [rule::PERIODIC, rule::PERIODIC_WITH_ENDPOINT][grid.overlap as usize];
-    let tables = grid.by_axis().map(|weights| {
-        let mut table = [0.0; TABLE_LEN];
-        table[..RADIUS].copy_from_slice(&weights);
-        table
-    });
-    let stencils = Stencils {
-        shape: grid.shape,
-        radius: RADIUS as u32,
-        rules: rule | rule << 8 | rule << 16,
-        tables: &tables,
-    };
-    let mut df = df;
-    f32::launch_operator(Fields::new(stencils, Operator::Gradient, &[f], &mut df))
+    // SAFETY: `Checked::new` found the four buffers to have nx * ny * nz elements each, on
+    // `device`, where buffers are aligned to 16 bytes; they are distinct, since three are
+    // borrowed mutably. The geometry is the one the kernel documents; the variant's check found
+    // that all axes have the same boundary and at least RADIUS + overlap points, and that rows
+    // are whole accesses.
+    unsafe { launch::<derivative3d_gradient4>(&device, &geometry.into(), args) }
 }

@@ -1,4 +1,7 @@
-//! What is made of derivatives, and of which order they are.
+//! What is computed, and of which order its derivatives are.
+
+use crate::axis::Axis;
+use std::fmt;
 
 /// The order of a derivative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,16 +10,21 @@ pub(super) enum Order {
     Second = 2,
 }
 
-/// One of the four.
+/// What a [`Plan`](super::Plan) computes: its kernels and its cost are asked for by it.
 ///
 /// ```
+/// use halo_gpu::Axis;
 /// use halo_gpu::derivative3d::Operator;
 ///
-/// assert_eq!(Operator::ALL.map(Operator::fields), [(1, 3), (3, 1), (3, 3), (1, 1)]);
-/// assert_eq!(Operator::Curl.kernel_name::<f64>(), "derivative3d_general_curl_f64");
+/// assert_eq!(Operator::VECTOR_CALCULUS.map(Operator::fields), [(1, 3), (3, 1), (3, 3), (1, 1)]);
+/// assert_eq!(Operator::Derivative(Axis::Z).fields(), (1, 1));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operator {
+    /// ∂f/∂axis of one field.
+    Derivative(Axis),
+    /// ∂²f/∂axis² of one field.
+    SecondDerivative(Axis),
     /// (∂f/∂x, ∂f/∂y, ∂f/∂z) of one field.
     Gradient,
     /// (∂u/∂x + ∂v/∂y) + ∂w/∂z of three.
@@ -28,8 +36,8 @@ pub enum Operator {
 }
 
 impl Operator {
-    /// All four.
-    pub const ALL: [Self; 4] = [
+    /// The four that take derivatives along all axes.
+    pub const VECTOR_CALCULUS: [Self; 4] = [
         Self::Gradient,
         Self::Divergence,
         Self::Curl,
@@ -43,15 +51,43 @@ impl Operator {
             Self::Gradient => (1, 3),
             Self::Divergence => (3, 1),
             Self::Curl => (3, 3),
-            Self::Laplacian => (1, 1),
+            Self::Derivative(_) | Self::SecondDerivative(_) | Self::Laplacian => (1, 1),
         }
     }
 
     /// The order of its derivatives.
     pub(super) const fn order(self) -> Order {
         match self {
-            Self::Laplacian => Order::Second,
+            Self::SecondDerivative(_) | Self::Laplacian => Order::Second,
             _ => Order::First,
+        }
+    }
+
+    /// The axis along which it takes a derivative, if that is one alone.
+    pub(super) const fn axis(self) -> Option<Axis> {
+        match self {
+            Self::Derivative(axis) | Self::SecondDerivative(axis) => Some(axis),
+            _ => None,
+        }
+    }
+
+    /// The axes along which it takes derivatives.
+    pub(super) fn axes(self) -> impl Iterator<Item = Axis> {
+        let only = self.axis();
+        let mut axes = Axis::ALL.into_iter();
+        std::iter::from_fn(move || axes.find(|axis| only.is_none_or(|only| only == *axis)))
+    }
+}
+
+impl fmt::Display for Operator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Derivative(axis) => write!(f, "derivative along {axis}"),
+            Self::SecondDerivative(axis) => write!(f, "second derivative along {axis}"),
+            Self::Gradient => f.write_str("gradient"),
+            Self::Divergence => f.write_str("divergence"),
+            Self::Curl => f.write_str("curl"),
+            Self::Laplacian => f.write_str("Laplacian"),
         }
     }
 }

@@ -7,35 +7,35 @@
 //! along the axis, constant across it; the period of `p` spacings has length 1.
 //! The field is evaluated in f32, argument included, as the textbook does; the
 //! exact derivative in f64. With both end points stored
-//! ([`Boundary::PeriodicWithEndpoint`]) `p` is `n - 1`, and at 64³ the
+//! ([`Boundary::PeriodicWithEndpoint`](crate::Boundary::PeriodicWithEndpoint)) `p` is `n - 1`, and at 64³ the
 //! root-mean-square error is near 7.2e-6 and the largest near 2.9e-5. Nearly all
 //! of that is the rounding of the argument, magnified by `1/h`: the truncation
 //! error is 1e-10.
 //!
 //! ```
-//! use halo_gpu::derivative3d::{Axis, Boundary, Derivative3d, problem};
-//! use halo_gpu::{Device, Shape3};
+//! use halo_gpu::derivative3d::{FiniteDifferences3d, problem};
+//! use halo_gpu::{Axis, Boundary, Device, Grid3, Shape3};
 //!
 //! # fn main() -> Result<(), halo_gpu::Error> {
-//! let shape = Shape3::new(4, 64, 4);
-//! let plan = Derivative3d::unit_period(shape, Boundary::PeriodicWithEndpoint)?;
-//! let f = problem::cosine(shape, Axis::Y, plan.boundary())?;
-//! let df = plan.of(&Device::cpu(), Axis::Y, &f)?;
+//! let grid = Grid3::new(Shape3::new(4, 64, 4), [1.0; 3])?
+//!     .with_boundaries(Boundary::PeriodicWithEndpoint)?
+//!     .of_unit_length()?;
+//! let f = problem::cosine(&grid, Axis::Y)?;
+//! let df = FiniteDifferences3d::new(&grid)?.derivative_of(&Device::cpu(), Axis::Y, &f)?;
 //!
-//! let errors = problem::errors(&plan, Axis::Y, df.as_slice());
-//! let bounds = problem::error_bounds(&plan, Axis::Y);
+//! let errors = problem::errors(&grid, Axis::Y, df.as_slice());
+//! let bounds = problem::error_bounds(&grid, Axis::Y);
 //! assert!(errors.within(bounds.rms, bounds.max), "{errors:?}");
 //! assert!(errors.rms > 1e-6); // not the truncation error, but rounding
 //! # Ok(())
 //! # }
 //! ```
 
-use super::first::Derivative3d;
 use crate::allocation::reserve;
 use crate::axis::Axis;
 use crate::finite_difference::CENTRAL_8;
-use crate::grid::Boundary;
-use crate::{Error, Errors, Field3, Shape3};
+use crate::grid::Grid3;
+use crate::{Error, Errors, Field3};
 use std::f64::consts::TAU;
 
 /// The cosine along `axis`, as one period of length 1: values from -1 to 1, without a
@@ -43,8 +43,9 @@ use std::f64::consts::TAU;
 ///
 /// # Errors
 ///
-/// [`Error::IndexOverflow`], [`Error::HostOutOfMemory`] for a shape too large.
-pub fn cosine(shape: Shape3, axis: Axis, boundary: Boundary) -> Result<Field3<f32>, Error> {
+/// [`Error::HostOutOfMemory`] for a grid too large.
+pub fn cosine(grid: &Grid3, axis: Axis) -> Result<Field3<f32>, Error> {
+    let (shape, [boundary, _]) = (grid.shape(), grid.ends(axis));
     let period = (axis.extent(shape) as f64 - boundary.overlap() as f64) as f32;
     // Along the axis only: a field of many points has few different values, and one of
     // no points has none, however long it is.
@@ -56,12 +57,11 @@ pub fn cosine(shape: Shape3, axis: Axis, boundary: Boundary) -> Result<Field3<f3
 
 /// The errors of `df` against the exact derivative of [`cosine`] along `axis`.
 ///
-/// `df` has the plan's shape, x fastest, and was computed with the plan of
-/// [`Derivative3d::unit_period`].
+/// `df` is of the grid's shape, x fastest; the grid is one
+/// [of unit length](crate::Grid::of_unit_length).
 #[must_use]
-pub fn errors(plan: &Derivative3d, axis: Axis, df: &[f32]) -> Errors {
-    let shape = plan.shape();
-    let h = plan.boundary().unit_spacing(axis.extent(shape));
+pub fn errors(grid: &Grid3, axis: Axis, df: &[f32]) -> Errors {
+    let (shape, h) = (grid.shape(), grid.spacing(axis));
     let exact: Vec<f64> = (0..axis.extent(shape))
         .map(|point| -TAU * (TAU * h * point as f64).sin())
         .collect();
@@ -82,8 +82,8 @@ pub fn errors(plan: &Derivative3d, axis: Axis, df: &[f32]) -> Errors {
 /// The errors of the eight neighbours vary in sign, so that their root mean
 /// square stays below a third of that worst case.
 #[must_use]
-pub fn error_bounds(plan: &Derivative3d, axis: Axis) -> Errors {
-    let h = plan.boundary().unit_spacing(axis.extent(plan.shape()));
+pub fn error_bounds(grid: &Grid3, axis: Axis) -> Errors {
+    let h = grid.spacing(axis);
     let weights = 2.0 * CENTRAL_8.iter().map(|weight| weight.abs()).sum::<f64>() / h;
     let truncation = h.powi(8) / 630.0 * TAU.powi(9);
     let half_ulp_of_tau = 2.0_f64.powi(-22);

@@ -1,6 +1,8 @@
-//! The kernels of first derivatives of the 8th order, and which of them suits a field.
+//! The kernels of first derivatives and the others, and which of them suit a grid.
 
 use super::boundary;
+use super::check::OPERATION;
+use super::operator::Operator;
 use crate::axis::Axis;
 use crate::grid::Boundary;
 use crate::variants::variants;
@@ -9,16 +11,17 @@ use gpu_kernels::derivative3d::geometry::{
     MAX_PENCIL_LEN, check_extents, check_rows, points_per_thread,
 };
 use gpu_kernels::derivative3d::{
-    PENCILS_LARGE, PENCILS_SMALL, RADIUS, x_pencil::*, x_unaligned::*, x_vector::*, y_column::*,
-    y_pencil::*, z_column::*, z_pencil::*,
+    PENCILS_LARGE, PENCILS_SMALL, RADIUS, general::*, gradient::*, vector_calculus::*, x_pencil::*,
+    x_unaligned::*, x_vector::*, y_column::*, y_pencil::*, z_column::*, z_pencil::*,
 };
-use gpu_kernels::registry::{Entry, Problem};
+use gpu_kernels::registry::{Entry, HasScalar, Problem};
 use std::fmt;
 
 variants! {
-    /// One of the kernels.
+    /// Which kernels, for [`plan_with`](super::FiniteDifferences3d::plan_with).
     ///
-    /// The textbook's, which one block runs for whole pencils:
+    /// All but [`General`](Self::General) take first derivatives of the 8th order in `f32`
+    /// along periodic axes. The textbook's, which one block runs for whole pencils:
     ///
     /// | kernel | shared tile | threads per block | points per thread |
     /// |---|---|---|---|
@@ -29,7 +32,7 @@ variants! {
     /// | `derivative3d_z_pencil4` | (nz + 8) × 4 | (4, nz) | 1 |
     /// | `derivative3d_z_pencil32` | (nz + 8) × 32 | (32, nz / 8) | 8 |
     ///
-    /// And the tuned ones, which need no shared memory:
+    /// And the tuned ones:
     ///
     /// | kernel | shapes | how |
     /// |---|---|---|
@@ -39,229 +42,192 @@ variants! {
     /// | `derivative3d_y_column1` | any | the same with 4-byte accesses |
     /// | `derivative3d_z_column2` | nx · ny even | the same along z, 8-byte accesses |
     /// | `derivative3d_z_column1` | any | the same with 4-byte accesses |
+    /// | `derivative3d_gradient4` | nx a multiple of 4 | all three, the field read once |
     ///
     /// ```
-    /// use halo_gpu::derivative3d::{Axis, Boundary, Variant};
-    /// use halo_gpu::{Error, Shape3};
+    /// use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, Variant};
+    /// use halo_gpu::{Axis, Device, Error, Grid3, Shape3};
     ///
     /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::emulator();
+    /// let along_x = Operator::Derivative(Axis::X);
+    /// let grid = |nx, ny| Grid3::new(Shape3::new(nx, ny, 64), [1.0; 3]);
+    ///
     /// // What the library picks depends on whether rows are whole numbers of vectors.
-    /// let tuned = |nx| Variant::tuned(Axis::X, Shape3::new(nx, 8, 8)).name();
-    /// assert_eq!(tuned(64), "derivative3d_x_vector4");
-    /// assert_eq!(tuned(63), "derivative3d_x_unaligned4");
+    /// let picked = |nx| -> Result<_, Error> {
+    ///     Ok(FiniteDifferences3d::<f32>::new(&grid(nx, 8)?)?.plan(&device)?.kernel(along_x))
+    /// };
+    /// assert_eq!(picked(64)?, Some("derivative3d_x_vector4"));
+    /// assert_eq!(picked(63)?, Some("derivative3d_x_unaligned4"));
     ///
     /// // The textbook's tiles hold 4 whole rows with their halos, and need as many.
-    /// let textbook = Variant::TEXTBOOK[0];
-    /// assert_eq!(textbook.tile(Shape3::cube(64)), Some([4, 72]));
-    /// textbook.check(Shape3::cube(64), Boundary::Periodic)?;
-    /// let refused = textbook.check(Shape3::new(64, 62, 64), Boundary::Periodic);
+    /// assert_eq!(Variant::Pencil4.tile(Axis::X, Shape3::cube(64)), Some([4, 72]));
+    /// let textbook = |ny| -> Result<_, Error> {
+    ///     FiniteDifferences3d::<f32>::new(&grid(64, ny)?)?.plan_with(&device, Variant::Pencil4)
+    /// };
+    /// textbook(64)?.check(along_x)?;
+    /// let refused = textbook(62)?.check(along_x);
     /// assert!(matches!(refused, Err(Error::InvalidSize { axis: "ny", given: 62, .. })));
     /// # Ok(())
     /// # }
     /// ```
     pub enum Variant {
-        /// `derivative3d_x_pencil4`
-        XPencil4: derivative3d_x_pencil4;
-        /// `derivative3d_x_pencil32`
-        XPencil32: derivative3d_x_pencil32;
-        /// `derivative3d_y_pencil4`
-        YPencil4: derivative3d_y_pencil4;
-        /// `derivative3d_y_pencil32`
-        YPencil32: derivative3d_y_pencil32;
-        /// `derivative3d_z_pencil4`
-        ZPencil4: derivative3d_z_pencil4;
-        /// `derivative3d_z_pencil32`
-        ZPencil32: derivative3d_z_pencil32;
-        /// `derivative3d_x_vector4`
-        XVector4: derivative3d_x_vector4;
-        /// `derivative3d_x_unaligned4`
-        XUnaligned4: derivative3d_x_unaligned4;
-        /// `derivative3d_y_column2`
-        YColumn2: derivative3d_y_column2;
-        /// `derivative3d_y_column1`
-        YColumn1: derivative3d_y_column1;
-        /// `derivative3d_z_column2`
-        ZColumn2: derivative3d_z_column2;
-        /// `derivative3d_z_column1`
-        ZColumn1: derivative3d_z_column1;
+        /// The textbook's with tiles of 4 pencils: `derivative3d_x_pencil4`, `…_y_…`, `…_z_…`.
+        Pencil4: derivative3d_x_pencil4, derivative3d_y_pencil4, derivative3d_z_pencil4;
+        /// The textbook's with tiles of 32.
+        Pencil32: derivative3d_x_pencil32, derivative3d_y_pencil32, derivative3d_z_pencil32;
+        /// Accesses of several points: `derivative3d_x_vector4`, `derivative3d_y_column2`,
+        /// `derivative3d_z_column2`, `derivative3d_gradient4`.
+        Vector: derivative3d_x_vector4, derivative3d_y_column2, derivative3d_z_column2,
+            derivative3d_gradient4;
+        /// For rows of any number of points: `derivative3d_x_unaligned4`,
+        /// `derivative3d_y_column1`, `derivative3d_z_column1`.
+        Unaligned: derivative3d_x_unaligned4, derivative3d_y_column1, derivative3d_z_column1;
+        /// `derivative3d_general_*`: every operator, order and boundary in `f32` and `f64`.
+        General: derivative3d_general_x_f32, derivative3d_general_y_f32,
+            derivative3d_general_z_f32, derivative3d_general_gradient_f32,
+            derivative3d_general_divergence_f32, derivative3d_general_curl_f32,
+            derivative3d_general_laplacian_f32, derivative3d_general_x_f64,
+            derivative3d_general_y_f64, derivative3d_general_z_f64,
+            derivative3d_general_gradient_f64, derivative3d_general_divergence_f64,
+            derivative3d_general_curl_f64, derivative3d_general_laplacian_f64;
     }
 }
 
-/// How a kernel goes about it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Method {
-    /// Tiles of so many whole pencils in shared memory.
-    Pencils(usize),
-    /// No tile; aligned vectors of 4 points along x, 2 along y and z.
-    Vectors,
-    /// No tile; any shape.
-    Any,
-}
-
-/// The field, as the table sees it.
-pub(super) const fn problem(shape: Shape3) -> Problem {
-    Problem::volume(shape.nx, shape.ny, shape.nz)
-}
+/// What the library picks from, the fastest first.
+pub(super) const TUNED: [Variant; 3] = [Variant::Vector, Variant::Unaligned, Variant::General];
 
 impl Variant {
-    /// The six tuned kernels, by axis, that for vectors first.
-    pub const TUNED: [Self; 6] = [
-        Self::XVector4,
-        Self::XUnaligned4,
-        Self::YColumn2,
-        Self::YColumn1,
-        Self::ZColumn2,
-        Self::ZColumn1,
-    ];
-
-    /// All kernels, the textbook's first.
-    pub fn all() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter()
-    }
-
-    /// The axis of the derivative and how the kernel goes along it.
-    const fn how(self) -> (Axis, Method) {
-        match self {
-            Self::XPencil4 => (Axis::X, Method::Pencils(PENCILS_SMALL)),
-            Self::XPencil32 => (Axis::X, Method::Pencils(PENCILS_LARGE)),
-            Self::YPencil4 => (Axis::Y, Method::Pencils(PENCILS_SMALL)),
-            Self::YPencil32 => (Axis::Y, Method::Pencils(PENCILS_LARGE)),
-            Self::ZPencil4 => (Axis::Z, Method::Pencils(PENCILS_SMALL)),
-            Self::ZPencil32 => (Axis::Z, Method::Pencils(PENCILS_LARGE)),
-            Self::XVector4 => (Axis::X, Method::Vectors),
-            Self::XUnaligned4 => (Axis::X, Method::Any),
-            Self::YColumn2 => (Axis::Y, Method::Vectors),
-            Self::YColumn1 => (Axis::Y, Method::Any),
-            Self::ZColumn2 => (Axis::Z, Method::Vectors),
-            Self::ZColumn1 => (Axis::Z, Method::Any),
-        }
+    /// The kernel's entry point for an operator on fields of `T`, as in the PTX; `None` where
+    /// there is none.
+    ///
+    /// ```
+    /// use halo_gpu::Axis;
+    /// use halo_gpu::derivative3d::{Operator, Variant};
+    ///
+    /// let along_y = Operator::Derivative(Axis::Y);
+    /// assert_eq!(Variant::Pencil4.kernel::<f32>(along_y), Some("derivative3d_y_pencil4"));
+    /// assert_eq!(Variant::Pencil4.kernel::<f64>(along_y), None);
+    /// let curl = Variant::General.kernel::<f64>(Operator::Curl);
+    /// assert_eq!(curl, Some("derivative3d_general_curl_f64"));
+    /// ```
+    #[must_use]
+    pub fn kernel<T: HasScalar>(self, operator: Operator) -> Option<&'static str> {
+        Some(self.entry::<T>(operator)?.name)
     }
 
     /// What the table says of it.
-    pub(super) const fn entry(self) -> &'static Entry {
-        &self.entries()[0]
+    pub(super) fn entry<T: HasScalar>(self, operator: Operator) -> Option<&'static Entry> {
+        // Those of a type stand in this order.
+        let nth = match operator {
+            Operator::SecondDerivative(axis) if self == Self::General => axis.index(),
+            Operator::SecondDerivative(_) => return None,
+            Operator::Derivative(axis) => axis.index(),
+            Operator::Gradient => 3,
+            Operator::Divergence => 4,
+            Operator::Curl => 5,
+            Operator::Laplacian => 6,
+        };
+        let mut of_type = self.entries().iter().filter(|it| it.scalar == T::SCALAR);
+        of_type.nth(nth)
     }
 
-    /// The kernel's entry point, as in the PTX.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        self.entry().name
-    }
-
-    /// The kernel that the library picks along `axis` for fields of `shape`.
-    #[must_use]
-    pub fn tuned(axis: Axis, shape: Shape3) -> Self {
-        let of_axis = 2 * axis.index();
-        let [vectors, any] = [Self::TUNED[of_axis], Self::TUNED[of_axis + 1]];
-        if vectors.vectors_fit(shape) {
-            vectors
-        } else {
-            any
-        }
-    }
-
-    /// The axis it differentiates along.
-    #[must_use]
-    pub const fn axis(self) -> Axis {
-        self.how().0
-    }
-
-    /// Pencils per tile, 4 or 32, of a textbook kernel.
+    /// Pencils per tile, 4 or 32, of the textbook's kernels.
     #[must_use]
     pub const fn pencils(self) -> Option<usize> {
-        match self.how().1 {
-            Method::Pencils(pencils) => Some(pencils),
-            Method::Vectors | Method::Any => None,
+        match self {
+            Self::Pencil4 => Some(PENCILS_SMALL),
+            Self::Pencil32 => Some(PENCILS_LARGE),
+            Self::Vector | Self::Unaligned | Self::General => None,
         }
     }
 
-    /// The shared tile of a textbook kernel for a field of `shape`: its extents,
+    /// The shared tile of a textbook kernel along `axis` for a field of `shape`: its extents,
     /// slowest first, each at most `usize::MAX`.
     #[must_use]
-    pub const fn tile(self, shape: Shape3) -> Option<[usize; 2]> {
+    pub const fn tile(self, axis: Axis, shape: Shape3) -> Option<[usize; 2]> {
         let Some(pencils) = self.pencils() else {
             return None;
         };
-        let len = self.axis().extent(shape).saturating_add(2 * RADIUS);
-        Some(match self.axis() {
+        let len = axis.extent(shape).saturating_add(2 * RADIUS);
+        Some(match axis {
             Axis::X => [pencils, len],
             Axis::Y | Axis::Z => [len, pencils],
         })
     }
 
-    /// The axis along which its pencils stand side by side.
-    const fn side(self) -> Axis {
-        match self.axis() {
-            Axis::X => Axis::Y,
-            Axis::Y | Axis::Z => Axis::X,
-        }
-    }
-
-    /// Whether every row, or for z every plane, is a whole number of vectors.
-    const fn vectors_fit(self, shape: Shape3) -> bool {
-        match self.axis() {
-            Axis::X => shape.nx.is_multiple_of(4),
-            Axis::Y => shape.nx.is_multiple_of(2),
-            Axis::Z => shape.nx.is_multiple_of(2) || shape.ny.is_multiple_of(2),
-        }
-    }
-
-    /// Checks that this kernel can compute on a field of `shape`.
+    /// Checks that the kernel for an operator can compute on a field of `shape`. There is no
+    /// end to what the general ones can.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidSize`] with the extent and the multiple or the range that
-    /// the kernel needs, [`Error::IndexOverflow`] for more points than it can count.
-    pub fn check(self, shape: Shape3, boundary: Boundary) -> Result<(), Error> {
-        let refuse = |axis: Axis, required: String| {
-            Err(Error::InvalidSize {
-                operation: self.name(),
-                axis: axis.extent_name(),
-                given: axis.extent(shape),
-                required,
-            })
+    /// [`Error::InvalidParameter`] for an axis that is not periodic; [`Error::InvalidSize`]
+    /// with the extent and the multiple or the range that the kernel needs;
+    /// [`Error::IndexOverflow`] for more points than it can count.
+    pub(super) fn check<T: HasScalar>(
+        self,
+        operator: Operator,
+        shape: Shape3,
+        boundaries: [Boundary; 3],
+    ) -> Result<(), Error> {
+        let Some(Entry { name, .. }) = self.entry::<T>(operator) else {
+            unreachable!("a plan has a kernel of its type");
         };
-        let (len, side) = (self.axis().extent(shape), self.side().extent(shape));
-        boundary::require_periodic(self.name(), boundary)?;
+        match (self, operator.axis()) {
+            (Self::General, _) => Ok(()),
+            (_, Some(axis)) => self.check_along(name, axis, shape, boundaries[axis.index()]),
+            (_, None) => check_gradient(name, shape, boundaries),
+        }
+    }
+
+    /// The same of a kernel along one axis.
+    fn check_along(
+        self,
+        kernel: &'static str,
+        axis: Axis,
+        shape: Shape3,
+        boundary: Boundary,
+    ) -> Result<(), Error> {
+        require_periodic(kernel, boundary)?;
         let min = boundary::min_extent(boundary);
-        let (_, method) = self.how();
-        let Method::Pencils(pencils) = method else {
-            if len < min {
-                return refuse(self.axis(), format!("at least {min}"));
+        let len = axis.extent(shape);
+        let Some(pencils) = self.pencils() else {
+            require_points(kernel, axis, shape, min)?;
+            let (fits, what) = match axis {
+                Axis::X => (rows_of_vectors(shape), ROWS_OF_VECTORS),
+                Axis::Y => (shape.nx.is_multiple_of(2), "even, for accesses of 8 bytes"),
+                Axis::Z => (
+                    shape.nx.is_multiple_of(2) || shape.ny.is_multiple_of(2),
+                    "even, or ny, for accesses of 8 bytes",
+                ),
+            };
+            if self == Self::Vector && !fits {
+                return Err(refusal(kernel, Axis::X, shape, what.to_owned()));
             }
-            if method == Method::Vectors && !self.vectors_fit(shape) {
-                let what = match self.axis() {
-                    Axis::X => "a multiple of 4, for accesses of 16 bytes",
-                    Axis::Y => "even, for accesses of 8 bytes",
-                    Axis::Z => "even, or ny, for accesses of 8 bytes",
-                };
-                return refuse(Axis::X, what.to_owned());
-            }
-            let axis = self.axis().index();
-            return Ok(check_extents(self.name(), axis, &problem(shape))?);
+            return Ok(check_extents(kernel, axis.index(), &problem(shape))?);
         };
         let max = MAX_PENCIL_LEN;
         if !(min..=max).contains(&len) {
-            return refuse(
-                self.axis(),
-                format!("between {min} and {max} (one block owns whole pencils)"),
-            );
+            let required = format!("between {min} and {max} (one block owns whole pencils)");
+            return Err(refusal(kernel, axis, shape, required));
         }
         let points = points_per_thread(pencils);
-        if self.axis() != Axis::X && !len.is_multiple_of(points) {
-            return refuse(
-                self.axis(),
-                format!("a multiple of {points} (the points of a thread)"),
-            );
+        if axis != Axis::X && !len.is_multiple_of(points) {
+            let required = format!("a multiple of {points} (the points of a thread)");
+            return Err(refusal(kernel, axis, shape, required));
         }
-        if side == 0 || !side.is_multiple_of(pencils) {
-            return refuse(
-                self.side(),
-                format!("a positive multiple of {pencils} (the pencils of a tile)"),
-            );
+        // The axis along which pencils stand side by side.
+        let side = match axis {
+            Axis::X => Axis::Y,
+            Axis::Y | Axis::Z => Axis::X,
+        };
+        let pencils_of_field = side.extent(shape);
+        if pencils_of_field == 0 || !pencils_of_field.is_multiple_of(pencils) {
+            let required = format!("a positive multiple of {pencils} (the pencils of a tile)");
+            return Err(refusal(kernel, side, shape, required));
         }
-        if self.axis() == Axis::X {
-            check_rows(self.name(), &problem(shape))?;
+        if axis == Axis::X {
+            check_rows(kernel, &problem(shape))?;
         }
         Ok(())
     }
@@ -269,6 +235,101 @@ impl Variant {
 
 impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(match self {
+            Self::Pencil4 => "pencils of 4",
+            Self::Pencil32 => "pencils of 32",
+            Self::Vector => "vectors",
+            Self::Unaligned => "unaligned rows",
+            Self::General => "general",
+        })
     }
+}
+
+/// The field, as the table has it.
+pub(super) const fn problem(shape: Shape3) -> Problem {
+    Problem::volume(shape.nx, shape.ny, shape.nz)
+}
+
+/// Whether rows are whole accesses of 16 bytes.
+const fn rows_of_vectors(shape: Shape3) -> bool {
+    shape.nx.is_multiple_of(4)
+}
+
+/// What rows must be for that.
+const ROWS_OF_VECTORS: &str = "a multiple of 4, for accesses of 16 bytes";
+
+/// What the gradient's kernel needs.
+fn check_gradient(
+    kernel: &'static str,
+    shape: Shape3,
+    boundaries: [Boundary; 3],
+) -> Result<(), Error> {
+    for (axis, boundary) in Axis::ALL.into_iter().zip(boundaries) {
+        require_periodic(kernel, boundary)?;
+        if boundary != boundaries[0] {
+            return Err(Error::InvalidParameter {
+                operation: kernel,
+                parameter: "the boundary",
+                given: format!("{boundary} along {axis} and {} along x", boundaries[0]),
+                required: "the same along all axes".to_owned(),
+            });
+        }
+        require_points(kernel, axis, shape, boundary::min_extent(boundary))?;
+    }
+    if !rows_of_vectors(shape) {
+        return Err(refusal(kernel, Axis::X, shape, ROWS_OF_VECTORS.to_owned()));
+    }
+    Ok(())
+}
+
+/// For what is there for periodic axes alone.
+fn require_periodic(kernel: &'static str, boundary: Boundary) -> Result<(), Error> {
+    if boundary.is_periodic() {
+        return Ok(());
+    }
+    Err(Error::InvalidParameter {
+        operation: kernel,
+        parameter: "the boundary",
+        given: boundary.to_string(),
+        required: "periodic".to_owned(),
+    })
+}
+
+/// Refuses fewer points than a stencil needs.
+fn require_points(
+    kernel: &'static str,
+    axis: Axis,
+    shape: Shape3,
+    min: usize,
+) -> Result<(), Error> {
+    if axis.extent(shape) >= min {
+        return Ok(());
+    }
+    Err(refusal(kernel, axis, shape, format!("at least {min}")))
+}
+
+fn refusal(kernel: &'static str, axis: Axis, shape: Shape3, required: String) -> Error {
+    Error::InvalidSize {
+        operation: kernel,
+        axis: axis.extent_name(),
+        given: axis.extent(shape),
+        required,
+    }
+}
+
+/// Refuses a kernel that is not there for this type or this order of accuracy.
+pub(super) fn require_variant<T: HasScalar>(variant: Variant, accuracy: u32) -> Result<(), Error> {
+    let any = Operator::Derivative(Axis::X);
+    if variant == Variant::General || (variant.entry::<T>(any).is_some() && accuracy == 8) {
+        return Ok(());
+    }
+    Err(Error::InvalidParameter {
+        operation: OPERATION,
+        parameter: "the variant",
+        given: variant.to_string(),
+        required: format!(
+            "{}: the others are of the 8th order in f32",
+            Variant::General
+        ),
+    })
 }

@@ -170,14 +170,16 @@ impl<T: Element> Buffer<T> {
     /// length.
     ///
     /// ```
-    /// use halo_gpu::derivative3d::{Axis, FiniteDifferences3d};
-    /// use halo_gpu::{Device, Error, Shape3};
+    /// use halo_gpu::derivative3d::FiniteDifferences3d;
+    /// use halo_gpu::{Axis, Device, Error, Grid3, Shape3};
     ///
     /// # fn main() -> Result<(), Error> {
-    /// let grid = FiniteDifferences3d::new(Shape3::new(8, 9, 10), [1.0; 3])?;
-    /// let turned = Device::cpu().alloc_filled(720, 1.0)?.shaped(Shape3::new(10, 9, 8))?;
+    /// let device = Device::cpu();
+    /// let grid = Grid3::new(Shape3::new(8, 9, 10), [1.0; 3])?;
+    /// let plan = FiniteDifferences3d::new(&grid)?.plan(&device)?;
+    /// let turned = device.alloc_filled(720, 1.0)?.shaped(Shape3::new(10, 9, 8))?;
     /// let mut df = turned.try_clone()?;
-    /// let refused = grid.derivative(Axis::X, &turned, &mut df);
+    /// let refused = plan.derivative(Axis::X, &turned, &mut df);
     /// assert!(matches!(refused, Err(Error::ShapeMismatch { .. })));
     /// # let _: f64 = df.to_vec()?[0];
     /// # Ok(())
@@ -555,9 +557,6 @@ impl<T: Element> Buffer<T> {
     ///   [recorded](Device::record) counts as given each time that it is replayed.
     /// - Until then nobody else writes them, and nobody else reads them if the buffer is
     ///   written; work of other streams on them is over before, by an event, say.
-    ///
-    /// [`Heat2d::sweeps`](crate::heat2d::Heat2d::sweeps) exchanges the memory of its two
-    /// buffers: which of them has this address afterwards, `device_address` says.
     pub unsafe fn from_device_address(
         device: &Device,
         address: u64,
@@ -648,14 +647,6 @@ impl<'a, T: Element> Lent<'a, T> {
     /// The slice as a buffer.
     pub(crate) const fn as_buffer(&self) -> &Buffer<T> {
         &self.buffer
-    }
-
-    /// As [`Buffer::shaped`].
-    pub(crate) fn shaped(self, shape: impl Into<Shape>) -> Result<Self, Error> {
-        Ok(Self {
-            buffer: self.buffer.shaped(shape)?,
-            slice: PhantomData,
-        })
     }
 }
 

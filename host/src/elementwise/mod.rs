@@ -2,16 +2,17 @@
 //!
 //! ```
 //! use halo_gpu::derivative3d::FiniteDifferences3d;
-//! use halo_gpu::{Device, Shape3, elementwise};
+//! use halo_gpu::{Device, Grid3, Shape3, elementwise};
 //!
 //! # fn main() -> Result<(), halo_gpu::Error> {
 //! // Explicit steps of u_t = ∇²u, on whatever device the buffers are.
 //! let device = Device::cpu();
-//! let grid = FiniteDifferences3d::<f64>::new(Shape3::cube(8), [1.0; 3])?.with_accuracy(2)?;
+//! let grid = Grid3::new(Shape3::cube(8), [1.0; 3])?;
+//! let plan = FiniteDifferences3d::<f64>::new(&grid)?.with_accuracy(2)?.plan(&device)?;
 //! let mut u = device.upload(&(0..512).map(|i| f64::from(i % 8)).collect::<Vec<_>>())?;
 //! let mut laplacian = u.try_clone()?;
 //! for _ in 0..200 {
-//!     grid.laplacian(&u, &mut laplacian)?;
+//!     plan.laplacian(&u, &mut laplacian)?;
 //!     elementwise::axpby(0.1, &laplacian, 1.0, &mut u)?;
 //! }
 //! assert!(u.to_vec()?.iter().all(|value| (value - 3.5).abs() < 1e-3));

@@ -4,12 +4,12 @@
 //! Given the lines of another build in a file, it prints both with their ratio, and fails
 //! where one takes more than [`MOST`] times as long as there.
 
-use halo_gpu::derivative3d::{Axis, FiniteDifferences3d};
+use halo_gpu::derivative3d::FiniteDifferences3d;
 use halo_gpu::heat2d::Heat2d;
 use halo_gpu::nbody::Gravity;
 use halo_gpu::nbody::problem::Cluster;
 use halo_gpu::stencil1d::Stencil1d;
-use halo_gpu::{Device, Error, Field2, Scalar, Shape2, Shape3, reduction};
+use halo_gpu::{Axis, Device, Error, Field2, Grid3, Scalar, Shape2, Shape3, reduction};
 use std::time::{Duration, Instant};
 
 /// How much longer than in a release build a call may take.
@@ -40,22 +40,23 @@ fn of<T: Scalar + halo_gpu::reduction::Number>() -> Result<Vec<(String, f64)>, E
     let shape = Shape3::new(96, 64, 64);
     let points = shape.points()?;
     let numbers: Vec<T> = (0..points).map(|n| T::nearest((n % 97) as f64)).collect();
-    let grid = FiniteDifferences3d::<T>::new(shape, [0.1; 3])?;
+    let grid = Grid3::new(shape, [0.1; 3])?;
+    let derivatives = FiniteDifferences3d::<T>::new(&grid)?.plan(&device)?;
     let f = device.upload(&numbers)?;
     let [mut x, mut y, mut z] = [f.try_clone()?, f.try_clone()?, f.try_clone()?];
     note(
         "derivative_x",
-        least(|| grid.derivative(Axis::X, &f, &mut x)),
+        least(|| derivatives.derivative(Axis::X, &f, &mut x)),
     )?;
     note(
         "gradient",
-        least(|| grid.gradient(&f, [&mut x, &mut y, &mut z])),
+        least(|| derivatives.gradient(&f, [&mut x, &mut y, &mut z])),
     )?;
-    note("laplacian", least(|| grid.laplacian(&f, &mut x)))?;
+    note("laplacian", least(|| derivatives.laplacian(&f, &mut x)))?;
 
     let plate = Field2::filled(Shape2::new(512, 512), T::nearest(1.0))?;
-    let mut plate = Heat2d::new(plate.shape())?.start(&device, &plate)?;
-    note("heat2d", least(|| plate.sweep(20)))?;
+    let mut plate = Heat2d::dirichlet(plate.shape())?.start(&device, &plate)?;
+    note("heat2d", least(|| plate.iterate(20)))?;
 
     let mut out = f.try_clone()?;
     let smooth = Stencil1d::symmetric(points, T::nearest(0.5), &[T::nearest(0.25)])?;

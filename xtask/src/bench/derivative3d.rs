@@ -1,11 +1,10 @@
 //! Rows of derivative3d: the textbook problem on each kernel, or by the port along
 //! each axis on the CPU.
 
-use gpu_kernels::registry::{self, Problem};
-use halo_gpu::derivative3d::{
-    Axis, Boundary, Derivative3d, GRADIENT_KERNEL, RADIUS, Variant, problem,
+use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, Variant, problem};
+use halo_gpu::{
+    Axis, Boundary, Buffer, Device, DeviceKind, Errors, Grid3, Scalar, Shape3,
 };
-use halo_gpu::{Buffer, Device, DeviceKind, Errors, Shape3};
 
 mod general;
 mod vector_calculus;
@@ -30,17 +29,13 @@ const NAME: &str = "derivative3d";
 /// The convention of the textbook problem.
 const BOUNDARY: Boundary = Boundary::PeriodicWithEndpoint;
 
-/// What a kernel of the 8th order has to do for a field, or the port in its place.
-fn work(kernel: &str, shape: Shape3) -> Work {
-    let field = Problem::volume(shape.nx, shape.ny, shape.nz).with_stencil(RADIUS as u32, 0);
-    let Some(entry) = registry::entry(kernel) else {
-        unreachable!("every kernel is in the table");
-    };
-    let cost = entry.cost(&field);
+/// What an operator has to do, by a kernel or by the port.
+fn work<T: Scalar>(differences: &FiniteDifferences3d<T>, operator: Operator) -> Work {
+    let (cost, shape) = (differences.cost(operator), differences.shape());
     Work {
         bytes: cost.bytes,
         flops: cost.flops,
-        items: field.points() as u64,
+        items: (shape.nx * shape.ny * shape.nz) as u64,
         unit: Unit::Points,
         metric: Metric::Bandwidth,
         slots: Slots::default(),
@@ -54,43 +49,39 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         None => [64; 3],
     };
     let shape = Shape3::new(nx, ny, nz);
-    let derivative = Derivative3d::unit_period(shape, BOUNDARY)?;
+    let grid = grid(shape)?;
+    let differences = FiniteDifferences3d::<f32>::new(&grid)?;
 
     let mut rows: Vec<Box<dyn Row>> = Vec::new();
     let (mut left_out, mut first_refusal) = (Vec::new(), None);
-    if device.kind() == DeviceKind::Cpu {
-        for axis in Axis::ALL {
-            rows.push(Box::new(Derivative {
-                plan: derivative.clone(),
-                by: By::Port(axis),
-            }));
-        }
-    } else {
-        for variant in Variant::all() {
-            // Here, so that a size is refused before anything is measured.
-            if let Err(error) = variant.check(shape, BOUNDARY) {
-                left_out.push(LeftOut::new(variant.name(), error.to_string()));
-                first_refusal.get_or_insert(error);
+    let row = |operator, variant| Kernel {
+        differences: differences.clone(),
+        operator,
+        variant,
+    };
+    let mut operators = Axis::ALL.map(Operator::Derivative).to_vec();
+    operators.push(Operator::Gradient);
+    let variants = Variant::ALL.map(Some);
+    // Those of any boundary have rows of their own.
+    let variants = variants.iter().filter(|it| **it != Some(Variant::General));
+    let variants: Vec<_> = match device.kind() {
+        DeviceKind::Cpu => vec![None],
+        _ => variants.copied().collect(),
+    };
+    for variant in variants {
+        for &operator in &operators {
+            let row = row(operator, variant);
+            if variant.is_some_and(|variant| variant.kernel::<f32>(operator).is_none()) {
                 continue;
             }
-            rows.push(Box::new(Derivative {
-                plan: derivative.clone(),
-                by: By::Kernel(variant),
-            }));
-        }
-    }
-    if !rows.is_empty() && Axis::ALL.iter().all(|axis| axis.extent(shape) >= RADIUS + BOUNDARY.overlap()) {
-        let name = if device.kind() == DeviceKind::Cpu {
-            "derivative3d, CPU port, gradient"
-        } else {
-            derivative.gradient_kernel()
-        };
-        let plan = derivative.clone();
-        // Other rows' kernel has a row among the general ones.
-        if device.kind() == DeviceKind::Cpu || name == GRADIENT_KERNEL {
-            rows.push(Box::new(Gradient { plan, name }));
-        } else {
-            left_out.push(LeftOut::new(GRADIENT_KERNEL, format!("{name} is for this shape")));
+            // Here, so that a size is refused before anything is measured.
+            match row.plan(device)?.check(operator) {
+                Ok(()) => rows.push(Box::new(row)),
+                Err(error) => {
+                    left_out.push(LeftOut::new(&row.name(), error.to_string()));
+                    first_refusal.get_or_insert(error);
+                }
+            }
         }
     }
     let refused = if rows.is_empty() {
@@ -105,42 +96,89 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         elements: (nx * ny * nz) as u64,
         problem: format!("first derivative of cos(2π i / (n-1)) along one axis, {shape} points, f32 where the row says nothing else"),
         boundary: Some(format!("{BOUNDARY}, spacing 1/(n-1)")),
-        working_set_bytes: derivative.bytes(),
+        working_set_bytes: differences.cost(Operator::Derivative(Axis::X)).bytes,
         rows,
         left_out,
         refused,
     })
 }
 
-/// A row of the gradient: all three derivatives at once.
-struct Gradient {
-    plan: Derivative3d,
-    /// The kernel, or the port.
-    name: &'static str,
+/// The grid of the textbook problem.
+fn grid(shape: Shape3) -> Result<Grid3, halo_gpu::Error> {
+    Grid3::new(shape, [1.0; 3])?
+        .with_boundaries(BOUNDARY)?
+        .of_unit_length()
 }
 
-impl Row for Gradient {
+/// The name of a general kernel.
+fn general_kernel<T: Scalar>(operator: Operator) -> String {
+    let kernel = Variant::General.kernel::<T>(operator);
+    kernel.unwrap_or_default().to_owned()
+}
+
+/// A plan by the general kernels; on the CPU by the port.
+fn general_plan<T: Scalar>(
+    differences: &FiniteDifferences3d<T>,
+    device: &Device,
+) -> Result<halo_gpu::derivative3d::Plan<T>, halo_gpu::Error> {
+    match device.kind() {
+        DeviceKind::Cpu => differences.plan(device),
+        _ => differences.plan_with(device, Variant::General),
+    }
+}
+
+/// A row of a kernel, or of the port: a derivative, or all three at once.
+struct Kernel {
+    differences: FiniteDifferences3d<f32>,
+    operator: Operator,
+    /// The kernels; `None` on the CPU.
+    variant: Option<Variant>,
+}
+
+impl Kernel {
+    fn plan(&self, device: &Device) -> Result<halo_gpu::derivative3d::Plan<f32>, halo_gpu::Error> {
+        match self.variant {
+            Some(variant) => self.differences.plan_with(device, variant),
+            None => self.differences.plan(device),
+        }
+    }
+}
+
+impl Row for Kernel {
     fn name(&self) -> String {
-        self.name.to_owned()
+        let kernel = self.variant.and_then(|it| it.kernel::<f32>(self.operator));
+        match (kernel, self.operator) {
+            (Some(kernel), _) => kernel.to_owned(),
+            (None, Operator::Derivative(axis)) => format!("derivative3d, CPU port, {axis}"),
+            (None, operator) => format!("derivative3d, CPU port, {operator}"),
+        }
     }
 
     fn work(&self) -> Work {
-        work(self.plan.gradient_kernel(), self.plan.shape())
+        work(&self.differences, self.operator)
     }
 
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
-        let points = self.plan.shape().points()?;
-        let component = || device.alloc_filled(points, f32::NAN);
-        Ok(Box::new(ReadyGradient {
-            plan: self.plan.clone(),
-            f: component()?,
-            df: [component()?, component()?, component()?],
-        }))
+        let grid = self.differences.grid();
+        let plan = self.plan(device)?;
+        let Operator::Derivative(axis) = self.operator else {
+            let points = grid.shape().points()?;
+            let component = || device.alloc_filled(points, f32::NAN);
+            return Ok(Box::new(ReadyGradient {
+                plan,
+                f: component()?,
+                df: [component()?, component()?, component()?],
+            }));
+        };
+        let field = problem::cosine(grid, axis)?;
+        let f = device.upload(field.as_slice())?;
+        let df = device.alloc_filled(f.len(), f32::NAN)?;
+        Ok(Box::new(Ready { plan, axis, f, df }))
     }
 }
 
 struct ReadyGradient {
-    plan: Derivative3d,
+    plan: halo_gpu::derivative3d::Plan<f32>,
     f: Buffer<f32>,
     df: [Buffer<f32>; 3],
 }
@@ -149,10 +187,11 @@ impl Prepared for ReadyGradient {
     /// The cosine along each axis in turn: its derivative along that axis is known, and
     /// those along the others are zero.
     fn check(&mut self) -> Result<Check, Error> {
+        let grid = *self.plan.differences().grid();
         let (mut rms, mut max) = (0.0_f64, 0.0_f64);
-        let mut bounds = problem::error_bounds(&self.plan, Axis::X);
+        let mut bounds = problem::error_bounds(&grid, Axis::X);
         for along in Axis::ALL {
-            let field = problem::cosine(self.plan.shape(), along, BOUNDARY)?;
+            let field = problem::cosine(&grid, along)?;
             self.f.copy_from_slice(field.as_slice())?;
             for df in &mut self.df {
                 df.fill(f32::NAN)?;
@@ -161,7 +200,7 @@ impl Prepared for ReadyGradient {
             for (axis, df) in Axis::ALL.into_iter().zip(&self.df) {
                 let df = df.to_vec()?;
                 let errors = if axis == along {
-                    problem::errors(&self.plan, axis, &df)
+                    problem::errors(&grid, axis, &df)
                 } else {
                     Errors::of(&df, |_| 0.0)
                 };
@@ -169,7 +208,7 @@ impl Prepared for ReadyGradient {
                 rms = if errors.rms <= rms { rms } else { errors.rms };
                 max = if errors.max <= max { max } else { errors.max };
             }
-            let own = problem::error_bounds(&self.plan, along);
+            let own = problem::error_bounds(&grid, along);
             bounds = Errors {
                 rms: bounds.rms.max(own.rms),
                 max: bounds.max.max(own.max),
@@ -179,72 +218,22 @@ impl Prepared for ReadyGradient {
     }
 
     fn launch(&mut self) -> Result<(), halo_gpu::Error> {
-        let [x, y, z] = &mut self.df;
-        self.plan.gradient(&self.f, [x, y, z])
+        self.plan.gradient(&self.f, self.df.each_mut())
     }
 
     fn cpp(&self) -> Result<Option<Job>, Error> {
         match self.f.as_host_slice() {
-            Some(_) => vector_calculus::gradient_in_cpp(self.plan.shape()).map(Some),
+            Some(_) => {
+                vector_calculus::gradient_in_cpp(self.plan.differences().shape()).map(Some)
+            }
             None => Ok(None),
         }
     }
 }
 
-/// What computes a row.
-#[derive(Clone, Copy)]
-enum By {
-    Kernel(Variant),
-    Port(Axis),
-}
-
-impl By {
-    fn axis(self) -> Axis {
-        match self {
-            Self::Kernel(variant) => variant.axis(),
-            Self::Port(axis) => axis,
-        }
-    }
-}
-
-struct Derivative {
-    plan: Derivative3d,
-    by: By,
-}
-
-impl Row for Derivative {
-    fn name(&self) -> String {
-        match self.by {
-            By::Kernel(variant) => variant.name().to_owned(),
-            By::Port(axis) => format!("derivative3d, CPU port, {axis}"),
-        }
-    }
-
-    fn work(&self) -> Work {
-        let shape = self.plan.shape();
-        let kernel = match self.by {
-            By::Kernel(variant) => variant,
-            By::Port(axis) => Variant::tuned(axis, shape),
-        };
-        work(kernel.name(), shape)
-    }
-
-    fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
-        let field = problem::cosine(self.plan.shape(), self.by.axis(), BOUNDARY)?;
-        let f = device.upload(field.as_slice())?;
-        let df = device.alloc_filled(f.len(), f32::NAN)?;
-        Ok(Box::new(Ready {
-            plan: self.plan.clone(),
-            by: self.by,
-            f,
-            df,
-        }))
-    }
-}
-
 struct Ready {
-    plan: Derivative3d,
-    by: By,
+    plan: halo_gpu::derivative3d::Plan<f32>,
+    axis: Axis,
     f: Buffer<f32>,
     df: Buffer<f32>,
 }
@@ -253,16 +242,13 @@ impl Prepared for Ready {
     fn check(&mut self) -> Result<Check, Error> {
         self.df.fill(f32::NAN)?;
         self.launch()?;
-        let axis = self.by.axis();
-        let errors = problem::errors(&self.plan, axis, &self.df.to_vec()?);
-        Ok(Check::new(errors, problem::error_bounds(&self.plan, axis)))
+        let grid = self.plan.differences().grid();
+        let errors = problem::errors(grid, self.axis, &self.df.to_vec()?);
+        Ok(Check::new(errors, problem::error_bounds(grid, self.axis)))
     }
 
     fn launch(&mut self) -> Result<(), halo_gpu::Error> {
-        match self.by {
-            By::Kernel(variant) => self.plan.apply_with(variant, &self.f, &mut self.df),
-            By::Port(axis) => self.plan.apply(axis, &self.f, &mut self.df),
-        }
+        self.plan.derivative(self.axis, &self.f, &mut self.df)
     }
 }
 

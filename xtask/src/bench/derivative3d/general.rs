@@ -2,8 +2,8 @@
 //! problem, in f32 and f64; by the port on the CPU.
 
 use halo_gpu::Scalar;
-use halo_gpu::derivative3d::{Axis, Boundary, FiniteDifferences3d};
-use halo_gpu::{Buffer, Device, DeviceKind, Errors, Field3, Shape3};
+use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, Plan};
+use halo_gpu::{Axis, Buffer, Device, DeviceKind, Errors, Field3, Shape3};
 use std::f64::consts::TAU;
 
 use crate::bench::harness::{Check, Prepared, Row, Work};
@@ -20,18 +20,15 @@ pub(super) fn rows(device: &Device, shape: Shape3) -> Result<Vec<Box<dyn Row>>, 
 }
 
 /// One derivative of a cosine along its axis, whose period is 1.
-struct Along<T> {
-    plan: FiniteDifferences3d<T>,
+struct Along<T: Scalar> {
+    differences: FiniteDifferences3d<T>,
     axis: Axis,
     port: bool,
 }
 
 fn row<T: Scalar>(device: &Device, shape: Shape3, axis: Axis) -> Result<Along<T>, Error> {
-    let spacing = Axis::ALL.map(|axis| 1.0 / (axis.extent(shape) as f64 - 1.0));
-    let plan = FiniteDifferences3d::new(shape, spacing)?
-        .with_boundary(axis, Boundary::PeriodicWithEndpoint)?;
     Ok(Along {
-        plan,
+        differences: FiniteDifferences3d::new(&super::grid(shape)?)?,
         axis,
         port: device.kind() == DeviceKind::Cpu,
     })
@@ -40,25 +37,24 @@ fn row<T: Scalar>(device: &Device, shape: Shape3, axis: Axis) -> Result<Along<T>
 impl<T: Scalar> Row for Along<T> {
     fn name(&self) -> String {
         match self.port {
-            false => FiniteDifferences3d::<T>::kernel_name(self.axis).to_owned(),
+            false => super::general_kernel::<T>(Operator::Derivative(self.axis)),
             true => format!("derivative3d general, CPU port, {} {}", self.axis, T::NAME),
         }
     }
 
     fn work(&self) -> Work {
-        let kernel = FiniteDifferences3d::<T>::kernel_name(self.axis);
-        super::work(kernel, self.plan.shape())
+        super::work(&self.differences, Operator::Derivative(self.axis))
     }
 
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
-        let (axis, h) = (self.axis, self.plan.spacing()[self.axis.index()]);
-        let field = Field3::from_fn(self.plan.shape(), |i, j, k| {
+        let (axis, h) = (self.axis, self.differences.grid().spacing(self.axis));
+        let field = Field3::from_fn(self.differences.shape(), |i, j, k| {
             T::nearest((TAU * h * [i, j, k][axis.index()] as f64).cos())
         })?;
         let f = device.upload(field.as_slice())?;
         let df = device.alloc_filled(f.len(), T::nearest(f64::NAN))?;
         Ok(Box::new(Ready {
-            plan: self.plan.clone(),
+            plan: super::general_plan(&self.differences, device)?,
             axis,
             f,
             df,
@@ -67,7 +63,7 @@ impl<T: Scalar> Row for Along<T> {
 }
 
 struct Ready<T: Scalar> {
-    plan: FiniteDifferences3d<T>,
+    plan: Plan<T>,
     axis: Axis,
     f: Buffer<T>,
     df: Buffer<T>,
@@ -77,8 +73,8 @@ impl<T: Scalar> Prepared for Ready<T> {
     fn check(&mut self) -> Result<Check, Error> {
         self.df.fill(T::nearest(f64::NAN))?;
         self.launch()?;
-        let (axis, shape) = (self.axis, self.plan.shape());
-        let h = self.plan.spacing()[axis.index()];
+        let (axis, grid) = (self.axis, self.plan.differences().grid());
+        let (shape, h) = (grid.shape(), grid.spacing(axis));
         let errors = Errors::of(&self.df.to_vec()?, |index| {
             let point = index / axis.stride(shape) % axis.extent(shape);
             -TAU * (TAU * h * point as f64).sin()
@@ -103,7 +99,6 @@ impl<T: Scalar> Prepared for Ready<T> {
     }
 
     fn launch(&mut self) -> Result<(), halo_gpu::Error> {
-        self.plan
-            .derivative_by_general_kernel(self.axis, &self.f, &mut self.df)
+        self.plan.derivative(self.axis, &self.f, &mut self.df)
     }
 }

@@ -2,8 +2,8 @@
 //! order, in f32 and f64; by the port on the CPU.
 
 use halo_gpu::Scalar;
-use halo_gpu::derivative3d::{Axis, Boundary, FiniteDifferences3d, Operator};
-use halo_gpu::{Buffer, Device, DeviceKind, Errors, Field3, Shape3};
+use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, Plan};
+use halo_gpu::{Axis, Buffer, Device, DeviceKind, Errors, Field3, Shape3};
 use std::f64::consts::TAU;
 
 use crate::bench::cpp::{self, Array, Job};
@@ -13,7 +13,7 @@ use crate::error::Error;
 /// The rows for fields of `shape`.
 pub(super) fn rows(device: &Device, shape: Shape3) -> Result<Vec<Box<dyn Row>>, Error> {
     let mut rows: Vec<Box<dyn Row>> = Vec::new();
-    for operator in Operator::ALL {
+    for operator in Operator::VECTOR_CALCULUS {
         rows.push(Box::new(row::<f32>(device, shape, operator)?));
         rows.push(Box::new(row::<f64>(device, shape, operator)?));
     }
@@ -21,20 +21,15 @@ pub(super) fn rows(device: &Device, shape: Shape3) -> Result<Vec<Box<dyn Row>>, 
 }
 
 /// An operator on sums and vectors of cosines along the axes, whose periods are 1.
-struct Apply<T> {
-    plan: FiniteDifferences3d<T>,
+struct Apply<T: Scalar> {
+    differences: FiniteDifferences3d<T>,
     operator: Operator,
     port: bool,
 }
 
 fn row<T: Scalar + cpp::Element>(device: &Device, shape: Shape3, operator: Operator) -> Result<Apply<T>, Error> {
-    let spacing = Axis::ALL.map(|axis| 1.0 / (axis.extent(shape) as f64 - 1.0));
-    let mut plan = FiniteDifferences3d::new(shape, spacing)?;
-    for axis in Axis::ALL {
-        plan = plan.with_boundary(axis, Boundary::PeriodicWithEndpoint)?;
-    }
     Ok(Apply {
-        plan,
+        differences: FiniteDifferences3d::new(&super::grid(shape)?)?,
         operator,
         port: device.kind() == DeviceKind::Cpu,
     })
@@ -43,27 +38,27 @@ fn row<T: Scalar + cpp::Element>(device: &Device, shape: Shape3, operator: Opera
 impl<T: Scalar + cpp::Element> Row for Apply<T> {
     fn name(&self) -> String {
         match self.port {
-            false => self.operator.kernel_name::<T>().to_owned(),
+            false => super::general_kernel::<T>(self.operator),
             true => format!("derivative3d {:?}, CPU port, {}", self.operator, T::NAME),
         }
     }
 
     fn work(&self) -> Work {
-        super::work(self.operator.kernel_name::<T>(), self.plan.shape())
+        super::work(&self.differences, self.operator)
     }
 
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
-        let (plan, operator) = (&self.plan, self.operator);
+        let (differences, operator) = (&self.differences, self.operator);
         let mut inputs = Vec::new();
         for nth in 0..operator.fields().0 {
-            inputs.push(device.upload(input(plan, operator, nth)?.as_slice())?);
+            inputs.push(device.upload(input(differences, operator, nth)?.as_slice())?);
         }
         let mut outputs = Vec::new();
         for _ in 0..operator.fields().1 {
             outputs.push(device.alloc_filled(inputs[0].len(), T::nearest(f64::NAN))?);
         }
         Ok(Box::new(Ready {
-            plan: plan.clone(),
+            plan: super::general_plan(differences, device)?,
             operator,
             inputs,
             outputs,
@@ -74,32 +69,33 @@ impl<T: Scalar + cpp::Element> Row for Apply<T> {
 
 /// The field of this number that an operator takes.
 fn input<T: Scalar>(
-    plan: &FiniteDifferences3d<T>,
+    differences: &FiniteDifferences3d<T>,
     operator: Operator,
     nth: usize,
 ) -> Result<Field3<T>, Error> {
-    let [hx, hy, hz] = plan.spacing();
-    Ok(Field3::from_fn(plan.shape(), |i, j, k| {
+    let [hx, hy, hz] = Axis::ALL.map(|axis| differences.grid().spacing(axis));
+    Ok(Field3::from_fn(differences.shape(), |i, j, k| {
         let cosines = [(hx, i), (hy, j), (hz, k)].map(|(h, p)| (TAU * h * p as f64).cos());
         T::nearest(match operator {
-            Operator::Gradient | Operator::Laplacian => cosines.into_iter().sum(),
-            Operator::Divergence => cosines[nth],
             Operator::Curl => cosines[(nth + 1) % 3],
+            _ => cosines.into_iter().sum(),
+            Operator::Divergence => cosines[nth],
         })
     })?)
 }
 
 /// The gradient of a field of `shape` in f32, for C++.
 pub(super) fn gradient_in_cpp(shape: Shape3) -> Result<Job, Error> {
-    job(&row::<f32>(&Device::cpu(), shape, Operator::Gradient)?.plan, Operator::Gradient)
+    let row = row::<f32>(&Device::cpu(), shape, Operator::Gradient)?;
+    job(&row.differences, Operator::Gradient)
 }
 
 /// What an operator makes of its fields, for C++, which has gradient and Laplacian.
 fn job<T: Scalar + cpp::Element>(
-    plan: &FiniteDifferences3d<T>,
+    differences: &FiniteDifferences3d<T>,
     operator: Operator,
 ) -> Result<Job, Error> {
-    let shape = plan.shape();
+    let shape = differences.shape();
     let (inputs, outputs) = operator.fields();
     let array = |from: Option<&Field3<T>>| -> Result<Array, Error> {
         let mut values = reserve(shape.points()?)?;
@@ -109,7 +105,7 @@ fn job<T: Scalar + cpp::Element>(
         }
         Ok(T::array(values))
     };
-    let judged = plan.clone();
+    let judged = differences.clone();
     Ok(Job {
         stem: match operator {
             Operator::Laplacian => "laplacian",
@@ -118,12 +114,12 @@ fn job<T: Scalar + cpp::Element>(
         ways: &["planes", "slabs"],
         suffix: T::SUFFIX,
         inputs: (0..inputs)
-            .map(|nth| array(Some(&input(plan, operator, nth)?)))
+            .map(|nth| array(Some(&input(differences, operator, nth)?)))
             .collect::<Result<_, Error>>()?,
         outputs: (0..outputs).map(|_| array(None)).collect::<Result<_, Error>>()?,
         sizes: [shape.nx, shape.ny, shape.nz].map(|extent| extent as u64).to_vec(),
         sizes_to_check: None,
-        parameters: plan.spacing().map(|h| 1.0 / h).to_vec(),
+        parameters: Axis::ALL.map(|axis| 1.0 / differences.grid().spacing(axis)).to_vec(),
         judge: Box::new(move |outputs| {
             let outputs: Vec<&[T]> = outputs.iter().map(T::slice).collect();
             Ok(judge(&judged, operator, &outputs))
@@ -132,7 +128,7 @@ fn job<T: Scalar + cpp::Element>(
 }
 
 struct Ready<T: Scalar> {
-    plan: FiniteDifferences3d<T>,
+    plan: Plan<T>,
     operator: Operator,
     inputs: Vec<Buffer<T>>,
     outputs: Vec<Buffer<T>>,
@@ -151,13 +147,13 @@ impl<T: Scalar + cpp::Element> Prepared for Ready<T> {
             .map(Buffer::to_vec)
             .collect::<Result<_, _>>()?;
         let outputs: Vec<&[T]> = outputs.iter().map(Vec::as_slice).collect();
-        Ok(judge(&self.plan, self.operator, &outputs))
+        Ok(judge(self.plan.differences(), self.operator, &outputs))
     }
 
     fn launch(&mut self) -> Result<(), halo_gpu::Error> {
         let plan = &self.plan;
         match (&self.inputs[..], &mut self.outputs[..]) {
-            ([f], [x, y, z]) => plan.gradient_by_general_kernel(f, [x, y, z]),
+            ([f], [x, y, z]) => plan.gradient(f, [x, y, z]),
             ([u, v, w], [out]) => plan.divergence([u, v, w], out),
             ([u, v, w], [x, y, z]) => plan.curl([u, v, w], [x, y, z]),
             ([f], [out]) => plan.laplacian(f, out),
@@ -168,7 +164,7 @@ impl<T: Scalar + cpp::Element> Prepared for Ready<T> {
     fn cpp(&self) -> Result<Option<Job>, Error> {
         match self.operator {
             Operator::Gradient | Operator::Laplacian if self.port => {
-                job(&self.plan, self.operator).map(Some)
+                job(self.plan.differences(), self.operator).map(Some)
             }
             _ => Ok(None),
         }
@@ -177,11 +173,12 @@ impl<T: Scalar + cpp::Element> Prepared for Ready<T> {
 
 /// Judges what an operator has made of its fields, whatever the order of its operations.
 fn judge<T: Scalar>(
-    plan: &FiniteDifferences3d<T>,
+    differences: &FiniteDifferences3d<T>,
     operator: Operator,
     outputs: &[&[T]],
 ) -> Check {
-        let (shape, spacing) = (plan.shape(), plan.spacing());
+        let (shape, grid) = (differences.shape(), differences.grid());
+        let spacing = Axis::ALL.map(|axis| grid.spacing(axis));
         let mut worst = Errors { rms: 0.0, max: 0.0 };
         for (nth, output) in outputs.iter().enumerate() {
             let errors = Errors::of(output, |index| {
@@ -190,6 +187,9 @@ fn judge<T: Scalar>(
                     TAU * spacing[axis.index()] * point as f64
                 };
                 match operator {
+                    Operator::Derivative(_) | Operator::SecondDerivative(_) => {
+                        unreachable!("no operator of vector calculus")
+                    }
                     Operator::Gradient => -TAU * angle(Axis::ALL[nth]).sin(),
                     Operator::Divergence => {
                         Axis::ALL.map(|axis| -TAU * angle(axis).sin()).iter().sum()

@@ -1,0 +1,118 @@
+//! What is checked before a launch.
+
+use super::operator::Operator;
+use crate::axis::Axis;
+use crate::grid::Boundary;
+use crate::{Buffer, Device, Element, Error, Shape3};
+use gpu_kernels::derivative3d::RADIUS;
+use gpu_kernels::derivative3d::general::TABLE_LEN;
+use gpu_kernels::registry::Problem;
+
+/// What errors call the family.
+pub(super) const OPERATION: &str = "derivative3d";
+
+/// What errors call the field that is read, and the one that is written.
+pub(super) const READ: &str = "derivative3d: f";
+pub(super) const WRITTEN: &str = "derivative3d: df";
+
+/// The tables of a derivative's order, for x, y and z.
+pub(super) type Tables<T> = [[T; TABLE_LEN]; 3];
+
+/// The stencils of one order, as the kernels take them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stencils<'a, T> {
+    pub shape: Shape3,
+    pub radius: u32,
+    /// What lies beyond the ends of the axes.
+    pub boundaries: [Boundary; 3],
+    /// The same as kernels are told it, that of x in the lowest byte.
+    pub rules: u32,
+    pub tables: &'a Tables<T>,
+}
+
+impl<T: Copy> Stencils<'_, T> {
+    /// The field, as the table of kernels has it.
+    pub(super) const fn problem(&self) -> Problem {
+        let Shape3 { nx, ny, nz } = self.shape;
+        Problem::volume(nx, ny, nz).with_stencil(self.radius, self.rules)
+    }
+
+    /// The extents as kernels take them, whose geometry finds them to fit.
+    pub(super) const fn extents(&self) -> [u32; 3] {
+        let Shape3 { nx, ny, nz } = self.shape;
+        [nx as u32, ny as u32, nz as u32]
+    }
+
+    /// The weights of the middle of an axis for stencils of the 8th order, nearest first.
+    pub(super) fn weights(&self, axis: Axis) -> [T; RADIUS] {
+        std::array::from_fn(|m| self.tables[axis.index()][m])
+    }
+
+    /// The rule of an axis.
+    pub(super) const fn rule(&self, axis: Axis) -> u32 {
+        self.rules >> (8 * axis.index()) & 0xff
+    }
+
+    /// Points of the period that are stored twice.
+    pub(super) const fn overlap(&self, axis: Axis) -> u32 {
+        self.boundaries[axis.index()].overlap() as u32
+    }
+}
+
+/// Fields that fit a plan: of its shape, on its device, as many as the operator has. Whoever
+/// has them may launch a kernel of the plan's on them, and only the check makes them.
+#[derive(Debug)]
+pub struct Checked<'a, 'w, T: Element> {
+    stencils: Stencils<'a, T>,
+    operator: Operator,
+    inputs: &'a [&'a Buffer<T>],
+    outputs: &'a mut [&'w mut Buffer<T>],
+}
+
+impl<'a, 'w, T: Element> Checked<'a, 'w, T> {
+    /// `stencils` are those of the operator's order, along axes that have been found long
+    /// enough for them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ShapeMismatch`], [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for
+    /// buffers that do not fit.
+    pub(super) fn new(
+        device: &Device,
+        stencils: Stencils<'a, T>,
+        operator: Operator,
+        inputs: &'a [&'a Buffer<T>],
+        outputs: &'a mut [&'w mut Buffer<T>],
+    ) -> Result<Self, Error> {
+        let read = inputs.iter().map(|buffer| (READ, *buffer));
+        let written = outputs.iter().map(|buffer| (WRITTEN, &**buffer));
+        for (what, buffer) in read.chain(written) {
+            buffer.require_shape(|| what.to_owned(), stencils.shape)?;
+            device.require(what, buffer)?;
+        }
+        if (inputs.len(), outputs.len()) != operator.fields() {
+            unreachable!("as many fields as the operator has");
+        }
+        Ok(Self {
+            stencils,
+            operator,
+            inputs,
+            outputs,
+        })
+    }
+
+    /// What is computed.
+    pub(super) const fn operator(&self) -> Operator {
+        self.operator
+    }
+
+    /// By which stencils.
+    pub(super) const fn stencils(&self) -> Stencils<'a, T> {
+        self.stencils
+    }
+
+    /// The fields that are read, and those that are written.
+    pub(super) fn into_fields(self) -> (&'a [&'a Buffer<T>], &'a mut [&'w mut Buffer<T>]) {
+        (self.inputs, self.outputs)
+    }
+}

@@ -1,0 +1,431 @@
+//! Derivatives for a device.
+
+use super::check::Checked;
+use super::differences::FiniteDifferences3d;
+use super::operator::Operator;
+use super::variant::{TUNED, Variant, problem, require_variant};
+use crate::axis::Axis;
+use crate::scalar::Scalar;
+use crate::{Buffer, Device, DeviceKind, Error};
+
+/// [`FiniteDifferences3d`] for a device: made by [`FiniteDifferences3d::plan`].
+///
+/// Each call is one launch, which reads each field from memory once. Calls do not wait and
+/// allocate nothing, and all plans of the same derivatives give the same bits.
+///
+/// All buffers hold `nx * ny * nz` elements, x fastest. All components of a vector
+/// are in one unit; with fields in the unit U and spacings in the unit L the results of
+/// derivative, gradient, divergence and curl are in U / L, those of second derivative and
+/// Laplacian in U / L².
+///
+/// ```
+/// use halo_gpu::derivative3d::FiniteDifferences3d;
+/// use halo_gpu::{Axis, Device, Grid3, Shape3};
+/// use std::f64::consts::TAU;
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let device = Device::cpu();
+/// let grid = Grid3::new(Shape3::new(1, 40, 1), [1.0 / 40.0; 3])?;
+/// let plan = FiniteDifferences3d::new(&grid)?.plan(&device)?;
+/// let sine: Vec<f64> = (0..40).map(|j| (TAU * j as f64 / 40.0).sin()).collect();
+/// let f = device.upload(&sine)?;
+/// let mut df = device.zeros(f.len())?;
+/// plan.derivative(Axis::Y, &f, &mut df)?;
+/// assert!((df.to_vec()?[0] - TAU).abs() < 1e-7);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Plan<T: Scalar> {
+    differences: FiniteDifferences3d<T>,
+    device: Device,
+    /// The kernels of the derivatives along x, y and z and of the gradient.
+    variants: [Variant; 4],
+}
+
+/// What may have a kernel that is not general, in the order of a plan's `variants`.
+const CHOSEN: [Operator; 4] = [
+    Operator::Derivative(Axis::X),
+    Operator::Derivative(Axis::Y),
+    Operator::Derivative(Axis::Z),
+    Operator::Gradient,
+];
+
+/// Plans.
+impl<T: Scalar> FiniteDifferences3d<T> {
+    /// The derivatives on `device`, by the kernels that suit the grid, or on the CPU by the
+    /// port.
+    ///
+    /// # Errors
+    ///
+    /// None at present: the signature is that of all families.
+    pub fn plan(&self, device: &Device) -> Result<Plan<T>, Error> {
+        let shape = self.shape();
+        let suits = |variant: Variant, operator: Operator| {
+            require_variant::<T>(variant, self.accuracy()).is_ok()
+                && variant.entry::<T>(operator).is_some_and(|entry| {
+                    variant == Variant::General || entry.geometry(&problem(shape)).is_ok()
+                })
+                && variant
+                    .check::<T>(operator, shape, self.boundaries())
+                    .is_ok()
+        };
+        let variants = CHOSEN.map(|operator| {
+            let mut all = TUNED.into_iter();
+            let found = all.find(|variant| suits(*variant, operator));
+            found.unwrap_or(Variant::General)
+        });
+        Ok(self.plan_of(device, variants))
+    }
+
+    /// The derivatives on `device`, of which first ones and gradients are computed by the
+    /// kernels that are named, where those have one. All else has one kernel, whatever the
+    /// variant.
+    ///
+    /// ```
+    /// use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, Variant};
+    /// use halo_gpu::{Axis, Device, Grid3, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::emulator();
+    /// let grid = Grid3::new(Shape3::new(32, 32, 8), [0.1; 3])?;
+    /// let differences = FiniteDifferences3d::new(&grid)?;
+    /// let f: Vec<f32> = (0..8192).map(|n| (n * n % 61) as f32).collect();
+    /// let f = device.upload(&f)?;
+    /// let mut picked = device.zeros(8192)?;
+    /// differences.plan(&device)?.derivative(Axis::X, &f, &mut picked)?;
+    /// assert_ne!(picked.to_vec()?, [0.0; 8192]);
+    /// for variant in Variant::ALL {
+    ///     let mut df = device.zeros(8192)?;
+    ///     differences.plan_with(&device, variant)?.derivative(Axis::X, &f, &mut df)?;
+    ///     assert_eq!(df.to_vec()?, picked.to_vec()?, "{variant}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for kernels that do not compute these derivatives in this
+    /// type: all but [`Variant::General`] take `f32` and the 8th order.
+    /// [`Error::NotLaunchable`] on the CPU, which runs no kernels. Whether they suit the grid
+    /// is a matter of the axis: [`Plan::check`] says it, and so do the calls.
+    pub fn plan_with(&self, device: &Device, variant: Variant) -> Result<Plan<T>, Error> {
+        require_variant::<T>(variant, self.accuracy())?;
+        if let (DeviceKind::Cpu, Some(entry)) = (device.kind(), variant.entry::<T>(CHOSEN[0])) {
+            return Err(Error::NotLaunchable { kernel: entry.name });
+        }
+        let variants = CHOSEN.map(|operator| match variant.entry::<T>(operator) {
+            Some(_) => variant,
+            None => Variant::General,
+        });
+        Ok(self.plan_of(device, variants))
+    }
+
+    fn plan_of(&self, device: &Device, variants: [Variant; 4]) -> Plan<T> {
+        Plan {
+            differences: self.clone(),
+            device: device.clone(),
+            variants,
+        }
+    }
+}
+
+impl<T: Scalar> Plan<T> {
+    /// What is computed.
+    #[must_use]
+    pub const fn differences(&self) -> &FiniteDifferences3d<T> {
+        &self.differences
+    }
+
+    /// The device that it is for.
+    #[must_use]
+    pub const fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The kernels that compute an operator; `None` on the CPU, where the port does.
+    #[must_use]
+    pub fn variant(&self, operator: Operator) -> Option<Variant> {
+        match self.device.kind() {
+            DeviceKind::Cpu => None,
+            DeviceKind::Emulator | DeviceKind::Cuda => Some(self.chosen(operator)),
+        }
+    }
+
+    /// The kernel's entry point, as in the PTX; `None` on the CPU.
+    ///
+    /// ```
+    /// use halo_gpu::derivative3d::{FiniteDifferences3d, Operator};
+    /// use halo_gpu::{Device, Grid3, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let plan = |nx| {
+    ///     let grid = Grid3::new(Shape3::new(nx, 9, 9), [1.0; 3])?;
+    ///     FiniteDifferences3d::<f32>::new(&grid)?.plan(&Device::emulator())
+    /// };
+    /// let kernel = |nx| Ok::<_, halo_gpu::Error>(plan(nx)?.kernel(Operator::Gradient));
+    /// assert_eq!(kernel(12)?, Some("derivative3d_gradient4"));
+    /// assert_eq!(kernel(13)?, Some("derivative3d_general_gradient_f32"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn kernel(&self, operator: Operator) -> Option<&'static str> {
+        self.variant(operator)?.kernel::<T>(operator)
+    }
+
+    /// Whether an operator can be computed: the error that its call would give, or none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidSize`] if an axis has too few points for the stencil and its boundary,
+    /// and more than one; [`Error::InvalidParameter`] if a weight over the spacing to the
+    /// power of the derivative's order leaves the range of `T`. Of kernels that were named
+    /// also [`Error::InvalidSize`], [`Error::InvalidParameter`] and [`Error::IndexOverflow`]
+    /// for an extent or a boundary that they do not take.
+    pub fn check(&self, operator: Operator) -> Result<(), Error> {
+        self.differences.check(operator)?;
+        let (shape, boundaries) = (self.differences.shape(), self.differences.boundaries());
+        match self.variant(operator) {
+            None => Ok(()),
+            Some(variant) => variant.check::<T>(operator, shape, boundaries),
+        }
+    }
+
+    /// ∂f/∂axis, into `df`.
+    ///
+    /// ```
+    /// use halo_gpu::derivative3d::FiniteDifferences3d;
+    /// use halo_gpu::{Axis, Boundary, Device, Grid3, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// // Half a metre from point to point, walls at both ends, and 3 K more at each point.
+    /// let device = Device::cpu();
+    /// let rod = Grid3::new(Shape3::new(12, 1, 1), [0.5; 3])?
+    ///     .with_boundary(Axis::X, Boundary::OneSided)?;
+    /// let plan = FiniteDifferences3d::<f64>::new(&rod)?.plan(&device)?;
+    /// let temperature = device.upload(&(0..12).map(|i| 3.0 * f64::from(i)).collect::<Vec<_>>())?;
+    /// let mut slope = device.zeros(12)?;
+    /// plan.derivative(Axis::X, &temperature, &mut slope)?;
+    /// assert!(slope.to_vec()?.iter().all(|k_per_m| (k_per_m - 6.0).abs() < 1e-12));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ShapeMismatch`], [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for
+    /// buffers that do not fit; as [`check`](Self::check); and what a launch can fail with.
+    pub fn derivative(&self, axis: Axis, f: &Buffer<T>, df: &mut Buffer<T>) -> Result<(), Error> {
+        self.apply(Operator::Derivative(axis), &[f], &mut [df])
+    }
+
+    /// ∂²f/∂axis², into `df`.
+    ///
+    /// ```
+    /// use halo_gpu::derivative3d::FiniteDifferences3d;
+    /// use halo_gpu::{Axis, Boundary, Device, Grid3, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::cpu();
+    /// let grid = Grid3::new(Shape3::new(1, 1, 5), [2.0; 3])?
+    ///     .with_boundary(Axis::Z, Boundary::OneSided)?;
+    /// let plan = FiniteDifferences3d::new(&grid)?.with_accuracy(2)?.plan(&device)?;
+    /// let squares = device.upload(&[0.0, 4.0, 16.0, 36.0, 64.0])?;
+    /// let mut second = device.zeros(5)?;
+    /// plan.second_derivative(Axis::Z, &squares, &mut second)?;
+    /// assert_eq!(second.to_vec()?, [2.0_f64; 5]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`derivative`](Self::derivative).
+    pub fn second_derivative(
+        &self,
+        axis: Axis,
+        f: &Buffer<T>,
+        df: &mut Buffer<T>,
+    ) -> Result<(), Error> {
+        self.apply(Operator::SecondDerivative(axis), &[f], &mut [df])
+    }
+
+    /// The gradient of `f`, into the three buffers for its components along x, y, z.
+    ///
+    /// ```
+    /// use halo_gpu::derivative3d::FiniteDifferences3d;
+    /// use halo_gpu::{Boundary, Device, Grid3, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::cpu();
+    /// // Fields of one plane have no derivative along z.
+    /// let grid = Grid3::new(Shape3::new(4, 3, 1), [1.0; 3])?
+    ///     .with_boundaries(Boundary::OneSided)?;
+    /// let plan = FiniteDifferences3d::new(&grid)?.with_accuracy(2)?.plan(&device)?;
+    /// let f: Vec<f32> = (0..12).map(|p| (p % 4 + 10 * (p / 4)) as f32).collect();
+    /// let f = device.upload(&f)?;
+    /// let mut gradient = [device.zeros(12)?, device.zeros(12)?, device.zeros(12)?];
+    /// plan.gradient(&f, gradient.each_mut())?;
+    /// let [x, y, z] = gradient;
+    /// assert_eq!(x.to_vec()?, [1.0; 12]);
+    /// assert_eq!(y.to_vec()?, [10.0; 12]);
+    /// assert_eq!(z.to_vec()?, [0.0; 12]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`derivative`](Self::derivative), for any of the axes.
+    pub fn gradient(&self, f: &Buffer<T>, gradient: [&mut Buffer<T>; 3]) -> Result<(), Error> {
+        let mut gradient = gradient;
+        self.apply(Operator::Gradient, &[f], &mut gradient)
+    }
+
+    /// The divergence (∂u/∂x + ∂v/∂y) + ∂w/∂z of the vector field whose components along
+    /// x, y and z are given, into `divergence`.
+    ///
+    /// ```
+    /// use halo_gpu::derivative3d::FiniteDifferences3d;
+    /// use halo_gpu::{Boundary, Device, Grid3, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::cpu();
+    /// let grid = Grid3::new(Shape3::cube(4), [1.0; 3])?.with_boundaries(Boundary::OneSided)?;
+    /// let plan = FiniteDifferences3d::<f64>::new(&grid)?.with_accuracy(2)?.plan(&device)?;
+    /// // x, y and z of each point.
+    /// let at = |n: i32| [n % 4, n / 4 % 4, n / 16].map(f64::from);
+    /// let component = |axis: usize| -> Vec<f64> { (0..64).map(|n| at(n)[axis]).collect() };
+    /// // (x, y, z), which flows out everywhere.
+    /// let u = device.upload(&component(0))?;
+    /// let v = device.upload(&component(1))?;
+    /// let w = device.upload(&component(2))?;
+    /// let mut divergence = device.zeros(64)?;
+    /// plan.divergence([&u, &v, &w], &mut divergence)?;
+    /// assert_eq!(divergence.to_vec()?, [3.0; 64]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`derivative`](Self::derivative), for any of the axes.
+    pub fn divergence(
+        &self,
+        components: [&Buffer<T>; 3],
+        divergence: &mut Buffer<T>,
+    ) -> Result<(), Error> {
+        self.apply(Operator::Divergence, &components, &mut [divergence])
+    }
+
+    /// The curl (∂w/∂y - ∂v/∂z, ∂u/∂z - ∂w/∂x, ∂v/∂x - ∂u/∂y) of the vector field whose
+    /// components (u, v, w) along x, y and z are given, into the three buffers for its own.
+    ///
+    /// ```
+    /// use halo_gpu::derivative3d::FiniteDifferences3d;
+    /// use halo_gpu::{Boundary, Device, Grid3, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::cpu();
+    /// let grid = Grid3::new(Shape3::cube(4), [1.0; 3])?.with_boundaries(Boundary::OneSided)?;
+    /// let plan = FiniteDifferences3d::<f64>::new(&grid)?.with_accuracy(2)?.plan(&device)?;
+    /// // x, y and z of each point.
+    /// let at = |n: i32| [n % 4, n / 4 % 4, n / 16].map(f64::from);
+    /// // (-y, x, 0): a body that turns once around z in a time of 2π.
+    /// let u = device.upload(&(0..64).map(|n| -at(n)[1]).collect::<Vec<_>>())?;
+    /// let v = device.upload(&(0..64).map(|n| at(n)[0]).collect::<Vec<_>>())?;
+    /// let w = device.zeros(64)?;
+    /// let mut curl = [u.try_clone()?, v.try_clone()?, w.try_clone()?];
+    /// plan.curl([&u, &v, &w], curl.each_mut())?;
+    /// assert_eq!(curl[0].to_vec()?, [0.0; 64]);
+    /// assert_eq!(curl[1].to_vec()?, [0.0; 64]);
+    /// assert_eq!(curl[2].to_vec()?, [2.0; 64]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`derivative`](Self::derivative), for any of the axes.
+    pub fn curl(
+        &self,
+        components: [&Buffer<T>; 3],
+        curl: [&mut Buffer<T>; 3],
+    ) -> Result<(), Error> {
+        let mut curl = curl;
+        self.apply(Operator::Curl, &components, &mut curl)
+    }
+
+    /// The Laplacian (∂²f/∂x² + ∂²f/∂y²) + ∂²f/∂z² of `f`, into `laplacian`.
+    ///
+    /// ```
+    /// use halo_gpu::derivative3d::FiniteDifferences3d;
+    /// use halo_gpu::{Boundary, Device, Grid3, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::cpu();
+    /// let grid = Grid3::new(Shape3::cube(4), [1.0; 3])?.with_boundaries(Boundary::OneSided)?;
+    /// let plan = FiniteDifferences3d::new(&grid)?.with_accuracy(2)?.plan(&device)?;
+    /// // x, y and z of each point.
+    /// let at = |n: i32| [n % 4, n / 4 % 4, n / 16].map(f64::from);
+    /// let squares: Vec<f64> = (0..64).map(|n| at(n).map(|x| x * x).iter().sum()).collect();
+    /// let f = device.upload(&squares)?;
+    /// let mut laplacian = device.zeros(64)?;
+    /// plan.laplacian(&f, &mut laplacian)?;
+    /// assert_eq!(laplacian.to_vec()?, [6.0; 64]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`derivative`](Self::derivative), for any of the axes.
+    pub fn laplacian(&self, f: &Buffer<T>, laplacian: &mut Buffer<T>) -> Result<(), Error> {
+        self.apply(Operator::Laplacian, &[f], &mut [laplacian])
+    }
+
+    /// `operator`, of as many buffers as it has.
+    pub(super) fn apply(
+        &self,
+        operator: Operator,
+        inputs: &[&Buffer<T>],
+        outputs: &mut [&mut Buffer<T>],
+    ) -> Result<(), Error> {
+        self.check(operator)?;
+        let stencils = self.differences.stencils(operator.order());
+        let checked = Checked::new(&self.device, stencils, operator, inputs, outputs)?;
+        let Some(variant) = self.variant(operator) else {
+            self.on_cpu(checked);
+            return Ok(());
+        };
+        if self.differences.is_zero(operator) {
+            let (_, outputs) = checked.into_fields();
+            return outputs.iter_mut().try_for_each(|out| out.fill(T::zeroed()));
+        }
+        T::launch_derivatives(variant, checked)
+    }
+
+    /// The kernels of an operator, on a device that runs kernels.
+    fn chosen(&self, operator: Operator) -> Variant {
+        let mut chosen = CHOSEN.into_iter().zip(self.variants);
+        let found = chosen.find(|(it, _)| *it == operator);
+        found.map_or(Variant::General, |(_, variant)| variant)
+    }
+
+    /// The port.
+    fn on_cpu(&self, checked: Checked<'_, '_, T>) {
+        let operator = checked.operator();
+        let (inputs, outputs) = checked.into_fields();
+        // At most three of either.
+        let (reads, writes) = (inputs.len(), outputs.len());
+        let (mut from, mut to): ([&[T]; 3], [&mut [T]; 3]) = Default::default();
+        let slices = inputs.iter().filter_map(|f| f.as_host_slice());
+        from.iter_mut().zip(slices).for_each(|(f, it)| *f = it);
+        let slices = outputs.iter_mut().filter_map(|out| out.as_host_mut_slice());
+        to.iter_mut().zip(slices).for_each(|(f, it)| *f = it);
+        let differences = &self.differences;
+        differences.on_cpu(operator, &from[..reads], &mut to[..writes]);
+    }
+}
