@@ -11,6 +11,8 @@ pub struct Toolchain {
     folders: Vec<PathBuf>,
     /// The folder of the compiler's own files.
     pub sysroot: PathBuf,
+    /// The system that it runs on, by its target's name.
+    pub host: String,
     /// First line of `rustc --version`.
     pub rustc: String,
     /// LLVM's major version in that rustc.
@@ -46,6 +48,7 @@ impl Toolchain {
         Ok(Self {
             folders,
             sysroot,
+            host: host.to_owned(),
             rustc: verbose.lines().next().unwrap_or_default().to_owned(),
             llvm_major,
         })
