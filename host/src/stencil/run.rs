@@ -251,10 +251,8 @@ where
     /// The element that a point is.
     fn index(&self, point: [usize; D]) -> Result<usize, Error> {
         let extents = self.plan.stencil().extents();
-        let axes = point.iter().zip(extents).rev();
-        let index = axes.fold(Some(0), |index, (&at, n)| {
-            (at < n).then_some(index? * n + at)
-        });
+        let mut axes = point.iter().zip(extents).rev();
+        let index = axes.try_fold(0, |index, (&at, n)| (at < n).then_some(index * n + at));
         index.ok_or_else(|| Error::InvalidParameter {
             operation: OPERATION,
             parameter: "the point",
