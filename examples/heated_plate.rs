@@ -5,8 +5,8 @@
 //! cargo run --release -p halo-examples --example heated_plate --features gpu   # on a GPU
 //! ```
 //!
-//! The film has a frame every so many Jacobi sweeps, more and more of them, as the heat
-//! gets on ever more slowly; the picture is the plate when a sweep hardly changes it.
+//! The film has a frame every so many Jacobi iterations, more and more of them, as the heat
+//! gets on ever more slowly; the picture is the plate when an iteration hardly changes it.
 
 use halo_gpu::heat2d::{Heat2d, problem};
 use halo_gpu::{Device, Field2, Shape2};
@@ -21,20 +21,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let device = Device::best();
     println!("{SHAPE} points on {}", device.name());
     let initial = problem::hot_left_wall::<f32>(SHAPE)?;
-    let mut plate = Heat2d::new(SHAPE)?.start(&device, &initial)?;
+    let mut plate = Heat2d::dirichlet(SHAPE)?.start(&device, &initial)?;
 
     let mut film = GifEncoder::new_with_speed(std::fs::File::create("heated-plate.gif")?, 10);
     film.set_repeat(Repeat::Infinite)?;
     for frame in (0..FRAMES).progress() {
         let delay = Delay::from_numer_denom_ms(50, 1);
         film.encode_frame(Frame::from_parts(draw(&plate.field()?), 0, 0, delay))?;
-        plate.sweep(1 + frame * frame / 8)?;
+        plate.iterate(1 + frame * frame / 8)?;
     }
-    let outcome = plate.sweep_until(1e-6, 500, 100_000)?;
+    let outcome = plate.iterate_until(1e-6, 500, 100_000)?;
     draw(&plate.field()?).save("heated-plate.png")?;
     println!(
-        "see heated-plate.gif and heated-plate.png: {} sweeps, the last changed {:.1e}",
-        plate.sweeps(),
+        "see heated-plate.gif and heated-plate.png: {} iterations, the last changed {:.1e}",
+        plate.iterations(),
         outcome.change
     );
     Ok(())

@@ -24,17 +24,17 @@
 //!
 //! # fn main() -> Result<(), Error> {
 //! let shape = Shape2::new(40, 30);
-//! let heat = Heat2d::new(shape)?;
+//! let heat = Heat2d::dirichlet(shape)?;
 //! let initial = problem::hot_left_wall::<f32>(shape)?;
-//! let one = heat.solve(&Device::cpu(), &initial, 100)?;
+//! let one = heat.iterate_of(&Device::cpu(), &initial, 100)?;
 //!
 //! let plates = halo_distributed::run(3, |communicator| {
 //!     let slabs = Decomposition::slabs([40, 30], communicator.size())?;
 //!     let device = Device::cpu();
 //!     let value = |[i, j]: [usize; 2]| initial[(i, j)];
-//!     // Four rows of ghost points: an exchange every four sweeps.
+//!     // Four rows of ghost points: an exchange every four iterations.
 //!     let mut plate = heat2d::Plate::new(&communicator, &device, heat, slabs, 4, value)?;
-//!     plate.sweep(100)?;
+//!     plate.iterate(100)?;
 //!     plate.field()
 //! })?;
 //! assert!(plates.iter().all(|plate| plate.as_slice() == one.as_slice()));

@@ -24,10 +24,10 @@ use cuda_emulator::Diagnosis;
 ///     Err(Error::EmptyInput { operation }) => assert_eq!(operation, "reduction: mean"),
 ///     other => panic!("{other:?}"),
 /// }
-/// let refused = halo_gpu::heat2d::Heat2d::new(halo_gpu::Shape2::new(2, 9)).unwrap_err();
+/// let refused = halo_gpu::heat2d::Heat2d::dirichlet(halo_gpu::Shape2::new(2, 9)).unwrap_err();
 /// assert_eq!(
 ///     refused.to_string(),
-///     "heat2d: nx is 2, but must be at least 3 (two walls and a point between them)"
+///     "heat2d: nx is 2, but must be at least 3 (two ends and a point between them)"
 /// );
 /// # Ok(())
 /// # }

@@ -27,7 +27,7 @@
 //! ```
 //!
 //! Most operations come in two forms: one on slices and [fields](field) of the host,
-//! called `…_of` or `solve`, which is given a device and copies there
+//! called `…_of`, which is given a device and copies there
 //! and back; and one on buffers, which runs on the device of the buffers and copies
 //! nothing. On CUDA devices the second kind is queued and does not wait: work on one
 //! device is done in the order in which it was given, and what hands data to the host or
@@ -59,7 +59,7 @@
 //! ```
 //!
 //! **Heat in a plate**, [`heat2d`]: Jacobi iterations, so many or until the plate is steady,
-//! or explicit steps in time; each wall fixed or insulated, with sources or without.
+//! or explicit steps in time; Dirichlet or Neumann boundaries, with sources or without.
 //!
 //! ```
 //! use halo_gpu::heat2d::{Heat2d, problem};
@@ -68,8 +68,8 @@
 //! # fn main() -> Result<(), halo_gpu::Error> {
 //! let shape = Shape2::new(33, 33);
 //! let initial = problem::hot_left_wall::<f64>(shape)?;
-//! let mut plate = Heat2d::new(shape)?.start(&Device::cpu(), &initial)?;
-//! assert!(plate.sweep_until(1e-9, 100, 100_000)?.converged);
+//! let mut plate = Heat2d::dirichlet(shape)?.start(&Device::cpu(), &initial)?;
+//! assert!(plate.iterate_until(1e-9, 100, 100_000)?.converged);
 //! assert!((plate.field()?[(16, 16)] - 0.25).abs() < 1e-6);
 //! # Ok(())
 //! # }
@@ -171,8 +171,8 @@
 //! | call | same bits | why, and what is not promised |
 //! |---|---|---|
 //! | [`FiniteDifferences3d`](derivative3d::FiniteDifferences3d) and its [`Plan`](derivative3d::Plan): all derivatives and operators | everywhere | the order of operations is part of the definition; [`Variant`](derivative3d::Variant)s differ in nothing but time |
-//! | [`Heat2d`](heat2d::Heat2d), [`Plate`](heat2d::Plate): all sweeps, iterations and steps in time | everywhere | the same; however many sweeps a launch does |
-//! | [`Plate::sweep_until`](heat2d::Plate::sweep_until) | everywhere | a largest change is exact, so the number of sweeps is the same as well |
+//! | [`Heat2d`](heat2d::Heat2d), its [`Plan`](heat2d::Plan) and [`Plate`](heat2d::Plate): all iterations and steps in time | everywhere | the same; however many iterations a launch makes |
+//! | [`Plate::iterate_until`](heat2d::Plate::iterate_until) | everywhere | a largest change is exact, so the number of iterations is the same as well |
 //! | [`Stencil`](stencil::Stencil): all steps | everywhere | the order of operations is the update's |
 //! | [`Stencil1d`](stencil1d::Stencil1d) | everywhere | as derivatives; any kernel, any block |
 //! | [`reduction::sum`], [`mean`](reduction::mean), [`norm`](reduction::norm), [`dot`](reduction::dot), their `…_of`, a [`reduction::Plan`] | everywhere | the order is a function of the number of elements and their type; not that of a loop, and a later version may choose another |

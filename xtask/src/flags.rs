@@ -245,6 +245,10 @@ pub(crate) struct Tidy {
     /// Print which module imports which, and where modules do so in circles; check nothing
     #[arg(long)]
     pub(crate) imports: bool,
+    /// Print how many public items the library has, as its documentation shows them; check
+    /// nothing but that they are not too many
+    #[arg(long, conflicts_with_all = ["write", "imports"])]
+    pub(crate) public: bool,
 
     /// First write the lists of families as the folders of kernels say
     #[arg(long)]

@@ -21,6 +21,7 @@
 
 mod layers;
 mod lists;
+mod public;
 mod refusals;
 
 use std::collections::BTreeSet;
@@ -40,6 +41,9 @@ use crate::workspace;
 /// Checks every rule, prints each finding on a line of its own.
 pub(crate) fn run(flags: &flags::Tidy) -> Result<Outcome, Error> {
     let root = workspace::root()?;
+    if flags.public {
+        return public::count(&root);
+    }
     let tree = Tree {
         files: workspace::files(&root)?,
         root,

@@ -557,9 +557,6 @@ impl<T: Element> Buffer<T> {
     ///   [recorded](Device::record) counts as given each time that it is replayed.
     /// - Until then nobody else writes them, and nobody else reads them if the buffer is
     ///   written; work of other streams on them is over before, by an event, say.
-    ///
-    /// [`Heat2d::sweeps`](crate::heat2d::Heat2d::sweeps) exchanges the memory of its two
-    /// buffers: which of them has this address afterwards, `device_address` says.
     pub unsafe fn from_device_address(
         device: &Device,
         address: u64,

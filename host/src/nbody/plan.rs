@@ -237,10 +237,10 @@ impl<T: Scalar> Plan<T> {
         &self.device
     }
 
-    /// The kernel of accelerations, on a device that runs kernels.
+    /// The kernel of accelerations; `None` on the CPU, where the port computes them.
     #[must_use]
-    pub const fn variant(&self) -> Variant {
-        self.variant
+    pub fn variant(&self) -> Option<Variant> {
+        (self.device.kind() != DeviceKind::Cpu).then_some(self.variant)
     }
 
     /// The acceleration `[x, y, z]` of each of `bodies`, into `accelerations`.

@@ -284,11 +284,12 @@ impl<T: Number> Plan<T> {
         self.single_pass.device()
     }
 
-    /// How sums are computed.
+    /// The kernel of sums; `None` on the CPU, where the port computes them.
     #[must_use]
-    pub fn variant(&self) -> Variant {
+    pub fn variant(&self) -> Option<Variant> {
+        let runs_kernels = self.device().kind() != DeviceKind::Cpu;
         let ladder = self.ladder.as_ref();
-        ladder.map_or(Variant::SinglePass, Ladder::variant)
+        runs_kernels.then(|| ladder.map_or(Variant::SinglePass, Ladder::variant))
     }
 
     /// The most that a sum of `n` floats can differ from the exact one, where `magnitudes`

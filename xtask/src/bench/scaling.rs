@@ -300,7 +300,7 @@ impl Ranks<'_> {
         self.communicator.all_reduce(own, u64::wrapping_add)
     }
 
-    /// `k` sweeps of a plate.
+    /// `k` iterations on a plate.
     fn heat2d(&self, (n, k): (usize, usize), weak: bool) -> Result<(ScalingRow, u64), Failed> {
         let Self {
             communicator,
@@ -310,22 +310,21 @@ impl Ranks<'_> {
         let shape = Shape2::new(n, self.points(n, weak));
         let points = [shape.nx, shape.ny];
         let cut = Decomposition::slabs(points, communicator.size())?;
-        let heat = Heat2d::new(shape)?;
+        let heat = Heat2d::dirichlet(shape)?;
         let value = |[i, j]: [usize; 2]| ((7 * i + 13 * j) % 31) as f32;
         let mut plate = heat2d::Plate::new(communicator, device, heat, cut, k, value)?;
-        plate.sweep(3 * k)?;
+        plate.iterate(3 * k)?;
         let digest = self.digest(plate.part())?;
-        let problem = format!("{n}x{}, {k} sweeps, f32", shape.ny);
+        let problem = format!("{n}x{}, {k} iterations, f32", shape.ny);
         let mut row = self.row("heat2d", problem, weak, (Halo::Square, 4 * k * n * 4));
-        row.both_s = self.time(|| plate.sweep(k))?;
+        row.both_s = self.time(|| plate.iterate(k))?;
 
         let [nx, ny] = plate.part().extents();
         let mut current = plate.part().buffer().try_clone()?;
         drop(plate);
-        let mut scratch = current.try_clone()?;
-        let part = heat.with_shape(Shape2::new(nx, ny))?;
-        row.compute_s = self.time(|| Ok(part.sweeps(&mut current, &mut scratch, k)?))?;
-        drop((current, scratch));
+        let mut part = Heat2d::dirichlet(Shape2::new(nx, ny))?.plan(device)?;
+        row.compute_s = self.time(|| Ok(part.iterate(&mut current, k)?))?;
+        drop((current, part));
         row.exchange_s = self.exchange(Ghosted::new(communicator, device, cut, k, |_| 0.0_f32)?)?;
         Ok((row, digest))
     }

@@ -62,7 +62,7 @@ impl CudaMemory {
     }
 
     /// The address of these bytes, which must be among its own.
-    fn part(&self, bytes: &Range<usize>) -> CUdeviceptr {
+    pub(super) fn part(&self, bytes: &Range<usize>) -> CUdeviceptr {
         assert!(
             bytes.start <= bytes.end && bytes.end <= self.bytes,
             "callers check the length"
