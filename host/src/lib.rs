@@ -75,6 +75,29 @@
 //! # }
 //! ```
 //!
+//! **Heat in space**, [`heat3d`]: explicit steps in time and Jacobi iterations, with a boundary
+//! of its own for each end of each axis.
+//!
+//! ```
+//! use halo_gpu::heat3d::Heat3d;
+//! use halo_gpu::{Boundary, Device, Field3, Grid3, Shape3};
+//!
+//! # fn main() -> Result<(), halo_gpu::Error> {
+//! let shape = Shape3::new(16, 12, 10);
+//! let grid = Grid3::new(shape, [0.1; 3])?.with_boundaries(Boundary::NeumannHalfway)?;
+//! let spot = Field3::from_fn(shape, |i, _, _| if i < 8 { 1.0_f32 } else { 0.0 })?;
+//! let even = Heat3d::new(grid).solve(&Device::cpu(), &spot, 2000)?;
+//! assert!((even[(15, 3, 3)] - 0.5).abs() < 1e-3);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Waves in space**, [`wave3d`]: the acoustic wave equation of 2nd to 8th order, with a
+//! velocity at each point and layers that absorb; [an example](wave3d).
+//!
+//! **An equation of your own** on a grid of two or three dimensions, [`stencil`](mod@stencil):
+//! written once, as the update of a point.
+//!
 //! **Stencils along a line**, [`stencil1d`]: up to eight neighbours on either side, any
 //! coefficients; [`finite_difference`] generates those of derivatives.
 //!
@@ -173,7 +196,7 @@
 //! | [`FiniteDifferences3d`](derivative3d::FiniteDifferences3d) and its [`Plan`](derivative3d::Plan): all derivatives and operators | everywhere | the order of operations is part of the definition; [`Variant`](derivative3d::Variant)s differ in nothing but time |
 //! | [`Heat2d`](heat2d::Heat2d), its [`Plan`](heat2d::Plan) and [`Plate`](heat2d::Plate): all iterations and steps in time | everywhere | the same; however many iterations a launch makes |
 //! | [`Plate::iterate_until`](heat2d::Plate::iterate_until) | everywhere | a largest change is exact, so the number of iterations is the same as well |
-//! | [`Stencil`](stencil::Stencil): all steps | everywhere | the order of operations is the update's |
+//! | [`Heat3d`](heat3d::Heat3d), [`Wave3d`](wave3d::Wave3d), [`Stencil`](stencil::Stencil): all steps | everywhere | the order of operations is the update's |
 //! | [`Stencil1d`](stencil1d::Stencil1d) | everywhere | as derivatives; any kernel, any block |
 //! | [`reduction::sum`], [`mean`](reduction::mean), [`norm`](reduction::norm), [`dot`](reduction::dot), their `…_of`, a [`reduction::Plan`] | everywhere | the order is a function of the number of elements and their type; not that of a loop, and a later version may choose another |
 //! | [`reduction::min`], [`max`](reduction::max), [`argmin`](reduction::argmin), [`argmax`](reduction::argmax) | everywhere | exact; the first of equals |
@@ -253,10 +276,12 @@
 pub mod derivative3d;
 pub mod elementwise;
 pub mod heat2d;
+pub mod heat3d;
 pub mod nbody;
 pub mod reduction;
 pub mod roofline;
 pub mod stencil1d;
+pub mod wave3d;
 
 mod accuracy;
 mod allocation;

@@ -213,7 +213,7 @@ pub(crate) struct Inspect {
         long,
         value_name = "SM",
         default_value = "sm_90",
-        value_parser = PossibleValuesParser::new(crate::inspect::ARCHES)
+        value_parser = PossibleValuesParser::new(cargo_halo::inspect::ARCHES)
     )]
     pub(crate) arch: String,
 

@@ -11,16 +11,20 @@
 //! | `layers` | a module imports what its layer may, and none itself by way of others; the layers are data in `tidy/layers.rs`, and `--imports` says who imports whom | a part can be understood without those above it |
 //! | `lists` | whatever names every family, as the modules of a crate or the table of kernels, names those that have a folder of kernels; `--write` writes these lists | a family is its own files, and no list is kept by hand |
 //! | `refusals` | every public call of `host/src` that returns a `Result` is called in a file with a property test, which gives it bad input; `tidy/refusals.rs` has the few that cannot be, with reasons | nothing a user gives panics, hangs or is taken for something else |
+//! | `crates` | no crate that `tidy/crates.rs` refuses is in a build with default features | nobody waits for, or relies on, what is unmaintained or wanted by few |
+//! | `named-tests` | `docs/robustness.md` names files and tests that are there | the page says what guards what, and stays true |
 //!
-//! Files under a folder called `fixtures` are test data: the last two rules
-//! still cover them, `module-docs` does not. Neither does it cover `ui`, whose
+//! Files under a folder called `fixtures` are test data: `absolute-path` and `marker`
+//! cover them, `module-docs` does not. Neither does it cover `ui`, whose
 //! files are programs that must not compile.
 //!
 //! That every kernel has its name, a test and a row are facts of the table of kernels, as
 //! `tests/conformance.rs` and `bench/table.rs` see.
 
+mod crates;
 mod layers;
 mod lists;
+mod named;
 mod public;
 mod refusals;
 
@@ -128,7 +132,7 @@ impl fmt::Display for Finding {
 /// Looks at the tree, and adds what it finds.
 pub(crate) type Rule = fn(&Tree, &mut Findings) -> Result<(), Error>;
 
-const RULES: [(&str, Rule); 9] = [
+const RULES: [(&str, Rule); 11] = [
     ("family-places", family_places),
     ("module-docs", module_docs),
     ("unsafe-places", unsafe_places),
@@ -138,6 +142,8 @@ const RULES: [(&str, Rule); 9] = [
     ("layers", layers::layers),
     ("lists", lists::lists),
     ("refusals", refusals::refusals),
+    ("crates", crates::crates),
+    ("named-tests", named::named_tests),
 ];
 
 /// Collects findings under the name of the rule being checked.

@@ -10,21 +10,21 @@ use super::sass::{Counts, Kind};
 
 /// A kernel, in Rust and where there is a twin in CUDA C++.
 #[derive(Debug, Serialize)]
-pub(super) struct KernelReport {
-    pub(super) kernel: String,
-    pub(super) arch: String,
+pub struct KernelReport {
+    pub kernel: String,
+    pub arch: String,
     /// What occupancy is for, where that is known.
-    pub(super) block: Option<Block>,
-    pub(super) rust: Side,
-    pub(super) cpp: Option<Side>,
+    pub block: Option<Block>,
+    pub rust: Side,
+    pub cpp: Option<Side>,
 }
 
 /// One of the two.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Side {
-    pub(super) resources: Resources,
-    pub(super) occupancy: Option<Occupancy>,
-    pub(super) instructions: Counts,
+pub struct Side {
+    pub resources: Resources,
+    pub occupancy: Option<Occupancy>,
+    pub instructions: Counts,
 }
 
 fn table(header: Vec<String>) -> Table {
@@ -47,7 +47,7 @@ fn percent(occupancy: Option<Occupancy>) -> String {
 }
 
 /// One line per kernel, `Rust / CUDA C++` in each cell.
-pub(super) fn summary(reports: &[KernelReport]) -> String {
+pub fn summary(reports: &[KernelReport]) -> String {
     type Column = (&'static str, fn(&Side) -> String);
     const COLUMNS: [Column; 10] = [
         ("registers", |side| side.resources.registers.to_string()),
@@ -104,7 +104,7 @@ fn kinds(side: &Side, wanted: impl Fn(Kind) -> bool) -> String {
 }
 
 /// A table per kernel, with everything that is known.
-pub(super) fn details(reports: &[KernelReport]) -> String {
+pub fn details(reports: &[KernelReport]) -> String {
     reports.iter().map(detail).collect::<Vec<_>>().join("\n")
 }
 

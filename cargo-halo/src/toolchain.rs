@@ -6,23 +6,22 @@ use std::process::Command;
 use crate::error::Error;
 use crate::process;
 
-/// How to get ptxas and nvdisasm.
-pub(crate) const PTX_TOOLS_MEND: &str = ".ci/device-toolchain --toolkit";
-
 /// Places to look for tools, in order.
-pub(crate) struct Toolchain {
+pub struct Toolchain {
     folders: Vec<PathBuf>,
     /// The folder of the compiler's own files.
-    pub(crate) sysroot: PathBuf,
+    pub sysroot: PathBuf,
+    /// The system that it runs on, by its target's name.
+    pub host: String,
     /// First line of `rustc --version`.
-    pub(crate) rustc: String,
+    pub rustc: String,
     /// LLVM's major version in that rustc.
-    pub(crate) llvm_major: u32,
+    pub llvm_major: u32,
 }
 
 impl Toolchain {
     /// The toolchain that builds the workspace at `root`.
-    pub(crate) fn of(root: &Path) -> Result<Self, Error> {
+    pub fn of(root: &Path) -> Result<Self, Error> {
         let ask = |arguments: &[&str]| {
             process::output(Command::new("rustc").current_dir(root).args(arguments))
         };
@@ -49,13 +48,14 @@ impl Toolchain {
         Ok(Self {
             folders,
             sysroot,
+            host: host.to_owned(),
             rustc: verbose.lines().next().unwrap_or_default().to_owned(),
             llvm_major,
         })
     }
 
     /// The first of these programs that is anywhere, by the order of places.
-    pub(crate) fn find(&self, names: &[&str]) -> Option<PathBuf> {
+    pub fn find(&self, names: &[&str]) -> Option<PathBuf> {
         find_in(&self.folders, names)
     }
 
@@ -64,7 +64,7 @@ impl Toolchain {
     ///
     /// The order is cuda_builder's: the folder that `CUDA_BUILDER_LLVM_BIN`
     /// names, rustc's own, `PATH`, and where Debian's packages keep them.
-    pub(crate) fn find_llvm(&self, tool: &str) -> Option<PathBuf> {
+    pub fn find_llvm(&self, tool: &str) -> Option<PathBuf> {
         let numbered = format!("{tool}-{}", self.llvm_major);
         let named = std::env::var_os("CUDA_BUILDER_LLVM_BIN").map(PathBuf::from);
         let debian = PathBuf::from(format!("/usr/lib/llvm-{}/bin", self.llvm_major));
@@ -75,14 +75,14 @@ impl Toolchain {
     }
 
     /// The source of `core`, where it is installed.
-    pub(crate) fn core_source(&self) -> Option<PathBuf> {
+    pub fn core_source(&self) -> Option<PathBuf> {
         let folder = self.sysroot.join("lib/rustlib/src/rust/library");
         folder.join("core/src/lib.rs").is_file().then_some(folder)
     }
 }
 
 /// Where the CUDA toolkit's programs may be, in order.
-pub(crate) fn cuda_folders() -> Vec<PathBuf> {
+pub fn cuda_folders() -> Vec<PathBuf> {
     let toolkits = ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT"]
         .into_iter()
         .filter_map(std::env::var_os)
@@ -96,14 +96,14 @@ pub(crate) fn cuda_folders() -> Vec<PathBuf> {
 }
 
 /// The folders of `PATH`.
-pub(crate) fn path_folders() -> Vec<PathBuf> {
+pub fn path_folders() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).collect()
 }
 
 /// The first of these programs that is in any of the folders, by the order of
 /// the folders.
-pub(crate) fn find_in(folders: &[PathBuf], names: &[&str]) -> Option<PathBuf> {
+pub fn find_in(folders: &[PathBuf], names: &[&str]) -> Option<PathBuf> {
     folders
         .iter()
         .flat_map(|folder| names.iter().map(move |name| folder.join(name)))

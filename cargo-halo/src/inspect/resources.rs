@@ -7,21 +7,21 @@ use serde::Serialize;
 
 /// Registers and memory of a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Resources {
+pub struct Resources {
     /// 32-bit registers per thread.
-    pub(super) registers: u32,
+    pub registers: u32,
     /// Static shared memory per block.
-    pub(super) shared_bytes: u32,
+    pub shared_bytes: u32,
     /// Local memory per thread that the source asked for: arrays that registers
     /// cannot hold.
-    pub(super) stack_bytes: u32,
+    pub stack_bytes: u32,
     /// Bytes that a thread stores for want of registers, over all instructions
     /// that do, and bytes that it loads again.
-    pub(super) spill_bytes: u32,
+    pub spill_bytes: u32,
 }
 
 /// The resources of each kernel in what ptxas said, by the kernel's name.
-pub(super) fn parse(said: &str) -> BTreeMap<String, Resources> {
+pub fn parse(said: &str) -> BTreeMap<String, Resources> {
     let mut kernels = BTreeMap::new();
     let mut current = None;
     // A kernel's own properties follow its name; those of functions that it
@@ -70,8 +70,8 @@ fn number_before(line: &str, words: &str) -> u32 {
 /// The same for all of them: 32 threads a warp, 65 536 registers in four equal
 /// parts, given out in pieces of 256 to a warp, which stays in one part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Multiprocessor {
-    pub(super) arch: &'static str,
+pub struct Multiprocessor {
+    pub arch: &'static str,
     /// The most warps that are resident at a time.
     warps: u32,
     /// The most blocks that are.
@@ -86,7 +86,7 @@ pub(super) struct Multiprocessor {
 const KIB: u32 = 1024;
 
 /// The GPU architectures that occupancy is known for.
-pub(super) const MULTIPROCESSORS: [Multiprocessor; 6] = [
+pub const MULTIPROCESSORS: [Multiprocessor; 6] = [
     multiprocessor("sm_75", 32, 16, 64 * KIB, 256, 0),
     multiprocessor("sm_80", 64, 32, 164 * KIB, 128, KIB),
     multiprocessor("sm_86", 48, 16, 100 * KIB, 128, KIB),
@@ -115,25 +115,25 @@ const fn multiprocessor(
 
 /// A launch as far as occupancy depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Block {
-    pub(super) threads: u32,
-    pub(super) dynamic_shared_bytes: u32,
+pub struct Block {
+    pub threads: u32,
+    pub dynamic_shared_bytes: u32,
 }
 
 /// How full a multiprocessor is.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct Occupancy {
+pub struct Occupancy {
     /// Blocks resident at a time; 0 where not even one fits.
-    pub(super) blocks: u32,
+    pub blocks: u32,
     /// Their warps over the most that could be.
-    pub(super) fraction: f64,
+    pub fraction: f64,
     /// What there is not enough of for one block more.
-    pub(super) limit: &'static str,
+    pub limit: &'static str,
 }
 
 impl Multiprocessor {
     /// The one of this architecture.
-    pub(super) fn of(arch: &str) -> Option<Self> {
+    pub fn of(arch: &str) -> Option<Self> {
         MULTIPROCESSORS.into_iter().find(|found| found.arch == arch)
     }
 
@@ -149,7 +149,7 @@ impl Multiprocessor {
     /// ```
     ///
     /// every quotient rounded down.
-    pub(super) fn occupancy(&self, resources: &Resources, block: Block) -> Occupancy {
+    pub fn occupancy(&self, resources: &Resources, block: Block) -> Occupancy {
         let warps = block.threads.div_ceil(32).max(1);
         let registers = (32 * resources.registers.max(1)).next_multiple_of(256);
         let shared = (resources.shared_bytes + block.dynamic_shared_bytes + self.shared_reserved)
@@ -178,7 +178,7 @@ impl Multiprocessor {
 
 /// The bound on the block that each kernel in this PTX states, `.maxntid` or
 /// `.reqntid`: the product of its extents.
-pub(super) fn launch_bounds(ptx: &str) -> BTreeMap<String, u32> {
+pub fn launch_bounds(ptx: &str) -> BTreeMap<String, u32> {
     let mut bounds = BTreeMap::new();
     let mut current = None;
     for line in ptx.lines().map(str::trim) {

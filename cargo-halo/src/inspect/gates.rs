@@ -4,8 +4,8 @@
 //! // gate nbody_shared_f32: registers <= 64, MUFU = 16, FMUL = 48, LD = 0
 //! ```
 //!
-//! A comment of this form anywhere in a family's folder of `gpu-kernels/src` says
-//! what must hold of the kernel's code for [`ARCH`]. `*` in the kernel's name
+//! A comment of this form beside a kernel says what must hold of the kernel's code for
+//! [`ARCH`]. `*` in the kernel's name
 //! stands for any characters. A fact is one of
 //!
 //! | fact | counts |
@@ -26,17 +26,17 @@ use std::path::{Path, PathBuf};
 use super::Compiled;
 
 /// What gates are checked for.
-pub(super) const ARCH: &str = "sm_90";
+pub const ARCH: &str = "sm_90";
 
 /// How a comment that is a gate begins.
 const MARK: &str = "// gate ";
 
 /// A gate in a source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Gate {
-    pub(super) path: PathBuf,
+pub struct Gate {
+    pub path: PathBuf,
     /// From 1; 0 for what holds of every kernel.
-    pub(super) line: usize,
+    pub line: usize,
     /// A kernel's name; `*` stands for any characters.
     kernel: String,
     demands: Vec<Demand>,
@@ -85,7 +85,7 @@ impl Relation {
 
 /// Something wrong with a gate, or with what it is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Finding {
+pub struct Finding {
     path: PathBuf,
     line: usize,
     message: String,
@@ -102,7 +102,7 @@ impl std::fmt::Display for Finding {
 }
 
 /// The gates in a source file, and what is wrong with those that are malformed.
-pub(super) fn parse(path: &Path, text: &str, findings: &mut Vec<Finding>) -> Vec<Gate> {
+pub fn parse(path: &Path, text: &str, findings: &mut Vec<Finding>) -> Vec<Gate> {
     let mut gates = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let Some(said) = line.trim_start().strip_prefix(MARK) else {
@@ -239,23 +239,43 @@ fn matches(pattern: &str, text: &str) -> bool {
 }
 
 /// A kernel, where its source is, and its code.
-pub(super) struct Subject<'a> {
-    pub(super) path: &'a Path,
-    pub(super) line: usize,
-    pub(super) name: &'a str,
-    pub(super) compiled: &'a Compiled,
+pub struct Subject<'a> {
+    pub path: &'a Path,
+    pub line: usize,
+    pub name: &'a str,
+    pub compiled: &'a Compiled,
+}
+
+/// Which kernels a gate is about, of those that its pattern names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Those of its own folder.
+    Folder,
+    /// Those of the crate.
+    Crate,
+}
+
+impl Scope {
+    fn has(self, gate: &Gate, kernel: &Subject<'_>) -> bool {
+        let near = self == Self::Crate || kernel.path.parent() == gate.path.parent();
+        near && gate.covers(kernel.name)
+    }
 }
 
 /// How many comparisons there were, and those that do not hold.
 ///
-/// A gate applies to the kernels of its own folder; one that names none of them
-/// is a finding.
-pub(super) fn check(gates: &[Gate], kernels: &[Subject<'_>], findings: &mut Vec<Finding>) -> usize {
+/// A gate that is about no kernel is a finding.
+pub fn check(
+    gates: &[Gate],
+    scope: Scope,
+    kernels: &[Subject<'_>],
+    findings: &mut Vec<Finding>,
+) -> usize {
     let mut compared = 0;
     for gate in gates {
         let mut covered = false;
         for kernel in kernels {
-            if kernel.path.parent() != gate.path.parent() || !gate.covers(kernel.name) {
+            if !scope.has(gate, kernel) {
                 continue;
             }
             covered = true;
@@ -268,7 +288,7 @@ pub(super) fn check(gates: &[Gate], kernels: &[Subject<'_>], findings: &mut Vec<
             findings.push(Finding {
                 path: gate.path.clone(),
                 line: gate.line,
-                message: format!("no kernel of this family is called {}", gate.kernel),
+                message: format!("no kernel here is called {}", gate.kernel),
             });
         }
     }
@@ -279,8 +299,7 @@ pub(super) fn check(gates: &[Gate], kernels: &[Subject<'_>], findings: &mut Vec<
     };
     for kernel in kernels {
         let says_itself = gates.iter().any(|gate| {
-            kernel.path.parent() == gate.path.parent()
-                && gate.covers(kernel.name)
+            scope.has(gate, kernel)
                 && gate
                     .demands
                     .iter()
@@ -356,7 +375,7 @@ mod tests {
             name,
             compiled: &code,
         });
-        let compared = check(&gates, &kernels, &mut findings);
+        let compared = check(&gates, Scope::Folder, &kernels, &mut findings);
         (compared, findings.iter().map(ToString::to_string).collect())
     }
 
@@ -438,8 +457,12 @@ mod tests {
             name: "heat2d_a",
             compiled: &code,
         };
-        check(&elsewhere, &[kernel], &mut findings);
+        let kernels = [kernel];
+        check(&elsewhere, Scope::Folder, &kernels, &mut findings);
         assert_eq!(findings.len(), 1);
+        findings.clear();
+        check(&elsewhere, Scope::Crate, &kernels, &mut findings);
+        assert_eq!(findings, []);
     }
 
     #[test]

@@ -6,13 +6,11 @@ use std::process::Command;
 
 use super::system::System;
 use crate::process;
-use crate::ptx;
 use crate::toolchain::{Toolchain, find_in, path_folders};
-use crate::workspace;
 
 /// Two numbers: of a compute capability, of CUDA, of PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Version(pub(super) u32, pub(super) u32);
+pub struct Version(pub u32, pub u32);
 
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -32,54 +30,54 @@ impl Version {
 
 /// Everything that the decisions are made from.
 #[derive(Clone, Debug)]
-pub(super) struct Machine {
+pub struct Machine {
     pub(super) system: System,
     /// Whether there is `.ci/device-toolchain`, and a pip for it.
-    pub(super) script: bool,
-    pub(super) pip: bool,
-    pub(super) rustup: bool,
+    pub script: bool,
+    pub pip: bool,
+    pub rustup: bool,
     /// First line of `rustc --version`, and the release that is asked for.
-    pub(super) rustc: String,
-    pub(super) pinned: Option<String>,
-    pub(super) core_source: Option<PathBuf>,
-    pub(super) llvm_major: u32,
+    pub rustc: String,
+    pub pinned: Option<String>,
+    pub core_source: Option<PathBuf>,
+    pub llvm_major: u32,
     /// LLVM's tools by name.
-    pub(super) llvm_tools: Vec<(&'static str, Option<PathBuf>)>,
-    pub(super) ptxas: Option<Tool>,
-    pub(super) nvdisasm: Option<Tool>,
-    pub(super) nvcc: Option<Tool>,
-    pub(super) cxx: Option<PathBuf>,
+    pub llvm_tools: Vec<(&'static str, Option<PathBuf>)>,
+    pub ptxas: Option<Tool>,
+    pub nvdisasm: Option<Tool>,
+    pub nvcc: Option<Tool>,
+    pub cxx: Option<PathBuf>,
     /// The driver, or why there is none.
-    pub(super) driver: Result<Driver, String>,
+    pub driver: Result<Driver, String>,
     /// Whether a GPU of NVIDIA's is in the machine; `None` where that cannot be seen.
-    pub(super) gpu_on_bus: Option<bool>,
+    pub gpu_on_bus: Option<bool>,
     /// Whether `CUDA_VISIBLE_DEVICES` is set.
-    pub(super) devices_chosen: bool,
+    pub devices_chosen: bool,
     /// The committed PTX, lowest target first.
-    pub(super) committed: Vec<Committed>,
+    pub committed: Vec<Committed>,
 }
 
 /// A program of the CUDA toolkit.
 #[derive(Clone, Debug)]
-pub(super) struct Tool {
-    pub(super) path: PathBuf,
+pub struct Tool {
+    pub path: PathBuf,
     /// The CUDA version it is of, where it says so.
-    pub(super) release: Option<Version>,
+    pub release: Option<Version>,
 }
 
 /// A driver that could be loaded.
 #[derive(Clone, Debug)]
-pub(super) struct Driver {
+pub struct Driver {
     /// The CUDA version it supports.
-    pub(super) cuda: Version,
+    pub cuda: Version,
     /// Its own version, where it can be seen.
-    pub(super) release: Option<String>,
-    pub(super) gpus: Result<Vec<Gpu>, NoGpus>,
+    pub release: Option<String>,
+    pub gpus: Result<Vec<Gpu>, NoGpus>,
 }
 
 /// Why a driver shows no GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum NoGpus {
+pub enum NoGpus {
     /// It says that there is none.
     NoDevice,
     /// Its library is of another version than what runs in the kernel.
@@ -89,25 +87,25 @@ pub(super) enum NoGpus {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Gpu {
-    pub(super) name: String,
-    pub(super) capability: Version,
+pub struct Gpu {
+    pub name: String,
+    pub capability: Version,
 }
 
 /// A committed PTX file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Committed {
+pub struct Committed {
     /// Relative to the repository's root.
-    pub(super) file: String,
+    pub file: String,
     /// The compute capability that it needs at least.
-    pub(super) target: Version,
+    pub target: Version,
     /// The version of PTX that it is written in.
-    pub(super) isa: Version,
+    pub isa: Version,
 }
 
 impl Machine {
     /// This machine.
-    pub(super) fn look(root: &Path, toolchain: &Toolchain) -> Self {
+    pub fn look(root: &Path, toolchain: &Toolchain, committed: Vec<Committed>) -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let on_path = |names: &[&str]| find_in(&path_folders(), names);
         let tool = |name: &str| {
@@ -137,14 +135,14 @@ impl Machine {
             driver: driver(),
             gpu_on_bus: gpu_on_bus(Path::new("/sys/bus/pci/devices")),
             devices_chosen: std::env::var_os("CUDA_VISIBLE_DEVICES").is_some(),
-            committed: committed(root),
+            committed,
         }
     }
 }
 
 /// The release that rust-toolchain.toml asks for.
 fn pinned(root: &Path) -> Option<String> {
-    let text = workspace::read(&root.join("rust-toolchain.toml")).ok()?;
+    let text = std::fs::read_to_string(root.join("rust-toolchain.toml")).ok()?;
     let line = text
         .lines()
         .find_map(|line| line.trim().strip_prefix("channel"))?;
@@ -161,19 +159,17 @@ fn release(text: &str) -> Option<Version> {
     Version::parse(rest)
 }
 
-/// The committed PTX files, as far as they can be read, lowest target first.
-fn committed(root: &Path) -> Vec<Committed> {
-    let mut files: Vec<Committed> = ptx::TARGETS
-        .into_iter()
-        .filter_map(|target| {
-            let file = ptx::committed_for(target);
-            let text = std::fs::read_to_string(root.join(&file)).ok()?;
-            let (target, isa) = header(&text)?;
-            Some(Committed { file, target, isa })
+impl Committed {
+    /// The file of this name below `root`; `None` where it cannot be read as PTX.
+    pub fn read(root: &Path, file: &str) -> Option<Self> {
+        let text = std::fs::read_to_string(root.join(file)).ok()?;
+        let (target, isa) = header(&text)?;
+        Some(Self {
+            file: file.to_owned(),
+            target,
+            isa,
         })
-        .collect();
-    files.sort_by_key(|file| file.target);
-    files
+    }
 }
 
 /// The target and the version that a PTX module states.
@@ -310,15 +306,6 @@ mod tests {
             Some((Version(12, 0), Version(8, 6)))
         );
         assert_eq!(header("no PTX"), None);
-    }
-
-    #[test]
-    fn the_committed_files_are_found() {
-        let root = workspace::root().unwrap();
-        let files = committed(&root);
-        assert_eq!(files.len(), ptx::TARGETS.len());
-        assert!(files.is_sorted_by_key(|file| file.target));
-        assert!(files[0].file.ends_with("halo_sm_75.ptx"), "{files:?}");
     }
 
     #[test]

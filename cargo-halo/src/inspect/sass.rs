@@ -6,13 +6,13 @@ use serde::Serialize;
 
 /// One machine instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Instruction {
+pub struct Instruction {
     /// Its name with all suffixes: `LDG.E.128.CONSTANT`.
-    pub(super) opcode: String,
+    pub opcode: String,
     /// Everything behind that.
     operands: String,
     /// The line as listed, predicate and all.
-    pub(super) text: String,
+    pub text: String,
 }
 
 impl Instruction {
@@ -35,7 +35,7 @@ impl Instruction {
     /// Whether its opcode is this one: as many components, separated by dots, as
     /// the pattern has must be the same. `LDG.E` is `LDG`, `LDG.E.128` is neither
     /// `LD` nor `LDG.128`.
-    pub(super) fn is(&self, pattern: &str) -> bool {
+    pub fn is(&self, pattern: &str) -> bool {
         let mut own = self.opcode.split('.');
         pattern.split('.').all(|part| own.next() == Some(part))
     }
@@ -66,7 +66,7 @@ impl Instruction {
 }
 
 /// The instructions of each kernel in what nvdisasm listed, by its name.
-pub(super) fn parse(listing: &str) -> BTreeMap<String, Vec<Instruction>> {
+pub fn parse(listing: &str) -> BTreeMap<String, Vec<Instruction>> {
     let mut kernels: BTreeMap<String, Vec<Instruction>> = BTreeMap::new();
     let mut current: Option<&str> = None;
     for line in listing.lines() {
@@ -98,7 +98,7 @@ fn instruction_text(line: &str) -> Option<&str> {
 
 /// Bits that one thread moves at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Width {
+pub enum Width {
     B8,
     B16,
     B32,
@@ -108,7 +108,7 @@ pub(super) enum Width {
 
 /// What an instruction is for, in the order in which kinds are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub enum Kind {
     Ffma,
     Fadd,
     Fmul,
@@ -144,7 +144,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// How it is called in a table.
-    pub(super) fn label(self) -> String {
+    pub fn label(self) -> String {
         let sized = |what: &str, width: Width| {
             let bits = match width {
                 Width::B8 => 8,
@@ -250,17 +250,17 @@ impl Kind {
 /// How many instructions of each kind a kernel's code has. Each counts once,
 /// however often a loop runs through it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
-    pub(super) kinds: BTreeMap<Kind, usize>,
+pub struct Counts {
+    pub kinds: BTreeMap<Kind, usize>,
     /// Instructions, other than constant loads, with an operand in constant
     /// memory.
-    pub(super) constant_operands: usize,
+    pub constant_operands: usize,
     /// All but those that only fill space.
-    pub(super) total: usize,
+    pub total: usize,
 }
 
 impl Counts {
-    pub(super) fn of(instructions: &[Instruction]) -> Self {
+    pub fn of(instructions: &[Instruction]) -> Self {
         let mut counts = Self::default();
         for instruction in instructions {
             let Some(kind) = Kind::of(instruction) else {
@@ -276,7 +276,7 @@ impl Counts {
     }
 
     /// How many of these kinds there are together.
-    pub(super) fn of_kinds(&self, wanted: impl Fn(Kind) -> bool) -> usize {
+    pub fn of_kinds(&self, wanted: impl Fn(Kind) -> bool) -> usize {
         self.kinds
             .iter()
             .filter(|&(&kind, _)| wanted(kind))

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use crate::error::Error;
 
 /// The cargo that runs this program, or the one on PATH.
-pub(crate) fn cargo() -> OsString {
+pub fn cargo() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
@@ -16,12 +16,12 @@ pub(crate) fn cargo() -> OsString {
 ///
 /// When it cannot be started, and when it fails: the error then carries what it
 /// printed to standard error.
-pub(crate) fn output(command: &mut Command) -> Result<String, Error> {
+pub fn output(command: &mut Command) -> Result<String, Error> {
     finished(command).map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// As [`output`], with what it printed to standard error behind that.
-pub(crate) fn both_outputs(command: &mut Command) -> Result<String, Error> {
+pub fn both_outputs(command: &mut Command) -> Result<String, Error> {
     let output = finished(command)?;
     let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.push_str(&String::from_utf8_lossy(&output.stderr));
@@ -44,7 +44,7 @@ fn finished(command: &mut Command) -> Result<Output, Error> {
 }
 
 /// The program's name without its folder.
-pub(crate) fn name(command: &Command) -> String {
+pub fn name(command: &Command) -> String {
     std::path::Path::new(command.get_program())
         .file_name()
         .unwrap_or(command.get_program())
@@ -53,7 +53,7 @@ pub(crate) fn name(command: &Command) -> String {
 }
 
 /// The command as one would type it, near enough for a message.
-pub(crate) fn line(command: &Command) -> String {
+pub fn line(command: &Command) -> String {
     let mut line = name(command);
     for argument in command.get_args() {
         line.push(' ');

@@ -1,5 +1,5 @@
-//! `cargo xtask doctor`: what this machine has of what the tasks need, and for each
-//! thing that it lacks the one command that brings it.
+//! What this machine has of what building and running kernels needs, and for each thing that
+//! it lacks the one command that brings it.
 //!
 //! `machine` looks. What is missing, what will not do and what mends it is decided
 //! here, from what it has found alone, so that the decisions are tested for machines
@@ -8,14 +8,28 @@
 mod machine;
 mod system;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::Outcome;
 use crate::error::Error;
 use crate::output;
 use crate::toolchain::Toolchain;
-use crate::workspace;
-use machine::{Committed, Driver, Gpu, Machine, NoGpus, Tool, Version};
+use machine::{Driver, Gpu, Machine, NoGpus, Tool, Version};
+
+pub use machine::Committed;
+
+/// What is looked at for whom.
+#[derive(Clone, Copy, Debug)]
+pub struct Project {
+    /// The command that builds device code.
+    pub builds: &'static str,
+    /// The command that looks at machine code.
+    pub checks: &'static str,
+    /// The command that does without a GPU.
+    pub without_gpu: &'static str,
+    /// What CUDA C++ is compiled for, where there is any.
+    pub cpp: Option<&'static str>,
+}
 
 /// One thing that a task needs.
 struct Need {
@@ -37,9 +51,9 @@ impl Need {
         }
     }
 
-    /// Whether `ptx` cannot do without it.
-    fn is_required(&self) -> bool {
-        [EVERYTHING, DEVICE_BUILDS].contains(&self.used_for)
+    /// Whether device code cannot be built without it.
+    fn is_required(&self, project: &Project) -> bool {
+        [EVERYTHING, project.builds].contains(&self.used_for)
     }
 }
 
@@ -67,18 +81,19 @@ enum Mend {
 
 /// Prints every need, found or missing. Comes to findings where device code
 /// cannot be built; a missing GPU is none.
-pub(crate) fn run() -> Result<Outcome, Error> {
-    let root = workspace::root()?;
-    let toolchain = Toolchain::of(&root)?;
-    let needs = needs(&Machine::look(&root, &toolchain));
-    output::line(report(&needs).trim_end());
-    Ok(outcome(&needs))
+///
+/// `committed` is the PTX that a project keeps, relative to `root`.
+pub fn run(project: &Project, root: &Path, committed: Vec<Committed>) -> Result<Outcome, Error> {
+    let toolchain = Toolchain::of(root)?;
+    let needs = needs(project, &Machine::look(root, &toolchain, committed));
+    output::line(report(project, &needs).trim_end());
+    Ok(outcome(project, &needs))
 }
 
-fn outcome(needs: &[Need]) -> Outcome {
+fn outcome(project: &Project, needs: &[Need]) -> Outcome {
     let lacking = needs
         .iter()
-        .any(|need| need.is_required() && !matches!(need.state, State::Found(_)));
+        .any(|need| need.is_required(project) && !matches!(need.state, State::Found(_)));
     if lacking {
         Outcome::Findings
     } else {
@@ -87,10 +102,6 @@ fn outcome(needs: &[Need]) -> Outcome {
 }
 
 const EVERYTHING: &str = "everything";
-const DEVICE_BUILDS: &str = "cargo xtask ptx";
-const PTX_CHECKS: &str = "cargo xtask inspect";
-const BASELINES: &str = "the CUDA C++ baselines";
-const HOST_COMPILER: &str = "nvcc, for the CUDA C++ baselines";
 const GPU_RUNS: &str = "running on a GPU";
 
 /// Installs rustup, which then brings what rust-toolchain.toml lists.
@@ -102,13 +113,15 @@ const SCRIPT: &str = ".ci/device-toolchain";
 /// Where NVIDIA says how the toolkit is installed.
 const TOOLKIT_PAGE: &str = "https://developer.nvidia.com/cuda-downloads";
 
-/// What does without a GPU: the kernels on the CPU.
-const WITHOUT_GPU: &str = "cargo xtask bench --device emulator";
-
-fn needs(machine: &Machine) -> Vec<Need> {
+fn needs(project: &Project, machine: &Machine) -> Vec<Need> {
     let program = |tool: &Option<Tool>| toolkit_program(tool.as_ref(), &machine.committed);
     let part = |what: String, found: &Option<PathBuf>, component: &str| {
-        Need::new(what, at(found), DEVICE_BUILDS, machine.component(component))
+        Need::new(
+            what,
+            at(found),
+            project.builds,
+            machine.component(component),
+        )
     };
     let llvm = |(tool, found): &(&str, _)| {
         let what = format!("{tool} of LLVM {}", machine.llvm_major);
@@ -133,23 +146,22 @@ fn needs(machine: &Machine) -> Vec<Need> {
     ];
     needs.extend(machine.llvm_tools.iter().map(llvm));
     needs.extend([
-        toolkit("ptxas", &machine.ptxas, PTX_CHECKS),
-        toolkit("nvdisasm", &machine.nvdisasm, PTX_CHECKS),
-        toolkit("nvcc (CUDA toolkit)", &machine.nvcc, BASELINES),
-        Need::new(
-            "C++ compiler",
-            at(&machine.cxx),
-            HOST_COMPILER,
-            machine.system.cxx(),
-        ),
-        Need::new(
-            "CUDA driver (libcuda)",
-            driver_state(machine),
-            GPU_RUNS,
-            driver_mend(machine),
-        ),
+        toolkit("ptxas", &machine.ptxas, project.checks),
+        toolkit("nvdisasm", &machine.nvdisasm, project.checks),
     ]);
-    needs.extend(gpus(machine).into_iter().map(gpu));
+    if let Some(cpp) = project.cpp {
+        needs.extend([
+            toolkit("nvcc (CUDA toolkit)", &machine.nvcc, cpp),
+            Need::new("C++ compiler", at(&machine.cxx), cpp, machine.system.cxx()),
+        ]);
+    }
+    needs.push(Need::new(
+        "CUDA driver (libcuda)",
+        driver_state(machine),
+        GPU_RUNS,
+        driver_mend(project, machine),
+    ));
+    needs.extend(gpus(project, machine).into_iter().map(gpu));
     needs
 }
 
@@ -164,29 +176,29 @@ fn rustc_state(machine: &Machine) -> State {
     }
 }
 
-fn driver_mend(machine: &Machine) -> Mend {
+fn driver_mend(project: &Project, machine: &Machine) -> Mend {
     // A driver without a GPU is of no use.
     match machine.gpu_on_bus {
-        Some(false) => without_gpu(),
+        Some(false) => project.without_gpu(),
         _ => machine.system.driver(),
     }
 }
 
 /// Each GPU, or the one that is not there.
-fn gpus(machine: &Machine) -> Vec<(State, Mend)> {
+fn gpus(project: &Project, machine: &Machine) -> Vec<(State, Mend)> {
     match machine.driver.as_ref().map(|driver| &driver.gpus) {
         Ok(Ok(gpus)) if !gpus.is_empty() => {
-            let state = |gpu| (gpu_state(gpu, &machine.committed), without_gpu());
+            let state = |gpu| (gpu_state(gpu, &machine.committed), project.without_gpu());
             gpus.iter().map(state).collect()
         }
-        Ok(Ok(_)) => vec![no_gpus(machine, &NoGpus::NoDevice)],
-        Ok(Err(trouble)) => vec![no_gpus(machine, trouble)],
+        Ok(Ok(_)) => vec![no_gpus(project, machine, &NoGpus::NoDevice)],
+        Ok(Err(trouble)) => vec![no_gpus(project, machine, trouble)],
         // Without a driver only the bus can tell.
         Err(_) if machine.gpu_on_bus == Some(true) => {
             let why = "there is one of NVIDIA's, which needs the driver".to_owned();
             vec![(State::Missing(Some(why)), machine.system.driver())]
         }
-        Err(_) => vec![(State::Missing(None), without_gpu())],
+        Err(_) => vec![(State::Missing(None), project.without_gpu())],
     }
 }
 
@@ -238,8 +250,10 @@ fn at(found: &Option<PathBuf>) -> State {
     }
 }
 
-fn without_gpu() -> Mend {
-    Mend::Instead(WITHOUT_GPU.to_owned())
+impl Project {
+    fn without_gpu(&self) -> Mend {
+        Mend::Instead(self.without_gpu.to_owned())
+    }
 }
 
 /// The versions of PTX, and the first CUDA that knows each (PTX ISA, "Release Notes").
@@ -354,7 +368,7 @@ fn gpu_state(gpu: &Gpu, committed: &[Committed]) -> State {
 }
 
 /// Why a driver that is there shows no GPU, and what mends that.
-fn no_gpus(machine: &Machine, trouble: &NoGpus) -> (State, Mend) {
+fn no_gpus(project: &Project, machine: &Machine, trouble: &NoGpus) -> (State, Mend) {
     let run = |command: &str| Mend::Run(command.to_owned());
     let (why, mend) = match trouble {
         NoGpus::Mismatch => (
@@ -365,9 +379,10 @@ fn no_gpus(machine: &Machine, trouble: &NoGpus) -> (State, Mend) {
             "CUDA_VISIBLE_DEVICES is set, which can hide it",
             run("unset CUDA_VISIBLE_DEVICES"),
         ),
-        NoGpus::NoDevice if machine.gpu_on_bus == Some(false) => {
-            ("there is none of NVIDIA's in this machine", without_gpu())
-        }
+        NoGpus::NoDevice if machine.gpu_on_bus == Some(false) => (
+            "there is none of NVIDIA's in this machine",
+            project.without_gpu(),
+        ),
         NoGpus::NoDevice => ("the driver reports none", run("sudo modprobe nvidia")),
         NoGpus::Other(reason) => {
             let why = format!("the driver says: {reason}");
@@ -377,7 +392,7 @@ fn no_gpus(machine: &Machine, trouble: &NoGpus) -> (State, Mend) {
     (State::Missing(Some(why.to_owned())), mend)
 }
 
-fn report(needs: &[Need]) -> String {
+fn report(project: &Project, needs: &[Need]) -> String {
     let width = needs.iter().map(|need| need.what.len()).max().unwrap_or(0);
     let mut text = String::new();
     for need in needs {
@@ -398,7 +413,7 @@ fn report(needs: &[Need]) -> String {
         };
         text.push_str(&format!("{:7}  {:width$}  {mend}\n", "", ""));
     }
-    text.push_str(match outcome(needs) {
+    text.push_str(match outcome(project, needs) {
         Outcome::Clean => "Device code can be built here.\n",
         Outcome::Findings => "Device code cannot be built here.\n",
     });
@@ -409,6 +424,13 @@ fn report(needs: &[Need]) -> String {
 mod tests {
     use super::system::System;
     use super::*;
+
+    const PROJECT: Project = Project {
+        builds: "building",
+        checks: "checking",
+        without_gpu: "emulating",
+        cpp: Some("comparing"),
+    };
 
     /// A machine that has everything.
     fn complete() -> Machine {
@@ -493,7 +515,7 @@ mod tests {
 
     /// What is said of the first need whose name starts like this, and what mends it.
     fn of(machine: &Machine, what: &str) -> (State, Mend) {
-        let need = needs(machine)
+        let need = needs(&PROJECT, machine)
             .into_iter()
             .find(|need| need.what.starts_with(what));
         let need = need.unwrap_or_else(|| panic!("{what} is not looked at"));
@@ -506,9 +528,9 @@ mod tests {
 
     #[test]
     fn a_complete_machine_lacks_nothing() {
-        let needs = needs(&complete());
-        let text = report(&needs);
-        assert_eq!(outcome(&needs), Outcome::Clean, "{text}");
+        let needs = needs(&PROJECT, &complete());
+        let text = report(&PROJECT, &needs);
+        assert_eq!(outcome(&PROJECT, &needs), Outcome::Clean, "{text}");
         for line in text.lines().take(needs.len()) {
             assert!(line.starts_with("ok "), "{text}");
         }
@@ -523,11 +545,21 @@ mod tests {
     }
 
     #[test]
+    fn a_project_without_cpp_needs_no_compiler_of_it() {
+        let project = Project {
+            cpp: None,
+            ..PROJECT
+        };
+        let text = report(&project, &needs(&project, &bare()));
+        assert!(!text.contains("nvcc") && !text.contains("C++"), "{text}");
+    }
+
+    #[test]
     fn what_is_missing_comes_with_one_command() {
         let machine = bare();
-        let needs = needs(&machine);
-        assert_eq!(outcome(&needs), Outcome::Findings);
-        let text = report(&needs);
+        let needs = needs(&PROJECT, &machine);
+        assert_eq!(outcome(&PROJECT, &needs), Outcome::Findings);
+        let text = report(&PROJECT, &needs);
         for need in &needs[1..] {
             assert!(
                 matches!(need.state, State::Missing(_)),
@@ -554,7 +586,7 @@ mod tests {
         }
         // There is no use for a driver.
         for what in ["CUDA driver", "GPU"] {
-            assert_eq!(of(&machine, what).1, without_gpu());
+            assert_eq!(of(&machine, what).1, PROJECT.without_gpu());
         }
         assert!(
             text.contains("running on a GPU (libcuda.so.1: cannot open"),
@@ -567,7 +599,7 @@ mod tests {
         let without = |take: fn(&mut Machine)| {
             let mut machine = complete();
             take(&mut machine);
-            outcome(&needs(&machine))
+            outcome(&PROJECT, &needs(&PROJECT, &machine))
         };
         assert_eq!(without(|it| it.core_source = None), Outcome::Findings);
         assert_eq!(without(|it| it.llvm_tools[2].1 = None), Outcome::Findings);
@@ -678,7 +710,7 @@ mod tests {
                 why: "the committed PTX needs 7.5 or later".to_owned(),
             }
         );
-        assert_eq!(mend, without_gpu());
+        assert_eq!(mend, PROJECT.without_gpu());
         for (capability, file) in [
             (Version(7, 5), "halo_sm_75.ptx"),
             (Version(8, 9), "halo_sm_75.ptx"),
@@ -693,8 +725,8 @@ mod tests {
         }
         // Each of several.
         let gpus = Ok(vec![gpu("new", Version(9, 0)), gpu("old", Version(5, 2))]);
-        let needs = needs(&with_driver(Version(13, 0), gpus));
-        let text = report(&needs);
+        let needs = needs(&PROJECT, &with_driver(Version(13, 0), gpus));
+        let text = report(&PROJECT, &needs);
         assert!(
             text.contains("ok       GPU") && text.contains("unfit    GPU"),
             "{text}"
@@ -758,7 +790,7 @@ mod tests {
             gpu_on_bus: Some(false),
             ..machine(NoGpus::NoDevice)
         };
-        assert_eq!(of(&none, "GPU").1, without_gpu());
+        assert_eq!(of(&none, "GPU").1, PROJECT.without_gpu());
     }
 
     #[test]
