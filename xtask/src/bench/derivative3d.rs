@@ -278,8 +278,8 @@ mod tests {
             Err(error) => error,
         };
         let error = refusal("3x3x3");
-        assert!(crate::error::chain(&error).contains("nx is 3"), "{error}");
+        assert!(crate::chain(&error).contains("nx is 3"), "{error}");
         let error = refusal("64x64");
-        assert!(crate::error::chain(&error).contains("NXxNYxNZ"), "{error}");
+        assert!(crate::chain(&error).contains("NXxNYxNZ"), "{error}");
     }
 }

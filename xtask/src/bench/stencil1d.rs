@@ -397,7 +397,7 @@ mod tests {
         let error = plan(&Device::emulator(), Some(&"8".parse().unwrap()))
             .err()
             .unwrap();
-        let text = crate::error::chain(&error);
+        let text = crate::chain(&error);
         assert!(text.contains("at least 9"), "{text}");
     }
 }
