@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let ranks = std::env::args().nth(1).map_or(Ok(1), |it| it.parse())?;
     let (nx, ny) = (320, 240);
     let plates = run(ranks, |communicator| -> Result<_, Error> {
-        let heat = Heat2d::new(Shape2::new(nx, ny))?;
+        let heat = Heat2d::dirichlet(Shape2::new(nx, ny))?;
         let blocks = Decomposition::least_surface([nx, ny], communicator.size())?;
         let hot = |[i, j]: [usize; 2]| {
             let at_wall = i == 0 || (j == 0 && i < nx / 2);
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         };
         let device = communicator.device()?;
         let mut plate = heat2d::Plate::new(&communicator, &device, heat, blocks, 8, hot)?;
-        plate.sweep(5000)?;
+        plate.iterate(5000)?;
         plate.field()
     })?;
     let picture = GrayImage::from_fn(nx as u32, ny as u32, |i, j| {

@@ -64,15 +64,15 @@ fn limits_that_no_device_has_are_errors() {
 }
 
 #[test]
-fn the_steps_that_sweeps_need_are_no_endless_loop() {
+fn the_steps_that_iterations_need_are_no_endless_loop() {
     let shape = Shape2::new(12, 12);
-    let heat = Heat2d::new(shape).unwrap();
+    let heat = Heat2d::dirichlet(shape).unwrap();
     let initial = Field2::<f32>::from_fn(shape, |i, j| (3 * i + 7 * j) as f32).unwrap();
-    let sweeps = 3000;
+    let count = 3000;
     let device = Device::emulator_with(EmulatorOptions {
         step_limit: 2000,
         ..EmulatorOptions::default()
     });
-    let emulated = heat.solve(&device, &initial, sweeps).unwrap();
-    assert!(emulated == heat.solve(&Device::cpu(), &initial, sweeps).unwrap());
+    let emulated = heat.iterate_of(&device, &initial, count).unwrap();
+    assert!(emulated == heat.iterate_of(&Device::cpu(), &initial, count).unwrap());
 }

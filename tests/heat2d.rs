@@ -1,17 +1,19 @@
 //! heat2d: the CPU port and all kernels, the textbook's five among them, on every
 //! device.
 
+#[path = "heat2d/boundaries.rs"]
+mod boundaries;
 #[path = "heat2d/properties.rs"]
 mod properties;
 #[path = "heat2d/steps.rs"]
 mod steps;
-#[path = "heat2d/walls.rs"]
-mod walls;
 
 use halo_gpu::Scalar;
 use halo_gpu::device::Blocks;
-use halo_gpu::heat2d::{Heat2d, Plate, Variant, problem};
-use halo_gpu::{Buffer, Device, DeviceKind, EmulatorOptions, Error, Field2, LaunchAxis, Shape2};
+use halo_gpu::heat2d::{Heat2d, Plan, Plate, Variant, problem};
+use halo_gpu::{
+    Buffer, Cost, Device, DeviceKind, EmulatorOptions, Error, Field2, LaunchAxis, Shape2,
+};
 use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, ptx, rng, uniform};
 use rand::RngExt;
 use std::ops::{Add, Mul};
@@ -22,10 +24,10 @@ const ITERATING: &[Variant] = match Variant::ALL.split_last() {
     _ => unreachable!(),
 };
 
-/// What sweeps a plate.
+/// What iterates a plate.
 #[derive(Debug, Clone, Copy)]
 enum Implementation {
-    /// `Heat2d::sweep`: the CPU port, or the kernel the library picks.
+    /// `Heat2d::plan`: the CPU port, or the kernel the library picks.
     Default,
     Kernel(Variant),
 }
@@ -41,8 +43,15 @@ impl Implementation {
         all
     }
 
-    /// One sweep of `old` into a buffer that holds `new`.
-    fn sweep<T: Scalar + Bits>(
+    fn plan<T: Scalar>(self, device: &Device, heat: &Heat2d) -> Plan<T> {
+        match self {
+            Self::Default => heat.plan(device).unwrap(),
+            Self::Kernel(variant) => heat.plan_with(device, variant).unwrap(),
+        }
+    }
+
+    /// One iteration from `old` into a buffer that holds `new`.
+    fn iterate_into<T: Scalar + Bits>(
         self,
         device: &Device,
         heat: &Heat2d,
@@ -51,34 +60,18 @@ impl Implementation {
     ) -> Vec<T> {
         let input = device.upload(old).unwrap();
         let mut output = device.upload(new).unwrap();
-        match self {
-            Self::Default => heat.sweep(&input, &mut output).unwrap(),
-            Self::Kernel(variant) => heat.sweep_with(variant, &input, &mut output).unwrap(),
-        }
+        let mut plan = self.plan(device, heat);
+        plan.iterate_into(&input, &mut output).unwrap();
         assert_same_bits(&input.to_vec().unwrap(), old, |index| {
             format!("{}, which was only to be read,", point(heat.shape(), index))
         });
         output.to_vec().unwrap()
     }
 
-    /// So many sweeps of what is in `current`.
-    fn sweeps<T: Scalar>(
-        self,
-        heat: &Heat2d,
-        current: &mut Buffer<T>,
-        scratch: &mut Buffer<T>,
-        sweeps: usize,
-    ) {
-        match self {
-            Self::Default => heat.sweeps(current, scratch, sweeps).unwrap(),
-            Self::Kernel(variant) => heat.sweeps_with(variant, current, scratch, sweeps).unwrap(),
-        }
-    }
-
     fn start<T: Scalar>(self, device: &Device, heat: &Heat2d, initial: &Field2<T>) -> Plate<T> {
         match self {
             Self::Default => heat.start(device, initial).unwrap(),
-            Self::Kernel(variant) => heat.start_with(variant, device, initial).unwrap(),
+            Self::Kernel(_) => self.plan(device, heat).start(initial).unwrap(),
         }
     }
 }
@@ -119,9 +112,9 @@ fn for_each_implementation_of<T: Scalar>(
     });
 }
 
-/// All devices, with an emulator that runs each launch once: for many sweeps of
+/// All devices, with an emulator that runs each launch once: for many iterations of
 /// launches that other tests verify.
-fn devices_for_many_sweeps() -> Vec<Device> {
+fn devices_for_many_iterations() -> Vec<Device> {
     devices()
         .into_iter()
         .map(|device| match device.kind() {
@@ -142,8 +135,8 @@ fn on_wall(shape: Shape2, index: usize) -> bool {
     i == 0 || i == shape.nx - 1 || j == 0 || j == shape.ny - 1
 }
 
-/// A sweep by definition, one point at a time: the walls are those of `new`.
-fn sweep_by_definition<T>(shape: Shape2, old: &[T], new: &[T]) -> Vec<T>
+/// An iteration by definition, one point at a time: the walls are those of `new`.
+fn iteration_by_definition<T>(shape: Shape2, old: &[T], new: &[T]) -> Vec<T>
 where
     T: Copy + Add<Output = T> + Mul<Output = T> + From<f32>,
 {
@@ -158,13 +151,13 @@ where
     result
 }
 
-fn sweeps_by_definition<T>(shape: Shape2, initial: &[T], sweeps: usize) -> Vec<T>
+fn iterations_by_definition<T>(shape: Shape2, initial: &[T], iterations: usize) -> Vec<T>
 where
     T: Copy + Add<Output = T> + Mul<Output = T> + From<f32>,
 {
     let mut plate = initial.to_vec();
-    for _ in 0..sweeps {
-        plate = sweep_by_definition(shape, &plate, &plate);
+    for _ in 0..iterations {
+        plate = iteration_by_definition(shape, &plate, &plate);
     }
     plate
 }
@@ -263,50 +256,55 @@ fn shapes() -> Vec<(usize, usize)> {
     shapes
 }
 
-fn every_implementation_sweeps_once<T: Scalar + Bits>(
+fn every_implementation_iterations_once<T: Scalar + Bits>(
     kernels: usize,
     mut random: impl FnMut(usize) -> Vec<T>,
 ) {
-    for_each_implementation_of::<T>("one sweep", devices(), kernels, |device, implementation| {
-        for_each("shape", shapes(), |(nx, ny)| {
-            let shape = Shape2::new(nx, ny);
-            let heat = Heat2d::new(shape).unwrap();
-            let old = random(nx * ny);
-            // Nothing a sweep could compute from `old`, and different everywhere.
-            let new: Vec<T> = (0..nx * ny)
-                .map(|index| T::from(100.0 + index as f32))
-                .collect();
-            let got = implementation.sweep(device, &heat, &old, &new);
-            let expected = sweep_by_definition(shape, &old, &new);
-            assert_same_bits(&got, &expected, |index| point(shape, index));
-        });
-    });
+    for_each_implementation_of::<T>(
+        "one iteration",
+        devices(),
+        kernels,
+        |device, implementation| {
+            for_each("shape", shapes(), |(nx, ny)| {
+                let shape = Shape2::new(nx, ny);
+                let heat = Heat2d::dirichlet(shape).unwrap();
+                let old = random(nx * ny);
+                // Nothing an iteration could compute from `old`, and different everywhere.
+                let new: Vec<T> = (0..nx * ny)
+                    .map(|index| T::from(100.0 + index as f32))
+                    .collect();
+                let got = implementation.iterate_into(device, &heat, &old, &new);
+                let expected = iteration_by_definition(shape, &old, &new);
+                assert_same_bits(&got, &expected, |index| point(shape, index));
+            });
+        },
+    );
 }
 
 #[test]
 fn every_implementation_gives_the_bits_of_the_definition() {
     let mut rng = rng();
-    every_implementation_sweeps_once::<f32>(ITERATING.len(), |n| uniform(&mut rng, n));
+    every_implementation_iterations_once::<f32>(ITERATING.len(), |n| uniform(&mut rng, n));
 }
 
 #[test]
 fn every_implementation_gives_the_bits_of_the_definition_in_f64() {
     let mut rng = rng();
     let textbook = Variant::TEXTBOOK.len();
-    every_implementation_sweeps_once::<f64>(ITERATING.len() - textbook, |n| {
+    every_implementation_iterations_once::<f64>(ITERATING.len() - textbook, |n| {
         (0..n).map(|_| rng.random_range(-1.0..1.0)).collect()
     });
 }
 
-/// Passes of many sweeps of `T`, and what is left over.
-fn a_pass_gives_the_bits_of_single_sweeps<T: Scalar + Bits>(
+/// Passes of many iterations of `T`, and what is left over.
+fn a_pass_gives_the_bits_of_single_iterations<T: Scalar + Bits>(
     mut random: impl FnMut(usize) -> Vec<T>,
 ) {
-    let pass = Variant::Temporal.sweeps_per_launch::<T>();
+    let pass = Variant::Temporal.iterations_per_launch::<T>();
     assert!(pass > 1);
     // Strips of 224 columns of 256, where the widths of both types meet; one, two and
     // three of them, with rows that are aligned to 16 bytes and such that are not;
-    // fewer rows than a pass has sweeps, and more.
+    // fewer rows than a pass has iterations, and more.
     let shapes = [
         (3, 3),
         (4, 40),
@@ -327,51 +325,52 @@ fn a_pass_gives_the_bits_of_single_sweeps<T: Scalar + Bits>(
     for_each("device", kernel_devices(), |device| {
         for_each("shape", shapes, |(nx, ny)| {
             let shape = Shape2::new(nx, ny);
-            let heat = Heat2d::new(shape).unwrap();
+            let heat = Heat2d::dirichlet(shape).unwrap();
             let initial = random(nx * ny);
-            let expected = sweeps_by_definition(shape, &initial, pass);
+            let expected = iterations_by_definition(shape, &initial, pass);
             let mut current = device.upload(&initial).unwrap();
-            // Not the walls: those are copied.
-            let mut scratch = device.alloc_filled(nx * ny, T::from(f32::NAN)).unwrap();
-            heat.sweeps_with(Variant::Temporal, &mut current, &mut scratch, pass)
-                .unwrap();
+            let mut plan = heat.plan_with(&device, Variant::Temporal).unwrap();
+            plan.iterate(&mut current, pass).unwrap();
             assert_same_bits(&current.to_vec().unwrap(), &expected, |index| {
                 point(shape, index)
             });
         });
-        // Two passes, and one sweep less than a third.
+        // Two passes, and one iteration less than a third.
         let shape = Shape2::new(230, 21);
-        let heat = Heat2d::new(shape).unwrap();
+        let heat = Heat2d::dirichlet(shape).unwrap();
         let initial = random(230 * 21);
-        for_each("sweeps", [pass - 1, pass + 1, 3 * pass - 1], |sweeps| {
-            let mut current = device.upload(&initial).unwrap();
-            let mut scratch = current.try_clone().unwrap();
-            heat.sweeps_with(Variant::Temporal, &mut current, &mut scratch, sweeps)
-                .unwrap();
-            let expected = sweeps_by_definition(shape, &initial, sweeps);
-            assert_same_bits(&current.to_vec().unwrap(), &expected, |index| {
-                point(shape, index)
-            });
-        });
+        for_each(
+            "iterations",
+            [pass - 1, pass + 1, 3 * pass - 1],
+            |iterations| {
+                let mut current = device.upload(&initial).unwrap();
+                let mut plan = heat.plan_with(&device, Variant::Temporal).unwrap();
+                plan.iterate(&mut current, iterations).unwrap();
+                let expected = iterations_by_definition(shape, &initial, iterations);
+                assert_same_bits(&current.to_vec().unwrap(), &expected, |index| {
+                    point(shape, index)
+                });
+            },
+        );
     });
 }
 
 #[test]
-fn a_pass_of_many_sweeps_gives_the_bits_of_single_ones() {
+fn a_pass_of_many_iterations_gives_the_bits_of_single_ones() {
     let mut rng = rng();
-    a_pass_gives_the_bits_of_single_sweeps::<f32>(|n| uniform(&mut rng, n));
+    a_pass_gives_the_bits_of_single_iterations::<f32>(|n| uniform(&mut rng, n));
 }
 
 #[test]
-fn a_pass_of_many_sweeps_gives_the_bits_of_single_ones_in_f64() {
+fn a_pass_of_many_iterations_gives_the_bits_of_single_ones_in_f64() {
     let mut rng = rng();
-    a_pass_gives_the_bits_of_single_sweeps::<f64>(|n| {
+    a_pass_gives_the_bits_of_single_iterations::<f64>(|n| {
         (0..n).map(|_| rng.random_range(-1.0..1.0)).collect()
     });
 }
 
-/// Sweeps of plates that several resident blocks share, each in two launches.
-fn resident_blocks_give_the_bits_of_single_sweeps<T: Scalar + Bits>(
+/// Iterations on plates that several resident blocks share, each in two launches.
+fn resident_blocks_give_the_bits_of_single_iterations<T: Scalar + Bits>(
     mut random: impl FnMut(usize) -> Vec<T>,
 ) {
     // Blocks that are all there at once, which the exchange takes.
@@ -393,14 +392,15 @@ fn resident_blocks_give_the_bits_of_single_sweeps<T: Scalar + Bits>(
             [(30, 40), (116, 12), (70, 25), (50, 10)],
             |(nx, ny)| {
                 let shape = Shape2::new(nx, ny);
-                let heat = Heat2d::new(shape).unwrap();
+                let heat = Heat2d::dirichlet(shape).unwrap();
                 let initial = random(nx * ny);
                 let field = Field2::from_vec(shape, initial.clone()).unwrap();
                 for (first, second) in [(1, 8), (9, 16)] {
-                    let mut plate = heat.start_with(Variant::Resident, &device, &field).unwrap();
-                    plate.sweep(first).unwrap();
-                    plate.sweep(second).unwrap();
-                    let expected = sweeps_by_definition(shape, &initial, first + second);
+                    let plan = heat.plan_with(&device, Variant::Resident).unwrap();
+                    let mut plate = plan.start(&field).unwrap();
+                    plate.iterate(first).unwrap();
+                    plate.iterate(second).unwrap();
+                    let expected = iterations_by_definition(shape, &initial, first + second);
                     assert_same_bits(plate.field().unwrap().as_slice(), &expected, |index| {
                         point(shape, index)
                     });
@@ -413,13 +413,13 @@ fn resident_blocks_give_the_bits_of_single_sweeps<T: Scalar + Bits>(
 #[test]
 fn resident_blocks_give_the_bits_of_single_ones() {
     let mut rng = rng();
-    resident_blocks_give_the_bits_of_single_sweeps::<f32>(|n| uniform(&mut rng, n));
+    resident_blocks_give_the_bits_of_single_iterations::<f32>(|n| uniform(&mut rng, n));
 }
 
 #[test]
 fn resident_blocks_give_the_bits_of_single_ones_in_f64() {
     let mut rng = rng();
-    resident_blocks_give_the_bits_of_single_sweeps::<f64>(|n| {
+    resident_blocks_give_the_bits_of_single_iterations::<f64>(|n| {
         (0..n).map(|_| rng.random_range(-1.0..1.0)).collect()
     });
 }
@@ -427,7 +427,7 @@ fn resident_blocks_give_the_bits_of_single_ones_in_f64() {
 /// What the emulator, with its few blocks, does not come to.
 #[cfg(feature = "gpu")]
 #[test]
-fn passes_over_large_plates_give_the_bits_of_single_sweeps() {
+fn passes_over_large_plates_give_the_bits_of_single_iterations() {
     let device = halo_tests::cuda();
     let mut rng = rng();
     for_each(
@@ -435,20 +435,20 @@ fn passes_over_large_plates_give_the_bits_of_single_sweeps() {
         [(1000, 997), (2051, 1533), (4096, 130)],
         |(nx, ny)| {
             let shape = Shape2::new(nx, ny);
-            let heat = Heat2d::new(shape).unwrap();
+            let heat = Heat2d::dirichlet(shape).unwrap();
             let initial = uniform(&mut rng, nx * ny);
-            let expected = sweeps_by_definition(shape, &initial, 37);
+            let expected = iterations_by_definition(shape, &initial, 37);
             let mut current = device.upload(&initial).unwrap();
-            let mut scratch = current.try_clone().unwrap();
-            heat.sweeps(&mut current, &mut scratch, 37).unwrap();
+            let mut plan = heat.plan(&device).unwrap();
+            plan.iterate(&mut current, 37).unwrap();
             assert_same_bits(&current.to_vec().unwrap(), &expected, |index| {
                 point(shape, index)
             });
             let initial: Vec<f64> = initial.into_iter().map(f64::from).collect();
-            let expected = sweeps_by_definition(shape, &initial, 37);
+            let expected = iterations_by_definition(shape, &initial, 37);
             let mut current = device.upload(&initial).unwrap();
-            let mut scratch = current.try_clone().unwrap();
-            heat.sweeps(&mut current, &mut scratch, 37).unwrap();
+            let mut plan = heat.plan(&device).unwrap();
+            plan.iterate(&mut current, 37).unwrap();
             assert_same_bits(&current.to_vec().unwrap(), &expected, |index| {
                 point(shape, index)
             });
@@ -457,84 +457,96 @@ fn passes_over_large_plates_give_the_bits_of_single_sweeps() {
 }
 
 #[test]
-fn the_result_is_in_the_first_buffer_after_any_number_of_sweeps() {
+fn plans_and_plates_iterate_any_number_of_times() {
     let mut rng = rng();
     let shape = Shape2::new(19, 33);
-    let heat = Heat2d::new(shape).unwrap();
+    let heat = Heat2d::dirichlet(shape).unwrap();
     let points = shape.points().unwrap();
     let initial = uniform(&mut rng, points);
     let field = Field2::from_vec(shape, initial.clone()).unwrap();
-    for_each_implementation("sweeps", devices(), |device, implementation| {
-        for_each("number of sweeps", 0..=3, |sweeps| {
-            let expected = sweeps_by_definition(shape, &initial, sweeps);
+    for_each_implementation("iterations", devices(), |device, implementation| {
+        for_each("number of iterations", 0..=3, |iterations| {
+            let expected = iterations_by_definition(shape, &initial, iterations);
 
             let mut current = device.upload(&initial).unwrap();
-            let mut scratch = device.alloc_filled(points, f32::NAN).unwrap();
-            implementation.sweeps(&heat, &mut current, &mut scratch, sweeps);
+            let mut plan = implementation.plan(device, &heat);
+            plan.iterate(&mut current, iterations).unwrap();
             assert_same_bits(&current.to_vec().unwrap(), &expected, |index| {
+                point(shape, index)
+            });
+            // Another one, whose temperatures at the boundary are others.
+            let other: Vec<f32> = initial.iter().map(|value| 1.5 - value).collect();
+            let mut current = device.upload(&other).unwrap();
+            plan.iterate(&mut current, iterations).unwrap();
+            let of_other = iterations_by_definition(shape, &other, iterations);
+            assert_same_bits(&current.to_vec().unwrap(), &of_other, |index| {
                 point(shape, index)
             });
 
             // The same in two parts, on a plate that stays on the device.
             let mut plate = implementation.start(device, &heat, &field);
-            plate.sweep(sweeps / 2).unwrap();
-            plate.sweep(sweeps - sweeps / 2).unwrap();
-            assert_eq!(plate.sweeps(), sweeps as u64);
+            plate.iterate(iterations / 2).unwrap();
+            plate.iterate(iterations - iterations / 2).unwrap();
+            assert_eq!(plate.iterations(), iterations as u64);
             assert_same_bits(plate.field().unwrap().as_slice(), &expected, |index| {
                 point(shape, index)
             });
         });
-        let solved = heat.solve(device, &field, 3).unwrap();
-        let expected = sweeps_by_definition(shape, &initial, 3);
+        let mut solved = heat.iterate_of(device, &field, 3).unwrap();
+        let expected = iterations_by_definition(shape, &initial, 3);
+        assert_same_bits(solved.as_slice(), &expected, |index| point(shape, index));
+        heat.iterate_of_into(device, &field, 2, &mut solved)
+            .unwrap();
+        let expected = iterations_by_definition(shape, &initial, 2);
         assert_same_bits(solved.as_slice(), &expected, |index| point(shape, index));
     });
 }
 
 #[test]
 fn the_textbook_problem_is_solved() {
-    let heat = Heat2d::new(problem::SHAPE).unwrap();
+    let heat = Heat2d::dirichlet(problem::SHAPE).unwrap();
     assert_eq!(heat.shape(), Shape2::new(256, 256));
-    assert_eq!(problem::SWEEPS, 100);
+    assert_eq!(problem::ITERATIONS, 100);
     let initial = problem::hot_left_wall::<f32>(problem::SHAPE).unwrap();
     assert_eq!(initial.as_slice().iter().sum::<f32>(), 256.0);
     for_each_implementation(
         "textbook problem",
-        devices_for_many_sweeps(),
+        devices_for_many_iterations(),
         |device, implementation| {
             // The emulator, which takes its time, shows that the size is right.
-            let sweeps = match device.kind() {
+            let iterations = match device.kind() {
                 DeviceKind::Emulator => 4,
-                DeviceKind::Cpu | DeviceKind::Cuda => problem::SWEEPS,
+                DeviceKind::Cpu | DeviceKind::Cuda => problem::ITERATIONS,
             };
-            let expected = sweeps_by_definition(problem::SHAPE, initial.as_slice(), sweeps);
+            let expected = iterations_by_definition(problem::SHAPE, initial.as_slice(), iterations);
             let mut plate = implementation.start(device, &heat, &initial);
-            plate.sweep(sweeps).unwrap();
+            plate.iterate(iterations).unwrap();
             let plate = plate.field().unwrap();
             let error = problem::percentage_rms_error(plate.as_slice(), &expected);
             assert!(error == 0.0, "{error} %");
             assert_same_bits(plate.as_slice(), &expected, |index| {
                 point(problem::SHAPE, index)
             });
-            // Heat goes one point per sweep; some 70 points on there is too
+            // Heat goes one point per iteration; some 70 points on there is too
             // little of it for an `f32`.
-            assert!(plate[(sweeps.min(64), 128)] > 0.0 && plate[(sweeps + 1, 128)] == 0.0);
+            assert!(plate[(iterations.min(64), 128)] > 0.0 && plate[(iterations + 1, 128)] == 0.0);
         },
     );
 }
 
-/// Sweeps of the CPU port until no bit changes any more.
-fn sweeps_to_the_end(heat: &Heat2d, initial: &Field2<f32>) -> usize {
+/// Iterations on the CPU port until no bit changes any more.
+fn iterations_to_the_end(heat: &Heat2d, initial: &Field2<f32>) -> usize {
     let mut plate = heat.start(&Device::cpu(), initial).unwrap();
     let mut before = initial.clone();
-    for sweeps in 0..100_000 {
-        plate.sweep(1).unwrap();
+    for iterations in 0..100_000 {
+        plate.iterate(1).unwrap();
         let after = plate.field().unwrap();
         if after == before {
-            return sweeps;
+            return iterations;
         }
         before = after;
     }
-    panic!("still changing after 100000 sweeps");
+    panic!("still changing after 100000 iterations");
 }
 
 #[test]
@@ -542,22 +554,22 @@ fn a_plate_swept_to_the_end_is_in_the_steady_state() {
     let shapes = [(17, 17), (12, 23), (31, 9), (3, 3), (3, 40)].map(|(x, y)| Shape2::new(x, y));
     for_each_implementation(
         "steady state",
-        devices_for_many_sweeps(),
+        devices_for_many_iterations(),
         |device, implementation| {
             for_each("shape", shapes, |shape| {
-                let heat = Heat2d::new(shape).unwrap();
+                let heat = Heat2d::dirichlet(shape).unwrap();
                 let initial = problem::hot_left_wall::<f32>(shape).unwrap();
-                let sweeps = sweeps_to_the_end(&heat, &initial);
+                let iterations = iterations_to_the_end(&heat, &initial);
                 let mut plate = implementation.start(device, &heat, &initial);
-                plate.sweep(sweeps).unwrap();
+                plate.iterate(iterations).unwrap();
                 let end = plate.field().unwrap();
-                plate.sweep(1).unwrap();
+                plate.iterate(1).unwrap();
                 assert_same_bits(plate.field().unwrap().as_slice(), end.as_slice(), |index| {
                     point(shape, index)
                 });
 
                 let exact = problem::steady_state(shape).unwrap();
-                let bound = problem::steady_state_bound(shape, sweeps);
+                let bound = problem::steady_state_bound(shape, iterations);
                 assert!(bound < 2e-5, "{bound} proves little");
                 for (index, (&got, exact)) in
                     end.as_slice().iter().zip(exact.as_slice()).enumerate()
@@ -575,32 +587,38 @@ fn a_plate_swept_to_the_end_is_in_the_steady_state() {
 }
 
 #[test]
-fn sweeping_ends_when_a_sweep_changes_little() {
+fn iterating_ends_when_an_iteration_changes_little() {
     // By elementwise_difference_f32 and elementwise_difference_f64, where there are kernels.
     fn check<T: Scalar + Bits>(device: &Device, implementation: Implementation) {
         let shape = Shape2::new(19, 17);
-        let heat = Heat2d::new(shape).unwrap();
+        let heat = Heat2d::dirichlet(shape).unwrap();
         let initial = problem::hot_left_wall::<T>(shape).unwrap();
         let tolerance = T::from(0.004);
-        // Every 7 sweeps, by definition.
+        // Every 7 iterations, by definition.
         let mut plate = initial.as_slice().to_vec();
-        let (mut sweeps, mut change) = (0, f64::INFINITY);
+        let (mut iterations, mut change) = (0, f64::INFINITY);
         while !(change <= tolerance.into()) {
-            let before = sweeps_by_definition(shape, &plate, 6);
-            plate = sweep_by_definition(shape, &before, &before);
-            sweeps += 7;
+            let before = iterations_by_definition(shape, &plate, 6);
+            plate = iteration_by_definition(shape, &before, &before);
+            iterations += 7;
             let changes = before.iter().zip(&plate).map(|(&a, &b)| {
                 let (a, b): (f64, f64) = (a.into(), b.into());
                 (a - b).abs()
             });
             change = changes.fold(0.0, f64::max);
         }
-        assert!((14..700).contains(&sweeps), "{sweeps} sweeps show little");
+        assert!(
+            (14..700).contains(&iterations),
+            "{iterations} iterations show little"
+        );
 
         let mut swept = implementation.start(device, &heat, &initial);
-        let outcome = swept.sweep_until(tolerance, 7, 10_000).unwrap();
+        let outcome = swept.iterate_until(tolerance, 7, 10_000).unwrap();
         assert!(outcome.converged);
-        assert_eq!((outcome.sweeps, swept.sweeps()), (sweeps, sweeps));
+        assert_eq!(
+            (outcome.iterations, swept.iterations()),
+            (iterations, iterations)
+        );
         // The difference of two floats that are this close is exact.
         let found: f64 = outcome.change.into();
         assert_eq!(found, change);
@@ -608,54 +626,54 @@ fn sweeping_ends_when_a_sweep_changes_little() {
             point(shape, index)
         });
 
-        // Too few sweeps, the last round being shorter; and none.
+        // Too few iterations, the last round being shorter; and none.
         let mut swept = implementation.start(device, &heat, &initial);
-        let outcome = swept.sweep_until(tolerance, 7, 10).unwrap();
+        let outcome = swept.iterate_until(tolerance, 7, 10).unwrap();
         assert!(!outcome.converged && outcome.change > tolerance);
-        assert_eq!((outcome.sweeps, swept.sweeps()), (10, 10));
-        let outcome = swept.sweep_until(tolerance, 7, 0).unwrap();
-        assert!(!outcome.converged && outcome.sweeps == 0);
+        assert_eq!((outcome.iterations, swept.iterations()), (10, 10));
+        let outcome = swept.iterate_until(tolerance, 7, 0).unwrap();
+        assert!(!outcome.converged && outcome.iterations == 0);
         // A NaN is no steady state.
         let mut broken = initial.clone();
         broken[(9, 9)] = T::from(f32::NAN);
         let mut swept = implementation.start(device, &heat, &broken);
-        let outcome = swept.sweep_until(tolerance, 2, 2).unwrap();
+        let outcome = swept.iterate_until(tolerance, 2, 2).unwrap();
         let found: f64 = outcome.change.into();
         assert!(!outcome.converged && found.is_nan());
 
         for (tolerance, every) in [(T::from(-1.0), 1), (T::from(f32::NAN), 1), (tolerance, 0)] {
-            let error = swept.sweep_until(tolerance, every, 5).unwrap_err();
+            let error = swept.iterate_until(tolerance, every, 5).unwrap_err();
             assert!(matches!(error, Error::InvalidParameter { .. }), "{error}");
         }
-        assert_eq!(swept.sweeps(), 2);
+        assert_eq!(swept.iterations(), 2);
     }
-    for_each_implementation("until", devices_for_many_sweeps(), check::<f32>);
+    for_each_implementation("until", devices_for_many_iterations(), check::<f32>);
     let tuned = ITERATING.len() - Variant::TEXTBOOK.len();
-    for_each_implementation_of::<f64>("until", devices_for_many_sweeps(), tuned, check::<f64>);
+    for_each_implementation_of::<f64>("until", devices_for_many_iterations(), tuned, check::<f64>);
 }
 
 #[test]
 fn temperatures_keep_their_order() {
     // Rounding never exchanges two numbers, so these hold to the last bit: a
-    // plate that starts cold warms from sweep to sweep, it is never warmer away
+    // plate that starts cold warms from iteration to iteration, it is never warmer away
     // from the hot wall than near it, and above the middle as below.
     let shape = Shape2::new(21, 35);
-    let heat = Heat2d::new(shape).unwrap();
+    let heat = Heat2d::dirichlet(shape).unwrap();
     let initial = problem::hot_left_wall::<f32>(shape).unwrap();
     for_each_implementation("order", devices(), |device, implementation| {
         let mut plate = implementation.start(device, &heat, &initial);
         let mut before = initial.clone();
-        for sweep in 1..=20 {
-            plate.sweep(1).unwrap();
+        for iteration in 1..=20 {
+            plate.iterate(1).unwrap();
             let now = plate.field().unwrap();
             for j in 1..shape.ny - 1 {
                 for i in 1..shape.nx - 1 {
-                    let at = format!("({i}, {j}) after sweep {sweep}");
+                    let at = format!("({i}, {j}) after iteration {iteration}");
                     assert!(now[(i, j)] >= before[(i, j)], "{at} has cooled");
                     assert!(now[(i, j)] <= now[(i - 1, j)], "{at} is too warm");
                     assert_eq!(now[(i, j)], now[(i, shape.ny - 1 - j)], "{at}");
                     // What touches a point the heat has reached is warm next time.
-                    assert_eq!(now[(i, j)] > 0.0, i <= sweep, "{at}");
+                    assert_eq!(now[(i, j)] > 0.0, i <= iteration, "{at}");
                 }
             }
             before = now;
@@ -667,10 +685,10 @@ fn temperatures_keep_their_order() {
 fn no_point_leaves_the_range_of_its_neighbours() {
     let mut rng = rng();
     let shape = Shape2::new(37, 20);
-    let heat = Heat2d::new(shape).unwrap();
+    let heat = Heat2d::dirichlet(shape).unwrap();
     for_each_implementation("maximum principle", devices(), |device, implementation| {
         let old = uniform(&mut rng, shape.points().unwrap());
-        let new = implementation.sweep(device, &heat, &old, &old);
+        let new = implementation.iterate_into(device, &heat, &old, &old);
         for index in (0..new.len()).filter(|&index| !on_wall(shape, index)) {
             let neighbours =
                 [index - shape.nx, index - 1, index + 1, index + shape.nx].map(|at| old[at]);
@@ -691,11 +709,11 @@ fn a_linear_temperature_is_steady() {
     // Whole numbers: every sum is exact, and the mean of the neighbours is the
     // point itself.
     let shape = Shape2::new(45, 31);
-    let heat = Heat2d::new(shape).unwrap();
+    let heat = Heat2d::dirichlet(shape).unwrap();
     let field = Field2::from_fn(shape, |i, j| 3.0 * i as f32 - 7.0 * j as f32 + 5.0).unwrap();
     for_each_implementation("linear plate", devices(), |device, implementation| {
         let mut plate = implementation.start(device, &heat, &field);
-        plate.sweep(3).unwrap();
+        plate.iterate(3).unwrap();
         assert_same_bits(
             plate.field().unwrap().as_slice(),
             field.as_slice(),
@@ -705,16 +723,16 @@ fn a_linear_temperature_is_steady() {
 }
 
 #[test]
-fn a_nan_spreads_by_one_point_per_sweep() {
+fn a_nan_spreads_by_one_point_per_iteration() {
     let shape = Shape2::new(40, 36);
-    let heat = Heat2d::new(shape).unwrap();
+    let heat = Heat2d::dirichlet(shape).unwrap();
     for_each_implementation("nan", devices(), |device, implementation| {
         // Beside the seam of two blocks, of either size.
         for (x, y) in [(15_usize, 16_usize), (14, 28)] {
             let mut field = Field2::filled(shape, 1.0_f32).unwrap();
             field[(x, y)] = f32::NAN;
             let mut plate = implementation.start(device, &heat, &field);
-            plate.sweep(2).unwrap();
+            plate.iterate(2).unwrap();
             let plate = plate.field().unwrap();
             for j in 0..shape.ny {
                 for i in 0..shape.nx {
@@ -831,20 +849,22 @@ fn percentages_are_of_the_reference_and_nan_never_passes() {
 }
 
 #[test]
-fn the_work_of_a_sweep_is_counted() {
-    let heat = Heat2d::new(Shape2::new(10, 7)).unwrap();
-    assert_eq!(heat.swept_points(), 40);
-    assert_eq!(heat.bytes::<f32>(), 4 * 70 + 4 * 40);
-    assert_eq!(heat.bytes::<f64>(), 8 * 70 + 8 * 40);
-    assert_eq!(heat.flops(), 160);
+fn the_work_of_an_iteration_is_counted() {
+    let heat = Heat2d::dirichlet(Shape2::new(10, 7)).unwrap();
+    assert_eq!(heat.unknowns(), 40);
+    let cost = |bytes| Cost { bytes, flops: 160 };
+    assert_eq!(heat.cost::<f32>(), cost(4 * 70 + 4 * 40));
+    assert_eq!(heat.cost::<f64>(), cost(8 * 70 + 8 * 40));
 }
 
 #[test]
 fn shapes_that_are_no_plate_are_refused_by_name() {
     fn refusal(nx: usize, ny: usize) -> String {
-        Heat2d::new(Shape2::new(nx, ny)).unwrap_err().to_string()
+        Heat2d::dirichlet(Shape2::new(nx, ny))
+            .unwrap_err()
+            .to_string()
     }
-    let too_small = "but must be at least 3 (two walls and a point between them)";
+    let too_small = "but must be at least 3 (two ends and a point between them)";
     let cases = [
         (refusal(2, 3), format!("heat2d: nx is 2, {too_small}")),
         (refusal(3, 2), format!("heat2d: ny is 2, {too_small}")),
@@ -865,24 +885,17 @@ fn shapes_that_are_no_plate_are_refused_by_name() {
     for_each("refusals", cases, |(got, expected)| {
         assert_eq!(got, expected)
     });
-    assert!(Heat2d::new(Shape2::new(3, 3)).is_ok());
-    assert!(Heat2d::new(Shape2::new((1 << 31) - 1, 3)).is_ok());
+    assert!(Heat2d::dirichlet(Shape2::new(3, 3)).is_ok());
+    assert!(Heat2d::dirichlet(Shape2::new((1 << 31) - 1, 3)).is_ok());
 }
 
 #[test]
 fn bad_input_is_refused_before_anything_runs() {
     let shape = Shape2::new(20, 18);
-    let heat = Heat2d::new(shape).unwrap();
+    let heat = Heat2d::dirichlet(shape).unwrap();
     let points = shape.points().unwrap();
     for_each_implementation("bad input", devices(), |device, implementation| {
-        let sweep = |old: &Buffer<f32>, new: &mut Buffer<f32>| match implementation {
-            Implementation::Default => heat.sweep(old, new),
-            Implementation::Kernel(variant) => heat.sweep_with(variant, old, new),
-        };
-        let sweeps = |old: &mut Buffer<f32>, new: &mut Buffer<f32>| match implementation {
-            Implementation::Default => heat.sweeps(old, new, 2),
-            Implementation::Kernel(variant) => heat.sweeps_with(variant, old, new, 2),
-        };
+        let mut plan = implementation.plan(device, &heat);
         let is_length = |error: &Error| {
             matches!(error, Error::LengthMismatch { required, given, .. }
                 if (*required, *given) == (points, points + 1))
@@ -895,84 +908,82 @@ fn bad_input_is_refused_before_anything_runs() {
         let mut fits = device.alloc_filled(points, 1.0_f32).unwrap();
         let mut long = device.alloc_filled(points + 1, 2.0_f32).unwrap();
         for error in [
-            sweep(&fits, &mut long).unwrap_err(),
-            sweep(&long, &mut fits).unwrap_err(),
-            sweeps(&mut fits, &mut long).unwrap_err(),
-            sweeps(&mut long, &mut fits).unwrap_err(),
+            plan.iterate_into(&fits, &mut long).unwrap_err(),
+            plan.iterate_into(&long, &mut fits).unwrap_err(),
+            plan.iterate(&mut long, 2).unwrap_err(),
+            plan.iterate(&mut long, 0).unwrap_err(),
         ] {
             assert!(is_length(&error), "{error}");
         }
         assert!(untouched(&fits, 1.0) && untouched(&long, 2.0));
 
-        // A buffer of another device.
+        // A buffer of another device, on either side.
         let mut elsewhere = Device::cpu().alloc_filled(points, 3.0_f32).unwrap();
         for error in [
-            sweep(&fits, &mut elsewhere).unwrap_err(),
-            sweeps(&mut fits, &mut elsewhere).unwrap_err(),
+            plan.iterate_into(&fits, &mut elsewhere).unwrap_err(),
+            plan.iterate_into(&elsewhere, &mut fits).unwrap_err(),
+            plan.iterate(&mut elsewhere, 2).unwrap_err(),
         ] {
             assert!(matches!(error, Error::DeviceMismatch { .. }), "{error}");
         }
         assert!(untouched(&fits, 1.0) && untouched(&elsewhere, 3.0));
 
         // A plate of another shape with as many points.
-        let turned = Field2::filled(Shape2::new(18, 20), 1.0_f32).unwrap();
-        let error = match implementation {
-            Implementation::Default => heat.start(device, &turned).unwrap_err(),
-            Implementation::Kernel(variant) => {
-                heat.start_with(variant, device, &turned).unwrap_err()
-            }
-        };
-        assert_eq!(
-            error.to_string(),
-            "heat2d: the initial plate is of 18 × 20 points, but must be of 20 × 18 points"
-        );
+        let mut turned = Field2::filled(Shape2::new(18, 20), 1.0_f32).unwrap();
+        let field = Field2::filled(shape, 1.0_f32).unwrap();
+        for (what, error) in [
+            ("the initial plate", plan.start(&turned).unwrap_err()),
+            (
+                "the initial plate",
+                heat.start(device, &turned).unwrap_err(),
+            ),
+            (
+                "the initial plate",
+                heat.iterate_of(device, &turned, 1).unwrap_err(),
+            ),
+            (
+                "the result",
+                heat.iterate_of_into(device, &field, 1, &mut turned)
+                    .unwrap_err(),
+            ),
+        ] {
+            assert!(matches!(error, Error::ShapeMismatch { .. }), "{error:?}");
+            assert_eq!(
+                error.to_string(),
+                format!("heat2d: {what} is of 18 × 20 points, but must be of 20 × 18")
+            );
+        }
+        assert!(turned.as_slice().iter().all(|value| *value == 1.0));
     });
 }
 
 #[test]
 fn the_cpu_launches_no_kernel() {
-    let device = Device::cpu();
-    let shape = Shape2::new(20, 20);
-    let heat = Heat2d::new(shape).unwrap();
-    let field = Field2::filled(shape, 1.0_f32).unwrap();
-    let mut a = device.upload(field.as_slice()).unwrap();
-    let mut b = a.try_clone().unwrap();
+    let heat = Heat2d::dirichlet(Shape2::new(20, 20)).unwrap();
     for_each("kernels on the cpu", ITERATING, |&variant| {
-        for error in [
-            heat.sweep_with(variant, &a, &mut b).unwrap_err(),
-            heat.sweeps_with(variant, &mut a, &mut b, 0).unwrap_err(),
-            heat.start_with(variant, &device, &field).unwrap_err(),
-        ] {
-            assert!(
-                matches!(error, Error::NotLaunchable { kernel } if Some(kernel) == variant.kernel::<f32>()),
-                "{error}"
-            );
-        }
+        let error = heat.plan_with::<f32>(&Device::cpu(), variant).unwrap_err();
+        assert!(
+            matches!(error, Error::NotLaunchable { kernel } if Some(kernel) == variant.kernel::<f32>()),
+            "{error}"
+        );
     });
+    assert_eq!(heat.plan::<f32>(&Device::cpu()).unwrap().variant(), None);
 }
 
 #[test]
 fn the_textbooks_kernels_are_not_there_in_f64() {
-    let shape = Shape2::new(20, 20);
-    let heat = Heat2d::new(shape).unwrap();
-    let field = Field2::filled(shape, 1.0_f64).unwrap();
+    let heat = Heat2d::dirichlet(Shape2::new(20, 20)).unwrap();
     let device = Device::emulator();
-    let mut a = device.upload(field.as_slice()).unwrap();
-    let mut b = a.try_clone().unwrap();
     for_each("kernels in f64", Variant::TEXTBOOK, |variant| {
-        for error in [
-            heat.sweep_with(variant, &a, &mut b).unwrap_err(),
-            heat.sweeps_with(variant, &mut a, &mut b, 0).unwrap_err(),
-            heat.start_with(variant, &device, &field).unwrap_err(),
-        ] {
-            assert_eq!(
-                error.to_string(),
-                format!(
-                    "heat2d: the kernel is {variant} for f64, but must be one that is not the \
-                     textbook's, which are in f32"
-                )
-            );
-        }
+        assert_eq!(
+            heat.plan_with::<f64>(&device, variant)
+                .unwrap_err()
+                .to_string(),
+            format!(
+                "heat2d: the kernel is {variant} for f64, but must be one that is not the \
+                 textbook's, which are in f32"
+            )
+        );
     });
 }
 
@@ -981,15 +992,15 @@ fn the_textbooks_kernels_are_not_there_in_f64() {
 fn a_marching_block_takes_more_rows_where_a_grid_has_too_few_blocks() {
     // One row more than 65535 blocks of 6.
     let shape = Shape2::new(3, 65_535 * 6 + 2 + 1);
-    let heat = Heat2d::new(shape).unwrap();
+    let heat = Heat2d::dirichlet(shape).unwrap();
     let points = shape.points().unwrap();
     let old: Vec<f32> = (0..points).map(|index| (index % 1000) as f32).collect();
     let device = halo_tests::cuda();
     let input = device.upload(&old).unwrap();
     let mut output = device.upload(&old).unwrap();
-    heat.sweep_with(Variant::March, &input, &mut output)
-        .unwrap();
-    let expected = sweep_by_definition(shape, &old, &old);
+    let mut plan = heat.plan_with(&device, Variant::March).unwrap();
+    plan.iterate_into(&input, &mut output).unwrap();
+    let expected = iteration_by_definition(shape, &old, &old);
     assert_same_bits(&output.to_vec().unwrap(), &expected, |index| {
         point(shape, index)
     });
@@ -1017,11 +1028,11 @@ fn more_rows_than_a_grid_or_a_texture_has_are_refused() {
             }
         };
         let shape = Shape2::new(3, rows);
-        let heat = Heat2d::new(shape).unwrap();
+        let heat = Heat2d::dirichlet(shape).unwrap();
         let field = Field2::filled(shape, 1.0_f32).unwrap();
         let error = heat
-            .start_with(variant, &device, &field)
-            .and_then(|mut plate| plate.sweep(1))
+            .plan_with(&device, variant)
+            .and_then(|plan| plan.start(&field)?.iterate(1))
             .unwrap_err();
         let as_expected = match variant {
             Variant::Texture => matches!(
@@ -1039,14 +1050,14 @@ fn more_rows_than_a_grid_or_a_texture_has_are_refused() {
     });
 }
 
-/// More points than 32 bits can count, in 35 GB.
+/// More points than 32 bits can count, in 52 GB.
 #[cfg(feature = "gpu")]
 #[test]
-#[ignore = "needs 35 GB of device memory and 18 GB of the host's"]
+#[ignore = "needs 52 GB of device memory and 18 GB of the host's"]
 fn more_points_than_32_bits_count_are_swept() {
     let device = halo_tests::cuda();
     let shape = Shape2::new(65_537, 65_551);
-    let heat = Heat2d::new(shape).unwrap();
+    let heat = Heat2d::dirichlet(shape).unwrap();
     let points = shape.points().unwrap();
     assert!(points > 1 << 32);
     let old = device.alloc_filled(points, 1.0_f32).unwrap();
@@ -1055,7 +1066,8 @@ fn more_points_than_32_bits_count_are_swept() {
             return; // Textures have fewer rows than that; refused, as tested above.
         }
         let mut new = device.alloc_filled(points, 0.0_f32).unwrap();
-        heat.sweep_with(variant, &old, &mut new).unwrap();
+        let mut plan = heat.plan_with(&device, variant).unwrap();
+        plan.iterate_into(&old, &mut new).unwrap();
         let new = new.to_vec().unwrap();
         let wrong = (0..points).find(|&at| new[at] != if on_wall(shape, at) { 0.0 } else { 1.0 });
         assert!(wrong.is_none(), "{}", point(shape, wrong.unwrap()));
@@ -1113,29 +1125,30 @@ fn ptx_facts() {
     });
 }
 
-/// The plate is in the one buffer or the other by turns; a shape is not.
+/// The plate is in the plan's memory by turns.
 #[test]
-fn buffers_keep_their_shapes_while_their_memory_is_exchanged() {
+fn buffers_keep_their_shapes_and_on_devices_with_kernels_their_memory() {
     let shape = Shape2::new(9, 7);
-    let heat = Heat2d::new(shape).unwrap();
+    let heat = Heat2d::dirichlet(shape).unwrap();
     let initial = problem::hot_left_wall::<f32>(shape).unwrap();
-    for_each("shapes", devices(), |ref device| {
-        for sweeps in 0..4 {
+    for_each_implementation("shapes", devices(), |device, implementation| {
+        let mut plan = implementation.plan(device, &heat);
+        for iterations in 0..4 {
             let mut current = initial.to_device(device).unwrap();
-            let mut scratch = device.alloc_filled(63, f32::NAN).unwrap();
-            heat.sweeps(&mut current, &mut scratch, sweeps).unwrap();
+            let address = current.device_address();
+            plan.iterate(&mut current, iterations).unwrap();
             assert_eq!(current.shape(), shape.into());
-            assert_eq!(scratch.shape(), 63.into());
-            let expected = heat.solve(&Device::cpu(), &initial, sweeps).unwrap();
+            if device.kind() != DeviceKind::Cpu {
+                assert_eq!(current.device_address(), address, "after {iterations}");
+            }
+            let expected = heat
+                .iterate_of(&Device::cpu(), &initial, iterations)
+                .unwrap();
             assert!(Field2::from_device(&current).unwrap() == expected);
 
-            let turned = Shape2::new(7, 9);
-            let mut turned = device
-                .alloc_filled(63, 0.0_f32)
-                .unwrap()
-                .shaped(turned)
-                .unwrap();
-            let error = heat.sweeps(&mut current, &mut turned, 1).unwrap_err();
+            let turned = device.alloc_filled(63, 0.0_f32).unwrap();
+            let mut turned = turned.shaped(Shape2::new(7, 9)).unwrap();
+            let error = plan.iterate(&mut turned, 1).unwrap_err();
             assert!(matches!(error, Error::ShapeMismatch { .. }), "{error}");
         }
     });

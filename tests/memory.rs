@@ -147,7 +147,7 @@ fn a_buffer_that_is_dropped_stays_until_the_work_is_done() {
 /// addresses, must come to the same as its work.
 #[test]
 fn recorded_sweeps_and_steps_go_on_from_replay_to_replay() {
-    let heat = Heat2d::new(Shape2::new(67, 45)).unwrap();
+    let heat = Heat2d::dirichlet(Shape2::new(67, 45)).unwrap();
     let initial = problem::hot_left_wall::<f32>(heat.shape()).unwrap();
     let gravity = Gravity::new(0.1).unwrap();
     let (bodies, still) = (bodies(93), vec![[0.0; 3]; 93]);
@@ -155,14 +155,14 @@ fn recorded_sweeps_and_steps_go_on_from_replay_to_replay() {
         // Once, and then so many at each of three replays.
         for (sweeps, count) in [(1, 1), (1, 2), (3, 1), (2, 3)] {
             let mut plate = heat.start(device, &initial).unwrap();
-            plate.sweep(sweeps).unwrap(); // what is allocated at first
-            let mut replay = device.record(count, || plate.sweep(sweeps)).unwrap();
+            plate.iterate(sweeps).unwrap(); // what is allocated at first
+            let mut replay = device.record(count, || plate.iterate(sweeps)).unwrap();
             (0..3).for_each(|_| replay.run().unwrap());
             drop(replay);
-            plate.sweep(1).unwrap();
+            plate.iterate(1).unwrap();
             let all = sweeps * (2 + 3 * count) + 1;
-            assert_eq!(plate.sweeps(), all as u64);
-            let expected = heat.solve(&Device::cpu(), &initial, all).unwrap();
+            assert_eq!(plate.iterations(), all as u64);
+            let expected = heat.iterate_of(&Device::cpu(), &initial, all).unwrap();
             assert!(plate.field().unwrap() == expected, "{sweeps}, {count}");
         }
 

@@ -508,7 +508,8 @@ fn a_plan_is_for_its_bodies_and_can_be_used_again() {
                 assert_eq!(plan.device(), &device);
                 assert_eq!(
                     plan.variant(),
-                    variant.unwrap_or(Variant::RegisterTile),
+                    (device.kind() != DeviceKind::Cpu)
+                        .then(|| variant.unwrap_or(Variant::RegisterTile)),
                     "few bodies"
                 );
                 for _ in 0..2 {
@@ -539,7 +540,7 @@ fn a_plan_is_for_its_bodies_and_can_be_used_again() {
             assert!(matches!(error, Error::EmptyInput { .. }), "{error}");
         });
         let many = gravity.plan::<T>(&Device::emulator(), 8192).unwrap();
-        assert_eq!(many.variant(), Variant::Symmetric);
+        assert_eq!(many.variant(), Some(Variant::Symmetric));
         assert!(Gravity::new(0.1).unwrap().with_parts(0).is_err());
     }
     let mut rng = rng();

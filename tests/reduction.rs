@@ -8,6 +8,7 @@ mod single_pass;
 #[path = "reduction/terms.rs"]
 mod terms;
 
+use halo_gpu::case::{Problem, registry};
 use halo_gpu::reduction::{Number, Plan, Reduction, Variant, sum, sum_of};
 use halo_gpu::{Buffer, Cost, Device, DeviceKind, EmulatorOptions, Error, LaunchAxis};
 use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, ptx, rng, uniform};
@@ -173,7 +174,7 @@ fn for_each_kernel(what: &str, mut check: impl FnMut(&Device, Variant, u32)) {
 fn the_input_stays_where_no_kernel_works_in_it() {
     fn check<T: Sample>(device: &Device, variant: Variant, block: u32, rng: &mut impl Rng) {
         let mut plan = plan(device, variant, block).unwrap();
-        assert_eq!(plan.variant(), variant);
+        assert_eq!(plan.variant(), Some(variant));
         let values = T::random(rng, 3 * span(variant, block) + 5);
         let mut input = device.upload(&values).unwrap();
         let len = plan.sums_len(values.len()).unwrap();
@@ -683,5 +684,16 @@ fn ptx_facts() {
         if span(variant, 1) == 4 {
             assert!(count("ld.global") >= 4, "four loads in flight");
         }
+    });
+}
+
+#[test]
+fn blocks_are_the_textbooks_unless_the_problem_says() {
+    let kernels = registry::family("reduction").unwrap().kernels.iter();
+    for_each("kernels", kernels.map(|entry| entry.name), |name| {
+        let entry = registry::entry(name).unwrap();
+        let elements = Problem::line(100_000).with_resident_blocks(64);
+        let told = entry.geometry(&elements.with_block(DEFAULT_BLOCK)).unwrap();
+        assert_eq!(entry.geometry(&elements).unwrap(), told);
     });
 }

@@ -415,6 +415,23 @@ proptest! {
             expected[start..end].copy_from_slice(&values[from..]);
         }
         prop_assert_eq!(buffer.to_vec()?, &expected[..]);
+        // As bytes, and from a sealed buffer of any device.
+        let words = format!("has {} elements, but must have {}", 8 * other, 8 * part.len());
+        let everywhere = Faults::none().and(other != part.len(), "LengthMismatch", words);
+        let faults = everywhere.clone().and(away, "DeviceMismatch", "is on");
+        buffer.view_mut(start..end)?.fill(8.0)?;
+        let mut view = buffer.view_mut(start..end)?;
+        let of_bytes = view.copy_bytes_from(source.view(from..)?);
+        faults.judge(of_bytes)?;
+        let right = if faults.is_empty() { &values[from..] } else { &vec![8.0; end - start] };
+        prop_assert_eq!(view.as_view().to_vec()?, right);
+        let mut sealed = source.device().upload(&values[from..])?.seal()?;
+        view.fill(8.0)?;
+        everywhere.judge(view.copy_from_sealed(&mut sealed))?;
+        if everywhere.is_empty() {
+            prop_assert_eq!(view.as_view().to_vec()?, &values[from..]);
+        }
+        prop_assert_eq!(sealed.open()?.to_vec()?, &values[from..]);
         buffer.view_mut(start..end)?.fill(9.0)?;
         expected[start..end].fill(9.0);
         prop_assert_eq!(buffer.to_vec()?, expected);

@@ -1,7 +1,7 @@
 //! A rank's way to the others.
 
 use crate::threads::Thread;
-use crate::{Error, Incoming, Outgoing, Transport};
+use crate::{Arrival, Error, Expected, Incoming, Outgoing, Parcel, Transport};
 use halo_gpu::{Device, Element};
 use std::fmt;
 use std::time::Duration;
@@ -63,6 +63,12 @@ impl Communicator {
         }
     }
 
+    /// What it is made of.
+    #[cfg(all(feature = "nccl", unix))]
+    pub(crate) fn into_parts(self) -> (Box<dyn Transport>, Duration) {
+        (self.transport, self.deadline)
+    }
+
     /// The same rank, which waits this long for another one; 60 seconds if nothing else is
     /// said. It counts anew for each message.
     #[must_use]
@@ -81,6 +87,12 @@ impl Communicator {
     #[must_use]
     pub fn size(&self) -> usize {
         self.transport.size()
+    }
+
+    /// What the messages go by, for people.
+    #[must_use]
+    pub fn transport(&self) -> String {
+        self.transport.name()
     }
 
     /// The CUDA device of this rank, of as many as there are in turn, or the CPU where there is
@@ -107,6 +119,31 @@ impl Communicator {
         incoming: &mut [Incoming<'_>],
     ) -> Result<(), Error> {
         self.transport.exchange(outgoing, incoming, self.deadline)
+    }
+
+    /// Begins to send and receive messages of devices, which [`Arrival`] ends.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transport::begin`].
+    pub fn begin<'a>(
+        &'a self,
+        device: &'a Device,
+        outgoing: Vec<Parcel>,
+        incoming: Vec<Expected>,
+    ) -> Result<Arrival<'a>, Error> {
+        self.transport
+            .begin(device, outgoing, incoming, self.deadline)
+    }
+
+    /// Waits until what was begun is done on the device as well, or has failed: before one waits
+    /// for the device itself, which knows no deadline.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transport::settle`].
+    pub fn settle(&self) -> Result<(), Error> {
+        self.transport.settle(self.deadline)
     }
 
     /// The elements that each rank gives, in the order of the ranks, which need not give

@@ -94,6 +94,27 @@ pub enum Error {
         text: String,
     },
 
+    /// There is no NCCL that can be loaded.
+    #[error("no NCCL: {reason} (searched: {searched}; HALO_NCCL names another file)")]
+    NcclMissing {
+        /// The file that was tried. A name without a folder was looked for where the dynamic
+        /// linker looks.
+        searched: String,
+        /// What the dynamic linker said about it.
+        reason: String,
+    },
+
+    /// NCCL has failed.
+    #[error("{call}: {text} (code {code})")]
+    Nccl {
+        /// The function.
+        call: &'static str,
+        /// What it returned, or what came of it later.
+        code: i32,
+        /// What NCCL says to that.
+        text: String,
+    },
+
     /// The launcher has started another number of ranks than MPI knows of: they are probably
     /// of different makes.
     #[error(

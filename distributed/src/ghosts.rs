@@ -1,8 +1,8 @@
 //! Blocks with ghost points around them.
 
 use crate::region::{Region, pieces, points};
-use crate::{Block, Communicator, Decomposition, Error, Incoming, Outgoing, Side};
-use halo_gpu::{Buffer, Device, Element};
+use crate::{Block, Communicator, Decomposition, Error, Expected, Parcel, Side};
+use halo_gpu::{Buffer, Device, DeviceKind, Element, Priority};
 use std::fmt;
 
 /// A rank's block of a field, on its device, with ghost points: copies of the nearest points of
@@ -37,6 +37,8 @@ pub struct Ghosted<T: Element, const D: usize> {
     /// Planes of ghost points below and above the block, along each axis.
     ghosts: [[usize; 2]; D],
     buffer: Buffer<T>,
+    /// What messages go by that are exchanged beside other work.
+    beside: Option<Device>,
 }
 
 impl<T: Element, const D: usize> Ghosted<T, D> {
@@ -105,6 +107,7 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
             width,
             ghosts,
             buffer: device.upload(&values)?,
+            beside: None,
         })
     }
 
@@ -116,6 +119,7 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
     pub fn zeros_like(&self) -> Result<Self, Error> {
         Ok(Self {
             buffer: self.buffer.device().zeros(self.buffer.len())?,
+            beside: self.beside.clone(),
             ..*self
         })
     }
@@ -165,19 +169,77 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
     /// Brings the ghost points up to date.
     ///
     /// One axis after the other: along the later ones the ghost points of the earlier ones go
-    /// too, so that those in the corners are right.
+    /// too, so that those in the corners are right. On CUDA devices the host waits for nothing,
+    /// unless messages go through it.
     ///
     /// # Errors
     ///
     /// As [`Transport::exchange`](crate::Transport::exchange); [`Error::Device`].
     pub fn exchange(&mut self, communicator: &Communicator) -> Result<(), Error> {
+        let device = self.buffer.device().clone();
         for axis in 0..D {
-            self.exchange_along(communicator, axis)?;
+            self.exchange_along(communicator, axis, &device, |_| Ok(()))?;
         }
         Ok(())
     }
 
-    fn exchange_along(&mut self, communicator: &Communicator, axis: usize) -> Result<(), Error> {
+    /// Brings the ghost points up to date while `meanwhile` reads the field and computes what
+    /// does not depend on them. On CUDA devices messages then go on a stream of high priority;
+    /// where several axes are cut, `meanwhile` is beside the messages along the first of them.
+    ///
+    /// ```
+    /// use halo_distributed::{Decomposition, Error, Ghosted};
+    /// use halo_gpu::{Device, elementwise};
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// let doubled = halo_distributed::run(2, |communicator| {
+    ///     let device = Device::cpu();
+    ///     let ring = Decomposition::slabs([4], 2)?.periodic(0)?;
+    ///     let mut field = Ghosted::new(&communicator, &device, ring, 1, |[i]| i as f32)?;
+    ///     let mut twice = device.zeros(4)?;
+    ///     field.exchange_beside(&communicator, |values| {
+    ///         Ok(elementwise::axpby(1.0, values, 1.0, &mut twice)?)
+    ///     })?;
+    ///     Ok((field.buffer().to_vec()?, twice.to_vec()?[1..3].to_vec()))
+    /// })?;
+    /// assert_eq!(doubled[0], (vec![3.0, 0.0, 1.0, 2.0], vec![0.0, 1.0]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`exchange`](Self::exchange), and what `meanwhile` fails with.
+    pub fn exchange_beside(
+        &mut self,
+        communicator: &Communicator,
+        meanwhile: impl FnOnce(&Buffer<T>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let device = self.buffer.device().clone();
+        let beside = match self.beside.take() {
+            Some(beside) => beside,
+            None if device.kind() == DeviceKind::Cuda => device.beside_with(Priority::High)?,
+            None => device,
+        };
+        let mut meanwhile = Some(meanwhile);
+        let ghosts = self.ghosts;
+        for axis in (0..D).filter(|&axis| ghosts[axis] != [0; 2]) {
+            self.exchange_along(communicator, axis, &beside, |buffer| {
+                meanwhile.take().map_or(Ok(()), |work| work(buffer))
+            })?;
+        }
+        self.beside = Some(beside);
+        meanwhile.map_or(Ok(()), |work| work(&self.buffer))
+    }
+
+    /// Messages along an axis, which go by way of `via`, a handle of the same device.
+    fn exchange_along(
+        &mut self,
+        communicator: &Communicator,
+        axis: usize,
+        via: &Device,
+        meanwhile: impl FnOnce(&Buffer<T>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let (own, width) = (self.block.extents[axis], self.width);
         let [below, above] = self.ghosts[axis];
         let sides = [
@@ -193,8 +255,7 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
                 0,
             ),
         ];
-        let mut outgoing = Vec::new();
-        let mut incoming = Vec::new();
+        let (mut outgoing, mut incoming, mut targets) = (Vec::new(), Vec::new(), Vec::new());
         for (side, ghosts, rim, ghost, down, up) in sides {
             let rank = communicator.rank();
             let neighbour = self.decomposition.neighbour(rank, axis, side)?;
@@ -213,32 +274,37 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
                 })
             };
             let tag = |direction: u32| 2 * axis as u32 + direction;
-            outgoing.push((peer, tag(down), self.read(&region(rim))?));
+            outgoing.push(Parcel {
+                to: peer,
+                tag: tag(down),
+                bytes: self.pack(&region(rim))?.move_to(via)?,
+            });
             let ghost = region(ghost);
-            let room = vec![T::zeroed(); points(&ghost)];
-            incoming.push((peer, tag(up), ghost, room));
+            incoming.push(Expected {
+                from: peer,
+                tag: tag(up),
+                bytes: points(&ghost) * size_of::<T>(),
+            });
+            targets.push(ghost);
         }
-        let messages: Vec<_> = outgoing
-            .iter()
-            .map(|(to, tag, values)| Outgoing {
-                to: *to,
-                tag: *tag,
-                bytes: bytemuck::cast_slice(values),
-            })
-            .collect();
-        let mut rooms: Vec<_> = incoming
-            .iter_mut()
-            .map(|(from, tag, _, room)| Incoming {
-                from: *from,
-                tag: *tag,
-                bytes: bytemuck::cast_slice_mut(room),
-            })
-            .collect();
-        communicator.exchange(&messages, &mut rooms)?;
-        for (_, _, ghost, values) in &incoming {
-            self.write(ghost, values)?;
+        let arrival = communicator.begin(via, outgoing, incoming)?;
+        meanwhile(&self.buffer)?;
+        let device = self.buffer.device().clone();
+        for (ghost, bytes) in targets.iter().zip(arrival()?) {
+            self.unpack(ghost, &bytes.move_to(&device)?)?;
         }
         Ok(())
+    }
+
+    /// The rank's own points, the first axis fastest.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`]; as [`Communicator::settle`].
+    pub fn own_values(&self, communicator: &Communicator) -> Result<Vec<T>, Error> {
+        communicator.settle()?;
+        let bytes = self.pack(&self.own())?.into_vec()?;
+        Ok(bytemuck::pod_collect_to_vec(&bytes))
     }
 
     /// The whole field, on every rank, the first axis fastest.
@@ -248,7 +314,7 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
     /// As [`Transport::exchange`](crate::Transport::exchange); [`Error::MessageLength`] where a
     /// rank gives another number of points; [`Error::Device`].
     pub fn gather(&self, communicator: &Communicator) -> Result<Vec<T>, Error> {
-        let own = self.read(&self.own())?;
+        let own = self.own_values(communicator)?;
         let points = self.decomposition.points();
         let mut whole = vec![T::zeroed(); points.iter().product()];
         for (peer, values) in communicator.all_gather(&own)?.into_iter().enumerate() {
@@ -284,22 +350,30 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
         self.ghosts.iter().flatten().all(|&ghosts| ghosts == 0)
     }
 
-    fn read(&self, region: &Region<D>) -> Result<Vec<T>, Error> {
-        let mut values = vec![T::zeroed(); points(region)];
-        let mut left = &mut values[..];
+    /// The points of a region, one behind the other, on the device.
+    fn pack(&self, region: &Region<D>) -> Result<Buffer<u8>, Error> {
+        let mut bytes = self
+            .buffer
+            .device()
+            .zeros(points(region) * size_of::<T>())?;
+        let mut done = 0;
         for piece in pieces(self.extents(), region) {
-            let (these, others) = left.split_at_mut(piece.len());
-            self.buffer.view(piece)?.copy_to_slice(these)?;
-            left = others;
+            let next = done + piece.len() * size_of::<T>();
+            let mut there = bytes.view_mut(done..next)?;
+            there.copy_bytes_from(self.buffer.view(piece)?)?;
+            done = next;
         }
-        Ok(values)
+        Ok(bytes)
     }
 
-    fn write(&mut self, region: &Region<D>, mut values: &[T]) -> Result<(), Error> {
+    /// Overwrites the points of a region by those that [`pack`](Self::pack) has made.
+    fn unpack(&mut self, region: &Region<D>, bytes: &Buffer<u8>) -> Result<(), Error> {
+        let mut done = 0;
         for piece in pieces(self.extents(), region) {
-            let (these, others) = values.split_at(piece.len());
-            self.buffer.view_mut(piece)?.copy_from_slice(these)?;
-            values = others;
+            let next = done + piece.len() * size_of::<T>();
+            let mut there = self.buffer.view_mut(piece)?;
+            there.copy_bytes_from(bytes.view(done..next)?)?;
+            done = next;
         }
         Ok(())
     }

@@ -1,29 +1,35 @@
 //! Plates that are shared by ranks.
 
 use crate::region::pieces;
+use crate::rims::Rims;
 use crate::{Communicator, Decomposition, Error, Ghosted};
 use halo_gpu::elementwise::largest_difference;
-use halo_gpu::heat2d::{Heat2d, Outcome, Tolerance, Wall, Walls};
-use halo_gpu::{Buffer, Device, Field2, Scalar, Shape2};
+use halo_gpu::heat2d::{Heat2d, Iterated, Outcome, Plan, Sums, Tolerance};
+use halo_gpu::{Axis, Boundary, Buffer, Device, Field2, Grid2, Scalar, Shape2};
 
 /// A plate whose points are shared by ranks: [`halo_gpu::heat2d::Plate`] over several devices,
 /// with the bits of one.
 ///
-/// With `width` rows and columns of ghost points there is an exchange every `width` sweeps:
-/// each sweep makes the outermost ghost points useless, and no others. More of them mean fewer
-/// exchanges, and more points that several ranks sweep.
+/// With `width` rows and columns of ghost points there is an exchange every `width` iterations:
+/// each iteration makes the outermost ghost points useless, and no others. More of them mean
+/// fewer exchanges, and more points that several ranks compute.
+///
+/// Where rows alone are cut, into blocks of at least 2 `width` rows, and devices are no CPUs, the
+/// rows that neighbours need are computed first, and exchanged while the others are.
 #[derive(Debug)]
 pub struct Plate<'a, T: Scalar> {
     communicator: &'a Communicator,
     /// Of the whole plate.
     heat: Heat2d,
-    /// Of this rank's part, ghost points included.
-    part: Heat2d,
+    /// For this rank's part, ghost points included.
+    plan: Plan<T>,
     field: Ghosted<T, 2>,
-    scratch: Buffer<T>,
-    /// How many sweeps the ghost points are good for.
+    /// The part before the last iteration that was compared.
+    before: Option<Buffer<T>>,
+    rims: Option<Rims<T>>,
+    /// How many iterations the ghost points are good for.
     fresh: usize,
-    sweeps: u64,
+    iterations: u64,
 }
 
 impl<'a, T: Scalar> Plate<'a, T> {
@@ -56,48 +62,63 @@ impl<'a, T: Scalar> Plate<'a, T> {
             });
         }
         let field = Ghosted::new(communicator, device, decomposition, width, initial)?;
-        let [[left, right], [bottom, top]] = field.ghosts();
-        // Beyond ghost points the plate goes on: the outermost of them keep their value, and
-        // what this makes wrong moves inwards by one point in each sweep.
-        let wall = |ghosts, wall| if ghosts > 0 { Wall::Fixed } else { wall };
-        let walls = heat.walls();
         let [nx, ny] = field.extents();
-        let part = heat.with_shape(Shape2::new(nx, ny))?.with_walls(Walls {
-            left: wall(left, walls.left),
-            right: wall(right, walls.right),
-            bottom: wall(bottom, walls.bottom),
-            top: wall(top, walls.top),
-        });
+        let axes = [Axis::X, Axis::Y];
+        let spacing = axes.map(|axis| heat.grid().spacing(axis));
+        let mut grid = Grid2::new(Shape2::new(nx, ny), spacing)?;
+        for (axis, ghosts) in axes.into_iter().zip(field.ghosts()) {
+            let mut ends = heat.grid().ends(axis);
+            for (end, ghosts) in ends.iter_mut().zip(ghosts) {
+                // Beyond ghost points the plate goes on: the outermost of them keep their value,
+                // and what this makes wrong moves inwards by one point in each iteration.
+                if ghosts > 0 {
+                    *end = Boundary::DirichletOnPoint;
+                }
+            }
+            grid = grid.with_ends(axis, ends)?;
+        }
+        let part = heat.with_grid(&grid)?;
         Ok(Self {
             communicator,
             heat,
-            part,
-            scratch: field.buffer().try_clone()?,
+            plan: part.plan(device)?,
+            rims: Rims::new(communicator, &part, &field)?,
             field,
+            before: None,
             fresh: 0,
-            sweeps: 0,
+            iterations: 0,
         })
     }
 
-    /// Sweeps the given number of times.
+    /// Iterates the given number of times.
     ///
     /// # Errors
     ///
     /// As [`Transport::exchange`](crate::Transport::exchange); [`Error::Device`]. What the plate
     /// holds is then unspecified.
-    pub fn sweep(&mut self, sweeps: usize) -> Result<(), Error> {
-        let mut left = sweeps;
+    pub fn iterate(&mut self, count: usize) -> Result<(), Error> {
+        let mut left = count;
         while left > 0 {
             let now = left.min(self.fresh()?);
-            let (current, scratch) = (self.field.buffer_mut(), &mut self.scratch);
-            self.part.sweeps(current, scratch, now)?;
-            self.swept(now);
+            if let Some(rims) = &mut self.rims
+                && now == self.field.width()
+            {
+                rims.round(self.communicator, &mut self.field, |field| {
+                    Ok(self.plan.iterate(field.buffer_mut(), now)?)
+                })?;
+                self.iterated(now);
+                self.fresh = now;
+                left -= now;
+                continue;
+            }
+            self.plan.iterate(self.field.buffer_mut(), now)?;
+            self.iterated(now);
             left -= now;
         }
         Ok(())
     }
 
-    /// How many sweeps may come before the next exchange, which is made now if it is due.
+    /// How many iterations may come before the next exchange, which is made now if it is due.
     fn fresh(&mut self) -> Result<usize, Error> {
         if self.field.is_whole() {
             return Ok(usize::MAX);
@@ -109,23 +130,22 @@ impl<'a, T: Scalar> Plate<'a, T> {
         Ok(self.fresh)
     }
 
-    fn swept(&mut self, sweeps: usize) {
-        self.fresh = self.fresh.saturating_sub(sweeps);
-        self.sweeps += sweeps as u64;
+    fn iterated(&mut self, count: usize) {
+        self.fresh = self.fresh.saturating_sub(count);
+        self.iterations += count as u64;
     }
 
-    /// Sweeps until the plate is steady to a tolerance, at most `most` times, and looks after
-    /// each `every` sweeps, as [`halo_gpu::heat2d::Plate::sweep_until`] does: it stops on all
-    /// ranks in the sweep in which that stops on one device.
-    ///
-    /// Whether a plate that is insulated all around can come to rest is not looked at: where it
-    /// cannot, this ends after `most` sweeps.
+    /// Iterates until the plate is steady to a tolerance, at most `most` times, and looks after
+    /// each `every` iterations, as [`halo_gpu::heat2d::Plate::iterate_until`] does: it stops on
+    /// all ranks in the iteration in which that stops on one device, and refuses a plate that
+    /// never comes to rest.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] if the tolerance is negative or not a number, or if `every`
-    /// is 0; [`Error::Disagreement`] unless all ranks give the same; as [`sweep`](Self::sweep).
-    pub fn sweep_until(
+    /// [`Error::Disagreement`] unless all ranks give the same; [`Error::Device`] if the
+    /// tolerance is negative, not a number, or cannot be reached, or if `every` is 0; as
+    /// [`iterate`](Self::iterate).
+    pub fn iterate_until(
         &mut self,
         tolerance: impl Into<Tolerance<T>>,
         every: usize,
@@ -133,62 +153,10 @@ impl<'a, T: Scalar> Plate<'a, T> {
     ) -> Result<Outcome<T>, Error> {
         let tolerance = tolerance.into();
         let asked = (tolerance, every, most);
-        self.communicator.agree("the end of the sweeps", &asked)?;
-        let invalid = |parameter, given, required: &str| Error::InvalidParameter {
-            operation: "a plate",
-            parameter,
-            given,
-            required: required.to_owned(),
-        };
-        let (Tolerance::Change(bound) | Tolerance::Residual(bound)) = tolerance;
-        if !(bound >= T::from(0.0)) {
-            return Err(invalid("the tolerance", bound.to_string(), "at least 0"));
-        }
-        if every == 0 {
-            let parameter = "sweeps between two looks";
-            return Err(invalid(parameter, "0".to_owned(), "at least 1"));
-        }
-        let mut outcome = Outcome {
-            sweeps: 0,
-            change: T::from(f32::INFINITY),
-            residual: T::from(f32::INFINITY),
-            converged: false,
-        };
-        let mut left = most;
-        while left > 0 && !outcome.converged {
-            let round = every.min(left);
-            self.sweep(round - 1)?;
-            outcome.change = self.sweep_and_compare()?;
-            outcome.residual = self.heat.residual_of(outcome.change);
-            left -= round;
-            outcome.sweeps += round as u64;
-            outcome.converged = match tolerance {
-                Tolerance::Change(_) => outcome.change <= bound,
-                Tolerance::Residual(_) => outcome.residual <= bound,
-            };
-        }
-        Ok(outcome)
-    }
-
-    /// One sweep, and the largest change that it makes anywhere on the plate; NaN if there is
-    /// a NaN.
-    fn sweep_and_compare(&mut self) -> Result<T, Error> {
-        self.fresh()?;
-        // Both get the walls, which a sweep leaves.
-        self.scratch.copy_from(self.field.buffer())?;
-        self.part.sweep(self.field.buffer(), &mut self.scratch)?;
-        std::mem::swap(self.field.buffer_mut(), &mut self.scratch);
-        self.swept(1);
-        let (new, old) = (self.field.buffer(), &self.scratch);
-        let own = if self.field.is_whole() {
-            largest_difference(old, new)?
-        } else {
-            largest_difference(&self.without_ghosts(old)?, &self.without_ghosts(new)?)?
-        };
-        // A NaN is larger than all.
-        let is_nan = |value: T| value.partial_cmp(&value).is_none();
-        let larger = |a, b| if a >= b || is_nan(a) { a } else { b };
-        self.communicator.all_reduce(own, larger)
+        self.communicator
+            .agree("the end of the iterations", &asked)?;
+        let heat = self.heat;
+        heat.iterate_until(self, tolerance, every, most)
     }
 
     /// The rank's own points alone.
@@ -204,10 +172,10 @@ impl<'a, T: Scalar> Plate<'a, T> {
         Ok(copy)
     }
 
-    /// How many sweeps there have been.
+    /// How many iterations there have been.
     #[must_use]
-    pub const fn sweeps(&self) -> u64 {
-        self.sweeps
+    pub const fn iterations(&self) -> u64 {
+        self.iterations
     }
 
     /// What is computed, on the whole plate.
@@ -230,5 +198,52 @@ impl<'a, T: Scalar> Plate<'a, T> {
     pub fn field(&self) -> Result<Field2<T>, Error> {
         let whole = self.field.gather(self.communicator)?;
         Ok(Field2::from_vec(self.heat.shape(), whole)?)
+    }
+}
+
+impl<T: Scalar> Iterated<T> for Plate<'_, T> {
+    type Error = Error;
+
+    fn iterate(&mut self, count: usize) -> Result<(), Error> {
+        self.iterate(count)
+    }
+
+    fn iterate_and_compare(&mut self) -> Result<T, Error> {
+        self.fresh()?;
+        // Both have what keeps its temperature, which an iteration leaves.
+        let before = match &mut self.before {
+            Some(before) => {
+                before.copy_from(self.field.buffer())?;
+                before
+            }
+            before => before.insert(self.field.buffer().try_clone()?),
+        };
+        self.plan.iterate_into(self.field.buffer(), before)?;
+        std::mem::swap(self.field.buffer_mut(), before);
+        self.iterated(1);
+        let (new, Some(old)) = (self.field.buffer(), &self.before) else {
+            unreachable!("it has just been there");
+        };
+        let own = if self.field.is_whole() {
+            largest_difference(old, new)?
+        } else {
+            largest_difference(&self.without_ghosts(old)?, &self.without_ghosts(new)?)?
+        };
+        // A NaN is larger than all.
+        let is_nan = |value: T| value.partial_cmp(&value).is_none();
+        let larger = |a, b| if a >= b || is_nan(a) { a } else { b };
+        self.communicator.all_reduce(own, larger)
+    }
+
+    fn sums(&self) -> Result<[Sums; 2], Error> {
+        let block = self.field.block();
+        let [i, j] = block.start;
+        let values = self.without_ghosts(self.field.buffer())?.to_vec()?;
+        let rows = values.chunks_exact(block.extents[0]);
+        let own = rows.zip(j..).fold(Sums::ZERO, |sums, (row, j)| {
+            sums.with_row(self.heat.shape(), [i, j], row)
+        });
+        let all = self.communicator.all_reduce(own, Sums::and)?;
+        Ok([all, Sums::ZERO])
     }
 }

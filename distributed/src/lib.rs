@@ -5,8 +5,8 @@
 //! among those of an MPI launcher, and [`Communicator::alone`] is a single rank. A [`Decomposition`] says which
 //! points of a grid are whose: slabs, pencils or blocks. A [`Ghosted`] field is a rank's block
 //! with copies of its neighbours' nearest points around it. On them stand a plate
-//! ([`heat2d::Plate`]), derivatives ([`derivative3d::on_part`]) and the sum of an array
-//! ([`sum()`]).
+//! ([`heat2d::Plate`]), derivatives ([`derivative3d::on_part`]) and reductions of arrays
+//! ([`sum()`], [`min`], [`argmin`] …); bodies are shared by [`nbody::Plan`].
 //!
 //! **Results have the bits of one device**, for any number of ranks and any decomposition: a
 //! point is computed from the same numbers in the same order wherever it lies, and a sum is
@@ -24,17 +24,17 @@
 //!
 //! # fn main() -> Result<(), Error> {
 //! let shape = Shape2::new(40, 30);
-//! let heat = Heat2d::new(shape)?;
+//! let heat = Heat2d::dirichlet(shape)?;
 //! let initial = problem::hot_left_wall::<f32>(shape)?;
-//! let one = heat.solve(&Device::cpu(), &initial, 100)?;
+//! let one = heat.iterate_of(&Device::cpu(), &initial, 100)?;
 //!
 //! let plates = halo_distributed::run(3, |communicator| {
 //!     let slabs = Decomposition::slabs([40, 30], communicator.size())?;
 //!     let device = Device::cpu();
 //!     let value = |[i, j]: [usize; 2]| initial[(i, j)];
-//!     // Four rows of ghost points: an exchange every four sweeps.
+//!     // Four rows of ghost points: an exchange every four iterations.
 //!     let mut plate = heat2d::Plate::new(&communicator, &device, heat, slabs, 4, value)?;
-//!     plate.sweep(100)?;
+//!     plate.iterate(100)?;
 //!     plate.field()
 //! })?;
 //! assert!(plates.iter().all(|plate| plate.as_slice() == one.as_slice()));
@@ -48,12 +48,18 @@ mod communicator;
 mod decomposition;
 pub mod derivative3d;
 mod error;
+mod extremes;
 mod ghosts;
 pub mod heat2d;
 #[cfg(feature = "mpi")]
 #[allow(unsafe_code, reason = "calls MPI")]
 mod mpi_transport;
+pub mod nbody;
+#[cfg(all(feature = "nccl", unix))]
+#[allow(unsafe_code, reason = "calls NCCL")]
+mod nccl;
 mod region;
+mod rims;
 mod sum;
 mod threads;
 mod transport;
@@ -61,7 +67,8 @@ mod transport;
 pub use communicator::Communicator;
 pub use decomposition::{Block, Decomposition, Side};
 pub use error::Error;
+pub use extremes::{argmax, argmin, max, min};
 pub use ghosts::Ghosted;
 pub use sum::sum;
 pub use threads::run;
-pub use transport::{Incoming, Outgoing, Transport};
+pub use transport::{Arrival, Expected, Incoming, Outgoing, Parcel, Transport};

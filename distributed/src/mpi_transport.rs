@@ -4,7 +4,8 @@
 //! are sent and received without blocking and asked after until the deadline, so that no call
 //! waits for a rank that will never come.
 
-use crate::{Communicator, Error, Incoming, Outgoing, Transport};
+use crate::{Arrival, Communicator, Error, Expected, Incoming, Outgoing, Parcel, Transport};
+use halo_gpu::Device;
 use mpi::ffi;
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
@@ -43,6 +44,8 @@ struct World {
     size: usize,
     /// Of messages with tags.
     tagged: ffi::MPI_Comm,
+    /// Of messages of devices.
+    parcels: ffi::MPI_Comm,
     /// Of all-gathers, which are told apart by their order alone.
     gathers: ffi::MPI_Comm,
     /// Whether a call has failed.
@@ -115,7 +118,7 @@ impl World {
             let text = "this MPI can be used by its first thread alone";
             return Err(refused("MPI_Init_thread", text));
         }
-        let (tagged, gathers) = (duplicate()?, duplicate()?);
+        let (tagged, parcels, gathers) = (duplicate()?, duplicate()?, duplicate()?);
         let (mut rank, mut size) = (0, 0);
         // SAFETY: the communicator is there; the pointers are good for a number each.
         said("MPI_Comm_rank", unsafe {
@@ -142,6 +145,7 @@ impl World {
             rank,
             size,
             tagged,
+            parcels,
             gathers,
             failed: Cell::new(false),
         })
@@ -307,6 +311,21 @@ impl Transport for World {
         self.size
     }
 
+    fn name(&self) -> String {
+        // No MPI's longest string is longer.
+        let mut text = [0 as c_char; 1 << 14];
+        let mut len = 0;
+        // SAFETY: the pointers are good for the longest string and a number.
+        let code = unsafe { ffi::MPI_Get_library_version(text.as_mut_ptr(), &raw mut len) };
+        let len = usize::try_from(len).unwrap_or(0).min(text.len());
+        let bytes: Vec<u8> = text[..len].iter().map(|&byte| byte as u8).collect();
+        let version = String::from_utf8_lossy(&bytes);
+        match version.lines().next() {
+            Some(version) if code == 0 => format!("MPI through the host: {version}"),
+            _ => "MPI through the host".to_owned(),
+        }
+    }
+
     fn exchange(
         &self,
         outgoing: &[Outgoing<'_>],
@@ -315,6 +334,41 @@ impl Transport for World {
     ) -> Result<(), Error> {
         let until = Until::now(deadline);
         self.noted(self.try_exchange(outgoing, incoming, &until))
+    }
+
+    /// Through the host: the sends are under way when this returns.
+    fn begin<'a>(
+        &'a self,
+        device: &'a Device,
+        outgoing: Vec<Parcel>,
+        incoming: Vec<Expected>,
+        deadline: Duration,
+    ) -> Result<Arrival<'a>, Error> {
+        let until = Until::now(deadline);
+        let send = |Parcel { to, tag, bytes }: Parcel| {
+            self.send(self.parcels, to, tag_of(tag)?, &bytes.into_vec()?)
+        };
+        let sends = outgoing
+            .into_iter()
+            .map(send)
+            .collect::<Result<Vec<_>, _>>();
+        let sends = self.noted(sends)?;
+        Ok(Box::new(move || {
+            let arrive = |Expected { from, tag, bytes }| {
+                let (tag, required) = (tag_of(tag)?, Some(bytes));
+                let message = self.receive(self.parcels, from, tag, required, &until)?;
+                Ok(device.upload(&message)?)
+            };
+            let arrived = incoming
+                .into_iter()
+                .map(arrive)
+                .collect::<Result<Vec<_>, _>>();
+            let arrived = self.noted(arrived)?;
+            for send in sends {
+                self.noted(send.finish(self.rank, &until))?;
+            }
+            Ok(arrived)
+        }))
     }
 
     fn all_gather(&self, own: &[u8], deadline: Duration) -> Result<Vec<Vec<u8>>, Error> {

@@ -13,8 +13,9 @@ use std::ops::Range;
 /// rank sums the chunks that it has all elements of. The elements of the others, at most two
 /// chunks' worth of each rank, go to all ranks.
 ///
-/// Chunks of arrays of more than about four million elements are summed tile by tile, with a
-/// launch for each tile of 2048 `f32` or 1024 `f64`: right, and slower than on one device.
+/// The kernels sum all of a rank's chunks at once, without a copy where these are all of its
+/// elements. On the CPU chunks of arrays of more than about four million elements are summed
+/// tile by tile: right, and slower than on one device.
 ///
 /// ```
 /// use halo_gpu::{Device, reduction};
@@ -53,11 +54,21 @@ pub fn sum<T: Scalar + Number>(
 
     let own = bounds[communicator.rank()]..bounds[communicator.rank() + 1];
     let whole = whole_chunks(&own, span, len);
-    let mut totals = Vec::with_capacity(whole.len());
-    for number in whole.clone() {
-        let Range { start, end } = chunk(number);
-        totals.push(summing.chunk(values, start - own.start..end - own.start)?);
-    }
+    let elements = if whole.is_empty() {
+        0..0
+    } else {
+        chunk(whole.start).start - own.start..chunk(whole.end - 1).end - own.start
+    };
+    let totals = match summing.chunks(values, elements, partition.tiles())? {
+        Some(totals) => totals,
+        None => {
+            let one = |number| {
+                let Range { start, end } = chunk(number);
+                summing.rows(values, start - own.start..end - own.start)
+            };
+            whole.clone().map(one).collect::<Result<Vec<_>, _>>()?
+        }
+    };
     let totals = communicator.all_gather(&totals)?;
 
     let mut pieces = Vec::new();
@@ -104,7 +115,7 @@ pub fn sum<T: Scalar + Number>(
             Some(total) => total,
             None => {
                 let elements = values.device().upload(&elements)?;
-                summing.chunk(&elements, 0..elements.len())?
+                summing.rows(&elements, 0..elements.len())?
             }
         });
     }
@@ -154,9 +165,20 @@ impl<T: Scalar + Number> Summing<T> {
         })
     }
 
-    /// The sum of a chunk.
-    fn chunk(&mut self, values: &Buffer<T>, chunk: Range<usize>) -> Result<T, Error> {
-        self.rows(values, chunk)
+    /// The sums of whole chunks, by one launch; `None` on the CPU.
+    fn chunks(
+        &mut self,
+        values: &Buffer<T>,
+        elements: Range<usize>,
+        tiles: u32,
+    ) -> Result<Option<Vec<T>>, Error> {
+        if elements == (0..values.len()) {
+            return Ok(self.plan.sums_of_chunks(tiles, values)?);
+        }
+        // Kernels take whole buffers, which are aligned.
+        let mut whole = values.device().zeros(elements.len())?;
+        whole.view_mut(..)?.copy_from(values.view(elements)?)?;
+        Ok(self.plan.sums_of_chunks(tiles, &whole)?)
     }
 
     /// The sum of rows of lanes: each lane's elements one after the other, and then

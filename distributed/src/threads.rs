@@ -1,6 +1,7 @@
 //! Ranks that are threads of this process.
 
-use crate::{Communicator, Error, Incoming, Outgoing, Transport};
+use crate::{Arrival, Communicator, Error, Expected, Incoming, Outgoing, Parcel, Transport};
+use halo_gpu::{Buffer, Device, Sealed};
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -75,6 +76,9 @@ pub(crate) struct Thread {
     gathers: AtomicU64,
 }
 
+/// How long a rank looks for a message before it sleeps.
+const SOON: Duration = Duration::from_micros(100);
+
 /// Where all ranks leave and fetch their messages.
 #[derive(Default)]
 struct Office {
@@ -85,8 +89,21 @@ struct Office {
 
 #[derive(Default)]
 struct Desk {
-    mail: HashMap<Address, VecDeque<Vec<u8>>>,
+    letters: Mail<Vec<u8>>,
+    parcels: Mail<Sealed<u8>>,
     gone: Vec<bool>,
+}
+
+type Mail<M> = HashMap<Address, VecDeque<M>>;
+
+impl Desk {
+    fn letters(&mut self) -> &mut Mail<Vec<u8>> {
+        &mut self.letters
+    }
+
+    fn parcels(&mut self) -> &mut Mail<Sealed<u8>> {
+        &mut self.parcels
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -109,8 +126,8 @@ impl Thread {
     pub(crate) fn all(size: usize) -> Vec<Self> {
         let office = Arc::new(Office {
             desk: Mutex::new(Desk {
-                mail: HashMap::new(),
                 gone: vec![false; size],
+                ..Desk::default()
             }),
             news: Condvar::new(),
         });
@@ -140,24 +157,44 @@ impl Thread {
         })
     }
 
-    fn leave(&self, to: usize, kind: Kind, bytes: &[u8]) {
+    fn check_length(&self, peer: usize, required: usize, given: usize) -> Result<(), Error> {
+        if given == required {
+            return Ok(());
+        }
+        Err(Error::MessageLength {
+            rank: self.rank,
+            peer,
+            required,
+            given,
+        })
+    }
+
+    fn leave<M>(&self, mail: fn(&mut Desk) -> &mut Mail<M>, to: usize, kind: Kind, message: M) {
         let from = self.rank;
         let address = Address { from, to, kind };
-        let mail = &mut self.desk().mail;
-        mail.entry(address).or_default().push_back(bytes.to_vec());
+        let mut desk = self.desk();
+        let queue = mail(&mut desk).entry(address).or_default();
+        queue.push_back(message);
         self.office.news.notify_all();
     }
 
-    fn fetch(&self, from: usize, kind: Kind, deadline: Duration) -> Result<Vec<u8>, Error> {
+    fn fetch<M>(
+        &self,
+        mail: fn(&mut Desk) -> &mut Mail<M>,
+        from: usize,
+        kind: Kind,
+        deadline: Duration,
+    ) -> Result<M, Error> {
         let (start, to) = (Instant::now(), self.rank);
         let address = Address { from, to, kind };
         let mut desk = self.desk();
         loop {
-            if let Some(queue) = desk.mail.get_mut(&address)
+            let mail = mail(&mut desk);
+            if let Some(queue) = mail.get_mut(&address)
                 && let Some(message) = queue.pop_front()
             {
                 if queue.is_empty() {
-                    desk.mail.remove(&address);
+                    mail.remove(&address);
                 }
                 return Ok(message);
             }
@@ -168,6 +205,13 @@ impl Thread {
                 });
             }
             let waited = start.elapsed();
+            if waited < SOON {
+                // Being woken takes longer than most messages do.
+                drop(desk);
+                std::thread::yield_now();
+                desk = self.desk();
+                continue;
+            }
             let Some(left) = deadline.checked_sub(waited).filter(|it| !it.is_zero()) else {
                 return Err(Error::Deadline {
                     rank: to,
@@ -190,6 +234,10 @@ impl Transport for Thread {
         self.size
     }
 
+    fn name(&self) -> String {
+        "threads of one process, copies between its devices".to_owned()
+    }
+
     fn exchange(
         &self,
         outgoing: &[Outgoing<'_>],
@@ -201,30 +249,51 @@ impl Transport for Thread {
             self.check(peer)?;
         }
         for Outgoing { to, tag, bytes } in outgoing {
-            self.leave(*to, Kind::Tagged(*tag), bytes);
+            self.leave(Desk::letters, *to, Kind::Tagged(*tag), bytes.to_vec());
         }
         for Incoming { from, tag, bytes } in incoming {
-            let message = self.fetch(*from, Kind::Tagged(*tag), deadline)?;
-            if message.len() != bytes.len() {
-                return Err(Error::MessageLength {
-                    rank: self.rank,
-                    peer: *from,
-                    required: bytes.len(),
-                    given: message.len(),
-                });
-            }
+            let message = self.fetch(Desk::letters, *from, Kind::Tagged(*tag), deadline)?;
+            self.check_length(*from, bytes.len(), message.len())?;
             bytes.copy_from_slice(&message);
         }
         Ok(())
     }
 
+    /// Each message is a buffer, given to the receiver's thread with an event behind the work on
+    /// it; the receiver's device copies it.
+    fn begin<'a>(
+        &'a self,
+        device: &'a Device,
+        outgoing: Vec<Parcel>,
+        incoming: Vec<Expected>,
+        deadline: Duration,
+    ) -> Result<Arrival<'a>, Error> {
+        let peers = outgoing.iter().map(|it| it.to);
+        for peer in peers.chain(incoming.iter().map(|it| it.from)) {
+            self.check(peer)?;
+        }
+        for Parcel { to, tag, bytes } in outgoing {
+            self.leave(Desk::parcels, to, Kind::Tagged(tag), bytes.seal()?);
+        }
+        Ok(Box::new(move || {
+            let arrive = |Expected { from, tag, bytes }| -> Result<Buffer<u8>, Error> {
+                let mut parcel = self.fetch(Desk::parcels, from, Kind::Tagged(tag), deadline)?;
+                self.check_length(from, bytes, parcel.len())?;
+                let mut here = device.zeros(bytes)?;
+                here.view_mut(..)?.copy_from_sealed(&mut parcel)?;
+                Ok(here)
+            };
+            incoming.into_iter().map(arrive).collect()
+        }))
+    }
+
     fn all_gather(&self, own: &[u8], deadline: Duration) -> Result<Vec<Vec<u8>>, Error> {
         let kind = Kind::Gathered(self.gathers.fetch_add(1, Ordering::Relaxed));
         for to in 0..self.size {
-            self.leave(to, kind, own);
+            self.leave(Desk::letters, to, kind, own.to_vec());
         }
         (0..self.size)
-            .map(|from| self.fetch(from, kind, deadline))
+            .map(|from| self.fetch(Desk::letters, from, kind, deadline))
             .collect()
     }
 }

@@ -1,6 +1,7 @@
 //! What moves bytes between ranks.
 
 use crate::Error;
+use halo_gpu::{Buffer, Device};
 use std::time::Duration;
 
 /// Bytes for another rank.
@@ -25,6 +26,31 @@ pub struct Incoming<'a> {
     pub bytes: &'a mut [u8],
 }
 
+/// A message of one device to another.
+#[derive(Debug)]
+pub struct Parcel {
+    /// The receiver.
+    pub to: usize,
+    /// Tells messages between the same two ranks apart.
+    pub tag: u32,
+    /// The message.
+    pub bytes: Buffer<u8>,
+}
+
+/// A message that a device expects.
+#[derive(Debug, Clone, Copy)]
+pub struct Expected {
+    /// The sender.
+    pub from: usize,
+    /// The sender's tag.
+    pub tag: u32,
+    /// How long the message has to be.
+    pub bytes: usize,
+}
+
+/// What an exchange ends with: the messages, in the order in which they were expected.
+pub type Arrival<'a> = Box<dyn FnOnce() -> Result<Vec<Buffer<u8>>, Error> + 'a>;
+
 /// What moves bytes between ranks.
 ///
 /// Messages of one rank to another with the same tag arrive in the order in which they were
@@ -41,6 +67,9 @@ pub trait Transport: Send {
     /// How many ranks there are.
     fn size(&self) -> usize;
 
+    /// What it is, for people.
+    fn name(&self) -> String;
+
     /// Sends and receives these messages. No order among them can make two ranks wait for each
     /// other.
     ///
@@ -53,6 +82,35 @@ pub trait Transport: Send {
         incoming: &mut [Incoming<'_>],
         deadline: Duration,
     ) -> Result<(), Error>;
+
+    /// Begins to send and receive messages of devices, which [`Arrival`] ends: what the caller
+    /// does in between is done meanwhile, where the transport can. Messages like these and those
+    /// of [`exchange`](Self::exchange) do not meet.
+    ///
+    /// Parcels lie on `device`, and the messages that arrive do. They are sent behind what it
+    /// was given before; work on those that have arrived comes behind their arrival. The host
+    /// waits for no device, unless messages go through it.
+    ///
+    /// # Errors
+    ///
+    /// As [`exchange`](Self::exchange), now or at the end; [`Error::Device`].
+    fn begin<'a>(
+        &'a self,
+        device: &'a Device,
+        outgoing: Vec<Parcel>,
+        incoming: Vec<Expected>,
+        deadline: Duration,
+    ) -> Result<Arrival<'a>, Error>;
+
+    /// Waits until what was begun is done on the device as well, or has failed.
+    ///
+    /// # Errors
+    ///
+    /// As [`exchange`](Self::exchange).
+    fn settle(&self, deadline: Duration) -> Result<(), Error> {
+        let _ = deadline;
+        Ok(())
+    }
 
     /// What each rank gives, in the order of the ranks, which need not give equally much.
     ///

@@ -47,16 +47,16 @@ fn bits_of_one_device() -> Result<(), Error> {
     let communicator = Communicator::mpi()?;
     let (device, ranks) = (Device::cpu(), communicator.size());
     let shape = Shape2::new(61, 45);
-    let heat = Heat2d::new(shape)?;
+    let heat = Heat2d::dirichlet(shape)?;
     let initial = problem::hot_left_wall::<f32>(shape)?;
-    let one = heat.solve(&device, &initial, 50)?;
+    let one = heat.iterate_of(&device, &initial, 50)?;
     for cut in [
         Decomposition::slabs([61, 45], ranks)?,
         Decomposition::least_surface([61, 45], ranks)?,
     ] {
         let value = |[i, j]: [usize; 2]| initial[(i, j)];
         let mut plate = heat2d::Plate::new(&communicator, &device, heat, cut, 4, value)?;
-        plate.sweep(50)?;
+        plate.iterate(50)?;
         assert_eq!(plate.field()?.as_slice(), one.as_slice());
     }
 

@@ -15,6 +15,7 @@ use std::fmt;
 /// | `Dirichlet(value)` | `value` | `value` |
 /// | `Neumann` | `f[m]` | `f[n-1-m]` |
 /// | `NeumannHalfway` | `f[m-1]` | `f[n-m]` |
+/// | `DirichletOnPoint` | not used | not used |
 /// | `OneSided` | not used | not used |
 ///
 /// The two periodic conventions differ in whether the point that begins the next period
@@ -31,6 +32,11 @@ pub enum Boundary {
     PeriodicWithEndpoint,
     /// All points beyond the end have this value, in the unit of the field.
     Dirichlet(f64),
+    /// The end point lies on the boundary and keeps the value that it has; nothing beyond it is
+    /// used. Along an end of a grid of several axes the values may differ from point to point.
+    /// For iterations and steps ([`Heat2d`](crate::heat2d::Heat2d)); operators and
+    /// [stencils](crate::stencil::Stencil), which compute all points, refuse it.
+    DirichletOnPoint,
     /// No flux through a wall on which the end point lies: the field is mirrored about it.
     Neumann,
     /// No flux through a wall half a spacing beyond the end point, as where points are the
@@ -93,6 +99,7 @@ impl fmt::Display for Boundary {
             Self::Periodic => f.write_str("periodic (period n)"),
             Self::PeriodicWithEndpoint => f.write_str("periodic with end point (period n-1)"),
             Self::Dirichlet(value) => write!(f, "Dirichlet ({value})"),
+            Self::DirichletOnPoint => f.write_str("Dirichlet (kept on the end point)"),
             Self::Neumann => f.write_str("Neumann (mirrored on the end point)"),
             Self::NeumannHalfway => f.write_str("Neumann (mirrored half a spacing beyond)"),
             Self::OneSided => f.write_str("one-sided"),

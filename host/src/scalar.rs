@@ -39,7 +39,7 @@ use std::fmt;
 /// use halo_gpu::{Buffer, Scalar, Shape2};
 ///
 /// fn f<T: Scalar>(shape: Shape2, old: &Buffer<T>, new: &mut Buffer<T>) {
-///     T::launch_sweeps(shape, Variant::March, old, new, 1, &mut None).ok();
+///     T::launch_iterations(shape, Variant::March, old, new, 1, &mut None).ok();
 /// }
 /// ```
 ///

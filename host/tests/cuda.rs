@@ -16,8 +16,9 @@ use halo_gpu::Scalar;
 use halo_gpu::derivative3d::FiniteDifferences3d;
 use halo_gpu::heat2d::{Heat2d, Plate, Variant};
 use halo_gpu::nbody::{Body, Gravity};
+use halo_gpu::stencil::{Neighbourhood, PointUpdate, Reach, Stencil};
 use halo_gpu::{
-    AddressMode, Axis, Buffer, Constants, Device, DeviceKind, Error, Field2, Grid3, Image,
+    AddressMode, Axis, Buffer, Constants, Device, DeviceKind, Error, Field2, Grid2, Grid3, Image,
     LaunchAxis, LaunchConfig, Priority, Shape2, Shape3, Texture2d, blocks_per_multiprocessor,
     launch, launch_with_constants,
 };
@@ -157,6 +158,9 @@ constant!(FakeShortConstant, "FAKE_SHORT_CONSTANT");
 constant!(FakeMissingConstant, "FAKE_MISSING_CONSTANT");
 
 const PTX: &str = "//\n.version 8.0\n.target sm_75\n.visible .entry fake(\n";
+
+/// The same with the kernel of a stencil.
+const PTX_OF_WAVE: &str = "//\n.version 8.0\n.target sm_75\n.visible .entry wave_step(\n";
 
 /// Device 0 with a kernel that the fake driver knows.
 fn device_with_kernel() -> Device {
@@ -517,13 +521,19 @@ fn copies_between_devices_do_not_wait() {
             half.copy_across(source.view(2..5).expect("a view"))
                 .expect("a queued copy");
             let calls = noted();
+            // The first time, each device is let into the pool of the other.
             assert!(
-                matches!(&calls[..], [before, copy, after]
+                matches!(&calls[..], [before, second, first, copy, after]
                     if before.starts_with("wait for event")
+                        && second == "let device 0 in" && first == "let device 1 in"
                         && copy.starts_with("copy 12 bytes from context")
                         && after.starts_with("wait for event") && before != after),
                 "{calls:?}"
             );
+            let mut half = far.view_mut(..3).expect("a view");
+            half.copy_across(source.view(2..5).expect("a view"))
+                .expect("a queued copy");
+            assert_eq!(noted().len(), 3);
             let moved = far.move_to(&device).expect("a queued copy");
             let mut back = device.alloc_host::<u32>(6).expect("enough memory");
             moved.copy_to_host(&mut back).expect("a queued copy");
@@ -914,10 +924,11 @@ fn a_launch_that_fails_names_its_kernel() {
                 "{error:?}"
             );
             // So does one by the library.
-            let heat = Heat2d::new(Shape2::new(5, 5)).expect("a shape");
+            let heat = Heat2d::dirichlet(Shape2::new(5, 5)).expect("a shape");
             let initial = Field2::filled(heat.shape(), 0.0_f32).expect("memory");
-            let mut plate = heat.start(&device, &initial).expect("enough memory");
-            let error = plate.sweep(1).expect_err("no such kernel");
+            let plan = heat.plan_with(&device, Variant::March).expect("memory");
+            let mut plate = plan.start(&initial).expect("enough memory");
+            let error = plate.iterate(1).expect_err("no such kernel");
             assert!(error.to_string().contains("heat2d_march_f32"), "{error}");
         },
     );
@@ -1580,12 +1591,12 @@ fn the_stream_is_that_of_the_work() {
     });
 }
 
-/// A plate of 5 × 5 points of temperature 0, which the fake driver warms by 1 per sweep.
+/// A plate of 5 × 5 points of temperature 0, which the fake driver warms by 1 per iteration.
 fn cold_plate(device: &Device, variant: Option<Variant>) -> Plate<f32> {
-    let heat = Heat2d::new(Shape2::new(5, 5)).expect("a shape");
+    let heat = Heat2d::dirichlet(Shape2::new(5, 5)).expect("a shape");
     let initial = Field2::filled(heat.shape(), 0.0_f32).expect("memory");
     let plate = match variant {
-        Some(variant) => heat.start_with(variant, device, &initial),
+        Some(variant) => (heat.plan_with(device, variant)).and_then(|plan| plan.start(&initial)),
         None => heat.start(device, &initial),
     };
     plate.expect("enough memory")
@@ -1606,27 +1617,27 @@ fn a_recorded_plate_goes_on_from_replay_to_replay() {
         Driver::Fake(""),
         || {
             let device = Device::cuda(0).expect("device 0 of the fake driver");
-            // By a launch per sweep, and by one for all of a call.
+            // By a launch per iteration, and by one for all of a call.
             for variant in [Some(Variant::March), Some(Variant::Global), None] {
                 for (count, sweeps) in [(1, 1), (2, 1), (3, 1), (1, 2), (5, 3), (4, 2), (0, 1)] {
                     let mut plate = cold_plate(&device, variant);
-                    let case = format!("{variant:?}, {count} times {sweeps} sweeps");
+                    let case = format!("{variant:?}, {count} times {sweeps} iterations");
                     let mut done = 0;
                     let mut check = |plate: &Plate<f32>, more: usize| {
                         done += more;
-                        assert_eq!(plate.sweeps(), done as u64, "{case}");
+                        assert_eq!(plate.iterations(), done as u64, "{case}");
                         assert_eq!(temperature(plate), done as f32, "{case}");
                     };
                     for replays in [0, 1, 2, 3] {
                         let mut replay = device
-                            .record(count, || plate.sweep(sweeps))
+                            .record(count, || plate.iterate(sweeps))
                             .expect("a recording");
                         for _ in 0..replays {
                             replay.run().expect("a replay");
                         }
                         drop(replay);
                         check(&plate, sweeps * (1 + replays * count));
-                        plate.sweep(1).expect("a launch");
+                        plate.iterate(1).expect("a launch");
                         check(&plate, 1);
                     }
                 }
@@ -1646,7 +1657,7 @@ fn an_even_number_of_exchanges_costs_no_copy() {
             let mut other = cold_plate(&device, Some(Variant::March));
             for (count, copies) in [(2, 0), (3, 2)] {
                 let replay = device
-                    .record(count, || one.sweep(1).and_then(|()| other.sweep(1)))
+                    .record(count, || one.iterate(1).and_then(|()| other.iterate(1)))
                     .expect("a recording");
                 let mut replay = replay;
                 noted();
@@ -1660,40 +1671,111 @@ fn an_even_number_of_exchanges_costs_no_copy() {
 }
 
 #[test]
-fn recorded_sweeps_of_buffers_go_on_from_replay_to_replay() {
+fn recorded_iterations_on_buffers_go_on_from_replay_to_replay() {
     alone(
-        "recorded_sweeps_of_buffers_go_on_from_replay_to_replay",
+        "recorded_iterations_on_buffers_go_on_from_replay_to_replay",
         Driver::Fake(""),
         || {
             let device = Device::cuda(0).expect("device 0 of the fake driver");
-            let heat = Heat2d::new(Shape2::new(5, 5)).expect("a shape");
-            let buffer = || device.upload(&[0.0_f32; 25]).expect("enough memory");
-            let (mut current, mut scratch) = (buffer(), buffer());
-            let mut replay = device
-                .record(3, || {
-                    heat.sweeps_with(Variant::March, &mut current, &mut scratch, 5)
-                })
-                .expect("a recording");
-            replay.run().expect("a replay");
-            replay.run().expect("a replay");
-            drop(replay);
-            let swept = current.to_vec().expect("a copy");
-            assert_eq!(swept, [5.0 * (1.0 + 2.0 * 3.0); 25]);
+            let heat = Heat2d::dirichlet(Shape2::new(5, 5)).expect("a shape");
+            for variant in [Variant::March, Variant::Resident, Variant::Texture] {
+                for count in [1, 2, 5] {
+                    let mut plan = heat.plan_with(&device, variant).expect("enough memory");
+                    // The first launch loads the kernel.
+                    let mut cold = device.upload(&[0.0_f32; 25]).expect("enough memory");
+                    plan.iterate(&mut cold, count).expect("a launch");
+                    let mut plate = device.upload(&[0.0_f32; 25]).expect("enough memory");
+                    noted();
+                    plan.iterate(&mut plate, count).expect("a launch");
+                    let calls = noted();
+                    let launches = calls
+                        .iter()
+                        .filter(|line| line.starts_with("launch heat2d_"));
+                    let each = if variant == Variant::Resident {
+                        count
+                    } else {
+                        1
+                    };
+                    assert_eq!(launches.count() * each, count, "{calls:?}");
+                    // Of the plate: to the workspace, and for textures twice there and back.
+                    let copies = calls.iter().filter(|line| line.starts_with("copy "));
+                    let textures = variant == Variant::Texture;
+                    assert_eq!(copies.count(), if textures { 3 } else { 1 }, "{calls:?}");
+                    // Nothing is waited for, allocated or given to the host.
+                    let queued = |line: &String| {
+                        line.starts_with("launch heat2d_") || line.starts_with("copy ")
+                    };
+                    assert!(calls.iter().all(queued), "{calls:?}");
 
+                    let mut replay = device
+                        .record(3, || plan.iterate(&mut plate, count))
+                        .expect("a recording");
+                    replay.run().expect("a replay");
+                    replay.run().expect("a replay");
+                    drop(replay);
+                    let warm = (count * (2 + 2 * 3)) as f32;
+                    assert_eq!(plate.to_vec().expect("a copy"), [warm; 25], "{variant}");
+
+                    // From one buffer into another.
+                    let mut other = device.upload(&[0.0_f32; 25]).expect("enough memory");
+                    let mut into = || plan.iterate_into(&plate, &mut other);
+                    device.record(1, &mut into).expect("a recording");
+                    assert_eq!(other.to_vec().expect("a copy"), [warm + 1.0; 25]);
+                }
+            }
+        },
+    );
+}
+
+/// A wave: three states that take turns.
+#[derive(Debug, Clone, Copy)]
+pub struct Wave;
+
+impl PointUpdate<f32, 2, 1> for Wave {
+    const DIMENSIONS: usize = 2;
+    const REACH: [Reach; 2] = [Reach::POINT; 2];
+    const PAST: usize = 1;
+
+    fn update<N: Neighbourhood<f32>>(&self, n: &N) -> [N::Value; 1] {
+        [n.at::<0, 0, 0, 0>() * 2.0 - n.at::<1, 0, 0, 0>()]
+    }
+}
+
+halo_stencil::stencil! {
+    /// A step of the wave.
+    pub wave_step: Wave, f32, (now, past) -> (next)
+}
+
+#[test]
+fn exchanges_in_a_ring_are_not_recorded() {
+    alone(
+        "exchanges_in_a_ring_are_not_recorded",
+        Driver::Fake(""),
+        || {
+            // SAFETY: the fake driver runs none of it.
+            let device = unsafe { Device::cuda_with_ptx(0, PTX_OF_WAVE) };
+            let device = device.expect("device 0 of the fake driver");
+            let grid = Grid2::new(Shape2::new(5, 5), [1.0; 2]).expect("a grid");
+            let stencil = Stencil::new(Wave, grid).expect("a stencil");
+            let states = [&[1.0_f32; 25][..], &[2.0; 25]];
+            let mut run = stencil.start(&device, states).expect("enough memory");
             // In a ring nothing would be where it was.
-            let mut third = buffer();
-            let mut sweep = || {
-                heat.sweeps_with(Variant::March, &mut current, &mut scratch, 1)?;
-                heat.sweeps_with(Variant::March, &mut scratch, &mut third, 1)
-            };
-            let error = device.record(1, &mut sweep).expect_err("three buffers");
-            assert!(matches!(error, Error::NotReplayable { .. }), "{error}");
-            // Twice there and twice back is as it was.
-            let swept_twice = device.record(1, || {
-                heat.sweeps_with(Variant::March, &mut current, &mut scratch, 2)?;
-                heat.sweeps_with(Variant::March, &mut third, &mut scratch, 2)
-            });
-            swept_twice.expect("a recording").run().expect("a replay");
+            for steps in [1, 2, 4] {
+                let error = device.record(1, || run.steps(steps));
+                let error = error.expect_err("three buffers");
+                assert!(matches!(error, Error::NotReplayable { .. }), "{error}");
+            }
+            // Two that come back are where they were.
+            let heat = Heat2d::dirichlet(Shape2::new(5, 5)).expect("a shape");
+            let device = Device::cuda(0).expect("device 0 of the fake driver");
+            let plan = heat.plan_with(&device, Variant::March).expect("memory");
+            let initial = Field2::filled(heat.shape(), 0.0_f32).expect("memory");
+            let mut plate = plan.start(&initial).expect("enough memory");
+            let there_and_back = device.record(1, || plate.iterate(2));
+            there_and_back
+                .expect("a recording")
+                .run()
+                .expect("a replay");
         },
     );
 }
@@ -1706,16 +1788,16 @@ fn a_plate_survives_a_recording_that_fails() {
         || {
             let device = Device::cuda(0).expect("device 0 of the fake driver");
             let mut plate = cold_plate(&device, Some(Variant::March));
-            let error = device.record(1, || plate.sweep(1).and_then(|()| device.synchronize()));
+            let error = device.record(1, || plate.iterate(1).and_then(|()| device.synchronize()));
             assert!(
                 matches!(error, Err(Error::NotReplayable { .. })),
                 "{error:?}"
             );
             drop(error);
             // What was run for real counts, what was to be recorded does not.
-            assert_eq!((plate.sweeps(), temperature(&plate)), (1, 1.0));
-            plate.sweep(2).expect("a launch");
-            assert_eq!((plate.sweeps(), temperature(&plate)), (3, 3.0));
+            assert_eq!((plate.iterations(), temperature(&plate)), (1, 1.0));
+            plate.iterate(2).expect("a launch");
+            assert_eq!((plate.iterations(), temperature(&plate)), (3, 3.0));
         },
     );
 }

@@ -622,7 +622,7 @@ fn recorded_work_is_done_again_on_every_device() {
 /// that do the work again.
 #[test]
 fn recorded_plates_and_bodies_go_on_from_replay_to_replay() {
-    let heat = Heat2d::new(Shape2::new(7, 5)).expect("a shape");
+    let heat = Heat2d::dirichlet(Shape2::new(7, 5)).expect("a shape");
     let initial = problem::hot_left_wall::<f32>(heat.shape()).expect("memory");
     let gravity = Gravity::new(0.1).expect("a softening");
     let cluster = Cluster::<f32>::plummer(5, 1).expect("bodies");
@@ -631,7 +631,7 @@ fn recorded_plates_and_bodies_go_on_from_replay_to_replay() {
         for (count, sweeps, replays) in [(1, 1, 1), (1, 1, 4), (3, 1, 3), (2, 3, 2), (0, 2, 1)] {
             let mut plate = start();
             let mut replay = device
-                .record(count, || plate.sweep(sweeps))
+                .record(count, || plate.iterate(sweeps))
                 .expect("work that succeeds");
             for _ in 0..replays {
                 replay.run().expect("work that succeeds");
@@ -639,8 +639,8 @@ fn recorded_plates_and_bodies_go_on_from_replay_to_replay() {
             drop(replay);
             let done = sweeps * (1 + count * replays);
             let mut plain = start();
-            plain.sweep(done).expect("work that succeeds");
-            assert_eq!(plate.sweeps(), done as u64);
+            plain.iterate(done).expect("work that succeeds");
+            assert_eq!(plate.iterations(), done as u64);
             assert_eq!(
                 plate.field().expect("a copy"),
                 plain.field().expect("a copy")

@@ -7,6 +7,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `record`, `stats` | what a run came to, and the statistics of repeated launches |
+//! | `scaling` | runs over several ranks, as a record of its own |
 //! | `file` | records on disk: read, joined, written whole or not at all |
 //! | `view`, `units` | a record as its readers look at it, numbers as people read them |
 //! | `text`, `csv` | tables for a terminal, lines for spreadsheets |
@@ -24,6 +25,7 @@ mod palette;
 pub mod record;
 #[cfg(test)]
 mod sample;
+pub mod scaling;
 pub mod stats;
 mod text;
 mod units;

@@ -135,7 +135,7 @@ fn out_of_bounds(check: &Check) -> String {
 }
 
 /// A table with this header, whose columns from the third on are set to the right.
-fn table(header: &[&str]) -> Table {
+pub(crate) fn table(header: &[&str]) -> Table {
     let bold = |title: &&str| Cell::new(title).add_attribute(Attribute::Bold);
     let mut table = Table::new();
     table

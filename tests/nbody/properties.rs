@@ -230,6 +230,7 @@ proptest! {
         seed in any::<u64>(),
         block in prop_oneof![(0..40_u32).prop_map(|warps| 32 * warps), any::<u32>()],
         parts in 0..3_u32,
+        own in (0..3_u32, 0..3_u32).prop_map(|(start, end)| start..end),
         scratch in extent(0..100_000),
         variant in proptest::option::of(select(Variant::ALL.to_vec())),
         device in device(),
@@ -255,6 +256,17 @@ proptest! {
             Some(variant) => gravity.plan_with::<f64>(&device, n, variant),
             None => gravity.plan(&device, n),
         })?;
+
+        // At most 39 bodies are one part.
+        let words = format!("the parts of a share is {own:?}, but must be at least one of 0..1");
+        let share = faults_of_count(n).and(own != (0..1), "InvalidParameter", words);
+        if let Some(mut share) = share.judge(gravity.plan_of_parts::<f64>(&device, n, own))? {
+            let bodies = Cluster::<f64>::plummer(n, seed)?.bodies;
+            prop_assert_eq!(share.own(), 0..n);
+            let mut own = device.zeros(n)?;
+            share.accelerations(&device.upload(&bodies)?, &mut own)?;
+            prop_assert!(own.to_vec()?.as_flattened().iter().all(|it| it.is_finite()));
+        }
 
         let counted = |count: u128| u64::try_from(count).unwrap_or(u64::MAX);
         let pairs = (n as u128).saturating_mul(n as u128);

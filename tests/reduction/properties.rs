@@ -190,6 +190,35 @@ proptest! {
     }
 
     #[test]
+    fn chunks_have_the_sums_of_their_elements(
+        x in vec(any::<i32>(), 0..20_000),
+        tiles in 0..5_u32,
+        away in rarely(4),
+        device in device(),
+    ) {
+        let elsewhere = Device::emulator();
+        let values = if away { &elsewhere } else { &device }.upload(&x)?;
+        let faults = Faults::none()
+            .and(away, "DeviceMismatch", "is on")
+            .and(tiles == 0, "InvalidSize", "tiles is 0, but must be at least 1");
+        let mut plan = plan::<i32>(&device);
+        // Again, as nothing may be left of the first time; nor of a sum in between.
+        for _ in 0..2 {
+            let Some(sums) = faults.judge(plan.sums_of_chunks(tiles, &values))? else {
+                break;
+            };
+            let add = |sum: i32, x: &i32| sum.wrapping_add(*x);
+            let chunks = x.chunks(2048 * tiles as usize);
+            let right: Vec<_> = chunks.map(|chunk| chunk.iter().fold(0, add)).collect();
+            match sums {
+                None => prop_assert_eq!(device.kind(), DeviceKind::Cpu),
+                Some(sums) => prop_assert_eq!(sums, right),
+            }
+            prop_assert_eq!(plan.sum(&values)?, x.iter().fold(0, add));
+        }
+    }
+
+    #[test]
     fn partial_sums_get_the_error_they_deserve(
         n in 0..300_usize,
         variant in select(Variant::TEXTBOOK.to_vec()),

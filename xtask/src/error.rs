@@ -1,7 +1,6 @@
 //! What can go wrong in a task, as opposed to what a task can find.
 
 use std::path::PathBuf;
-use std::process::ExitStatus;
 
 /// A task could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -20,14 +19,6 @@ pub(crate) enum Error {
         source: std::io::Error,
     },
 
-    #[error("{command} failed ({status}){}", indented(.output))]
-    Command {
-        command: String,
-        status: ExitStatus,
-        /// What it printed, where that was not shown already.
-        output: String,
-    },
-
     #[error("found no workspace; run this inside a checkout")]
     NoWorkspace(#[from] cargo_metadata::Error),
 
@@ -44,13 +35,6 @@ pub(crate) enum Error {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 
-    #[error("found no {tool}, which lists machine code without a GPU; get it: {mend}")]
-    MissingTool {
-        tool: &'static str,
-        /// The command that brings it.
-        mend: &'static str,
-    },
-
     #[error("no kernel is called {kernel}{}", similar_kernels(.similar))]
     NoSuchKernel {
         kernel: String,
@@ -63,6 +47,9 @@ pub(crate) enum Error {
 
     #[error("the committed PTX has no kernel {kernel}; run: cargo xtask ptx")]
     NotInPtx { kernel: String },
+
+    #[error(transparent)]
+    Kernels(#[from] cargo_halo::error::Error),
 
     #[error(transparent)]
     Baseline(#[from] crate::baselines::Error),
@@ -83,6 +70,10 @@ pub(crate) enum Error {
     #[cfg(feature = "bench")]
     #[error(transparent)]
     Halo(#[from] halo_gpu::Error),
+
+    #[cfg(feature = "bench")]
+    #[error(transparent)]
+    Ranks(#[from] halo_distributed::Error),
 
     #[error("cannot {action} {} as a report in JSON", path.display())]
     Json {
@@ -126,43 +117,5 @@ fn similar_kernels(similar: &str) -> String {
         "; cargo xtask inspect without a name lists them all".to_owned()
     } else {
         format!("; there are {similar}")
-    }
-}
-
-/// The output of a failed command, each line set in, on lines of its own.
-fn indented(output: &str) -> String {
-    output.lines().map(|line| format!("\n    {line}")).collect()
-}
-
-/// An error and everything behind it, from the outermost to the first cause.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let cause_text = cause.to_string();
-        // A transparent error repeats its source's words.
-        if !text.ends_with(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        next = cause.source();
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_chain_names_every_cause_once() {
-        let error = Error::file("read", "a/b.rs")(std::io::Error::other("disk on fire"));
-        assert_eq!(chain(&error), "cannot read a/b.rs: disk on fire");
-    }
-
-    #[test]
-    fn output_of_a_failed_command_is_set_in() {
-        assert_eq!(indented("one\ntwo\n"), "\n    one\n    two");
-        assert_eq!(indented(""), "");
     }
 }

@@ -105,12 +105,35 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) svg: Option<PathBuf>,
 
+    /// Measure how problems scale over ranks with a device each: COUNT threads of this process or,
+    /// without COUNT, the processes of an MPI launcher
+    #[arg(
+        long,
+        value_name = "COUNT",
+        value_parser = clap::value_parser!(u32).range(1..=1024),
+        conflicts_with_all = ["size", "launches", "list", "compare", "csv", "html", "svg"]
+    )]
+    pub(crate) ranks: Option<Option<u32>>,
+
+    /// Have the messages of the ranks go over NCCL, which needs a GPU for each
+    #[arg(long, requires = "ranks")]
+    pub(crate) nccl: bool,
+
+    /// Say what up to so many ranks would take, by a model of what was measured
+    #[arg(
+        long,
+        value_name = "COUNT",
+        requires = "ranks",
+        value_parser = clap::value_parser!(u32).range(1..=1 << 20)
+    )]
+    pub(crate) project: Option<u32>,
+
     /// Measure nothing: take what --json wrote to this file, and print and write that; may be
     /// given several times, for runs of different families that belong together
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["device", "families", "size", "launches", "warmup", "list", "compare"]
+        conflicts_with_all = ["device", "families", "size", "launches", "warmup", "list", "compare", "ranks"]
     )]
     pub(crate) from: Vec<PathBuf>,
 }
@@ -190,7 +213,7 @@ pub(crate) struct Inspect {
         long,
         value_name = "SM",
         default_value = "sm_90",
-        value_parser = PossibleValuesParser::new(crate::inspect::ARCHES)
+        value_parser = PossibleValuesParser::new(cargo_halo::inspect::ARCHES)
     )]
     pub(crate) arch: String,
 
@@ -222,6 +245,10 @@ pub(crate) struct Tidy {
     /// Print which module imports which, and where modules do so in circles; check nothing
     #[arg(long)]
     pub(crate) imports: bool,
+    /// Print how many public items the library has, as its documentation shows them; check
+    /// nothing but that they are not too many
+    #[arg(long, conflicts_with_all = ["write", "imports"])]
+    pub(crate) public: bool,
 
     /// First write the lists of families as the folders of kernels say
     #[arg(long)]
@@ -299,6 +326,21 @@ mod tests {
         assert_eq!(flags.device, DeviceChoice::Auto);
         assert_eq!((flags.launches(), flags.warmup), (20, 3));
         assert!(flags.families.is_empty() && flags.size.is_none() && !flags.list);
+    }
+
+    #[test]
+    fn ranks_are_threads_or_a_launchers() {
+        let flags = bench("xtask bench --ranks 4 --nccl --project 4096").unwrap();
+        assert_eq!((flags.ranks, flags.nccl), (Some(Some(4)), true));
+        assert_eq!(flags.project, Some(4096));
+        assert_eq!(bench("xtask bench --ranks").unwrap().ranks, Some(None));
+        assert_eq!(bench("xtask bench").unwrap().ranks, None);
+        for refused in ["--ranks 0", "--nccl", "--project 8", "--ranks 2 --compare"] {
+            assert!(
+                bench(&format!("xtask bench {refused}")).is_err(),
+                "{refused}"
+            );
+        }
     }
 
     #[test]

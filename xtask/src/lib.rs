@@ -25,30 +25,19 @@ mod bench;
     allow(dead_code, reason = "the thin program measures nothing")
 )]
 mod cpp;
-mod doctor;
 mod error;
 mod flags;
 mod imports;
 mod inspect;
 mod mutate;
-mod output;
-mod process;
 mod ptx;
 mod rust_source;
 mod tidy;
-mod toolchain;
 mod workspace;
 
+use cargo_halo::doctor::{self, Committed};
+use cargo_halo::{Outcome, error::chain, output, process, toolchain};
 use error::Error;
-
-/// What a task came to, once it ran to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
-    /// Everything was as it should be.
-    Clean,
-    /// The task ran and found something wrong, which it has already printed.
-    Findings,
-}
 
 /// Runs the task named on the command line: the whole of `cargo xtask`.
 ///
@@ -61,7 +50,7 @@ pub fn main() -> ExitCode {
         flags::Task::Inspect(inspect) => inspect::run(&inspect),
         flags::Task::Tidy(tidy) => tidy::run(&tidy),
         flags::Task::Mutate(mutate) => mutate::run(&mutate),
-        flags::Task::Doctor => doctor::run(),
+        flags::Task::Doctor => run_doctor(),
     };
     exit_code(outcome)
 }
@@ -79,8 +68,24 @@ fn exit_code(outcome: Result<Outcome, Error>) -> ExitCode {
         Ok(Outcome::Clean) => ExitCode::SUCCESS,
         Ok(Outcome::Findings) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("error: {}", error::chain(&error));
+            eprintln!("error: {}", chain(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// What this machine has of what the tasks need.
+fn run_doctor() -> Result<Outcome, Error> {
+    let root = workspace::root()?;
+    let project = doctor::Project {
+        builds: "cargo xtask ptx",
+        checks: "cargo xtask inspect",
+        without_gpu: "cargo xtask bench --device emulator",
+        cpp: Some("the CUDA C++ baselines"),
+    };
+    let committed = ptx::TARGETS
+        .into_iter()
+        .filter_map(|target| Committed::read(&root, &ptx::committed_for(target)))
+        .collect();
+    Ok(doctor::run(&project, &root, committed)?)
 }

@@ -11,16 +11,24 @@
 //! | `layers` | a module imports what its layer may, and none itself by way of others; the layers are data in `tidy/layers.rs`, and `--imports` says who imports whom | a part can be understood without those above it |
 //! | `lists` | whatever names every family, as the modules of a crate or the table of kernels, names those that have a folder of kernels; `--write` writes these lists | a family is its own files, and no list is kept by hand |
 //! | `refusals` | every public call of `host/src` that returns a `Result` is called in a file with a property test, which gives it bad input; `tidy/refusals.rs` has the few that cannot be, with reasons | nothing a user gives panics, hangs or is taken for something else |
+//! | `crates` | no crate that `tidy/crates.rs` refuses is in a build with default features | nobody waits for, or relies on, what is unmaintained or wanted by few |
+//! | `named-tests` | `docs/robustness.md` names files and tests that are there | the page says what guards what, and stays true |
 //!
-//! Files under a folder called `fixtures` are test data: the last two rules
-//! still cover them, `module-docs` does not. Neither does it cover `ui`, whose
+//! Files under a folder called `fixtures` are test data: `absolute-path` and `marker`
+//! cover them, `module-docs` does not. Neither does it cover `ui`, whose
 //! files are programs that must not compile.
+//!
+//! `--public` counts the items of the library's documentation, which cargo has to write for it:
+//! it is no rule, but fails as one does where there are too many.
 //!
 //! That every kernel has its name, a test and a row are facts of the table of kernels, as
 //! `tests/conformance.rs` and `bench/table.rs` see.
 
+mod crates;
 mod layers;
 mod lists;
+mod named;
+mod public;
 mod refusals;
 
 use std::collections::BTreeSet;
@@ -40,6 +48,9 @@ use crate::workspace;
 /// Checks every rule, prints each finding on a line of its own.
 pub(crate) fn run(flags: &flags::Tidy) -> Result<Outcome, Error> {
     let root = workspace::root()?;
+    if flags.public {
+        return public::count(&root);
+    }
     let tree = Tree {
         files: workspace::files(&root)?,
         root,
@@ -124,7 +135,7 @@ impl fmt::Display for Finding {
 /// Looks at the tree, and adds what it finds.
 pub(crate) type Rule = fn(&Tree, &mut Findings) -> Result<(), Error>;
 
-const RULES: [(&str, Rule); 9] = [
+const RULES: [(&str, Rule); 11] = [
     ("family-places", family_places),
     ("module-docs", module_docs),
     ("unsafe-places", unsafe_places),
@@ -134,6 +145,8 @@ const RULES: [(&str, Rule); 9] = [
     ("layers", layers::layers),
     ("lists", lists::lists),
     ("refusals", refusals::refusals),
+    ("crates", crates::crates),
+    ("named-tests", named::named_tests),
 ];
 
 /// Collects findings under the name of the rule being checked.

@@ -13,6 +13,7 @@ pub(super) const fn rule_of(boundary: Boundary) -> u32 {
         Boundary::NeumannHalfway => rule::MIRROR_HALFWAY,
         Boundary::Dirichlet(_) => rule::FIXED,
         Boundary::OneSided => rule::ONE_SIDED,
+        Boundary::DirichletOnPoint => unreachable!(), // refused with the boundaries
     }
 }
 

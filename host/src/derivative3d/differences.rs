@@ -127,7 +127,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
     /// # Errors
     ///
     /// [`Error::InvalidParameter`] if the two ends of an axis have not the same boundary, which
-    /// the kernels cannot do; for a spacing such that a weight of the first derivative leaves
+    /// the kernels cannot do; for [`Boundary::DirichletOnPoint`]; for a spacing such that a weight of the first derivative leaves
     /// the range of `T`; and for a Dirichlet boundary whose value does.
     pub fn new(grid: &Grid3) -> Result<Self, Error> {
         let mut boundaries = [Boundary::Periodic; 3];
@@ -139,6 +139,14 @@ impl<T: Scalar> FiniteDifferences3d<T> {
                     parameter: BOUNDARIES[axis.index()],
                     given: format!("{low} at one end and {high} at the other"),
                     required: "the same at both ends".to_owned(),
+                });
+            }
+            if low == Boundary::DirichletOnPoint {
+                return Err(Error::InvalidParameter {
+                    operation: OPERATION,
+                    parameter: BOUNDARIES[axis.index()],
+                    given: low.to_string(),
+                    required: "one that leaves no point out, as all have derivatives".to_owned(),
                 });
             }
             check_value::<T>(low)?;

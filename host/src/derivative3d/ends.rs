@@ -55,7 +55,7 @@ fn image(boundary: Boundary, n: usize, q: isize) -> usize {
         Boundary::Neumann => last - (last - q.abs()).abs(),
         Boundary::NeumannHalfway if q < 0 => -q - 1,
         Boundary::NeumannHalfway => last - (q - n),
-        Boundary::Dirichlet(_) | Boundary::OneSided => {
+        Boundary::Dirichlet(_) | Boundary::DirichletOnPoint | Boundary::OneSided => {
             unreachable!("no point stands for what lies beyond such an end")
         }
     };

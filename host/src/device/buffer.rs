@@ -4,7 +4,8 @@ use super::handle::{Backend, Device};
 use super::storage::{Element, Storage};
 use crate::Error;
 use crate::allocation::{bytes_of, zeroed};
-use crate::shape::{Shape, require_shape};
+use crate::extents::Shape;
+use crate::shape::require_shape;
 use cuda_std::host::{In, Out};
 use std::fmt;
 use std::marker::PhantomData;
@@ -557,9 +558,6 @@ impl<T: Element> Buffer<T> {
     ///   [recorded](Device::record) counts as given each time that it is replayed.
     /// - Until then nobody else writes them, and nobody else reads them if the buffer is
     ///   written; work of other streams on them is over before, by an event, say.
-    ///
-    /// [`Heat2d::sweeps`](crate::heat2d::Heat2d::sweeps) exchanges the memory of its two
-    /// buffers: which of them has this address afterwards, `device_address` says.
     pub unsafe fn from_device_address(
         device: &Device,
         address: u64,

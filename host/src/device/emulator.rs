@@ -427,6 +427,21 @@ impl EmulatorTexture {
             self.memory.read(offset, bytemuck::cast_slice_mut(values));
         }
     }
+
+    /// Overwrites the elements, from rows without gaps.
+    pub(super) fn copy_from(&mut self, values: &EmulatorMemory) {
+        for (padded, dense) in self.layout.rows() {
+            self.memory.copy_from(padded, values, dense);
+        }
+    }
+
+    /// Copies the elements to rows without gaps.
+    pub(super) fn copy_to(&self, values: &mut EmulatorMemory) {
+        for (padded, dense) in self.layout.rows() {
+            let padded = padded..padded + dense.len();
+            values.copy_from(dense.start, &self.memory, padded);
+        }
+    }
 }
 
 impl Drop for EmulatorTexture {

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::limits::TextureLimits;
+use std::ops::Range;
 
 /// What a texture reads outside its extents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -68,6 +69,12 @@ impl Layout {
             pitch: pitch_bytes / size_of::<f32>(),
             address_mode,
         })
+    }
+
+    /// Where each row begins, and its bytes in rows without gaps.
+    pub(super) fn rows(&self) -> impl Iterator<Item = (usize, Range<usize>)> + use<> {
+        let [pitch, dense] = [self.pitch, self.width].map(|elements| elements * size_of::<f32>());
+        (0..self.height).map(move |row| (row * pitch, row * dense..(row + 1) * dense))
     }
 
     /// Elements of all rows, padding included.

@@ -10,7 +10,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `fields`, `kernels`, `replay`, `timing`, `event`, `texture`, `view`, `host_buffer`, `buffer` | what one does with a device |
+//! | `fields`, `kernels`, `replay`, `timing`, `event`, `texture`, `view`, `host_buffer`, `sealed`, `buffer` | what one does with a device |
 //! | `storage` | the memory behind a buffer |
 //! | `handle` | the device itself, of one of three kinds |
 //! | `emulator`, `cuda`, `cpu` | the kinds |
@@ -28,6 +28,7 @@ mod kernels;
 mod layout;
 mod properties;
 mod replay;
+mod sealed;
 mod storage;
 mod tally;
 mod texture;
@@ -54,6 +55,7 @@ pub use kernels::{Kernels, Stage};
 pub use layout::AddressMode;
 pub use properties::{Priority, Properties};
 pub use replay::Replay;
+pub use sealed::Sealed;
 pub use storage::Element;
 pub use texture::Texture2d;
 pub use view::{View, ViewMut};

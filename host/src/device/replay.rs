@@ -64,13 +64,11 @@ impl Device {
     /// copies from buffer to buffer. On the CPU and the emulator replaying calls
     /// `work` again.
     ///
-    /// What this library keeps on the host is right on every device: sweeps of a
+    /// What this library keeps on the host is right on every device: iterations of a
     /// [`Plate`](crate::heat2d::Plate) and steps of a [`Leapfrog`](crate::nbody::Leapfrog)
-    /// go on from replay to replay, and are counted as they are done; so do
-    /// [`Heat2d::sweeps`](crate::heat2d::Heat2d::sweeps), but those that allocate (several
-    /// at once, where the kernel wants memory of its own, which a plate keeps). (If two buffers of a plate have changed places
-    /// an odd number of times, each replay on a CUDA device ends with a copy of one of
-    /// them.) What `work` itself does on the host it does at each replay on the CPU and
+    /// go on from replay to replay, and are counted as they are done. (If two buffers of a
+    /// plate have changed places an odd number of times, each replay on a CUDA device ends with
+    /// a copy of one of them.) What `work` itself does on the host it does at each replay on the CPU and
     /// the emulator, but on CUDA devices only while it is recorded: `count + 1` times in
     /// all. So give work that gives the device the same every time, and that neither
     /// exchanges buffers nor counts.
@@ -95,7 +93,7 @@ impl Device {
     ///
     /// Whatever `work` returns; on CUDA devices [`Error::NotReplayable`] for what
     /// a graph cannot hold (allocating, copies from and to the host, waiting,
-    /// loading, constants that change from launch to launch, sweeps that
+    /// loading, constants that change from launch to launch, steps that
     /// leave three or more buffers in each other's places, and what those hold then is
     /// unspecified), and while there is another recording of this device, by whichever
     /// thread: [`Device::beside`] gives a handle for a recording of its own.

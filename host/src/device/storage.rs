@@ -6,6 +6,7 @@ use super::emulator::EmulatorMemory;
 use super::handle::{Backend, Device};
 use crate::Error;
 use crate::allocation::{reserve, zeroed};
+use bytemuck::{cast_slice, cast_slice_mut};
 use std::ops::Range;
 
 #[cfg(halo_cuda)]
@@ -75,13 +76,13 @@ impl<T: Element> Storage<T> {
             }
             Backend::Emulator(emulator) => {
                 let mut memory = emulator.allocate::<T>(bytes)?;
-                memory.write(0, bytemuck::cast_slice(values));
+                memory.write(0, cast_slice(values));
                 Self::Emulator(memory)
             }
             #[cfg(halo_cuda)]
             Backend::Cuda(cuda) => {
                 let mut memory = cuda.allocate(bytes)?;
-                memory.upload(0, bytemuck::cast_slice(values))?;
+                memory.upload(0, cast_slice(values))?;
                 Self::Cuda(memory)
             }
         })
@@ -95,11 +96,11 @@ impl<T: Element> Storage<T> {
             Self::Host(own) => values.copy_from_slice(&own[here]),
             Self::Lent(own) => values.copy_from_slice(&own[here]),
             Self::Emulator(memory) => {
-                memory.read(at * size_of::<T>(), bytemuck::cast_slice_mut(values));
+                memory.read(at * size_of::<T>(), cast_slice_mut(values));
             }
             #[cfg(halo_cuda)]
             Self::Cuda(memory) => {
-                memory.download(at * size_of::<T>(), bytemuck::cast_slice_mut(values))?;
+                memory.download(at * size_of::<T>(), cast_slice_mut(values))?;
             }
         }
         Ok(())
@@ -112,11 +113,11 @@ impl<T: Element> Storage<T> {
             Self::Host(own) => own[at..at + values.len()].copy_from_slice(values),
             Self::Lent(_) => unreachable!("a lent buffer is read only"),
             Self::Emulator(memory) => {
-                memory.write(at * size_of::<T>(), bytemuck::cast_slice(values));
+                memory.write(at * size_of::<T>(), cast_slice(values));
             }
             #[cfg(halo_cuda)]
             Self::Cuda(memory) => {
-                memory.upload(at * size_of::<T>(), bytemuck::cast_slice(values))?;
+                memory.upload(at * size_of::<T>(), cast_slice(values))?;
             }
         }
         Ok(())
@@ -131,17 +132,31 @@ impl<T: Element> Storage<T> {
         range: Range<usize>,
     ) -> Result<(), Error> {
         let size = size_of::<T>();
-        let bytes = range.start * size..range.end * size;
+        self.copy_bytes(at * size, source, range.start * size..range.end * size)
+    }
+
+    /// Overwrites the bytes from number `at` on by those of `source`, memory of the same
+    /// device, in that range.
+    pub(super) fn copy_bytes<U: Element>(
+        &mut self,
+        at: usize,
+        source: &Storage<U>,
+        range: Range<usize>,
+    ) -> Result<(), Error> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        let target = at..at + range.len();
         match (self, source) {
-            (Self::Host(own), Self::Host(other)) => {
-                own[at..at + range.len()].copy_from_slice(&other[range]);
+            (Self::Host(own), Storage::Host(other)) => {
+                cast_slice_mut::<_, u8>(own)[target].copy_from_slice(&cast_slice(other)[range]);
             }
-            (Self::Host(own), Self::Lent(other)) => {
-                own[at..at + range.len()].copy_from_slice(&other[range]);
+            (Self::Host(own), Storage::Lent(other)) => {
+                cast_slice_mut::<_, u8>(own)[target].copy_from_slice(&cast_slice(other)[range]);
             }
-            (Self::Emulator(own), Self::Emulator(other)) => own.copy_from(at * size, other, bytes),
+            (Self::Emulator(own), Storage::Emulator(other)) => own.copy_from(at, other, range),
             #[cfg(halo_cuda)]
-            (Self::Cuda(own), Self::Cuda(other)) => own.copy_from(at * size, other, bytes)?,
+            (Self::Cuda(own), Storage::Cuda(other)) => own.copy_from(at, other, range)?,
             // On one device the storage is of one kind, and what is left is empty.
             _ => {}
         }

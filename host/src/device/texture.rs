@@ -1,8 +1,10 @@
 //! 2-D textures over rows in linear memory.
 
+use super::buffer::Buffer;
 use super::emulator::EmulatorTexture;
 use super::handle::{Backend, Device};
 use super::layout::{AddressMode, Layout};
+use super::storage::{self, Element};
 use crate::Error;
 use crate::allocation::reserve;
 use cuda_std::host::{In, Out};
@@ -180,7 +182,41 @@ impl Texture2d {
         Ok(values)
     }
 
-    /// As [`Buffer::give_way_to`](crate::Buffer::give_way_to), of textures of one shape.
+    /// Overwrites all elements with those of a buffer of the same device, row by row without
+    /// gaps, without waiting. They are of 4 bytes.
+    pub(crate) fn copy_from<T: Element>(&mut self, values: &Buffer<T>) -> Result<(), Error> {
+        self.require_len("the buffer to copy from", values.len())?;
+        self.device.require("the buffer to copy from", values)?;
+        assert_eq!(size_of::<T>(), size_of::<f32>(), "callers know the type");
+        match (&mut self.storage, &values.storage) {
+            (Storage::Emulator(texture), storage::Storage::Emulator(memory)) => {
+                texture.copy_from(memory);
+                Ok(())
+            }
+            #[cfg(halo_cuda)]
+            (Storage::Cuda(texture), storage::Storage::Cuda(memory)) => texture.copy_from(memory),
+            _ => unreachable!("the storage of one device is of one kind, and there are elements"),
+        }
+    }
+
+    /// Overwrites a buffer of the same device with all elements, row by row without gaps,
+    /// without waiting. Its elements are of 4 bytes.
+    pub(crate) fn copy_to<T: Element>(&self, values: &mut Buffer<T>) -> Result<(), Error> {
+        self.require_len("the buffer to copy to", values.len())?;
+        self.device.require("the buffer to copy to", values)?;
+        assert_eq!(size_of::<T>(), size_of::<f32>(), "callers know the type");
+        match (&self.storage, &mut values.storage) {
+            (Storage::Emulator(texture), storage::Storage::Emulator(memory)) => {
+                texture.copy_to(memory);
+                Ok(())
+            }
+            #[cfg(halo_cuda)]
+            (Storage::Cuda(texture), storage::Storage::Cuda(memory)) => texture.copy_to(memory),
+            _ => unreachable!("the storage of one device is of one kind, and there are elements"),
+        }
+    }
+
+    /// As [`Buffer::give_way_to`], of textures of one shape.
     pub(crate) fn give_way_to(&mut self, newer: &mut Self) {
         std::mem::swap(self, newer);
         #[cfg(halo_cuda)]

@@ -182,6 +182,36 @@ impl<T: Element> ViewMut<'_, T> {
         self.buffer.storage.copy(self.start, from, range)
     }
 
+    /// Overwrites the bytes of the elements with those of `source`, elements of any type on the
+    /// same device: every pattern of bytes is one.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::emulator();
+    /// let numbers = device.upload(&[1_u16, 2, 3, 4])?;
+    /// let mut bytes = device.zeros::<u8>(4)?;
+    /// bytes.view_mut(..)?.copy_bytes_from(numbers.view(1..3)?)?;
+    /// assert_eq!(bytes.to_vec()?, [2_u16, 3].map(u16::to_ne_bytes).concat());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Buffer::copy_from`], for bytes in the place of elements.
+    pub fn copy_bytes_from<U: Element>(&mut self, source: View<'_, U>) -> Result<(), Error> {
+        let device = self.buffer.device();
+        device.require("the view to copy from", source.buffer)?;
+        let (bytes, size) = (source.len * size_of::<U>(), size_of::<T>());
+        require_len("the view to copy from, as bytes,", self.len * size, bytes)?;
+        let start = source.start * size_of::<U>();
+        let from = &source.buffer.storage;
+        let storage = &mut self.buffer.storage;
+        storage.copy_bytes(self.start * size, from, start..start + bytes)
+    }
+
     /// Overwrites the elements with those of `source`, which may be on another device.
     ///
     /// # Errors

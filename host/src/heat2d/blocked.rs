@@ -15,17 +15,18 @@
 //!
 //! At its ends a tile computes rows that its neighbours compute as well: `depth` - t of
 //! level t. At its sides it is `depth` columns wider than what it writes, and the outermost
-//! of those keep what they are in the old plate, like walls. What is wrong of that comes
+//! of those keep what they are in the old plate, like Dirichlet ends. What is wrong of that comes
 //! in by one column per level, and so not into the new plate.
 //!
 //! Each point is computed by the formula from the same numbers as in single sweeps,
 //! wherever the tiles begin: the bits are theirs.
 #![forbid(unsafe_code)]
 
-use super::walls::{Wall, Walls};
-use crate::Shape2;
+use super::ends::unknowns_along;
+use crate::grid::{Boundary, Grid2};
 use crate::simd::{Formula, InVectors, Value, dispatched, fill};
 use crate::streaming::{Streaming, streamed};
+use crate::{Axis, Shape2};
 use pulp::{Simd, WithSimd};
 use std::ops::Range;
 
@@ -40,34 +41,36 @@ pub(super) const KEPT: usize = 3;
 /// Elements that fill whole lines of the cache, of either type.
 const LINE: usize = 16;
 
-/// What sweeps do not change: the shape, at least 3 × 3 points, the walls, the source, of
-/// that shape, and what a sweep is. Only the library makes one, after its checks.
+/// What sweeps do not change: the grid, of at least 3 × 3 points, the source, of its shape, and
+/// what an iteration is. Only the library makes one, after its checks.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup<'a, T> {
-    pub(super) shape: Shape2,
-    pub(super) walls: Walls,
+    pub(super) grid: Grid2,
     pub(super) source: Option<&'a [T]>,
-    /// That of a step in time; without it a sweep is a Jacobi iteration.
+    /// That of a step in time; without it an iteration is Jacobi's.
     pub(super) ratio: Option<T>,
 }
 
 impl<'a, T> Setup<'a, T> {
+    /// The shape.
+    pub(super) const fn shape(&self) -> Shape2 {
+        self.grid.shape()
+    }
+
     /// The rows that are swept.
-    pub(super) const fn swept_rows(&self) -> Range<usize> {
-        let Walls { bottom, top, .. } = self.walls;
-        bottom.fixed_points()..self.shape.ny - top.fixed_points()
+    pub(super) fn swept_rows(&self) -> Range<usize> {
+        unknowns_along(&self.grid, Axis::Y)
     }
 
     /// The columns that are swept.
-    pub(super) const fn swept_columns(&self) -> Range<usize> {
-        let Walls { left, right, .. } = self.walls;
-        left.fixed_points()..self.shape.nx - right.fixed_points()
+    pub(super) fn swept_columns(&self) -> Range<usize> {
+        unknowns_along(&self.grid, Axis::X)
     }
 
     /// Some columns of a row of a field of the plate's shape.
     #[inline(always)]
     fn part(&self, field: &'a [T], row: usize, columns: &Range<usize>) -> &'a [T] {
-        &field[row * self.shape.nx..][columns.clone()]
+        &field[row * self.shape().nx..][columns.clone()]
     }
 }
 
@@ -150,7 +153,7 @@ impl<T: Temperature> Rows<'_, T> {
             first,
             old,
         } = self;
-        let Shape2 { nx, .. } = setup.shape;
+        let Shape2 { nx, .. } = setup.shape();
         let read = columns.start.saturating_sub(cut.depth)..nx.min(columns.end + cut.depth);
         // The second element of each row begins a line, and with it what is stored most.
         let aligned = match cut.depth {
@@ -225,7 +228,12 @@ impl<T: Temperature> Tile<'_, '_, T> {
             scratch,
             stream,
         } = self;
-        let Shape2 { nx, ny } = setup.shape;
+        let Shape2 { nx, ny } = setup.shape();
+        let ends = setup.grid.ends(Axis::X);
+        let (left, right) = (
+            read.start == 0 && ends[0] == Boundary::Neumann,
+            read.end == nx && ends[1] == Boundary::Neumann,
+        );
         let swept = setup.swept_rows();
         let width = read.len();
         let kept = |level: usize, row: usize| ((level - 1) * KEPT + row % KEPT) * stride;
@@ -246,7 +254,7 @@ impl<T: Temperature> Tile<'_, '_, T> {
                         (&*before, here)
                     }
                 };
-                // Beyond a wall, which is insulated if it is swept, what is before it.
+                // Beyond an end, which is Neumann's if it is swept, what is before it.
                 let [south, middle, north] = [
                     if row == 0 { 1 } else { row - 1 },
                     row,
@@ -282,24 +290,20 @@ impl<T: Temperature> Tile<'_, '_, T> {
                     &source[from..],
                     &middle[from..],
                 ];
-                let wall = |at, inside| {
+                let mirrored = |at, inside| {
                     let sum = (middle[inside] + middle[inside]) + (north[at] + south[at]);
                     let sum = if SOURCE { sum + source[at] } else { sum };
                     update.of(|number| number, middle[at], sum)
                 };
-                let (left, right) = (
-                    read.start == 0 && setup.walls.left == Wall::Insulated,
-                    read.end == nx && setup.walls.right == Wall::Insulated,
-                );
                 let formula = Swept::<U, SOURCE>(update);
 
                 if level < depth {
                     let out = &mut here[row % KEPT * stride..][..width];
                     let old = setup.part(old, row, &read);
                     fill_vectors(simd, &mut out[inner], around, &formula);
-                    out[0] = if left { wall(0, 1) } else { old[0] };
+                    out[0] = if left { mirrored(0, 1) } else { old[0] };
                     out[width - 1] = if right {
-                        wall(width - 1, width - 2)
+                        mirrored(width - 1, width - 2)
                     } else {
                         old[width - 1]
                     };
@@ -317,10 +321,10 @@ impl<T: Temperature> Tile<'_, '_, T> {
                     }
                 }
                 if left && columns.start == 0 {
-                    head[0] = wall(0, 1);
+                    head[0] = mirrored(0, 1);
                 }
                 if right && columns.end == nx {
-                    tail[0] = wall(width - 1, width - 2);
+                    tail[0] = mirrored(width - 1, width - 2);
                 }
             }
         }

@@ -1,15 +1,15 @@
 //! The kernels with data for them, for tests and benchmarks that go through the table.
 
+use super::Heat2d;
 use super::blocked::Setup;
-use super::check;
 use super::gpu::Variant;
-use super::heat::{By, Heat2d};
-use super::{Wall, Walls};
+use super::plan::launch;
+use crate::grid::Boundary;
 use crate::scalar::Scalar;
 use crate::subject::{
     Case, Entry, Expected, Problem, Random, Role, ScalarType, Subject, buffer, buffer_mut, random,
 };
-use crate::{Error, Shape2};
+use crate::{Axis, Error, Shape2};
 
 /// The family.
 pub(crate) struct Cases;
@@ -35,7 +35,7 @@ impl Subject for Cases {
         match variant {
             // Rows that are whole vectors and rows that are not, more than a block of either.
             Variant::March => plates(&[(3, 3), (4, 9), (5, 8), (260, 3), (1024, 9), (1029, 14)]),
-            // Its rows are those that are swept.
+            // Its rows are those with unknowns.
             Variant::General | Variant::Step => {
                 plates(&[(3, 1), (4, 7), (5, 6), (1024, 2), (1029, 13)])
             }
@@ -49,7 +49,7 @@ impl Subject for Cases {
                 plates.push(Problem::plane(61, 37).with_resident_blocks(64));
                 plates
             }
-            // Around one tile and two, of 14 and of 16 points with and without walls.
+            // Around one tile and two, of 14 and of 16 points with and without ends.
             _ => plates(&[
                 (3, 3),
                 (15, 16),
@@ -97,55 +97,50 @@ fn case<T: Scalar>(
     convert: fn(f64) -> T,
 ) -> Result<Case, Error> {
     match variant(entry) {
-        Some(variant) => sweeps(variant, problem, numbers, convert),
+        Some(variant) => iterations(variant, problem, numbers, convert),
         None => unreachable!("all kernels are variants"),
     }
 }
 
-/// As many sweeps as show what the kernel does: one, a pass, or some exchanges.
-fn sweeps<T: Scalar>(
+/// As many iterations as show what the kernel does: one, a pass, or some exchanges.
+fn iterations<T: Scalar>(
     variant: Variant,
     problem: &Problem,
     numbers: &mut Random<'_>,
     convert: fn(f64) -> T,
 ) -> Result<Case, Error> {
     let [nx, mut ny, _] = problem.extents;
-    let mut walls = Walls::FIXED;
+    let mut ends = [[Boundary::DirichletOnPoint; 2]; 2];
     let general = matches!(variant, Variant::General | Variant::Step);
     if general {
-        let mut wall = || {
-            if numbers() < 0.0 {
-                Wall::Fixed
-            } else {
-                Wall::Insulated
+        for end in ends.as_flattened_mut() {
+            if numbers() >= 0.0 {
+                *end = Boundary::Neumann;
             }
-        };
-        walls = Walls {
-            left: wall(),
-            right: wall(),
-            bottom: wall(),
-            top: wall(),
-        };
-        if ny < 3 {
-            (walls.bottom, walls.top) = (Wall::Fixed, Wall::Fixed);
         }
-        ny += walls.bottom.fixed_points() + walls.top.fixed_points();
+        if ny < 3 {
+            ends[1] = [Boundary::DirichletOnPoint; 2];
+        }
+        let kept = |end: &&Boundary| **end == Boundary::DirichletOnPoint;
+        ny += ends[1].iter().filter(kept).count();
     }
     let shape = Shape2::new(nx, ny);
-    let mut heat = Heat2d::new(shape)?.with_walls(walls);
+    let mut heat = Heat2d::dirichlet(shape)?
+        .with_ends(Axis::X, ends[0])?
+        .with_ends(Axis::Y, ends[1])?;
     if variant == Variant::Step {
-        heat = heat.with_time_step(1.0, 1.0, 0.15 + 0.1 * numbers())?;
+        heat = heat.with_time_step(1.0, 0.15 + 0.1 * numbers())?;
     }
     let ratio = heat.step().map(|step| T::nearest(step.ratio));
     let count = match variant {
         Variant::Resident => 19,
-        _ => variant.sweeps_per_launch::<T>(),
+        _ => variant.iterations_per_launch::<T>(),
     };
 
     let points = shape.points()?;
     let old = random(numbers, points, convert);
     let source = general.then(|| random(numbers, points, convert));
-    // Fixed walls stay what they were in the buffer that is swept into.
+    // Dirichlet ends stay what they were in the buffer that is written.
     let before: Vec<T> = (0..points).map(|i| convert(1e6 + i as f64)).collect();
     let (mut given, mut expected) = (old.clone(), before.clone());
     if count > 1 {
@@ -154,8 +149,7 @@ fn sweeps<T: Scalar>(
     let first = expected.clone();
     for _ in 0..count {
         let setup = Setup {
-            shape,
-            walls,
+            grid: *heat.grid(),
             source: source.as_deref(),
             ratio,
         };
@@ -172,13 +166,13 @@ fn sweeps<T: Scalar>(
             let old = buffer::<T>(inputs[0].as_ref());
             let source = inputs.get(1).map(|source| buffer(source.as_ref()));
             let new = buffer_mut(outputs[0].as_mut());
-            check::fit(shape, ("old", old), ("new", new))?;
             heat.check_launchable::<T>(variant, old.device())?;
             if variant == Variant::Texture {
-                return heat.sweep_with(variant, old, new);
+                return heat
+                    .plan_with(old.device(), variant)?
+                    .iterate_into(old, new);
             }
-            let by = By::Kernel(variant);
-            let done = heat.launch(by, source, old, new, count, &mut None)?;
+            let done = launch(&heat, variant, source, old, new, count, &mut None)?;
             assert_eq!(done, count, "all in one launch");
             Ok(())
         }),

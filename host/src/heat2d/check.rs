@@ -1,8 +1,22 @@
 //! What is checked before a launch.
 
+use crate::shape::require_shape;
 use crate::{Buffer, Device, Element, Error, Shape2};
 
-/// Buffers that a sweep may be launched on: of the shape of a plate that kernels count,
+/// What errors call the family.
+pub(super) const OPERATION: &str = "heat2d";
+
+/// An error about a parameter.
+pub(super) const fn invalid(parameter: &'static str, given: String, required: String) -> Error {
+    Error::InvalidParameter {
+        operation: OPERATION,
+        parameter,
+        given,
+        required,
+    }
+}
+
+/// Buffers that an iteration may be launched on: of the shape of a plate that kernels count,
 /// on one device. Whoever has them may launch a kernel on them, and only the check makes
 /// them.
 #[derive(Debug)]
@@ -26,9 +40,11 @@ impl<'a, T: Element> Checked<'a, T> {
         old: &'a Buffer<T>,
         new: &'a mut Buffer<T>,
     ) -> Result<Self, Error> {
-        fit(shape, ("old", old), ("new", new))?;
+        let device = old.device();
+        fit(shape, device, "old", old)?;
+        fit(shape, device, "new", new)?;
         if let Some(source) = source {
-            fit(shape, ("old", old), ("source", source))?;
+            fit(shape, device, "source", source)?;
         }
         Ok(Self {
             shape,
@@ -48,7 +64,7 @@ impl<'a, T: Element> Checked<'a, T> {
         self.old.device()
     }
 
-    /// The plate before the sweep, and the one after it.
+    /// The plate before the iteration, and the one after it.
     pub(super) fn into_plates(self) -> (&'a Buffer<T>, &'a mut Buffer<T>) {
         (self.old, self.new)
     }
@@ -59,15 +75,22 @@ impl<'a, T: Element> Checked<'a, T> {
     }
 }
 
-/// Refuses two buffers, given with their names, unless both are of the plate's shape and on
-/// one device.
+/// Refuses a buffer that is not of the plate's shape and on its device.
 pub(super) fn fit<T: Element>(
     shape: Shape2,
-    (a_name, a): (&str, &Buffer<T>),
-    (b_name, b): (&str, &Buffer<T>),
+    device: &Device,
+    what: &str,
+    buffer: &Buffer<T>,
 ) -> Result<(), Error> {
-    for (name, buffer) in [(a_name, a), (b_name, b)] {
-        buffer.require_shape(|| format!("heat2d: {name}"), shape)?;
-    }
-    a.device().require(&format!("heat2d: {b_name}"), b)
+    buffer.require_shape(|| format!("{OPERATION}: {what}"), shape)?;
+    device.require(&format!("{OPERATION}: {what}"), buffer)
+}
+
+/// Refuses a field of another shape than the plate's.
+pub(super) fn shape(what: &str, required: Shape2, given: Shape2) -> Result<(), Error> {
+    require_shape(
+        || format!("{OPERATION}: {what}"),
+        required.into(),
+        given.into(),
+    )
 }

@@ -1,5 +1,5 @@
 //! The CPU port: passes over the plate, each of several sweeps, by bands of rows on all
-//! cores.
+//! cores. A sweep is an iteration at all points.
 //!
 //! Written from the formula and not from the kernels, which are checked against
 //! it. The order of the operations is part of the definition: east and west,
@@ -35,34 +35,45 @@ const BANDS_PER_THREAD: usize = 4;
 /// What the port does for a type, compiled here and not where it is called: what is
 /// computed then runs as fast as this crate was built, whatever the caller's build.
 pub trait Port: Sized {
-    /// So many sweeps of the plate in `current`, which has the fixed walls of `next`. The
-    /// result is in `next` if this returns true, and in `current` if not.
+    /// What passes over such plates work in.
+    fn scratches(setup: Setup<'_, Self>) -> Result<Scratches<Self>, Error>;
+
+    /// So many sweeps of the plate in `current`, whose points that keep their value are in
+    /// `next` as well. The result is in `next` if this returns true, and in `current` if not.
     fn sweeps<'p>(
         setup: Setup<'_, Self>,
+        scratches: &mut Scratches<Self>,
         current: &'p mut [Self],
         next: &'p mut [Self],
         sweeps: usize,
     ) -> Result<bool, Error>;
 
-    /// One sweep from `old` into the points of `new` that are not on fixed walls.
+    /// One sweep from `old` into the points of `new` that are unknowns.
     fn sweep(setup: Setup<'_, Self>, old: &[Self], new: &mut [Self]);
 }
 
 macro_rules! port {
     ($number:ty) => {
         impl Port for $number {
+            fn scratches(setup: Setup<'_, Self>) -> Result<Scratches<Self>, Error> {
+                let mut scratches = Scratches::default();
+                scratches.suit(&Plan::new(&setup, usize::MAX, Limits::default()), &setup)?;
+                Ok(scratches)
+            }
+
             fn sweeps<'p>(
                 setup: Setup<'_, Self>,
+                scratches: &mut Scratches<Self>,
                 current: &'p mut [Self],
                 next: &'p mut [Self],
                 sweeps: usize,
             ) -> Result<bool, Error> {
-                self::sweeps(&setup, current, next, sweeps, Limits::default())
+                self::sweeps(&setup, scratches, current, next, sweeps, Limits::default())
             }
 
             fn sweep(setup: Setup<'_, Self>, old: &[Self], new: &mut [Self]) {
                 let plan = Plan::new(&setup, 1, Limits::default());
-                plan.entered(|| pass(&setup, &plan, 1, old, new, &Mutex::default()));
+                plan.entered(|| pass(&setup, &plan, 1, old, new, &Scratches::default()));
             }
         }
     };
@@ -70,6 +81,40 @@ macro_rules! port {
 
 port!(f32);
 port!(f64);
+
+/// What passes of more than one sweep work in, one for each thread. They may hold anything.
+#[derive(Debug)]
+pub struct Scratches<T>(Mutex<Vec<Vec<T>>>);
+
+impl<T> Default for Scratches<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T: Temperature> Scratches<T> {
+    /// Makes them as many and as long as a plan needs, if they are not.
+    fn suit(&mut self, plan: &Plan, setup: &Setup<'_, T>) -> Result<(), Error> {
+        let scratches = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let len = plan.cut.scratch(setup.shape().nx);
+        scratches.retain(|scratch| scratch.len() >= len);
+        while scratches.len() < plan.threads {
+            scratches.push(allocation::zeroed(len)?);
+        }
+        Ok(())
+    }
+
+    /// One of them, or none, which is enough for a single sweep.
+    fn take(&self) -> Vec<T> {
+        let mut scratches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        scratches.pop().unwrap_or_default()
+    }
+
+    fn give_back(&self, scratch: Vec<T>) {
+        let mut scratches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        scratches.push(scratch);
+    }
+}
 
 /// What decides how passes are cut up.
 #[derive(Debug, Clone, Copy)]
@@ -156,6 +201,7 @@ impl Plan {
 /// [`Port::sweeps`].
 fn sweeps<'p, T: Temperature>(
     setup: &Setup<'_, T>,
+    scratches: &mut Scratches<T>,
     mut current: &'p mut [T],
     mut next: &'p mut [T],
     sweeps: usize,
@@ -165,11 +211,8 @@ fn sweeps<'p, T: Temperature>(
         return Ok(false);
     }
     let plan = Plan::new(setup, sweeps, limits);
-    let mut scratches = Vec::new();
-    for _ in 0..plan.threads {
-        scratches.push(allocation::zeroed(plan.cut.scratch(setup.shape.nx))?);
-    }
-    let scratches = Mutex::new(scratches);
+    scratches.suit(&plan, setup)?;
+    let scratches = &*scratches;
     let passes = sweeps.div_ceil(plan.cut.depth);
     let mut left = sweeps;
     plan.entered(|| {
@@ -177,21 +220,21 @@ fn sweeps<'p, T: Temperature>(
             // Equal numbers, without a pass of few.
             let depth = left.div_ceil(passes_left);
             left -= depth;
-            pass(setup, &plan, depth, current, next, &scratches);
+            pass(setup, &plan, depth, current, next, scratches);
             std::mem::swap(&mut current, &mut next);
         }
     });
     Ok(passes % 2 == 1)
 }
 
-/// A pass of `depth` sweeps. There is a scratch for each thread if it is more than one.
+/// A pass of `depth` sweeps. There is a scratch for each thread if it is more than one sweep.
 fn pass<T: Temperature>(
     setup: &Setup<'_, T>,
     plan: &Plan,
     depth: usize,
     old: &[T],
     new: &mut [T],
-    scratches: &Mutex<Vec<Vec<T>>>,
+    scratches: &Scratches<T>,
 ) {
     let streaming = Stores::of(&[&mut *new]) == Stores::Streaming;
     let cut = Cut {
@@ -199,16 +242,15 @@ fn pass<T: Temperature>(
         streaming,
         ..plan.cut
     };
-    let nx = setup.shape.nx;
+    let nx = setup.shape().nx;
     let rows = setup.swept_rows();
     let new = &mut new[rows.start * nx..rows.end * nx];
-    let free = || scratches.lock().unwrap_or_else(PoisonError::into_inner);
     let band = |(index, new): (usize, &mut [T])| {
-        // A scratch may hold anything. A thread has one at a time, so that one is free.
-        let mut scratch = free().pop().unwrap_or_default();
+        // A thread has one at a time, so that one is free.
+        let mut scratch = scratches.take();
         let first = rows.start + index * plan.rows;
         sweep_rows(setup, &cut, first, old, new, &mut scratch);
-        free().push(scratch);
+        scratches.give_back(scratch);
     };
     let points = plan.rows * nx;
     if plan.threads == 1 {
@@ -220,9 +262,9 @@ fn pass<T: Temperature>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::walls::{Wall, Walls};
     use super::*;
-    use crate::Shape2;
+    use crate::grid::{Boundary, Grid2};
+    use crate::{Axis, Shape2};
 
     /// Numbers below 2^24 without a pattern.
     fn numbers() -> impl FnMut() -> u32 {
@@ -235,7 +277,7 @@ mod tests {
 
     /// A sweep by definition, one point at a time.
     fn sweep_by_definition<T: Temperature>(setup: &Setup<'_, T>, old: &[T], new: &mut [T]) {
-        let Shape2 { nx, ny } = setup.shape;
+        let Shape2 { nx, ny } = setup.shape();
         for j in setup.swept_rows() {
             for i in setup.swept_columns() {
                 let at = |i: usize, j: usize| old[j * nx + i];
@@ -259,7 +301,7 @@ mod tests {
     /// Sweeps of a plate with passes that are cut up as `limits` say, and by definition.
     fn check<T: Temperature + std::fmt::Debug>(
         next: &mut impl FnMut() -> u32,
-        walls: u32,
+        bits: u32,
         (nx, ny): (usize, usize),
         sweeps: usize,
         limits: Limits,
@@ -269,20 +311,16 @@ mod tests {
             numbers.collect()
         };
         let (initial, source) = (field(), field());
-        let wall = |bit: u32| match walls >> bit & 1 {
-            0 => Wall::Fixed,
-            _ => Wall::Insulated,
+        let end = |bit: u32| match bits >> bit & 1 {
+            0 => Boundary::DirichletOnPoint,
+            _ => Boundary::Neumann,
         };
+        let grid = Grid2::new(Shape2::new(nx, ny), [1.0; 2]).unwrap();
+        let grid = grid.with_ends(Axis::X, [end(0), end(1)]).unwrap();
         let setup = Setup {
-            shape: Shape2::new(nx, ny),
-            walls: Walls {
-                left: wall(0),
-                right: wall(1),
-                bottom: wall(2),
-                top: wall(3),
-            },
-            source: Some(&source[..]).filter(|_| walls >> 4 & 1 == 1),
-            ratio: (walls >> 5 & 1 == 1).then(|| T::from(0.2)),
+            grid: grid.with_ends(Axis::Y, [end(2), end(3)]).unwrap(),
+            source: Some(&source[..]).filter(|_| bits >> 4 & 1 == 1),
+            ratio: (bits >> 5 & 1 == 1).then(|| T::from(0.2)),
         };
         let (mut old, mut new) = (initial.clone(), initial.clone());
         for _ in 0..sweeps {
@@ -292,7 +330,16 @@ mod tests {
         let expected = old;
 
         let (mut current, mut next) = (initial.clone(), initial);
-        let in_next = super::sweeps(&setup, &mut current, &mut next, sweeps, limits).unwrap();
+        let mut scratches = Scratches::default();
+        let in_next = super::sweeps(
+            &setup,
+            &mut scratches,
+            &mut current,
+            &mut next,
+            sweeps,
+            limits,
+        )
+        .unwrap();
         let got = if in_next { next } else { current };
         let wrong = (0..nx * ny)
             .find(|&at| bytemuck::bytes_of(&got[at]) != bytemuck::bytes_of(&expected[at]));
@@ -316,11 +363,11 @@ mod tests {
                 points_per_task: 1 + below(2000),
             };
             let sweeps = [0, 1, 2, 3, 5, 7, 11, 13, 23, 31][below(10)];
-            let walls = below(64) as u32;
+            let bits = below(64) as u32;
             if case % 2 == 0 {
-                check::<f32>(&mut next, walls, shape, sweeps, limits);
+                check::<f32>(&mut next, bits, shape, sweeps, limits);
             } else {
-                check::<f64>(&mut next, walls, shape, sweeps, limits);
+                check::<f64>(&mut next, bits, shape, sweeps, limits);
             }
         }
     }
@@ -329,18 +376,19 @@ mod tests {
     fn large_plates_have_bands_and_tiles_and_are_written_past_the_caches() {
         let limits = Limits::default();
         let setup = Setup {
-            shape: Shape2::new(3543, 701),
-            walls: Walls::FIXED,
+            grid: Grid2::new(Shape2::new(3543, 701), [1.0; 2])
+                .and_then(|grid| grid.with_boundaries(Boundary::DirichletOnPoint))
+                .unwrap(),
             source: None::<&[f32]>,
             ratio: None,
         };
         let plan = Plan::new(&setup, 9, limits);
         assert!(plan.cut.depth > 1 && plan.cut.columns < 3541, "{plan:?}");
         let mut next = numbers();
-        for walls in [0, 22, 32] {
-            check::<f32>(&mut next, walls, (3543, 701), 9, limits);
-            check::<f64>(&mut next, walls, (3543, 701), 2, limits);
-            check::<f64>(&mut next, walls, (3543, 701), 1, limits);
+        for bits in [0, 22, 32] {
+            check::<f32>(&mut next, bits, (3543, 701), 9, limits);
+            check::<f64>(&mut next, bits, (3543, 701), 2, limits);
+            check::<f64>(&mut next, bits, (3543, 701), 1, limits);
         }
     }
 }

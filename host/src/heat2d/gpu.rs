@@ -1,11 +1,12 @@
 //! Launches of the kernels, on a CUDA device or on the emulator.
 
 use super::check::Checked;
-use super::walls::{Wall, Walls};
+use super::ends::{ends_of, unknowns_along};
+use crate::grid::{Boundary, Grid2};
 use crate::variants::variants;
 use crate::{
-    Buffer, Device, Element, Error, LaunchConfig, Shape2, Texture2d, blocks_per_multiprocessor,
-    launch, resident_blocks,
+    Axis, Buffer, Device, Element, Error, LaunchConfig, Shape2, Texture2d,
+    blocks_per_multiprocessor, launch, resident_blocks,
 };
 use cuda_std::host::Kernel;
 use gpu_kernels::heat2d as kernels;
@@ -18,15 +19,14 @@ use kernels::{
     shared_core::*, shared_halo::*, shared_overlap::*, step::*, temporal::*, texture::*,
 };
 
-/// What the library takes for a single sweep where it is not told.
-pub(super) const SINGLE_SWEEP: Variant = Variant::March;
+/// What the library takes for a single iteration where it is not told.
+pub(super) const SINGLE_ITERATION: Variant = Variant::March;
 
-/// What the library takes for many sweeps where it is not told: the first of these
-/// that is there for the plate and the device.
-pub(super) const MANY_SWEEPS: Variant = Variant::Resident;
+/// What the library takes for many iterations where it is not told.
+pub(super) const MANY_ITERATIONS: Variant = Variant::Resident;
 
-/// The most sweeps of a launch of resident blocks: a fraction of a second.
-const RESIDENT_SWEEPS: usize = 1 << 20;
+/// The most iterations of a launch of resident blocks: a fraction of a second.
+const RESIDENT_ITERATIONS: usize = 1 << 20;
 
 variants! {
     /// One of the kernels.
@@ -43,19 +43,19 @@ variants! {
     /// | `heat2d_shared_halo` | an 18 × 18 tile | 16 × 16 |
     /// | `heat2d_texture` | a texture | 16 × 16 |
     /// | `heat2d_march_*` | registers, marching along y | 1024 × 6 in `f32` |
-    /// | `heat2d_temporal_*` | registers, 16 sweeps in one pass over memory | strips along y |
-    /// | `heat2d_resident_*` | registers, all sweeps in one launch | what it holds |
+    /// | `heat2d_temporal_*` | registers, 16 iterations in one pass over memory | strips along y |
+    /// | `heat2d_resident_*` | registers, all iterations in one launch | what it holds |
     /// | `heat2d_general_*` | registers, marching along y | 1024 × 6 in `f32` |
     /// | `heat2d_step_*` | registers, marching along y | 1024 × 6 in `f32` |
     ///
-    /// The last two are the only ones for insulated walls and for sources; the last is for
+    /// The last two are the only ones for Neumann boundaries and for sources; the last is for
     /// steps in time, and the only one for those.
     ///
-    /// With [`Variant::Temporal`] the sweeps that are left over, fewer than a pass has,
-    /// are [`Variant::March`]'s. A plate that does not fit on the device at once is not
-    /// swept by [`Variant::Resident`] but by [`Variant::Temporal`]; on the emulator, whose
-    /// blocks need not run at the same time, that is one of more than a block holds, unless
-    /// they are [`Blocks::Resident`](crate::device::Blocks::Resident).
+    /// With [`Variant::Temporal`] the iterations that are left over, fewer than a pass has,
+    /// are [`Variant::March`]'s. [`Variant::Resident`] leaves a plate that does not fit on the
+    /// device at once to [`Variant::Temporal`]; on the emulator, whose blocks need not run at
+    /// the same time, that is one of more than a block holds, unless they are
+    /// [`Blocks::Resident`](crate::device::Blocks::Resident).
     pub enum Variant {
         /// `heat2d_global`
         Global: heat2d_global;
@@ -90,19 +90,19 @@ impl Variant {
         entry.map(|entry| entry.name)
     }
 
-    /// The most sweeps of a launch in `T`.
+    /// The most iterations of a launch in `T`.
     ///
     /// ```
     /// use halo_gpu::heat2d::Variant;
     ///
-    /// assert_eq!(Variant::March.sweeps_per_launch::<f32>(), 1);
-    /// assert_eq!(Variant::Temporal.sweeps_per_launch::<f32>(), 16);
+    /// assert_eq!(Variant::March.iterations_per_launch::<f32>(), 1);
+    /// assert_eq!(Variant::Temporal.iterations_per_launch::<f32>(), 16);
     /// ```
     #[must_use]
-    pub fn sweeps_per_launch<T: Kernels>(self) -> usize {
+    pub fn iterations_per_launch<T: Kernels>(self) -> usize {
         match self {
             Self::Temporal => T::TILING.sweeps(),
-            Self::Resident => RESIDENT_SWEEPS,
+            Self::Resident => RESIDENT_ITERATIONS,
             _ => 1,
         }
     }
@@ -133,32 +133,43 @@ impl std::fmt::Display for Variant {
     }
 }
 
-/// What resident blocks exchange their rims in, for one plate and one kernel; there
-/// from the first launch on.
-pub type Workspace = Option<Buffer<u64>>;
+/// What resident blocks exchange their rims in, for one plate and one kernel. None where a
+/// launch has failed and may have left anything.
+pub type Rims = Option<Buffer<u64>>;
 
 /// The kernels for one type.
 pub trait Kernels: kernels::Real + HasScalar + Element {
     /// How a pass of many sweeps is cut up.
     const TILING: Tiling;
 
-    /// One launch of `variant`, which is there for this type and is neither the one with
-    /// textures nor one for any walls, on the device of the plates: at least one sweep and at
-    /// most `sweeps`, of which there is one. Returns how many. `workspace` is that of the
-    /// launches before on plates of this shape.
-    fn launch_sweeps(
+    /// Memory for the rims of resident blocks, if there can be any for such plates.
+    fn rims(device: &Device, shape: Shape2) -> Result<Rims, Error>;
+
+    /// How many of `count` iterations the next launch of `variant` makes.
+    fn iterations_of_launch(
         variant: Variant,
-        plates: Checked<'_, Self>,
-        sweeps: usize,
-        workspace: &mut Workspace,
+        device: &Device,
+        shape: Shape2,
+        count: usize,
     ) -> Result<usize, Error>;
 
-    /// One sweep by the general kernel on the device of the plates, which is not the CPU.
-    fn launch_general(walls: Walls, plates: Checked<'_, Self>) -> Result<(), Error>;
+    /// One launch of `variant`, which is there for this type and is neither the one with
+    /// textures nor one for any boundaries, on the device of the plates: at least one iteration
+    /// and at most `count`, of which there is one. Returns how many. `rims` are those of the
+    /// launches before on plates of this shape.
+    fn launch_iterations(
+        variant: Variant,
+        plates: Checked<'_, Self>,
+        count: usize,
+        rims: &mut Rims,
+    ) -> Result<usize, Error>;
+
+    /// One iteration by the general kernel on the device of the plates, which is not the CPU.
+    fn launch_general(grid: &Grid2, plates: Checked<'_, Self>) -> Result<(), Error>;
 
     /// One step in time of this ratio by its kernel on the device of the plates, which is not
     /// the CPU.
-    fn launch_step(walls: Walls, ratio: Self, plates: Checked<'_, Self>) -> Result<(), Error>;
+    fn launch_step(grid: &Grid2, ratio: Self, plates: Checked<'_, Self>) -> Result<(), Error>;
 }
 
 /// The plate, as the table sees it.
@@ -172,7 +183,7 @@ fn extents(shape: Shape2) -> (u32, u32) {
     (shape.nx as u32, shape.ny as u32)
 }
 
-/// One sweep by a textbook kernel.
+/// One iteration by a textbook kernel.
 macro_rules! textbook {
     ($kernel:ident, $plates:expr) => {{
         let plates = $plates;
@@ -190,7 +201,7 @@ macro_rules! textbook {
     }};
 }
 
-/// One sweep by a marching kernel.
+/// One iteration by a marching kernel.
 macro_rules! march {
     ($kernel:ident, $plates:expr) => {{
         let plates = $plates;
@@ -208,45 +219,58 @@ macro_rules! march {
     }};
 }
 
-/// Which walls are insulated and whether there is a source, as the general kernel
+/// Which boundaries are Neumann's and whether there is a source, as the general kernel
 /// takes it.
-fn plate_bits(walls: Walls, has_source: bool) -> u32 {
-    let bits = [
-        (walls.left, LEFT),
-        (walls.right, RIGHT),
-        (walls.bottom, BOTTOM),
-        (walls.top, TOP),
-    ];
-    let insulated = bits.into_iter().map(|(wall, bit)| match wall {
-        Wall::Fixed => FIXED,
-        Wall::Insulated => bit,
+fn plate_bits(grid: &Grid2, has_source: bool) -> u32 {
+    let ends = ends_of(grid).into_iter().zip([LEFT, RIGHT, BOTTOM, TOP]);
+    let mirrored = ends.map(|(end, bit)| match end {
+        Boundary::Neumann => bit,
+        _ => FIXED,
     });
-    insulated.fold(if has_source { SOURCE } else { FIXED }, |all, bit| {
+    mirrored.fold(if has_source { SOURCE } else { FIXED }, |all, bit| {
         all | bit
     })
 }
 
-/// How many blocks of the kernel `device` holds at a time, launched as `config` says.
-fn blocks_at_a_time<K: Kernel>(device: &Device, config: &LaunchConfig) -> Result<usize, Error> {
-    let blocks = blocks_per_multiprocessor::<K>(device, config)?;
-    Ok(blocks as usize * device.properties().multiprocessors as usize)
+/// How a pass of many iterations over a plate is cut up; `None` if the plate is too large for
+/// it.
+fn shares<K: Registered>(
+    device: &Device,
+    shape: Shape2,
+    tiling: Tiling,
+) -> Result<Option<Shares>, Error> {
+    let one = LaunchConfig::new(1, (tiling.block()[0], tiling.block()[1]));
+    let blocks = blocks_per_multiprocessor::<K>(device, &one)?;
+    let resident = blocks as usize * device.properties().multiprocessors as usize;
+    let plate = problem(shape).with_resident_blocks(resident);
+    Ok(Shares::of(K::NAME, tiling, &plate).ok())
 }
 
-/// A pass of many sweeps, if there are as many left and the plate is not too large for
-/// it, or one sweep.
+/// How resident blocks share a plate; `None` if it does not fit on the device.
+fn residence<K: Registered>(device: &Device, shape: Shape2) -> Result<Option<Residence>, Error> {
+    let largest = LaunchConfig::new(1, (32, RESIDENT_WARPS as u32));
+    let blocks = resident_blocks::<K>(device, &largest)? as usize;
+    Ok(Residence::of(&problem(shape).with_resident_blocks(blocks)))
+}
+
+/// Memory for the rims of resident blocks in `T`.
+fn new_rims<T: kernels::Real>(device: &Device, shape: Shape2) -> Result<Buffer<u64>, Error> {
+    device.alloc_filled(resident_workspace::<T>(shape.points()?), 0)
+}
+
+/// A pass of many iterations, if there are as many left and the plate is not too large for
+/// it, or one iteration.
 macro_rules! temporal {
-    ($kernel:ident, $tiling:ident, $march:ident, $plates:expr, $sweeps:expr) => {{
+    ($kernel:ident, $march:ident, $plates:expr, $count:expr) => {{
         let plates = $plates;
-        if $sweeps < $tiling.sweeps() {
-            return march!($march, plates);
-        }
         let (device, shape) = (plates.device().clone(), plates.shape());
-        let one = LaunchConfig::new(1, ($tiling.block()[0], $tiling.block()[1]));
-        let resident = blocks_at_a_time::<$kernel>(&device, &one)?;
-        let plate = problem(shape).with_resident_blocks(resident);
-        match Shares::of($kernel::NAME, $tiling, &plate) {
-            Err(_) => march!($march, plates),
-            Ok(Shares { share, geometry }) => {
+        let shares = match $count < Self::TILING.sweeps() {
+            true => None,
+            false => shares::<$kernel>(&device, shape, Self::TILING)?,
+        };
+        match shares {
+            None => march!($march, plates),
+            Some(Shares { share, geometry }) => {
                 let (old, new) = plates.into_plates();
                 let (nx, ny) = extents(shape);
                 let args = $kernel::args(old, new, nx, ny, share);
@@ -256,46 +280,44 @@ macro_rules! temporal {
                 // to be at most 2³⁰ and the line, and with it the share, at most 2³¹; they
                 // are at least 3. The geometry is the one the kernel documents.
                 unsafe { launch::<$kernel>(&device, &geometry.into(), args) }
-                    .map(|()| $tiling.sweeps())
+                    .map(|()| Self::TILING.sweeps())
             }
         }
     }};
 }
 
-/// As many sweeps as are asked for, if the plate fits on the device; else a pass of
-/// many sweeps.
+/// As many iterations as are asked for, if the plate fits on the device; else a pass of
+/// many.
 macro_rules! resident {
-    ($kernel:ident, $plates:expr, $sweeps:expr, $workspace:expr) => {{
+    ($kernel:ident, $plates:expr, $count:expr, $rims:expr) => {{
         let plates = $plates;
         let (device, shape) = (plates.device().clone(), plates.shape());
-        let largest = LaunchConfig::new(1, (32, RESIDENT_WARPS as u32));
-        let blocks = resident_blocks::<$kernel>(&device, &largest)? as usize;
-        match Residence::of(&problem(shape).with_resident_blocks(blocks)) {
-            None => Self::launch_sweeps(Variant::Temporal, plates, $sweeps, $workspace),
+        match residence::<$kernel>(&device, shape)? {
+            None => Self::launch_iterations(Variant::Temporal, plates, $count, $rims),
             Some(residence) => {
                 let len = resident_workspace::<Self>(shape.points()?);
                 let own = |words: &Buffer<u64>| words.len() == len && *words.device() == device;
-                let mut words = match $workspace.take().filter(own) {
+                let mut words = match $rims.take().filter(own) {
                     Some(words) => words,
-                    None => device.alloc_filled(len, 0)?,
+                    None => new_rims::<Self>(&device, shape)?,
                 };
                 let (old, new) = plates.into_plates();
                 let (nx, ny) = extents(shape);
-                let sweeps = $sweeps.min(RESIDENT_SWEEPS);
+                let count = $count.min(RESIDENT_ITERATIONS);
                 let args = $kernel::args(
                     old,
                     new,
                     nx,
                     ny,
-                    sweeps as u32,
+                    count as u32,
                     RESIDENT_HALO,
                     residence.own_rows,
                     residence.warp_rows,
                     &mut words,
                 );
-                // Each sweep has a barrier, the exchange between lanes, up to two
+                // Each iteration has a barrier, the exchange between lanes, up to two
                 // shuffles each way and row, and its part of the exchange between blocks.
-                let steps = sweeps as u64 * u64::from(4 * residence.warp_rows + 32);
+                let steps = count as u64 * u64::from(4 * residence.warp_rows + 32);
                 let config = LaunchConfig::from(residence.geometry).with_steps(steps);
                 // SAFETY: `Checked::new` found nx * ny elements in old and in new, and the
                 // workspace has as many as they need; all are on `device` and distinct,
@@ -305,59 +327,91 @@ macro_rules! resident {
                 // launch fails. The geometry is the one the kernel documents, and the
                 // device holds all blocks at the same time.
                 unsafe { launch::<$kernel>(&device, &config, args) }?;
-                *$workspace = Some(words);
-                Ok(sweeps)
+                *$rims = Some(words);
+                Ok(count)
             }
         }
     }};
 }
 
-/// One sweep by a marching kernel that takes any walls and a source, and what more it is given.
-macro_rules! any_walls {
-    ($kernel:ident, $walls:expr, $plates:expr $(, $more:expr)?) => {{
-        let (walls, plates): (Walls, Checked<'_, Self>) = ($walls, $plates);
+/// One iteration by a marching kernel that takes any boundaries and a source, and what more it
+/// is given.
+macro_rules! any_boundaries {
+    ($kernel:ident, $grid:expr, $plates:expr $(, $more:expr)?) => {{
+        let (grid, plates): (&Grid2, Checked<'_, Self>) = ($grid, $plates);
         let (device, shape) = (plates.device().clone(), plates.shape());
         let source = plates.source();
         let (old, new) = plates.into_plates();
         let (nx, ny) = extents(shape);
-        let swept = shape.ny - walls.bottom.fixed_points() - walls.top.fixed_points();
-        let marches = Marches::of::<Self>($kernel::NAME, shape.nx, swept)?;
-        let plate = plate_bits(walls, source.is_some());
+        let rows = unknowns_along(grid, Axis::Y).len();
+        let marches = Marches::of::<Self>($kernel::NAME, shape.nx, rows)?;
+        let plate = plate_bits(grid, source.is_some());
         // Without a source any readable buffer is in its place.
         let source = source.unwrap_or(old);
         let args = $kernel::args(old, source, new, nx, ny, marches.rows, plate $(, $more)?);
         // SAFETY: `Checked::new` found nx * ny elements in old, source and new, all on
         // `device`, where every allocation is aligned to 16 bytes; new is another
         // than they are, since it is borrowed mutably. Both extents are at least 3
-        // and at most i32::MAX; the blocks have fewer than `rows` rows more than are
-        // swept, and the geometry is the one the kernel documents.
+        // and at most i32::MAX; the blocks have fewer than `rows` rows more than have
+        // unknowns, and the geometry is the one the kernel documents.
         unsafe { launch::<$kernel>(&device, &marches.geometry.into(), args) }
     }};
 }
 
 /// What both types have.
 macro_rules! both {
-    ($tiling:ident, $general:ident, $step:ident) => {
+    ($tiling:ident, $temporal:ident, $resident:ident, $general:ident, $step:ident) => {
         const TILING: Tiling = $tiling;
 
-        fn launch_general(walls: Walls, plates: Checked<'_, Self>) -> Result<(), Error> {
-            any_walls!($general, walls, plates)
+        fn rims(device: &Device, shape: Shape2) -> Result<Rims, Error> {
+            match residence::<$resident>(device, shape)? {
+                Some(_) => new_rims::<Self>(device, shape).map(Some),
+                None => Ok(None),
+            }
         }
 
-        fn launch_step(walls: Walls, ratio: Self, plates: Checked<'_, Self>) -> Result<(), Error> {
-            any_walls!($step, walls, plates, ratio)
+        fn iterations_of_launch(
+            variant: Variant,
+            device: &Device,
+            shape: Shape2,
+            count: usize,
+        ) -> Result<usize, Error> {
+            if variant == Variant::Resident && residence::<$resident>(device, shape)?.is_some() {
+                return Ok(count.min(RESIDENT_ITERATIONS));
+            }
+            let many = matches!(variant, Variant::Resident | Variant::Temporal);
+            let pass = Self::TILING.sweeps();
+            if many && count >= pass && shares::<$temporal>(device, shape, Self::TILING)?.is_some()
+            {
+                return Ok(pass);
+            }
+            Ok(1)
+        }
+
+        fn launch_general(grid: &Grid2, plates: Checked<'_, Self>) -> Result<(), Error> {
+            any_boundaries!($general, grid, plates)
+        }
+
+        fn launch_step(grid: &Grid2, ratio: Self, plates: Checked<'_, Self>) -> Result<(), Error> {
+            any_boundaries!($step, grid, plates, ratio)
         }
     };
 }
 
 impl Kernels for f32 {
-    both!(TILING_F32, heat2d_general_f32, heat2d_step_f32);
+    both!(
+        TILING_F32,
+        heat2d_temporal_f32,
+        heat2d_resident_f32,
+        heat2d_general_f32,
+        heat2d_step_f32
+    );
 
-    fn launch_sweeps(
+    fn launch_iterations(
         variant: Variant,
         plates: Checked<'_, Self>,
-        sweeps: usize,
-        workspace: &mut Workspace,
+        count: usize,
+        rims: &mut Rims,
     ) -> Result<usize, Error> {
         match variant {
             Variant::Global => textbook!(heat2d_global, plates),
@@ -365,50 +419,40 @@ impl Kernels for f32 {
             Variant::SharedOverlap => textbook!(heat2d_shared_overlap, plates),
             Variant::SharedHalo => textbook!(heat2d_shared_halo, plates),
             Variant::March => march!(heat2d_march_f32, plates),
-            Variant::Temporal => {
-                temporal!(
-                    heat2d_temporal_f32,
-                    TILING_F32,
-                    heat2d_march_f32,
-                    plates,
-                    sweeps
-                )
-            }
-            Variant::Resident => resident!(heat2d_resident_f32, plates, sweeps, workspace),
+            Variant::Temporal => temporal!(heat2d_temporal_f32, heat2d_march_f32, plates, count),
+            Variant::Resident => resident!(heat2d_resident_f32, plates, count, rims),
             Variant::Texture => unreachable!("heat2d_texture reads a texture, not a buffer"),
-            Variant::General | Variant::Step => unreachable!("{variant} takes walls"),
+            Variant::General | Variant::Step => unreachable!("{variant} takes boundaries"),
         }
     }
 }
 
 impl Kernels for f64 {
-    both!(TILING_F64, heat2d_general_f64, heat2d_step_f64);
+    both!(
+        TILING_F64,
+        heat2d_temporal_f64,
+        heat2d_resident_f64,
+        heat2d_general_f64,
+        heat2d_step_f64
+    );
 
-    fn launch_sweeps(
+    fn launch_iterations(
         variant: Variant,
         plates: Checked<'_, Self>,
-        sweeps: usize,
-        workspace: &mut Workspace,
+        count: usize,
+        rims: &mut Rims,
     ) -> Result<usize, Error> {
         match variant {
             Variant::March => march!(heat2d_march_f64, plates),
-            Variant::Temporal => {
-                temporal!(
-                    heat2d_temporal_f64,
-                    TILING_F64,
-                    heat2d_march_f64,
-                    plates,
-                    sweeps
-                )
-            }
-            Variant::Resident => resident!(heat2d_resident_f64, plates, sweeps, workspace),
-            Variant::General | Variant::Step => unreachable!("{variant} takes walls"),
+            Variant::Temporal => temporal!(heat2d_temporal_f64, heat2d_march_f64, plates, count),
+            Variant::Resident => resident!(heat2d_resident_f64, plates, count, rims),
+            Variant::General | Variant::Step => unreachable!("{variant} takes boundaries"),
             _ => unreachable!("there is no {variant} in f64"),
         }
     }
 }
 
-/// One sweep by the kernel with textures.
+/// One iteration by the kernel with textures.
 ///
 /// Both textures are of `shape` and on one device; the caller keeps both until
 /// the launch is over or, as dropping a texture does, waits for the device.

@@ -1,10 +1,9 @@
 //! The textbook problem: a plate with one hot wall, whose steady state is known.
 //!
 //! The left wall (i = 0, its corners included) is at 1; the other walls and, at
-//! the start, the plate are at 0. The textbook sweeps 256 × 256 points 100 times
-//! and prints how far the result is from the CPU's, as a percentage
-//! ([`percentage_rms_error`]); that is far from the steady state, to which the
-//! other functions compare plates that have been swept long enough.
+//! the start, the plate are at 0. The textbook iterates 100 times on 256 × 256 points
+//! and prints how far the result is from the CPU's, as a percentage; that is far from the steady state, to which the
+//! other functions compare plates after enough iterations.
 
 use crate::scalar::Scalar;
 use crate::{Error, Field2, Shape2};
@@ -13,8 +12,8 @@ use std::f64::consts::PI;
 /// The textbook's plate.
 pub const SHAPE: Shape2 = Shape2::new(256, 256);
 
-/// The textbook's number of sweeps.
-pub const SWEEPS: usize = 100;
+/// The textbook's number of iterations.
+pub const ITERATIONS: usize = 100;
 
 /// The plate at the start: the left wall at 1, everything else at 0.
 ///
@@ -26,7 +25,7 @@ pub fn hot_left_wall<T: Scalar>(shape: Shape2) -> Result<Field2<T>, Error> {
 }
 
 /// A mode of the plate, `sin(kπi/p) sin(lπj/q)`, with `p = nx - 1` and `q = ny - 1` cells
-/// along x and y and `modes` = \[k, l\]: 0 on the walls, and an eigenvector of every sweep.
+/// along x and y and `modes` = \[k, l\]: 0 on the walls, and an eigenvector of every iteration.
 ///
 /// # Errors
 ///
@@ -80,6 +79,8 @@ pub fn amplification(shape: Shape2, modes: [usize; 2], ratio: f64) -> f64 {
 /// assert_eq!(percentage_rms_error(&[3.0_f64, 4.5], &[3.0, 4.0]), 10.0);
 /// assert!(percentage_rms_error(&[3.0_f32], &[3.0, 4.0]).is_nan());
 /// ```
+#[cfg(feature = "cases")]
+#[doc(hidden)]
 #[must_use]
 pub fn percentage_rms_error<T: Scalar>(values: &[T], reference: &[T]) -> f64 {
     if values.len() != reference.len() {
@@ -94,7 +95,7 @@ pub fn percentage_rms_error<T: Scalar>(values: &[T], reference: &[T]) -> f64 {
     100.0 * (errors / norm).sqrt()
 }
 
-/// The plate that sweeping no longer changes: the exact solution of the discrete
+/// The plate that iterations no longer change: the exact solution of the discrete
 /// equations.
 ///
 /// With `p = nx - 1` and `q = ny - 1` cells along x and y,
@@ -118,11 +119,11 @@ pub fn percentage_rms_error<T: Scalar>(values: &[T], reference: &[T]) -> f64 {
 /// assert!((steady[(4, 4)] - 0.25).abs() < 1e-12);
 ///
 /// let initial = problem::hot_left_wall::<f32>(shape)?;
-/// let plate = Heat2d::new(shape)?.solve(&Device::cpu(), &initial, 400)?;
+/// let plate = Heat2d::dirichlet(shape)?.iterate_of(&Device::cpu(), &initial, 400)?;
 /// let bound = problem::steady_state_bound(shape, 400);
 /// assert!(bound < 1e-5);
-/// for (swept, exact) in plate.as_slice().iter().zip(steady.as_slice()) {
-///     assert!((f64::from(*swept) - exact).abs() <= bound);
+/// for (value, exact) in plate.as_slice().iter().zip(steady.as_slice()) {
+///     assert!((f64::from(*value) - exact).abs() <= bound);
 /// }
 /// # Ok(())
 /// # }
@@ -228,26 +229,26 @@ fn separated<I: Iterator<Item = Term>>(
     })
 }
 
-/// A bound on the largest distance of a plate, swept in `f32` so many times from
+/// A bound on the largest distance of a plate, after so many iterations in `f32` from
 /// [`hot_left_wall`], from [`steady_state`].
 ///
-/// - A sweep multiplies the distance from the steady state by a matrix whose
+/// - An iteration multiplies the distance from the steady state by a matrix whose
 ///   largest eigenvalue is `ρ = (cos(π/p) + cos(π/q)) / 2`. At the start every
-///   one of the interior points is off by at most 1, so that after s sweeps none
+///   one of the interior points is off by at most 1, so that after s iterations none
 ///   is off by more than `ρˢ √points`.
-/// - Temperatures are between 0 and 1, so the two inner sums of a sweep are
+/// - Temperatures are between 0 and 1, so the two inner sums of an iteration are
 ///   rounded by at most 2⁻²⁴ each and the outer by 2⁻²³; a quarter of that is
-///   2⁻²⁴ per sweep. Such an error at every point of every sweep adds up to at
+///   2⁻²⁴ per iteration. Such an error at every point of every iteration adds up to at
 ///   most 2⁻²⁴ times the largest value of w with `w - (mean of w's neighbours) =
 ///   1` and `w = 0` on the walls, and `2j(q - j)` exceeds w everywhere: it
 ///   satisfies the same equation and is not negative on the walls. Its largest
 ///   value is `q²/2`; by the other axis `p²/2`.
 #[must_use]
-pub fn steady_state_bound(shape: Shape2, sweeps: usize) -> f64 {
+pub fn steady_state_bound(shape: Shape2, iterations: usize) -> f64 {
     let cells = |extent: usize| extent.saturating_sub(1) as f64;
     let (p, q) = (cells(shape.nx), cells(shape.ny));
     let rho = ((PI / p).cos() + (PI / q).cos()) / 2.0;
     let points = (p - 1.0) * (q - 1.0);
     let narrow = p.min(q);
-    rho.powf(sweeps as f64) * points.sqrt() + 2.0_f64.powi(-24) * narrow * narrow / 2.0
+    rho.powf(iterations as f64) * points.sqrt() + 2.0_f64.powi(-24) * narrow * narrow / 2.0
 }

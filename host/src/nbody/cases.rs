@@ -342,6 +342,7 @@ fn tiles<T: Scalar>(
         launch: Box::new(move |inputs, outputs| {
             Launch::Tiles {
                 parts,
+                targets: parts.n(),
                 softening_squared,
                 bodies: buffer(inputs[0].as_ref()),
                 partials: buffer_mut(outputs[0].as_mut()),

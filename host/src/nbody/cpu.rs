@@ -57,9 +57,14 @@ pub(super) fn aos<T: OnCpu>(
 /// What the CPU computes with vectors, compiled for each type here instead of where it is
 /// used.
 pub trait OnCpu: InVectors + Real + Into<f64> + Sync {
-    /// [`soa`].
+    /// [`of_some`].
     #[doc(hidden)]
-    fn accelerations(bodies: &[Body<Self>], softening_squared: Self, out: &mut [[Self; 3]]);
+    fn accelerations(
+        targets: &[Body<Self>],
+        bodies: &[Body<Self>],
+        softening_squared: Self,
+        out: &mut [[Self; 3]],
+    );
 
     /// Kicks the velocities for the first time, then lets the bodies drift for the second: one
     /// fused multiply-add per component.
@@ -72,8 +77,13 @@ pub trait OnCpu: InVectors + Real + Into<f64> + Sync {
 }
 
 impl OnCpu for f32 {
-    fn accelerations(bodies: &[Body<Self>], softening_squared: Self, out: &mut [[Self; 3]]) {
-        pull(bodies, softening_squared, out);
+    fn accelerations(
+        targets: &[Body<Self>],
+        bodies: &[Body<Self>],
+        softening_squared: Self,
+        out: &mut [[Self; 3]],
+    ) {
+        pull(targets, bodies, softening_squared, out);
     }
 
     fn kick_drift(
@@ -87,8 +97,13 @@ impl OnCpu for f32 {
 }
 
 impl OnCpu for f64 {
-    fn accelerations(bodies: &[Body<Self>], softening_squared: Self, out: &mut [[Self; 3]]) {
-        pull(bodies, softening_squared, out);
+    fn accelerations(
+        targets: &[Body<Self>],
+        bodies: &[Body<Self>],
+        softening_squared: Self,
+        out: &mut [[Self; 3]],
+    ) {
+        pull(targets, bodies, softening_squared, out);
     }
 
     fn kick_drift(
@@ -107,12 +122,22 @@ pub(super) fn soa<T: OnCpu>(
     softening_squared: T,
     accelerations: &mut [[T; 3]],
 ) {
-    T::accelerations(bodies, softening_squared, accelerations);
+    T::accelerations(bodies, bodies, softening_squared, accelerations);
+}
+
+/// Accelerations of `targets`, some of `bodies`, with the bits of [`soa`].
+pub(super) fn of_some<T: OnCpu>(
+    targets: &[Body<T>],
+    bodies: &[Body<T>],
+    softening_squared: T,
+    accelerations: &mut [[T; 3]],
+) {
+    T::accelerations(targets, bodies, softening_squared, accelerations);
 }
 
 /// Accelerations by interactions in f32, whose sums over [`BLOCK`] bodies are added in f64.
 pub(super) fn mixed(bodies: &[Body<f32>], softening_squared: f32, accelerations: &mut [[f64; 3]]) {
-    pull(bodies, softening_squared, accelerations);
+    pull(bodies, bodies, softening_squared, accelerations);
 }
 
 /// Calls `work` for groups of `results` and the index of the first of each, on all threads if
@@ -156,10 +181,14 @@ impl<T: InVectors + Into<f64>> WithSimd for Estimable<'_, T> {
     }
 }
 
-/// The accelerations of `bodies` with interactions in `T`, whose sums over [`BLOCK`] bodies
-/// are added in `A`.
-fn pull<T, A>(bodies: &[Body<T>], softening_squared: T, accelerations: &mut [[A; 3]])
-where
+/// The accelerations of `targets` by `bodies` with interactions in `T`, whose sums over
+/// [`BLOCK`] bodies are added in `A`.
+fn pull<T, A>(
+    targets: &[Body<T>],
+    bodies: &[Body<T>],
+    softening_squared: T,
+    accelerations: &mut [[A; 3]],
+) where
     T: InVectors + Real + Into<f64> + Sync,
     A: From<T> + Add<Output = A> + Copy + Send,
 {
@@ -169,7 +198,7 @@ where
     });
     in_groups(accelerations, |first, accelerations| {
         dispatched_widest(Pull {
-            targets: &bodies[first..][..accelerations.len()],
+            targets: &targets[first..][..accelerations.len()],
             bodies,
             softening_squared,
             estimated,

@@ -76,9 +76,10 @@ pub(super) enum Launch<'a, T: Launches> {
         bodies: &'a Buffer<Body<T>>,
         accelerations: &'a mut Buffer<[T; 3]>,
     },
-    /// [`Variant::RegisterTile`].
+    /// [`Variant::RegisterTile`], of the first so many bodies.
     Tiles {
         parts: TileParts,
+        targets: usize,
         softening_squared: T,
         bodies: &'a Buffer<Body<T>>,
         partials: &'a mut Buffer<[T; 3]>,
@@ -153,11 +154,13 @@ impl<T: Launches> Launch<'_, T> {
             }
             Self::Tiles {
                 parts,
+                targets,
                 bodies,
                 partials,
                 ..
             } => {
                 check::lengths(parts.n(), "nbody: bodies", bodies.len())?;
+                check::count(*targets)?;
                 has_rows(
                     bodies.device(),
                     "nbody: partials",
@@ -302,16 +305,18 @@ macro_rules! launches {
                             }
                         }
                     }
-                    Launch::Tiles { parts, softening_squared, bodies, partials } => {
+                    Launch::Tiles { parts, targets, softening_squared, bodies, partials } => {
                         let device = bodies.device().clone();
+                        let problem = Problem::plane(targets.min(parts.n()), parts.parts() as usize);
                         let args = $register_tile::args(
                             bodies, parts.n() as u32, softening_squared, parts.per_part(), partials,
                         );
                         // SAFETY: the check found n bodies, and in `partials` a row of n for
                         // each part, both on `device`; they are distinct, since `partials`
-                        // is borrowed mutably. The grid has the blocks for n bodies along x
-                        // and the parts along y, of which the last begins before n.
-                        unsafe { start::<$register_tile>(&device, &parts.problem(), args) }
+                        // is borrowed mutably. The grid has the blocks for n bodies along x, or
+                        // the first of them, which leave the others' sums as they were, and the
+                        // parts along y, of which the last begins before n.
+                        unsafe { start::<$register_tile>(&device, &problem, args) }
                     }
                     Launch::Pairs { round, softening_squared, bodies, partials, reactions } => {
                         let device = bodies.device().clone();

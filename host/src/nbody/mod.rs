@@ -88,6 +88,7 @@ pub(crate) mod gpu;
 mod gravity;
 mod leapfrog;
 mod on_host;
+mod part;
 mod plan;
 pub mod problem;
 pub(crate) mod range;
@@ -105,5 +106,6 @@ pub use gpu_kernels::nbody::{
 };
 pub use gravity::Gravity;
 pub use leapfrog::{Energy, Leapfrog, kick_drift};
+pub use part::PartPlan;
 pub use plan::Plan;
 pub use range::{INTERACTION_ROUNDOFFS, Range};

@@ -34,12 +34,16 @@ enum Scheme {
     Pairs { distances: u32, parts: u32 },
 }
 
+/// The most rows of `n` in an array of parts.
+pub(super) fn rows_max<T: Scalar>(gravity: &Gravity, n: usize) -> usize {
+    (gravity.scratch / (n * size_of::<[T; 3]>())).max(1)
+}
+
 impl Scheme {
     /// For `n` bodies of `T`, from 1 to `MAX_BODIES`, on a device of so many
     /// multiprocessors.
     fn new<T: Scalar>(gravity: &Gravity, variant: Variant, n: usize, multiprocessors: u32) -> Self {
-        // The most rows of `n` in either array.
-        let rows_max = (gravity.scratch / (n * size_of::<[T; 3]>())).max(1);
+        let rows_max = rows_max::<T>(gravity, n);
         match variant {
             Variant::RegisterTile => {
                 // Four waves of the five blocks that a multiprocessor holds, so that
@@ -233,10 +237,10 @@ impl<T: Scalar> Plan<T> {
         &self.device
     }
 
-    /// The kernel of accelerations, on a device that runs kernels.
+    /// The kernel of accelerations; `None` on the CPU, where the port computes them.
     #[must_use]
-    pub const fn variant(&self) -> Variant {
-        self.variant
+    pub fn variant(&self) -> Option<Variant> {
+        (self.device.kind() != DeviceKind::Cpu).then_some(self.variant)
     }
 
     /// The acceleration `[x, y, z]` of each of `bodies`, into `accelerations`.
@@ -375,6 +379,7 @@ impl<T: Scalar> Plan<T> {
             .launch(),
             Scheme::Tiles(parts) if parts.parts() == 1 => Launch::Tiles {
                 parts,
+                targets: self.n,
                 softening_squared,
                 bodies,
                 partials: accelerations,
@@ -383,6 +388,7 @@ impl<T: Scalar> Plan<T> {
             Scheme::Tiles(parts) => {
                 Launch::Tiles {
                     parts,
+                    targets: self.n,
                     softening_squared,
                     bodies,
                     partials: &mut self.partials,

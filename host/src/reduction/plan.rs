@@ -4,7 +4,7 @@ use super::gpu::{Ladder, TextbookKernels, Variant};
 use crate::single_pass::{
     Extremum, Moment, Operation, Partition, SinglePass, SinglePassKernels, read,
 };
-use crate::{Buffer, Device, Error};
+use crate::{Buffer, Device, DeviceKind, Error};
 use gpu_kernels::reduction::geometry::{self, DEFAULT_BLOCK};
 use gpu_kernels::reduction::{MAX_BLOCK, MIN_BLOCK, additions};
 use gpu_kernels::registry::{Cost, Problem};
@@ -284,11 +284,12 @@ impl<T: Number> Plan<T> {
         self.single_pass.device()
     }
 
-    /// How sums are computed.
+    /// The kernel of sums; `None` on the CPU, where the port computes them.
     #[must_use]
-    pub fn variant(&self) -> Variant {
+    pub fn variant(&self) -> Option<Variant> {
+        let runs_kernels = self.device().kind() != DeviceKind::Cpu;
         let ladder = self.ladder.as_ref();
-        ladder.map_or(Variant::SinglePass, Ladder::variant)
+        runs_kernels.then(|| ladder.map_or(Variant::SinglePass, Ladder::variant))
     }
 
     /// The most that a sum of `n` floats can differ from the exact one, where `magnitudes`
@@ -563,6 +564,47 @@ impl<T: Number> Plan<T> {
                 ladder.launch(device, values, result, &mut self.scratch)
             }
         }
+    }
+
+    /// The sums of chunks of so many tiles each, the last perhaps shorter: what the sum of an
+    /// array is made of, that these elements are a part of. A tile is 2048 elements of 4 bytes or
+    /// 1024 of 8. Waits for them. `None` on the CPU, whose chunks are no kernel's.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    /// use halo_gpu::reduction::Reduction;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::emulator();
+    /// let values = device.alloc_filled(5000, 0.5_f32)?;
+    /// let mut plan = Reduction::new().plan(&device)?;
+    /// assert_eq!(plan.sums_of_chunks(1, &values)?, Some(vec![1024.0, 1024.0, 452.0]));
+    /// assert_eq!(plan.sums_of_chunks(2, &values)?, Some(vec![2048.0, 452.0]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`sum`](Self::sum); [`Error::InvalidSize`] for no tiles.
+    pub fn sums_of_chunks(
+        &mut self,
+        tiles: u32,
+        values: &Buffer<T>,
+    ) -> Result<Option<Vec<T>>, Error> {
+        self.device().require("reduction: values", values)?;
+        if tiles == 0 {
+            return Err(Error::InvalidSize {
+                operation: "reduction: sums of chunks",
+                axis: "tiles",
+                given: 0,
+                required: "at least 1".to_owned(),
+            });
+        }
+        if self.device().kind() == DeviceKind::Cpu {
+            return Ok(None);
+        }
+        self.single_pass.sums_of_chunks(tiles, values).map(Some)
     }
 
     /// The least element into `result`, a buffer of one element.

@@ -29,8 +29,9 @@ pub trait SinglePassKernels: Element + Port {
     fn launch(ready: Ready<'_, Self>) -> Result<(), Error>;
 }
 
-/// A reduction whose buffers fit, with a workspace that is zero and long enough, and with
-/// how its arrays are cut and how many blocks share the work: at most one for each chunk.
+/// A reduction whose buffers fit, with a workspace that is zero, but perhaps for the first
+/// ticket, and long enough, and with how its arrays are cut and how many blocks share the work:
+/// at most one for each chunk.
 /// Whoever has one may launch the kernel, and only [`Workspace`] makes one.
 #[derive(Debug)]
 pub struct Ready<'a, T: SinglePassKernels> {
@@ -78,6 +79,47 @@ impl Workspace {
         launched
     }
 
+    /// What each of the chunks of so many tiles comes to, in 32-bit words, of a launch with at
+    /// most so many blocks. Waits for it. `None` for a single chunk, which is in the result.
+    ///
+    /// The kernels leave a chunk's result in its slot, until the block with the last ticket
+    /// collects and clears them. Here the tickets begin beyond the last: nobody has it, and all
+    /// slots stay full.
+    pub(super) fn chunks<T: SinglePassKernels>(
+        &mut self,
+        checked: Checked<'_, T>,
+        tiles: u32,
+        blocks: u32,
+    ) -> Result<Option<Vec<u32>>, Error> {
+        /// A full slot's flag, above the 32 bits of each word.
+        const FULL: u64 = 1 << 32;
+        let reduce = checked.into_inner();
+        let n = reduce.values().len();
+        let partition = Partition::with_tiles(n, size_of::<T>(), tiles);
+        let words = partition.workspace_len(reduce.combined_bytes());
+        let slots = partition.chunks() as usize * (reduce.combined_bytes() / size_of::<u32>());
+        let mut workspace = self.take(reduce.values(), words)?;
+        self.dirty = true;
+        if partition.chunks() > 1 {
+            // The ticket is the lower half of the first word.
+            workspace.view_mut(..1)?.fill(u64::from(u32::MAX))?;
+        }
+        let launched = T::launch(Ready {
+            reduce,
+            partition,
+            problem: in_chunks(n, partition, blocks),
+            workspace: &mut workspace,
+        });
+        let left = launched.and_then(|()| workspace.view(words - slots..words)?.to_vec());
+        self.words = Some(workspace);
+        let left = left?;
+        if partition.chunks() == 1 {
+            return Ok(None);
+        }
+        debug_assert!(left.iter().all(|word| word >> 32 == FULL >> 32));
+        Ok(Some(left.into_iter().map(|word| word as u32).collect()))
+    }
+
     /// Makes it for the widest results of elements of `T` that are cut like this: an element
     /// and its index.
     pub(super) fn reserve<T: Element>(
@@ -116,7 +158,8 @@ macro_rules! launch {
         launch!(@first n $($array)+);
         // SAFETY: `Ready` says that the buffers are on `device`, those that are written
         // being borrowed mutably and so distinct, and that all are of the lengths that the
-        // kernel asks for, the workspace being zero; every allocation is aligned to 16
+        // kernel asks for, the workspace being zero, or with a first ticket beyond the last, so
+        // that no block collects what all have posted; every allocation is aligned to 16
         // bytes. The partition is one of `n >= 1` elements, the geometry at most a block
         // for each of its chunks. Blocks that have begun run to their end on every device:
         // on a GPU they have their place on a multiprocessor, on the emulator their thread.

@@ -85,6 +85,27 @@ impl<T: SinglePassKernels> SinglePass<T> {
         })
     }
 
+    /// The sums of the chunks of so many tiles, on a device that runs kernels. Waits for them.
+    pub(crate) fn sums_of_chunks(
+        &mut self,
+        tiles: u32,
+        values: &Buffer<T>,
+    ) -> Result<Vec<T>, Error> {
+        let mut result = self.device.zeros(1)?;
+        let reduce = Reduce::Elements {
+            operation: Operation::Sum,
+            values,
+            result: &mut result,
+        };
+        let Some(checked) = reduce.check(&self.device)? else {
+            return Ok(Vec::new());
+        };
+        match self.workspace.chunks(checked, tiles, self.blocks)? {
+            Some(words) => Ok(bytemuck::pod_collect_to_vec(&words)),
+            None => result.to_vec(),
+        }
+    }
+
     /// The sum of the elements or of their squares, in f64; each is first multiplied by
     /// `scale`, a power of two.
     pub(crate) fn moment(

@@ -63,9 +63,9 @@ where
     /// # Errors
     ///
     /// [`Error::InvalidParameter`] for an update that reads what it does not declare, or has
-    /// another number of dimensions than the grid, and for periodic axes with both ends stored
-    /// that have a single point; [`Error::IndexOverflow`] for a grid that kernels cannot count:
-    /// more than 2³⁰ points along an axis, 2³¹ in a plane.
+    /// another number of dimensions than the grid, for periodic axes with both ends stored that
+    /// have a single point, and for [`Boundary::DirichletOnPoint`]; [`Error::IndexOverflow`] for
+    /// a grid that kernels cannot count: more than 2³⁰ points along an axis, 2³¹ in a plane.
     pub fn new(update: U, grid: Grid<D>) -> Result<Self, Error> {
         if U::DIMENSIONS != D {
             return Err(Error::InvalidParameter {
@@ -78,6 +78,7 @@ where
         let flops_per_point = trace::flops(&update)?;
         let axes: [Axis; D] = std::array::from_fn(|axis| Axis::ALL[axis]);
         let ends = axes.map(|axis| grid.ends(axis));
+        ends.into_iter().try_for_each(require_updated)?;
         let stencil = Self {
             update,
             grid,
@@ -110,14 +111,16 @@ where
     ///     .with_ends(0, Axis::Y, [Boundary::Dirichlet(1.0), Boundary::Neumann])?;
     /// let refused = channel.with_ends(1, Axis::Y, [Boundary::Neumann; 2]);
     /// assert!(matches!(refused, Err(Error::InvalidParameter { .. })));
+    /// let refused = channel.with_ends(0, Axis::Y, [Boundary::DirichletOnPoint; 2]);
+    /// assert!(matches!(refused, Err(Error::InvalidParameter { .. })));
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
     ///
-    /// As [`Grid::with_ends`], and [`Error::InvalidParameter`] for a field that the update does
-    /// not read.
+    /// As [`Grid::with_ends`]; [`Error::InvalidParameter`] for a field that the update does
+    /// not read, and for [`Boundary::DirichletOnPoint`].
     pub fn with_ends(
         mut self,
         field: usize,
@@ -126,6 +129,7 @@ where
     ) -> Result<Self, Error> {
         // The grid's checks, of the axis and of the boundaries.
         let grid = self.grid.with_ends(axis, ends)?;
+        require_updated(ends)?;
         let Some(of_field) = self.ends.get_mut(field) else {
             return Err(Error::InvalidParameter {
                 operation: OPERATION,
@@ -206,9 +210,12 @@ where
         };
         let mut layout = Layout::new(extents.map(|extent| extent as u32), blocks.segment);
         for (field, ends) in self.ends.iter().enumerate() {
-            for (end, &boundary) in ends.iter().flatten().enumerate() {
-                let value = T::nearest(boundary.dirichlet_value());
-                layout = layout.with_end(field, end, beyond(boundary), value);
+            for (axis, ends) in ends.iter().enumerate() {
+                let ends = ends.map(|boundary| {
+                    let value = T::nearest(boundary.dirichlet_value());
+                    (beyond(boundary), value)
+                });
+                layout = layout.with_ends(field, axis, ends);
             }
         }
         Ok(layout)
@@ -224,5 +231,19 @@ const fn beyond(boundary: Boundary) -> Beyond {
         Boundary::Neumann => Beyond::MirrorOnPoint,
         Boundary::NeumannHalfway => Beyond::MirrorHalfway,
         Boundary::OneSided => Beyond::Copy,
+        Boundary::DirichletOnPoint => unreachable!(), // see `require_updated`
     }
+}
+
+/// Refuses points that keep their value: all points are updated.
+fn require_updated(ends: [Boundary; 2]) -> Result<(), Error> {
+    if ends.contains(&Boundary::DirichletOnPoint) {
+        return Err(Error::InvalidParameter {
+            operation: OPERATION,
+            parameter: "the boundary",
+            given: Boundary::DirichletOnPoint.to_string(),
+            required: "one that leaves no point as it is, as all points are updated".to_owned(),
+        });
+    }
+    Ok(())
 }

@@ -125,6 +125,9 @@ thread_local! {
             last_words: Cell::new(None),
             stop_wanted: Cell::new(false),
             detour: Cell::new(None),
+            overflow: Cell::new(None),
+            delays: Cell::new(0),
+            steps: Cell::new(0),
             trace: Cell::new(None),
         }
     };
@@ -147,6 +150,13 @@ pub(crate) struct Here {
     /// The call that will not return to its caller, where the running thread has one:
     /// the thread ends there.
     detour: Cell<Option<Return>>,
+    /// The fault by which the running thread came to the end of its stack. It goes on, on
+    /// the reserve beyond that, to where it holds no lock.
+    overflow: Cell<Option<Fault>>,
+    /// How often it has been let go on.
+    delays: Cell<u32>,
+    /// How many instructions it still takes one by one.
+    steps: Cell<u32>,
     /// What watches the launch that this OS thread runs. It outlives the time it is set for.
     trace: Cell<Option<NonNull<dyn Watching>>>,
 }
@@ -180,6 +190,8 @@ impl Here {
         self.trap.set(Some(trap));
         self.stop_wanted.set(false);
         self.detour.set(None);
+        self.overflow.set(None);
+        self.steps.set(0);
         self.stack.set((stack.start, stack.end));
     }
 
@@ -274,6 +286,22 @@ impl Here {
         }
     }
 
+    /// What to print when the process ends because the running thread has used up its
+    /// stack where it may hold a lock. Allocates nothing.
+    #[allow(
+        dead_code,
+        reason = "for signal handlers, which not all platforms have"
+    )]
+    pub fn say_overflow(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        if let Some(block) = self.running() {
+            block.write_place(out)?;
+            out.write_str(": ")?;
+        }
+        out.write_str(
+            "stack overflow in a call that may hold a lock, which would never be free again\n",
+        )
+    }
+
     /// The way out of the running coroutine, if the kernel's own code is running.
     #[allow(
         dead_code,
@@ -283,6 +311,16 @@ impl Here {
         if !self.in_kernel() {
             return None;
         }
+        self.trap.get()
+    }
+
+    /// The way out of the coroutine resumed last, whosever code is running.
+    #[allow(
+        dead_code,
+        reason = "for signal handlers, which not all platforms have"
+    )]
+    pub fn coroutine(&self) -> Option<CoroutineTrapHandler<Exit>> {
+        self.running()?;
         self.trap.get()
     }
 
@@ -335,6 +373,62 @@ impl Here {
     )]
     pub fn detour(&self) -> Option<Return> {
         self.detour.get()
+    }
+
+    /// The call that did not return to its caller has returned: there is none any more.
+    /// For signal handlers.
+    #[allow(
+        dead_code,
+        reason = "for signal handlers, which not all platforms have"
+    )]
+    pub fn end_detour(&self) {
+        self.detour.set(None);
+    }
+
+    /// Notes that the running thread has come to the end of its stack, and asks it to end
+    /// at its next call of the emulator. For signal handlers.
+    #[allow(
+        dead_code,
+        reason = "for signal handlers, which not all platforms have"
+    )]
+    pub fn set_overflow(&self, fault: Fault) {
+        self.overflow.set(Some(fault));
+        self.delays.set(0);
+        self.want_stop();
+    }
+
+    /// How often the running thread has been let go on since, counting this time. For
+    /// signal handlers.
+    #[allow(
+        dead_code,
+        reason = "for signal handlers, which not all platforms have"
+    )]
+    pub fn delay(&self) -> u32 {
+        let delays = self.delays.get() + 1;
+        self.delays.set(delays);
+        delays
+    }
+
+    /// Has the running thread take this many instructions one by one. For signal handlers.
+    #[allow(dead_code, reason = "where instructions can be taken one by one")]
+    pub fn set_steps(&self, steps: u32) {
+        self.steps.set(steps);
+    }
+
+    /// How many instructions are left after one; `None` where it was none of them. For
+    /// signal handlers.
+    #[allow(dead_code, reason = "where instructions can be taken one by one")]
+    pub fn step_taken(&self) -> Option<u32> {
+        let left = self.steps.get().checked_sub(1)?;
+        self.steps.set(left);
+        Some(left)
+    }
+
+    /// The fault by which the running thread, or the one that ran last, came to the end of
+    /// its stack, if it has.
+    #[inline]
+    pub fn overflow(&self) -> Option<Fault> {
+        self.overflow.get()
     }
 
     /// Lets it return there again: before the running thread unwinds, for its frames are

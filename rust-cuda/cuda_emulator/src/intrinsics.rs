@@ -486,14 +486,17 @@ fn look<R>(what: &str, f: impl FnOnce(&Block<'_>) -> R) -> R {
     }
 }
 
-/// Ends a thread whose time is up and that a signal has found only where it may hold
-/// a lock, as one that prints without end: here its frames can be unwound.
+/// Ends a thread whose time is up, or whose stack is, and that a signal has found where it
+/// may hold a lock, as one that prints without end: here its frames can be unwound.
 #[cold]
 #[inline(never)]
 fn end_late(here: &Here, block: &Block<'_>, site: Site) {
     if here.in_kernel() && !block.abandoned() && !here.unwinding() {
         here.leave_kernel();
         here.leave_detour();
+        if here.overflow().is_some() {
+            block.give_up();
+        }
         block.check_time(site);
         here.enter_kernel();
     }
@@ -510,6 +513,9 @@ fn call<R>(what: &str, neutral: R, f: impl FnOnce(&Block<'_>, Site) -> R) -> R {
         let block = running(here)?;
         if block.abandoned() || here.unwinding() {
             return Some(neutral);
+        }
+        if here.overflow().is_some() {
+            end_late(here, block, site);
         }
         here.leave_kernel();
         here.leave_detour();

@@ -197,7 +197,11 @@
 //!
 //! Whatever a device function may: compute, and use memory and the intrinsics. It
 //! should not hold a lock or a borrow of something thread-local over an intrinsic,
-//! as other threads of its block run on the same OS thread meanwhile. A thread that
+//! as other threads of its block run on the same OS thread meanwhile. It may print and
+//! allocate: where a thread's time or its stack is up within a call that may hold a lock,
+//! on x86-64 the call returns first, if need be on 64 KiB behind the stack. One that uses
+//! up those as well ends the process, with its kernel, block and thread printed before;
+//! one that faults in another way keeps the lock. A thread that
 //! faults, overflows its stack, or is stopped in the middle of a computation does not
 //! run its destructors; all others do. That is why [`launch`] and [`verify`] are
 //! `unsafe`. What belongs to the host (allocations, copies, launches) is refused.

@@ -12,6 +12,8 @@ use crate::diagnosis::Diagnosis;
 use crate::here::{Exit, HERE};
 use crate::panics;
 use crate::race::Trace;
+#[cfg(not(guarded))]
+use crate::sys::Make as _;
 use crate::sys::{self, ThreadStack};
 
 type Thread = Coroutine<(), (), Exit, ThreadStack>;
@@ -33,6 +35,8 @@ pub(crate) struct Runner<'b> {
     threads: Vec<Option<Thread>>,
     /// Lowest address and end of each thread's stack.
     stacks: Vec<(usize, usize)>,
+    /// Threads that have come to the end of their stacks, whose reserve is open.
+    overflowed: Vec<usize>,
     /// The order of this pass, for random orders.
     order: Vec<u32>,
     /// Passes over the threads, up to now, that ended at no barrier.
@@ -54,6 +58,7 @@ impl<'b> Runner<'b> {
             block,
             threads: (0..n).map(|_| None).collect(),
             stacks: vec![(0, 0); n as usize],
+            overflowed: Vec::new(),
             order: (0..n).collect(),
             idle: 0,
         }
@@ -213,10 +218,16 @@ impl<'b> Runner<'b> {
         watched(|trace| trace.enter(self.block.linear(), thread));
         let (low, high) = self.stacks[i];
         let trap = coroutine.trap_handler();
-        let resumed = HERE.with(|here| {
-            here.about_to_resume(trap, low + sys::page_size()..high);
-            coroutine.resume(())
+        let (resumed, overflow) = HERE.with(|here| {
+            here.about_to_resume(trap, low + sys::stack_guard()..high);
+            (coroutine.resume(()), here.overflow())
         });
+        // However the thread ended then, and even if it has not.
+        if let Some(fault) = overflow {
+            self.overflowed.push(i);
+            self.block
+                .set_failure(self.block.explain_fault(thread, &fault, low));
+        }
         match resumed {
             CoroutineResult::Yield(()) => {}
             CoroutineResult::Return(exit) => {
@@ -249,11 +260,11 @@ impl<'b> Runner<'b> {
     /// Takes back the stack of a thread that is done.
     fn recycle(&mut self, i: usize) {
         if let Some(coroutine) = self.threads[i].take() {
-            self.block
-                .workspace
-                .stacks
-                .borrow_mut()
-                .push(coroutine.into_stack());
+            let stack = coroutine.into_stack();
+            // One that cannot be as it was is given up.
+            if !self.overflowed.contains(&i) || stack.close_reserve().is_ok() {
+                self.block.workspace.stacks.borrow_mut().push(stack);
+            }
         }
     }
 

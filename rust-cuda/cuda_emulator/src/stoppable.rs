@@ -13,6 +13,7 @@
 use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crate::here::Return;
 
@@ -36,19 +37,32 @@ pub(crate) enum Place {
     Harmless,
     /// In a call that may hold a lock, from harmless code.
     Within(Return),
-    /// In code of which not enough is known, or that was called by code that may hold
-    /// a lock and cannot be seen to return.
+    /// In a call that may hold a lock and cannot be seen to return.
+    Hidden,
+    /// In code of which not enough is known yet.
     Unknown,
 }
 
-/// Where the thread is that a signal has interrupted at `interrupted`; `stack` is its
+/// Where a thread is, and which of its calls return before it goes deeper: one that is part
+/// of a recursion may go on in place of returning.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Position {
+    pub place: Place,
+    /// Whether the call of [`Place::Within`] is part of a recursion: what holds the lock may
+    /// be compiled into the function that recurs.
+    pub recurs: bool,
+    /// The innermost call, unless that is part of a recursion or cannot be seen to return.
+    pub innermost: Option<Return>,
+}
+
+/// Where the thread is that a signal has interrupted at the address `interrupted`; `stack` is its
 /// stack, and code for which `holds_locks` is true may hold locks whatever its symbols
 /// say. For signal handlers: allocates nothing.
-pub(crate) fn place(
+pub(crate) fn position(
     interrupted: usize,
     stack: &Range<usize>,
     holds_locks: impl Fn(usize) -> bool,
-) -> Place {
+) -> Position {
     let known = |address: usize| {
         if holds_locks(address) {
             HOLDS_LOCKS
@@ -62,6 +76,11 @@ pub(crate) fn place(
     let mut place = Place::Harmless;
     let mut all_known = true;
     let mut whole = false;
+    // Of the innermost call and of the one that is within: what it returns to, and whether
+    // another does so too.
+    let mut innermost: Option<(usize, bool)> = None;
+    let mut within: Option<(usize, bool)> = None;
+    let mut first = None;
     // SAFETY: what must not be done at the same time is looking up symbols, which
     // this does not.
     unsafe {
@@ -83,17 +102,31 @@ pub(crate) fn place(
             // All of them, so that all become known. The outermost, which has nothing
             // behind it, is where a stack begins, and no function.
             all_known &= last != WANTED;
+            let call = return_at(top, address, stack);
+            for (of, recurs) in [&mut innermost, &mut within].into_iter().flatten() {
+                *recurs |= *of == address;
+            }
             if last == HOLDS_LOCKS {
-                place = return_at(top, address, stack).map_or(Place::Unknown, Place::Within);
+                place = call.map_or(Place::Hidden, Place::Within);
+                within = Some((address, false));
+            }
+            if innermost.is_none() {
+                innermost = Some((address, false));
+                first = call;
             }
             before = Some(known(address));
             true
         });
     }
-    if whole && all_known {
-        place
-    } else {
-        Place::Unknown
+    let recurs = |of: Option<(usize, bool)>| of.is_some_and(|(_, recurs)| recurs);
+    Position {
+        place: if whole && all_known {
+            place
+        } else {
+            Place::Unknown
+        },
+        recurs: recurs(within),
+        innermost: first.filter(|_| !recurs(innermost)),
     }
 }
 
@@ -135,6 +168,8 @@ fn places(address: usize) -> impl Iterator<Item = usize> {
 
 /// Looks up what handlers want to know. Not for signal handlers.
 pub(crate) fn look_up() {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut used = 0;
     for (address, known) in ADDRESSES.iter().zip(&KNOWN) {
         let address = address.load(Ordering::Acquire);

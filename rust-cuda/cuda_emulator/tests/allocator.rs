@@ -1,5 +1,6 @@
-//! A kernel that allocates for ever, by an allocator that is part of the program and
-//! has one lock: the lock is free when the time limit has ended the launch.
+//! A kernel that allocates for ever, or deeper and deeper, by an allocator that is part of
+//! the program and has one lock: the lock is free when the launch has ended by the time
+//! limit, or by the end of the stack.
 
 #![cfg(guarded)]
 
@@ -57,6 +58,27 @@ fn a_kernel_that_allocates_leaves_the_allocator_usable() {
             }
         });
         assert!(matches!(diagnosis, Err(Diagnosis::NeverEnds { .. })));
+        drop(std::hint::black_box(vec![1; 100]));
+    }
+}
+
+/// Allocates at each level, and takes less of the stack for that than the allocator does.
+fn allocate_deeper(level: u64) -> u64 {
+    let kept = std::hint::black_box(Box::new(level));
+    if level == u64::MAX {
+        return 0;
+    }
+    std::hint::black_box(allocate_deeper(level + 1)) + *kept
+}
+
+#[test]
+fn a_kernel_that_overflows_its_stack_while_it_allocates_leaves_the_allocator_usable() {
+    let memory = DeviceMemory::new();
+    for _ in 0..5 {
+        let diagnosis = launch(&config(2, 32), &Options::default(), &memory, &|| {
+            allocate_deeper(0);
+        });
+        assert!(matches!(diagnosis, Err(Diagnosis::StackOverflow { .. })));
         drop(std::hint::black_box(vec![1; 100]));
     }
 }

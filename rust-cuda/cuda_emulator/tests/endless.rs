@@ -343,7 +343,8 @@ fn the_time_limit_ends_threads_that_call_nothing() {
 mod in_locks {
     use super::*;
     use std::io::{Read, Write};
-    use std::process::{Command, Stdio};
+    use std::process::{Command, ExitStatus, Stdio};
+    use std::thread::JoinHandle;
 
     /// Launches a kernel that is out of time before it ends, and prints then.
     fn ends(kernel: &(dyn Fn() + Sync)) {
@@ -395,20 +396,66 @@ mod in_locks {
         ends(&|| println!("{}", Panics));
     }
 
+    /// Prints at each level, and takes less of the stack for that than printing does: it
+    /// comes to the end of the stack while it prints.
+    fn print_deeper(level: u64) -> u64 {
+        println!("level {level}");
+        if level == u64::MAX {
+            return 0;
+        }
+        std::hint::black_box(print_deeper(level + 1)) + 1
+    }
+
+    #[test]
+    #[ignore = "run by the tests below"]
+    fn child_overflows_its_stack_while_it_prints() {
+        ends(&|| {
+            print_deeper(0);
+        });
+    }
+
+    /// Is printed without end.
+    struct Deeper(u64);
+
+    impl std::fmt::Display for Deeper {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            write!(f, "{}", Deeper(std::hint::black_box(self.0 + 1)))?;
+            write!(f, "{}", self.0)
+        }
+    }
+
+    #[test]
+    #[ignore = "ends its process; run by the tests below"]
+    fn child_overflows_its_stack_within_one_line() {
+        ends(&|| println!("{}", Deeper(0)));
+    }
+
     /// What such a child prints, if it ends well and in time.
     fn printed_by(child: &str) -> String {
+        let (status, text, _) = ended(child);
+        let end = text.lines().rev().take(6).collect::<Vec<_>>();
+        assert!(status.success(), "{status}: … {end:?}");
+        text
+    }
+
+    /// How such a child ends, and what it prints to its output and as errors.
+    fn ended(child: &str) -> (ExitStatus, String, String) {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args([&format!("in_locks::{child}"), "--exact", "--ignored"])
             .arg("--nocapture")
             .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut text = String::new();
-        let mut out = child.stdout.take().unwrap();
-        let reader = std::thread::spawn(move || {
-            out.read_to_string(&mut text).unwrap();
-            text
-        });
+        fn read(mut out: impl Read + Send + 'static) -> JoinHandle<String> {
+            std::thread::spawn(move || {
+                let mut text = String::new();
+                out.read_to_string(&mut text).unwrap();
+                text
+            })
+        }
+        let out = read(child.stdout.take().unwrap());
+        let errors = read(child.stderr.take().unwrap());
         let begun = Instant::now();
         let status = loop {
             if let Some(status) = child.try_wait().unwrap() {
@@ -419,10 +466,7 @@ mod in_locks {
             }
             std::thread::sleep(Duration::from_millis(20));
         };
-        let text = reader.join().unwrap();
-        let end = text.lines().rev().take(6).collect::<Vec<_>>();
-        assert!(status.success(), "{status}: … {end:?}");
-        text
+        (status, out.join().unwrap(), errors.join().unwrap())
     }
 
     #[test]
@@ -435,6 +479,23 @@ mod in_locks {
             let end = text.rsplit("the launch has ended: ").next().unwrap();
             assert!(end.contains("may never end"), "{child}: {end}");
         }
+    }
+
+    #[test]
+    fn a_kernel_that_overflows_its_stack_while_it_prints_leaves_the_output_usable() {
+        let text = printed_by("child_overflows_its_stack_while_it_prints");
+        let end = text.rsplit("the launch has ended: ").next().unwrap();
+        assert!(end.contains("stack overflow"), "{end}");
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn a_kernel_that_overflows_its_stack_within_a_lock_ends_the_process_and_says_so() {
+        let (status, text, errors) = ended("child_overflows_its_stack_within_one_line");
+        assert!(!status.success() && !text.contains("has ended"), "{text}");
+        let said = "stack overflow in a call that may hold a lock";
+        let place = "kernel `kernel`, block (";
+        assert!(errors.contains(said) && errors.contains(place), "{errors}");
     }
 
     #[test]

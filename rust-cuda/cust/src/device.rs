@@ -206,6 +206,19 @@ impl Device {
         Ok(value)
     }
 
+    /// Whether the device can reach the memory of `other`.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn can_access(self, other: Self) -> CudaResult<bool> {
+        let mut can = 0;
+        // SAFETY: the pointer is good for one integer.
+        unsafe { sys::cuDeviceCanAccessPeer(&raw mut can, self.device, other.device) }
+            .to_result()?;
+        Ok(can != 0)
+    }
+
     /// The number that the driver knows it by.
     #[must_use]
     pub fn as_raw(&self) -> sys::CUdevice {

@@ -55,8 +55,8 @@ fn of<T: Scalar + halo_gpu::reduction::Number>() -> Result<Vec<(String, f64)>, E
     note("laplacian", least(|| derivatives.laplacian(&f, &mut x)))?;
 
     let plate = Field2::filled(Shape2::new(512, 512), T::nearest(1.0))?;
-    let mut plate = Heat2d::new(plate.shape())?.start(&device, &plate)?;
-    note("heat2d", least(|| plate.sweep(20)))?;
+    let mut plate = Heat2d::dirichlet(plate.shape())?.start(&device, &plate)?;
+    note("heat2d", least(|| plate.iterate(20)))?;
 
     let mut out = f.try_clone()?;
     let smooth = Stencil1d::symmetric(points, T::nearest(0.5), &[T::nearest(0.25)])?;

@@ -359,7 +359,7 @@ fn choose(choice: DeviceChoice) -> Result<(Device, Option<String>), Error> {
     })
 }
 
-fn describe(device: &Device, why: Option<String>) -> DeviceRecord {
+pub(super) fn describe(device: &Device, why: Option<String>) -> DeviceRecord {
     let properties = device.properties();
     DeviceRecord {
         kind: match device.kind() {
@@ -751,6 +751,9 @@ pub(super) mod tests {
             csv: None,
             html: None,
             svg: None,
+            ranks: None,
+            nccl: false,
+            project: None,
             from: Vec::new(),
         }
     }

@@ -15,8 +15,8 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 
 use halo_gpu::Scalar;
-use halo_gpu::heat2d::{Heat2d, Plate, Variant, Wall, Walls, problem};
-use halo_gpu::{Device, DeviceKind, Errors, Field2, Shape2};
+use halo_gpu::heat2d::{Heat2d, Plate, Variant, problem};
+use halo_gpu::{Axis, Boundary, Cost, Device, DeviceKind, Errors, Field2, Shape2};
 
 use super::cpp::{Element, Job};
 use super::harness::{
@@ -44,7 +44,7 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         }
         None => problem::SHAPE,
     };
-    let heat = Heat2d::new(shape)?;
+    let heat = Heat2d::dirichlet(shape)?;
     let mut rows = rows_in::<f32>(device, heat)?;
     rows.extend(rows_in::<f64>(device, heat)?);
     Ok(Plan {
@@ -85,10 +85,11 @@ fn rows_in<T: Scalar + Element>(device: &Device, heat: Heat2d) -> Result<Vec<Box
     let references: [Reference<T>; 3] = Default::default();
     let [textbook, general, steps] = &references;
     let row = |by: By| -> Result<Box<dyn Row>, Error> {
+        let insulated = heat.with_ends(Axis::Y, [Boundary::Neumann; 2])?;
         let (heat, reference) = if by.is_step() {
-            (heat.with_walls(GENERAL_WALLS).with_time_step(1.0, 1.0, RATIO)?, steps)
+            (insulated.with_time_step(1.0, RATIO)?, steps)
         } else if by.is_general() {
-            (heat.with_walls(GENERAL_WALLS), general)
+            (insulated, general)
         } else {
             (heat, textbook)
         };
@@ -104,14 +105,8 @@ fn rows_in<T: Scalar + Element>(device: &Device, heat: Heat2d) -> Result<Vec<Box
 /// α Δt / h² of the steps in time.
 const RATIO: f64 = 0.2;
 
-/// The walls of the plate that the general kernel and port sweep.
-const GENERAL_WALLS: Walls = Walls {
-    bottom: Wall::Insulated,
-    top: Wall::Insulated,
-    ..Walls::FIXED
-};
-
-/// Its source: what a sweep adds to a point, times 4.
+/// The source of the plate of the general kernel and port: what an iteration adds to a point,
+/// times 4.
 fn general_source<T: Scalar>(shape: Shape2) -> Result<Field2<T>, Error> {
     Ok(Field2::from_fn(shape, |i, j| {
         T::from(((i + 2 * j) % 8) as f32 / 1024.0)
@@ -123,8 +118,8 @@ fn general_source<T: Scalar>(shape: Shape2) -> Result<Field2<T>, Error> {
 fn sweeps_to_check(heat: &Heat2d) -> usize {
     const MOST_POINTS: u64 = 1 << 31;
     const FEWEST: usize = 20;
-    let affordable = MOST_POINTS / heat.swept_points();
-    usize::try_from(affordable).map_or(problem::SWEEPS, |most| most.clamp(FEWEST, problem::SWEEPS))
+    let affordable = MOST_POINTS / heat.unknowns();
+    usize::try_from(affordable).map_or(problem::ITERATIONS, |most| most.clamp(FEWEST, problem::ITERATIONS))
 }
 
 /// What the plates of all rows are after all sweeps, computed when the first of
@@ -143,7 +138,7 @@ enum By {
 }
 
 impl By {
-    /// Whether the plate has insulated walls and a source.
+    /// Whether the plate has Neumann boundaries and a source.
     const fn is_general(self) -> bool {
         matches!(self, Self::Kernel(Variant::General) | Self::GeneralPort) || self.is_step()
     }
@@ -157,9 +152,9 @@ impl By {
     fn sweeps<T: Scalar>(self) -> u64 {
         match self {
             Self::Kernel(variant) => {
-                variant.sweeps_per_launch::<T>().min(problem::SWEEPS) as u64
+                variant.iterations_per_launch::<T>().min(problem::ITERATIONS) as u64
             }
-            Self::ManyByPort => problem::SWEEPS as u64,
+            Self::ManyByPort => problem::ITERATIONS as u64,
             Self::Port | Self::GeneralPort | Self::StepPort => 1,
         }
     }
@@ -167,7 +162,7 @@ impl By {
     fn start<T: Scalar>(self, heat: &Heat2d, device: &Device) -> Result<Plate<T>, Error> {
         let initial = problem::hot_left_wall(heat.shape())?;
         let plate = match self {
-            Self::Kernel(variant) => heat.start_with(variant, device, &initial)?,
+            Self::Kernel(variant) => heat.plan_with(device, variant)?.start(&initial)?,
             Self::Port | Self::ManyByPort | Self::GeneralPort | Self::StepPort => {
                 heat.start(device, &initial)?
             }
@@ -184,7 +179,7 @@ impl By {
 /// sweeps wait for memory.
 fn slots<T: Scalar>(by: By, heat: &Heat2d) -> Slots {
     let sweeps = by.sweeps::<T>();
-    let all = 4 * sweeps * heat.swept_points();
+    let all = 4 * sweeps * heat.unknowns();
     match (sweeps, T::NAME) {
         (1, _) => Slots::default(),
         (_, "f64") => Slots { fp32: 0, fp64: all },
@@ -204,7 +199,7 @@ impl<T: Scalar + Element> Row for Sweep<T> {
             By::Kernel(variant) => variant.kernel::<T>().unwrap_or("none").to_owned(),
             By::Port => format!("heat2d, CPU port, {}", T::NAME),
             By::ManyByPort => {
-                format!("heat2d, CPU port, {} sweeps, {}", problem::SWEEPS, T::NAME)
+                format!("heat2d, CPU port, {} sweeps, {}", problem::ITERATIONS, T::NAME)
             }
             By::GeneralPort => {
                 format!("heat2d, CPU port, insulated walls and a source, {}", T::NAME)
@@ -216,15 +211,16 @@ impl<T: Scalar + Element> Row for Sweep<T> {
     fn work(&self) -> Work {
         // A source is read and added for each point.
         let from_source = if self.by.is_general() {
-            self.heat.swept_points()
+            self.heat.unknowns()
         } else {
             0
         };
+        let Cost { bytes, flops } = self.heat.cost::<T>();
         Work {
             // Many sweeps of a launch have to move what one has to.
-            bytes: self.heat.bytes::<T>() + size_of::<T>() as u64 * from_source,
-            flops: self.by.sweeps::<T>() * self.heat.flops() + from_source,
-            items: self.by.sweeps::<T>() * self.heat.swept_points(),
+            bytes: bytes + size_of::<T>() as u64 * from_source,
+            flops: self.by.sweeps::<T>() * flops + from_source,
+            items: self.by.sweeps::<T>() * self.heat.unknowns(),
             unit: Unit::Points,
             metric: if self.by.sweeps::<T>() == 1 {
                 Metric::Bandwidth
@@ -263,7 +259,7 @@ impl<T: Scalar> Ready<T> {
         let sweeps = sweeps_to_check(&self.heat);
         let by_port = |port: By| -> Result<_, Error> {
             let mut plate = port.start(&self.heat, &Device::cpu())?;
-            plate.sweep(sweeps)?;
+            plate.iterate(sweeps)?;
             Ok(plate.field()?)
         };
         let initial = || problem::hot_left_wall(self.heat.shape());
@@ -283,7 +279,7 @@ impl<T: Scalar> Ready<T> {
 }
 
 /// The plate after all sweeps, straight from the definition; with a source, its bottom and
-/// top are insulated, as [`GENERAL_WALLS`] are; with a ratio sweeps are steps in time.
+/// top are Neumann boundaries; with a ratio sweeps are steps in time.
 fn plain_loop<T: Scalar>(
     mut old: Field2<T>,
     source: Option<&Field2<T>>,
@@ -320,7 +316,7 @@ impl<T: Scalar + Element> Prepared for Ready<T> {
     fn check(&mut self) -> Result<Check, Error> {
         // From the beginning, whatever was swept before.
         self.plate = self.by.start(&self.heat, &self.device)?;
-        self.plate.sweep(sweeps_to_check(&self.heat))?;
+        self.plate.iterate(sweeps_to_check(&self.heat))?;
         let plate = self.plate.field()?;
         let (plate, reference) = (plate.as_slice(), self.reference()?.as_slice());
         let errors = if plate == reference {
@@ -336,7 +332,7 @@ impl<T: Scalar + Element> Prepared for Ready<T> {
     }
 
     fn launch(&mut self) -> Result<(), halo_gpu::Error> {
-        self.plate.sweep(self.by.sweeps::<T>() as usize)
+        self.plate.iterate(self.by.sweeps::<T>() as usize)
     }
 
     fn cpp(&self) -> Result<Option<Job>, Error> {
@@ -431,7 +427,7 @@ mod tests {
 
     #[test]
     fn a_large_plate_is_checked_after_fewer_sweeps() {
-        let sweeps = |n| sweeps_to_check(&Heat2d::new(Shape2::new(n, n)).unwrap());
+        let sweeps = |n| sweeps_to_check(&Heat2d::dirichlet(Shape2::new(n, n)).unwrap());
         assert_eq!([sweeps(3), sweeps(256), sweeps(4096)], [100; 3]);
         assert_eq!(sweeps(8192), 32);
         assert_eq!(sweeps(65_536), 20);

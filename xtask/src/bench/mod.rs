@@ -6,7 +6,8 @@
 //! warm-up, timing, the ceilings that speeds are set against) is the same for all
 //! and lives in [`harness`] and [`timing`]; who the rows are compared with, in
 //! [`baselines`], [`cub`] and, on the CPU, [`cpp`]. What a run came to is a record, which the crate
-//! `halo-report` shows in every form; where it goes is in [`sink`].
+//! `halo-report` shows in every form; where it goes is in [`sink`]. Runs over several ranks have
+//! records of their own, see [`scaling`].
 
 #[cfg(feature = "bench")]
 mod baselines;
@@ -22,6 +23,8 @@ mod environment;
 mod harness;
 #[cfg(feature = "bench")]
 mod issue_rates;
+#[cfg(feature = "bench")]
+mod scaling;
 mod sink;
 mod size;
 #[cfg(feature = "bench")]
@@ -78,16 +81,19 @@ pub(crate) fn run(flags: &Bench) -> Result<Outcome, Error> {
     }
 
     #[cfg(feature = "bench")]
-    return harness::run(flags);
+    return match flags.ranks {
+        None => harness::run(flags),
+        Some(_) => scaling::run(flags),
+    };
 
     #[cfg(not(feature = "bench"))]
-    hand_over()
+    hand_over(flags)
 }
 
 /// Builds `halo-bench`, which has the benchmark built in, and runs it with the same
 /// command line.
 #[cfg(not(feature = "bench"))]
-fn hand_over() -> Result<Outcome, Error> {
+fn hand_over(flags: &Bench) -> Result<Outcome, Error> {
     use std::io::IsTerminal as _;
     use std::process::Command;
 
@@ -95,7 +101,13 @@ fn hand_over() -> Result<Outcome, Error> {
 
     let mut command = Command::new(process::cargo());
     command.args(["run", "--release", "--package", "xtask"]);
-    command.args(["--features", "bench", "--bin", "halo-bench"]);
+    // Ranks that nobody numbers are a launcher's.
+    let feature = if flags.ranks == Some(None) {
+        "mpi"
+    } else {
+        "bench"
+    };
+    command.args(["--features", feature, "--bin", "halo-bench"]);
     if !std::io::stderr().is_terminal() {
         command.arg("--quiet");
     }

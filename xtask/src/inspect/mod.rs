@@ -1,19 +1,14 @@
 //! `cargo xtask inspect`: what each kernel costs, without a GPU.
 //!
-//! The committed PTX is assembled by ptxas and listed by nvdisasm; where there is
-//! an nvcc, the CUDA C++ twins in `baselines/` are shown beside it.
-//!
-//! | file | what it knows |
-//! |---|---|
-//! | [`resources`] | registers, memory, spills, by ptxas; occupancy |
-//! | [`sass`] | machine code and the kinds of its instructions |
-//! | [`gates`] | what comments beside the kernels demand of both |
-//! | [`report`] | tables and JSON |
+//! `cargo_halo::inspect` looks at the committed PTX; where there is an nvcc, the CUDA C++
+//! twins in `baselines/` are shown beside it.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
+use cargo_halo::inspect::report::{self, KernelReport};
+use cargo_halo::inspect::resources::{Block, Multiprocessor};
+use cargo_halo::inspect::{Assembled, Compiled, Tools, gates};
 use gpu_kernels::registry::{self, Entry};
 
 use crate::Outcome;
@@ -21,51 +16,20 @@ use crate::baselines;
 use crate::error::Error;
 use crate::flags::Inspect;
 use crate::output;
-use crate::process;
 use crate::ptx;
 use crate::tidy;
-use crate::toolchain::{PTX_TOOLS_MEND, Toolchain};
+use crate::toolchain::Toolchain;
 use crate::workspace;
 
-mod gates;
-mod report;
-mod resources;
-mod sass;
-
-use report::{KernelReport, Side};
-use resources::{Block, Multiprocessor, Resources};
-
-/// The architectures that `--arch` takes.
-pub(crate) const ARCHES: [&str; resources::MULTIPROCESSORS.len()] = {
-    let mut arches = [""; resources::MULTIPROCESSORS.len()];
-    let mut index = 0;
-    while index < arches.len() {
-        arches[index] = resources::MULTIPROCESSORS[index].arch;
-        index += 1;
-    }
-    arches
-};
-
-/// A kernel's machine code, and what ptxas said of it.
-#[derive(Debug)]
-struct Compiled {
-    resources: Resources,
-    code: Vec<sass::Instruction>,
-    counts: sass::Counts,
-}
-
-/// The programs that turn PTX into something to look at.
-struct Tools {
-    ptxas: PathBuf,
-    nvdisasm: PathBuf,
-}
+/// What brings ptxas and nvdisasm.
+const TOOLS_MEND: &str = ".ci/device-toolchain --toolkit";
 
 /// Prints what the flags ask for. Comes to findings where gates do not hold.
 pub(crate) fn run(flags: &Inspect) -> Result<Outcome, Error> {
     let root = workspace::root()?;
     let kernels: Vec<Entry> = registry::entries().copied().collect();
     let selected = select(&kernels, flags)?;
-    let tools = Tools::find(&Toolchain::of(&root)?)?;
+    let tools = Tools::find(&Toolchain::of(&root)?, TOOLS_MEND)?;
     if flags.gates {
         return check_gates(&root, &selected, &tools);
     }
@@ -88,13 +52,7 @@ pub(crate) fn run(flags: &Inspect) -> Result<Outcome, Error> {
     for entry in &selected {
         let bounds = rust.bounds.get(entry.name).copied();
         let block = block_of(flags, entry, bounds);
-        let side = |compiled: &Compiled| Side {
-            resources: compiled.resources,
-            occupancy: block
-                .zip(multiprocessor)
-                .map(|(block, found)| found.occupancy(&compiled.resources, block)),
-            instructions: compiled.counts.clone(),
-        };
+        let side = |compiled: &Compiled| compiled.side(block, multiprocessor);
         let own = rust
             .kernels
             .get(entry.name)
@@ -106,9 +64,9 @@ pub(crate) fn run(flags: &Inspect) -> Result<Outcome, Error> {
             kernels.get(same.entry)
         });
         if flags.sass {
-            print_listing(&format!("{}, Rust", entry.name), own);
+            own.print(&format!("{}, Rust", entry.name));
             if let Some(twin) = twin {
-                print_listing(&format!("{}, CUDA C++", entry.name), twin);
+                twin.print(&format!("{}, CUDA C++", entry.name));
             }
         }
         reports.push(KernelReport {
@@ -162,7 +120,7 @@ fn check_gates(root: &Path, selected: &[&Entry], tools: &Tools) -> Result<Outcom
         let text = workspace::read(&path)?;
         found.extend(gates::parse(relative, &text, &mut findings));
     }
-    let compared = gates::check(&found, &subjects, &mut findings);
+    let compared = gates::check(&found, gates::Scope::Folder, &subjects, &mut findings);
     findings.sort();
     for finding in &findings {
         output::line(&finding.to_string());
@@ -215,48 +173,9 @@ fn select<'a>(kernels: &'a [Entry], flags: &Inspect) -> Result<Vec<&'a Entry>, E
         .collect())
 }
 
-impl Tools {
-    fn find(toolchain: &Toolchain) -> Result<Self, Error> {
-        let find = |tool: &'static str| {
-            toolchain.find(&[tool]).ok_or(Error::MissingTool {
-                tool,
-                mend: PTX_TOOLS_MEND,
-            })
-        };
-        Ok(Self {
-            ptxas: find("ptxas")?,
-            nvdisasm: find("nvdisasm")?,
-        })
-    }
-
-    /// The code of each kernel in this cubin.
-    fn disassemble(&self, cubin: &Path) -> Result<BTreeMap<String, Vec<sass::Instruction>>, Error> {
-        let listing = process::output(Command::new(&self.nvdisasm).arg("-c").arg(cubin))?;
-        Ok(sass::parse(&listing))
-    }
-}
-
-/// The library's kernels, compiled.
-struct Rust {
-    kernels: BTreeMap<String, Compiled>,
-    /// The most threads per block, of kernels that say.
-    bounds: BTreeMap<String, u32>,
-}
-
-fn compile_rust(root: &Path, tools: &Tools, arch: &str) -> Result<Rust, Error> {
-    let path = root.join(ptx::committed_for(arch));
-    let bounds = resources::launch_bounds(&workspace::read(&path)?);
-    let work =
-        tempfile::tempdir().map_err(Error::file("make a folder below", std::env::temp_dir()))?;
-    let cubin = work.path().join("rust.cubin");
-    let mut command = Command::new(&tools.ptxas);
-    command.args(["--verbose", "--gpu-name", arch, "--output-file"]);
-    command.arg(&cubin).arg(&path);
-    let said = process::both_outputs(&mut command)?;
-    Ok(Rust {
-        kernels: join(resources::parse(&said), tools.disassemble(&cubin)?),
-        bounds,
-    })
+/// The library's kernels, assembled.
+fn compile_rust(root: &Path, tools: &Tools, arch: &str) -> Result<Assembled, Error> {
+    Ok(tools.assemble(&root.join(ptx::committed_for(arch)), arch)?)
 }
 
 fn compile_baselines(
@@ -283,31 +202,9 @@ fn compile_baselines(
     for result in compiled {
         let baseline = result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         std::fs::write(&cubin, &baseline.cubin).map_err(Error::file("write", &cubin))?;
-        kernels.extend(join(
-            resources::parse(&baseline.resources),
-            tools.disassemble(&cubin)?,
-        ));
+        kernels.extend(tools.join(&baseline.resources, &cubin)?);
     }
     Ok(kernels)
-}
-
-fn join(
-    resources: BTreeMap<String, Resources>,
-    mut code: BTreeMap<String, Vec<sass::Instruction>>,
-) -> BTreeMap<String, Compiled> {
-    resources
-        .into_iter()
-        .filter_map(|(name, resources)| {
-            let code = code.remove(&name)?;
-            let counts = sass::Counts::of(&code);
-            let compiled = Compiled {
-                resources,
-                code,
-                counts,
-            };
-            Some((name, compiled))
-        })
-        .collect()
 }
 
 /// The block that occupancy is computed for: what the flags say, else that of the
@@ -330,14 +227,6 @@ fn block_of(flags: &Inspect, entry: &Entry, bounds: Option<u32>) -> Option<Block
         threads,
         dynamic_shared_bytes,
     })
-}
-
-fn print_listing(title: &str, compiled: &Compiled) {
-    output::line(&format!("// {title}"));
-    for instruction in &compiled.code {
-        output::line(&format!("    {}", instruction.text));
-    }
-    output::line("");
 }
 
 #[cfg(test)]

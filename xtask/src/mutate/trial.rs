@@ -28,6 +28,9 @@ pub(crate) struct Trial {
     file: Option<&'static str>,
     /// The suite's name.
     name: String,
+    /// The same with launches that run once, where this one verifies them: it comes to
+    /// what that comes to, and takes long to find out.
+    once: Option<usize>,
     known: OnceLock<Result<Known, String>>,
 }
 
@@ -45,6 +48,7 @@ impl Trial {
             part,
             family: None,
             file: None,
+            once: None,
             name: name.to_owned(),
             known: OnceLock::new(),
         }
@@ -82,6 +86,9 @@ impl Trial {
         Ok(Known { ran, reached })
     }
 }
+
+/// Of how many kernels from other files than the mutation's verified launches are tried.
+const VERIFIED: usize = 8;
 
 /// Longer than any test takes.
 const NO_LIMITS: Limits = Limits {
@@ -155,6 +162,7 @@ impl Trials {
                         all.push(Trial {
                             family: Some(entry.family.to_owned()),
                             file: Some(entry.file),
+                            once: (!once).then(|| all.len() - 1),
                             ..Trial::new(name, suite, part)
                         });
                     }
@@ -169,7 +177,7 @@ impl Trials {
         let mut tried = HashSet::new();
         for stage in std::iter::once(likely.to_vec()).chain(self.stages(mutation)) {
             let mut reaching = Vec::new();
-            for index in stage {
+            for index in self.few_verified(stage, mutation)? {
                 let known = self.all[index].known()?;
                 if known.reached.contains(&mutation.number) && tried.insert(index) {
                     reaching.push((known.ran.time, index, limits(&known.ran, self.timeout)));
@@ -196,29 +204,55 @@ impl Trials {
         })
     }
 
+    /// These trials, but for most of those with verified launches of kernels from other
+    /// files: of a function that dozens of kernels share, one or the other misses a barrier.
+    /// They take long, also to find out what they come to, which is what they come to with
+    /// launches that run once.
+    fn few_verified(&self, trials: Vec<usize>, mutation: &Mutation) -> Result<Vec<usize>, Error> {
+        let (mut verified, mut kept) = (Vec::new(), Vec::new());
+        for index in trials {
+            let Some(once) = self.all[index].once else {
+                kept.push(index);
+                continue;
+            };
+            let known = self.all[once].known()?;
+            if known.reached.contains(&mutation.number) {
+                if self.is_own(index, mutation) {
+                    kept.push(index);
+                } else {
+                    verified.push((known.ran.time, index));
+                }
+            }
+        }
+        verified.sort_unstable();
+        kept.extend(verified.into_iter().take(VERIFIED).map(|(_, index)| index));
+        Ok(kept)
+    }
+
+    /// Whether a trial is of a kernel that is in the file of this mutation.
+    fn is_own(&self, index: usize, mutation: &Mutation) -> bool {
+        let file = self.all[index].file;
+        file.is_some_and(|file| Path::new(file) == mutation.path)
+    }
+
     /// The trials that may notice a mutation, the most likely and cheapest first.
     fn stages(&self, mutation: &Mutation) -> impl Iterator<Item = Vec<usize>> {
         let concerned = |trial: &Trial| match (&trial.family, &mutation.family) {
             (Some(of), Some(family)) => of == family,
             _ => true,
         };
-        let own = |trial: &Trial| {
-            trial
-                .file
-                .is_some_and(|file| Path::new(file) == mutation.path)
-        };
-        let class = |trial: &Trial| match (&trial.part.kernel, trial.part.once) {
-            (Some(_), true) if own(trial) => 0,
+        let class = |index, trial: &Trial| match (&trial.part.kernel, trial.part.once) {
+            (Some(_), true) if self.is_own(index, mutation) => 0,
             (None, _) if trial.name == UNITS => 1,
             (Some(_), true) => 2,
-            (Some(_), false) if own(trial) => 3,
+            (Some(_), false) if self.is_own(index, mutation) => 3,
             (Some(_), false) => 4,
             (None, _) => 5,
         };
         let mut stages = vec![Vec::new(); 6];
         for (index, trial) in self.all.iter().enumerate() {
             if concerned(trial) {
-                stages[class(trial)].push(index);
+                stages[class(index, trial)].push(index);
             }
         }
         stages.into_iter()

@@ -38,6 +38,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("wait_event", "any event; `host/tests/cuda.rs`"),
     ("is_complete", "takes nothing; `host/tests/cuda.rs`"),
     ("stage", "takes nothing"),
+    ("seal", "takes nothing; `tests/validation.rs`"),
+    ("open", "takes nothing; `tests/validation.rs`"),
     ("move_to", "any buffer and any device; `tests/memory.rs`"),
     ("from_view", "any array makes a field"),
     ("blocks_per_multiprocessor", "as `LaunchConfig::check`"),

@@ -25,6 +25,8 @@ pub(super) struct Core {
     /// Memory comes from a pool of our own, so that freeing it waits for nothing.
     /// `None` on devices without pools.
     pool: Option<MemoryPool>,
+    /// The other devices that were told whether they reach the pool.
+    asked: Mutex<Vec<Device>>,
     pub(super) stream: Stream,
     context: Context,
 }
@@ -81,6 +83,7 @@ impl Core {
             recorder: Recorder::default(),
             kept: Mutex::default(),
             pool,
+            asked: Mutex::default(),
             stream,
             context,
         })
@@ -145,6 +148,21 @@ impl Core {
         said("cuStreamWaitEvent", waits)
     }
 
+    /// Lets another device reach this one's pool, the first time that it is asked.
+    fn let_in(&self, other: &Self) {
+        let Some(pool) = &self.pool else { return };
+        let (own, device) = (self.context.device(), other.context.device());
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if !asked.contains(&device) {
+            asked.push(device);
+            // Where it cannot, or the driver knows no access to pools, copies go by way of the
+            // host, which the driver sees to.
+            if device.can_access(own) == Ok(true) {
+                let _: CudaResult<()> = pool.let_in(device);
+            }
+        }
+    }
+
     /// Copies between the memories of two handles, behind what both were given before and in
     /// front of what they are given later. The host does not wait.
     ///
@@ -161,27 +179,9 @@ impl Core {
         bytes: usize,
     ) -> Result<(), Error> {
         self.follow(other)?;
-        {
-            let _current = self.enter()?;
-            if self.same_device(other) {
-                // SAFETY: the caller's promise; one context has both.
-                unsafe { copy(to, from, bytes, self.stream.as_inner()) }?;
-            } else {
-                // SAFETY: the caller's promise. Writers of the source are behind this copy, as
-                // `other` follows it.
-                let copied = unsafe {
-                    memory::memcpy_peer_async(
-                        to,
-                        &self.context,
-                        from,
-                        &other.context,
-                        bytes,
-                        &self.stream,
-                    )
-                };
-                said("cuMemcpyPeerAsync", copied)?;
-            }
-        }
+        // SAFETY: the caller's promise. Writers of the source are behind this copy, as this handle
+        // follows `other`.
+        unsafe { self.copy_unordered(to, other, from, bytes) }?;
         other.follow(self).inspect_err(|_| {
             // Nothing keeps later work off the source, so that the copy is waited for here. If
             // that fails too, a kernel has faulted, and no copy is running any more.
@@ -189,6 +189,33 @@ impl Core {
                 let _: CudaResult<()> = self.stream.synchronize();
             }
         })
+    }
+
+    /// Copies between the memories of two handles, behind what this one was given before.
+    ///
+    /// # Safety
+    ///
+    /// As [`copy_across`](Self::copy_across), and the caller orders the copy with the work that
+    /// `other` was given before and is given later.
+    pub(super) unsafe fn copy_unordered(
+        &self,
+        to: CUdeviceptr,
+        other: &Self,
+        from: CUdeviceptr,
+        bytes: usize,
+    ) -> Result<(), Error> {
+        let _current = self.enter()?;
+        if self.same_device(other) {
+            // SAFETY: the caller's promise; one context has both.
+            return unsafe { copy(to, from, bytes, self.stream.as_inner()) };
+        }
+        self.let_in(other);
+        other.let_in(self);
+        let (own, others) = (&self.context, &other.context);
+        // SAFETY: the caller's promise; both contexts are alive.
+        let copied =
+            unsafe { memory::memcpy_peer_async(to, own, from, others, bytes, &self.stream) };
+        said("cuMemcpyPeerAsync", copied)
     }
 
     /// Notes that one of them is gone; with the last goes what has waited for that.

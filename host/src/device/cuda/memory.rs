@@ -62,7 +62,7 @@ impl CudaMemory {
     }
 
     /// The address of these bytes, which must be among its own.
-    fn part(&self, bytes: &Range<usize>) -> CUdeviceptr {
+    pub(super) fn part(&self, bytes: &Range<usize>) -> CUdeviceptr {
         assert!(
             bytes.start <= bytes.end && bytes.end <= self.bytes,
             "callers check the length"
@@ -176,6 +176,32 @@ impl CudaMemory {
         // SAFETY: two pieces of memory, as long, of which the target is ours alone. Each is
         // given back, or left to its owner, in the order of its own handle's work.
         unsafe { self.core.copy_across(to, &source.core, from, range.len()) }
+    }
+
+    /// [`copy_across`](Self::copy_across), behind what this handle was given before alone.
+    ///
+    /// # Safety
+    ///
+    /// The caller orders the copy with the work of the source's handle: with what writes the
+    /// source, before and later, and with giving it back.
+    pub(in crate::device) unsafe fn copy_unordered(
+        &mut self,
+        offset: usize,
+        source: &Self,
+        range: Range<usize>,
+    ) -> Result<(), Error> {
+        let to = self.part(&(offset..offset + range.len()));
+        let from = source.part(&range);
+        if range.is_empty() {
+            return Ok(());
+        }
+        self.core.refuse("copying from another device")?;
+        // SAFETY: two pieces of memory, as long, of which the target is ours alone; the order is
+        // the caller's promise.
+        unsafe {
+            self.core
+                .copy_unordered(to, &source.core, from, range.len())
+        }
     }
 
     /// Notes that this has become current in the place of `before`, memory of the same

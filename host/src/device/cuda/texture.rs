@@ -10,6 +10,7 @@ use crate::device::layout::{AddressMode, Layout};
 use cuda_loader::sys::{self, CUDA_MEMCPY2D, CUarray, CUdeviceptr};
 use cust::memory::array::ArrayFormat;
 use cust::texture::{Pitched, Texture, TextureAdressingMode, TextureDescriptor};
+use std::ops::Range;
 
 /// Rows in device memory, and the texture object that reads them.
 pub(in crate::device) struct CudaTexture {
@@ -102,6 +103,40 @@ impl CudaTexture {
         })
     }
 
+    /// Overwrites the elements from rows without gaps in memory of the same device, in the
+    /// order of its work.
+    pub(in crate::device) fn copy_from(&mut self, values: &CudaMemory) -> Result<(), Error> {
+        let copy = CUDA_MEMCPY2D {
+            srcMemoryType: sys::MEMORYTYPE_DEVICE,
+            srcDevice: values.part(&self.dense_bytes()),
+            srcPitch: self.row_bytes(),
+            dstMemoryType: sys::MEMORYTYPE_DEVICE,
+            dstDevice: self.address,
+            dstPitch: self.layout.pitch * size_of::<f32>(),
+            ..self.all_rows()
+        };
+        // SAFETY: the rows lie in this texture, which is ours alone, and in other memory, of
+        // which `part` has found as many bytes.
+        unsafe { self.queue_rows(copy) }
+    }
+
+    /// Copies the elements to rows without gaps in memory of the same device, in the order of
+    /// its work.
+    pub(in crate::device) fn copy_to(&self, values: &mut CudaMemory) -> Result<(), Error> {
+        let copy = CUDA_MEMCPY2D {
+            srcMemoryType: sys::MEMORYTYPE_DEVICE,
+            srcDevice: self.address,
+            srcPitch: self.layout.pitch * size_of::<f32>(),
+            dstMemoryType: sys::MEMORYTYPE_DEVICE,
+            dstDevice: values.part(&self.dense_bytes()),
+            dstPitch: self.row_bytes(),
+            ..self.all_rows()
+        };
+        // SAFETY: the rows lie in this texture and in other memory, of which `part` has found
+        // as many bytes, and which is ours alone.
+        unsafe { self.queue_rows(copy) }
+    }
+
     fn check_length(&self, given: usize) {
         let elements = self.layout.width * self.layout.height;
         assert_eq!(given, elements, "callers check the length");
@@ -111,6 +146,11 @@ impl CudaTexture {
     pub(in crate::device) fn note_exchange(&self, before: &Self) {
         let (core, bytes) = (self.memory.core(), self.layout.bytes());
         recording::note_exchange(core, self.address, before.address, bytes);
+    }
+
+    /// Those of all rows without gaps.
+    fn dense_bytes(&self) -> Range<usize> {
+        0..self.row_bytes() * self.layout.height
     }
 
     fn row_bytes(&self) -> usize {
@@ -137,6 +177,22 @@ impl CudaTexture {
             WidthInBytes: self.row_bytes(),
             Height: self.layout.height,
         }
+    }
+
+    /// Queues a copy within the device.
+    ///
+    /// # Safety
+    ///
+    /// Both sides are memory of this device, of all rows at their pitch, and the target is
+    /// borrowed mutably. Both live as long as the work that they were given to.
+    unsafe fn queue_rows(&self, copy: CUDA_MEMCPY2D) -> Result<(), Error> {
+        let core = self.memory.core();
+        let _current = core.enter()?;
+        // SAFETY: the caller's promise; stream order keeps earlier and later work on either
+        // side away, and the description is read before the call returns.
+        checked("cuMemcpy2DAsync_v2", unsafe {
+            sys::cuMemcpy2DAsync_v2(&raw const copy, core.queue())
+        })
     }
 
     fn copy_rows(&self, copy: CUDA_MEMCPY2D) -> Result<(), Error> {

@@ -83,7 +83,7 @@ impl Block<'_> {
     }
 
     /// Says what a fault of `thread` means. `stack` is the lowest address of the
-    /// thread's stack, where its guard is.
+    /// thread's stack, where its guard and its reserve are.
     pub fn explain_fault(&self, thread: u32, fault: &Fault, stack: usize) -> Diagnosis {
         let mut place = self.place(Some(thread), self.accessing.take());
         if place.line.is_none() {
@@ -102,7 +102,7 @@ impl Block<'_> {
                 address: None,
             };
         };
-        if (stack..stack + sys::page_size()).contains(&address) {
+        if (stack..stack + sys::stack_guard()).contains(&address) {
             return Diagnosis::StackOverflow {
                 at,
                 stack_bytes: self.launch.options.stack_bytes,

@@ -350,6 +350,11 @@ impl<'l> Block<'l> {
     /// Reports the running thread and never returns.
     pub(super) fn fail(&self, diagnosis: Diagnosis) -> ! {
         self.set_failure(diagnosis);
+        self.give_up()
+    }
+
+    /// Lets the running thread not go on: the scheduler knows why.
+    pub fn give_up(&self) -> ! {
         self.set_state(State::Failed);
         loop {
             // Unwinds when the scheduler abandons the block.

@@ -7,14 +7,16 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use corosensei::stack::{Stack, StackPointer};
+use corosensei::trap::CoroutineTrapHandler;
 
-use crate::here::{Exit, Fault, HERE};
+use crate::here::{Exit, Fault, HERE, Here};
 #[cfg(traced)]
 use crate::here::{Running, Watching};
-use crate::stoppable::{self, Place};
+use crate::stoppable::{self, Place, Position};
 
 /// Whether [`Mapping::reserve`] gives memory that faults when touched.
 pub(crate) const GUARDED: bool = true;
@@ -164,7 +166,15 @@ const STACKS_PER_SLAB: usize = 64;
 const COLOUR_STEP: usize = 192;
 const COLOURS: usize = 20;
 
-/// A stack for one emulated thread, with an inaccessible page below it.
+/// What a thread may use beyond its stack so that a call which holds a lock can return.
+const RESERVE: usize = 64 * 1024;
+
+/// Bytes below a stack that are inaccessible: a page, and above it the reserve.
+pub(crate) fn stack_guard() -> usize {
+    page_size() + RESERVE
+}
+
+/// A stack for one emulated thread, with inaccessible memory below it.
 pub(crate) struct ThreadStack {
     limit: StackPointer,
     base: StackPointer,
@@ -175,9 +185,9 @@ impl ThreadStack {
     /// Adds a slab of new stacks of at least `bytes` each to `out`.
     pub fn make(bytes: usize, out: &mut Vec<Self>) -> io::Result<()> {
         let page = page_size();
-        // One page for the guard, and enough that colouring takes nothing away.
+        // Enough that colouring takes nothing away.
         let usable = bytes.next_multiple_of(page) + (COLOUR_STEP * COLOURS).next_multiple_of(page);
-        let stride = usable + page;
+        let stride = usable + stack_guard();
         let slab = std::sync::Arc::new(Mapping::reserve(stride * STACKS_PER_SLAB)?);
         slab.open(0, slab.len())?;
         // Huge pages would give every stack megabytes. Older kernels may lack
@@ -188,7 +198,7 @@ impl ThreadStack {
             let low = slab.start().wrapping_add(i * stride);
             // SAFETY: `low` is the first page of stack `i`, inside the slab, and
             // nobody has a pointer to it yet.
-            unsafe { guard(low, page)? };
+            unsafe { guard(low, stack_guard())? };
             let top = low.addr() + stride - (i % COLOURS) * COLOUR_STEP;
             let (Some(limit), Some(base)) = (StackPointer::new(low.addr()), StackPointer::new(top))
             else {
@@ -204,29 +214,53 @@ impl ThreadStack {
         }
         Ok(())
     }
+
+    /// Makes the reserve inaccessible again, which [`open_reserve`] has opened.
+    pub fn close_reserve(&self) -> io::Result<()> {
+        let reserve = ptr::with_exposed_provenance_mut(self.limit.get() + page_size());
+        // SAFETY: the stack's own, on which no coroutine runs.
+        unsafe { guard(reserve, RESERVE) }
+    }
+}
+
+/// Opens the reserve of the stack whose guard starts at `low`. For signal handlers, too.
+///
+/// # Safety
+///
+/// There is such a stack.
+unsafe fn open_reserve(low: usize) -> bool {
+    let reserve: *mut c_void = ptr::with_exposed_provenance_mut(low + page_size());
+    // SAFETY: pages that hold nothing, as the caller promises. Whichever way they were
+    // made inaccessible, one of the two ends it, and the other changes nothing.
+    unsafe {
+        libc::madvise(reserve, RESERVE, GUARD_REMOVE);
+        libc::mprotect(reserve, RESERVE, libc::PROT_READ | libc::PROT_WRITE) == 0
+    }
 }
 
 /// `MADV_GUARD_INSTALL`, Linux 6.13.
 const GUARD_INSTALL: c_int = 102;
+/// `MADV_GUARD_REMOVE`.
+const GUARD_REMOVE: c_int = 103;
 
-/// Makes one page inaccessible.
+/// Makes pages inaccessible.
 ///
 /// Newer kernels can do that without splitting the mapping in two (a process
 /// may have 65530 of those by default, and a thousand stacks on each of many
-/// cores would use them up); others protect the page.
+/// cores would use them up); others protect the pages.
 ///
 /// # Safety
 ///
-/// `start` must be the start of a page in a mapping of the caller's that holds
-/// nothing of value.
-unsafe fn guard(start: *mut u8, page: usize) -> io::Result<()> {
-    // SAFETY: the page is the caller's and holds nothing of value. Kernels that
+/// `start` must be the start of a page in a mapping of the caller's, `bytes` whole pages
+/// of it, and they hold nothing of value.
+unsafe fn guard(start: *mut u8, bytes: usize) -> io::Result<()> {
+    // SAFETY: the pages are the caller's and hold nothing of value. Kernels that
     // do not know the advice refuse it and change nothing.
-    if unsafe { libc::madvise(start.cast(), page, GUARD_INSTALL) } == 0 {
+    if unsafe { libc::madvise(start.cast(), bytes, GUARD_INSTALL) } == 0 {
         return Ok(());
     }
     // SAFETY: as above.
-    if unsafe { libc::mprotect(start.cast(), page, libc::PROT_NONE) } != 0 {
+    if unsafe { libc::mprotect(start.cast(), bytes, libc::PROT_NONE) } != 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(())
@@ -259,7 +293,7 @@ pub(crate) fn max_stacks() -> usize {
 }
 
 // SAFETY: `base` and `limit` delimit pages of a mapping that lives as long as
-// this value; all are readable and writable but the lowest, the guard; usable
+// this value; all are readable and writable but the lowest, guard and reserve; usable
 // are at least the requested bytes, which the caller keeps above 16 KiB. Both
 // ends are multiples of 64 (pages, and `COLOUR_STEP`), so aligned to 16.
 unsafe impl Stack for ThreadStack {
@@ -398,6 +432,7 @@ fn install() {
         RUNTIME_CODE.get_or_init(runtime_code);
         // The first look at frames loads what it needs; handlers could not.
         backtrace::trace(|_| true);
+        install_look_up();
         for ((signal, handler), earlier) in HANDLED.into_iter().zip(&EARLIER) {
             // Remembered before ours is in place: it may be called at once.
             if let Some(now) = disposition(signal) {
@@ -455,6 +490,7 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
             return;
         }
     }
+    let _errno = KeepErrno::new();
     // SAFETY: the kernel calls this with a valid siginfo and ucontext.
     let ended = unsafe { end_faulting_thread(&*info, &mut *context.cast::<libc::ucontext_t>()) };
     if !ended {
@@ -470,11 +506,15 @@ extern "C" fn on_end(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_
         set_single_step(unsafe { &mut *context.cast() }, false);
         return;
     }
+    #[cfg(traced)]
+    // SAFETY: the kernel calls this with a valid ucontext.
+    if signal == libc::SIGTRAP && overflowed_thread_stepped(unsafe { &mut *context.cast() }) {
+        return;
+    }
     let mut text = Text::default();
     let said = HERE.with(|here| here.say_last_words(&mut text));
     if said.is_ok() && text.len > 0 {
-        // SAFETY: write is async-signal-safe, and the bytes are this frame's.
-        unsafe { libc::write(libc::STDERR_FILENO, text.bytes.as_ptr().cast(), text.len) };
+        text.write();
     }
     pass_on(signal, info, context);
 }
@@ -492,6 +532,14 @@ impl Default for Text {
             bytes: [0; 2048],
             len: 0,
         }
+    }
+}
+
+impl Text {
+    /// Writes it to the error output. For signal handlers.
+    fn write(&self) {
+        // SAFETY: write is async-signal-safe, and the bytes are this value's.
+        unsafe { libc::write(libc::STDERR_FILENO, self.bytes.as_ptr().cast(), self.len) };
     }
 }
 
@@ -566,7 +614,8 @@ fn watched_access(info: &libc::siginfo_t, context: &mut libc::ucontext_t) -> boo
     })
 }
 
-/// Points `context` at the end of the emulated thread it interrupted, if it did.
+/// Points `context` at the end of the emulated thread it interrupted, if it did; or lets
+/// the thread go on that has come to the end of its stack, to where it holds no lock.
 ///
 /// # Safety
 ///
@@ -574,24 +623,27 @@ fn watched_access(info: &libc::siginfo_t, context: &mut libc::ucontext_t) -> boo
 /// on the thread that faulted.
 unsafe fn end_faulting_thread(info: &libc::siginfo_t, context: &mut libc::ucontext_t) -> bool {
     HERE.with(|here| {
-        // Faults outside a kernel's own code are not ours: other threads, host
-        // code, or a mistake in the emulator, which should crash.
-        let Some(trap) = here.interruptible() else {
+        let (pc, sp) = registers(context);
+        // Other threads, and host code.
+        let Some(trap) = here.coroutine().filter(|trap| trap.stack_ptr_in_bounds(sp)) else {
             return false;
         };
-        let (pc, sp) = registers(context);
-        if !trap.stack_ptr_in_bounds(sp) {
-            return false;
-        }
-        if let Some(call) = here.detour().filter(|_| pc == end_of_detour()) {
+        let in_kernel = here.in_kernel();
+        if let Some(call) = here.detour()
+            && in_kernel
+            && pc == end_of_detour()
+        {
             here.leave_kernel();
-            let exit = Exit::Stopped {
-                instruction: call.address,
-            };
-            // SAFETY: as below. The call that may have held a lock has returned, and what
-            // has called it may be stopped.
-            let regs = unsafe { trap.setup_trap_handler(move || exit) };
-            set_registers(context, &regs);
+            here.end_detour();
+            if here.overflow().is_some() {
+                set_program_counter(context, call.address);
+                end_overflowed_thread(here, trap, context);
+                return true;
+            }
+            // The call that may have held a lock has returned, and what has called it may
+            // be stopped.
+            let instruction = call.address;
+            end_thread(trap, context, Exit::Stopped { instruction });
             return true;
         }
         // SAFETY: the kernel fills in the address for memory faults.
@@ -604,16 +656,229 @@ unsafe fn end_faulting_thread(info: &libc::siginfo_t, context: &mut libc::uconte
             instruction: pc,
             return_address: return_address(context, here.stack()),
         };
+        let low = here.stack().start - stack_guard();
+        let guard = low..here.stack().start;
+        let overflows = fault
+            .address
+            .is_some_and(|address| guard.contains(&address));
+        if !in_kernel {
+            // The emulator's code goes on on the reserve: the thread ends when that returns.
+            // Any other fault there is a mistake of the emulator's, which should crash.
+            // SAFETY: the stack of the coroutine that runs.
+            let goes_on = overflows && here.overflow().is_none() && unsafe { open_reserve(low) };
+            if goes_on {
+                here.set_overflow(fault);
+            }
+            return goes_on;
+        }
         here.leave_kernel();
-        // SAFETY: this interrupts code of the coroutine that `trap` belongs to,
-        // which is running: `interruptible` says so and the stack pointer agrees.
-        // What its code may have half done to memory outside its stack is bytes
-        // in buffers, and a failed launch promises nothing about those. The
-        // registers are written to the context right below.
-        let regs = unsafe { trap.setup_trap_handler(move || Exit::Fault(fault)) };
-        set_registers(context, &regs);
+        if overflows {
+            if here.overflow().is_some() {
+                end_without_reserve(here, trap, context);
+                return true;
+            }
+            // SAFETY: the stack of the coroutine that runs.
+            if unsafe { open_reserve(low) } {
+                here.set_overflow(fault);
+                end_overflowed_thread(here, trap, context);
+                return true;
+            }
+        }
+        end_thread(trap, context, Exit::Fault(fault));
         true
     })
+}
+
+/// Points `context` at the end of the emulated thread that it has interrupted.
+fn end_thread(trap: CoroutineTrapHandler<Exit>, context: &mut libc::ucontext_t, exit: Exit) {
+    // SAFETY: this interrupts code of the coroutine that `trap` belongs to, which is
+    // running: its callers have seen that the stack pointer agrees. What its code may
+    // have half done to memory outside its stack is bytes in buffers, and a failed launch
+    // promises nothing about those; it holds no lock, or nobody can tell. The registers
+    // are written to the context right below.
+    let regs = unsafe { trap.setup_trap_handler(move || exit) };
+    set_registers(context, &regs);
+}
+
+/// How long a thread at the end of its stack waits for what its addresses are to be looked
+/// up, where it can only end then.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long where it can go on: it may hold the lock that looking up wants.
+const SHORT_PATIENCE: Duration = Duration::from_millis(20);
+/// How often it is let go on before it ends where it is.
+const DELAYS: u32 = 2048;
+/// Instructions that it takes at a time where it has no call to return from. So it will
+/// have let go of a lock at some of these times; and looking up gets on at each of them.
+#[cfg(traced)]
+const STEPS: u32 = 17;
+
+/// Ends a thread that has come to the end of its stack, and whose reserve is open; or has
+/// the call that may hold a lock come back here. While it is not known which that is, the
+/// innermost, or some instructions; so, too, where the call is part of a recursion.
+fn end_overflowed_thread(
+    here: &Here,
+    trap: CoroutineTrapHandler<Exit>,
+    context: &mut libc::ucontext_t,
+) {
+    let delays = here.delay();
+    let position = position_when_known(here, context, SHORT_PATIENCE);
+    let call = match position.place {
+        Place::Within(call) if !position.recurs => Some(call),
+        Place::Within(_) | Place::Unknown => position.innermost,
+        Place::Harmless | Place::Hidden => return end_thread(trap, context, Exit::Done),
+    };
+    match call {
+        Some(call) if delays <= DELAYS => {
+            // SAFETY: the thread has been interrupted within this call.
+            unsafe { here.take_detour(call, end_of_detour()) };
+            here.enter_kernel();
+        }
+        #[cfg(traced)]
+        None if delays <= DELAYS => {
+            here.set_steps(STEPS);
+            set_single_step(context, true);
+            here.enter_kernel();
+        }
+        // Why is in `Here::overflow`.
+        _ => end_thread(trap, context, Exit::Done),
+    }
+}
+
+/// Whether a trap is behind one of the instructions that a thread takes one by one.
+#[cfg(traced)]
+fn overflowed_thread_stepped(context: &mut libc::ucontext_t) -> bool {
+    HERE.with(|here| {
+        let Some(left) = here.step_taken() else {
+            return false;
+        };
+        // In the emulator's code, the thread ends there.
+        if !here.in_kernel() {
+            here.set_steps(0);
+        } else if left > 0 {
+            return true;
+        }
+        set_single_step(context, false);
+        if let Some(trap) = here.interruptible()
+            && registers(context).0 != end_of_detour()
+        {
+            let _errno = KeepErrno::new();
+            here.leave_kernel();
+            end_overflowed_thread(here, trap, context);
+        }
+        true
+    })
+}
+
+/// Ends a thread that has used up its reserve as well; the process, if it holds a lock
+/// that nobody would ever get again.
+fn end_without_reserve(
+    here: &Here,
+    trap: CoroutineTrapHandler<Exit>,
+    context: &mut libc::ucontext_t,
+) {
+    here.leave_detour();
+    match position_when_known(here, context, PATIENCE).place {
+        Place::Within(_) | Place::Hidden => {
+            let mut text = Text::default();
+            let said = here.say_overflow(&mut text);
+            if said.is_ok() {
+                text.write();
+            }
+            // SAFETY: abort may be called by signal handlers.
+            unsafe { libc::abort() }
+        }
+        Place::Harmless | Place::Unknown => end_thread(trap, context, Exit::Done),
+    }
+}
+
+/// Where the thread is whose reserve is open. For what is not known it waits, so long if
+/// it can go on, and else as long as it may.
+fn position_when_known(
+    here: &Here,
+    context: &libc::ucontext_t,
+    if_it_goes_on: Duration,
+) -> Position {
+    const PAUSE: Duration = Duration::from_millis(1);
+    let (pc, _) = registers(context);
+    let stack = here.stack();
+    let stack = stack.start - RESERVE..stack.end;
+    let mut waited = Duration::ZERO;
+    loop {
+        let position = stoppable::position(pc, &stack, in_runtime);
+        let goes_on = cfg!(traced) || position.innermost.is_some();
+        let patience = if goes_on { if_it_goes_on } else { PATIENCE };
+        let known = position.place != Place::Unknown;
+        if known || waited >= patience || !want_look_up() {
+            return position;
+        }
+        pause(PAUSE);
+        waited += PAUSE;
+    }
+}
+
+/// The file descriptor by which handlers ask for [`stoppable::look_up`]; -1 where there is
+/// none.
+static LOOK_UP: AtomicI32 = AtomicI32::new(-1);
+
+/// Starts the thread that looks up what handlers want to know while they wait for it.
+fn install_look_up() {
+    // SAFETY: a new descriptor.
+    let descriptor = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
+    if descriptor < 0 {
+        return;
+    }
+    let look_up = move || {
+        let mut count = 0_u64;
+        loop {
+            // SAFETY: `count` has the eight bytes that an event descriptor gives.
+            let read = unsafe { libc::read(descriptor, (&raw mut count).cast(), 8) };
+            if read == 8 {
+                stoppable::look_up();
+            } else if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+                return;
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("cuda-emulator-symbols".to_owned());
+    if thread.spawn(look_up).is_ok() {
+        LOOK_UP.store(descriptor, Ordering::Release);
+    }
+}
+
+/// Asks for what is wanted to be looked up. Whether anybody is there who does. For signal
+/// handlers.
+fn want_look_up() -> bool {
+    let descriptor = LOOK_UP.load(Ordering::Acquire);
+    let one = 1_u64;
+    // SAFETY: eight bytes, to an event descriptor that is never closed.
+    descriptor >= 0 && unsafe { libc::write(descriptor, (&raw const one).cast(), 8) } == 8
+}
+
+/// Waits. For signal handlers.
+fn pause(time: Duration) {
+    let time = libc::timespec {
+        tv_sec: time.as_secs() as libc::time_t,
+        tv_nsec: time.subsec_nanos().into(),
+    };
+    // SAFETY: the time is this frame's; nanosleep may be called by signal handlers.
+    unsafe { libc::nanosleep(&time, ptr::null_mut()) };
+}
+
+/// Keeps the C library's error number for the code that a signal has interrupted.
+struct KeepErrno(c_int);
+
+impl KeepErrno {
+    fn new() -> Self {
+        // SAFETY: the calling thread's own number.
+        Self(unsafe { *libc::__errno_location() })
+    }
+}
+
+impl Drop for KeepErrno {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        unsafe { *libc::__errno_location() = self.0 };
+    }
 }
 
 /// The signal of [`stop`].
@@ -625,8 +890,13 @@ extern "C" fn on_stop(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
             return;
         };
         let (pc, sp) = registers(context);
-        // A thread at the end of its detour ends there by itself; its call has returned.
-        if !trap.stack_ptr_in_bounds(sp) || pc == end_of_detour() || !here.out_of_time() {
+        // A thread at the end of its detour ends there by itself; its call has returned. One
+        // at the end of its stack is on its way.
+        if !trap.stack_ptr_in_bounds(sp)
+            || pc == end_of_detour()
+            || here.overflow().is_some()
+            || !here.out_of_time()
+        {
             return;
         }
         here.want_stop();
@@ -634,21 +904,17 @@ extern "C" fn on_stop(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
         // The call of an earlier signal may be one that never returns, and frames are found
         // by their return addresses.
         here.leave_detour();
-        match stoppable::place(pc, &here.stack(), in_runtime) {
-            Place::Harmless => {
-                let exit = Exit::Stopped { instruction: pc };
-                // SAFETY: as in `end_faulting_thread`. Unlike a fault this can come
-                // between any two instructions; code that could hold a lock is excluded:
-                // the emulator's by `interruptible`, and others' by `place`.
-                let regs = unsafe { trap.setup_trap_handler(move || exit) };
-                set_registers(context, &regs);
-            }
+        match stoppable::position(pc, &here.stack(), in_runtime).place {
+            // Unlike a fault this can come between any two instructions; code that could
+            // hold a lock is excluded: the emulator's by `interruptible`, and others' by
+            // `position`.
+            Place::Harmless => end_thread(trap, context, Exit::Stopped { instruction: pc }),
             Place::Within(call) => {
                 // SAFETY: the thread has been interrupted within this call.
                 unsafe { here.take_detour(call, end_of_detour()) };
                 here.enter_kernel();
             }
-            Place::Unknown => here.enter_kernel(),
+            Place::Hidden | Place::Unknown => here.enter_kernel(),
         }
     });
 }
@@ -746,6 +1012,10 @@ mod context {
         gregs[libc::REG_EFL as usize] &= !(1 << 10 | 1 << 8);
     }
 
+    pub fn set_program_counter(context: &mut libc::ucontext_t, pc: usize) {
+        context.uc_mcontext.gregs[libc::REG_RIP as usize] = pc as i64;
+    }
+
     /// Has the processor trap after the next instruction, or not.
     #[cfg(traced)]
     pub fn set_single_step(context: &mut libc::ucontext_t, step: bool) {
@@ -797,6 +1067,10 @@ mod context {
         machine.regs[30] = regs.lr;
     }
 
+    pub fn set_program_counter(context: &mut libc::ucontext_t, pc: usize) {
+        context.uc_mcontext.pc = pc as u64;
+    }
+
     /// WnR of the exception syndrome, which the kernel adds to the context in a
     /// record of its own for data aborts.
     pub fn is_write(context: &libc::ucontext_t) -> Option<bool> {
@@ -839,4 +1113,4 @@ mod context {
 
 #[cfg(traced)]
 use context::set_single_step;
-use context::{is_write, registers, return_address, set_registers};
+use context::{is_write, registers, return_address, set_program_counter, set_registers};

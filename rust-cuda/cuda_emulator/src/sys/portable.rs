@@ -77,6 +77,11 @@ impl Drop for Mapping {
     }
 }
 
+/// Bytes of a stack in which no frame may be.
+pub(crate) fn stack_guard() -> usize {
+    PAGE
+}
+
 /// A stack for one emulated thread.
 pub(crate) type ThreadStack = DefaultStack;
 
@@ -84,6 +89,11 @@ pub(crate) type ThreadStack = DefaultStack;
 pub(crate) trait Make: Sized {
     /// Adds a new stack of at least `bytes` to `out`.
     fn make(bytes: usize, out: &mut Vec<Self>) -> io::Result<()>;
+
+    /// Nothing to do: no stack has a reserve.
+    fn close_reserve(&self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl Make for DefaultStack {

@@ -303,6 +303,8 @@ pub const MEMPOOL_RELEASE_THRESHOLD: c_uint = 4;
 pub const MEM_ALLOCATION_TYPE_PINNED: c_uint = 1;
 /// `CU_MEM_LOCATION_TYPE_DEVICE`.
 pub const MEM_LOCATION_TYPE_DEVICE: c_uint = 1;
+/// `CU_MEM_ACCESS_FLAGS_PROT_READWRITE`.
+pub const MEM_ACCESS_READWRITE: c_uint = 3;
 /// `CU_MEMORYTYPE_HOST`.
 pub const MEMORYTYPE_HOST: c_uint = 1;
 /// `CU_MEMORYTYPE_DEVICE`.
@@ -342,6 +344,18 @@ pub struct CUmemPoolProps {
     pub win32SecurityAttributes: *mut c_void,
     /// Zeros, which mean the defaults of what newer drivers keep there.
     pub reserved: [u8; 64],
+}
+
+/// How a device may reach memory.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct CUmemAccessDesc {
+    /// [`MEM_LOCATION_TYPE_DEVICE`].
+    pub locationType: c_uint,
+    /// The device's number.
+    pub locationId: c_int,
+    /// [`MEM_ACCESS_READWRITE`].
+    pub flags: c_uint,
 }
 
 /// A copy of rows.
@@ -712,6 +726,8 @@ functions! {
     fn cuDeviceGetName(name: *mut c_char, len: c_int, dev: CUdevice);
     /// One of [`device_attribute`].
     fn cuDeviceGetAttribute(pi: *mut c_int, attrib: c_int, dev: CUdevice);
+    /// Whether a device can reach the memory of another one.
+    fn cuDeviceCanAccessPeer(canAccessPeer: *mut c_int, dev: CUdevice, peerDev: CUdevice);
     /// The number of a device for the driver, from its number among the visible ones.
     fn cuDeviceGet(device: *mut CUdevice, ordinal: c_int);
     /// A device's memory, in bytes.
@@ -773,6 +789,8 @@ functions! {
     fn cuMemPoolDestroy(pool: CUmemoryPool);
     /// Sets an attribute of a memory pool.
     fn cuMemPoolSetAttribute(pool: CUmemoryPool, attr: c_uint, value: *mut c_void);
+    /// Lets devices reach the memory of a pool.
+    fn cuMemPoolSetAccess(pool: CUmemoryPool, map: *const CUmemAccessDesc, count: usize);
     /// Gives memory that a pool does not use back to the device.
     fn cuMemPoolTrimTo(pool: CUmemoryPool, minBytesToKeep: usize);
     /// Allocates device memory from a pool, in stream order.

@@ -57,6 +57,22 @@ impl MemoryPool {
         .to_result()
     }
 
+    /// Lets `device`, which [can](Device::can_access) reach the memory of the pool's own, reach
+    /// the pool: copies between the two then need no host.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn let_in(&self, device: Device) -> CudaResult<()> {
+        let access = sys::CUmemAccessDesc {
+            locationType: sys::MEM_LOCATION_TYPE_DEVICE,
+            locationId: device.as_raw(),
+            flags: sys::MEM_ACCESS_READWRITE,
+        };
+        // SAFETY: the pool is alive, and the pointer is good for one description.
+        unsafe { sys::cuMemPoolSetAccess(self.raw, &raw const access, 1) }.to_result()
+    }
+
     /// Gives what nobody uses back to the device, but so many bytes.
     ///
     /// # Errors

@@ -1,0 +1,327 @@
+//! Looking at a machine: what there is of what the tasks need.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::system::System;
+use crate::process;
+use crate::toolchain::{Toolchain, find_in, path_folders};
+
+/// Two numbers: of a compute capability, of CUDA, of PTX.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version(pub u32, pub u32);
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.0, self.1)
+    }
+}
+
+impl Version {
+    /// `13.0`, also where more follows.
+    fn parse(text: &str) -> Option<Self> {
+        let mut numbers = text
+            .split(|c: char| !c.is_ascii_digit())
+            .map(|part| part.parse().ok());
+        Some(Self(numbers.next()??, numbers.next()??))
+    }
+}
+
+/// Everything that the decisions are made from.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    pub(super) system: System,
+    /// Whether there is `.ci/device-toolchain`, and a pip for it.
+    pub script: bool,
+    pub pip: bool,
+    pub rustup: bool,
+    /// First line of `rustc --version`, and the release that is asked for.
+    pub rustc: String,
+    pub pinned: Option<String>,
+    pub core_source: Option<PathBuf>,
+    pub llvm_major: u32,
+    /// LLVM's tools by name.
+    pub llvm_tools: Vec<(&'static str, Option<PathBuf>)>,
+    pub ptxas: Option<Tool>,
+    pub nvdisasm: Option<Tool>,
+    pub nvcc: Option<Tool>,
+    pub cxx: Option<PathBuf>,
+    /// The driver, or why there is none.
+    pub driver: Result<Driver, String>,
+    /// Whether a GPU of NVIDIA's is in the machine; `None` where that cannot be seen.
+    pub gpu_on_bus: Option<bool>,
+    /// Whether `CUDA_VISIBLE_DEVICES` is set.
+    pub devices_chosen: bool,
+    /// The committed PTX, lowest target first.
+    pub committed: Vec<Committed>,
+}
+
+/// A program of the CUDA toolkit.
+#[derive(Clone, Debug)]
+pub struct Tool {
+    pub path: PathBuf,
+    /// The CUDA version it is of, where it says so.
+    pub release: Option<Version>,
+}
+
+/// A driver that could be loaded.
+#[derive(Clone, Debug)]
+pub struct Driver {
+    /// The CUDA version it supports.
+    pub cuda: Version,
+    /// Its own version, where it can be seen.
+    pub release: Option<String>,
+    pub gpus: Result<Vec<Gpu>, NoGpus>,
+}
+
+/// Why a driver shows no GPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoGpus {
+    /// It says that there is none.
+    NoDevice,
+    /// Its library is of another version than what runs in the kernel.
+    Mismatch,
+    /// Something else, in its own words.
+    Other(String),
+}
+
+#[derive(Clone, Debug)]
+pub struct Gpu {
+    pub name: String,
+    pub capability: Version,
+}
+
+/// A committed PTX file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// Relative to the repository's root.
+    pub file: String,
+    /// The compute capability that it needs at least.
+    pub target: Version,
+    /// The version of PTX that it is written in.
+    pub isa: Version,
+}
+
+impl Machine {
+    /// This machine.
+    pub fn look(root: &Path, toolchain: &Toolchain, committed: Vec<Committed>) -> Self {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let on_path = |names: &[&str]| find_in(&path_folders(), names);
+        let tool = |name: &str| {
+            let path = toolchain.find(&[name])?;
+            let version = process::output(Command::new(&path).arg("--version")).ok();
+            Some(Tool {
+                path,
+                release: version.as_deref().and_then(release),
+            })
+        };
+        Self {
+            system: System::of(&read("/etc/os-release"), &read("/proc/version")),
+            script: cfg!(target_os = "linux") && root.join(".ci/device-toolchain").exists(),
+            pip: process::output(Command::new("python3").args(["-m", "pip", "--version"])).is_ok(),
+            rustup: on_path(&["rustup"]).is_some(),
+            rustc: toolchain.rustc.clone(),
+            pinned: pinned(root),
+            core_source: toolchain.core_source(),
+            llvm_major: toolchain.llvm_major,
+            llvm_tools: ["llvm-link", "opt", "llc"]
+                .map(|name| (name, toolchain.find_llvm(name)))
+                .to_vec(),
+            ptxas: tool("ptxas"),
+            nvdisasm: tool("nvdisasm"),
+            nvcc: tool("nvcc"),
+            cxx: on_path(&["g++", "clang++"]),
+            driver: driver(),
+            gpu_on_bus: gpu_on_bus(Path::new("/sys/bus/pci/devices")),
+            devices_chosen: std::env::var_os("CUDA_VISIBLE_DEVICES").is_some(),
+            committed,
+        }
+    }
+}
+
+/// The release that rust-toolchain.toml asks for.
+fn pinned(root: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(root.join("rust-toolchain.toml")).ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("channel"))?;
+    Some(
+        line.trim_start_matches([' ', '='])
+            .trim_matches('"')
+            .to_owned(),
+    )
+}
+
+/// The CUDA version in what the toolkit's programs print, `… release 13.0, V13.0.88`.
+fn release(text: &str) -> Option<Version> {
+    let (_, rest) = text.split_once("release ")?;
+    Version::parse(rest)
+}
+
+impl Committed {
+    /// The file of this name below `root`; `None` where it cannot be read as PTX.
+    pub fn read(root: &Path, file: &str) -> Option<Self> {
+        let text = std::fs::read_to_string(root.join(file)).ok()?;
+        let (target, isa) = header(&text)?;
+        Some(Self {
+            file: file.to_owned(),
+            target,
+            isa,
+        })
+    }
+}
+
+/// The target and the version that a PTX module states.
+fn header(ptx: &str) -> Option<(Version, Version)> {
+    let directive = |name: &str| ptx.lines().find_map(|line| line.strip_prefix(name));
+    let digits: String = directive(".target sm_")?
+        .chars()
+        .take_while(char::is_ascii_digit)
+        .collect();
+    let target: u32 = digits.parse().ok()?;
+    let isa = Version::parse(directive(".version ")?)?;
+    Some((Version(target / 10, target % 10), isa))
+}
+
+/// Whether one of the PCI devices listed in `folder` is a display controller of
+/// NVIDIA's.
+fn gpu_on_bus(folder: &Path) -> Option<bool> {
+    let devices = std::fs::read_dir(folder).ok()?;
+    let says = |device: &Path, file: &str, start: &str| {
+        std::fs::read_to_string(device.join(file)).is_ok_and(|text| text.starts_with(start))
+    };
+    Some(devices.filter_map(Result::ok).any(|device| {
+        let device = device.path();
+        says(&device, "vendor", "0x10de") && says(&device, "class", "0x03")
+    }))
+}
+
+/// The driver and its GPUs, loaded and asked as the library does.
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+fn driver() -> Result<Driver, String> {
+    use cuda_loader::sys::CUresult;
+    use cust::CudaApiVersion;
+    use cust::device::{Device, DeviceAttribute};
+    use cust::error::{CudaError, CudaResult};
+
+    cuda_loader::load().map_err(|error| error.reason.clone())?;
+    let said = |error: CudaError| CUresult(error.code()).to_string();
+    let version = CudaApiVersion::get().map_err(said)?;
+    let number = |number: i32| u32::try_from(number).unwrap_or(0);
+    let gpu = |device: Device| -> CudaResult<Gpu> {
+        let get = |attribute| device.get_attribute(attribute).map(number);
+        Ok(Gpu {
+            name: device.name()?,
+            capability: Version(
+                get(DeviceAttribute::ComputeCapabilityMajor)?,
+                get(DeviceAttribute::ComputeCapabilityMinor)?,
+            ),
+        })
+    };
+    let gpus = || -> CudaResult<Vec<Gpu>> {
+        cust::init(cust::CudaFlags::empty())?;
+        (0..Device::num_devices()?)
+            .map(|ordinal| Device::get_device(ordinal).and_then(gpu))
+            .collect()
+    };
+    Ok(Driver {
+        cuda: Version(number(version.major()), number(version.minor())),
+        release: std::fs::read_to_string("/proc/driver/nvidia/version")
+            .ok()
+            .as_deref()
+            .and_then(driver_release),
+        gpus: gpus().map_err(|error| match error {
+            CudaError::NoDevice => NoGpus::NoDevice,
+            error if error.code() == 803 => NoGpus::Mismatch,
+            error => NoGpus::Other(said(error)),
+        }),
+    })
+}
+
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
+fn driver() -> Result<Driver, String> {
+    match cuda_loader::load() {
+        Ok(()) => Err("the driver cannot be asked on this platform".to_owned()),
+        Err(error) => Err(error.reason.clone()),
+    }
+}
+
+/// The driver's version in `NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05 …`.
+#[cfg(any(test, target_os = "linux"))]
+fn driver_release(text: &str) -> Option<String> {
+    text.lines()
+        .next()?
+        .split_whitespace()
+        .find(|word| word.contains('.') && word.chars().all(|c| c.is_ascii_digit() || c == '.'))
+        .map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pinned_release_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(pinned(folder.path()), None);
+        std::fs::write(
+            folder.path().join("rust-toolchain.toml"),
+            "[toolchain]\nchannel = \"1.95.0\"\nprofile = \"minimal\"\n",
+        )
+        .unwrap();
+        assert_eq!(pinned(folder.path()).as_deref(), Some("1.95.0"));
+    }
+
+    #[test]
+    fn versions_are_found_in_what_programs_print() {
+        let ptxas = "ptxas: NVIDIA (R) Ptx optimizing assembler\n\
+                     Cuda compilation tools, release 13.0, V13.0.88\n";
+        assert_eq!(release(ptxas), Some(Version(13, 0)));
+        assert_eq!(release("no such word"), None);
+        assert_eq!(
+            driver_release(
+                "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build\n\
+                 GCC version:  gcc version 12.2.0\n"
+            )
+            .as_deref(),
+            Some("580.95.05")
+        );
+        assert_eq!(driver_release("GCC version"), None);
+        assert!(Version(10, 0) > Version(9, 9) && Version(7, 5) > Version(7, 0));
+    }
+
+    #[test]
+    fn ptx_says_what_it_needs() {
+        let ptx = "// hash\n//\n\n.version 7.8\n.target sm_90\n.address_size 64\n";
+        assert_eq!(header(ptx), Some((Version(9, 0), Version(7, 8))));
+        assert_eq!(
+            header(".version 8.6\n.target sm_120a\n"),
+            Some((Version(12, 0), Version(8, 6)))
+        );
+        assert_eq!(header("no PTX"), None);
+    }
+
+    #[test]
+    fn gpus_on_the_bus_are_nvidias_display_controllers() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(gpu_on_bus(&folder.path().join("none")), None);
+        let device = |name: &str, vendor: &str, class: &str| {
+            let path = folder.path().join(name);
+            std::fs::create_dir(&path).unwrap();
+            std::fs::write(path.join("vendor"), format!("{vendor}\n")).unwrap();
+            std::fs::write(path.join("class"), format!("{class}\n")).unwrap();
+        };
+        device("other-gpu", "0x8086", "0x030000");
+        device("sound-of-a-gpu", "0x10de", "0x040300");
+        assert_eq!(gpu_on_bus(folder.path()), Some(false));
+        device("gpu", "0x10de", "0x030200");
+        assert_eq!(gpu_on_bus(folder.path()), Some(true));
+    }
+}

@@ -1,0 +1,63 @@
+//! Running other programs.
+
+use std::ffi::OsString;
+use std::process::{Command, Output};
+
+use crate::error::Error;
+
+/// The cargo that runs this program, or the one on PATH.
+pub fn cargo() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+/// Runs a command and returns its standard output as text.
+///
+/// # Errors
+///
+/// When it cannot be started, and when it fails: the error then carries what it
+/// printed to standard error.
+pub fn output(command: &mut Command) -> Result<String, Error> {
+    finished(command).map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// As [`output`], with what it printed to standard error behind that.
+pub fn both_outputs(command: &mut Command) -> Result<String, Error> {
+    let output = finished(command)?;
+    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.push_str(&String::from_utf8_lossy(&output.stderr));
+    Ok(text)
+}
+
+fn finished(command: &mut Command) -> Result<Output, Error> {
+    let output = command.output().map_err(|source| Error::Start {
+        program: name(command),
+        source,
+    })?;
+    if !output.status.success() {
+        return Err(Error::Command {
+            command: line(command),
+            status: output.status,
+            output: String::from_utf8_lossy(&output.stderr).into_owned(),
+        });
+    }
+    Ok(output)
+}
+
+/// The program's name without its folder.
+pub fn name(command: &Command) -> String {
+    std::path::Path::new(command.get_program())
+        .file_name()
+        .unwrap_or(command.get_program())
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// The command as one would type it, near enough for a message.
+pub fn line(command: &Command) -> String {
+    let mut line = name(command);
+    for argument in command.get_args() {
+        line.push(' ');
+        line.push_str(&argument.to_string_lossy());
+    }
+    line
+}

@@ -1,0 +1,24 @@
+//! Builds the kernels for a GPU, where the feature `gpu` asks for it.
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    #[cfg(feature = "gpu")]
+    build_kernels();
+}
+
+#[cfg(feature = "gpu")]
+fn build_kernels() {
+    use cuda_builder::{CudaBuilder, NvvmArch};
+
+    let ptx = format!("{}/kernels.ptx", std::env::var("OUT_DIR").unwrap());
+    let built = CudaBuilder::new("kernels")
+        // The oldest GPUs it is to run on; newer ones take the same PTX.
+        .arch(NvvmArch::Compute75)
+        .copy_to(ptx)
+        .build();
+    if let Err(error) = built {
+        // cargo shows what a build script writes, and its exit status.
+        eprintln!("{error}");
+        std::process::exit(1);
+    }
+}

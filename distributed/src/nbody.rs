@@ -1,0 +1,147 @@
+//! Bodies that are shared by ranks.
+
+use crate::{Communicator, Error, Expected, Parcel};
+use halo_gpu::nbody::{Body, Gravity, PartPlan};
+use halo_gpu::{Buffer, Device, Scalar, View};
+use std::ops::Range;
+
+/// The accelerations of a rank's bodies by those of all ranks: each rank has some of the parts
+/// that [`Gravity::plan_of_parts`] makes sums in, and gathers the bodies of the others.
+///
+/// The bits are those of one device with the same number of parts, for any number of ranks.
+///
+/// ```
+/// use halo_distributed::{Error, nbody};
+/// use halo_gpu::Device;
+/// use halo_gpu::nbody::{Body, Gravity};
+///
+/// # fn main() -> Result<(), Error> {
+/// let body = |x: u16| Body { x: f64::from(x % 7), y: f64::from(x), z: 0.0, mass: 1.0 };
+/// let bodies: Vec<_> = (0..500).map(body).collect();
+/// let gravity = Gravity::new(0.1)?.with_parts(4)?;
+/// let one = gravity.accelerations_of(&Device::cpu(), &bodies)?;
+/// let shares = halo_distributed::run(2, |communicator| {
+///     let device = Device::cpu();
+///     let mut plan = nbody::Plan::new(&communicator, &device, gravity, 500)?;
+///     let own = device.upload(&bodies[plan.own()])?;
+///     let mut accelerations = device.zeros(own.len())?;
+///     plan.accelerations(&own, &mut accelerations)?;
+///     Ok(accelerations.to_vec()?)
+/// })?;
+/// assert_eq!(shares.concat(), one);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Plan<'a, T: Scalar> {
+    communicator: &'a Communicator,
+    plan: PartPlan<T>,
+    /// The bodies of each rank.
+    shares: Vec<Range<usize>>,
+    all: Buffer<Body<T>>,
+}
+
+impl<'a, T: Scalar> Plan<'a, T> {
+    /// A plan for `n` bodies of all ranks together.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Disagreement`] unless all ranks give the same; [`Error::InvalidParameter`] for
+    /// more ranks than parts; [`Error::Device`] as [`Gravity::plan_of_parts`].
+    pub fn new(
+        communicator: &'a Communicator,
+        device: &Device,
+        gravity: Gravity,
+        n: usize,
+    ) -> Result<Self, Error> {
+        communicator.agree("the bodies", &(gravity, n, T::NAME))?;
+        let parts = gravity.plan_of_parts::<T>(&Device::cpu(), n, 0..1)?.parts();
+        let (rank, ranks) = (communicator.rank(), communicator.size());
+        if ranks > parts as usize {
+            return Err(Error::InvalidParameter {
+                operation: "bodies of several ranks",
+                parameter: "the number of ranks",
+                given: ranks.to_string(),
+                required: format!("at most {parts}, the number of parts that sums are made in"),
+            });
+        }
+        let bound = |rank: usize| (u64::from(parts) * rank as u64 / ranks as u64) as u32;
+        let share = |rank: usize| bound(rank)..bound(rank + 1);
+        let plan = gravity.plan_of_parts(device, n, share(rank))?;
+        Ok(Self {
+            communicator,
+            shares: (0..ranks).map(|rank| plan.bodies_of(share(rank))).collect(),
+            plan,
+            all: device.zeros(n)?,
+        })
+    }
+
+    /// Which of all bodies are this rank's.
+    #[must_use]
+    pub fn own(&self) -> Range<usize> {
+        self.plan.own()
+    }
+
+    /// The acceleration of each of the rank's own bodies, into `accelerations`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transport::exchange`](crate::Transport::exchange); [`Error::Device`] for buffers that
+    /// do not fit.
+    pub fn accelerations(
+        &mut self,
+        own: &Buffer<Body<T>>,
+        accelerations: &mut Buffer<[T; 3]>,
+    ) -> Result<(), Error> {
+        self.gather(own)?;
+        self.accelerations_as_gathered(accelerations)
+    }
+
+    /// The same by the bodies as they were [gathered](Self::gather) last.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`].
+    pub fn accelerations_as_gathered(
+        &mut self,
+        accelerations: &mut Buffer<[T; 3]>,
+    ) -> Result<(), Error> {
+        Ok(self.plan.accelerations(&self.all, accelerations)?)
+    }
+
+    /// Brings the bodies of all ranks together.
+    ///
+    /// # Errors
+    ///
+    /// As [`accelerations`](Self::accelerations).
+    pub fn gather(&mut self, own: &Buffer<Body<T>>) -> Result<(), Error> {
+        self.all.view_mut(self.own())?.copy_from(own.into())?;
+        let device = self.all.device().clone();
+        let (rank, size) = (self.communicator.rank(), size_of::<Body<T>>());
+        let (mut outgoing, mut incoming) = (Vec::new(), Vec::new());
+        for (peer, share) in self.shares.iter().enumerate() {
+            if peer == rank {
+                continue;
+            }
+            let mut bytes = device.zeros(own.len() * size)?;
+            bytes.view_mut(..)?.copy_bytes_from(own.into())?;
+            outgoing.push(Parcel {
+                to: peer,
+                tag: 0,
+                bytes,
+            });
+            incoming.push(Expected {
+                from: peer,
+                tag: 0,
+                bytes: share.len() * size,
+            });
+        }
+        let froms: Vec<_> = incoming.iter().map(|it| it.from).collect();
+        let arrived = self.communicator.begin(&device, outgoing, incoming)?()?;
+        for (peer, bytes) in froms.into_iter().zip(arrived) {
+            let mut share = self.all.view_mut(self.shares[peer].clone())?;
+            share.copy_bytes_from(View::from(&bytes))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,143 @@
+//! What the suites run on: devices, one for each rank, and the way of their messages.
+
+use halo_distributed::{Communicator, Error, run};
+use halo_gpu::{Device, DeviceKind, Scalar};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// Devices, and how their ranks reach each other.
+#[derive(Clone)]
+pub struct Way {
+    pub name: &'static str,
+    /// The device of a rank.
+    device: fn(usize) -> Device,
+    connect: fn(Communicator, &Device) -> Result<Communicator, Error>,
+    /// The most ranks that it takes.
+    most: fn() -> usize,
+}
+
+pub const CPU: Way = Way {
+    name: "cpu",
+    device: |_| Device::cpu(),
+    connect: |communicator, _| Ok(communicator),
+    most: || usize::MAX,
+};
+
+pub const EMULATOR: Way = Way {
+    name: "emulator",
+    device: |_| Device::emulator(),
+    ..CPU
+};
+
+/// A CUDA device for each rank, as far as there are: the next ranks share them, each with a
+/// stream of its own. Messages are copied from device to device.
+#[cfg(feature = "gpu")]
+pub const CUDA: Way = Way {
+    name: "cuda",
+    device: |rank| {
+        static OPENED: OnceLock<Vec<Device>> = OnceLock::new();
+        let opened = OPENED.get_or_init(|| {
+            let count = cuda_count();
+            let open = |rank: usize| Device::cuda(rank % count);
+            let opened = (0..8).map(open).collect::<Result<_, _>>();
+            opened.unwrap_or_else(|error| panic!("a CUDA device cannot be used: {error}"))
+        });
+        opened[rank].clone()
+    },
+    ..CPU
+};
+
+/// The same over NCCL, which wants a device for each rank.
+#[cfg(feature = "nccl")]
+pub const NCCL: Way = Way {
+    name: "cuda, over NCCL",
+    connect: |communicator, device| communicator.with_nccl(device),
+    most: cuda_count,
+    ..CUDA
+};
+
+#[cfg(feature = "gpu")]
+fn cuda_count() -> usize {
+    match Device::cuda_count() {
+        Ok(count) if count > 0 => count,
+        Ok(_) => panic!("the feature `gpu` runs this suite on CUDA devices, and there is none"),
+        Err(error) => panic!(
+            "the feature `gpu` runs this suite on CUDA devices, which cannot be used: {error}"
+        ),
+    }
+}
+
+/// The CPU, with the feature `gpu` CUDA devices, and with the feature `nccl` also those over
+/// NCCL.
+pub fn ways() -> Vec<Way> {
+    vec![
+        CPU,
+        #[cfg(feature = "gpu")]
+        CUDA,
+        #[cfg(feature = "nccl")]
+        NCCL,
+    ]
+}
+
+/// The same for what sends numbers of the host alone, in which NCCL has no part.
+pub fn ways_of_numbers() -> Vec<Way> {
+    vec![
+        CPU,
+        #[cfg(feature = "gpu")]
+        CUDA,
+    ]
+}
+
+impl Way {
+    /// The device whose bits the ranks must have.
+    pub fn one(&self) -> Device {
+        (self.device)(0)
+    }
+
+    /// Whether so many ranks can be had.
+    pub fn takes(&self, ranks: usize) -> bool {
+        ranks <= (self.most)()
+    }
+
+    /// What each rank returns.
+    pub fn run<R: Send>(
+        &self,
+        ranks: usize,
+        work: impl Fn(&Communicator, &Device) -> Result<R, Error> + Sync,
+    ) -> Result<Vec<R>, Error> {
+        // One test at a time on CUDA devices: kernels of NCCL that wait for each other, of two
+        // communicators, may take each other's place.
+        static ONE: Mutex<()> = Mutex::new(());
+        let is_cuda = self.one().kind() == DeviceKind::Cuda;
+        let _one = is_cuda.then(|| ONE.lock().unwrap_or_else(PoisonError::into_inner));
+        run(ranks, |communicator| {
+            let device = (self.device)(communicator.rank());
+            let communicator = (self.connect)(communicator, &device)?;
+            work(&communicator, &device)
+        })
+    }
+}
+
+/// Numbers without a pattern, of a seed that is printed, or that `HALO_TEST_SEED` gives.
+pub fn noise<T: Scalar>(i: usize) -> T {
+    static SEED: OnceLock<u64> = OnceLock::new();
+    let seed = SEED.get_or_init(|| {
+        let seed = match std::env::var("HALO_TEST_SEED") {
+            Ok(text) => text.parse().expect("HALO_TEST_SEED must be a u64"),
+            Err(_) => rand::random(),
+        };
+        println!("HALO_TEST_SEED={seed}");
+        seed
+    });
+    let bits = (i as u64 + 1)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        .wrapping_add(*seed);
+    let bits = (bits ^ (bits >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    T::nearest(((bits >> 33) as f64) / f64::from(1_u32 << 30) - 1.0)
+}
+
+pub fn bits<T: Scalar>(values: &[T]) -> Vec<u64> {
+    values
+        .iter()
+        .map(|&value| Into::<f64>::into(value).to_bits())
+        .collect()
+}
