@@ -8,10 +8,10 @@
 //! The film has a frame every so many Jacobi iterations, more and more of them, as the heat
 //! gets on ever more slowly; the picture is the plate when an iteration hardly changes it.
 
+use halo_examples::{Film, draw};
 use halo_gpu::heat2d::{Heat2d, problem};
 use halo_gpu::{Device, Field2, Shape2};
-use image::codecs::gif::{GifEncoder, Repeat};
-use image::{Delay, Frame, Rgba, RgbaImage};
+use image::RgbaImage;
 use indicatif::ProgressIterator;
 
 const SHAPE: Shape2 = Shape2::new(240, 160);
@@ -23,15 +23,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let initial = problem::hot_left_wall::<f32>(SHAPE)?;
     let mut plate = Heat2d::dirichlet(SHAPE)?.start(&device, &initial)?;
 
-    let mut film = GifEncoder::new_with_speed(std::fs::File::create("heated-plate.gif")?, 10);
-    film.set_repeat(Repeat::Infinite)?;
+    let mut film = Film::create("heated-plate.gif")?;
     for frame in (0..FRAMES).progress() {
-        let delay = Delay::from_numer_denom_ms(50, 1);
-        film.encode_frame(Frame::from_parts(draw(&plate.field()?), 0, 0, delay))?;
+        film.show(picture(&plate.field()?))?;
         plate.iterate(1 + frame * frame / 8)?;
     }
     let outcome = plate.iterate_until(1e-6, 500, 100_000)?;
-    draw(&plate.field()?).save("heated-plate.png")?;
+    picture(&plate.field()?).save("heated-plate.png")?;
     println!(
         "see heated-plate.gif and heated-plate.png: {} iterations, the last changed {:.1e}",
         plate.iterations(),
@@ -41,14 +39,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Black, red, yellow, white from 0 to 1; a contour at every tenth.
-fn draw(plate: &Field2<f32>) -> RgbaImage {
-    RgbaImage::from_fn(SHAPE.nx as u32, SHAPE.ny as u32, |x, y| {
-        let at = plate[(x as usize, SHAPE.ny - 1 - y as usize)];
+fn picture(plate: &Field2<f32>) -> RgbaImage {
+    draw(SHAPE, |index| {
+        let at = plate.as_slice()[index];
         let on_contour = at > 0.02 && (at * 10.0).fract() < 0.06;
-        let shade = |from: f32| {
+        [0.0, 0.33, 0.66].map(|from| {
             let light = ((at - from) * 3.0).clamp(0.0, 1.0);
-            (light * if on_contour { 150.0 } else { 255.0 }) as u8
-        };
-        Rgba([shade(0.0), shade(0.33), shade(0.66), 255])
+            light * if on_contour { 0.59 } else { 1.0 }
+        })
     })
 }

@@ -19,12 +19,14 @@ pub const TARGETS: [&str; 2] = ["sm_75", "sm_90"];
 pub const REBUILD_COMMAND: &str = "cargo xtask ptx";
 
 /// What the PTX depends on, relative to the repository's root.
-pub const SOURCES: [&str; 5] = [
+pub const SOURCES: [&str; 7] = [
     "gpu-kernels/Cargo.toml",
     "gpu-kernels/src",
     "rust-cuda/cuda_builder/src",
     "rust-cuda/cuda_std/src",
     "rust-cuda/cuda_std_macros/src",
+    "stencil/Cargo.toml",
+    "stencil/src",
 ];
 
 const SOURCES_HASH: &str = "// halo-gpu kernels, sources sha256:";

@@ -310,6 +310,27 @@ pub fn blocks_for(kernel: &'static str, points: usize, per_group: usize) -> Resu
     })
 }
 
+/// The launch of a stencil in space that reads and writes fields of `T`: what
+/// `halo_stencil` marches with.
+///
+/// # Errors
+///
+/// [`Refusal`] for fields that it cannot count.
+pub fn march_of_stencil<T>(kernel: &'static str, field: &Problem) -> Result<Geometry, Refusal> {
+    match halo_stencil::blocks(3, field.extents, 16 / size_of::<T>()) {
+        Some(blocks) => {
+            let [x, y] = blocks.block;
+            Ok(Geometry::new(blocks.grid, [x, y, 1]))
+        }
+        None => Err(Refusal::TooMany {
+            kernel,
+            what: Counted::Extent("points along an axis or of a plane"),
+            given: field.points() as u128,
+            limit: halo_stencil::MAX_EXTENT.into(),
+        }),
+    }
+}
+
 /// One entry point.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {

@@ -20,10 +20,12 @@
 pub mod derivative3d;
 pub mod elementwise;
 pub mod heat2d;
+pub mod heat3d;
 pub mod nbody;
 pub mod reduction;
 pub mod roofline;
 pub mod stencil1d;
+pub mod wave3d;
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod entry;

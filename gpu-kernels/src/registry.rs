@@ -23,7 +23,7 @@
 
 pub use crate::entry::{
     Cost, Counted, Entry, Family, Geometry, HasScalar, Measured, Problem, Refusal, Registered,
-    Role, Scalar, Twin, blocks_for, family_of, variant_of,
+    Role, Scalar, Twin, blocks_for, family_of, march_of_stencil, variant_of,
 };
 
 /// All families.
@@ -32,10 +32,12 @@ pub const FAMILIES: &[Family] = &[
     crate::derivative3d::FAMILY,
     crate::elementwise::FAMILY,
     crate::heat2d::FAMILY,
+    crate::heat3d::FAMILY,
     crate::nbody::FAMILY,
     crate::reduction::FAMILY,
     crate::roofline::FAMILY,
     crate::stencil1d::FAMILY,
+    crate::wave3d::FAMILY,
 ];
 
 /// All entries, family by family.

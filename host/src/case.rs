@@ -16,10 +16,12 @@ pub const SUBJECTS: &[&dyn Subject] = &[
     &crate::derivative3d::cases::Cases,
     &crate::elementwise::cases::Cases,
     &crate::heat2d::cases::Cases,
+    &crate::heat3d::cases::Cases,
     &crate::nbody::cases::Cases,
     &crate::reduction::cases::Cases,
     &crate::roofline::cases::Cases,
     &crate::stencil1d::cases::Cases,
+    &crate::wave3d::cases::Cases,
 ];
 
 /// The family of a kernel.

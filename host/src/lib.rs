@@ -26,7 +26,7 @@
 //! # }
 //! ```
 //!
-//! Most operations come in two forms: one on slices and [fields](field) of the host,
+//! Most operations come in two forms: one on slices and [fields](Field3) of the host,
 //! called `…_of`, which is given a device and copies there
 //! and back; and one on buffers, which runs on the device of the buffers and copies
 //! nothing. On CUDA devices the second kind is queued and does not wait: work on one
@@ -74,6 +74,29 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! **Heat in space**, [`heat3d`]: explicit steps in time and Jacobi iterations, with a boundary
+//! of its own for each end of each axis.
+//!
+//! ```
+//! use halo_gpu::heat3d::Heat3d;
+//! use halo_gpu::{Boundary, Device, Field3, Grid3, Shape3};
+//!
+//! # fn main() -> Result<(), halo_gpu::Error> {
+//! let shape = Shape3::new(16, 12, 10);
+//! let grid = Grid3::new(shape, [0.1; 3])?.with_boundaries(Boundary::NeumannHalfway)?;
+//! let spot = Field3::from_fn(shape, |i, _, _| if i < 8 { 1.0_f32 } else { 0.0 })?;
+//! let even = Heat3d::new(grid).solve(&Device::cpu(), &spot, 2000)?;
+//! assert!((even[(15, 3, 3)] - 0.5).abs() < 1e-3);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Waves in space**, [`wave3d`]: the acoustic wave equation of 2nd to 8th order, with a
+//! velocity at each point and layers that absorb; [an example](wave3d).
+//!
+//! **An equation of your own** on a grid of two or three dimensions, [`stencil`](mod@stencil):
+//! written once, as the update of a point.
 //!
 //! **Stencils along a line**, [`stencil1d`]: up to eight neighbours on either side, any
 //! coefficients; [`finite_difference`] generates those of derivatives.
@@ -173,7 +196,7 @@
 //! | [`FiniteDifferences3d`](derivative3d::FiniteDifferences3d) and its [`Plan`](derivative3d::Plan): all derivatives and operators | everywhere | the order of operations is part of the definition; [`Variant`](derivative3d::Variant)s differ in nothing but time |
 //! | [`Heat2d`](heat2d::Heat2d), its [`Plan`](heat2d::Plan) and [`Plate`](heat2d::Plate): all iterations and steps in time | everywhere | the same; however many iterations a launch makes |
 //! | [`Plate::iterate_until`](heat2d::Plate::iterate_until) | everywhere | a largest change is exact, so the number of iterations is the same as well |
-//! | [`Stencil`](stencil::Stencil): all steps | everywhere | the order of operations is the update's |
+//! | [`Heat3d`](heat3d::Heat3d), [`Wave3d`](wave3d::Wave3d), [`Stencil`](stencil::Stencil): all steps | everywhere | the order of operations is the update's |
 //! | [`Stencil1d`](stencil1d::Stencil1d) | everywhere | as derivatives; any kernel, any block |
 //! | [`reduction::sum`], [`mean`](reduction::mean), [`norm`](reduction::norm), [`dot`](reduction::dot), their `…_of`, a [`reduction::Plan`] | everywhere | the order is a function of the number of elements and their type; not that of a loop, and a later version may choose another |
 //! | [`reduction::min`], [`max`](reduction::max), [`argmin`](reduction::argmin), [`argmax`](reduction::argmax) | everywhere | exact; the first of equals |
@@ -253,10 +276,12 @@
 pub mod derivative3d;
 pub mod elementwise;
 pub mod heat2d;
+pub mod heat3d;
 pub mod nbody;
 pub mod reduction;
 pub mod roofline;
 pub mod stencil1d;
+pub mod wave3d;
 
 mod accuracy;
 mod allocation;
@@ -265,14 +290,15 @@ mod axis;
 pub mod case;
 mod constants;
 pub mod device;
-pub mod error;
-pub mod field;
+mod error;
+mod extents;
+mod field;
 #[cfg(feature = "ndarray")]
 mod field_ndarray;
 pub mod finite_difference;
 mod geometry;
 mod grid;
-pub mod launch;
+mod launch;
 mod limits;
 mod scalar;
 mod shape;
@@ -294,6 +320,7 @@ pub use device::{
     Kernels, Priority, Properties, Replay, Sealed, Stage, Texture2d, View, ViewMut,
 };
 pub use error::{Error, LaunchAxis};
+pub use extents::{Shape, Shape2, Shape3};
 pub use field::{Field2, Field3};
 pub use geometry::{Dim3, LaunchConfig, blocks_for};
 pub use gpu_kernels::registry::Cost;
@@ -301,7 +328,7 @@ pub use grid::{Boundary, Grid, Grid2, Grid3};
 pub use launch::{blocks_per_multiprocessor, launch, launch_with_constants, resident_blocks};
 pub use limits::Limits;
 pub use scalar::Scalar;
-pub use shape::{Shape, Shape2, Shape3};
+
 pub use versions::{ComputeCapability, DriverVersion};
 
 /// The examples of the repository's README, as tests. (A package has no README beside it,

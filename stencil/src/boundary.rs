@@ -1,5 +1,6 @@
 //! What lies beyond the ends of fields.
 
+use crate::reach::MAX_RADIUS;
 use crate::value::Real;
 
 /// What lies beyond one end of an axis, as kernels are told it.
@@ -20,14 +21,14 @@ pub enum Beyond {
     Copy = 5,
 }
 
-/// Bits of an end in the rules of a field.
-const BITS: u32 = 3;
+/// The ends of an axis, as images name them: from here on.
+const END: u32 = u32::MAX - 1;
 
 /// A field's extents, and what lies beyond its ends: what kernels take by value.
 ///
 /// The extents are at least 1 and at most [`MAX_EXTENT`](crate::MAX_EXTENT), z's is 1 in the
-/// plane; a plane along z, or a row in two dimensions, has fewer than 2³¹ points. Both ends of
-/// a periodic axis are periodic, in the same way. `segment` is at least 1.
+/// plane; a plane along z, or a row in two dimensions, has fewer than 2³¹ points. `segment` is
+/// at least 1.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Layout<T, const INPUTS: usize> {
@@ -35,8 +36,9 @@ pub struct Layout<T, const INPUTS: usize> {
     pub extents: [u32; 3],
     /// Rows, or planes, that a block goes through.
     pub segment: u32,
-    /// Of each input what lies beyond its six ends.
-    rules: [u32; INPUTS],
+    /// Of each input, for each of its six ends, where the places beyond it are stored, the
+    /// nearest first: a point of the axis, or from `END` on an end whose value they have.
+    images: [[[u32; MAX_RADIUS]; 6]; INPUTS],
     /// The values where it is one.
     values: [[T; 6]; INPUTS],
 }
@@ -44,23 +46,34 @@ pub struct Layout<T, const INPUTS: usize> {
 impl<T: Real, const INPUTS: usize> Layout<T, INPUTS> {
     /// Fields of these extents that are periodic.
     #[must_use]
-    pub const fn new(extents: [u32; 3], segment: u32) -> Self {
-        Self {
+    pub fn new(extents: [u32; 3], segment: u32) -> Self {
+        let mut layout = Self {
             extents,
             segment,
-            rules: [0; INPUTS],
+            images: [[[0; MAX_RADIUS]; 6]; INPUTS],
             values: [[T::ZERO; 6]; INPUTS],
+        };
+        for field in 0..INPUTS {
+            for axis in 0..3 {
+                layout = layout.with_ends(field, axis, [(Beyond::Periodic, T::ZERO); 2]);
+            }
         }
+        layout
     }
 
-    /// The same with this beyond the end `2 * axis + side` of a field; side 0 is before the
-    /// first point.
+    /// The same with this beyond the first and the last point of an axis of a field, and the
+    /// value where it is one. If one end is periodic, so is the other, in the same way.
     #[must_use]
-    pub const fn with_end(mut self, field: usize, end: usize, beyond: Beyond, value: T) -> Self {
-        let shift = BITS * end as u32;
-        self.rules[field] &= !(((1 << BITS) - 1) << shift);
-        self.rules[field] |= (beyond as u32) << shift;
-        self.values[field][end] = value;
+    pub fn with_ends(mut self, field: usize, axis: usize, ends: [(Beyond, T); 2]) -> Self {
+        let n = self.extents[axis];
+        let beyond = ends.map(|(beyond, _)| beyond);
+        for m in 0..MAX_RADIUS {
+            self.images[field][2 * axis][m] = image(beyond, n, -1 - m as i32);
+            self.images[field][2 * axis + 1][m] = image(beyond, n, n as i32 + m as i32);
+        }
+        for (side, (_, value)) in ends.into_iter().enumerate() {
+            self.values[field][2 * axis + side] = value;
+        }
         self
     }
 
@@ -71,17 +84,32 @@ impl<T: Real, const INPUTS: usize> Layout<T, INPUTS> {
         self.extents[0].is_multiple_of(points)
     }
 
-    /// Where a field is stored for `place` along an axis, which may be beyond its ends.
+    /// Where a field is stored for `place` along an axis, which is at most [`MAX_RADIUS`]
+    /// beyond its ends.
     #[inline(always)]
     #[must_use]
     pub fn place(&self, field: usize, axis: usize, place: i32) -> Place {
-        self::place(self.rules[field], self.extents[axis], axis, place)
+        let n = self.extents[axis] as i32;
+        // Without branches: what is not beyond an end has an image as well, which is not taken.
+        let side = usize::from(place >= 0);
+        let m = if place < 0 { -1 - place } else { place - n };
+        let image = self.images[field][2 * axis + side][m as usize % MAX_RADIUS];
+        let stored = if (place as u32) < n as u32 {
+            place as u32
+        } else {
+            image
+        };
+        if stored < END {
+            Place::Point(stored)
+        } else {
+            Place::End(2 * axis + (stored % 2) as usize)
+        }
     }
 
     /// Whether a value is what lies beyond an end of a field.
     #[must_use]
     pub const fn has_value(&self, field: usize, end: usize) -> bool {
-        self.rules[field] >> (BITS * end as u32) & ((1 << BITS) - 1) == Beyond::Value as u32
+        self.images[field][end][0] >= END
     }
 
     /// The value beyond an end of a field.
@@ -101,40 +129,30 @@ pub enum Place {
     End(usize),
 }
 
-/// Where a field with these rules is stored for `place` along an axis of `n` points.
+/// Where an axis of `n` points with this beyond its ends is stored for `place`, as images
+/// name it.
 ///
 /// A place far beyond a short axis goes through as many images as it takes. An axis of one
 /// point has that point everywhere, unless there is a value beyond its end.
-#[inline(always)]
-#[must_use]
-pub fn place(rules: u32, n: u32, axis: usize, place: i32) -> Place {
+fn image(ends: [Beyond; 2], n: u32, place: i32) -> u32 {
     let (n, mut at) = (n as i32, place);
     while at < 0 || at >= n {
         let side = usize::from(at >= n);
-        let end = 2 * axis + side;
-        let rule = rules >> (BITS * end as u32) & ((1 << BITS) - 1);
-        if rule == Beyond::Value as u32 {
-            return Place::End(end);
-        }
         let last = n - 1;
-        let is = |beyond: Beyond| rule == beyond as u32;
-        at = if n == 1 {
-            0
-        } else if is(Beyond::Periodic) {
-            if at < 0 { at + n } else { at - n }
-        } else if is(Beyond::PeriodicWithEndpoint) {
-            if at < 0 { at + last } else { at - last }
-        } else if is(Beyond::MirrorOnPoint) {
-            if at < 0 { -at } else { 2 * last - at }
-        } else if is(Beyond::MirrorHalfway) {
-            if at < 0 { -1 - at } else { 2 * n - 1 - at }
-        } else if at < 0 {
-            0
-        } else {
-            last
+        // As if it were beyond the first point.
+        let from_first = if side == 0 { at } else { last - at };
+        let mirrored = match ends[side] {
+            Beyond::Value => return END + side as u32,
+            _ if n == 1 => 0,
+            Beyond::Periodic => from_first + n,
+            Beyond::PeriodicWithEndpoint => from_first + last,
+            Beyond::MirrorOnPoint => -from_first,
+            Beyond::MirrorHalfway => -1 - from_first,
+            Beyond::Copy => 0,
         };
+        at = if side == 0 { mirrored } else { last - mirrored };
     }
-    Place::Point(at as u32)
+    at as u32
 }
 
 #[cfg(test)]
@@ -143,9 +161,7 @@ mod tests {
 
     /// What the table of boundaries says, for one end.
     fn check(beyond: Beyond, n: u32, before: [u32; 3], behind: [u32; 3]) {
-        let layout = Layout::<f32, 1>::new([n, 1, 1], 1)
-            .with_end(0, 0, beyond, 0.0)
-            .with_end(0, 1, beyond, 0.0);
+        let layout = Layout::<f32, 1>::new([n, 1, 1], 1).with_ends(0, 0, [(beyond, 0.0); 2]);
         for m in 0..3_i32 {
             assert_eq!(
                 layout.place(0, 0, -1 - m),
@@ -184,9 +200,11 @@ mod tests {
 
     #[test]
     fn ends_differ_and_values_end_the_search() {
-        let layout = Layout::<f64, 2>::new([2, 3, 1], 1)
-            .with_end(1, 0, Beyond::MirrorHalfway, 0.0)
-            .with_end(1, 1, Beyond::Value, 7.0);
+        let layout = Layout::<f64, 2>::new([2, 3, 1], 1).with_ends(
+            1,
+            0,
+            [(Beyond::MirrorHalfway, 0.0), (Beyond::Value, 7.0)],
+        );
         assert_eq!(layout.place(1, 0, -1), Place::Point(0));
         assert_eq!(
             layout.place(1, 0, -3),

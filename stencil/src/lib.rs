@@ -41,6 +41,7 @@
 //! uses it has those that its [`stencil!`] calls make.
 
 #![no_std]
+#![cfg_attr(target_arch = "nvptx64", feature(asm_experimental_arch))]
 
 mod boundary;
 mod lanes;
@@ -49,7 +50,7 @@ mod point;
 mod reach;
 mod value;
 
-pub use boundary::{Beyond, Layout, Place, place};
+pub use boundary::{Beyond, Layout, Place};
 pub use march::{BLOCK_2D, BLOCK_3D, MAX_EXTENT, block, step};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use march::{Blocks, blocks};

@@ -115,8 +115,10 @@ struct Thread<
     j: u32,
     /// Where the march is.
     slow: u32,
+    /// Points of a row.
+    nx: u32,
     /// The elements of a step of the march.
-    pitch: usize,
+    pitch: u32,
     /// Each field along the slowest axis.
     window: [[Lanes<T, P>; WINDOW]; INPUTS],
     /// Beside the thread's points, the nearest one first.
@@ -158,15 +160,9 @@ impl<
     /// As [`step`], within whose field the thread is.
     #[inline(always)]
     unsafe fn column(&self, field: usize, slow: i32) -> Lanes<T, P> {
-        let extent = self.layout.extents[Self::SLOW];
-        // equivalent mutant (guard): what is in the field is its own image
-        let stored = if slow >= 0 && slow < extent as i32 {
-            slow as u32
-        } else {
-            match self.layout.place(field, Self::SLOW, slow) {
-                Place::Point(stored) => stored,
-                Place::End(end) => return Lanes::splat(self.layout.value(field, end)),
-            }
+        let stored = match self.layout.place(field, Self::SLOW, slow) {
+            Place::Point(stored) => stored,
+            Place::End(end) => return Lanes::splat(self.layout.value(field, end)),
         };
         let at = self.element(self.j, stored) + self.i as usize;
         // SAFETY: a row of the field, of which the thread's points are.
@@ -176,12 +172,8 @@ impl<
     /// The first element of a row.
     #[inline(always)]
     fn element(&self, j: u32, slow: u32) -> usize {
-        let within = if Self::SLOW == 1 {
-            0
-        } else {
-            j as usize * self.layout.extents[0] as usize
-        };
-        slow as usize * self.pitch + within
+        let within = if Self::SLOW == 1 { 0 } else { j * self.nx };
+        slow as usize * self.pitch as usize + within as usize
     }
 
     /// The value of a field in a row, at a place that may be beyond its ends: `row` is its
@@ -212,7 +204,7 @@ impl<
         each!(FIELD < INPUTS, {
             if const { Self::radius(FIELD, 0) > 0 } {
                 let row = self.element(self.j, self.slow);
-                let nx = self.layout.extents[0] as usize;
+                let nx = self.nx as usize;
                 let i = self.i as usize;
                 let reach = const { Self::vectors(FIELD) * P };
                 // SAFETY: rows are whole vectors; those that are asked for are in the row.
@@ -494,7 +486,7 @@ pub unsafe fn step<T, U, const INPUTS: usize, const OUTPUTS: usize, const P: usi
     // SAFETY: forwarded word for word; the thread is in the field.
     unsafe {
         // equivalent mutant (guard): what is in the field is its own image
-        if const { U::DIMENSIONS == 2 } || (j >= radius && ny - j > radius) {
+        if const { U::DIMENSIONS == 2 } || (P > 1 && j >= radius && ny - j > radius) {
             march::<T, U, INPUTS, OUTPUTS, P, true>(
                 update,
                 inputs,
@@ -516,6 +508,21 @@ pub unsafe fn step<T, U, const INPUTS: usize, const OUTPUTS: usize, const P: usi
             );
         }
     }
+}
+
+/// `value`, but the compiler does not know that: addresses made of it are made again in each
+/// step of the march, and take no register in between.
+#[inline(always)]
+fn forgotten(value: u32) -> u32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let mut value = value;
+        // SAFETY: a comment; it becomes no instruction and touches nothing.
+        unsafe { core::arch::asm!("// {0}", inout(reg32) value, options(nomem, nostack)) };
+        value
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    value
 }
 
 /// Goes from `begin` to `end`; `INNER`: all rows that it looks at are in the field.
@@ -544,17 +551,14 @@ unsafe fn march<
     U: PointUpdate<T, INPUTS, OUTPUTS>,
 {
     let [nx, ny, _] = layout.extents;
-    let pitch = if U::DIMENSIONS == 2 {
-        nx as usize
-    } else {
-        nx as usize * ny as usize
-    };
+    let pitch = if U::DIMENSIONS == 2 { nx } else { nx * ny };
     let mut thread = Thread::<T, U, INPUTS, OUTPUTS, P, INNER> {
         inputs,
         layout,
         i,
         j,
         slow: begin,
+        nx,
         pitch,
         window: [[Lanes::splat(T::ZERO); WINDOW]; INPUTS],
         west: [[T::ZERO; MAX_RADIUS]; INPUTS],
@@ -567,6 +571,7 @@ unsafe fn march<
         let mut slow = begin;
         while slow < end {
             thread.slow = slow;
+            (thread.i, thread.j, thread.nx) = (forgotten(i), forgotten(j), forgotten(nx));
             let next = if slow + 1 < end {
                 thread.next(slow as i32)
             } else {

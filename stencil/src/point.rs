@@ -104,6 +104,12 @@ pub trait Neighbourhood<T: Real> {
         offset[AXIS] = distance;
         self.value(FIELD, offset)
     }
+
+    /// The sum of field `FIELD` at a distance to either side along `AXIS`, the lower side first.
+    #[inline(always)]
+    fn pair<const FIELD: usize, const AXIS: usize>(&self, distance: isize) -> Self::Value {
+        self.along::<FIELD, AXIS>(-distance) + self.along::<FIELD, AXIS>(distance)
+    }
 }
 
 /// An update that has a kernel: [`stencil!`](crate::stencil) implements it.

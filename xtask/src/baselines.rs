@@ -32,9 +32,11 @@ const SOURCES: &[Source] = sources! {
     // Families, which `cargo xtask tidy --write` lists.
     "derivative3d",
     "heat2d",
+    "heat3d",
     "nbody",
     "reduction",
     "stencil1d",
+    "wave3d",
 };
 
 /// What nvcc is told for a family, besides what it is told for all.

@@ -1,6 +1,5 @@
 //! Lets a pattern grow from a few drops, and draws it.
 
-use own_kernel::Dish;
 use own_kernel_kernels::Reaction;
 
 const SIZE: u32 = 128;
@@ -19,16 +18,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let u: Vec<f32> = v.iter().map(|v| 1.0 - v).collect();
 
-    let mut dish = Dish::new(&device, SIZE, &u, &v)?;
     let corals = Reaction {
         diffusion_u: 0.16,
         diffusion_v: 0.08,
         feed: 0.0545,
         kill: 0.062,
     };
-    dish.run(corals, steps)?;
-
-    let (_, v) = dish.read()?;
+    let mut dish = own_kernel::dish(&device, corals, SIZE as usize, &u, &v)?;
+    dish.steps(steps)?;
+    let v = dish.to_vec(1)?;
     let picture = image::GrayImage::from_fn(SIZE, SIZE, |x, y| {
         image::Luma([(v[(y * SIZE + x) as usize] * 600.0) as u8])
     });

@@ -1,7 +1,6 @@
 //! The kernel against the formula, point by point.
 
 use halo_gpu::{Device, EmulatorOptions, Error};
-use own_kernel::Dish;
 use own_kernel_kernels::Reaction;
 
 const REACTION: Reaction = Reaction {
@@ -11,14 +10,18 @@ const REACTION: Reaction = Reaction {
     kill: 0.06,
 };
 
-/// The GPU if there is one, and the emulator, told to run every launch in several
-/// orders of threads and to compare: a missing barrier would not go unnoticed.
-fn devices() -> Result<[Device; 2], Error> {
+/// The GPU if there is one, the emulator, told to run every launch in several orders of
+/// threads and to compare, and the CPU.
+fn devices() -> Result<[Device; 3], Error> {
     let verifying = EmulatorOptions {
         verify: true,
         ..EmulatorOptions::default()
     };
-    Ok([own_kernel::device()?, Device::emulator_with(verifying)])
+    Ok([
+        own_kernel::device()?,
+        Device::emulator_with(verifying),
+        Device::cpu(),
+    ])
 }
 
 /// One step, in double precision.
@@ -51,9 +54,9 @@ fn one_step_is_that_of_the_formula() -> Result<(), Error> {
             let wave = |n: usize, by: f32| (n as f32 * by).sin().abs();
             let u: Vec<f32> = (0..nx * ny).map(|n| wave(n, 0.7)).collect();
             let v: Vec<f32> = (0..nx * ny).map(|n| wave(n, 1.3)).collect();
-            let mut dish = Dish::new(&device, nx as u32, &u, &v)?;
-            dish.run(REACTION, 1)?;
-            let (new_u, new_v) = dish.read()?;
+            let mut dish = own_kernel::dish(&device, REACTION, nx, &u, &v)?;
+            dish.steps(1)?;
+            let [new_u, new_v] = [dish.to_vec(0)?, dish.to_vec(1)?];
             for (n, expected) in step(nx, &u, &v).into_iter().enumerate() {
                 for (found, expected) in [new_u[n], new_v[n]].into_iter().zip(expected) {
                     let error = (f64::from(found) - expected).abs();

@@ -60,6 +60,8 @@ mod cpu;
 mod gpu;
 mod number;
 mod operation;
+#[cfg(feature = "cases")]
+mod plain;
 mod plan;
 mod run;
 mod trace;
@@ -69,5 +71,7 @@ pub use halo_stencil::{
 };
 pub use number::Number;
 pub use operation::Stencil;
+#[cfg(feature = "cases")]
+pub(crate) use plain::{Plain, of_points};
 pub use plan::Plan;
 pub use run::{Run, Settled};

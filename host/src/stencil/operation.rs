@@ -210,9 +210,12 @@ where
         };
         let mut layout = Layout::new(extents.map(|extent| extent as u32), blocks.segment);
         for (field, ends) in self.ends.iter().enumerate() {
-            for (end, &boundary) in ends.iter().flatten().enumerate() {
-                let value = T::nearest(boundary.dirichlet_value());
-                layout = layout.with_end(field, end, beyond(boundary), value);
+            for (axis, ends) in ends.iter().enumerate() {
+                let ends = ends.map(|boundary| {
+                    let value = T::nearest(boundary.dirichlet_value());
+                    (beyond(boundary), value)
+                });
+                layout = layout.with_ends(field, axis, ends);
             }
         }
         Ok(layout)

@@ -1,0 +1,64 @@
+//! A step of all points: each is read once from memory, and written once.
+
+use halo_stencil::{Neighbourhood, PointUpdate, Reach, Real, Value};
+
+/// A step in time, or a Jacobi iteration.
+///
+/// Each axis adds by a fused multiply-add, x first: 15 operations a point.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Step<T> {
+    /// `α Δt / h²` along x, y and z.
+    pub ratios: [T; 3],
+}
+
+impl<T: Real> PointUpdate<T, 1, 1> for Step<T> {
+    const DIMENSIONS: usize = 3;
+    const REACH: [Reach; 1] = [Reach::star(1)];
+
+    #[inline(always)]
+    fn update<N: Neighbourhood<T>>(&self, n: &N) -> [N::Value; 1] {
+        let u = n.at::<0, 0, 0, 0>();
+        let twice = n.splat(T::from(-2.0));
+        let along_x = u.fused(twice, n.at::<0, -1, 0, 0>() + n.at::<0, 1, 0, 0>());
+        let along_y = u.fused(twice, n.at::<0, 0, -1, 0>() + n.at::<0, 0, 1, 0>());
+        let along_z = u.fused(twice, n.at::<0, 0, 0, -1>() + n.at::<0, 0, 0, 1>());
+        let new = along_x.fused(n.splat(self.ratios[0]), u);
+        let new = along_y.fused(n.splat(self.ratios[1]), new);
+        [along_z.fused(n.splat(self.ratios[2]), new)]
+    }
+}
+
+// gate heat3d_step_*: stack = 0, LD = 0, ST = 0, LDL = 0, STL = 0, LDG.E.128.CONSTANT >= 6, STG.E.EF.128 = 2
+
+halo_stencil::stencil! {
+    /// A step of heat in space, in f32.
+    pub heat3d_step_f32: Step<f32>, f32, (u) -> (new)
+}
+
+halo_stencil::stencil! {
+    /// A step of heat in space, in f64.
+    pub heat3d_step_f64: Step<f64>, f64, (u) -> (new)
+}
+
+macro_rules! registered {
+    ($($name:ident: $real:ident;)+) => {$(
+        crate::register! {
+            $name: $real, Tuned,
+            "planes in registers, marching along z",
+            geometry: crate::registry::march_of_stencil::<$real>,
+            cost: |body| Cost {
+                bytes: (body.points() as u64).saturating_mul(2 * size_of::<$real>() as u64),
+                flops: (body.points() as u64).saturating_mul(15),
+            },
+            example: Problem::volume(256, 256, 256),
+            tile: "32 vectors × 8 rows",
+            twin: same,
+        }
+    )+};
+}
+
+registered! {
+    heat3d_step_f32: f32;
+    heat3d_step_f64: f64;
+}

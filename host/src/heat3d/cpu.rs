@@ -1,0 +1,23 @@
+//! The formula, point by point: what the kernels, and the vectors of the CPU, are checked
+//! against.
+#![forbid(unsafe_code)]
+
+use super::heat::Heat3d;
+use crate::Axis;
+use crate::stencil::{Number, Plain, Value, of_points};
+
+/// A step from `old`, with the points of the grid.
+pub(super) fn step<T: Number>(heat: &Heat3d, old: &[T]) -> Vec<T> {
+    let field = Plain::new(heat.grid(), old);
+    of_points(heat.grid(), |point| {
+        let u = field.at(point);
+        let mut new = u;
+        for axis in Axis::ALL {
+            let sum = field.along(point, axis, -1) + field.along(point, axis, 1);
+            let change = Value::fused(u, T::from(-2.0), sum);
+            let ratio = T::nearest(heat.ratios()[axis.index()]);
+            new = Value::fused(change, ratio, new);
+        }
+        new
+    })
+}

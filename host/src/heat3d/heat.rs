@@ -1,0 +1,243 @@
+//! What is computed, and where.
+
+use super::gpu::Kernels;
+use crate::shape::require_shape;
+use crate::stencil::{self, Stencil};
+use crate::{Axis, Device, Error, Field3, Grid3};
+use gpu_kernels::registry::Cost;
+
+/// What errors call it.
+const OPERATION: &str = "heat3d";
+
+/// Steps of [`Heat3d`] on a device, on buffers of the caller: its `step` makes the new field of
+/// the old one.
+pub type Plan<T> = stencil::Plan<<T as Kernels>::Step, T, 3, 1, 1>;
+
+/// A body on a device: its `steps` go on from its field, which `to_vec(0)` copies to the host;
+/// `settle` goes on until it changes little.
+pub type Body<T> = stencil::Run<<T as Kernels>::Step, T, 3, 1, 1>;
+
+/// Heat on a grid: Jacobi iterations, or steps in time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Heat3d {
+    grid: Grid3,
+    /// The diffusivity and the length of a step in time; `None`: Jacobi iterations.
+    time: Option<(f64, f64)>,
+    /// `α Δt / h²` along x, y and z.
+    ratios: [f64; 3],
+}
+
+impl Heat3d {
+    /// Jacobi iterations of Laplace's equation: a body goes towards its steady temperature.
+    ///
+    /// ```
+    /// use halo_gpu::heat3d::Heat3d;
+    /// use halo_gpu::{Axis, Boundary, Device, Field3, Grid3, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// // A cube with one hot face: six of them, turned, add up to 1 in the middle.
+    /// let shape = Shape3::cube(9);
+    /// let [cold, hot] = [Boundary::Dirichlet(0.0), Boundary::Dirichlet(1.0)];
+    /// let grid = Grid3::new(shape, [1.0; 3])?
+    ///     .with_boundaries(cold)?
+    ///     .with_ends(Axis::Z, [hot, cold])?;
+    /// let mut cube = Heat3d::new(grid).start(&Device::cpu(), &Field3::filled(shape, 0.0_f64)?)?;
+    /// assert!(cube.settle(1e-12, 50, 5000)?.converged);
+    /// let cube = Field3::from_vec(shape, cube.to_vec(0)?)?;
+    /// assert!((cube[(4, 4, 4)] - 1.0 / 6.0).abs() < 1e-10);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn new(grid: Grid3) -> Self {
+        // (1 / h_a²) / (2 Σ 1 / h_b²), without a square that could be out of range.
+        let ratios = Axis::ALL.map(|a| {
+            let relative = Axis::ALL.map(|b| (grid.spacing(a) / grid.spacing(b)).powi(2));
+            0.5 / relative.iter().sum::<f64>()
+        });
+        Self {
+            grid,
+            time: None,
+            ratios,
+        }
+    }
+
+    /// Steps in time of the heat equation in their place, with the `diffusivity` α and steps of
+    /// the length Δt (`time_step`), in units that go together: m²/s and s, with spacings in m.
+    ///
+    /// ```
+    /// use halo_gpu::heat3d::Heat3d;
+    /// use halo_gpu::{Error, Grid3, Shape3};
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// let heat = Heat3d::new(Grid3::new(Shape3::cube(32), [0.5, 1.0, 1.0])?);
+    /// assert!((heat.longest_step(2.0) - 1.0 / 24.0).abs() < 1e-15); // 1 / (2 · 2 (4 + 1 + 1))
+    /// let refused = heat.with_time_step(2.0, 0.05);
+    /// assert!(matches!(refused, Err(Error::Unstable { limit, .. }) if limit < 0.042));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NonFinite`] and [`Error::InvalidParameter`] for a parameter that is not a
+    /// positive number, and where h² / α is beyond what f64 holds; [`Error::Unstable`] for a
+    /// step longer than [`longest_step`](Self::longest_step).
+    pub fn with_time_step(self, diffusivity: f64, time_step: f64) -> Result<Self, Error> {
+        let parameters = [
+            ("the diffusivity", diffusivity),
+            ("the time step", time_step),
+        ];
+        for (parameter, given) in parameters {
+            if !given.is_finite() {
+                return Err(Error::NonFinite {
+                    operation: OPERATION,
+                    parameter,
+                    given,
+                });
+            }
+            if given <= 0.0 {
+                return Err(Error::InvalidParameter {
+                    operation: OPERATION,
+                    parameter,
+                    given: given.to_string(),
+                    required: "positive".into(),
+                });
+            }
+        }
+        let limit = self.longest_step(diffusivity);
+        if !limit.is_normal() {
+            return Err(Error::InvalidParameter {
+                operation: OPERATION,
+                parameter: "the diffusivity",
+                given: diffusivity.to_string(),
+                required: format!(
+                    "such that spacing² / diffusivity is in the range of f64, with the spacings {:?}",
+                    Axis::ALL.map(|axis| self.grid.spacing(axis))
+                ),
+            });
+        }
+        if time_step > limit {
+            return Err(Error::Unstable {
+                operation: OPERATION,
+                time_step,
+                limit,
+            });
+        }
+        let jacobi = Self::new(self.grid);
+        Ok(Self {
+            time: Some((diffusivity, time_step)),
+            // At the limit exactly those of a Jacobi iteration.
+            ratios: jacobi.ratios.map(|ratio| ratio * (time_step / limit)),
+            ..self
+        })
+    }
+
+    /// The longest stable step, `1 / (2 α Σ 1 / h²)`, in the unit of h² over that of the
+    /// `diffusivity` α.
+    #[must_use]
+    pub fn longest_step(&self, diffusivity: f64) -> f64 {
+        let x = self.grid.spacing(Axis::X);
+        Self::new(self.grid).ratios[0] * (x / diffusivity) * x
+    }
+
+    /// The grid.
+    #[must_use]
+    pub const fn grid(&self) -> &Grid3 {
+        &self.grid
+    }
+
+    /// The diffusivity, of steps in time; `None` for Jacobi iterations.
+    #[must_use]
+    pub fn diffusivity(&self) -> Option<f64> {
+        self.time.map(|(diffusivity, _)| diffusivity)
+    }
+
+    /// The length of a step in time; `None` for Jacobi iterations.
+    #[must_use]
+    pub fn time_step(&self) -> Option<f64> {
+        self.time.map(|(_, time_step)| time_step)
+    }
+
+    /// `α Δt / h²` along x, y and z; of Jacobi iterations what makes them steps at the limit.
+    #[must_use]
+    pub const fn ratios(&self) -> [f64; 3] {
+        self.ratios
+    }
+
+    /// The same as a stencil.
+    pub(super) fn stencil<T: Kernels>(&self) -> Result<Stencil<T::Step, T, 3, 1, 1>, Error> {
+        Stencil::new(T::step(self.ratios.map(T::nearest)), self.grid)
+    }
+
+    /// The least that a step has to do: each point read once and written once, 15 operations.
+    ///
+    /// # Errors
+    ///
+    /// As [`plan`](Self::plan).
+    pub fn cost<T: Kernels>(&self) -> Result<Cost, Error> {
+        Ok(self.stencil::<T>()?.cost())
+    }
+
+    /// The steps on `device`.
+    ///
+    /// ```
+    /// use halo_gpu::heat3d::Heat3d;
+    /// use halo_gpu::{Device, Grid3, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::emulator();
+    /// let heat = Heat3d::new(Grid3::new(Shape3::new(4, 1, 1), [1.0; 3])?);
+    /// let old = device.upload(&[6.0_f32, 0.0, 0.0, 0.0])?;
+    /// let mut new = device.zeros(4)?;
+    /// heat.plan(&device)?.step([&old], [&mut new])?;
+    /// assert_eq!(new.to_vec()?, [4.0, 1.0, 0.0, 1.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for [`Boundary::DirichletOnPoint`](crate::Boundary): all
+    /// points are computed; [`Error::IndexOverflow`] for a grid that kernels cannot count,
+    /// [`Error::HostOutOfMemory`].
+    pub fn plan<T: Kernels>(&self, device: &Device) -> Result<Plan<T>, Error> {
+        self.stencil()?.plan(device)
+    }
+
+    /// A body of these temperatures on `device`, to go on from.
+    ///
+    /// # Errors
+    ///
+    /// As [`plan`](Self::plan) and [`Device::upload`]; [`Error::ShapeMismatch`] for a field of
+    /// another shape than the grid.
+    pub fn start<T: Kernels>(
+        &self,
+        device: &Device,
+        initial: &Field3<T>,
+    ) -> Result<Body<T>, Error> {
+        let (required, given) = (self.grid.shape(), initial.shape());
+        require_shape(
+            || format!("{OPERATION}: the field"),
+            required.into(),
+            given.into(),
+        )?;
+        self.stencil()?.start(device, [initial.as_slice()])
+    }
+
+    /// What so many steps make of a body, on `device`.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start), and what a launch can fail with.
+    pub fn solve<T: Kernels>(
+        &self,
+        device: &Device,
+        initial: &Field3<T>,
+        steps: usize,
+    ) -> Result<Field3<T>, Error> {
+        let mut body = self.start(device, initial)?;
+        body.steps(steps)?;
+        Field3::from_vec(self.grid.shape(), body.to_vec(0)?)
+    }
+}

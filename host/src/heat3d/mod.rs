@@ -1,0 +1,50 @@
+//! Heat in space: its course by explicit steps in time, or its steady state by Jacobi
+//! iterations.
+//!
+//! ```text
+//! ∂u/∂t = α ∇²u
+//! new = u + Σ r_a ((low + high) - 2 u)      over the axes a, r_a = α Δt / h_a²
+//! ```
+//!
+//! with the neighbours `low` and `high` along each axis: forward in time and centred in space,
+//! of first order in Δt and of second in h (LeVeque, "Finite Difference Methods for Ordinary
+//! and Partial Differential Equations", SIAM 2007, chapter 9). Steps are stable up to
+//! `Σ r_a = 1/2`; there a step is a Jacobi iteration of Laplace's equation.
+//!
+//! [`Heat3d`] says what is computed: a [`Grid3`](crate::Grid3), whose boundaries are those of
+//! the body, and the steps. Every point is computed, those at the ends too: a Dirichlet value is
+//! that of the next point beyond. [`Heat3d::plan`] makes a [`Plan`] for a device,
+//! [`Heat3d::start`] puts a body there ([`Body`]), [`Heat3d::solve`] takes a field and gives one
+//! back. It is a stencil ([`stencil`](mod@crate::stencil)): in the emulator and on CUDA devices
+//! by the kernel, on the CPU in vectors, with the same bits in `f32` and in `f64`.
+//!
+//! ```
+//! use halo_gpu::heat3d::Heat3d;
+//! use halo_gpu::{Boundary, Device, Field3, Grid3, Shape3};
+//!
+//! # fn main() -> Result<(), halo_gpu::Error> {
+//! // A hot spot in an insulated block spreads, and no heat is lost.
+//! let shape = Shape3::new(20, 17, 15);
+//! let grid = Grid3::new(shape, [0.1; 3])?.with_boundaries(Boundary::NeumannHalfway)?;
+//! let heat = Heat3d::new(grid).with_time_step(1.0, 0.0015)?; // α = 1, Δt = 0.0015
+//! let spot = Field3::from_fn(shape, |i, j, k| if [i, j, k] == [10, 8, 7] { 100.0 } else { 0.0_f64 })?;
+//!
+//! let mut block = heat.start(&Device::cpu(), &spot)?;
+//! block.steps(40)?;
+//! let after = Field3::from_vec(shape, block.to_vec(0)?)?;
+//! assert!(after[(10, 8, 7)] < 2.0 && after[(10, 8, 7)] > after[(13, 8, 7)]);
+//! assert!((after.as_slice().iter().sum::<f64>() - 100.0).abs() < 1e-10);
+//! # Ok(())
+//! # }
+//! ```
+
+#[cfg(feature = "cases")]
+pub(crate) mod cases;
+#[cfg(feature = "cases")]
+pub(crate) mod cpu;
+mod gpu;
+mod heat;
+pub mod problem;
+
+pub use gpu::Kernels;
+pub use heat::{Body, Heat3d, Plan};

@@ -1,0 +1,89 @@
+//! The kernels with data for them, for tests and benchmarks that go through the table.
+
+use super::cpu;
+use super::gpu::Kernels;
+use super::wave::Wave3d;
+use crate::subject::{
+    Case, Entry, Expected, Problem, Random, ScalarType, Subject, Values, buffer, buffer_mut,
+    launching, random,
+};
+use crate::{Axis, Boundary, Error, Grid3, Shape3};
+
+/// The family.
+pub(crate) struct Cases;
+
+impl Subject for Cases {
+    fn family(&self) -> &'static str {
+        "wave3d"
+    }
+
+    fn problems(&self, _entry: &Entry) -> Vec<Problem> {
+        // Points, rows that are whole vectors of one type or of both, more than one block.
+        [
+            [1, 1, 1],
+            [2, 3, 2],
+            [4, 1, 3],
+            [7, 5, 4],
+            [32, 11, 9],
+            [130, 10, 9],
+        ]
+        .map(|[nx, ny, nz]| Problem::volume(nx, ny, nz))
+        .to_vec()
+    }
+
+    fn cases(
+        &self,
+        entry: &Entry,
+        problem: &Problem,
+        numbers: &mut Random<'_>,
+    ) -> Result<Vec<Case>, Error> {
+        let [nx, ny, nz] = problem.extents;
+        let spacing = [(); 3].map(|()| 1.5 + numbers());
+        let periodic = Grid3::new(Shape3::new(nx, ny, nz), spacing)?;
+        let value = Boundary::Dirichlet(numbers());
+        let walled = periodic
+            .with_ends(Axis::X, [Boundary::Neumann, value])?
+            .with_ends(Axis::Y, [value, Boundary::NeumannHalfway])?
+            .with_ends(Axis::Z, [Boundary::OneSided, Boundary::Neumann])?;
+        let waves = [Wave3d::new(periodic, 4)?, Wave3d::new(walled, 8)?];
+        Ok(waves
+            .map(|wave| match entry.scalar {
+                ScalarType::F64 => case::<f64>(entry, wave, numbers),
+                _ => case::<f32>(entry, wave, numbers),
+            })
+            .into())
+    }
+}
+
+fn case<T: Kernels>(entry: &Entry, wave: Wave3d, numbers: &mut Random<'_>) -> Case {
+    let points = wave.grid().shape().points().unwrap_or_default();
+    let absorbing = entry.variant == "absorbing";
+    let inputs: Vec<Vec<T>> = (0..3 + usize::from(absorbing))
+        .map(|_| random(numbers, points, T::nearest))
+        .collect();
+    let expected = cpu::step(&wave, &inputs);
+    let inputs = inputs
+        .into_iter()
+        .map(|field| Box::new(field) as Box<dyn Values>);
+    Case {
+        inputs: inputs.collect(),
+        outputs: vec![Box::new(random(numbers, points, |x| T::nearest(1e6 + x)))],
+        launch: Box::new(move |inputs, outputs| {
+            let input = |field: usize| buffer::<T>(inputs[field].as_ref());
+            let new = buffer_mut::<T>(outputs[0].as_mut());
+            let mut devices: Vec<_> = (0..inputs.len())
+                .map(|field| input(field).device())
+                .collect();
+            devices.push(new.device());
+            let device = launching(devices).clone();
+            if absorbing {
+                let fields = [input(0), input(1), input(2), input(3)];
+                wave.plan_absorbing(&device)?.step(fields, [new])
+            } else {
+                wave.plan(&device)?
+                    .step([input(0), input(1), input(2)], [new])
+            }
+        }),
+        expected: Expected::Bits(vec![Box::new(expected)]),
+    }
+}

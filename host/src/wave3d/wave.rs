@@ -1,0 +1,312 @@
+//! What is computed, and where.
+
+use super::gpu::Kernels;
+use super::layer::{Layer, OPERATION};
+use crate::finite_difference::Weights;
+use crate::shape::require_shape;
+use crate::stencil::{self, Stencil};
+use crate::{Axis, Device, Error, Field3, Grid3};
+use gpu_kernels::registry::Cost;
+use gpu_kernels::wave3d::step::{Laplacian, RADIUS};
+
+/// Steps of [`Wave3d`] on a device, on buffers of the caller: its `step` makes the new field of
+/// the present one, of that a step before, and of the coefficients ([`Wave3d::coefficients`]).
+pub type Plan<T> = stencil::Plan<<T as Kernels>::Closed, T, 3, 3, 1>;
+
+/// The same with damping: its `step` takes the four fields of
+/// [`Wave3d::absorbing_coefficients`].
+pub type AbsorbingPlan<T> = stencil::Plan<<T as Kernels>::Absorbing, T, 3, 4, 1>;
+
+/// A field on a device: its `steps` go on from it, `to_vec(0)` copies it to the host, and
+/// `field_mut(0)` lends it for a source.
+pub type Waves<T> = stencil::Run<<T as Kernels>::Closed, T, 3, 3, 1>;
+
+/// The same with layers in which waves die away.
+pub type AbsorbedWaves<T> = stencil::Run<<T as Kernels>::Absorbing, T, 3, 4, 1>;
+
+/// Waves on a grid, by differences of an order.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Wave3d {
+    grid: Grid3,
+    order: u32,
+    /// Of the second derivative, for a spacing of 1: the point's own, and those of its
+    /// neighbours.
+    own: f64,
+    weights: [f64; RADIUS],
+}
+
+impl Wave3d {
+    /// Waves on `grid`, with differences in space of the order 2, 4, 6 or 8.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for another order.
+    pub fn new(grid: Grid3, order: u32) -> Result<Self, Error> {
+        if !matches!(order, 2 | 4 | 6 | 8) {
+            return Err(Error::InvalidParameter {
+                operation: OPERATION,
+                parameter: "the order in space",
+                given: order.to_string(),
+                required: "2, 4, 6 or 8".into(),
+            });
+        }
+        let all = Weights::central(2, order)?;
+        let radius = order as usize / 2;
+        let mut weights = [0.0; RADIUS];
+        weights[..radius].copy_from_slice(&all.values()[radius + 1..]);
+        Ok(Self {
+            grid,
+            order,
+            own: all.values()[radius],
+            weights,
+        })
+    }
+
+    /// The grid.
+    #[must_use]
+    pub const fn grid(&self) -> &Grid3 {
+        &self.grid
+    }
+
+    /// The order in space.
+    #[must_use]
+    pub const fn order(&self) -> u32 {
+        self.order
+    }
+
+    /// What the differences make of `-∂²/∂x²` of a wave with this phase from point to point, for
+    /// a spacing of 1: nearly its square.
+    pub(super) fn square_of(&self, phase: f64) -> f64 {
+        let each = self.weights.iter().enumerate();
+        let others = each.map(|(m, weight)| 2.0 * weight * ((m + 1) as f64 * phase).cos());
+        -(self.own + others.sum::<f64>())
+    }
+
+    /// The weight of the point itself, and those of its neighbours, for a spacing of 1.
+    #[cfg(feature = "cases")]
+    pub(super) const fn weights(&self) -> (f64, [f64; RADIUS]) {
+        (self.own, self.weights)
+    }
+
+    /// `(h_x / h_a)²` along x, y and z.
+    pub(super) fn relative(&self) -> [f64; 3] {
+        let x = self.grid.spacing(Axis::X);
+        Axis::ALL.map(|axis| (x / self.grid.spacing(axis)).powi(2))
+    }
+
+    /// The longest stable step where the `fastest` wave has this velocity:
+    /// `2 / (c √(Λ Σ 1 / h²))`, with Λ = 4, 16/3, 272/45 and 2048/315 for the orders from 2 to 8.
+    ///
+    /// ```
+    /// use halo_gpu::wave3d::Wave3d;
+    /// use halo_gpu::{Error, Grid3, Shape3};
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// let wave = Wave3d::new(Grid3::new(Shape3::cube(32), [10.0; 3])?, 2)?;
+    /// // h / (c √3), Courant, Friedrichs and Lewy's.
+    /// assert!((wave.longest_step(1500.0) - 10.0 / (1500.0 * 3.0_f64.sqrt())).abs() < 1e-15);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn longest_step(&self, fastest: f64) -> f64 {
+        let most = self.square_of(std::f64::consts::PI) * self.relative().iter().sum::<f64>();
+        2.0 / most.sqrt() * (self.grid.spacing(Axis::X) / fastest)
+    }
+
+    /// In units of the spacing along x.
+    pub(super) fn laplacian<T: Kernels>(&self) -> Laplacian<T> {
+        let relative = self.relative();
+        Laplacian {
+            own: T::nearest(self.own * relative.iter().sum::<f64>()),
+            weights: relative.map(|square| self.weights.map(|weight| T::nearest(weight * square))),
+        }
+    }
+
+    fn closed<T: Kernels>(&self) -> Result<Stencil<T::Closed, T, 3, 3, 1>, Error> {
+        Stencil::new(T::closed(self.laplacian()), self.grid)
+    }
+
+    fn absorbing<T: Kernels>(&self) -> Result<Stencil<T::Absorbing, T, 3, 4, 1>, Error> {
+        Stencil::new(T::absorbing(self.laplacian()), self.grid)
+    }
+
+    /// The least that a step has to do: three fields read and one written, 41 operations a
+    /// point.
+    ///
+    /// # Errors
+    ///
+    /// As [`plan`](Self::plan).
+    pub fn cost<T: Kernels>(&self) -> Result<Cost, Error> {
+        Ok(self.closed::<T>()?.cost())
+    }
+
+    /// The steps on `device`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for [`Boundary::DirichletOnPoint`](crate::Boundary): all
+    /// points are computed; [`Error::IndexOverflow`] for a grid that kernels cannot count,
+    /// [`Error::HostOutOfMemory`].
+    pub fn plan<T: Kernels>(&self, device: &Device) -> Result<Plan<T>, Error> {
+        self.closed()?.plan(device)
+    }
+
+    /// The steps with damping on `device`.
+    ///
+    /// # Errors
+    ///
+    /// As [`plan`](Self::plan).
+    pub fn plan_absorbing<T: Kernels>(&self, device: &Device) -> Result<AbsorbingPlan<T>, Error> {
+        self.absorbing()?.plan(device)
+    }
+
+    /// What steps of the length `time_step` take besides the field: `(c Δt / h_x)²` of the
+    /// velocity at each point, x fastest.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ShapeMismatch`] for velocities of another shape than the grid,
+    /// [`Error::InvalidElement`] for one that is not finite or is negative,
+    /// [`Error::NonFinite`] and [`Error::InvalidParameter`] for a step that is not a positive
+    /// number, [`Error::Unstable`] for one that is too long for the largest velocity.
+    pub fn coefficients<T: Kernels>(
+        &self,
+        time_step: f64,
+        velocity: &Field3<T>,
+    ) -> Result<Vec<T>, Error> {
+        self.check(time_step, velocity)?;
+        let courant = |c: &T| self.courant(time_step, (*c).into());
+        let squares = velocity.as_slice().iter().map(courant);
+        Ok(squares
+            .map(|courant| T::nearest(courant * courant))
+            .collect())
+    }
+
+    /// The same for steps with damping: `(c Δt / h_x)² / (1 + d)` and `(1 - d) / (1 + d)` with
+    /// d = σ Δt / 2.
+    ///
+    /// # Errors
+    ///
+    /// As [`coefficients`](Self::coefficients), and [`Error::InvalidParameter`] for a layer that
+    /// has no points, more than there are between open ends, or a reflection that is not
+    /// between 0 and 1.
+    pub fn absorbing_coefficients<T: Kernels>(
+        &self,
+        time_step: f64,
+        velocity: &Field3<T>,
+        layer: Layer,
+    ) -> Result<[Vec<T>; 2], Error> {
+        layer.check(&self.grid)?;
+        self.check(time_step, velocity)?;
+        let [nx, ny] = [Axis::X, Axis::Y].map(|axis| self.grid.extent(axis));
+        let (mut squares, mut kept) = (Vec::new(), Vec::new());
+        for (at, &c) in velocity.as_slice().iter().enumerate() {
+            let (point, c) = ([at % nx, at / nx % ny, at / (nx * ny)], c.into());
+            let d = layer.damping(&self.grid, point) * (c * time_step) / 2.0;
+            squares.push(T::nearest(self.courant(time_step, c).powi(2) / (1.0 + d)));
+            kept.push(T::nearest((1.0 - d) / (1.0 + d)));
+        }
+        Ok([squares, kept])
+    }
+
+    /// How many spacings along x a wave goes in a step.
+    fn courant(&self, time_step: f64, velocity: f64) -> f64 {
+        velocity * (time_step / self.grid.spacing(Axis::X))
+    }
+
+    fn check<T: Kernels>(&self, time_step: f64, velocity: &Field3<T>) -> Result<(), Error> {
+        let what = || format!("{OPERATION}: the velocity");
+        let (required, given) = (self.grid.shape(), velocity.shape());
+        require_shape(what, required.into(), given.into())?;
+        let parameter = "the time step";
+        if !time_step.is_finite() {
+            return Err(Error::NonFinite {
+                operation: OPERATION,
+                parameter,
+                given: time_step,
+            });
+        }
+        if time_step <= 0.0 {
+            return Err(Error::InvalidParameter {
+                operation: OPERATION,
+                parameter,
+                given: time_step.to_string(),
+                required: "positive".into(),
+            });
+        }
+        let mut fastest = 0.0;
+        for (index, &c) in velocity.as_slice().iter().enumerate() {
+            let c: f64 = c.into();
+            if !(c >= 0.0 && c.is_finite()) {
+                return Err(Error::InvalidElement {
+                    operation: OPERATION,
+                    what: "the velocity at point",
+                    index,
+                    given: c,
+                    required: "finite and not negative".into(),
+                });
+            }
+            fastest = f64::max(fastest, c);
+        }
+        let limit = self.longest_step(fastest);
+        if time_step > limit {
+            return Err(Error::Unstable {
+                operation: OPERATION,
+                time_step,
+                limit,
+            });
+        }
+        Ok(())
+    }
+
+    /// `field` as it is `now` and as it was a step `before`, on `device`, to go on from by steps
+    /// of the length `time_step`. Where it was at rest both are the same, to first order in Δt.
+    ///
+    /// # Errors
+    ///
+    /// As [`coefficients`](Self::coefficients), [`plan`](Self::plan) and [`Device::upload`];
+    /// [`Error::ShapeMismatch`] for a field of another shape than the grid.
+    pub fn start<T: Kernels>(
+        &self,
+        device: &Device,
+        time_step: f64,
+        velocity: &Field3<T>,
+        [now, before]: [&Field3<T>; 2],
+    ) -> Result<Waves<T>, Error> {
+        self.check_fields([now, before])?;
+        let courant = self.coefficients(time_step, velocity)?;
+        let inputs = [now.as_slice(), before.as_slice(), &courant];
+        self.closed()?.start(device, inputs)
+    }
+
+    /// The same with a layer before each open end.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start) and [`absorbing_coefficients`](Self::absorbing_coefficients).
+    pub fn start_absorbing<T: Kernels>(
+        &self,
+        device: &Device,
+        time_step: f64,
+        velocity: &Field3<T>,
+        layer: Layer,
+        [now, before]: [&Field3<T>; 2],
+    ) -> Result<AbsorbedWaves<T>, Error> {
+        self.check_fields([now, before])?;
+        let [courant, kept] = self.absorbing_coefficients(time_step, velocity, layer)?;
+        let inputs = [now.as_slice(), before.as_slice(), &courant, &kept];
+        self.absorbing()?.start(device, inputs)
+    }
+
+    fn check_fields<T: Kernels>(&self, fields: [&Field3<T>; 2]) -> Result<(), Error> {
+        let required = self.grid.shape().into();
+        fields.into_iter().try_for_each(|field| {
+            require_shape(
+                || format!("{OPERATION}: the field"),
+                required,
+                field.shape().into(),
+            )
+        })
+    }
+}
