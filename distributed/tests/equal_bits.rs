@@ -13,7 +13,7 @@ use halo_gpu::stencil1d::{Stencil1d, TEXTBOOK_COEFFICIENTS};
 use halo_gpu::{
     Axis, Boundary, Device, DeviceKind, Field2, Field3, Grid2, Grid3, Scalar, Shape2, Shape3,
 };
-use ways::{EMULATOR, Way, bits, noise, ways};
+use ways::{EMULATOR, Way, bits, noise, ways, ways_of_numbers};
 
 const RANKS: [usize; 5] = [1, 2, 3, 4, 7];
 
@@ -300,7 +300,7 @@ fn sums<T: Scalar + Number>(way: &Way, n: usize, value: impl Fn(usize) -> T) {
 
 #[test]
 fn sums_have_the_tree_of_one_device() {
-    for way in ways() {
+    for way in ways_of_numbers() {
         // None, one chunk, its bounds, several chunks, and chunks of several tiles.
         for n in [0, 1, 5, 2048, 16_384, 16_385, 100_003, 1_000_003] {
             sums(&way, n, noise::<f32>);
@@ -313,7 +313,7 @@ fn sums_have_the_tree_of_one_device() {
 /// Chunks of more tiles than a block takes alone.
 #[test]
 fn sums_of_long_arrays_have_the_tree_of_one_device() {
-    for way in ways() {
+    for way in ways_of_numbers() {
         sums(&way, 5_000_001, noise::<f64>);
     }
 }
@@ -477,7 +477,7 @@ fn lines_with_ghost_points() {
 fn extremes_are_those_of_one_device() {
     let n = 10_007;
     let special = [f32::NAN, -0.0, 0.0, f32::INFINITY, -1.5, 2.5];
-    for way in ways().into_iter().chain([EMULATOR]) {
+    for way in ways_of_numbers().into_iter().chain([EMULATOR]) {
         for (kind, first) in special.into_iter().enumerate() {
             // The last kinds have no NaN, and their extremes more than once.
             let value = |i: usize| match i % 1009 {

@@ -36,7 +36,7 @@ pub struct MessageTime {
 pub struct ScalingRow {
     /// "heat2d" and the like.
     pub family: String,
-    /// The whole problem: "16384x16384, 16 sweeps, f32".
+    /// The whole problem: "16384x16384, 16 iterations, f32".
     pub problem: String,
     /// Whether each rank has as much as one rank alone, and not a share of it.
     pub weak: bool,
@@ -72,11 +72,13 @@ pub enum Halo {
 
 impl ScalingRow {
     /// The part of the messages, or of the computation where that is shorter, that the other
-    /// hides; `None` where one of them takes no time.
+    /// hides; `None` where one of them takes no time, and where the messages are numbers that
+    /// come of the computation, which nothing can hide.
     #[must_use]
     pub fn hidden(&self) -> Option<f64> {
         let less = self.compute_s.min(self.exchange_s);
-        (less > 0.0).then(|| (self.compute_s + self.exchange_s - self.both_s) / less)
+        (less > 0.0 && self.halo != Halo::Numbers)
+            .then(|| (self.compute_s + self.exchange_s - self.both_s) / less)
     }
 }
 
@@ -157,7 +159,11 @@ pub fn to_text(record: &ScalingRecord) -> String {
     }
     text += "\nmessages around the ring\n";
     let messages = record.messages.iter().map(|it| {
-        let rate = quantity(it.bytes as f64 / it.seconds, "B/s");
+        // Of short ones it is the latency that counts.
+        let rate = match it.bytes {
+            ..65_536 => "–".to_owned(),
+            bytes => quantity(bytes as f64 / it.seconds, "B/s"),
+        };
         vec![it.bytes.to_string(), duration(it.seconds), rate]
     });
     text += &table(&["bytes", "time", "rate"], messages);
@@ -203,12 +209,12 @@ pub fn to_text(record: &ScalingRecord) -> String {
     text
 }
 
-/// What the model says, for one rank, two, four and so on.
+/// What the model says, for one rank, four, sixteen and so on.
 fn projection(record: &ScalingRecord, project: usize) -> String {
     let Some((latency, bandwidth)) = record.line() else {
         return "\nno model: it needs messages of two lengths\n".to_owned();
     };
-    let ranks = std::iter::successors(Some(1_usize), |it| it.checked_mul(2));
+    let ranks = std::iter::successors(Some(1_usize), |it| it.checked_mul(4));
     let ranks: Vec<usize> = ranks.take_while(|it| *it <= project).collect();
     let alone = record.rows.iter().filter(|row| row.ranks == 1);
     let rows = alone.flat_map(|alone| {
@@ -333,12 +339,12 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("100.00 GB/s"), "{text}");
-        // Twice for 1, 2 and 4 ranks.
+        // Twice for 1 and 4 ranks.
         assert_eq!(
             text.split("model")
                 .nth(1)
                 .map(|it| it.matches("heat2d").count()),
-            Some(6)
+            Some(4)
         );
         let mut without = record();
         without.messages.truncate(1);

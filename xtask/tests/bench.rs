@@ -237,3 +237,33 @@ fn one_output_that_fails_while_all_is_measured_costs_no_other() {
     child.wait().unwrap();
     assert!(from(&path("a.json")).status.success());
 }
+
+#[test]
+fn ranks_have_the_bits_of_one_and_a_record() {
+    let (_folder, path) = folder();
+    let json = path("ranks.json");
+    let line = "--device cpu --ranks 3 --small --project 16 --json";
+    let output = bench(line).arg(&json).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        text.contains("model: ") && !text.contains("DIFFER"),
+        "{text}"
+    );
+    let record: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(json).unwrap()).expect("JSON");
+    let rows = record["rows"].as_array().expect("rows");
+    // Four families, 1, 2 and 3 ranks, strong and weak.
+    assert_eq!(rows.len(), 4 * 3 * 2);
+    let of_several = |row: &&serde_json::Value| row["weak"] == false && row["ranks"] != 1;
+    let strong: Vec<_> = rows.iter().filter(of_several).collect();
+    assert!(
+        strong.len() == 8 && strong.iter().all(|row| row["equal_bits"] == true),
+        "{text}"
+    );
+
+    assert_refused(
+        &bench("--ranks --device cpu").output().unwrap(),
+        "without MPI",
+    );
+}

@@ -128,12 +128,12 @@ impl Ring {
     /// What a call that may still be going on comes to. After a failure there is no
     /// communicator.
     fn done(&self, call: &'static str, code: Code, deadline: Duration) -> Result<(), Error> {
-        let until = Instant::now() + deadline;
+        let start = Instant::now();
         self.noted(self.nccl.said(call, code))?;
         loop {
             match self.state(call)? {
                 SUCCESS => return Ok(()),
-                _ if Instant::now() < until => pause(),
+                _ if start.elapsed() < deadline => pause(start),
                 code => return self.noted(Err(self.late(call, code, deadline))),
             }
         }
@@ -192,7 +192,7 @@ impl Ring {
 
     /// Waits until at most so many exchanges are under way on the device.
     fn wait_for_all_but(&self, ahead: usize, deadline: Duration) -> Result<(), Error> {
-        let until = Instant::now() + deadline;
+        let start = Instant::now();
         let mut under_way = self.under_way.borrow_mut();
         while under_way.len() > ahead {
             let Some(oldest) = under_way.front() else {
@@ -203,10 +203,10 @@ impl Ring {
                 continue;
             }
             let code = self.state("an exchange")?;
-            if Instant::now() >= until {
+            if start.elapsed() >= deadline {
                 return self.noted(Err(self.late("an exchange", code, deadline)));
             }
-            pause();
+            pause(start);
         }
         Ok(())
     }
@@ -263,8 +263,13 @@ impl Nccl {
     }
 }
 
-fn pause() {
-    std::thread::sleep(Duration::from_micros(20));
+/// Lets others work for a moment. Most of what is waited for comes soon.
+fn pause(start: Instant) {
+    if start.elapsed() < Duration::from_micros(200) {
+        std::thread::yield_now();
+    } else {
+        std::thread::sleep(Duration::from_micros(50));
+    }
 }
 
 impl Transport for Ring {

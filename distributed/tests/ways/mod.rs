@@ -78,6 +78,15 @@ pub fn ways() -> Vec<Way> {
     ]
 }
 
+/// The same for what sends numbers of the host alone, in which NCCL has no part.
+pub fn ways_of_numbers() -> Vec<Way> {
+    vec![
+        CPU,
+        #[cfg(feature = "gpu")]
+        CUDA,
+    ]
+}
+
 impl Way {
     /// The device whose bits the ranks must have.
     pub fn one(&self) -> Device {

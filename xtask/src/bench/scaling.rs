@@ -27,8 +27,9 @@ use crate::output;
 /// Timings of which the median counts.
 const SAMPLES: usize = 5;
 
-/// How long a timing takes at least, in seconds, up to [`MOST`] repetitions.
+/// How long a timing takes at least, in seconds, up to [`MOST`] repetitions; and for a look.
 const LONG: f64 = 0.1;
+const SHORT: f64 = 1e-3;
 const MOST: f64 = 1000.0;
 
 /// The longest message around the ring: 64 MiB, or 1 MiB.
@@ -186,6 +187,7 @@ fn measure(flags: &Bench, communicator: &Communicator, device: &Device) -> Resul
     let bench = Ranks {
         communicator,
         device,
+        long: if flags.small { SHORT } else { LONG },
     };
     let is_wanted =
         |name: &str| flags.families.is_empty() || flags.families.iter().any(|it| it == name);
@@ -221,6 +223,8 @@ fn measure(flags: &Bench, communicator: &Communicator, device: &Device) -> Resul
 struct Ranks<'a> {
     communicator: &'a Communicator,
     device: &'a Device,
+    /// How long a timing takes at least, in seconds.
+    long: f64,
 }
 
 impl Ranks<'_> {
@@ -240,7 +244,7 @@ impl Ranks<'_> {
         // The first times are those of allocations, and of connections that are made.
         took(2)?;
         let once = took(1)?;
-        let count = (LONG / once.max(1e-9)).clamp(1.0, MOST) as usize;
+        let count = (self.long / once.max(1e-9)).clamp(1.0, MOST) as usize;
         let samples = (0..SAMPLES).map(|_| took(count));
         let mut samples = samples.collect::<Result<Vec<_>, _>>()?;
         samples.sort_by(f64::total_cmp);
@@ -301,6 +305,7 @@ impl Ranks<'_> {
         let Self {
             communicator,
             device,
+            ..
         } = *self;
         let shape = Shape2::new(n, self.points(n, weak));
         let points = [shape.nx, shape.ny];
@@ -329,6 +334,7 @@ impl Ranks<'_> {
         let Self {
             communicator,
             device,
+            ..
         } = *self;
         let shape = Shape3::new(n, n, self.points(n, weak));
         let points = [shape.nx, shape.ny, shape.nz];
@@ -372,6 +378,7 @@ impl Ranks<'_> {
         let Self {
             communicator,
             device,
+            ..
         } = *self;
         let (rank, ranks) = (communicator.rank(), communicator.size());
         let all = self.points(n, weak);
@@ -400,6 +407,7 @@ impl Ranks<'_> {
         let Self {
             communicator,
             device,
+            ..
         } = *self;
         let more = if weak {
             (communicator.size() as f64).sqrt()
