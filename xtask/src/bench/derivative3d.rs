@@ -78,7 +78,7 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
             match row.plan(device)?.check(operator) {
                 Ok(()) => rows.push(Box::new(row)),
                 Err(error) => {
-                    left_out.push(LeftOut::new(&row.name(), error.to_string()));
+                    left_out.push(LeftOut::new(row.name(), error.to_string()));
                     first_refusal.get_or_insert(error);
                 }
             }
@@ -89,9 +89,7 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
     } else {
         None
     };
-    let (any_boundary, refused_by) = general::rows(device, shape)?;
-    rows.extend(any_boundary);
-    left_out.extend(refused_by);
+    rows.extend(general::rows(device, shape, &mut left_out)?);
     rows.extend(vector_calculus::rows(device, shape)?);
     Ok(Plan {
         size: format!("{nx}x{ny}x{nz}"),

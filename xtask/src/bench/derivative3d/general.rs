@@ -12,23 +12,24 @@ use crate::error::Error;
 /// Kernels that compute these rows.
 pub(super) const VARIANTS: [Variant; 2] = [Variant::AnyBoundary, Variant::General];
 
-/// The rows for fields of `shape`, and what kernels do not take it.
+/// The rows for fields of `shape`; kernels that do not take it are left out.
 pub(super) fn rows(
     device: &Device,
     shape: Shape3,
-) -> Result<(Vec<Box<dyn Row>>, Vec<LeftOut>), Error> {
-    let (mut rows, mut left_out) = (Vec::new(), Vec::new());
+    left_out: &mut Vec<LeftOut>,
+) -> Result<Vec<Box<dyn Row>>, Error> {
+    let mut rows = Vec::new();
     let variants = match device.kind() {
         DeviceKind::Cpu => vec![None],
         _ => VARIANTS.map(Some).to_vec(),
     };
     for variant in variants {
         for axis in Axis::ALL {
-            row::<f32>(device, shape, axis, variant, &mut rows, &mut left_out)?;
-            row::<f64>(device, shape, axis, variant, &mut rows, &mut left_out)?;
+            row::<f32>(device, shape, axis, variant, &mut rows, left_out)?;
+            row::<f64>(device, shape, axis, variant, &mut rows, left_out)?;
         }
     }
-    Ok((rows, left_out))
+    Ok(rows)
 }
 
 /// One derivative of a cosine along its axis, whose period is 1.
@@ -54,7 +55,7 @@ fn row<T: Scalar>(
     };
     match (variant, row.plan(device)?.check(row.operator())) {
         (Some(Variant::AnyBoundary), Err(error)) => {
-            left_out.push(LeftOut::new(&row.name(), error.to_string()));
+            left_out.push(LeftOut::new(row.name(), error.to_string()));
         }
         // What no kernel takes says so when it is run.
         _ => rows.push(Box::new(row)),
