@@ -11,11 +11,13 @@ mod vector_calculus;
 
 use approx::assert_relative_eq;
 use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, Plan, RADIUS, Variant, problem};
-use halo_gpu::finite_difference::CENTRAL_8 as WEIGHTS;
 use halo_gpu::{
     Axis, Boundary, Buffer, Device, DeviceKind, Error, Field3, Grid3, LaunchAxis, Shape3,
 };
 use halo_tests::{assert_same_bits, devices, for_each, kernel_devices, ptx, rng, uniform};
+
+/// Of the 8th order, for the differences of neighbours 1 to 4 points away (Fornberg 1988).
+const WEIGHTS: [f64; 4] = [4.0 / 5.0, -1.0 / 5.0, 4.0 / 105.0, -1.0 / 280.0];
 
 const BOUNDARIES: [Boundary; 2] = [Boundary::Periodic, Boundary::PeriodicWithEndpoint];
 
@@ -118,11 +120,11 @@ fn for_each_implementation(
             }
         }
     }
-    // The CPU port and, on each device with kernels, five of them and the default.
+    // The CPU port and, on each device with kernels, six of them and the default.
     let kernels = kernel_devices().len();
     assert_eq!(
         cases.len(),
-        BOUNDARIES.len() * 3 * (1 + 6 * kernels),
+        BOUNDARIES.len() * 3 * (1 + 7 * kernels),
         "{shape} suits all kernels"
     );
     for_each(what, cases, |(device, boundary, axis, implementation)| {
@@ -380,6 +382,52 @@ fn the_kernel_that_suits_the_shape_is_picked() {
 }
 
 #[test]
+fn kernels_for_any_boundary_are_picked_where_no_others_suit() {
+    let emulator = Device::emulator();
+    let along = Axis::ALL.map(Operator::Derivative);
+    let shape = |nx| Shape3::new(nx, 9, 11);
+    let general = Some(Variant::General);
+    let any = Some(Variant::AnyBoundary);
+    for (nx, boundary, of_f32, of_f64) in [
+        (
+            12,
+            Boundary::Periodic,
+            [
+                Some(Variant::Vector),
+                Some(Variant::Vector),
+                Some(Variant::Vector),
+            ],
+            [any; 3],
+        ),
+        (12, Boundary::OneSided, [any; 3], [any; 3]),
+        (10, Boundary::Neumann, [general, any, any], [any; 3]),
+        (
+            11,
+            Boundary::Dirichlet(1.0),
+            [general, any, any],
+            [general, any, any],
+        ),
+    ] {
+        let grid = grid(shape(nx), boundary, [1.0; 3]);
+        let plan = first(&grid).plan(&emulator).unwrap();
+        let double = FiniteDifferences3d::<f64>::new(&grid).unwrap();
+        let sixth = double.clone().with_accuracy(6).unwrap();
+        let [double, sixth] = [double, sixth].map(|it| it.plan(&emulator).unwrap());
+        assert_eq!(along.map(|it| plan.variant(it)), of_f32, "{nx}, {boundary}");
+        assert_eq!(
+            along.map(|it| double.variant(it)),
+            of_f64,
+            "{nx}, {boundary}"
+        );
+        assert_eq!(along.map(|it| sixth.variant(it)), [general; 3]);
+        for axis in Axis::ALL {
+            let second = Operator::SecondDerivative(axis);
+            assert_eq!(plan.variant(second), general);
+        }
+    }
+}
+
+#[test]
 fn the_gradient_is_the_three_derivatives_bit_for_bit() {
     let mut rng = rng();
     // Extents around the radius, the vector, the tile of 32 lanes by some rows and the
@@ -529,7 +577,7 @@ fn a_field_of_another_shape_is_refused_though_it_has_as_many_points() {
         let refused = |result: Result<(), Error>| match result.unwrap_err() {
             Error::ShapeMismatch {
                 required, given, ..
-            } => assert_eq!((&*required, &*given), ("8 × 9 × 10", "10 × 9 × 8")),
+            } => assert_eq!((required, given), (shape.into(), turned.into())),
             error => panic!("{error}"),
         };
         let field = Field3::filled(turned, 1.0_f32).unwrap();
@@ -590,7 +638,7 @@ fn sizes_that_do_not_fit_are_refused_by_name() {
         refused.unwrap_err().to_string()
     }
     use Axis::{X, Y, Z};
-    use Variant::{Pencil4, Pencil32, Unaligned, Vector};
+    use Variant::{AnyBoundary, Pencil4, Pencil32, Unaligned, Vector};
     let cases = [
         (
             refusal(Pencil4, X, Shape3::new(64, 63, 1)),
@@ -615,6 +663,14 @@ fn sizes_that_do_not_fit_are_refused_by_name() {
         (
             refusal(Unaligned, X, Shape3::new(4, 32, 1)),
             "derivative3d: nx is 4, but must be at least 5 for order 8 (periodic with end point (period n-1))",
+        ),
+        (
+            refusal(AnyBoundary, X, Shape3::new(62, 32, 1)),
+            "derivative3d_x_rows_f32: nx is 62, but must be a multiple of 4, for accesses of 16 bytes",
+        ),
+        (
+            refusal(AnyBoundary, Y, Shape3::new(6, 1 << 31, 1)),
+            "derivative3d_y_columns_f32: ny is 2147483648, but at most 2147479551 can be indexed here",
         ),
         (
             refusal(Vector, Y, Shape3::new(65, 32, 1)),
@@ -710,14 +766,15 @@ fn kernels_of_another_type_order_or_device_are_refused() {
     let sixth = first(&grid).with_accuracy(6).unwrap();
     for_each("variants", Variant::ALL, |variant| {
         let general = variant == Variant::General;
-        for refused in [
-            double.plan_with(&emulator, variant).map(drop),
-            sixth.plan_with(&emulator, variant).map(drop),
+        let both_types = general || variant == Variant::AnyBoundary;
+        for (taken, refused) in [
+            (both_types, double.plan_with(&emulator, variant).map(drop)),
+            (general, sixth.plan_with(&emulator, variant).map(drop)),
         ] {
             match refused {
-                Ok(()) => assert!(general),
+                Ok(()) => assert!(taken),
                 Err(error) => assert!(
-                    !general
+                    !taken
                         && matches!(
                             error,
                             Error::InvalidParameter {
@@ -747,7 +804,7 @@ fn kernels_of_another_type_order_or_device_are_refused() {
         });
         let along_y = Operator::Derivative(Axis::Y);
         let (of_walls, of_ends) = match variant {
-            Variant::General => (vec![], vec![]),
+            Variant::AnyBoundary | Variant::General => (vec![], vec![]),
             Variant::Vector => (vec![along_y, Operator::Gradient], vec![Operator::Gradient]),
             _ => (vec![along_y], vec![]),
         };
@@ -963,6 +1020,29 @@ fn ptx_facts_of_the_tuned_kernels() {
         // The field is read only, and what is written is not read again.
         assert_eq!(count("ld.global"), count("ld.global.nc"));
         assert_eq!(count("st.global"), count("st.global.cs"));
+    });
+}
+
+#[test]
+fn ptx_facts_of_the_kernels_for_any_boundary() {
+    let along = Axis::ALL.map(Operator::Derivative);
+    let kernels = ptx::TARGETS
+        .into_iter()
+        .flat_map(|target| along.map(|operator| (target, operator)));
+    for_each("ptx", kernels, |(target, operator)| {
+        for (name, bytes) in [
+            (Variant::AnyBoundary.kernel::<f32>(operator), "b32"),
+            (Variant::AnyBoundary.kernel::<f64>(operator), "b64"),
+        ] {
+            let body = ptx::entry(ptx::text(target), name.unwrap());
+            let count = |opcode: &str| ptx::count(&body, opcode);
+            assert_eq!(count("bar.sync") + count("barrier.sync"), 0, "barriers");
+            assert_eq!(count("ld.shared") + count("st.shared"), 0, "shared memory");
+            assert_eq!(count(&format!("ld.{bytes}")), 0, "generic loads");
+            assert_eq!(count(&format!("st.{bytes}")), 0, "generic stores");
+            assert_eq!(count("ld.local") + count("st.local"), 0, "local memory");
+            assert!(count("ld.global.nc") > 0 && count("st.global.cs") > 0);
+        }
     });
 }
 

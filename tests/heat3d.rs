@@ -1,6 +1,7 @@
 //! Heat in space: modes of a box decay as they must, nothing is lost, and steps that would
 //! not be stable are refused.
 
+use halo_gpu::case::{Problem, registry};
 use halo_gpu::heat3d::{Heat3d, problem};
 use halo_gpu::{Axis, Boundary, Device, Error, Field3, Grid3, Shape3};
 use halo_tests::property::{awkward, cases};
@@ -143,9 +144,30 @@ fn wrong_parameters_are_refused() {
     let error = heat.start(&Device::cpu(), &other).unwrap_err();
     assert!(matches!(error, Error::ShapeMismatch { .. }), "{error}");
     // The table's cost is the stencil's.
-    let entry = halo_gpu::case::registry::entry("heat3d_step_f64").unwrap();
+    let entry = registry::entry("heat3d_step_f64").unwrap();
     let cost = heat.cost::<f64>().unwrap();
-    assert_eq!(entry.cost(&halo_gpu::case::Problem::volume(4, 4, 4)), cost);
+    assert_eq!(entry.cost(&Problem::volume(4, 4, 4)), cost);
+}
+
+#[test]
+fn what_kernels_cannot_count_is_refused() {
+    let most = 1 << 30;
+    for (nx, ny, fits) in [
+        (most, 1, true),
+        (most + 1, 1, false),
+        (1 << 16, 1 << 15, false),
+    ] {
+        let grid = Grid3::new(Shape3::new(nx, ny, 1), [1.0; 3]).unwrap();
+        let planned = Heat3d::new(grid).plan::<f32>(&Device::emulator());
+        let refused = matches!(planned, Err(Error::IndexOverflow { .. }));
+        assert_eq!(refused, !fits, "{nx} × {ny}");
+        for name in ["heat3d_step_f32", "heat3d_step_f64"] {
+            let geometry = registry::entry(name)
+                .unwrap()
+                .geometry(&Problem::volume(nx, ny, 1));
+            assert_eq!(geometry.is_ok(), fits, "{name}: {geometry:?}");
+        }
+    }
 }
 
 proptest! {

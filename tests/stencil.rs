@@ -524,6 +524,41 @@ fn fields_can_be_looked_at_and_changed_between_steps() {
     assert!(matches!(run.to_vec(2), Err(Error::InvalidParameter { .. })));
 }
 
+#[test]
+fn sources_are_added_at_their_point_and_receivers_read_there() {
+    let (stencil, mode) = standing(7);
+    for device in devices() {
+        let mut run = stencil.start(&device, [&mode, &mode]).unwrap();
+        let mut expected = [mode.clone(), mode.clone()];
+        for (field, [i, j], value) in [(0, [2, 5], 0.5), (1, [6, 0], -2.0), (0, [2, 5], 0.25)] {
+            let index = j * 7 + i;
+            expected[field][index] += value;
+            run.add(field, [i, j], value).unwrap();
+            assert_eq!(run.at(field, [i, j]).unwrap(), expected[field][index]);
+        }
+        for (field, expected) in expected.iter().enumerate() {
+            assert_same_bits(&run.to_vec(field).unwrap(), expected, |at| at);
+        }
+        // As fields of these values go on.
+        let mut same = stencil
+            .start(&device, expected.each_ref().map(|it| &it[..]))
+            .unwrap();
+        run.steps(3).unwrap();
+        same.steps(3).unwrap();
+        assert_same_bits(&run.to_vec(0).unwrap(), &same.to_vec(0).unwrap(), |at| at);
+        for (field, point) in [(2, [0, 0]), (0, [7, 0]), (0, [0, 7])] {
+            let refused = [run.at(field, point).err(), run.add(field, point, 1.0).err()];
+            for error in refused {
+                assert!(
+                    matches!(error, Some(Error::InvalidParameter { .. })),
+                    "{error:?}"
+                );
+            }
+        }
+        assert_same_bits(&run.to_vec(0).unwrap(), &same.to_vec(0).unwrap(), |at| at);
+    }
+}
+
 /// The suite's own: the image of a place far beyond a short axis.
 #[test]
 fn the_interpreter_knows_the_boundaries() {
@@ -558,6 +593,10 @@ proptest! {
             run.steps(steps).unwrap();
             prop_assert_eq!(run.steps_taken(), steps as u64);
             prop_assert_eq!(run.to_vec(field).is_ok(), field < 2);
+            let point = [every * 3, steps * 2];
+            let is_one = field < 2 && every < 2 && steps < 3;
+            prop_assert_eq!(run.at(field, point).is_ok(), is_one);
+            prop_assert_eq!(run.add(field, point, 0.0).is_ok(), is_one);
             let settled = run.settle(tolerance, every, 4);
             prop_assert_eq!(settled.is_ok(), tolerance >= 0.0 && every > 0);
         } else {

@@ -4,6 +4,7 @@
 //! is concerned it carries the kernel's name, the axis or parameter, the
 //! requirement and the value that was given.
 
+use crate::extents::{Shape, Shape2, Shape3};
 use crate::{ComputeCapability, DriverVersion};
 use cuda_emulator::Diagnosis;
 
@@ -128,14 +129,14 @@ pub enum Error {
     },
 
     /// Two shapes that have to agree do not, though they may have as many points.
-    #[error("{what} is of {given} points, but must be of {required}")]
+    #[error("{what} is of {given} points, but must be of {}", in_words(.required))]
     ShapeMismatch {
         /// The field or buffer in question.
         what: String,
-        /// The shape it has to have.
-        required: String,
+        /// The shape it has to have; one without points where any of as many axes would do.
+        required: Shape,
         /// The shape it has.
-        given: String,
+        given: Shape,
     },
 
     /// A buffer lives on another device than the operation runs on.
@@ -376,6 +377,19 @@ fn and_log(jit_log: &str) -> String {
         String::new()
     } else {
         format!("; the driver's log says:\n{jit_log}")
+    }
+}
+
+/// A shape that is required: its extents, or their names where any would do.
+fn in_words(required: &Shape) -> String {
+    match required {
+        Shape::Plane(Shape2 { nx: 0, ny: 0 }) => "nx × ny".to_owned(),
+        Shape::Volume(Shape3 {
+            nx: 0,
+            ny: 0,
+            nz: 0,
+        }) => "nx × ny × nz".to_owned(),
+        required => required.to_string(),
     }
 }
 

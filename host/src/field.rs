@@ -7,7 +7,7 @@
 
 use crate::Error;
 use crate::allocation::reserve;
-pub use crate::shape::{Shape, Shape2, Shape3};
+use crate::extents::{Shape2, Shape3};
 use std::ops::{Index, IndexMut};
 
 fn checked_len(what: &str, required: usize, given: usize) -> Result<(), Error> {

@@ -40,7 +40,7 @@ pub const MAX_POINTS: usize = 13;
 
 /// The weights of the first derivative of eighth order, for unit spacing: number `m - 1`
 /// belongs to the point `m` ahead, and with the opposite sign to the one `m` behind.
-pub const CENTRAL_8: [f64; 4] = [4.0 / 5.0, -1.0 / 5.0, 4.0 / 105.0, -1.0 / 280.0];
+pub(crate) const CENTRAL_8: [f64; 4] = [4.0 / 5.0, -1.0 / 5.0, 4.0 / 105.0, -1.0 / 280.0];
 
 const OPERATION: &str = "finite-difference weights";
 

@@ -11,8 +11,8 @@ use crate::{Device, Error};
 use cuda_std::host::Kernel;
 use gpu_kernels::registry::{Problem, Registered};
 
-pub use crate::constants::Constants;
-pub use crate::geometry::{Dim3, LaunchConfig, blocks_for};
+use crate::constants::Constants;
+use crate::geometry::LaunchConfig;
 
 /// How many blocks of the kernel `K`, launched as `config` says, one
 /// multiprocessor of `device` holds at a time, given the registers and the shared

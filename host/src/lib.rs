@@ -26,7 +26,7 @@
 //! # }
 //! ```
 //!
-//! Most operations come in two forms: one on slices and [fields](field) of the host,
+//! Most operations come in two forms: one on slices and [fields](Field3) of the host,
 //! called `…_of`, which is given a device and copies there
 //! and back; and one on buffers, which runs on the device of the buffers and copies
 //! nothing. On CUDA devices the second kind is queued and does not wait: work on one
@@ -290,14 +290,15 @@ mod axis;
 pub mod case;
 mod constants;
 pub mod device;
-pub mod error;
-pub mod field;
+mod error;
+mod extents;
+mod field;
 #[cfg(feature = "ndarray")]
 mod field_ndarray;
 pub mod finite_difference;
 mod geometry;
 mod grid;
-pub mod launch;
+mod launch;
 mod limits;
 mod scalar;
 mod shape;
@@ -319,6 +320,7 @@ pub use device::{
     Kernels, Priority, Properties, Replay, Sealed, Stage, Texture2d, View, ViewMut,
 };
 pub use error::{Error, LaunchAxis};
+pub use extents::{Shape, Shape2, Shape3};
 pub use field::{Field2, Field3};
 pub use geometry::{Dim3, LaunchConfig, blocks_for};
 pub use gpu_kernels::registry::Cost;
@@ -326,7 +328,7 @@ pub use grid::{Boundary, Grid, Grid2, Grid3};
 pub use launch::{blocks_per_multiprocessor, launch, launch_with_constants, resident_blocks};
 pub use limits::Limits;
 pub use scalar::Scalar;
-pub use shape::{Shape, Shape2, Shape3};
+
 pub use versions::{ComputeCapability, DriverVersion};
 
 /// The examples of the repository's README, as tests. (A package has no README beside it,

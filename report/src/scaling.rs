@@ -36,7 +36,7 @@ pub struct MessageTime {
 pub struct ScalingRow {
     /// "heat2d" and the like.
     pub family: String,
-    /// The whole problem: "16384x16384, 16 sweeps, f32".
+    /// The whole problem: "16384x16384, 16 iterations, f32".
     pub problem: String,
     /// Whether each rank has as much as one rank alone, and not a share of it.
     pub weak: bool,

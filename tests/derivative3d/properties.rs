@@ -619,14 +619,19 @@ fn faults_of_variant(
         return Faults::none();
     }
     let Some(pencils) = variant.pencils() else {
-        let vectors = variant == Variant::Vector;
+        let any_boundary = variant == Variant::AnyBoundary;
+        let vectors = variant == Variant::Vector || (any_boundary && axis == Axis::X);
         let fit = match axis {
             Axis::X => extents[0].is_multiple_of(4),
             Axis::Y => extents[0].is_multiple_of(2),
             Axis::Z => extents[0].is_multiple_of(2) || extents[1].is_multiple_of(2),
         };
         let faults = Faults::none()
-            .and(of(axis) < least, "InvalidSize", words(axis))
+            .and(
+                !any_boundary && of(axis) < least,
+                "InvalidSize",
+                words(axis),
+            )
             .and(vectors && !fit, "InvalidSize", words(Axis::X));
         return Axis::ALL.into_iter().fold(faults, |faults, it| {
             let counted = it == axis || axis == Axis::Y;

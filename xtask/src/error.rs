@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+pub(crate) use cargo_halo::error::chain;
+
 /// A task could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {

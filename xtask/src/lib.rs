@@ -36,8 +36,8 @@ mod tidy;
 mod workspace;
 
 use cargo_halo::doctor::{self, Committed};
-use cargo_halo::{Outcome, error::chain, output, process, toolchain};
-use error::Error;
+use cargo_halo::{Outcome, output, process, toolchain};
+use error::{Error, chain};
 
 /// Runs the task named on the command line: the whole of `cargo xtask`.
 ///

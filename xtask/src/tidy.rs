@@ -18,6 +18,9 @@
 //! cover them, `module-docs` does not. Neither does it cover `ui`, whose
 //! files are programs that must not compile.
 //!
+//! `--public` counts the items of the library's documentation, which cargo has to write for it:
+//! it is no rule, but fails as one does where there are too many.
+//!
 //! That every kernel has its name, a test and a row are facts of the table of kernels, as
 //! `tests/conformance.rs` and `bench/table.rs` see.
 

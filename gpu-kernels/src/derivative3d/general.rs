@@ -418,7 +418,7 @@ impl<T: Real> Line<'_, T> {
     ///
     /// It is one of the field's.
     #[inline(always)]
-    unsafe fn moved(self, elements: usize) -> Self {
+    pub(super) unsafe fn moved(self, elements: usize) -> Self {
         Self {
             // SAFETY: the caller's promise.
             first: unsafe { self.first.add(elements) },
@@ -569,7 +569,11 @@ impl<T: Real> Line<'_, T> {
     ///
     /// As all.
     #[inline(always)]
-    unsafe fn end<const ORDER: usize, const CHUNK: usize>(self, radius: u32, p: u32) -> T {
+    pub(super) unsafe fn end<const ORDER: usize, const CHUNK: usize>(
+        self,
+        radius: u32,
+        p: u32,
+    ) -> T {
         let at_first = p < radius;
         let last = self.len - 1;
         let from_end = if at_first { p } else { last - p };

@@ -6,7 +6,7 @@
 
 use super::stencil::{COLUMN_BLOCK, PENCILS_IN_FLIGHT, RADIUS, X_BLOCK, X_VECTORS};
 use crate::registry::{Cost, Counted, Geometry, Problem, Refusal, blocks_for};
-use crate::vector::{Points, Vector4};
+use crate::vector::Vector4;
 
 /// The textbook's field.
 pub(super) const EXAMPLE: Problem = Problem::volume(64, 64, 64);
@@ -98,10 +98,10 @@ pub(super) fn pencils<const AXIS: usize, const PENCILS: usize>(
         .with_dynamic_shared_bytes((tile * size_of::<f32>()) as u32))
 }
 
-/// A thread for every [`X_VECTORS`] vectors of 4 points along x.
-pub(super) fn vectors(kernel: &'static str, field: &Problem) -> Result<Geometry, Refusal> {
+/// A thread for every [`X_VECTORS`] vectors of 16 bytes of `T` along x.
+pub(super) fn vectors<T>(kernel: &'static str, field: &Problem) -> Result<Geometry, Refusal> {
     check_extents(kernel, 0, field)?;
-    let per_block = Vector4::COUNT * X_BLOCK as usize * X_VECTORS;
+    let per_block = size_of::<Vector4>() / size_of::<T>() * X_BLOCK as usize * X_VECTORS;
     let blocks = blocks_for(kernel, field.points(), per_block)?;
     Ok(Geometry::linear(blocks, X_BLOCK))
 }
@@ -212,26 +212,22 @@ fn largest(not: usize, fits: impl Fn(usize) -> bool) -> usize {
     low
 }
 
-/// One first derivative of the 8th order in f32.
+/// One first derivative of the 8th order.
 #[must_use]
-pub const fn one_derivative(field: &Problem) -> Cost {
-    eighth_order(field, 1, 1, 1)
+pub(super) const fn first_derivative<T>(field: &Problem) -> Cost {
+    derivatives::<T>(&field.with_stencil(RADIUS as u32, 0), 1, 1, 1, 1)
 }
 
 /// All three first derivatives of the 8th order in f32.
 #[must_use]
-pub const fn gradient(field: &Problem) -> Cost {
-    eighth_order(field, 1, 3, 3)
-}
-
-const fn eighth_order(field: &Problem, read: u64, written: u64, count: u64) -> Cost {
-    let field = field.with_stencil(RADIUS as u32, 0);
-    derivatives::<f32>(&field, read, written, count, 1)
+pub(super) const fn gradient(field: &Problem) -> Cost {
+    derivatives::<f32>(&field.with_stencil(RADIUS as u32, 0), 1, 3, 3, 1)
 }
 
 /// So many derivatives of this order and the problem's radius, of `read` fields, which are
 /// added up to `written` ones.
-pub(super) const fn derivatives<T>(
+#[must_use]
+pub const fn derivatives<T>(
     field: &Problem,
     read: u64,
     written: u64,

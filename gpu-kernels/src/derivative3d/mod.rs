@@ -35,15 +35,18 @@
 //! all three derivatives and reads the field once; it has a tile in shared memory, and
 //! takes rows of a multiple of 4 points ([`vector_calculus`] has the gradient of others).
 //!
-//! Both kinds do the same arithmetic in the same order, a product and three fused
+//! Those are for f32 and periodic axes. [`x_rows`] and [`columns`] go about it in the same
+//! way in f32 and f64, whatever lies beyond the ends of the axis.
+//!
+//! All do the same arithmetic in the same order, a product and three fused
 //! multiply-adds per point, and give the same bits as the CPU port.
 //!
 //! # The general kernels
 //!
-//! [`general`] has other orders of accuracy, second derivatives, f64, and ends of
-//! an axis that are not periodic; [`vector_calculus`] makes gradients, divergences,
+//! [`general`] has other orders of accuracy and second derivatives; [`vector_calculus`] makes gradients, divergences,
 //! curls and Laplacians of those, each in one launch.
 
+pub mod columns;
 pub mod general;
 pub mod general_real;
 #[cfg(not(target_arch = "nvptx64"))]
@@ -54,6 +57,7 @@ mod stencil;
 mod table;
 pub mod vector_calculus;
 pub mod x_pencil;
+pub mod x_rows;
 pub mod x_unaligned;
 pub mod x_vector;
 pub mod y_column;
@@ -85,6 +89,12 @@ pub const FAMILY: crate::registry::Family = crate::registry::Family {
         z_column::derivative3d_z_column2,
         z_column::derivative3d_z_column1,
         gradient::derivative3d_gradient4,
+        x_rows::derivative3d_x_rows_f32,
+        x_rows::derivative3d_x_rows_f64,
+        columns::derivative3d_y_columns_f32,
+        columns::derivative3d_y_columns_f64,
+        columns::derivative3d_z_columns_f32,
+        columns::derivative3d_z_columns_f64,
         general::derivative3d_general_x_f32,
         general::derivative3d_general_x_f64,
         general::derivative3d_general_y_f32,

@@ -1,6 +1,7 @@
-//! What the kernels of the 8th order in f32 have in common: weights, stencils, tiles of
+//! What the kernels of the 8th order have in common: weights, stencils, tiles of
 //! pencils, and the march along an axis.
 
+use super::general_real::Real;
 use crate::loops::{keep_rolled, unrolled};
 use crate::vector::{Points, Vector4, joined};
 use cuda_std::cache::{load_readonly, store_streaming};
@@ -68,10 +69,10 @@ pub(super) unsafe fn stencil<const AXIS: usize>(center: *const f32, stride: usiz
 /// The sum over m of `weight(m)` times `difference(m)`, the neighbours' m points ahead
 /// less those m points behind: the order of operations of every kernel.
 #[inline(always)]
-pub(super) fn weighted_sum(
-    weight: impl Fn(usize) -> f32,
-    difference: impl Fn(usize) -> f32,
-) -> f32 {
+pub(super) fn weighted_sum<T: Real>(
+    weight: impl Fn(usize) -> T,
+    difference: impl Fn(usize) -> T,
+) -> T {
     let mut sum = weight(1) * difference(1);
     sum = GpuFloat::mul_add(difference(2), weight(2), sum);
     sum = GpuFloat::mul_add(difference(3), weight(3), sum);
@@ -171,11 +172,14 @@ pub(super) unsafe fn column_pencils<const AXIS: usize, const PENCILS: usize>(
 /// The derivative at the points of one access, whose neighbours m points along the axis
 /// are `ahead(m)` and `behind(m)`.
 #[inline(always)]
-pub(super) fn derivative<P: Points<Point = f32>>(
-    weights: [f32; RADIUS],
+pub(super) fn derivative<P: Points>(
+    weights: [P::Point; RADIUS],
     ahead: impl Fn(usize) -> P,
     behind: impl Fn(usize) -> P,
-) -> P {
+) -> P
+where
+    P::Point: Real,
+{
     P::of(|e| {
         weighted_sum(
             |m| weights[m - 1],
@@ -202,7 +206,7 @@ pub(super) fn image(q: i32, len: i32, overlap: i32) -> usize {
     stored as usize
 }
 
-/// The derivative at the places `first .. end` of a line of `len` places that lie
+/// The derivative at the places `first .. end` of a periodic line of `len` places that lie
 /// `stride` elements of `P` apart.
 ///
 /// A window of `STEP + 2 * RADIUS` places lives in registers. Each turn loads the next
@@ -259,11 +263,11 @@ pub(super) unsafe fn march<P: Points<Point = f32>, const STEP: usize>(
 }
 
 /// The first vector of this thread, and for each of its [`X_VECTORS`] the place in
-/// its row of its first point. `points` in rows of `nx`, each multiple of 4 begins a
-/// vector; block b has the vectors from `b * X_BLOCK * X_VECTORS` on.
+/// its row of its first point. `points` in rows of `nx`, each multiple of a vector's begins
+/// one; block b has the vectors from `b * X_BLOCK * X_VECTORS` on.
 #[inline(always)]
-pub(super) fn x_places(points: usize, nx: u32) -> (usize, [u32; X_VECTORS]) {
-    let count = Vector4::COUNT as u32;
+pub(super) fn x_places<V: Points>(points: usize, nx: u32) -> (usize, [u32; X_VECTORS]) {
+    let count = V::COUNT as u32;
     let first = thread::block_idx_x() as usize * (X_BLOCK as usize * X_VECTORS)
         + thread::thread_idx_x() as usize;
     let mut places = [0; X_VECTORS];
@@ -271,7 +275,7 @@ pub(super) fn x_places(points: usize, nx: u32) -> (usize, [u32; X_VECTORS]) {
         // Wraps only where the vector is behind the last.
         (first as u32).wrapping_mul(count) % nx
     } else {
-        (first * Vector4::COUNT % nx as usize) as u32
+        (first * V::COUNT % nx as usize) as u32
     };
     // To the next vector of the thread, in whole rows and points.
     let step = X_BLOCK * count % nx;

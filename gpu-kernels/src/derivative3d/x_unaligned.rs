@@ -54,7 +54,7 @@ pub unsafe fn derivative3d_x_unaligned4(
     const COUNT: usize = Vector4::COUNT;
     let radius = RADIUS as u32;
     let lane = thread::thread_idx_x() % WARP;
-    let (first, places) = x_places(points, nx);
+    let (first, places) = x_places::<Vector4>(points, nx);
     let point = |r: usize| COUNT * (first + r * X_BLOCK as usize);
     let source = |point: usize| {
         if point + COUNT <= points {
@@ -158,7 +158,7 @@ pub unsafe fn derivative3d_x_unaligned4(
 crate::register! {
     derivative3d_x_unaligned4: f32, Tuned,
     "∂f/∂x, 4 points at a time from anywhere, neighbours from other lanes",
-    geometry: super::geometry::vectors,
-    cost: super::geometry::one_derivative,
+    geometry: super::geometry::vectors::<f32>,
+    cost: super::geometry::first_derivative::<f32>,
     example: super::geometry::EXAMPLE,
 }

@@ -63,7 +63,7 @@ pub unsafe fn derivative3d_x_vector4(
     weights: [f32; RADIUS],
 ) {
     let lane = thread::thread_idx_x() % WARP;
-    let (first, places) = x_places(points, nx);
+    let (first, places) = x_places::<Vector4>(points, nx);
     let vectors = points / Vector4::COUNT;
     let vector = |r: usize| first + r * X_BLOCK as usize;
     // The first or the last of its row.
@@ -121,8 +121,8 @@ pub unsafe fn derivative3d_x_vector4(
 crate::register! {
     derivative3d_x_vector4: f32, Tuned,
     "∂f/∂x, 16-byte accesses, neighbours from other lanes",
-    geometry: super::geometry::vectors,
-    cost: super::geometry::one_derivative,
+    geometry: super::geometry::vectors::<f32>,
+    cost: super::geometry::first_derivative::<f32>,
     example: super::geometry::EXAMPLE,
     restrictions: "nx is a multiple of 4",
 }

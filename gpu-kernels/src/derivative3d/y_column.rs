@@ -167,7 +167,7 @@ crate::register! {
     derivative3d_y_column2: f32, Tuned,
     "∂f/∂y, 8-byte accesses, neighbours in registers",
     geometry: |kernel, field| Ok(super::geometry::Columns::of(kernel, 1, 2, field)?.geometry),
-    cost: super::geometry::one_derivative,
+    cost: super::geometry::first_derivative::<f32>,
     example: super::geometry::EXAMPLE,
     restrictions: "nx is even",
 }
@@ -176,6 +176,6 @@ crate::register! {
     derivative3d_y_column1: f32, Tuned,
     "∂f/∂y, 4-byte accesses, neighbours in registers",
     geometry: |kernel, field| Ok(super::geometry::Columns::of(kernel, 1, 1, field)?.geometry),
-    cost: super::geometry::one_derivative,
+    cost: super::geometry::first_derivative::<f32>,
     example: super::geometry::EXAMPLE,
 }

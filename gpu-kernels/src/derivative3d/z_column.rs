@@ -142,7 +142,7 @@ crate::register! {
     derivative3d_z_column2: f32, Tuned,
     "∂f/∂z, 8-byte accesses, neighbours in registers",
     geometry: |kernel, field| Ok(super::geometry::Columns::of(kernel, 2, 2, field)?.geometry),
-    cost: super::geometry::one_derivative,
+    cost: super::geometry::first_derivative::<f32>,
     example: super::geometry::EXAMPLE,
     restrictions: "nx or ny is even",
 }
@@ -151,6 +151,6 @@ crate::register! {
     derivative3d_z_column1: f32, Tuned,
     "∂f/∂z, 4-byte accesses, neighbours in registers",
     geometry: |kernel, field| Ok(super::geometry::Columns::of(kernel, 2, 1, field)?.geometry),
-    cost: super::geometry::one_derivative,
+    cost: super::geometry::first_derivative::<f32>,
     example: super::geometry::EXAMPLE,
 }

@@ -29,7 +29,7 @@ impl<T: Real> PointUpdate<T, 1, 1> for Step<T> {
     }
 }
 
-// gate heat3d_step_*: stack = 0, LD = 0, ST = 0, LDL = 0, STL = 0, LDG.E.128.CONSTANT >= 6, STG.E.EF.128 = 2
+// gate heat3d_step_*: registers <= 64, stack = 0, LD = 0, ST = 0, LDL = 0, STL = 0, LDG.E.128.CONSTANT >= 6, STG.E.EF.128 = 2
 
 halo_stencil::stencil! {
     /// A step of heat in space, in f32.

@@ -88,7 +88,7 @@ impl<T: Real> PointUpdate<T, 4, 1> for Absorbing<T> {
     }
 }
 
-// gate wave3d_*: stack = 0, LD = 0, ST = 0, LDL = 0, STL = 0, STG.E.EF.128 = 2
+// gate wave3d_*: registers <= 128, stack = 0, LD = 0, ST = 0, LDL = 0, STL = 0, STG.E.EF.128 = 2
 
 halo_stencil::stencil! {
     /// A step of a wave, in f32.

@@ -83,6 +83,7 @@ impl Subject for Cases {
         match kernel(entry) {
             (Variant::General, Operator::Derivative(axis)) => derivatives(axis),
             (Variant::General, _) => operators(),
+            (Variant::AnyBoundary, Operator::Derivative(axis)) => any_boundary(entry, axis),
             (variant, Operator::Derivative(axis)) => first(variant, axis),
             _ => gradients(),
         }
@@ -95,8 +96,12 @@ impl Subject for Cases {
         numbers: &mut Random<'_>,
     ) -> Result<Vec<Case>, Error> {
         match (kernel(entry), entry.scalar) {
-            ((Variant::General, it), ScalarType::F64) => general::<f64>(it, problem, numbers),
-            ((Variant::General, it), _) => general::<f32>(it, problem, numbers),
+            ((variant @ (Variant::General | Variant::AnyBoundary), it), ScalarType::F64) => {
+                any_rules::<f64>(variant, it, problem, numbers)
+            }
+            ((variant @ (Variant::General | Variant::AnyBoundary), it), _) => {
+                any_rules::<f32>(variant, it, problem, numbers)
+            }
             ((variant, it), _) => {
                 let shape = shape(problem);
                 let shortest = it.axes().map(|axis| axis.extent(shape)).min();
@@ -217,6 +222,49 @@ fn derivatives(axis: Axis) -> Vec<Problem> {
     problems
 }
 
+/// All rules, the shortest axis allowed and longer ones, around the vector, the step and the
+/// segment; across it rows and planes of whole columns and not; then several blocks.
+fn any_boundary(entry: &Entry, axis: Axis) -> Vec<Problem> {
+    let points = match entry.scalar {
+        ScalarType::F64 => 2,
+        _ => 4,
+    };
+    let whole = |len: usize| match axis {
+        Axis::X => len.next_multiple_of(points),
+        Axis::Y | Axis::Z => len,
+    };
+    let mut problems = Vec::new();
+    for nth in 0..BOUNDARIES.len() {
+        let rules = rules(nth + BOUNDARIES.len() - axis.index());
+        // Along an axis of one point nothing is launched.
+        let min = min_len(4, 1, nth as u32).max(2);
+        let lengths = [
+            (min, [3, 2]),
+            (min + 1, [2, 3]),
+            (min + 2, [1, 1]),
+            (min + 5, [5, 3]),
+            (14, [4, 1]),
+            (15, [7, 1]),
+            (16, [1, 5]),
+            (17, [2, 1]),
+            (19, [3, 3]),
+            (31, [33, 1]),
+            (32, [34, 1]),
+            (36, [65, 1]),
+            (257, [2, 2]),
+            (1026, [1, 2]),
+        ];
+        for (len, sides) in lengths {
+            problems.push(along(axis, whole(len), sides).with_stencil(4, rules));
+        }
+    }
+    for nth in 0..BOUNDARIES.len() {
+        let rules = rules(nth + BOUNDARIES.len() - axis.index());
+        problems.push(along(axis, whole(66), [68 + nth, 3]).with_stencil(4, rules));
+    }
+    problems
+}
+
 /// All radii, rules in turn, and extents that are multiples of nothing; then several blocks
 /// along each axis, with rows of whole accesses, of pairs of points, and of neither.
 fn operators() -> Vec<Problem> {
@@ -287,8 +335,10 @@ fn case<T: Scalar>(
     })
 }
 
-/// A general kernel: both orders of a derivative, or the one that the axis is long enough for.
-fn general<T: Scalar>(
+/// A kernel for any boundary: of general ones both orders of a derivative, or the one that the
+/// axis is long enough for.
+fn any_rules<T: Scalar>(
+    variant: Variant,
     operator: Operator,
     problem: &Problem,
     numbers: &mut Random<'_>,
@@ -300,14 +350,16 @@ fn general<T: Scalar>(
     }
     let differences = FiniteDifferences3d::<T>::new(&grid)?.with_accuracy(2 * problem.radius)?;
     let operators = match operator {
-        Operator::Derivative(axis) => vec![operator, Operator::SecondDerivative(axis)],
+        Operator::Derivative(axis) if variant == Variant::General => {
+            vec![operator, Operator::SecondDerivative(axis)]
+        }
         _ => vec![operator],
     };
     let possible = operators
         .into_iter()
         .filter(|it| differences.check(*it).is_ok());
     possible
-        .map(|it| case(&differences, Variant::General, it, numbers))
+        .map(|it| case(&differences, variant, it, numbers))
         .collect()
 }
 

@@ -15,6 +15,7 @@ use crate::{Error, Shape3};
 use gpu_kernels::derivative3d::general::{
     MAX_END_POINTS, TABLE_ENDS, TABLE_FIXED, TABLE_LEN, min_len,
 };
+use gpu_kernels::derivative3d::geometry::derivatives;
 use gpu_kernels::registry::Cost;
 
 /// The spacings, as errors call them.
@@ -239,20 +240,13 @@ impl<T: Scalar> FiniteDifferences3d<T> {
     #[must_use]
     pub fn cost(&self, operator: Operator) -> Cost {
         let problem = self.stencils(operator.order()).problem();
-        let Some(entry) = Variant::General.entry::<T>(operator) else {
-            unreachable!("the general kernels are there for every operator");
-        };
-        let cost = entry.cost(&problem);
         let Operator::SecondDerivative(_) = operator else {
-            return cost;
+            let Some(entry) = Variant::General.entry::<T>(operator) else {
+                unreachable!("the general kernels are there for every operator");
+            };
+            return entry.cost(&problem);
         };
-        // A term is a sum, a multiply-add, and another; the first's other is a product.
-        let flops = 5 * self.radius() as u64 - 1;
-        let points = problem.points() as u64;
-        Cost {
-            flops: points.saturating_mul(flops),
-            ..cost
-        }
+        derivatives::<T>(&problem, 1, 1, 1, 2)
     }
 
     /// Whether the axis has one point, along which there is no derivative.

@@ -7,12 +7,13 @@ use crate::axis::Axis;
 use crate::variants::launch_registered;
 use crate::{Constants, Element, Error, launch};
 use cuda_std::host::Kernel;
+use gpu_kernels::derivative3d::columns::{self, *};
 use gpu_kernels::derivative3d::general::{self as kernels, *};
 use gpu_kernels::derivative3d::geometry::Columns;
 use gpu_kernels::derivative3d::gradient::{Tiles, derivative3d_gradient4};
 use gpu_kernels::derivative3d::vector_calculus::*;
 use gpu_kernels::derivative3d::{
-    DERIVATIVE3D_WEIGHTS, RADIUS, x_pencil::*, x_unaligned::*, x_vector::*, y_column::*,
+    DERIVATIVE3D_WEIGHTS, RADIUS, x_pencil::*, x_rows::*, x_unaligned::*, x_vector::*, y_column::*,
     y_pencil::*, z_column::*, z_pencil::*,
 };
 use gpu_kernels::registry::HasScalar;
@@ -102,6 +103,57 @@ macro_rules! general {
     }};
 }
 
+/// The kernels of a type for first derivatives of the 8th order and any boundary.
+macro_rules! any_boundary {
+    ($checked:ident, $axis:ident, $x:ident, $y:ident, $z:ident) => {{
+        let stencils = $checked.stencils();
+        let ([f], [df]) = $checked.into_fields() else {
+            unreachable!("as many fields as the operator has");
+        };
+        let (f, df) = (*f, &mut **df);
+        let (device, shape, field) = (f.device().clone(), stencils.shape, stencils.problem());
+        // The variant's check found the one along the axis to fit, along y all of them.
+        let [nx, ny, nz] = stencils.extents();
+        let (points, plane) = (f.len(), shape.nx * shape.ny);
+        let rule = stencils.rule($axis);
+        let table = kernels::Table(stencils.tables[$axis.index()]);
+        // SAFETY, of each launch: `Checked::new` found f and df to have nx * ny * nz elements
+        // each, on `device`, where buffers are aligned to 16 bytes; they are distinct, since
+        // df is borrowed mutably. The geometry is the one the kernel documents. The stencils
+        // are those of a plan, of the 8th order, which found the axis to have enough points;
+        // the variant's check found rows along x to be whole vectors.
+        match $axis {
+            Axis::X => {
+                let args = $x::args(f, df, points, nx, rule, table);
+                // SAFETY: as above.
+                unsafe { launch_registered::<$x>(&device, &field, &Constants::new(), args) }
+            }
+            Axis::Y => {
+                let width = columns::width::<Self>(shape.nx);
+                let Columns {
+                    segment,
+                    chunks,
+                    geometry,
+                } = Columns::of($y::NAME, $axis.index(), width, &field)?;
+                let args = $y::args(f, df, nx, ny, nz, rule, segment, chunks, table);
+                // SAFETY: as above.
+                unsafe { launch::<$y>(&device, &geometry.into(), args) }
+            }
+            Axis::Z => {
+                let width = columns::width::<Self>(plane);
+                let Columns {
+                    segment,
+                    chunks,
+                    geometry,
+                } = Columns::of($z::NAME, $axis.index(), width, &field)?;
+                let args = $z::args(f, df, plane, nz, rule, segment, chunks, table);
+                // SAFETY: as above.
+                unsafe { launch::<$z>(&device, &geometry.into(), args) }
+            }
+        }
+    }};
+}
+
 impl Kernels for f32 {
     fn launch_derivatives(variant: Variant, checked: Checked<'_, '_, Self>) -> Result<(), Error> {
         match (variant, checked.operator()) {
@@ -115,6 +167,13 @@ impl Kernels for f32 {
                 derivative3d_general_curl_f32,
                 derivative3d_general_laplacian_f32
             ),
+            (Variant::AnyBoundary, Operator::Derivative(axis)) => any_boundary!(
+                checked,
+                axis,
+                derivative3d_x_rows_f32,
+                derivative3d_y_columns_f32,
+                derivative3d_z_columns_f32
+            ),
             (_, Operator::Gradient) => gradient(checked),
             (_, Operator::Derivative(axis)) => first(variant, axis, checked),
             _ => unreachable!("a plan has a kernel for each operator"),
@@ -124,8 +183,15 @@ impl Kernels for f32 {
 
 impl Kernels for f64 {
     fn launch_derivatives(variant: Variant, checked: Checked<'_, '_, Self>) -> Result<(), Error> {
-        match variant {
-            Variant::General => general!(
+        match (variant, checked.operator()) {
+            (Variant::AnyBoundary, Operator::Derivative(axis)) => any_boundary!(
+                checked,
+                axis,
+                derivative3d_x_rows_f64,
+                derivative3d_y_columns_f64,
+                derivative3d_z_columns_f64
+            ),
+            (Variant::General, _) => general!(
                 checked,
                 derivative3d_general_x_f64,
                 derivative3d_general_y_f64,
@@ -205,7 +271,9 @@ fn first(variant: Variant, axis: Axis, checked: Checked<'_, '_, f32>) -> Result<
         (Variant::Unaligned, Axis::Y) => march!(derivative3d_y_column1, 1, nx, ny, nz),
         (Variant::Vector, Axis::Z) => march!(derivative3d_z_column2, 2, plane, nz),
         (Variant::Unaligned, Axis::Z) => march!(derivative3d_z_column1, 1, plane, nz),
-        (Variant::General, _) => unreachable!("the general kernels have their own launches"),
+        (Variant::AnyBoundary | Variant::General, _) => {
+            unreachable!("those have their own launches")
+        }
     }
 }
 

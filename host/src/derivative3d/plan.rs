@@ -107,7 +107,8 @@ impl<T: Scalar> FiniteDifferences3d<T> {
     /// # Errors
     ///
     /// [`Error::InvalidParameter`] for kernels that do not compute these derivatives in this
-    /// type: all but [`Variant::General`] take `f32` and the 8th order.
+    /// type: all but [`Variant::General`] take the 8th order, and all but that and
+    /// [`Variant::AnyBoundary`] `f32`.
     /// [`Error::NotLaunchable`] on the CPU, which runs no kernels. Whether they suit the grid
     /// is a matter of the axis: [`Plan::check`] says it, and so do the calls.
     pub fn plan_with(&self, device: &Device, variant: Variant) -> Result<Plan<T>, Error> {

@@ -11,8 +11,9 @@ use gpu_kernels::derivative3d::geometry::{
     MAX_PENCIL_LEN, check_extents, check_rows, points_per_thread,
 };
 use gpu_kernels::derivative3d::{
-    PENCILS_LARGE, PENCILS_SMALL, RADIUS, general::*, gradient::*, vector_calculus::*, x_pencil::*,
-    x_unaligned::*, x_vector::*, y_column::*, y_pencil::*, z_column::*, z_pencil::*,
+    PENCILS_LARGE, PENCILS_SMALL, RADIUS, columns::*, general::*, gradient::*, vector_calculus::*,
+    x_pencil::*, x_rows::*, x_unaligned::*, x_vector::*, y_column::*, y_pencil::*, z_column::*,
+    z_pencil::*,
 };
 use gpu_kernels::registry::{Entry, HasScalar, Problem};
 use std::fmt;
@@ -20,8 +21,9 @@ use std::fmt;
 variants! {
     /// Which kernels, for [`plan_with`](super::FiniteDifferences3d::plan_with).
     ///
-    /// All but [`General`](Self::General) take first derivatives of the 8th order in `f32`
-    /// along periodic axes. The textbook's, which one block runs for whole pencils:
+    /// All but [`General`](Self::General) take first derivatives of the 8th order, and all but
+    /// that and [`AnyBoundary`](Self::AnyBoundary) those in `f32` along periodic axes. The
+    /// textbook's, which one block runs for whole pencils:
     ///
     /// | kernel | shared tile | threads per block | points per thread |
     /// |---|---|---|---|
@@ -43,6 +45,9 @@ variants! {
     /// | `derivative3d_z_column2` | nx · ny even | the same along z, 8-byte accesses |
     /// | `derivative3d_z_column1` | any | the same with 4-byte accesses |
     /// | `derivative3d_gradient4` | nx a multiple of 4 | all three, the field read once |
+    /// | `derivative3d_x_rows_*` | rows of whole 16 bytes | 16-byte accesses, any boundary |
+    /// | `derivative3d_y_columns_*` | any | as `y_column2` and `1`, any boundary |
+    /// | `derivative3d_z_columns_*` | any | the same along z |
     ///
     /// ```
     /// use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, Variant};
@@ -83,6 +88,11 @@ variants! {
         /// For rows of any number of points: `derivative3d_x_unaligned4`,
         /// `derivative3d_y_column1`, `derivative3d_z_column1`.
         Unaligned: derivative3d_x_unaligned4, derivative3d_y_column1, derivative3d_z_column1;
+        /// Any boundary, in `f32` and `f64`: `derivative3d_x_rows_*`,
+        /// `derivative3d_y_columns_*`, `derivative3d_z_columns_*`.
+        AnyBoundary: derivative3d_x_rows_f32, derivative3d_y_columns_f32,
+            derivative3d_z_columns_f32, derivative3d_x_rows_f64, derivative3d_y_columns_f64,
+            derivative3d_z_columns_f64;
         /// `derivative3d_general_*`: every operator, order and boundary in `f32` and `f64`.
         General: derivative3d_general_x_f32, derivative3d_general_y_f32,
             derivative3d_general_z_f32, derivative3d_general_gradient_f32,
@@ -95,7 +105,12 @@ variants! {
 }
 
 /// What the library picks from, the fastest first.
-pub(super) const TUNED: [Variant; 3] = [Variant::Vector, Variant::Unaligned, Variant::General];
+pub(super) const TUNED: [Variant; 4] = [
+    Variant::Vector,
+    Variant::Unaligned,
+    Variant::AnyBoundary,
+    Variant::General,
+];
 
 impl Variant {
     /// The kernel's entry point for an operator on fields of `T`, as in the PTX; `None` where
@@ -138,7 +153,7 @@ impl Variant {
         match self {
             Self::Pencil4 => Some(PENCILS_SMALL),
             Self::Pencil32 => Some(PENCILS_LARGE),
-            Self::Vector | Self::Unaligned | Self::General => None,
+            Self::Vector | Self::Unaligned | Self::AnyBoundary | Self::General => None,
         }
     }
 
@@ -175,6 +190,14 @@ impl Variant {
         };
         match (self, operator.axis()) {
             (Self::General, _) => Ok(()),
+            (Self::AnyBoundary, Some(axis)) => {
+                let points = 16 / size_of::<T>();
+                if axis == Axis::X && !shape.nx.is_multiple_of(points) {
+                    let required = format!("a multiple of {points}, for accesses of 16 bytes");
+                    return Err(refusal(name, axis, shape, required));
+                }
+                Ok(check_extents(name, axis.index(), &problem(shape))?)
+            }
             (_, Some(axis)) => self.check_along(name, axis, shape, boundaries[axis.index()]),
             (_, None) => check_gradient(name, shape, boundaries),
         }
@@ -240,6 +263,7 @@ impl fmt::Display for Variant {
             Self::Pencil32 => "pencils of 32",
             Self::Vector => "vectors",
             Self::Unaligned => "unaligned rows",
+            Self::AnyBoundary => "any boundary",
             Self::General => "general",
         })
     }
@@ -328,8 +352,9 @@ pub(super) fn require_variant<T: HasScalar>(variant: Variant, accuracy: u32) -> 
         parameter: "the variant",
         given: variant.to_string(),
         required: format!(
-            "{}: the others are of the 8th order in f32",
-            Variant::General
+            "{}: the others are of the 8th order, and but for {} in f32",
+            Variant::General,
+            Variant::AnyBoundary
         ),
     })
 }

@@ -1,6 +1,6 @@
 //! Fields of the host on their way to a device and back.
 
-use crate::{Buffer, Device, Element, Error, Field2, Field3, Shape};
+use crate::{Buffer, Device, Element, Error, Field2, Field3, Shape, Shape2, Shape3};
 
 impl<T: Element> Field2<T> {
     /// A buffer on `device` with these elements, which knows their [`Shape`].
@@ -34,8 +34,8 @@ impl<T: Element> Field2<T> {
         let Shape::Plane(shape) = buffer.shape() else {
             return Err(Error::ShapeMismatch {
                 what: "the buffer".to_owned(),
-                required: "nx × ny".to_owned(),
-                given: buffer.shape().to_string(),
+                required: Shape2::new(0, 0).into(),
+                given: buffer.shape(),
             });
         };
         Self::from_vec(shape, buffer.to_vec()?)
@@ -74,8 +74,8 @@ impl<T: Element> Field3<T> {
         let Shape::Volume(shape) = buffer.shape() else {
             return Err(Error::ShapeMismatch {
                 what: "the buffer".to_owned(),
-                required: "nx × ny × nz".to_owned(),
-                given: buffer.shape().to_string(),
+                required: Shape3::new(0, 0, 0).into(),
+                given: buffer.shape(),
             });
         };
         Self::from_vec(shape, buffer.to_vec()?)

@@ -201,8 +201,8 @@ pub(super) enum Workspace<T: Scalar> {
     /// A plate and the one that it becomes, in `f32`: no other type has a kernel that reads
     /// textures.
     Textures {
-        current: Texture2d,
-        next: Texture2d,
+        current: Box<Texture2d>,
+        next: Box<Texture2d>,
     },
 }
 
@@ -229,8 +229,8 @@ impl<T: Scalar> Plan<T> {
                 scratches: T::scratches(setup(&heat, None))?,
             },
             (_, Some(Variant::Texture)) => Workspace::Textures {
-                current: texture(shape, device)?,
-                next: texture(shape, device)?,
+                current: Box::new(texture(shape, device)?),
+                next: Box::new(texture(shape, device)?),
             },
             (_, asked) => Workspace::Buffers {
                 next: next()?,

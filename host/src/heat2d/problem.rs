@@ -2,8 +2,7 @@
 //!
 //! The left wall (i = 0, its corners included) is at 1; the other walls and, at
 //! the start, the plate are at 0. The textbook iterates 100 times on 256 × 256 points
-//! and prints how far the result is from the CPU's, as a percentage
-//! ([`percentage_rms_error`]); that is far from the steady state, to which the
+//! and prints how far the result is from the CPU's, as a percentage; that is far from the steady state, to which the
 //! other functions compare plates after enough iterations.
 
 use crate::scalar::Scalar;
@@ -80,6 +79,8 @@ pub fn amplification(shape: Shape2, modes: [usize; 2], ratio: f64) -> f64 {
 /// assert_eq!(percentage_rms_error(&[3.0_f64, 4.5], &[3.0, 4.0]), 10.0);
 /// assert!(percentage_rms_error(&[3.0_f32], &[3.0, 4.0]).is_nan());
 /// ```
+#[cfg(feature = "cases")]
+#[doc(hidden)]
 #[must_use]
 pub fn percentage_rms_error<T: Scalar>(values: &[T], reference: &[T]) -> f64 {
     if values.len() != reference.len() {

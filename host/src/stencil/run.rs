@@ -198,6 +198,69 @@ where
         }
     }
 
+    /// Adds to input `field` at a point, between steps: a source. Waits for the steps.
+    ///
+    /// ```
+    /// use halo_gpu::wave3d::Wave3d;
+    /// use halo_gpu::{Device, Field3, Grid3, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let shape = Shape3::new(24, 6, 6);
+    /// let wave = Wave3d::new(Grid3::new(shape, [1.0; 3])?, 4)?;
+    /// let (still, velocity) = (Field3::filled(shape, 0.0)?, Field3::filled(shape, 1.0_f32)?);
+    /// let mut run = wave.start(&Device::cpu(), 0.4, &velocity, [&still, &still])?;
+    /// let mut heard = Vec::new();
+    /// for step in 0..40 {
+    ///     run.add(0, [4, 3, 3], (0.5 * step as f32).sin())?; // a source
+    ///     run.steps(1)?;
+    ///     heard.push(run.at(0, [12, 3, 3])?); // a receiver, 8 away: 20 steps
+    /// }
+    /// assert!(heard[10].abs() < 1e-3 && heard.iter().any(|u| u.abs() > 0.05));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for a field or a point that is none, and as
+    /// [`Buffer::to_vec`].
+    pub fn add(&mut self, field: usize, point: [usize; D], value: T) -> Result<(), Error> {
+        let sum = self.at(field, point)? + value;
+        let index = self.index(point)?;
+        match self.field_mut(field) {
+            Some(buffer) => buffer.view_mut(index..=index)?.copy_from_slice(&[sum]),
+            None => Err(no_field::<INPUTS>(field)),
+        }
+    }
+
+    /// The value of input `field` at a point: a receiver. Waits for the steps.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    pub fn at(&self, field: usize, point: [usize; D]) -> Result<T, Error> {
+        let index = self.index(point)?;
+        let mut value = [T::from(0.0)];
+        match self.field(field) {
+            Some(buffer) => buffer.view(index..=index)?.copy_to_slice(&mut value)?,
+            None => return Err(no_field::<INPUTS>(field)),
+        }
+        Ok(value[0])
+    }
+
+    /// The element that a point is.
+    fn index(&self, point: [usize; D]) -> Result<usize, Error> {
+        let extents = self.plan.stencil().extents();
+        let mut axes = point.iter().zip(extents).rev();
+        let index = axes.try_fold(0, |index, (&at, n)| (at < n).then_some(index * n + at));
+        index.ok_or_else(|| Error::InvalidParameter {
+            operation: OPERATION,
+            parameter: "the point",
+            given: format!("{point:?}"),
+            required: format!("one of {}", self.plan.stencil().shape()),
+        })
+    }
+
     /// The same on the host. Waits for the steps.
     ///
     /// # Errors
@@ -206,12 +269,16 @@ where
     pub fn to_vec(&self, field: usize) -> Result<Vec<T>, Error> {
         match self.field(field) {
             Some(buffer) => buffer.to_vec(),
-            None => Err(Error::InvalidParameter {
-                operation: OPERATION,
-                parameter: "the field",
-                given: field.to_string(),
-                required: format!("below {INPUTS}, the number of inputs"),
-            }),
+            None => Err(no_field::<INPUTS>(field)),
         }
+    }
+}
+
+fn no_field<const INPUTS: usize>(field: usize) -> Error {
+    Error::InvalidParameter {
+        operation: OPERATION,
+        parameter: "the field",
+        given: field.to_string(),
+        required: format!("below {INPUTS}, the number of inputs"),
     }
 }

@@ -40,8 +40,7 @@ pub mod problem;
 mod stencil;
 
 pub use gpu::Variant;
-pub use gpu_kernels::stencil1d::BLOCK_DEFAULT;
-pub use gpu_kernels::stencil1d::custom::{MAX_POINTS, MAX_RADIUS};
+pub use gpu_kernels::stencil1d::custom::MAX_RADIUS;
 pub use plan::Plan;
 pub use stencil::Stencil1d;
 

@@ -32,7 +32,7 @@ use std::f64::consts::TAU;
 pub const N: usize = 1 << 16;
 
 /// Points per period of [`sine`]: a power of two, so that the spacing is exact.
-pub const POINTS_PER_PERIOD: usize = 64;
+const POINTS_PER_PERIOD: usize = 64;
 
 /// A line of small whole numbers without a pattern that a block could hide:
 /// `in[i] = i² mod 251`.
@@ -85,7 +85,7 @@ pub fn derivative(n: usize) -> Result<Stencil1d<f32>, Error> {
     Stencil1d::derivative(n, 1.0 / POINTS_PER_PERIOD as f64)
 }
 
-/// A sine wave of period 1 and [`POINTS_PER_PERIOD`] points per period,
+/// A sine wave of period 1 and 64 points per period,
 /// evaluated in `f64` and rounded once.
 ///
 /// # Errors

@@ -152,7 +152,7 @@ impl<T: Scalar> Stencil1d<T> {
     /// The first derivative of 8th order, of lines of `n` elements whose points
     /// are `spacing` apart, in the unit of the line over that of the spacing.
     ///
-    /// The coefficients are [`CENTRAL_8`](crate::finite_difference::CENTRAL_8) (Fornberg 1988, as with
+    /// The coefficients are 4/5, -1/5, 4/105 and -1/280 (Fornberg 1988, as with
     /// [`finite_difference`](crate::finite_difference)) over the spacing, divided in `f64`
     /// and rounded once. The truncation error begins with
     /// `-spacing⁸/630 · f⁽⁹⁾`.
@@ -287,8 +287,8 @@ impl<T: Scalar> Stencil1d<T> {
         self.n - 2 * self.radius
     }
 
-    /// Threads per block of the textbook kernels: [`BLOCK_DEFAULT`](super::BLOCK_DEFAULT) unless
-    /// [`with_block`](Self::with_block) said otherwise.
+    /// Threads per block of the textbook kernels: 32 unless [`with_block`](Self::with_block)
+    /// said otherwise.
     #[must_use]
     pub const fn block(&self) -> u32 {
         self.block

@@ -10,7 +10,6 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::thread;
 
-use cargo_halo::error::chain;
 use halo_gpu::{Device, DeviceKind, Image, Kernels, Stage};
 use halo_report::printable;
 use halo_report::record::{self, Toolkit};
@@ -22,7 +21,7 @@ use super::harness::{Check, Prepared, Work};
 use super::timing::Timed;
 use crate::baselines::Toolchain;
 use crate::cpp::Compiler;
-use crate::error::Error;
+use crate::error::{Error, chain};
 
 /// Names, as records have them.
 pub(super) const NVCC: &str = "nvcc";

@@ -211,7 +211,7 @@ mod tests {
             let problem = problem(entry, &device, size.as_ref());
             problem
                 .map(|it| it.extents)
-                .map_err(|error| crate::error::chain(&error))
+                .map_err(|error| crate::chain(&error))
         };
         assert_eq!(of("elementwise_clamp_f64", "77"), Ok([77, 1, 1]));
         assert_eq!(of("elementwise_clamp_f64", ""), Ok([10_000, 1, 1]));

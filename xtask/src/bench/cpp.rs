@@ -20,8 +20,9 @@ use libloading::Library;
 use super::baselines::Baseline;
 use super::harness::{self, Check, Prepared};
 use super::timing::{LONG, Timed, burst};
+use crate::chain;
 use crate::cpp::{Compiler, FLAGS, Flags};
-use crate::error::{Error, chain};
+use crate::error::Error;
 
 /// Its name in records.
 pub(super) const CPP: &str = "C++";

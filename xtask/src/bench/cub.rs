@@ -72,7 +72,7 @@ impl Cub {
         let failed = |error: libloading::Error| {
             Error::Bench(format!(
                 "cannot load CUB's reductions: {}",
-                crate::error::chain(&error)
+                crate::chain(&error)
             ))
         };
         // SAFETY: the library is the one that this repository's baselines/cub.cu

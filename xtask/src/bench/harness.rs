@@ -351,7 +351,7 @@ fn choose(choice: DeviceChoice) -> Result<(Device, Option<String>), Error> {
             Err(error) => {
                 let why = format!(
                     "the CPU ports are measured, since there is no GPU to use: {}",
-                    crate::error::chain(&error)
+                    crate::chain(&error)
                 );
                 (Device::cpu(), Some(why))
             }

@@ -439,7 +439,7 @@ mod tests {
             let error = plan(&Device::emulator(), Some(&size.parse().unwrap()))
                 .err()
                 .unwrap();
-            crate::error::chain(&error)
+            crate::chain(&error)
         };
         assert!(
             refusal("2x64").contains("at least 3"),

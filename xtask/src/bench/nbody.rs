@@ -736,9 +736,9 @@ mod tests {
             .err()
             .unwrap();
         assert!(
-            crate::error::chain(&error).contains("it takes N"),
+            crate::chain(&error).contains("it takes N"),
             "{}",
-            crate::error::chain(&error)
+            crate::chain(&error)
         );
     }
 }

@@ -260,6 +260,6 @@ mod tests {
         let error = plan(&Device::cpu(), Some(&"64x64".parse().unwrap()))
             .err()
             .unwrap();
-        assert!(crate::error::chain(&error).contains("--size 64x64"));
+        assert!(crate::chain(&error).contains("--size 64x64"));
     }
 }

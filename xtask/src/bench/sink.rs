@@ -5,12 +5,11 @@
 
 use std::io::ErrorKind;
 
-use cargo_halo::error::chain;
 use halo_report::Record;
 use halo_report::file::Outputs;
 
 use crate::Outcome;
-use crate::error::Error;
+use crate::error::{Error, chain};
 use crate::flags::Bench;
 use crate::output;
 

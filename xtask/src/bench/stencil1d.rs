@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use halo_gpu::Scalar;
 use halo_gpu::stencil1d::{
-    self, MAX_POINTS, MAX_RADIUS, Stencil1d, TEXTBOOK_COEFFICIENTS, Variant, problem,
+    self, MAX_RADIUS, Stencil1d, TEXTBOOK_COEFFICIENTS, Variant, problem,
 };
 use halo_gpu::{Buffer, Device, DeviceKind, Errors};
 
@@ -24,6 +24,9 @@ pub(super) const FAMILY: Family = Family {
     cpu_comparison: &["4096", "65536", "1048576", "67108864"],
     small: "10000",
 };
+
+/// Of the widest stencil.
+const POINTS: usize = 2 * MAX_RADIUS + 1;
 
 const NAME: &str = "stencil1d";
 
@@ -62,13 +65,13 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
             rows.push(Box::new(row));
         }
     }
-    if n >= MAX_POINTS {
+    if n >= POINTS {
         let on_cpu = device.kind() == DeviceKind::Cpu;
         rows.push(Widest::<f32>::row(n, on_cpu)?);
         rows.push(Widest::<f64>::row(n, on_cpu)?);
     } else {
         for kernel in [widest::<f32>(), widest::<f64>()] {
-            let why = format!("its stencil has {MAX_POINTS} points");
+            let why = format!("its stencil has {POINTS} points");
             left_out.push(LeftOut::new(kernel, why));
         }
     }
@@ -266,7 +269,7 @@ struct Widest<T: Scalar> {
 
 impl<T: Sample + Element> Widest<T> {
     fn row(n: usize, on_cpu: bool) -> Result<Box<dyn Row>, Error> {
-        let coefficients: Vec<T> = (0..MAX_POINTS).map(|place| T::of(coefficient(place))).collect();
+        let coefficients: Vec<T> = (0..POINTS).map(|place| T::of(coefficient(place))).collect();
         let stencil = Stencil1d::any(n, &coefficients)?;
         Ok(Box::new(Self { stencil, on_cpu }))
     }
@@ -275,7 +278,7 @@ impl<T: Sample + Element> Widest<T> {
 impl<T: Sample + Element> Row for Widest<T> {
     fn name(&self) -> String {
         if self.on_cpu {
-            return format!("stencil1d, CPU port, {MAX_POINTS} points, {}", T::NAME);
+            return format!("stencil1d, CPU port, {POINTS} points, {}", T::NAME);
         }
         widest::<T>().to_owned()
     }
@@ -326,7 +329,7 @@ impl<T: Sample + Element> Prepared for WidestReady<T> {
     }
 
     fn cpp(&self) -> Result<Option<Job>, Error> {
-        let coefficients = (0..MAX_POINTS).map(|place| coefficient(place).into());
+        let coefficients = (0..POINTS).map(|place| coefficient(place).into());
         let line = Rc::clone(&self.line);
         match self.on_cpu {
             false => Ok(None),
@@ -346,7 +349,7 @@ fn judge_widest<T: Sample>(output: &[T], line: &[f32]) -> Check {
     let inner = &output[MAX_RADIUS..output.len() - MAX_RADIUS];
     // Of whole numbers below 251 × 116, every sum is exact.
     let exact = |i: usize| {
-        let terms = (0..MAX_POINTS).map(|place| coefficient(place) * line[i + place]);
+        let terms = (0..POINTS).map(|place| coefficient(place) * line[i + place]);
         f64::from(terms.sum::<f32>())
     };
     Check::new(
@@ -394,7 +397,7 @@ mod tests {
         let error = plan(&Device::emulator(), Some(&"8".parse().unwrap()))
             .err()
             .unwrap();
-        let text = crate::error::chain(&error);
+        let text = crate::chain(&error);
         assert!(text.contains("at least 9"), "{text}");
     }
 }

@@ -7,7 +7,8 @@ use halo_gpu::{Device, DeviceKind};
 use super::case;
 use super::harness::{Family, LeftOut, Plan, Row};
 use super::size::Size;
-use crate::error::{Error, chain};
+use crate::chain;
+use crate::error::Error;
 
 /// The kernels of this family that are measured.
 pub(super) fn measured(family: &str) -> Vec<&'static str> {

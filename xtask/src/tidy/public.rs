@@ -14,7 +14,7 @@ use crate::process;
 use crate::workspace;
 
 /// The most items that `halo-gpu` may have.
-const MOST_ITEMS: usize = 320;
+const MOST_ITEMS: usize = 200;
 
 /// What the name of a page begins with, and what the item is.
 const KINDS: [(&str, &str); 9] = [

@@ -680,6 +680,8 @@ unsafe fn end_faulting_thread(info: &libc::siginfo_t, context: &mut libc::uconte
             // SAFETY: the stack of the coroutine that runs.
             if unsafe { open_reserve(low) } {
                 here.set_overflow(fault);
+                // Of the time limit's.
+                here.leave_detour();
                 end_overflowed_thread(here, trap, context);
                 return true;
             }
@@ -842,6 +844,9 @@ fn install_look_up() {
     let thread = std::thread::Builder::new().name("cuda-emulator-symbols".to_owned());
     if thread.spawn(look_up).is_ok() {
         LOOK_UP.store(descriptor, Ordering::Release);
+    } else {
+        // SAFETY: opened above, and nobody has it.
+        unsafe { libc::close(descriptor) };
     }
 }
 

@@ -1,49 +1,91 @@
-//! Rows of the general kernels: the first derivative of the 8th order of the textbook
-//! problem, in f32 and f64; by the port on the CPU.
+//! Rows of the kernels for any boundary: the first derivative of the 8th order of the
+//! textbook problem, in f32 and f64; by the port on the CPU.
 
 use halo_gpu::Scalar;
-use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, Plan};
+use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, Plan, Variant};
 use halo_gpu::{Axis, Buffer, Device, DeviceKind, Errors, Field3, Shape3};
 use std::f64::consts::TAU;
 
-use crate::bench::harness::{Check, Prepared, Row, Work};
+use crate::bench::harness::{Check, LeftOut, Prepared, Row, Work};
 use crate::error::Error;
 
-/// The rows for fields of `shape`.
-pub(super) fn rows(device: &Device, shape: Shape3) -> Result<Vec<Box<dyn Row>>, Error> {
-    let mut rows: Vec<Box<dyn Row>> = Vec::new();
-    for axis in Axis::ALL {
-        rows.push(Box::new(row::<f32>(device, shape, axis)?));
-        rows.push(Box::new(row::<f64>(device, shape, axis)?));
+/// Kernels that compute these rows.
+pub(super) const VARIANTS: [Variant; 2] = [Variant::AnyBoundary, Variant::General];
+
+/// The rows for fields of `shape`, and what kernels do not take it.
+pub(super) fn rows(
+    device: &Device,
+    shape: Shape3,
+) -> Result<(Vec<Box<dyn Row>>, Vec<LeftOut>), Error> {
+    let (mut rows, mut left_out) = (Vec::new(), Vec::new());
+    let variants = match device.kind() {
+        DeviceKind::Cpu => vec![None],
+        _ => VARIANTS.map(Some).to_vec(),
+    };
+    for variant in variants {
+        for axis in Axis::ALL {
+            row::<f32>(device, shape, axis, variant, &mut rows, &mut left_out)?;
+            row::<f64>(device, shape, axis, variant, &mut rows, &mut left_out)?;
+        }
     }
-    Ok(rows)
+    Ok((rows, left_out))
 }
 
 /// One derivative of a cosine along its axis, whose period is 1.
 struct Along<T: Scalar> {
     differences: FiniteDifferences3d<T>,
     axis: Axis,
-    port: bool,
+    /// The kernels; `None` on the CPU.
+    variant: Option<Variant>,
 }
 
-fn row<T: Scalar>(device: &Device, shape: Shape3, axis: Axis) -> Result<Along<T>, Error> {
-    Ok(Along {
-        differences: FiniteDifferences3d::new(&super::grid(shape)?)?,
+fn row<T: Scalar>(
+    device: &Device,
+    shape: Shape3,
+    axis: Axis,
+    variant: Option<Variant>,
+    rows: &mut Vec<Box<dyn Row>>,
+    left_out: &mut Vec<LeftOut>,
+) -> Result<(), Error> {
+    let row = Along {
+        differences: FiniteDifferences3d::<T>::new(&super::grid(shape)?)?,
         axis,
-        port: device.kind() == DeviceKind::Cpu,
-    })
+        variant,
+    };
+    match (variant, row.plan(device)?.check(row.operator())) {
+        (Some(Variant::AnyBoundary), Err(error)) => {
+            left_out.push(LeftOut::new(&row.name(), error.to_string()));
+        }
+        // What no kernel takes says so when it is run.
+        _ => rows.push(Box::new(row)),
+    }
+    Ok(())
+}
+
+impl<T: Scalar> Along<T> {
+    fn operator(&self) -> Operator {
+        Operator::Derivative(self.axis)
+    }
+
+    fn plan(&self, device: &Device) -> Result<Plan<T>, halo_gpu::Error> {
+        match self.variant {
+            Some(variant) => self.differences.plan_with(device, variant),
+            None => self.differences.plan(device),
+        }
+    }
 }
 
 impl<T: Scalar> Row for Along<T> {
     fn name(&self) -> String {
-        match self.port {
-            false => super::general_kernel::<T>(Operator::Derivative(self.axis)),
-            true => format!("derivative3d general, CPU port, {} {}", self.axis, T::NAME),
+        let kernel = self.variant.and_then(|it| it.kernel::<T>(self.operator()));
+        match kernel {
+            Some(kernel) => kernel.to_owned(),
+            None => format!("derivative3d general, CPU port, {} {}", self.axis, T::NAME),
         }
     }
 
     fn work(&self) -> Work {
-        super::work(&self.differences, Operator::Derivative(self.axis))
+        super::work(&self.differences, self.operator())
     }
 
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
@@ -54,7 +96,7 @@ impl<T: Scalar> Row for Along<T> {
         let f = device.upload(field.as_slice())?;
         let df = device.alloc_filled(f.len(), T::nearest(f64::NAN))?;
         Ok(Box::new(Ready {
-            plan: super::general_plan(&self.differences, device)?,
+            plan: self.plan(device)?,
             axis,
             f,
             df,

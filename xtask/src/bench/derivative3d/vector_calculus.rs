@@ -78,8 +78,8 @@ fn input<T: Scalar>(
         let cosines = [(hx, i), (hy, j), (hz, k)].map(|(h, p)| (TAU * h * p as f64).cos());
         T::nearest(match operator {
             Operator::Curl => cosines[(nth + 1) % 3],
-            _ => cosines.into_iter().sum(),
             Operator::Divergence => cosines[nth],
+            _ => cosines.into_iter().sum(),
         })
     })?)
 }
