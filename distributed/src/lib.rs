@@ -69,6 +69,6 @@ pub use decomposition::{Block, Decomposition, Side};
 pub use error::Error;
 pub use extremes::{argmax, argmin, max, min};
 pub use ghosts::Ghosted;
-pub use sum::sum;
+pub use sum::{dot, mean, norm, sum};
 pub use threads::run;
 pub use transport::{Arrival, Expected, Incoming, Outgoing, Parcel, Transport};

@@ -1,21 +1,18 @@
-//! The sum of an array that is shared by ranks.
+//! Sums over arrays that are shared by ranks.
 
 use crate::{Communicator, Error};
-use gpu_kernels::reduction::partition::{ALONE, Partition};
-use halo_gpu::reduction::{Number, Plan, Reduction};
-use halo_gpu::{Buffer, Device, Scalar, elementwise};
+use gpu_kernels::reduction::partition::Partition;
+use halo_gpu::reduction::{Number, Reduction, mean_by, norm_by};
+use halo_gpu::{Buffer, Element, Scalar};
 use std::ops::Range;
 
 /// The sum of all ranks' elements, one rank's behind the other's: on every rank the bits that
 /// [`halo_gpu::reduction::sum`] gives for the whole array on one device.
 ///
 /// That sum is one of chunks, whose bounds depend on the length of the whole array alone. Each
-/// rank sums the chunks that it has all elements of. The elements of the others, at most two
-/// chunks' worth of each rank, go to all ranks.
-///
-/// The kernels sum all of a rank's chunks at once, without a copy where these are all of its
-/// elements. On the CPU chunks of arrays of more than about four million elements are summed
-/// tile by tile: right, and slower than on one device.
+/// rank sums the chunks that it has all elements of: by one launch of the kernel, without a copy
+/// where these are all of its elements; on the CPU by one thread. The elements of the others, at
+/// most two chunks' worth of each rank, go to all ranks.
 ///
 /// ```
 /// use halo_gpu::{Device, reduction};
@@ -40,92 +37,325 @@ pub fn sum<T: Scalar + Number>(
     communicator: &Communicator,
     values: &Buffer<T>,
 ) -> Result<T, Error> {
-    communicator.agree("the type of the elements", &T::NAME)?;
-    let mut bounds = vec![0];
-    let mut len = 0;
-    for theirs in communicator.all_gather(&[values.len() as u64])? {
-        len += theirs.iter().sum::<u64>() as usize;
-        bounds.push(len);
+    let mut plan = Reduction::new().plan(values.device())?;
+    let total = Tree {
+        communicator,
+        len: values.len(),
+        element: T::NAME,
+        size: size_of::<T>(),
+        chunks: |tiles, range: Range<usize>| {
+            let values = part(values, range)?;
+            Ok(plan.sums_of_chunks(tiles, &values)?)
+        },
+        read: |range| Ok(values.view(range)?.to_vec()?),
+        take: |total: T, element: T| total + element,
     }
-    let partition = Partition::of(len, size_of::<T>());
-    let mut summing = Summing::new(values.device(), partition)?;
-    let span = partition.span();
-    let chunk = |number: usize| number * span..len.min((number + 1) * span);
+    .total()?;
+    Ok(match total {
+        Some(total) if is_nan(total) => T::nearest(f64::NAN),
+        Some(total) => total,
+        None => T::from(0.0),
+    })
+}
 
-    let own = bounds[communicator.rank()]..bounds[communicator.rank() + 1];
-    let whole = whole_chunks(&own, span, len);
-    let elements = if whole.is_empty() {
-        0..0
-    } else {
-        chunk(whole.start).start - own.start..chunk(whole.end - 1).end - own.start
-    };
-    let totals = match summing.chunks(values, elements, partition.tiles())? {
-        Some(totals) => totals,
-        None => {
-            let one = |number| {
-                let Range { start, end } = chunk(number);
-                summing.rows(values, start - own.start..end - own.start)
-            };
-            whole.clone().map(one).collect::<Result<Vec<_>, _>>()?
+/// The dot product of the arrays of all ranks, as [`halo_gpu::reduction::dot`] gives it for the
+/// whole arrays on one device.
+///
+/// ```
+/// use halo_gpu::{Device, reduction};
+///
+/// # fn main() -> Result<(), halo_distributed::Error> {
+/// let values: Vec<f32> = (0..50_000).map(|i| (i as f32).sin()).collect();
+/// let one = reduction::dot_of(&Device::cpu(), &values, &values)?;
+/// let several = halo_distributed::run(2, |communicator| {
+///     let part = values.chunks(30_000).nth(communicator.rank()).unwrap_or_default();
+///     let part = Device::cpu().upload(part)?;
+///     halo_distributed::dot(&communicator, &part, &part)
+/// })?;
+/// assert_eq!(several, [one; 2]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// As [`sum`]; [`Error::Device`] for two parts of different lengths or devices, which the other
+/// ranks learn of when this one is gone.
+pub fn dot<T: Scalar + Number<Product = f64>>(
+    communicator: &Communicator,
+    x: &Buffer<T>,
+    y: &Buffer<T>,
+) -> Result<f64, Error> {
+    let mut plan = Reduction::new().plan(x.device())?;
+    // Refuses what does not fit before anything is sent.
+    let (none_of_x, none_of_y) = (part(x, 0..0)?, part(y, 0..0)?);
+    plan.dots_of_chunks(1, &none_of_x, &none_of_y)?;
+    if x.len() != y.len() {
+        plan.dot(x, y)?;
+    }
+    let total = Tree {
+        communicator,
+        len: x.len(),
+        element: T::NAME,
+        size: size_of::<T>(),
+        chunks: |tiles, range: Range<usize>| {
+            let (x, y) = (part(x, range.clone())?, part(y, range)?);
+            Ok(plan.dots_of_chunks(tiles, &x, &y)?)
+        },
+        read: |range: Range<usize>| {
+            let (x, y) = (x.view(range.clone())?.to_vec()?, y.view(range)?.to_vec()?);
+            Ok(x.into_iter().zip(y).map(|(x, y)| [x, y]).collect())
+        },
+        take: |total: f64, [x, y]: [T; 2]| x.into().mul_add(y.into(), total),
+    }
+    .total()?;
+    Ok(one_nan(total.unwrap_or(0.0)))
+}
+
+/// The mean of all ranks' elements, as [`halo_gpu::reduction::mean`] gives it for the whole array
+/// on one device.
+///
+/// # Errors
+///
+/// As [`sum`]; [`Error::Device`] where no rank has an element.
+pub fn mean<T: Scalar + Number>(
+    communicator: &Communicator,
+    values: &Buffer<T>,
+) -> Result<f64, Error> {
+    let n = communicator.all_reduce(values.len() as u64, u64::wrapping_add)?;
+    if n == 0 {
+        // As of nothing on one device.
+        return Ok(halo_gpu::reduction::mean(values)?);
+    }
+    mean_by(n, |scale| moment(communicator, values, scale, false))
+}
+
+/// The L2 norm of all ranks' elements, as [`halo_gpu::reduction::norm`] gives it for the whole
+/// array on one device.
+///
+/// # Errors
+///
+/// As [`sum`].
+pub fn norm<T: Scalar + Number>(
+    communicator: &Communicator,
+    values: &Buffer<T>,
+) -> Result<f64, Error> {
+    let n = communicator.all_reduce(values.len() as u64, u64::wrapping_add)?;
+    if n == 0 {
+        return Ok(0.0);
+    }
+    norm_by(|scale| moment(communicator, values, scale, true))
+}
+
+/// The sum of the scaled elements, or of their squares, in f64.
+fn moment<T: Scalar + Number>(
+    communicator: &Communicator,
+    values: &Buffer<T>,
+    scale: f64,
+    squared: bool,
+) -> Result<f64, Error> {
+    let mut plan = Reduction::new().plan(values.device())?;
+    let total = Tree {
+        communicator,
+        len: values.len(),
+        element: T::NAME,
+        size: size_of::<T>(),
+        chunks: |tiles, range: Range<usize>| {
+            let values = part(values, range)?;
+            Ok(if squared {
+                plan.sums_squares_of_chunks(scale, tiles, &values)?
+            } else {
+                plan.sums_f64_of_chunks(scale, tiles, &values)?
+            })
+        },
+        read: |range| Ok(values.view(range)?.to_vec()?),
+        take: |total: f64, x: T| {
+            let x: f64 = x.into() * scale;
+            if squared {
+                x.mul_add(x, total)
+            } else {
+                total + x
+            }
+        },
+    }
+    .total()?;
+    Ok(one_nan(total.unwrap_or(0.0)))
+}
+
+fn is_nan<V: PartialOrd>(value: V) -> bool {
+    value.partial_cmp(&value).is_none()
+}
+
+fn one_nan(total: f64) -> f64 {
+    if total.is_nan() { f64::NAN } else { total }
+}
+
+/// These elements in a buffer that begins with them: kernels take whole ones, which are aligned.
+fn part<T: Element>(values: &Buffer<T>, range: Range<usize>) -> Result<Part<'_, T>, Error> {
+    if range == (0..values.len()) {
+        return Ok(Part::Whole(values));
+    }
+    let mut copy = values.device().zeros(range.len())?;
+    copy.view_mut(..)?.copy_from(values.view(range)?)?;
+    Ok(Part::Copy(copy))
+}
+
+enum Part<'a, T: Element> {
+    Whole(&'a Buffer<T>),
+    Copy(Buffer<T>),
+}
+
+impl<T: Element> std::ops::Deref for Part<'_, T> {
+    type Target = Buffer<T>;
+
+    fn deref(&self) -> &Buffer<T> {
+        match self {
+            Self::Whole(buffer) => buffer,
+            Self::Copy(buffer) => buffer,
         }
-    };
-    let totals = communicator.all_gather(&totals)?;
-
-    let mut pieces = Vec::new();
-    for outside in outside(&own, &whole, span, len) {
-        let view = values.view(outside.start - own.start..outside.end - own.start)?;
-        pieces.extend(view.to_vec()?);
     }
-    let pieces = communicator.all_gather(&pieces)?;
+}
 
-    // The total of each chunk: a rank's, or of the elements that came.
-    let chunks = len.div_ceil(span);
-    let mut all: Vec<Option<T>> = vec![None; chunks];
-    let mut shared: Vec<Vec<T>> = vec![Vec::new(); chunks];
-    for (peer, (totals, pieces)) in totals.iter().zip(&pieces).enumerate() {
-        let own = bounds[peer]..bounds[peer + 1];
+/// What totals are made of.
+trait Total: Element + std::ops::Add<Output = Self> {
+    /// What changes no number that is added to it.
+    fn nothing() -> Self;
+}
+
+impl<T: Scalar> Total for T {
+    fn nothing() -> Self {
+        T::from(-0.0)
+    }
+}
+
+/// The tree that the elements of all ranks are added in: [`halo_gpu::reduction`]'s.
+struct Tree<'a, C, R, F> {
+    communicator: &'a Communicator,
+    /// This rank's elements.
+    len: usize,
+    /// Their type, and its bytes.
+    element: &'static str,
+    size: usize,
+    /// The totals of the chunks of so many tiles of these elements; `None` on the CPU.
+    chunks: C,
+    /// These elements.
+    read: R,
+    /// What becomes of a total with an element.
+    take: F,
+}
+
+impl<C, R, F> Tree<'_, C, R, F> {
+    /// What all elements come to; `None` where there is none.
+    fn total<E: Element, V: Total>(mut self) -> Result<Option<V>, Error>
+    where
+        C: FnMut(u32, Range<usize>) -> Result<Option<Vec<V>>, Error>,
+        R: Fn(Range<usize>) -> Result<Vec<E>, Error>,
+        F: Fn(V, E) -> V,
+    {
+        let communicator = self.communicator;
+        communicator.agree("the type of the elements", &self.element)?;
+        let mut bounds = vec![0];
+        let mut len = 0;
+        for theirs in communicator.all_gather(&[self.len as u64])? {
+            len += theirs.iter().sum::<u64>() as usize;
+            bounds.push(len);
+        }
+        if len == 0 {
+            return Ok(None);
+        }
+        let partition = Partition::of(len, self.size);
+        let span = partition.span();
+        let chunk = |number: usize| number * span..len.min((number + 1) * span);
+
+        let own = bounds[communicator.rank()]..bounds[communicator.rank() + 1];
         let whole = whole_chunks(&own, span, len);
-        let outside = outside(&own, &whole, span, len);
-        let required = outside.iter().map(Range::len).sum::<usize>();
-        if totals.len() != whole.len() || pieces.len() != required {
-            return Err(Error::MessageLength {
-                rank: communicator.rank(),
-                peer,
-                required: (whole.len() + required) * size_of::<T>(),
-                given: (totals.len() + pieces.len()) * size_of::<T>(),
-            });
-        }
-        for (number, total) in whole.zip(totals) {
-            all[number] = Some(*total);
-        }
-        let mut pieces = &pieces[..];
-        for Range { mut start, end } in outside {
-            while start < end {
-                let number = start / span;
-                let here = end.min(chunk(number).end) - start;
-                let (these, others) = pieces.split_at(here);
-                shared[number].extend(these);
-                (pieces, start) = (others, start + here);
-            }
-        }
-    }
-    let mut totals = Vec::with_capacity(chunks);
-    for (total, elements) in all.into_iter().zip(shared) {
-        totals.push(match total {
-            Some(total) => total,
+        let elements = if whole.is_empty() {
+            0..0
+        } else {
+            chunk(whole.start).start - own.start..chunk(whole.end - 1).end - own.start
+        };
+        let totals = match (self.chunks)(partition.tiles(), elements.clone())? {
+            Some(totals) => totals,
             None => {
-                let elements = values.device().upload(&elements)?;
-                summing.rows(&elements, 0..elements.len())?
+                let elements = (self.read)(elements)?;
+                let chunks = elements.chunks(span);
+                let of_chunk = |chunk| of_rows(chunk, partition.lanes(), &self.take);
+                chunks.map(of_chunk).collect()
             }
-        });
+        };
+        let totals = communicator.all_gather(&totals)?;
+
+        let mut pieces = Vec::new();
+        for outside in outside(&own, &whole, span, len) {
+            pieces.extend((self.read)(
+                outside.start - own.start..outside.end - own.start,
+            )?);
+        }
+        let pieces = communicator.all_gather(&pieces)?;
+
+        // The total of each chunk: a rank's, or of the elements that came.
+        let chunks = len.div_ceil(span);
+        let mut all: Vec<Option<V>> = vec![None; chunks];
+        let mut shared: Vec<Vec<E>> = vec![Vec::new(); chunks];
+        for (peer, (totals, pieces)) in totals.iter().zip(&pieces).enumerate() {
+            let own = bounds[peer]..bounds[peer + 1];
+            let whole = whole_chunks(&own, span, len);
+            let outside = outside(&own, &whole, span, len);
+            let required = outside.iter().map(Range::len).sum::<usize>();
+            if totals.len() != whole.len() || pieces.len() != required {
+                return Err(Error::MessageLength {
+                    rank: communicator.rank(),
+                    peer,
+                    required: whole.len() * size_of::<V>() + required * size_of::<E>(),
+                    given: totals.len() * size_of::<V>() + pieces.len() * size_of::<E>(),
+                });
+            }
+            for (number, total) in whole.zip(totals) {
+                all[number] = Some(*total);
+            }
+            let mut pieces = &pieces[..];
+            for Range { mut start, end } in outside {
+                while start < end {
+                    let number = start / span;
+                    let here = end.min(chunk(number).end) - start;
+                    let (these, others) = pieces.split_at(here);
+                    shared[number].extend(these);
+                    (pieces, start) = (others, start + here);
+                }
+            }
+        }
+        let totals = all
+            .into_iter()
+            .zip(shared)
+            .map(|(total, elements)| match total {
+                Some(total) => total,
+                None => of_rows(&elements, partition.lanes(), &self.take),
+            });
+        let totals: Vec<V> = totals.collect();
+        Ok(Some(match totals[..] {
+            [only] => only,
+            // Like one more chunk.
+            _ => of_rows(&totals, Partition::of(1, size_of::<V>()).lanes(), &V::add),
+        }))
     }
-    match totals[..] {
-        [only] => Ok(only),
-        _ => {
-            let totals = values.device().upload(&totals)?;
-            Ok(summing.rows(&totals, 0..totals.len())?)
+}
+
+/// What the elements of a chunk come to: each lane takes its own one after the other, and then
+/// neighbouring lanes are added until one is left.
+fn of_rows<E: Copy, V: Total>(elements: &[E], lanes: usize, take: &impl Fn(V, E) -> V) -> V {
+    // Lanes behind the last that has an element would change nothing.
+    let lanes = lanes.min(elements.len().next_power_of_two());
+    let mut totals = vec![V::nothing(); lanes];
+    for row in elements.chunks(lanes) {
+        for (total, element) in totals.iter_mut().zip(row) {
+            *total = take(*total, *element);
         }
     }
+    while totals.len() > 1 {
+        let pairs = totals.chunks_exact(2);
+        totals = pairs.map(|pair| pair[0] + pair[1]).collect();
+    }
+    totals[0]
 }
 
 /// The chunks of which `own` has all elements.
@@ -149,59 +379,4 @@ fn outside(own: &Range<usize>, whole: &Range<usize>, span: usize, len: usize) ->
         own.start..whole.start * span,
         len.min(whole.end * span)..own.end,
     ]
-}
-
-/// Sums in the order of the tree of a longer array.
-struct Summing<T: Scalar + Number> {
-    plan: Plan<T>,
-    lanes: usize,
-}
-
-impl<T: Scalar + Number> Summing<T> {
-    fn new(device: &Device, partition: Partition) -> Result<Self, Error> {
-        Ok(Self {
-            plan: Reduction::new().plan(device)?,
-            lanes: partition.lanes(),
-        })
-    }
-
-    /// The sums of whole chunks, by one launch; `None` on the CPU.
-    fn chunks(
-        &mut self,
-        values: &Buffer<T>,
-        elements: Range<usize>,
-        tiles: u32,
-    ) -> Result<Option<Vec<T>>, Error> {
-        if elements == (0..values.len()) {
-            return Ok(self.plan.sums_of_chunks(tiles, values)?);
-        }
-        // Kernels take whole buffers, which are aligned.
-        let mut whole = values.device().zeros(elements.len())?;
-        whole.view_mut(..)?.copy_from(values.view(elements)?)?;
-        Ok(self.plan.sums_of_chunks(tiles, &whole)?)
-    }
-
-    /// The sum of rows of lanes: each lane's elements one after the other, and then
-    /// neighbouring lanes.
-    fn rows(&mut self, values: &Buffer<T>, range: Range<usize>) -> Result<T, Error> {
-        let device = values.device();
-        if range.len() <= ALONE * self.lanes {
-            // So many are one chunk for the plan as well.
-            let mut chunk = device.zeros(range.len())?;
-            chunk.view_mut(..)?.copy_from(values.view(range)?)?;
-            return Ok(self.plan.sum(&chunk)?);
-        }
-        // -0 is what changes no sum.
-        let mut lanes = device.alloc_filled(self.lanes, T::from(-0.0))?;
-        let mut row = device.alloc_filled(self.lanes, T::from(-0.0))?;
-        let one = T::from(1.0);
-        for start in range.clone().step_by(self.lanes) {
-            let end = range.end.min(start + self.lanes);
-            row.view_mut(..end - start)?
-                .copy_from(values.view(start..end)?)?;
-            row.view_mut(end - start..)?.fill(T::from(-0.0))?;
-            elementwise::axpby(one, &row, one, &mut lanes)?;
-        }
-        Ok(self.plan.sum(&lanes)?)
-    }
 }

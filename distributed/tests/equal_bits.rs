@@ -3,7 +3,8 @@
 mod ways;
 
 use halo_distributed::{
-    Decomposition, Error, Ghosted, argmax, argmin, derivative3d, heat2d, max, min, nbody, run, sum,
+    Decomposition, Error, Ghosted, argmax, argmin, derivative3d, dot, heat2d, max, mean, min,
+    nbody, norm, run, sum,
 };
 use halo_gpu::derivative3d::FiniteDifferences3d;
 use halo_gpu::heat2d::{Heat2d, Tolerance};
@@ -13,7 +14,7 @@ use halo_gpu::stencil1d::{Stencil1d, TEXTBOOK_COEFFICIENTS};
 use halo_gpu::{
     Axis, Boundary, Device, DeviceKind, Field2, Field3, Grid2, Grid3, Scalar, Shape2, Shape3,
 };
-use ways::{EMULATOR, Way, bits, noise, ways, ways_of_numbers};
+use ways::{CPU, EMULATOR, Way, bits, noise, ways, ways_of_numbers};
 
 const RANKS: [usize; 5] = [1, 2, 3, 4, 7];
 
@@ -267,9 +268,19 @@ fn plates_that_do_not_fit_are_refused() {
     }
 }
 
-fn sums<T: Scalar + Number>(way: &Way, n: usize, value: impl Fn(usize) -> T) {
+fn sums<T: Scalar + Number<Product = f64>>(way: &Way, n: usize, value: impl Fn(usize) -> T) {
     let values: Vec<T> = (0..n).map(value).collect();
-    let one = reduction::sum_of(&way.one(), &values).expect("one device");
+    let device = way.one();
+    let one = reduction::sum_of(&device, &values).expect("one device");
+    let moments = (
+        reduction::dot_of(&device, &values, &values),
+        reduction::norm_of(&device, &values),
+        // Of nothing there is no mean.
+        reduction::mean_of(&device, &values).ok(),
+    );
+    let (Ok(dot_of_one), Ok(norm_of_one), mean_of_one) = moments else {
+        unreachable!("only the mean can fail")
+    };
     for ranks in RANKS.into_iter().filter(|&ranks| way.takes(ranks)) {
         // Equal shares, and shares that grow from nothing.
         let equal = (0..=ranks).map(|rank| n * rank / ranks).collect::<Vec<_>>();
@@ -283,9 +294,26 @@ fn sums<T: Scalar + Number>(way: &Way, n: usize, value: impl Fn(usize) -> T) {
             let several = way.run(ranks, |communicator, device| {
                 let rank = communicator.rank();
                 let part = device.upload(&values[bounds[rank]..bounds[rank + 1]])?;
-                sum(communicator, &part)
+                let moments = [dot(communicator, &part, &part)?, norm(communicator, &part)?];
+                let moments = moments.map(f64::to_bits);
+                let mean = mean(communicator, &part);
+                Ok((
+                    sum(communicator, &part)?,
+                    moments,
+                    mean.ok().map(f64::to_bits),
+                ))
             });
-            for total in several.expect("no rank fails") {
+            for (total, moments, mean) in several.expect("no rank fails") {
+                assert_eq!(
+                    (moments, mean),
+                    (
+                        [dot_of_one.to_bits(), norm_of_one.to_bits()],
+                        mean_of_one.map(f64::to_bits)
+                    ),
+                    "{} of {n} {} on {ranks} ranks, {bounds:?}",
+                    way.name,
+                    T::NAME
+                );
                 assert_eq!(
                     bits(&[total]),
                     bits(&[one]),
@@ -321,6 +349,10 @@ fn sums_of_long_arrays_have_the_tree_of_one_device() {
 #[test]
 fn sums_in_the_emulator() {
     sums(&EMULATOR, 40_000, noise::<f32>);
+    // Beyond the range of f64 at first, and lost to underflow.
+    sums(&EMULATOR, 20_000, |i| (i % 7) as f64 * 1e307);
+    sums(&CPU, 20_000, |i| (i % 7) as f64 * 1e307);
+    sums(&CPU, 20_000, |i| (i % 7) as f64 * 1e-200);
 }
 
 /// Every operator on a field, cut in every way.

@@ -215,6 +215,30 @@ proptest! {
                 Some(sums) => prop_assert_eq!(sums, right),
             }
             prop_assert_eq!(plan.sum(&values)?, x.iter().fold(0, add));
+            let chunks = || x.chunks(2048 * tiles as usize);
+            let dot = |chunk: &[i32]| {
+                let products = chunk.iter().map(|&x| i64::from(x).wrapping_mul(x.into()));
+                products.fold(0_i64, i64::wrapping_add)
+            };
+            let right: Vec<_> = chunks().map(dot).collect();
+            if let Some(dots) = plan.dots_of_chunks(tiles, &values, &values)? {
+                prop_assert_eq!(dots, right);
+            }
+            for scale in [1.0, 0.5] {
+                // Of one chunk the moment of the whole: in the same order.
+                let whole = chunks().len() == 1;
+                let mut moment = device.zeros(1)?;
+                let first = plan.sums_f64_of_chunks(scale, tiles, &values)?;
+                if let (Some(first), true) = (first, whole && x.len() <= 8 * 2048) {
+                    plan.sum_f64_into(scale, &values, &mut moment)?;
+                    prop_assert_eq!(first, moment.to_vec()?);
+                }
+                let second = plan.sums_squares_of_chunks(scale, tiles, &values)?;
+                if let (Some(second), true) = (second, whole && x.len() <= 8 * 2048) {
+                    plan.sum_squares_into(scale, &values, &mut moment)?;
+                    prop_assert_eq!(second, moment.to_vec()?);
+                }
+            }
         }
     }
 

@@ -83,7 +83,7 @@ use crate::{Buffer, Device, Error};
 #[doc(hidden)]
 pub use cases::dot_kernel;
 pub use gpu::Variant;
-pub use plan::{Number, Plan, Reduction};
+pub use plan::{Number, Plan, Reduction, mean_by, norm_by};
 
 /// The sum of a buffer, computed on its device; 0 if it is empty.
 ///

@@ -2,9 +2,9 @@
 
 use super::gpu::{Ladder, TextbookKernels, Variant};
 use crate::single_pass::{
-    Extremum, Moment, Operation, Partition, SinglePass, SinglePassKernels, read,
+    Extremum, Moment, Operation, Partition, Reduce, SinglePass, SinglePassKernels, read,
 };
-use crate::{Buffer, Device, DeviceKind, Error};
+use crate::{Buffer, Device, DeviceKind, Element, Error};
 use gpu_kernels::reduction::geometry::{self, DEFAULT_BLOCK};
 use gpu_kernels::reduction::{MAX_BLOCK, MIN_BLOCK, additions};
 use gpu_kernels::registry::{Cost, Problem};
@@ -452,27 +452,14 @@ impl<T: Number> Plan<T> {
     ///
     /// As [`min`](Self::min).
     pub fn mean(&mut self, values: &Buffer<T>) -> Result<f64, Error> {
-        const OPERATION: &str = "reduction: mean";
-        // Less than 2⁶⁴ elements, none of which is 2¹⁰²⁴ or more.
-        const SMALLER: f64 = 1.0 / 18_446_744_073_709_551_616.0;
         self.device().require("reduction: values", values)?;
         if values.is_empty() {
             return Err(Error::EmptyInput {
-                operation: OPERATION,
+                operation: "reduction: mean",
             });
         }
-        let n = values.len() as f64;
-        let sum = self.moment(Moment::First, 1.0, values)?;
-        if sum.is_finite() {
-            return Ok(sum / n);
-        }
-        let sum = self.moment(Moment::First, SMALLER, values)?;
-        let mean = sum / n / SMALLER;
-        // Of finite numbers only rounding can lead beyond the largest.
-        Ok(if sum.is_finite() {
-            mean.clamp(f64::MIN, f64::MAX)
-        } else {
-            mean
+        mean_by(values.len() as u64, |scale| {
+            self.moment(Moment::First, scale, values)
         })
     }
 
@@ -489,23 +476,11 @@ impl<T: Number> Plan<T> {
     ///
     /// As [`min`](Self::min), except for empty input.
     pub fn norm(&mut self, values: &Buffer<T>) -> Result<f64, Error> {
-        /// 2⁶⁰⁰: a number 1.0 × 2^e has the bits of e + 1023 above 52 zeros.
-        const LARGER: f64 = f64::from_bits((1023 + 600) << 52);
-        /// 2⁻⁹⁰⁰. What squares lose to underflow is less than 2⁻¹⁰⁷⁴ each.
-        const SMALL: f64 = f64::from_bits((1023 - 900) << 52);
         self.device().require("reduction: values", values)?;
         if values.is_empty() {
             return Ok(0.0);
         }
-        let squares = self.moment(Moment::Second, 1.0, values)?;
-        let scale = if squares == f64::INFINITY {
-            1.0 / LARGER
-        } else if squares < SMALL {
-            LARGER
-        } else {
-            return Ok(squares.sqrt());
-        };
-        Ok(self.moment(Moment::Second, scale, values)?.sqrt() / scale)
+        norm_by(|scale| self.moment(Moment::Second, scale, values))
     }
 
     /// The dot product Σ x y of two buffers of one length; 0 if they are empty.
@@ -592,10 +567,76 @@ impl<T: Number> Plan<T> {
         tiles: u32,
         values: &Buffer<T>,
     ) -> Result<Option<Vec<T>>, Error> {
-        self.device().require("reduction: values", values)?;
+        self.chunks(tiles, [values; 2], |result, [values, _]| Reduce::Elements {
+            operation: Operation::Sum,
+            values,
+            result,
+        })
+    }
+
+    /// The dot products of chunks of `x` and `y`, as [`sums_of_chunks`](Self::sums_of_chunks).
+    ///
+    /// # Errors
+    ///
+    /// As [`dot`](Self::dot) and [`sums_of_chunks`](Self::sums_of_chunks).
+    pub fn dots_of_chunks(
+        &mut self,
+        tiles: u32,
+        x: &Buffer<T>,
+        y: &Buffer<T>,
+    ) -> Result<Option<Vec<T::Product>>, Error> {
+        self.device().require("reduction: values", y)?;
+        self.chunks(tiles, [x, y], |result, [x, y]| Reduce::Dot { x, y, result })
+    }
+
+    /// Σ s x in f64 of chunks, as [`sums_of_chunks`](Self::sums_of_chunks).
+    ///
+    /// # Errors
+    ///
+    /// As [`sum_f64_into`](Self::sum_f64_into) and [`sums_of_chunks`](Self::sums_of_chunks).
+    pub fn sums_f64_of_chunks(
+        &mut self,
+        scale: f64,
+        tiles: u32,
+        values: &Buffer<T>,
+    ) -> Result<Option<Vec<f64>>, Error> {
+        self.chunks(tiles, [values; 2], |result, [values, _]| Reduce::Moment {
+            moment: Moment::First,
+            scale,
+            values,
+            result,
+        })
+    }
+
+    /// Σ (s x)² in f64 of chunks, as [`sums_of_chunks`](Self::sums_of_chunks).
+    ///
+    /// # Errors
+    ///
+    /// As [`sums_f64_of_chunks`](Self::sums_f64_of_chunks).
+    pub fn sums_squares_of_chunks(
+        &mut self,
+        scale: f64,
+        tiles: u32,
+        values: &Buffer<T>,
+    ) -> Result<Option<Vec<f64>>, Error> {
+        self.chunks(tiles, [values; 2], |result, [values, _]| Reduce::Moment {
+            moment: Moment::Second,
+            scale,
+            values,
+            result,
+        })
+    }
+
+    fn chunks<V: Element>(
+        &mut self,
+        tiles: u32,
+        values: [&Buffer<T>; 2],
+        reduce: impl for<'r> FnOnce(&'r mut Buffer<V>, [&'r Buffer<T>; 2]) -> Reduce<'r, T>,
+    ) -> Result<Option<Vec<V>>, Error> {
+        self.device().require("reduction: values", values[0])?;
         if tiles == 0 {
             return Err(Error::InvalidSize {
-                operation: "reduction: sums of chunks",
+                operation: "reduction: chunks",
                 axis: "tiles",
                 given: 0,
                 required: "at least 1".to_owned(),
@@ -604,7 +645,10 @@ impl<T: Number> Plan<T> {
         if self.device().kind() == DeviceKind::Cpu {
             return Ok(None);
         }
-        self.single_pass.sums_of_chunks(tiles, values).map(Some)
+        if values[0].is_empty() {
+            return Ok(Some(Vec::new()));
+        }
+        self.single_pass.chunks(tiles, values, reduce).map(Some)
     }
 
     /// The least element into `result`, a buffer of one element.
@@ -786,6 +830,55 @@ impl<T: Number> Plan<T> {
             single_pass.place(extremum, values, to)
         })
     }
+}
+
+/// The mean of `n` numbers, of their sum: `sum` gives Σ s x in f64 for a scale s, as
+/// [`Plan::sum_f64_into`] does, perhaps of an array that several devices share. Where the sum
+/// leaves the range of f64 it is asked for once more, 2⁶⁴ times smaller.
+///
+/// # Errors
+///
+/// What `sum` fails with.
+pub fn mean_by<E>(n: u64, mut sum: impl FnMut(f64) -> Result<f64, E>) -> Result<f64, E> {
+    // Less than 2⁶⁴ elements, none of which is 2¹⁰²⁴ or more.
+    const SMALLER: f64 = 1.0 / 18_446_744_073_709_551_616.0;
+    let n = n as f64;
+    let whole = sum(1.0)?;
+    if whole.is_finite() {
+        return Ok(whole / n);
+    }
+    let small = sum(SMALLER)?;
+    let mean = small / n / SMALLER;
+    // Of finite numbers only rounding can lead beyond the largest.
+    Ok(if small.is_finite() {
+        mean.clamp(f64::MIN, f64::MAX)
+    } else {
+        mean
+    })
+}
+
+/// The L2 norm, of the sum of squares: `squares` gives Σ (s x)² in f64 for a scale s, as
+/// [`Plan::sum_squares_into`] does, perhaps of an array that several devices share. Where the
+/// sum is out of range, or so small that squares may have been lost, it is asked for once more,
+/// with a scale of 2⁶⁰⁰ or its inverse.
+///
+/// # Errors
+///
+/// What `squares` fails with.
+pub fn norm_by<E>(mut squares: impl FnMut(f64) -> Result<f64, E>) -> Result<f64, E> {
+    /// 2⁶⁰⁰: a number 1.0 × 2^e has the bits of e + 1023 above 52 zeros.
+    const LARGER: f64 = f64::from_bits((1023 + 600) << 52);
+    /// 2⁻⁹⁰⁰. What squares lose to underflow is less than 2⁻¹⁰⁷⁴ each.
+    const SMALL: f64 = f64::from_bits((1023 - 900) << 52);
+    let sum = squares(1.0)?;
+    let scale = if sum == f64::INFINITY {
+        1.0 / LARGER
+    } else if sum < SMALL {
+        LARGER
+    } else {
+        return Ok(sum.sqrt());
+    };
+    Ok(squares(scale)?.sqrt() / scale)
 }
 
 /// What tests and the benchmark go through by kind.

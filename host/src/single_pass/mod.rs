@@ -14,7 +14,7 @@ use gpu::Workspace;
 use gpu_kernels::reduction::partition::ALONE;
 pub use gpu_kernels::reduction::partition::Partition;
 pub use kinds::{Extremum, Moment, Operation};
-use reduce::Reduce;
+pub(crate) use reduce::Reduce;
 
 /// Reductions of buffers of one device, each by a single launch of a kernel, or by a port
 /// on the CPU; with the workspace of the kernels.
@@ -85,19 +85,15 @@ impl<T: SinglePassKernels> SinglePass<T> {
         })
     }
 
-    /// The sums of the chunks of so many tiles, on a device that runs kernels. Waits for them.
-    pub(crate) fn sums_of_chunks(
+    /// What the chunks of so many tiles come to, on a device that runs kernels. Waits for them.
+    pub(crate) fn chunks<V: Element>(
         &mut self,
         tiles: u32,
-        values: &Buffer<T>,
-    ) -> Result<Vec<T>, Error> {
+        values: [&Buffer<T>; 2],
+        reduce: impl for<'r> FnOnce(&'r mut Buffer<V>, [&'r Buffer<T>; 2]) -> Reduce<'r, T>,
+    ) -> Result<Vec<V>, Error> {
         let mut result = self.device.zeros(1)?;
-        let reduce = Reduce::Elements {
-            operation: Operation::Sum,
-            values,
-            result: &mut result,
-        };
-        let Some(checked) = reduce.check(&self.device)? else {
+        let Some(checked) = reduce(&mut result, values).check(&self.device)? else {
             return Ok(Vec::new());
         };
         match self.workspace.chunks(checked, tiles, self.blocks)? {

@@ -40,6 +40,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("stage", "takes nothing"),
     ("seal", "takes nothing; `tests/validation.rs`"),
     ("open", "takes nothing; `tests/validation.rs`"),
+    ("mean_by", "any number and function; `Plan::mean`"),
+    ("norm_by", "any function; `Plan::norm`"),
     ("move_to", "any buffer and any device; `tests/memory.rs`"),
     ("from_view", "any array makes a field"),
     ("blocks_per_multiprocessor", "as `LaunchConfig::check`"),
