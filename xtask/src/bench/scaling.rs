@@ -281,10 +281,10 @@ impl Ranks<'_> {
         let values = field.own_values(self.communicator)?;
         let places = values.iter().enumerate().map(|(number, value)| {
             let (mut place, mut stride, mut rest) = (0, 1, number);
-            for axis in 0..D {
-                place += stride * (block.start[axis] + rest % block.extents[axis]);
-                rest /= block.extents[axis];
-                stride *= points[axis];
+            for ((start, extent), all) in block.start.iter().zip(block.extents).zip(points) {
+                place += stride * (start + rest % extent);
+                rest /= extent;
+                stride *= all;
             }
             (place, *value)
         });
