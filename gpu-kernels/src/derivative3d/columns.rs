@@ -58,7 +58,7 @@ macro_rules! along_y {
         ///   8 bytes; they do not overlap, nobody writes `f` and nothing else accesses `df`
         ///   during the launch.
         /// - `chunks` is `ceil(columns / blockDim.x)` of the `columns` of a row, which are
-        ///   [`WIDTH`] bytes wide where rows are whole numbers of that, else points.
+        ///   8 bytes wide where rows are whole numbers of that, else points.
         /// - `segment >= 1`. With `segments` for `ceil(ny / segment)`, a one-dimensional grid
         ///   of `chunks * ceil(segments * nz / blockDim.y)` blocks, and
         ///   `segments * nz + blockDim.y` fits `u32`. Blocks have [`COLUMN_BLOCK`] threads.
@@ -118,7 +118,7 @@ macro_rules! along_z {
         ///   bytes; they do not overlap, nobody writes `f` and nothing else accesses `df`
         ///   during the launch.
         /// - `chunks` is `ceil(columns / COLUMN_BLOCK)` of the `columns` of a plane, which are
-        ///   [`WIDTH`] bytes wide where planes are whole numbers of that, else points.
+        ///   8 bytes wide where planes are whole numbers of that, else points.
         /// - `segment >= 1`; a one-dimensional grid of `chunks * ceil(nz / segment)` blocks of
         ///   [`COLUMN_BLOCK`] threads along x.
         /// - `nz` is at least what [`min_len`](super::general::min_len) says, and

@@ -160,6 +160,7 @@ where
 
     #[inline(always)]
     fn combine(a: Candidate<K>, b: Candidate<K>) -> Candidate<K> {
+        // equivalent mutant (comparison: in `b.index < a.index`): equal candidates are one
         let before = b.key < a.key || (b.key == a.key && b.index < a.index);
         Candidate {
             key: if before { b.key } else { a.key },

@@ -7,7 +7,8 @@ use super::plan::launch;
 use crate::grid::Boundary;
 use crate::scalar::Scalar;
 use crate::subject::{
-    Case, Entry, Expected, Problem, Random, Role, ScalarType, Subject, buffer, buffer_mut, random,
+    Case, Entry, Expected, Problem, Random, Role, ScalarType, Subject, buffer, buffer_mut,
+    launching, random,
 };
 use crate::{Axis, Error, Shape2};
 
@@ -166,11 +167,10 @@ fn iterations<T: Scalar>(
             let old = buffer::<T>(inputs[0].as_ref());
             let source = inputs.get(1).map(|source| buffer(source.as_ref()));
             let new = buffer_mut(outputs[0].as_mut());
-            heat.check_launchable::<T>(variant, old.device())?;
+            let device = launching([old.device(), new.device()]);
+            heat.check_launchable::<T>(variant, device)?;
             if variant == Variant::Texture {
-                return heat
-                    .plan_with(old.device(), variant)?
-                    .iterate_into(old, new);
+                return heat.plan_with(device, variant)?.iterate_into(old, new);
             }
             let done = launch(&heat, variant, source, old, new, count, &mut None)?;
             assert_eq!(done, count, "all in one launch");
