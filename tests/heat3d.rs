@@ -29,7 +29,7 @@ fn modes_of_the_grid_are_multiplied_by_their_amplification() {
             let step = 0.7 * heat.longest_step(1.0);
             let heat = heat.with_time_step(1.0, step).unwrap();
             let initial = problem::mode::<f64>(&heat, modes).unwrap();
-            let after = heat.solve(&device, &initial, 9).unwrap();
+            let after = heat.steps_of(&device, &initial, 9).unwrap();
             let factor = problem::amplification(&heat, modes).powi(9);
             let error = largest_error(after.as_slice(), |at| factor * initial.as_slice()[at]);
             assert!(error < 1e-14, "{error} {factor}");
@@ -45,7 +45,7 @@ fn the_error_falls_with_the_square_of_the_spacing() {
         let steps = n * n / 8;
         let heat = heat.with_time_step(1.0, 0.01 / steps as f64).unwrap();
         let initial = problem::mode::<f64>(&heat, modes).unwrap();
-        let after = heat.solve(&Device::cpu(), &initial, steps).unwrap();
+        let after = heat.steps_of(&Device::cpu(), &initial, steps).unwrap();
         let factor = problem::decay(&heat, modes, 0.01);
         largest_error(after.as_slice(), |at| factor * initial.as_slice()[at])
     };
@@ -69,7 +69,7 @@ fn an_insulated_or_periodic_body_keeps_its_heat() {
                 .with_time_step(0.5, 0.9 * heat.longest_step(0.5))
                 .unwrap();
             let initial = Field3::from_fn(shape, |_, _, _| rng.random_range(0.0..1.0)).unwrap();
-            let after = heat.solve(&device, &initial, 50).unwrap();
+            let after = heat.steps_of(&device, &initial, 50).unwrap();
             let [before, after] = [&initial, &after].map(|it| it.as_slice().iter().sum::<f64>());
             assert!((before - after).abs() < 1e-11, "{before} {after}");
         }
@@ -87,7 +87,7 @@ fn no_point_becomes_warmer_than_the_warmest() {
         let heat = Heat3d::new(grid);
         let limit = heat.longest_step(3.0);
         let steps = heat.with_time_step(3.0, limit).unwrap();
-        let [jacobi, steps] = [heat, steps].map(|it| it.solve(&device, &initial, 30).unwrap());
+        let [jacobi, steps] = [heat, steps].map(|it| it.steps_of(&device, &initial, 30).unwrap());
         assert_same_bits(steps.as_slice(), jacobi.as_slice(), |at| at);
         assert!(
             jacobi
@@ -186,7 +186,7 @@ proptest! {
         match heat.with_time_step(diffusivity, time_step) {
             Ok(heat) => {
                 prop_assert!(time_step > 0.0 && time_step <= heat.longest_step(diffusivity));
-                let after = heat.solve(&Device::cpu(), &initial, 1).unwrap();
+                let after = heat.steps_of(&Device::cpu(), &initial, 1).unwrap();
                 prop_assert!(after.as_slice().iter().all(|u| u.abs() <= 1.0 + 1e-14));
                 prop_assert!(heat.start(&Device::cpu(), &Field3::filled(Shape3::cube(3), 0.0_f64).unwrap()).is_err());
             }

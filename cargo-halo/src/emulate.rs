@@ -44,15 +44,7 @@ pub fn run(flags: &Emulate) -> Result<Outcome, Error> {
         .current_dir(&folder)
         .args(["run", "--quiet", "--target-dir"])
         .arg(target);
-    let status = command.status().map_err(|source| Error::Start {
-        program: process::name(&command),
-        source,
-    })?;
-    Ok(if status.success() {
-        Outcome::Clean
-    } else {
-        Outcome::Findings
-    })
+    process::outcome(&mut command)
 }
 
 fn manifest(kernels: &Kernels) -> Result<String, Error> {
@@ -213,25 +205,16 @@ fn program(kernels: &Kernels, flags: &Emulate) -> Result<String, Error> {
                 is_output,
             } => {
                 let name = format!("buffer_{index}");
-                let (kind, of) = if is_output {
-                    ("mut ", "Out")
-                } else {
-                    ("", "In")
+                let of = if is_output { "Out" } else { "In" };
+                let element_of = match (value, is_output) {
+                    (Some(value), _) => format!("|_| Some({value})"),
+                    (None, true) => "|_| None".to_owned(),
+                    (None, false) => "|random| Some(Random::number(random))".to_owned(),
                 };
-                let _ = match (value, is_output) {
-                    (Some(value), _) => writeln!(
-                        buffers,
-                        "    let {kind}{name} = Buffer::<{element}>::of(&memory, {index}, {len}, |_| Some({value}));"
-                    ),
-                    (None, true) => writeln!(
-                        buffers,
-                        "    let {kind}{name} = Buffer::<{element}>::of(&memory, {index}, {len}, |_| None);"
-                    ),
-                    (None, false) => writeln!(
-                        buffers,
-                        "    let {kind}{name} = Buffer::<{element}>::of(&memory, {index}, {len}, |random| Some(Random::number(random)));"
-                    ),
-                };
+                let _ = writeln!(
+                    buffers,
+                    "    let {name} = Buffer::<{element}>::of(&memory, {index}, {len}, {element_of});"
+                );
                 // Read where the kernel's parameter says so, and written where it does.
                 let _ = writeln!(
                     arguments,
@@ -239,8 +222,6 @@ fn program(kernels: &Kernels, flags: &Emulate) -> Result<String, Error> {
                 );
                 if is_output {
                     let _ = writeln!(outputs, "    {name}.print({index});");
-                    // Nothing but the kernel writes: `mut` only says so.
-                    let _ = writeln!(buffers, "    let _ = &mut {name};");
                 }
             }
         }

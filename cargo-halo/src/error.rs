@@ -1,7 +1,9 @@
 //! What can go wrong in a command, as opposed to what it can find.
 
 use std::path::PathBuf;
-use std::process::ExitStatus;
+use std::process::{Command, ExitStatus};
+
+use crate::process;
 
 /// A command could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -53,9 +55,6 @@ pub enum Error {
     #[error("no kernel is called {kernel}; there are {known}")]
     NoSuchKernel { kernel: String, known: String },
 
-    #[error("the machine code has no kernel {kernel}")]
-    NotAssembled { kernel: String },
-
     #[error("{} is there already; cargo halo new makes a new folder", path.display())]
     Exists { path: PathBuf },
 
@@ -84,6 +83,12 @@ impl Error {
             path,
             source,
         }
+    }
+
+    /// For `map_err`: names the program that did not start.
+    pub fn start(command: &Command) -> impl FnOnce(std::io::Error) -> Self {
+        let program = process::name(command);
+        move |source| Self::Start { program, source }
     }
 }
 

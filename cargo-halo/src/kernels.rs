@@ -79,24 +79,28 @@ impl Kernels {
         let ptx = self.builder(arch)?.build_ptx().map_err(failed(arch))?;
         tools.assemble(&ptx.path, arch)
     }
+}
 
-    /// The Rust files of the crate, sorted.
-    fn sources(&self) -> Result<Vec<PathBuf>, Error> {
-        let mut found = Vec::new();
-        let mut pending = vec![self.folder.join("src")];
-        while let Some(folder) = pending.pop() {
-            for entry in std::fs::read_dir(&folder).map_err(Error::file("read", &folder))? {
-                let path = entry.map_err(Error::file("read", &folder))?.path();
-                if path.is_dir() {
-                    pending.push(path);
-                } else if path.extension().is_some_and(|ending| ending == "rs") {
-                    found.push(path);
-                }
+/// Every file under `folder` whose name ends in `.rs`, sorted; none where the folder does not
+/// exist.
+pub fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut found = Vec::new();
+    let mut pending = vec![folder.to_path_buf()];
+    while let Some(folder) = pending.pop() {
+        if !folder.is_dir() {
+            continue;
+        }
+        for entry in std::fs::read_dir(&folder).map_err(Error::file("read", &folder))? {
+            let path = entry.map_err(Error::file("read", &folder))?.path();
+            if path.is_dir() {
+                pending.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
             }
         }
-        found.sort();
-        Ok(found)
     }
+    found.sort();
+    Ok(found)
 }
 
 fn failed<E>(target: &str) -> impl FnOnce(E) -> Error
@@ -119,7 +123,7 @@ pub fn check(flags: &flags::Check) -> Result<Outcome, Error> {
     let mut findings = Vec::new();
     let mut found = Vec::new();
     let mut texts = Vec::new();
-    for path in kernels.sources()? {
+    for path in rust_files(&kernels.folder.join("src"))? {
         let text = std::fs::read_to_string(&path).map_err(Error::file("read", &path))?;
         let path = path
             .strip_prefix(&kernels.folder)

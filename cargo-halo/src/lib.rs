@@ -20,7 +20,8 @@ pub mod error;
 mod flags;
 #[doc(hidden)]
 pub mod inspect;
-mod kernels;
+#[doc(hidden)]
+pub mod kernels;
 mod new;
 #[doc(hidden)]
 pub mod output;

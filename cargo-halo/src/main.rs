@@ -1,4 +1,4 @@
-//! `cargo halo`. See `flags.rs` for what there is, or run `cargo halo help`.
+//! The program `cargo halo`. `cargo halo help` lists its commands; `flags.rs` declares them.
 
 use std::process::ExitCode;
 

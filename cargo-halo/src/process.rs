@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::process::{Command, Output};
 
+use crate::Outcome;
 use crate::error::Error;
 
 /// The cargo that runs this program, or the one on PATH.
@@ -28,11 +29,22 @@ pub fn both_outputs(command: &mut Command) -> Result<String, Error> {
     Ok(text)
 }
 
+/// Runs a command that says itself what is wrong, where something is.
+///
+/// # Errors
+///
+/// When it cannot be started.
+pub fn outcome(command: &mut Command) -> Result<Outcome, Error> {
+    let status = command.status().map_err(Error::start(command))?;
+    Ok(if status.success() {
+        Outcome::Clean
+    } else {
+        Outcome::Findings
+    })
+}
+
 fn finished(command: &mut Command) -> Result<Output, Error> {
-    let output = command.output().map_err(|source| Error::Start {
-        program: name(command),
-        source,
-    })?;
+    let output = command.output().map_err(Error::start(command))?;
     if !output.status.success() {
         return Err(Error::Command {
             command: line(command),

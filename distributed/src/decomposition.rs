@@ -1,6 +1,7 @@
 //! Which points of a grid are whose.
 
 use crate::Error;
+use crate::error::require_rank;
 
 /// The lower or the upper end of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -50,7 +51,7 @@ pub struct Block<const D: usize> {
 }
 
 impl<const D: usize> Decomposition<D> {
-    /// `points` along each axis, cut into so many parts along each.
+    /// A grid of `points` along each axis, cut into `parts` along each.
     ///
     /// # Errors
     ///
@@ -106,7 +107,7 @@ impl<const D: usize> Decomposition<D> {
         Self::fewest(points, ranks, 0)
     }
 
-    /// The cut with the fewest points that leaves the first so many axes whole.
+    /// Of the cuts that leave the first `whole` axes whole, the one with the fewest ghost points.
     fn fewest(points: [usize; D], ranks: usize, whole: usize) -> Result<Self, Error> {
         let mut best = None;
         let mut parts = [1; D];
@@ -213,12 +214,7 @@ impl<const D: usize> Decomposition<D> {
 
     /// Which block along each axis a rank has.
     fn place(&self, rank: usize) -> Result<[usize; D], Error> {
-        if rank >= self.ranks() {
-            return Err(Error::NoSuchRank {
-                given: rank,
-                ranks: self.ranks(),
-            });
-        }
+        require_rank(rank, self.ranks())?;
         let mut left = rank;
         Ok(self.parts.map(|parts| {
             let at = left % parts;

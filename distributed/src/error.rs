@@ -152,3 +152,11 @@ pub enum Error {
         required: String,
     },
 }
+
+/// Refuses a rank that is not below `ranks`.
+pub(crate) fn require_rank(given: usize, ranks: usize) -> Result<(), Error> {
+    if given < ranks {
+        return Ok(());
+    }
+    Err(Error::NoSuchRank { given, ranks })
+}

@@ -4,6 +4,7 @@
 //! are sent and received without blocking and asked after until the deadline, so that no call
 //! waits for a rank that will never come.
 
+use crate::error::require_rank;
 use crate::{Arrival, Communicator, Error, Expected, Incoming, Outgoing, Parcel, Transport};
 use halo_gpu::Device;
 use mpi::ffi;
@@ -152,13 +153,8 @@ impl World {
     }
 
     fn number(&self, rank: usize) -> Result<c_int, Error> {
-        if rank < self.size {
-            return Ok(rank as c_int);
-        }
-        Err(Error::NoSuchRank {
-            given: rank,
-            ranks: self.size,
-        })
+        require_rank(rank, self.size)?;
+        Ok(rank as c_int)
     }
 
     fn send(

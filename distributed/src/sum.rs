@@ -124,7 +124,7 @@ pub fn mean<T: Scalar + Number>(
 ) -> Result<f64, Error> {
     let n = communicator.all_reduce(values.len() as u64, u64::wrapping_add)?;
     if n == 0 {
-        // As of nothing on one device.
+        // As the sum of an empty array on one device.
         return Ok(halo_gpu::reduction::mean(values)?);
     }
     mean_by(n, |scale| moment(communicator, values, scale, false))
@@ -236,7 +236,7 @@ struct Tree<'a, C, R, F> {
     /// Their type, and its bytes.
     element: &'static str,
     size: usize,
-    /// The totals of the chunks of so many tiles of these elements; `None` on the CPU.
+    /// The totals of chunks of `tiles` tiles each; `None` on the CPU.
     chunks: C,
     /// These elements.
     read: R,

@@ -1,5 +1,6 @@
 //! Ranks that are threads of this process.
 
+use crate::error::require_rank;
 use crate::{Arrival, Communicator, Error, Expected, Incoming, Outgoing, Parcel, Transport};
 use halo_gpu::{Buffer, Device, Sealed};
 use std::any::Any;
@@ -147,16 +148,6 @@ impl Thread {
         desk.unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn check(&self, rank: usize) -> Result<(), Error> {
-        if rank < self.size {
-            return Ok(());
-        }
-        Err(Error::NoSuchRank {
-            given: rank,
-            ranks: self.size,
-        })
-    }
-
     fn check_length(&self, peer: usize, required: usize, given: usize) -> Result<(), Error> {
         if given == required {
             return Ok(());
@@ -246,7 +237,7 @@ impl Transport for Thread {
     ) -> Result<(), Error> {
         let peers = outgoing.iter().map(|it| it.to);
         for peer in peers.chain(incoming.iter().map(|it| it.from)) {
-            self.check(peer)?;
+            require_rank(peer, self.size)?;
         }
         for Outgoing { to, tag, bytes } in outgoing {
             self.leave(Desk::letters, *to, Kind::Tagged(*tag), bytes.to_vec());
@@ -270,7 +261,7 @@ impl Transport for Thread {
     ) -> Result<Arrival<'a>, Error> {
         let peers = outgoing.iter().map(|it| it.to);
         for peer in peers.chain(incoming.iter().map(|it| it.from)) {
-            self.check(peer)?;
+            require_rank(peer, self.size)?;
         }
         for Parcel { to, tag, bytes } in outgoing {
             self.leave(Desk::parcels, to, Kind::Tagged(tag), bytes.seal()?);

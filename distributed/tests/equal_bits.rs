@@ -275,7 +275,7 @@ fn sums<T: Scalar + Number<Product = f64>>(way: &Way, n: usize, value: impl Fn(u
     let moments = (
         reduction::dot_of(&device, &values, &values),
         reduction::norm_of(&device, &values),
-        // Of nothing there is no mean.
+        // An empty array has no mean.
         reduction::mean_of(&device, &values).ok(),
     );
     let (Ok(dot_of_one), Ok(norm_of_one), mean_of_one) = moments else {

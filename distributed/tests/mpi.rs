@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 const CASE: &str = "HALO_MPI_CASE";
 
-/// Runs the test `name` on so many ranks, in processes of which each calls `body`.
+/// Runs the test `name` on this many ranks, each a process that calls `body`.
 fn launched(name: &str, ranks: usize, body: fn() -> Result<(), Error>) -> Option<Output> {
     if std::env::var(CASE).is_ok_and(|case| case == name) {
         if let Err(error) = body() {

@@ -25,22 +25,6 @@ pub fn keep_rolled() {
     }
 }
 
-/// `value`, but the compiler does not know that: what a turn of a loop computes from it
-/// is computed again in the next, and takes no register in between.
-#[inline(always)]
-#[must_use]
-pub fn forgotten(value: u32) -> u32 {
-    #[cfg(target_arch = "nvptx64")]
-    {
-        let mut value = value;
-        // SAFETY: a comment; it becomes no instruction and touches nothing.
-        unsafe { core::arch::asm!("// {0}", inout(reg32) value, options(nomem, nostack)) };
-        value
-    }
-    #[cfg(not(target_arch = "nvptx64"))]
-    value
-}
-
 /// A value in a register, of which can be said when it is computed. Costs no instruction.
 pub trait Register: Copy {
     /// The value, computed before what is read from memory behind this call.

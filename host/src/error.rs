@@ -398,6 +398,40 @@ fn for_kernel(kernel: &Option<&'static str>) -> String {
     kernel.map_or_else(String::new, |kernel| format!(" for {kernel}"))
 }
 
+/// Refuses a parameter that is no finite number.
+pub(crate) fn require_finite(
+    operation: &'static str,
+    parameter: &'static str,
+    given: f64,
+) -> Result<(), Error> {
+    if given.is_finite() {
+        return Ok(());
+    }
+    Err(Error::NonFinite {
+        operation,
+        parameter,
+        given,
+    })
+}
+
+/// Refuses a parameter that is no finite, positive number.
+pub(crate) fn require_positive(
+    operation: &'static str,
+    parameter: &'static str,
+    given: f64,
+) -> Result<(), Error> {
+    require_finite(operation, parameter, given)?;
+    if given > 0.0 {
+        return Ok(());
+    }
+    Err(Error::InvalidParameter {
+        operation,
+        parameter,
+        given: given.to_string(),
+        required: "positive".to_owned(),
+    })
+}
+
 impl From<Diagnosis> for Error {
     fn from(diagnosis: Diagnosis) -> Self {
         Self::Emulator(Box::new(diagnosis))

@@ -1,6 +1,7 @@
 //! Grids: extents, spacings, and what lies beyond the ends.
 
 use crate::axis::Axis;
+use crate::error::{require_finite, require_positive};
 use crate::{Error, Shape2, Shape3};
 use std::fmt;
 
@@ -203,21 +204,7 @@ impl<const D: usize> Grid<D> {
                 });
             }
             let parameter = SPACINGS[axis.index()];
-            if !h.is_finite() {
-                return Err(Error::NonFinite {
-                    operation: OPERATION,
-                    parameter,
-                    given: h,
-                });
-            }
-            if h <= 0.0 {
-                return Err(Error::InvalidParameter {
-                    operation: OPERATION,
-                    parameter,
-                    given: h.to_string(),
-                    required: "positive".into(),
-                });
-            }
+            require_positive(OPERATION, parameter, h)?;
         }
         Ok(Self {
             extents,
@@ -284,13 +271,7 @@ impl<const D: usize> Grid<D> {
         }
         for end in ends {
             let value = end.dirichlet_value();
-            if !value.is_finite() {
-                return Err(Error::NonFinite {
-                    operation: OPERATION,
-                    parameter: "the value of a Dirichlet boundary",
-                    given: value,
-                });
-            }
+            require_finite(OPERATION, "the value of a Dirichlet boundary", value)?;
         }
         self.ends[axis.index()] = ends;
         Ok(self)

@@ -86,7 +86,7 @@
 //! let shape = Shape3::new(16, 12, 10);
 //! let grid = Grid3::new(shape, [0.1; 3])?.with_boundaries(Boundary::NeumannHalfway)?;
 //! let spot = Field3::from_fn(shape, |i, _, _| if i < 8 { 1.0_f32 } else { 0.0 })?;
-//! let even = Heat3d::new(grid).solve(&Device::cpu(), &spot, 2000)?;
+//! let even = Heat3d::new(grid).steps_of(&Device::cpu(), &spot, 2000)?;
 //! assert!((even[(15, 3, 3)] - 0.5).abs() < 1e-3);
 //! # Ok(())
 //! # }

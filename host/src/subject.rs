@@ -1,6 +1,6 @@
 //! What a family says of its kernels to whoever goes through the table.
 
-use crate::{Buffer, Device, DeviceKind, Element, Error};
+use crate::{Axis, Boundary, Buffer, Device, DeviceKind, Element, Error, Grid3, Shape3};
 pub use gpu_kernels::registry::{Entry, Problem, Role, Scalar as ScalarType};
 use std::any::Any;
 use std::fmt;
@@ -82,6 +82,27 @@ impl<T: Element + fmt::Debug> Values for Vec<T> {
             )
         }))
     }
+}
+
+/// Grids of a problem's points, with spacings from 0.5 to 2.5: periodic, and with ends of every
+/// other kind.
+///
+/// # Errors
+///
+/// As [`Grid3::new`].
+pub(crate) fn periodic_and_walled(
+    problem: &Problem,
+    numbers: &mut Random<'_>,
+) -> Result<[Grid3; 2], Error> {
+    let [nx, ny, nz] = problem.extents;
+    let spacing = [(); 3].map(|()| 1.5 + numbers());
+    let periodic = Grid3::new(Shape3::new(nx, ny, nz), spacing)?;
+    let value = Boundary::Dirichlet(numbers());
+    let walled = periodic
+        .with_ends(Axis::X, [Boundary::Neumann, value])?
+        .with_ends(Axis::Y, [value, Boundary::NeumannHalfway])?
+        .with_ends(Axis::Z, [Boundary::OneSided, Boundary::Neumann])?;
+    Ok([periodic, walled])
 }
 
 /// The buffer that `memory` is.

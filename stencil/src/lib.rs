@@ -51,7 +51,7 @@ mod reach;
 mod value;
 
 pub use boundary::{Beyond, Layout, Place};
-pub use march::{BLOCK_2D, BLOCK_3D, MAX_EXTENT, block, step};
+pub use march::{BLOCK_2D, BLOCK_3D, MAX_EXTENT, block, forgotten, step};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use march::{Blocks, blocks};
 #[cfg(not(target_arch = "nvptx64"))]

@@ -513,7 +513,8 @@ pub unsafe fn step<T, U, const INPUTS: usize, const OUTPUTS: usize, const P: usi
 /// `value`, but the compiler does not know that: addresses made of it are made again in each
 /// step of the march, and take no register in between.
 #[inline(always)]
-fn forgotten(value: u32) -> u32 {
+#[must_use]
+pub fn forgotten(value: u32) -> u32 {
     #[cfg(target_arch = "nvptx64")]
     {
         let mut value = value;

@@ -2,25 +2,11 @@
 
 use std::path::PathBuf;
 
-pub(crate) use cargo_halo::error::chain;
+pub(crate) use cargo_halo::error::{Error as Shared, chain};
 
 /// A task could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    #[error("cannot {action} {}", path.display())]
-    File {
-        /// What was being done, in the infinitive: "read", "write".
-        action: &'static str,
-        path: PathBuf,
-        source: std::io::Error,
-    },
-
-    #[error("cannot start {program}")]
-    Start {
-        program: String,
-        source: std::io::Error,
-    },
-
     #[error("found no workspace; run this inside a checkout")]
     NoWorkspace(#[from] cargo_metadata::Error),
 
@@ -51,7 +37,7 @@ pub(crate) enum Error {
     NotInPtx { kernel: String },
 
     #[error(transparent)]
-    Kernels(#[from] cargo_halo::error::Error),
+    Shared(#[from] Shared),
 
     #[error(transparent)]
     Baseline(#[from] crate::baselines::Error),
@@ -92,12 +78,14 @@ impl Error {
         action: &'static str,
         path: impl Into<PathBuf>,
     ) -> impl FnOnce(std::io::Error) -> Self {
-        let path = path.into();
-        move |source| Self::File {
-            action,
-            path,
-            source,
-        }
+        let named = Shared::file(action, path);
+        move |source| Self::Shared(named(source))
+    }
+
+    /// For `map_err`: names the program that did not start.
+    pub(crate) fn start(command: &std::process::Command) -> impl FnOnce(std::io::Error) -> Self {
+        let named = Shared::start(command);
+        move |source| Self::Shared(named(source))
     }
 
     /// For `map_err`: names the file that an error of JSON is about.

@@ -1,5 +1,5 @@
-//! `cargo xtask`: the project's own tasks. See `xtask/src/flags.rs` for what
-//! there is, or run `cargo xtask help`.
+//! The program `cargo xtask`: the project's own tasks. `cargo xtask help` lists them;
+//! `xtask/src/flags.rs` declares them.
 
 use std::process::ExitCode;
 

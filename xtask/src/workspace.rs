@@ -36,28 +36,6 @@ pub(crate) fn files(root: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// Every file under `folder` whose name ends in `.rs`, sorted; none where the
-/// folder does not exist.
-pub(crate) fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let mut found = Vec::new();
-    let mut pending = vec![folder.to_path_buf()];
-    while let Some(folder) = pending.pop() {
-        if !folder.is_dir() {
-            continue;
-        }
-        for entry in fs::read_dir(&folder).map_err(Error::file("read", &folder))? {
-            let path = entry.map_err(Error::file("read", &folder))?.path();
-            if path.is_dir() {
-                pending.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
-    Ok(found)
-}
-
 /// Reads a text file.
 pub(crate) fn read(path: &Path) -> Result<String, Error> {
     fs::read_to_string(path).map_err(Error::file("read", path))

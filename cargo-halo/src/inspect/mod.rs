@@ -1,6 +1,6 @@
 //! What each kernel costs, without a GPU: PTX is assembled by ptxas and listed by nvdisasm.
 //!
-//! | file | what it knows |
+//! | module | contents |
 //! |---|---|
 //! | [`resources`] | registers, memory, spills, by ptxas; occupancy |
 //! | [`sass`] | machine code and the kinds of its instructions |

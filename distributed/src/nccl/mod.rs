@@ -5,6 +5,7 @@
 
 mod library;
 
+use crate::error::require_rank;
 use crate::{Arrival, Communicator, Error, Expected, Incoming, Outgoing, Parcel, Transport};
 use halo_gpu::{Buffer, Device, Event};
 use library::{BYTES, Code, Comm, Config, IN_PROGRESS, Nccl, SUCCESS, UniqueId};
@@ -190,7 +191,7 @@ impl Ring {
         }
     }
 
-    /// Waits until at most so many exchanges are under way on the device.
+    /// Waits until at most `ahead` exchanges are pending on the device.
     fn wait_for_all_but(&self, ahead: usize, deadline: Duration) -> Result<(), Error> {
         let start = Instant::now();
         let mut under_way = self.under_way.borrow_mut();
@@ -233,9 +234,9 @@ impl Ring {
         for parcel in sends {
             let from = parcel.bytes.device_address() as *const c_void;
             let (bytes, peer) = (parcel.bytes.len(), parcel.to as c_int);
-            // SAFETY: so many bytes are at the address, on this device; they stay, and nobody
-            // writes them, before the stream's work up to here is done: giving back comes behind
-            // it. The communicator is there.
+            // SAFETY: `from` points to `bytes` bytes on this device. They are neither freed nor
+            // written before the stream has done its work up to here, because the parcel is
+            // freed in stream order. The communicator is valid.
             let code = unsafe { (nccl.ncclSend)(from, bytes, BYTES, peer, comm, stream) };
             given = given.and(nccl.said("ncclSend", code));
         }
@@ -303,10 +304,7 @@ impl Transport for Ring {
     ) -> Result<Arrival<'a>, Error> {
         let peers = outgoing.iter().map(|it| it.to);
         for given in peers.chain(incoming.iter().map(|it| it.from)) {
-            if given >= self.size() {
-                let ranks = self.size();
-                return Err(Error::NoSuchRank { given, ranks });
-            }
+            require_rank(given, self.size())?;
         }
         for parcel in &outgoing {
             device.require("a message", &parcel.bytes)?;

@@ -93,7 +93,7 @@ impl Way {
         (self.device)(0)
     }
 
-    /// Whether so many ranks can be had.
+    /// Whether it can run this many ranks.
     pub fn takes(&self, ranks: usize) -> bool {
         ranks <= (self.most)()
     }

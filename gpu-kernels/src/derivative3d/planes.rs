@@ -43,11 +43,12 @@ use super::general::{
     Images, Line, MAX_END_POINTS, MAX_RADIUS, Table, Tables, rule, rule_of, stride, term,
 };
 use super::general_real::Real;
-use crate::loops::{forgotten, keep_rolled, unrolled};
+use crate::loops::{keep_rolled, unrolled};
 use crate::vector::{Points, Vector4, WARP};
 use cuda_std::async_copy::{cp_async_ca, cp_async_wait_all};
 use cuda_std::cache::{load_readonly, store_streaming};
 use cuda_std::prelude::*;
+use halo_stencil::forgotten;
 
 /// Rows of threads of a block.
 pub const LINES: usize = 8;

@@ -53,11 +53,12 @@ use super::plate::{Real, WARP, average};
 #[cfg(not(target_arch = "nvptx64"))]
 use super::strips::Shares;
 use super::strips::{Stretch, Strips, TILING_F32, TILING_F64, Tiling};
-use crate::loops::{forgotten, keep_rolled, unrolled};
+use crate::loops::{keep_rolled, unrolled};
 use cuda_std::async_copy::{cp_async_ca, cp_async_cg, cp_async_commit_group, cp_async_wait_group};
 use cuda_std::cache::store_streaming;
 use cuda_std::prelude::*;
 use cuda_std::{launch_bounds, shared_array, warp};
+use halo_stencil::forgotten;
 
 // gate heat2d_temporal_f32: registers <= 168, spills = 0, FFMA = 0, LDGSTS.E.BYPASS.128 >= 1, STG.E.EF.128 >= 1, SHFL >= 16
 // gate heat2d_temporal_f64: registers <= 128, spills = 0, DFMA = 0, LDGSTS.E.BYPASS.128 >= 1, STG.E.EF.128 >= 1, SHFL >= 16

@@ -110,7 +110,7 @@ halo_stencil::stencil! {
     pub wave3d_absorbing_f64: Absorbing<f64>, f64, (u, past, courant, kept) -> (new)
 }
 
-/// So many fields read and written, so many operations a point.
+/// The fields read and written, and the operations a point.
 #[cfg(not(target_arch = "nvptx64"))]
 const fn cost<T>(
     field: &crate::registry::Problem,

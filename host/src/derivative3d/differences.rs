@@ -7,6 +7,7 @@ use super::ends;
 use super::operator::{Operator, Order};
 use super::variant::Variant;
 use crate::axis::Axis;
+use crate::error::require_finite;
 use crate::finite_difference::Weights;
 use crate::grid::{Boundary, Grid3};
 use crate::scalar::Scalar;
@@ -420,13 +421,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
 fn check_value<T: Scalar>(boundary: Boundary) -> Result<(), Error> {
     const PARAMETER: &str = "the value of a Dirichlet boundary";
     let value = boundary.dirichlet_value();
-    if !value.is_finite() {
-        return Err(Error::NonFinite {
-            operation: OPERATION,
-            parameter: PARAMETER,
-            given: value,
-        });
-    }
+    require_finite(OPERATION, PARAMETER, value)?;
     if !T::nearest(value).into().is_finite() {
         return Err(Error::InvalidParameter {
             operation: OPERATION,

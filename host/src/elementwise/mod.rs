@@ -28,6 +28,7 @@ pub(crate) mod cases;
 pub(crate) mod cpu;
 pub(crate) mod gpu;
 
+use crate::error::require_finite;
 use crate::scalar::Scalar;
 use crate::{Buffer, Device, DeviceKind, Error};
 
@@ -56,13 +57,7 @@ use crate::{Buffer, Device, DeviceKind, Error};
 pub fn axpby<T: Scalar>(a: T, x: &Buffer<T>, b: T, y: &mut Buffer<T>) -> Result<(), Error> {
     for (parameter, factor) in [("a", a), ("b", b)] {
         let given = factor.into();
-        if !given.is_finite() {
-            return Err(Error::NonFinite {
-                operation: "elementwise: axpby",
-                parameter,
-                given,
-            });
-        }
+        require_finite("elementwise: axpby", parameter, given)?;
     }
     fit(x, y)?;
     if y.is_empty() {

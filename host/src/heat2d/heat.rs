@@ -2,6 +2,7 @@
 
 use super::check::{OPERATION, invalid};
 use super::ends::unknowns_along;
+use crate::error::require_positive;
 use crate::grid::{Boundary, Grid2};
 use crate::scalar::Scalar;
 use crate::{Axis, Error, Shape2};
@@ -205,16 +206,7 @@ impl Heat2d {
             ("the time step", time_step),
         ];
         for (parameter, given) in parameters {
-            if !given.is_finite() {
-                return Err(Error::NonFinite {
-                    operation: OPERATION,
-                    parameter,
-                    given,
-                });
-            }
-            if given <= 0.0 {
-                return Err(invalid(parameter, given.to_string(), "positive".to_owned()));
-            }
+            require_positive(OPERATION, parameter, given)?;
         }
         let [spacing, _] = spacings(&self.grid);
         let limit = STABLE_RATIO * (spacing / diffusivity) * spacing;

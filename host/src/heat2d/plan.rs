@@ -314,7 +314,7 @@ impl<T: Scalar> Plan<T> {
         }
     }
 
-    /// The kernel of so many iterations, on a device that runs kernels.
+    /// The kernel for this number of iterations, on a device that runs kernels.
     fn kernel(&self, count: usize) -> Variant {
         kernel(&self.heat, self.asked, self.source.as_ref(), count)
     }
@@ -381,7 +381,7 @@ impl<T: Scalar> Plan<T> {
         }
     }
 
-    /// The launches that so many iterations take.
+    /// The launches that this number of iterations takes.
     fn launches(&self, count: usize) -> Result<usize, Error> {
         let (mut launches, mut left) = (0, count);
         while left > 0 {
@@ -486,7 +486,7 @@ impl<T: Scalar> Plan<T> {
     }
 }
 
-/// The kernel of so many iterations: the one that was asked for, or the one that suits them.
+/// The kernel for this number of iterations: the one that was asked for, or the one that suits.
 fn kernel<T: Scalar>(
     heat: &Heat2d,
     asked: Option<Variant>,

@@ -229,8 +229,8 @@ fn separated<I: Iterator<Item = Term>>(
     })
 }
 
-/// A bound on the largest distance of a plate, after so many iterations in `f32` from
-/// [`hot_left_wall`], from [`steady_state`].
+/// A bound on the largest difference between [`steady_state`] and the plate that some
+/// iterations in `f32`, begun with [`hot_left_wall`], have reached.
 ///
 /// - An iteration multiplies the distance from the steady state by a matrix whose
 ///   largest eigenvalue is `ρ = (cos(π/p) + cos(π/q)) / 2`. At the start every

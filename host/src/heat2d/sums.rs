@@ -16,7 +16,7 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// Of nothing, and of no source.
+    /// No rows yet, and no source.
     pub const ZERO: Self = Self {
         even: 0.0,
         odd: 0.0,

@@ -5,9 +5,9 @@ use super::gpu::Kernels;
 use super::heat::Heat3d;
 use crate::subject::{
     Case, Entry, Expected, Problem, Random, ScalarType, Subject, buffer, buffer_mut, launching,
-    random,
+    periodic_and_walled, random,
 };
-use crate::{Axis, Boundary, Buffer, Error, Grid3, Shape3};
+use crate::{Buffer, Error};
 
 /// The family.
 pub(crate) struct Cases;
@@ -38,16 +38,7 @@ impl Subject for Cases {
         problem: &Problem,
         numbers: &mut Random<'_>,
     ) -> Result<Vec<Case>, Error> {
-        let [nx, ny, nz] = problem.extents;
-        let spacing = [(); 3].map(|()| 1.5 + numbers());
-        let periodic = Grid3::new(Shape3::new(nx, ny, nz), spacing)?;
-        let value = Boundary::Dirichlet(numbers());
-        let walled = periodic
-            .with_ends(Axis::X, [Boundary::Neumann, value])?
-            .with_ends(Axis::Y, [value, Boundary::NeumannHalfway])?
-            .with_ends(Axis::Z, [Boundary::OneSided, Boundary::Neumann])?;
-        let grids = [periodic, walled];
-        Ok(grids
+        Ok(periodic_and_walled(problem, numbers)?
             .map(|grid| match entry.scalar {
                 ScalarType::F64 => case::<f64>(Heat3d::new(grid), numbers),
                 _ => case::<f32>(Heat3d::new(grid), numbers),

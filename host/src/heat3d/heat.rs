@@ -1,6 +1,7 @@
 //! What is computed, and where.
 
 use super::gpu::Kernels;
+use crate::error::require_positive;
 use crate::shape::require_shape;
 use crate::stencil::{self, Stencil};
 use crate::{Axis, Device, Error, Field3, Grid3};
@@ -89,21 +90,7 @@ impl Heat3d {
             ("the time step", time_step),
         ];
         for (parameter, given) in parameters {
-            if !given.is_finite() {
-                return Err(Error::NonFinite {
-                    operation: OPERATION,
-                    parameter,
-                    given,
-                });
-            }
-            if given <= 0.0 {
-                return Err(Error::InvalidParameter {
-                    operation: OPERATION,
-                    parameter,
-                    given: given.to_string(),
-                    required: "positive".into(),
-                });
-            }
+            require_positive(OPERATION, parameter, given)?;
         }
         let limit = self.longest_step(diffusivity);
         if !limit.is_normal() {
@@ -225,12 +212,12 @@ impl Heat3d {
         self.stencil()?.start(device, [initial.as_slice()])
     }
 
-    /// What so many steps make of a body, on `device`.
+    /// The body after `steps` steps, computed on `device`.
     ///
     /// # Errors
     ///
     /// As [`start`](Self::start), and what a launch can fail with.
-    pub fn solve<T: Kernels>(
+    pub fn steps_of<T: Kernels>(
         &self,
         device: &Device,
         initial: &Field3<T>,

@@ -14,7 +14,7 @@
 //! [`Heat3d`] says what is computed: a [`Grid3`](crate::Grid3), whose boundaries are those of
 //! the body, and the steps. Every point is computed, those at the ends too: a Dirichlet value is
 //! that of the next point beyond. [`Heat3d::plan`] makes a [`Plan`] for a device,
-//! [`Heat3d::start`] puts a body there ([`Body`]), [`Heat3d::solve`] takes a field and gives one
+//! [`Heat3d::start`] puts a body there ([`Body`]), [`Heat3d::steps_of`] takes a field and gives one
 //! back. It is a stencil ([`stencil`](mod@crate::stencil)): in the emulator and on CUDA devices
 //! by the kernel, on the CPU in vectors, with the same bits in `f32` and in `f64`.
 //!

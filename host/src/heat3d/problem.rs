@@ -43,7 +43,7 @@ pub fn mode<T: Number>(heat: &Heat3d, modes: [usize; 3]) -> Result<Field3<T>, Er
 /// let grid = Grid3::new(shape, [1.0 / 16.0; 3])?.with_boundaries(Boundary::NeumannHalfway)?;
 /// let heat = Heat3d::new(grid).with_time_step(1.0, 5e-4)?;
 /// let initial = problem::mode::<f64>(&heat, [1, 2, 0])?;
-/// let after = heat.solve(&Device::cpu(), &initial, 20)?;
+/// let after = heat.steps_of(&Device::cpu(), &initial, 20)?;
 ///
 /// // On the grid, and in the limit of fine ones.
 /// let ratio = after[(0, 0, 0)] / initial[(0, 0, 0)];

@@ -34,7 +34,8 @@ const BLOCK: usize = gpu_kernels::nbody::geometry::DEFAULT_BLOCK as usize;
 /// Interactions that are worth handing to another thread.
 const INTERACTIONS_PER_TASK: usize = 1 << 16;
 
-/// Up to so many interactions are done before another thread has begun.
+/// With up to this many interactions the calling thread computes alone: it is done before
+/// another one has begun.
 const ALONE: usize = 1 << 17;
 
 /// Accelerations of `bodies`, an array of structures, in the order of the array.

@@ -3,6 +3,7 @@
 use super::Body;
 use super::check::{self, OPERATION};
 use crate::Error;
+use crate::error::require_finite;
 use crate::scalar::Scalar;
 use gpu_kernels::nbody::geometry;
 use gpu_kernels::nbody::geometry::DEFAULT_BLOCK;
@@ -48,13 +49,7 @@ impl Gravity {
     /// [`Error::NonFinite`], and [`Error::InvalidParameter`] for a softening that
     /// no type allows; zero is one.
     pub fn new(softening: f64) -> Result<Self, Error> {
-        if !softening.is_finite() {
-            return Err(Error::NonFinite {
-                operation: OPERATION,
-                parameter: "the softening length",
-                given: softening,
-            });
-        }
+        require_finite(OPERATION, "the softening length", softening)?;
         let gravity = Self {
             softening,
             block: DEFAULT_BLOCK,

@@ -4,6 +4,7 @@ use super::check::{self, ACCELERATIONS, OPERATION, VELOCITIES};
 use super::gpu::Launch;
 use super::{Body, Gravity, Plan};
 use crate::device::Tally;
+use crate::error::require_finite;
 use crate::scalar::Scalar;
 use crate::{Buffer, Device, Error};
 
@@ -269,13 +270,7 @@ pub fn kick_drift<T: Scalar>(
         .into_iter()
         .zip(times)
     {
-        if !given.is_finite() {
-            return Err(Error::NonFinite {
-                operation: OPERATION,
-                parameter,
-                given,
-            });
-        }
+        require_finite(OPERATION, parameter, given)?;
     }
     let times = times.map(T::nearest);
     match (
@@ -335,13 +330,7 @@ fn check_velocities<T: Scalar>(bodies: usize, velocities: &[[T; 3]]) -> Result<(
 }
 
 fn check_time_step<T: Scalar>(time_step: f64) -> Result<(), Error> {
-    if !time_step.is_finite() {
-        return Err(Error::NonFinite {
-            operation: OPERATION,
-            parameter: "the time step",
-            given: time_step,
-        });
-    }
+    require_finite(OPERATION, "the time step", time_step)?;
     // Half of it is what velocities are kicked for.
     let half: f64 = T::nearest(0.5 * time_step).into();
     if half == 0.0 || !half.is_finite() {

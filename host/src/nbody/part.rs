@@ -16,8 +16,8 @@ const PARTS: u32 = 32;
 impl Gravity {
     /// A plan for the accelerations of the bodies of the parts `own`, by all `n`.
     ///
-    /// A part has so many consecutive bodies, the last perhaps fewer, and the sum over each part
-    /// is made by itself, as [`Variant::RegisterTile`](super::Variant::RegisterTile) does it. So
+    /// A part is a run of consecutive bodies; all parts have the same length, but the last may be
+    /// shorter. The sum over each part is made by itself, as [`Variant::RegisterTile`](super::Variant::RegisterTile) does it. So
     /// a body's acceleration has the bits of [`plan_with`](Self::plan_with) of that variant, with
     /// the same [number of parts](Self::with_parts), whoever computes it; of
     /// [`plan`](Self::plan) on the CPU, whatever the number. If none was given, it is 32, or as

@@ -2,6 +2,7 @@
 
 use super::cpu::Port;
 use super::kinds::{Extremum, Moment, Operation};
+use crate::error::require_finite;
 use crate::{Buffer, Device, Element, Error};
 use bytemuck::Zeroable;
 
@@ -80,13 +81,7 @@ impl<'a, T: Element + Port> Reduce<'a, T> {
             Self::Elements { result, .. } => one_element(device, operation, result)?,
             Self::Moment { scale, result, .. } => {
                 one_element(device, operation, result)?;
-                if !scale.is_finite() {
-                    return Err(Error::NonFinite {
-                        operation,
-                        parameter: "the scale",
-                        given: *scale,
-                    });
-                }
+                require_finite(operation, "the scale", *scale)?;
             }
             Self::Dot { x, y, result } => {
                 device.require("reduction: values", *y)?;

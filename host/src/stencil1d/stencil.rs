@@ -4,6 +4,7 @@ use super::check::OPERATION;
 use super::form::Form;
 use super::gpu;
 use crate::Error;
+use crate::error::require_finite;
 use crate::finite_difference::CENTRAL_8;
 use crate::scalar::Scalar;
 use gpu_kernels::registry::{Cost, Problem};
@@ -163,13 +164,7 @@ impl<T: Scalar> Stencil1d<T> {
     /// [`Error::InvalidParameter`] for a spacing that is not a positive number, or so small
     /// or large that a coefficient leaves the range of `T`.
     pub fn derivative(n: usize, spacing: f64) -> Result<Self, Error> {
-        if !spacing.is_finite() {
-            return Err(Error::NonFinite {
-                operation: OPERATION,
-                parameter: "the spacing",
-                given: spacing,
-            });
-        }
+        require_finite(OPERATION, "the spacing", spacing)?;
         let coefficients = CENTRAL_8.map(|weight| T::nearest(weight / spacing));
         if !(spacing > 0.0) || !coefficients.iter().all(|value| value.is_normal_number()) {
             return Err(Error::InvalidParameter {
@@ -214,13 +209,7 @@ impl<T: Scalar> Stencil1d<T> {
         };
         let given = stencil.given();
         for (parameter, &value) in NAMES[given.clone()].iter().zip(&coefficients[given]) {
-            if !value.into().is_finite() {
-                return Err(Error::NonFinite {
-                    operation: OPERATION,
-                    parameter,
-                    given: value.into(),
-                });
-            }
+            require_finite(OPERATION, parameter, value.into())?;
         }
         Ok(stencil)
     }

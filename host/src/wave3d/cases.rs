@@ -3,11 +3,11 @@
 use super::cpu;
 use super::gpu::Kernels;
 use super::wave::Wave3d;
+use crate::Error;
 use crate::subject::{
     Case, Entry, Expected, Problem, Random, ScalarType, Subject, Values, buffer, buffer_mut,
-    launching, random,
+    launching, periodic_and_walled, random,
 };
-use crate::{Axis, Boundary, Error, Grid3, Shape3};
 
 /// The family.
 pub(crate) struct Cases;
@@ -37,14 +37,7 @@ impl Subject for Cases {
         problem: &Problem,
         numbers: &mut Random<'_>,
     ) -> Result<Vec<Case>, Error> {
-        let [nx, ny, nz] = problem.extents;
-        let spacing = [(); 3].map(|()| 1.5 + numbers());
-        let periodic = Grid3::new(Shape3::new(nx, ny, nz), spacing)?;
-        let value = Boundary::Dirichlet(numbers());
-        let walled = periodic
-            .with_ends(Axis::X, [Boundary::Neumann, value])?
-            .with_ends(Axis::Y, [value, Boundary::NeumannHalfway])?
-            .with_ends(Axis::Z, [Boundary::OneSided, Boundary::Neumann])?;
+        let [periodic, walled] = periodic_and_walled(problem, numbers)?;
         let waves = [Wave3d::new(periodic, 4)?, Wave3d::new(walled, 8)?];
         Ok(waves
             .map(|wave| match entry.scalar {

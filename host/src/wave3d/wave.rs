@@ -2,6 +2,7 @@
 
 use super::gpu::Kernels;
 use super::layer::{Layer, OPERATION};
+use crate::error::require_positive;
 use crate::finite_difference::Weights;
 use crate::shape::require_shape;
 use crate::stencil::{self, Stencil};
@@ -219,22 +220,7 @@ impl Wave3d {
         let what = || format!("{OPERATION}: the velocity");
         let (required, given) = (self.grid.shape(), velocity.shape());
         require_shape(what, required.into(), given.into())?;
-        let parameter = "the time step";
-        if !time_step.is_finite() {
-            return Err(Error::NonFinite {
-                operation: OPERATION,
-                parameter,
-                given: time_step,
-            });
-        }
-        if time_step <= 0.0 {
-            return Err(Error::InvalidParameter {
-                operation: OPERATION,
-                parameter,
-                given: time_step.to_string(),
-                required: "positive".into(),
-            });
-        }
+        require_positive(OPERATION, "the time step", time_step)?;
         let mut fastest = 0.0;
         for (index, &c) in velocity.as_slice().iter().enumerate() {
             let c: f64 = c.into();

@@ -438,7 +438,7 @@ mod in_locks {
         text
     }
 
-    /// How such a child ends, and what it prints to its output and as errors.
+    /// The exit status of such a child, its standard output and its standard error.
     fn ended(child: &str) -> (ExitStatus, String, String) {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args([&format!("in_locks::{child}"), "--exact", "--ignored"])

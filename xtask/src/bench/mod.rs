@@ -113,14 +113,6 @@ fn hand_over(flags: &Bench) -> Result<Outcome, Error> {
     }
     // Behind the program's name and the task's.
     command.arg("--").args(std::env::args_os().skip(2));
-    let status = command.status().map_err(|source| Error::Start {
-        program: process::name(&command),
-        source,
-    })?;
-    // Whatever went wrong has been said, by cargo or by halo-bench.
-    Ok(if status.success() {
-        Outcome::Clean
-    } else {
-        Outcome::Findings
-    })
+    // Whatever goes wrong is said by cargo or by halo-bench.
+    Ok(process::outcome(&mut command)?)
 }

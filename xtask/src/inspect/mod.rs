@@ -9,6 +9,7 @@ use std::path::Path;
 use cargo_halo::inspect::report::{self, KernelReport};
 use cargo_halo::inspect::resources::{Block, Multiprocessor};
 use cargo_halo::inspect::{Assembled, Compiled, Tools, gates};
+use cargo_halo::kernels::rust_files;
 use gpu_kernels::registry::{self, Entry};
 
 use crate::Outcome;
@@ -115,7 +116,7 @@ fn check_gates(root: &Path, selected: &[&Entry], tools: &Tools) -> Result<Outcom
         });
     }
     let mut found = Vec::new();
-    for path in workspace::rust_files(&root.join(tidy::KERNELS))? {
+    for path in rust_files(&root.join(tidy::KERNELS))? {
         let relative = path.strip_prefix(root).unwrap_or(&path);
         let text = workspace::read(&path)?;
         found.extend(gates::parse(relative, &text, &mut findings));

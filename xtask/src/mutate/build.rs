@@ -154,10 +154,7 @@ impl Copy {
         for name in names {
             command.args(["--test", name]);
         }
-        let output = command.output().map_err(|source| Error::Start {
-            program: process::name(&command),
-            source,
-        })?;
+        let output = command.output().map_err(Error::start(&command))?;
         let mut attempt = Attempt::read(&output.stdout, &self.folder.join("tests"));
         attempt.success = output.status.success();
         if attempt.rendered.is_empty() {

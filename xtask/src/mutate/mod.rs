@@ -26,6 +26,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use cargo_halo::kernels::rust_files;
 use gpu_kernels::registry;
 use indicatif::{ProgressBar, ProgressStyle};
 use quote::ToTokens as _;
@@ -259,7 +260,7 @@ fn find(root: &Path, families: Vec<String>) -> Result<Found, Error> {
         mutations: Vec::new(),
         complaints: Vec::new(),
     };
-    for file in workspace::rust_files(&root.join(KERNELS))? {
+    for file in rust_files(&root.join(KERNELS))? {
         let path = file.strip_prefix(root).unwrap_or(&file).to_path_buf();
         let text = workspace::read(&file)?;
         let family = found

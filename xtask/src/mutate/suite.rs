@@ -113,10 +113,7 @@ impl Suite {
             With::Nothing => &mut command,
         };
         let start = Instant::now();
-        let child = command.spawn().map_err(|source| Error::Start {
-            program: process::name(&command),
-            source,
-        })?;
+        let child = command.spawn().map_err(Error::start(&command))?;
         Running::new(child).end(&self.executable, start, limits)
     }
 }
@@ -296,7 +293,7 @@ mod tests {
         // test forks at that moment.
         for _ in 0..50 {
             match suite.run(part, with, limits) {
-                Err(Error::Start { source, .. })
+                Err(Error::Shared(crate::error::Shared::Start { source, .. }))
                     if source.kind() == std::io::ErrorKind::ExecutableFileBusy =>
                 {
                     std::thread::sleep(Duration::from_millis(20));

@@ -1,7 +1,7 @@
 //! What a user of the library finds in its documentation, counted.
 //!
-//! `cargo doc` decides what is public: it follows re-exports, and leaves out what is hidden.
-//! Counted are the pages that it writes, one for each item, and the methods on them.
+//! An item is public if `cargo doc` writes a page for it: that follows re-exports and leaves
+//! hidden items out. This counts the pages, and the methods on them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,11 +36,7 @@ pub(super) fn count(root: &Path) -> Result<Outcome, Error> {
     let folder = folder.as_std_path();
     // Pages of items that are no more would stay; cargo writes all again where they are gone.
     if folder.exists() {
-        std::fs::remove_dir_all(folder).map_err(|source| Error::File {
-            action: "remove",
-            path: folder.to_owned(),
-            source,
-        })?;
+        std::fs::remove_dir_all(folder).map_err(Error::file("remove", folder))?;
     }
     let mut doc = Command::new(process::cargo());
     doc.args(["doc", "--quiet", "--no-deps", "--package", "halo-gpu"]);
@@ -98,11 +94,7 @@ impl std::fmt::Display for Count {
 
 /// Counts the pages of a module and of those in it.
 fn walk(folder: &Path, module: &str, modules: &mut BTreeMap<String, Count>) -> Result<(), Error> {
-    let file = |source| Error::File {
-        action: "list",
-        path: folder.to_owned(),
-        source,
-    };
+    let file = |source| Error::file("list", folder)(source);
     let mut entries: Vec<_> = std::fs::read_dir(folder)
         .and_then(Iterator::collect)
         .map_err(file)?;
