@@ -11,11 +11,11 @@
 use bytemuck::Pod;
 use pulp::{Simd, WithSimd};
 use std::ops::{Add, Div, Mul, Neg, RangeInclusive, Sub};
+use std::sync::OnceLock;
 #[cfg(target_arch = "x86_64")]
 use {
     pulp::x86::{V3, V4},
     std::any::Any,
-    std::sync::OnceLock,
 };
 
 /// Calls `work`, compiled for the best instruction set that this processor has.
@@ -28,28 +28,13 @@ pub(crate) fn vectorised<R>(work: impl FnMut() -> R) -> R {
     dispatched(Work(work))
 }
 
-/// Calls `work` with the vectors of at most 32 bytes that this processor has: what waits for
-/// memory gains nothing from longer ones.
+/// Calls `work` with the longest vectors that this processor has.
 #[inline]
 pub(crate) fn dispatched<W: WithSimd>(work: W) -> W::Output {
     /// Asked for once: to ask for all features takes as long as a row of a small field.
-    #[cfg(target_arch = "x86_64")]
-    static AVX2: OnceLock<Option<V3>> = OnceLock::new();
+    static ARCH: OnceLock<pulp::Arch> = OnceLock::new();
 
-    #[cfg(target_arch = "x86_64")]
-    return match *AVX2.get_or_init(V3::try_new) {
-        Some(simd) => Simd::vectorize(simd, work),
-        None => Simd::vectorize(pulp::Scalar, work),
-    };
-    #[cfg(not(target_arch = "x86_64"))]
-    pulp::Arch::new().dispatch(work)
-}
-
-/// Calls `work` with the longest vectors that this processor has, for what waits for
-/// arithmetic.
-#[inline]
-pub(crate) fn dispatched_widest<W: WithSimd>(work: W) -> W::Output {
-    pulp::Arch::new().dispatch(work)
+    ARCH.get_or_init(pulp::Arch::new).dispatch(work)
 }
 
 /// Work that is inlined whatever its size. Where a closure that may be called again is
@@ -186,6 +171,67 @@ pub(crate) fn fill<T: Value, const N: usize>(
             |row| rows[row][i],
         );
     }
+}
+
+/// As [`fill`], with the vectors of `simd`, where the formula makes nothing of what is there.
+/// The last vector begins before the end of the one before it where the row is no whole
+/// vectors.
+///
+/// # Panics
+///
+/// If a row is shorter than `out`.
+#[inline(always)]
+pub(crate) fn fill_vectors<T: InVectors, S: Simd, const N: usize>(
+    simd: S,
+    out: &mut [T],
+    mut rows: [&[T]; N],
+    formula: &impl Formula<T>,
+) {
+    let lanes = size_of::<T::Lanes<S>>() / size_of::<T>();
+    let n = out.len();
+    if n < lanes {
+        return fill(out, rows, formula);
+    }
+    // Of one length for all to see: no bound is checked in the loop.
+    for row in &mut rows {
+        *row = &row[..n];
+    }
+    let whole = T::vectors_mut::<S>(out);
+    let count = whole.len();
+    let mut vectors = [&[][..]; N];
+    for (vectors, row) in vectors.iter_mut().zip(rows) {
+        *vectors = &T::vectors::<S>(row)[..count];
+    }
+    for (i, out) in whole.iter_mut().enumerate() {
+        *out = vector_at(simd, formula, *out, vectors, i);
+    }
+    if n > count * lanes {
+        let last = n - lanes;
+        for (vectors, row) in vectors.iter_mut().zip(rows) {
+            *vectors = &T::vectors::<S>(&row[last..])[..1];
+        }
+        if let [out, ..] = T::vectors_mut::<S>(&mut out[last..]) {
+            *out = vector_at(simd, formula, *out, vectors, 0);
+        }
+    }
+}
+
+/// What `formula` gives for the vectors in place `i` of rows.
+#[inline(always)]
+pub(crate) fn vector_at<T: InVectors, S: Simd, const N: usize>(
+    simd: S,
+    formula: &impl Formula<T>,
+    so_far: T::Lanes<S>,
+    rows: [&[T::Lanes<S>]; N],
+    i: usize,
+) -> T::Lanes<S> {
+    T::lanes(formula.at(
+        #[inline(always)]
+        |number: T| number.splat(simd),
+        T::load(simd, so_far),
+        #[inline(always)]
+        |row| T::load(simd, rows[row][i]),
+    ))
 }
 
 /// Operators of a vector with a number that is the same for all lanes.
@@ -489,6 +535,10 @@ macro_rules! alternating {
             $swapped($avx.$blend::<$even>(a, b)),
         )
     }};
+    ($avx:expr, $a:expr, $b:expr, $blend:ident($odd:literal, $even:literal), $add:ident, $swapped:expr) => {{
+        let (a, b) = ($a, $b);
+        $avx.$add($avx.$blend($odd, a, b), $swapped($avx.$blend($even, a, b)))
+    }};
 }
 
 #[inline(always)]
@@ -528,6 +578,51 @@ fn sums_f32<S: Simd>(_simd: S, _vectors: &[S::f32s]) -> Option<S::f32s> {
             );
             return Some(bytemuck::cast(sums));
         }
+        if let (Some(simd), Ok(all)) = (
+            simd.downcast_ref::<V4>(),
+            <&[S::f32s; 16]>::try_from(_vectors),
+        ) {
+            let avx = simd.avx512f;
+            let pair = |i: usize| {
+                alternating!(
+                    avx,
+                    bytemuck::cast(all[i]),
+                    bytemuck::cast(all[i + 1]),
+                    _mm512_mask_blend_ps(0xaaaa, 0x5555),
+                    _mm512_add_ps,
+                    |other| avx._mm512_permute_ps::<0b10_11_00_01>(other)
+                )
+            };
+            let four = |i: usize| {
+                alternating!(
+                    avx,
+                    pair(i),
+                    pair(i + 2),
+                    _mm512_mask_blend_ps(0xcccc, 0x3333),
+                    _mm512_add_ps,
+                    |other| avx._mm512_permute_ps::<0b01_00_11_10>(other)
+                )
+            };
+            let eight = |i: usize| {
+                alternating!(
+                    avx,
+                    four(i),
+                    four(i + 4),
+                    _mm512_mask_blend_ps(0xf0f0, 0x0f0f),
+                    _mm512_add_ps,
+                    |other| avx._mm512_shuffle_f32x4::<0b10_11_00_01>(other, other)
+                )
+            };
+            let sums = alternating!(
+                avx,
+                eight(0),
+                eight(8),
+                _mm512_mask_blend_ps(0xff00, 0x00ff),
+                _mm512_add_ps,
+                |other| avx._mm512_shuffle_f32x4::<0b01_00_11_10>(other, other)
+            );
+            return Some(bytemuck::cast(sums));
+        }
     }
     None
 }
@@ -559,6 +654,41 @@ fn sums_f64<S: Simd>(_simd: S, _vectors: &[S::f64s]) -> Option<S::f64s> {
             );
             return Some(bytemuck::cast(sums));
         }
+        if let (Some(simd), Ok(all)) = (
+            simd.downcast_ref::<V4>(),
+            <&[S::f64s; 8]>::try_from(_vectors),
+        ) {
+            let avx = simd.avx512f;
+            let pair = |i: usize| {
+                alternating!(
+                    avx,
+                    bytemuck::cast(all[i]),
+                    bytemuck::cast(all[i + 1]),
+                    _mm512_mask_blend_pd(0xaa, 0x55),
+                    _mm512_add_pd,
+                    |other| avx._mm512_permute_pd::<0b0101_0101>(other)
+                )
+            };
+            let four = |i: usize| {
+                alternating!(
+                    avx,
+                    pair(i),
+                    pair(i + 2),
+                    _mm512_mask_blend_pd(0xcc, 0x33),
+                    _mm512_add_pd,
+                    |other| avx._mm512_shuffle_f64x2::<0b10_11_00_01>(other, other)
+                )
+            };
+            let sums = alternating!(
+                avx,
+                four(0),
+                four(4),
+                _mm512_mask_blend_pd(0xf0, 0x0f),
+                _mm512_add_pd,
+                |other| avx._mm512_shuffle_f64x2::<0b01_00_11_10>(other, other)
+            );
+            return Some(bytemuck::cast(sums));
+        }
     }
     None
 }
@@ -566,6 +696,17 @@ fn sums_f64<S: Simd>(_simd: S, _vectors: &[S::f64s]) -> Option<S::f64s> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What `work` gives with the vectors of each instruction set that this processor has.
+    fn by_each<W: WithSimd>(work: impl Fn() -> W) -> Vec<W::Output> {
+        let mut results = vec![pulp::Scalar.vectorize(work())];
+        #[cfg(target_arch = "x86_64")]
+        {
+            results.extend(V3::try_new().map(|simd| Simd::vectorize(simd, work())));
+            results.extend(V4::try_new().map(|simd| Simd::vectorize(simd, work())));
+        }
+        results
+    }
 
     /// The inverse roots of `numbers` by estimates, if the processor has them, by vectors of
     /// either length.
@@ -609,13 +750,7 @@ mod tests {
                 tree(first) + tree(second)
             }
             let numbers: Vec<T> = (0..256).map(|i| of(1.7_f64.powi(i * 7 % 61))).collect();
-            for sums in [
-                dispatched(Sums(&numbers)),
-                dispatched_widest(Sums(&numbers)),
-            ]
-            .into_iter()
-            .flatten()
-            {
+            for sums in by_each(|| Sums(&numbers)).into_iter().flatten() {
                 let expected: Vec<T> = numbers.chunks(sums.len()).map(tree).collect();
                 assert_eq!(sums, expected[..sums.len()]);
             }
@@ -641,8 +776,7 @@ mod tests {
     fn estimated_roots_are_as_accurate_as_said() {
         fn check<T: InVectors + Into<f64>>(of: fn(f64) -> T, exponents: i32, roundoff: f64) {
             let all: Vec<T> = numbers(-exponents..exponents).into_iter().map(of).collect();
-            let results = [dispatched(Roots(&all)), dispatched_widest(Roots(&all))];
-            for (range, roots) in results.into_iter().flatten() {
+            for (range, roots) in by_each(|| Roots(&all)).into_iter().flatten() {
                 for (&number, root) in all.iter().zip(roots) {
                     let (number, root): (f64, f64) = (number.into(), root.into());
                     if !range.contains(&number) {

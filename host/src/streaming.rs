@@ -6,7 +6,7 @@
 //! hold until then. Those are stored in whole lines, which the processor writes as they are:
 //! [`streamed`].
 
-use crate::simd::{Formula, InVectors, Value, dispatched, fill};
+use crate::simd::{Formula, InVectors, Value, dispatched, fill, vector_at};
 use bytemuck::Pod;
 use pulp::{Simd, WithSimd};
 #[cfg(target_arch = "x86_64")]
@@ -142,14 +142,8 @@ impl<T: InVectors, F: Formula<T>, const N: usize> WithSimd for Fill<'_, '_, T, F
         }
         let so_far = &T::vectors::<S>(&self.so_far[start..end])[..count];
         for (i, out) in lines.iter_mut().enumerate() {
-            let value = formula.at(
-                #[inline(always)]
-                |number: T| number.splat(simd),
-                T::load(simd, so_far[i]),
-                #[inline(always)]
-                |row| T::load(simd, rows[row][i]),
-            );
-            store::<S, _>(self.stream, out, T::lanes(value));
+            let value = vector_at(simd, formula, so_far[i], rows, i);
+            store::<S, _>(self.stream, out, value);
         }
     }
 }
@@ -157,6 +151,15 @@ impl<T: InVectors, F: Formula<T>, const N: usize> WithSimd for Fill<'_, '_, T, F
 /// Writes a vector of the instruction set `S` to where it begins, or is within, a line.
 #[inline(always)]
 fn store<'out, S: Simd, L: Pod>(_: &Streaming<'out>, out: &'out mut L, value: L) {
+    #[cfg(target_arch = "x86_64")]
+    if TypeId::of::<S>() == TypeId::of::<pulp::x86::V4>() {
+        use std::arch::x86_64::{__m512i, _mm512_stream_si512};
+
+        let (out, value): (&mut __m512i, _) = (bytemuck::cast_mut(out), bytemuck::cast(value));
+        // SAFETY: as below, of AVX-512.
+        unsafe { _mm512_stream_si512(out, value) };
+        return;
+    }
     #[cfg(target_arch = "x86_64")]
     if TypeId::of::<S>() == TypeId::of::<pulp::x86::V3>() {
         use std::arch::x86_64::{__m256i, _mm256_stream_si256};

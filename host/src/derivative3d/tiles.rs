@@ -22,8 +22,11 @@ const MAX_DRAFT_BYTES: usize = 1 << 20;
 /// Tasks for each thread, so that none waits long for the last.
 const TASKS_PER_THREAD: usize = 16;
 
-/// Bytes of results for which another thread is worth to be woken.
-const SHARE_BYTES: usize = 256 << 10;
+/// Bytes of results that are worth a task of their own.
+const TASK_BYTES: usize = 16 << 10;
+
+/// Bytes of results for which another thread is worth its call.
+const SHARE_BYTES: usize = 32 << 10;
 
 /// Up to so many bytes a field lies in a second-level cache with its results, and the order
 /// of its tiles does not matter.
@@ -154,10 +157,11 @@ impl Deal {
     }
 
     /// Tasks for so many threads.
-    fn many<T>(shape: Shape3, stores: Stores, march: March, threads: usize) -> Self {
+    fn many<T>(shape: Shape3, stores: Stores, march: March, threads: usize, bytes: usize) -> Self {
         let Shape3 { ny, nz, .. } = shape;
         let one = Self::one::<T>(shape, stores);
-        let (tile_rows, tasks) = (one.tile_rows, TASKS_PER_THREAD * threads);
+        let tasks = (TASKS_PER_THREAD * threads).min(bytes / TASK_BYTES);
+        let (tile_rows, tasks) = (one.tile_rows, tasks.max(threads));
         let (rows, planes) = match march {
             // Parts of a plane, or several planes.
             March::OverPlanes => (
@@ -244,9 +248,10 @@ pub(super) fn for_each_tile<'out, T: InVectors, const N: usize>(
     work: impl Fn(&Tile, [Part<'_, 'out, T>; N]) + Sync,
 ) {
     let bytes = shape.nx * shape.ny * shape.nz * size_of::<T>();
-    if bytes > SMALL_BYTES {
-        let threads = threads::worth(bytes.saturating_mul(N), SHARE_BYTES);
-        let deal = Deal::many::<T>(shape, stores, march, threads);
+    let written = bytes.saturating_mul(N);
+    let threads = threads::worth(written, SHARE_BYTES);
+    if threads > 1 || bytes > SMALL_BYTES {
+        let deal = Deal::many::<T>(shape, stores, march, threads, written);
         if let Ok(tasks) = deal.tasks(&mut outputs) {
             threads::share(threads, tasks.len(), |mine| {
                 let mut drafts = Drafts::new(&deal);

@@ -24,7 +24,7 @@
 
 use super::ends::unknowns_along;
 use crate::grid::{Boundary, Grid2};
-use crate::simd::{Formula, InVectors, Value, dispatched, fill};
+use crate::simd::{Formula, InVectors, Value, dispatched, fill_vectors};
 use crate::streaming::{Streaming, streamed};
 use crate::{Axis, Shape2};
 use pulp::{Simd, WithSimd};
@@ -35,8 +35,8 @@ pub trait Temperature: InVectors + From<f32> + PartialOrd {}
 
 impl<T: InVectors + From<f32> + PartialOrd> Temperature for T {}
 
-/// Rows of a level that are kept.
-pub(super) const KEPT: usize = 3;
+/// Rows of a level that are kept: three, and one for the sake of a power of two.
+pub(super) const KEPT: usize = 4;
 
 /// Elements that fill whole lines of the cache, of either type.
 const LINE: usize = 16;
@@ -254,22 +254,18 @@ impl<T: Temperature> Tile<'_, '_, T> {
                         (&*before, here)
                     }
                 };
+                // A row of the level before.
+                let row_of = |row: usize| {
+                    if level == 1 || !swept.contains(&row) {
+                        setup.part(old, row, &read)
+                    } else {
+                        &before[kept(level - 1, row)..][..width]
+                    }
+                };
                 // Beyond an end, which is Neumann's if it is swept, what is before it.
-                let [south, middle, north] = [
-                    if row == 0 { 1 } else { row - 1 },
-                    row,
-                    if row == ny - 1 { ny - 2 } else { row + 1 },
-                ]
-                .map(
-                    #[inline(always)]
-                    |row| {
-                        if level == 1 || !swept.contains(&row) {
-                            setup.part(old, row, &read)
-                        } else {
-                            &before[kept(level - 1, row)..][..width]
-                        }
-                    },
-                );
+                let south = row_of(if row == 0 { 1 } else { row - 1 });
+                let middle = row_of(row);
+                let north = row_of(if row == ny - 1 { ny - 2 } else { row + 1 });
                 let source = match setup.source {
                     Some(source) if SOURCE => setup.part(source, row, &read),
                     // Any row will do where nothing is taken of it.
@@ -372,41 +368,5 @@ impl<T: From<f32>, U: Update<T>, const SOURCE: bool> Formula<T> for Swept<U, SOU
         let sum = (row(1) + row(0)) + (row(2) + row(3));
         let sum = if SOURCE { sum + row(4) } else { sum };
         self.0.of(splat, row(5), sum)
-    }
-}
-
-/// As [`fill`], where the formula makes nothing of what is there. The last vector begins
-/// before the end of the one before it where the row is no whole vectors.
-#[inline(always)]
-fn fill_vectors<T: Temperature, S: Simd, const N: usize>(
-    simd: S,
-    out: &mut [T],
-    rows: [&[T]; N],
-    formula: &impl Formula<T>,
-) {
-    let lanes = size_of::<T::Lanes<S>>() / size_of::<T>();
-    let n = out.len();
-    if n < lanes {
-        return fill(out, rows, formula);
-    }
-    let last = n - lanes;
-    for first in [0, last] {
-        let out = T::vectors_mut::<S>(&mut out[first..]);
-        // Of one length for all to see: no bound is checked in the loop.
-        let count = out.len();
-        let mut vectors = [&[][..]; N];
-        for (vectors, row) in vectors.iter_mut().zip(rows) {
-            *vectors = &T::vectors::<S>(&row[first..n])[..count];
-        }
-        for (i, out) in out.iter_mut().enumerate() {
-            let value = formula.at(
-                #[inline(always)]
-                |number: T| number.splat(simd),
-                T::load(simd, *out),
-                #[inline(always)]
-                |row| T::load(simd, vectors[row][i]),
-            );
-            *out = T::lanes(value);
-        }
     }
 }

@@ -10,14 +10,13 @@
 use super::blocked::{Cut, KEPT, Setup, Temperature, sweep_rows};
 use crate::streaming::Stores;
 use crate::{Error, allocation, threads};
-use rayon::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
-/// Points, each counted as often as it is swept, that are worth entering the thread pool.
-const POINTS_PER_CALL: usize = 1 << 18;
+/// Points of a pass, each counted as often as it is swept, that are worth another thread.
+const POINTS_PER_THREAD: usize = 1 << 13;
 
-/// The same for handing a part of a pass to another thread.
-const POINTS_PER_TASK: usize = 1 << 13;
+/// The same for a band of its own.
+const POINTS_PER_BAND: usize = 1 << 15;
 
 /// The most sweeps of a pass.
 const DEPTH: usize = 8;
@@ -73,7 +72,7 @@ macro_rules! port {
 
             fn sweep(setup: Setup<'_, Self>, old: &[Self], new: &mut [Self]) {
                 let plan = Plan::new(&setup, 1, Limits::default());
-                plan.entered(|| pass(&setup, &plan, 1, old, new, &Scratches::default()));
+                pass(&setup, &plan, 1, old, new, &Scratches::default());
             }
         }
     };
@@ -121,8 +120,8 @@ impl<T: Temperature> Scratches<T> {
 struct Limits {
     depth: usize,
     scratch_bytes: usize,
-    points_per_call: usize,
-    points_per_task: usize,
+    points_per_thread: usize,
+    points_per_band: usize,
 }
 
 impl Default for Limits {
@@ -130,8 +129,8 @@ impl Default for Limits {
         Self {
             depth: DEPTH,
             scratch_bytes: SCRATCH_BYTES,
-            points_per_call: POINTS_PER_CALL,
-            points_per_task: POINTS_PER_TASK,
+            points_per_thread: POINTS_PER_THREAD,
+            points_per_band: POINTS_PER_BAND,
         }
     }
 }
@@ -150,13 +149,10 @@ impl Plan {
     fn new<T: Temperature>(setup: &Setup<'_, T>, sweeps: usize, limits: Limits) -> Self {
         let (rows, columns) = (setup.swept_rows().len(), setup.swept_columns().len());
         let points = rows * columns;
-        let threads = if points.saturating_mul(sweeps) < limits.points_per_call {
-            1
-        } else {
-            threads::count()
-        };
         let depth = sweeps.clamp(1, limits.depth);
-        let worth_it = points.saturating_mul(depth) / limits.points_per_task;
+        let swept = points.saturating_mul(depth);
+        let threads = threads::worth(swept, limits.points_per_thread);
+        let worth_it = (swept / limits.points_per_band).max(threads);
         // The rows that two bands compute should be a small part.
         let tall = rows / (ROWS_PER_DEPTH * (depth - 1)).max(1);
         let bands = (threads * BANDS_PER_THREAD)
@@ -187,15 +183,6 @@ impl Plan {
             },
         }
     }
-
-    /// Calls `work` where it may give bands to other threads, if there are any.
-    fn entered<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        if self.threads == 1 {
-            return work();
-        }
-        threads::ready();
-        rayon::scope(|_| work())
-    }
 }
 
 /// [`Port::sweeps`].
@@ -215,15 +202,13 @@ fn sweeps<'p, T: Temperature>(
     let scratches = &*scratches;
     let passes = sweeps.div_ceil(plan.cut.depth);
     let mut left = sweeps;
-    plan.entered(|| {
-        for passes_left in (1..=passes).rev() {
-            // Equal numbers, without a pass of few.
-            let depth = left.div_ceil(passes_left);
-            left -= depth;
-            pass(setup, &plan, depth, current, next, scratches);
-            std::mem::swap(&mut current, &mut next);
-        }
-    });
+    for passes_left in (1..=passes).rev() {
+        // Equal numbers, without a pass of few.
+        let depth = left.div_ceil(passes_left);
+        left -= depth;
+        pass(setup, &plan, depth, current, next, scratches);
+        std::mem::swap(&mut current, &mut next);
+    }
     Ok(passes % 2 == 1)
 }
 
@@ -245,19 +230,17 @@ fn pass<T: Temperature>(
     let nx = setup.shape().nx;
     let rows = setup.swept_rows();
     let new = &mut new[rows.start * nx..rows.end * nx];
-    let band = |(index, new): (usize, &mut [T])| {
-        // A thread has one at a time, so that one is free.
+    let bands: Vec<_> = new.chunks_mut(plan.rows * nx).map(Mutex::new).collect();
+    threads::share(plan.threads, bands.len(), |mine| {
         let mut scratch = scratches.take();
-        let first = rows.start + index * plan.rows;
-        sweep_rows(setup, &cut, first, old, new, &mut scratch);
+        for band in mine {
+            // Each is locked once.
+            let mut new = bands[band].lock().unwrap_or_else(PoisonError::into_inner);
+            let first = rows.start + band * plan.rows;
+            sweep_rows(setup, &cut, first, old, &mut new, &mut scratch);
+        }
         scratches.give_back(scratch);
-    };
-    let points = plan.rows * nx;
-    if plan.threads == 1 {
-        new.chunks_mut(points).enumerate().for_each(band);
-    } else {
-        new.par_chunks_mut(points).enumerate().for_each(band);
-    }
+    });
 }
 
 #[cfg(test)]
@@ -359,8 +342,8 @@ mod tests {
             let limits = Limits {
                 depth: 1 + below(10),
                 scratch_bytes: below(8000),
-                points_per_call: 1 << 10,
-                points_per_task: 1 + below(2000),
+                points_per_thread: 1 << 10,
+                points_per_band: 1 + below(2000),
             };
             let sweeps = [0, 1, 2, 3, 5, 7, 11, 13, 23, 31][below(10)];
             let bits = below(64) as u32;

@@ -9,7 +9,7 @@
 
 use crate::Error;
 use crate::allocation::{reserve, zeroed};
-use crate::simd::{InVectors, Value, dispatched_widest, vectorised};
+use crate::simd::{InVectors, Value, dispatched, vectorised};
 #[cfg(any(test, feature = "cases"))]
 use gpu_kernels::nbody::body_body;
 use gpu_kernels::nbody::{Body, Real};
@@ -193,12 +193,12 @@ fn pull<T, A>(
     T: InVectors + Real + Into<f64> + Sync,
     A: From<T> + Add<Output = A> + Copy + Send,
 {
-    let estimated = dispatched_widest(Estimable {
+    let estimated = dispatched(Estimable {
         bodies,
         softening_squared,
     });
     in_groups(accelerations, |first, accelerations| {
-        dispatched_widest(Pull {
+        dispatched(Pull {
             targets: &targets[first..][..accelerations.len()],
             bodies,
             softening_squared,
@@ -382,12 +382,12 @@ pub(super) fn potentials<T: OnCpu>(
 }
 
 fn wide_potentials(bodies: &[Body<f64>], softening_squared: f64, potentials: &mut [f64]) {
-    let estimated = dispatched_widest(Estimable {
+    let estimated = dispatched(Estimable {
         bodies,
         softening_squared,
     });
     in_groups(potentials, |first, potentials| {
-        dispatched_widest(Potentials {
+        dispatched(Potentials {
             first,
             bodies,
             softening_squared,
@@ -671,11 +671,11 @@ mod tests {
         soa(&bodies, 0.0025, &mut together);
         let mut alone = together.clone();
         for (target, out) in bodies.chunks(5).zip(alone.chunks_mut(5)) {
-            dispatched_widest(Pull {
+            dispatched(Pull {
                 targets: target,
                 bodies: &bodies,
                 softening_squared: 0.0025,
-                estimated: dispatched_widest(Estimable {
+                estimated: dispatched(Estimable {
                     bodies: &bodies,
                     softening_squared: 0.0025,
                 }),

@@ -1,0 +1,208 @@
+//! Threads that stay awake for a little while after they have helped, for the next call.
+//!
+//! To wake a thread takes tens of microseconds, longer than the work of a field that fits in
+//! a cache. A program that calls once calls again, mostly at once; so a helper looks for more
+//! work for [`AWAKE`] before it goes back to rayon. The calling thread waits for nobody who
+//! has not begun: what no helper takes, it does itself.
+
+use std::any::Any;
+use std::cell::UnsafeCell;
+use std::hint::spin_loop;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a helper looks for more work.
+const AWAKE: Duration = Duration::from_micros(50);
+
+/// Looks between two looks at the clock.
+const LOOKS: usize = 64;
+
+/// Looks of the calling thread for the end of what helpers do, until it lets others run: a
+/// helper may wait for a processor.
+const PATIENCE: usize = 1 << 12;
+
+/// The most threads of a team, with the calling one.
+const MOST: usize = 64;
+
+/// What a helper is to do, with its number.
+type Work<'a> = dyn Fn(usize) + Sync + 'a;
+
+/// Helpers `1..MOST` and the work that is open to them, one at a time.
+pub(super) struct Team {
+    /// Whether a calling thread has the team.
+    taken: AtomicBool,
+    /// [`Open`], packed.
+    open: AtomicU64,
+    /// The work that is open, valid as long as `open` says that it is or that one is inside.
+    work: UnsafeCell<*const Work<'static>>,
+    /// Whether a helper of this number is about, or on its way.
+    about: [AtomicBool; MOST],
+    /// The first panic of a helper.
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+}
+
+// SAFETY: `work` is written by the thread alone that has taken the team, while it is closed
+// and nobody is inside, and read by helpers alone that are inside; `open` hands it over. What
+// it points to is Sync. All else is Sync by itself.
+unsafe impl Sync for Team {}
+
+/// What is open: the number of the work, which distinguishes it from the last; the helpers
+/// below `helpers` may enter; `inside` have.
+#[derive(Clone, Copy)]
+struct Open {
+    number: u32,
+    helpers: u16,
+    inside: u16,
+}
+
+impl Open {
+    const fn unpack(bits: u64) -> Self {
+        Self {
+            number: (bits >> 32) as u32,
+            helpers: (bits >> 16) as u16,
+            inside: bits as u16,
+        }
+    }
+
+    const fn pack(self) -> u64 {
+        (self.number as u64) << 32 | (self.helpers as u64) << 16 | self.inside as u64
+    }
+}
+
+/// The team of the process.
+pub(super) static TEAM: Team = Team {
+    taken: AtomicBool::new(false),
+    open: AtomicU64::new(0),
+    work: UnsafeCell::new(&(nothing as fn(usize))),
+    about: [const { AtomicBool::new(false) }; MOST],
+    panic: Mutex::new(None),
+};
+
+fn nothing(_: usize) {}
+
+impl Team {
+    /// Calls `work` with 0, and as far as there are helpers who come in time, with some of
+    /// `1..threads` on threads of rayon's, each once; returns when all calls have. Returns
+    /// false, and calls nothing, if another thread has the team.
+    ///
+    /// `work` has to see to it that all is done, whoever comes. To be called where
+    /// [`ready`](super::ready) has found rayon's threads, and by none of those.
+    pub(super) fn call(&'static self, threads: usize, work: &Work<'_>) -> bool {
+        if self.taken.swap(true, Ordering::Acquire) {
+            return false;
+        }
+        let threads = threads.min(MOST);
+        // SAFETY: the lifetime alone is changed. `Closing` below waits, also where `work`
+        // panics, until nobody is inside who could still use it, and nobody enters later.
+        let work = unsafe { std::mem::transmute::<&Work<'_>, &'static Work<'static>>(work) };
+        // SAFETY: this thread has the team, which is closed, and empty: its last owner
+        // waited for that.
+        unsafe { *self.work.get() = work };
+        let number = Open::unpack(self.open.load(Ordering::Relaxed)).number;
+        let open = Open {
+            number: number.wrapping_add(1),
+            helpers: threads as u16,
+            inside: 0,
+        };
+        self.open.store(open.pack(), Ordering::Release);
+        let closing = Closing(self);
+        for helper in 1..threads {
+            if !self.about[helper].swap(true, Ordering::Relaxed) {
+                rayon::spawn(move || self.help(helper));
+            }
+        }
+        work(0);
+        drop(closing);
+        true
+    }
+
+    /// What a helper does until there has been nothing to do for a while.
+    fn help(&self, helper: usize) {
+        let mut last = None;
+        let mut since = Instant::now();
+        loop {
+            for _ in 0..LOOKS {
+                let bits = self.open.load(Ordering::Relaxed);
+                let open = Open::unpack(bits);
+                if Some(open.number) == last || helper >= usize::from(open.helpers) {
+                    spin_loop();
+                    continue;
+                }
+                let inside = Open {
+                    inside: open.inside + 1,
+                    ..open
+                };
+                let entered = self.open.compare_exchange_weak(
+                    bits,
+                    inside.pack(),
+                    Ordering::Acquire,
+                    Ordering::Relaxed,
+                );
+                if entered.is_err() {
+                    continue;
+                }
+                last = Some(open.number);
+                // SAFETY: this helper is inside, so the work is there until it has left,
+                // and was written before it was opened.
+                let work = unsafe { &**self.work.get() };
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(helper))) {
+                    let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
+                    first.get_or_insert(panic);
+                }
+                self.open.fetch_sub(1, Ordering::Release);
+                since = Instant::now();
+            }
+            if since.elapsed() > AWAKE {
+                break;
+            }
+        }
+        self.about[helper].store(false, Ordering::Relaxed);
+    }
+}
+
+/// Closes the work of a team, waits for those inside, and gives the team back.
+struct Closing<'a>(&'a Team);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        let Self(team) = self;
+        let mut looks = 0;
+        let mut open = Open::unpack(team.open.load(Ordering::Relaxed));
+        loop {
+            let closed = Open { helpers: 0, ..open };
+            // Nobody enters from here on.
+            match team.open.compare_exchange_weak(
+                open.pack(),
+                closed.pack(),
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => break,
+                Err(now) => open = Open::unpack(now),
+            }
+        }
+        // What those inside have done is seen once they have left.
+        while Open::unpack(team.open.load(Ordering::Acquire)).inside > 0 {
+            looks += 1;
+            if looks < PATIENCE {
+                spin_loop();
+            } else {
+                thread::yield_now();
+            }
+        }
+        let panic = team
+            .panic
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        team.taken.store(false, Ordering::Release);
+        if let Some(panic) = panic
+            && !thread::panicking()
+        {
+            resume_unwind(panic);
+        }
+    }
+}
