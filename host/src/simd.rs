@@ -37,6 +37,18 @@ pub(crate) fn dispatched<W: WithSimd>(work: W) -> W::Output {
     ARCH.get_or_init(pulp::Arch::new).dispatch(work)
 }
 
+/// Vectors of 32 bytes where those of `simd` are longer.
+#[inline(always)]
+pub(crate) fn with_shorter_vectors<S: Simd>(_simd: S) -> Option<impl Simd> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let simd: &dyn Any = &_simd;
+        simd.downcast_ref::<V4>().map(|simd| **simd)
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    None::<pulp::Scalar>
+}
+
 /// Work that is inlined whatever its size. Where a closure that may be called again is
 /// called as one that may not, the compiler puts a function in between, which is not
 /// `#[inline(always)]`: a long closure stays outside of the code for the instruction set.
@@ -64,6 +76,14 @@ pub trait Value:
     /// `self * factor + sum`, rounded once.
     #[must_use]
     fn fused(self, factor: Self, sum: Self) -> Self;
+
+    /// `self / 4`, rounded once.
+    ///
+    /// Processors take a hundred cycles and more for a product that is subnormal, which
+    /// numbers are wherever something spreads into what is zero; vectors do without products
+    /// there.
+    #[must_use]
+    fn quarter(self) -> Self;
 }
 
 /// `f32` or `f64`, of which an instruction set has vectors.
@@ -253,11 +273,17 @@ macro_rules! number {
     ($number:ty, $vector:ident, $lanes:ident, $vectors:ident, $vectors_mut:ident,
      $splat:ident, $add:ident, $sub:ident, $mul:ident, $neg:ident, $mul_add:ident,
      $div:ident, $sqrt:ident, $less:ident, $select:ident, $estimable:ident, $estimated:ident,
-     $sums:ident) => {
+     $sums:ident, $and:ident, $to_bits:ident, $splat_bits:ident, $equal_bits:ident,
+     $first_true:ident, $equal:ident, $and_masks:ident, $not_mask:ident, $quarter:ident) => {
         impl Value for $number {
             #[inline(always)]
             fn fused(self, factor: Self, sum: Self) -> Self {
                 self.mul_add(factor, sum)
+            }
+
+            #[inline(always)]
+            fn quarter(self) -> Self {
+                0.25 * self
             }
         }
 
@@ -318,6 +344,29 @@ macro_rules! number {
             #[inline(always)]
             fn fused(self, factor: Self, sum: Self) -> Self {
                 Self(self.0, self.0.$mul_add(self.1, factor.1, sum.1))
+            }
+
+            #[inline(always)]
+            fn quarter(self) -> Self {
+                let Self(simd, all) = self;
+                let lanes = size_of::<S::$lanes>() / size_of::<$number>();
+                // All exponents but the least four, of which the two least and that of what
+                // is subnormal become subnormal.
+                let exponents = <$number>::INFINITY.to_bits() & (<$number>::INFINITY.to_bits() << 2);
+                let bits = simd.$and(simd.$to_bits(all), simd.$splat_bits(exponents));
+                let small = simd.$equal_bits(bits, simd.$splat_bits(0));
+                if simd.$first_true(small) < lanes {
+                    let zero = simd.$equal(all, simd.$splat(0.0));
+                    let small = simd.$and_masks(small, simd.$not_mask(zero));
+                    if simd.$first_true(small) < lanes {
+                        let mut all = [all];
+                        for number in bytemuck::cast_slice_mut(&mut all) {
+                            *number = $quarter(*number);
+                        }
+                        return Self(simd, all[0]);
+                    }
+                }
+                Self(simd, simd.$mul(all, simd.$splat(0.25)))
             }
         }
 
@@ -412,7 +461,16 @@ number!(
     select_f32s,
     estimable_f32,
     estimated_f32,
-    sums_f32
+    sums_f32,
+    and_u32s,
+    transmute_u32s_f32s,
+    splat_u32s,
+    equal_u32s,
+    first_true_m32s,
+    equal_f32s,
+    and_m32s,
+    not_m32s,
+    quarter_f32
 );
 number!(
     f64,
@@ -432,8 +490,45 @@ number!(
     select_f64s,
     estimable_f64,
     estimated_f64,
-    sums_f64
+    sums_f64,
+    and_u64s,
+    transmute_u64s_f64s,
+    splat_u64s,
+    equal_u64s,
+    first_true_m64s,
+    equal_f64s,
+    and_m64s,
+    not_m64s,
+    quarter_f64
 );
+
+/// A quarter of a number, without a product.
+macro_rules! quarter {
+    ($name:ident, $number:ident, $least:expr) => {
+        #[inline(always)]
+        fn $name(number: $number) -> $number {
+            // Numbers whose quarters are subnormal are below this one, from which on numbers
+            // lie four times as far apart as subnormal ones: what is added to it is rounded as
+            // its quarter has to be.
+            const LEAST: $number = $least;
+            const TWO_EXPONENTS: u64 = 2 << ($number::MANTISSA_DIGITS - 1);
+
+            let (bits, size) = (number.to_bits(), number.abs());
+            let steps = (size + LEAST).to_bits().wrapping_sub(LEAST.to_bits());
+            let quarter = if size < LEAST {
+                $number::from_bits(steps)
+            } else if size < $number::INFINITY {
+                $number::from_bits(size.to_bits().wrapping_sub(TWO_EXPONENTS as _))
+            } else {
+                size
+            };
+            $number::from_bits(quarter.to_bits() | (bits & (-0.0 as $number).to_bits()))
+        }
+    };
+}
+
+quarter!(quarter_f32, f32, 4.0 * f32::MIN_POSITIVE);
+quarter!(quarter_f64, f64, 4.0 * f64::MIN_POSITIVE);
 
 #[inline(always)]
 fn estimable_f32<S: Simd>(_simd: S) -> Option<RangeInclusive<f64>> {
@@ -521,23 +616,24 @@ fn estimated_f64<S: Simd>(_of: VectorF64<S>) -> Option<VectorF64<S>> {
     None
 }
 
-/// The sums of neighbours in two vectors, where `$swapped` has the pairs of its argument
-/// exchanged: of numbers, of pairs of them, and so on. Those of the two vectors alternate.
+/// Of each two vectors, which follow each other, one with the sums of neighbours, where
+/// `$swapped` has the pairs of `$other` exchanged: neighbours are numbers, pairs of them, and
+/// so on. Those of the two vectors alternate.
 ///
 /// A vector that has one of each pair of either, and one that has the others: two blends,
-/// which cost next to nothing, and only one exchange.
+/// which cost next to nothing, and only one exchange. No closures: those would be functions
+/// without the instruction set.
 #[cfg(target_arch = "x86_64")]
-macro_rules! alternating {
-    ($avx:expr, $a:expr, $b:expr, $blend:ident::<$odd:literal, $even:literal>, $add:ident, $swapped:expr) => {{
-        let (a, b) = ($a, $b);
-        $avx.$add(
-            $avx.$blend::<$odd>(a, b),
-            $swapped($avx.$blend::<$even>(a, b)),
-        )
-    }};
-    ($avx:expr, $a:expr, $b:expr, $blend:ident($odd:literal, $even:literal), $add:ident, $swapped:expr) => {{
-        let (a, b) = ($a, $b);
-        $avx.$add($avx.$blend($odd, a, b), $swapped($avx.$blend($even, a, b)))
+macro_rules! halved {
+    ($vectors:ident, [$zero:expr; $count:literal], |$a:ident, $b:ident| $odd:expr, $even:expr, |$other:ident| $swapped:expr, |$x:ident, $y:ident| $add:expr) => {{
+        let mut half = [$zero; $count];
+        for (i, sum) in half.iter_mut().enumerate() {
+            let ($a, $b) = ($vectors[2 * i], $vectors[2 * i + 1]);
+            let ($other, odd) = ($even, $odd);
+            let ($x, $y) = (odd, $swapped);
+            *sum = $add;
+        }
+        half
     }};
 }
 
@@ -546,82 +642,83 @@ fn sums_f32<S: Simd>(_simd: S, _vectors: &[S::f32s]) -> Option<S::f32s> {
     #[cfg(target_arch = "x86_64")]
     {
         let simd: &dyn Any = &_simd;
-        if let (Some(simd), [a, b, c, d, e, f, g, h]) = (simd.downcast_ref::<V3>(), _vectors) {
+        if let (Some(simd), Ok(all)) = (
+            simd.downcast_ref::<V3>(),
+            <&[S::f32s; 8]>::try_from(_vectors),
+        ) {
             let avx = simd.avx;
-            let pair = |a: &S::f32s, b: &S::f32s| {
-                alternating!(
-                    avx,
-                    bytemuck::cast(*a),
-                    bytemuck::cast(*b),
-                    _mm256_blend_ps::<0xaa, 0x55>,
-                    _mm256_add_ps,
-                    |other| avx._mm256_permute_ps::<0b10_11_00_01>(other)
-                )
-            };
-            let four = |ab, cd| {
-                alternating!(
-                    avx,
-                    ab,
-                    cd,
-                    _mm256_blend_ps::<0xcc, 0x33>,
-                    _mm256_add_ps,
-                    |other| avx._mm256_permute_ps::<0b01_00_11_10>(other)
-                )
-            };
-            let sums = alternating!(
-                avx,
-                four(pair(a, b), pair(c, d)),
-                four(pair(e, f), pair(g, h)),
-                _mm256_blend_ps::<0xf0, 0x0f>,
-                _mm256_add_ps,
-                |other| avx._mm256_permute2f128_ps::<0x01>(other, other)
+            let mut all_of = [avx._mm256_setzero_ps(); 8];
+            for (vector, all) in all_of.iter_mut().zip(all) {
+                *vector = bytemuck::cast(*all);
+            }
+            let pairs = halved!(
+                all_of,
+                [avx._mm256_setzero_ps(); 4],
+                |a, b| avx._mm256_blend_ps::<0xaa>(a, b),
+                avx._mm256_blend_ps::<0x55>(a, b),
+                |other| avx._mm256_permute_ps::<0b10_11_00_01>(other),
+                |x, y| avx._mm256_add_ps(x, y)
             );
-            return Some(bytemuck::cast(sums));
+            let fours = halved!(
+                pairs,
+                [avx._mm256_setzero_ps(); 2],
+                |a, b| avx._mm256_blend_ps::<0xcc>(a, b),
+                avx._mm256_blend_ps::<0x33>(a, b),
+                |other| avx._mm256_permute_ps::<0b01_00_11_10>(other),
+                |x, y| avx._mm256_add_ps(x, y)
+            );
+            let sums = halved!(
+                fours,
+                [avx._mm256_setzero_ps(); 1],
+                |a, b| avx._mm256_blend_ps::<0xf0>(a, b),
+                avx._mm256_blend_ps::<0x0f>(a, b),
+                |other| avx._mm256_permute2f128_ps::<0x01>(other, other),
+                |x, y| avx._mm256_add_ps(x, y)
+            );
+            return Some(bytemuck::cast(sums[0]));
         }
         if let (Some(simd), Ok(all)) = (
             simd.downcast_ref::<V4>(),
             <&[S::f32s; 16]>::try_from(_vectors),
         ) {
             let avx = simd.avx512f;
-            let pair = |i: usize| {
-                alternating!(
-                    avx,
-                    bytemuck::cast(all[i]),
-                    bytemuck::cast(all[i + 1]),
-                    _mm512_mask_blend_ps(0xaaaa, 0x5555),
-                    _mm512_add_ps,
-                    |other| avx._mm512_permute_ps::<0b10_11_00_01>(other)
-                )
-            };
-            let four = |i: usize| {
-                alternating!(
-                    avx,
-                    pair(i),
-                    pair(i + 2),
-                    _mm512_mask_blend_ps(0xcccc, 0x3333),
-                    _mm512_add_ps,
-                    |other| avx._mm512_permute_ps::<0b01_00_11_10>(other)
-                )
-            };
-            let eight = |i: usize| {
-                alternating!(
-                    avx,
-                    four(i),
-                    four(i + 4),
-                    _mm512_mask_blend_ps(0xf0f0, 0x0f0f),
-                    _mm512_add_ps,
-                    |other| avx._mm512_shuffle_f32x4::<0b10_11_00_01>(other, other)
-                )
-            };
-            let sums = alternating!(
-                avx,
-                eight(0),
-                eight(8),
-                _mm512_mask_blend_ps(0xff00, 0x00ff),
-                _mm512_add_ps,
-                |other| avx._mm512_shuffle_f32x4::<0b01_00_11_10>(other, other)
+            let mut all_of = [avx._mm512_setzero_ps(); 16];
+            for (vector, all) in all_of.iter_mut().zip(all) {
+                *vector = bytemuck::cast(*all);
+            }
+            let pairs = halved!(
+                all_of,
+                [avx._mm512_setzero_ps(); 8],
+                |a, b| avx._mm512_mask_blend_ps(0xaaaa, a, b),
+                avx._mm512_mask_blend_ps(0x5555, a, b),
+                |other| avx._mm512_permute_ps::<0b10_11_00_01>(other),
+                |x, y| avx._mm512_add_ps(x, y)
             );
-            return Some(bytemuck::cast(sums));
+            let fours = halved!(
+                pairs,
+                [avx._mm512_setzero_ps(); 4],
+                |a, b| avx._mm512_mask_blend_ps(0xcccc, a, b),
+                avx._mm512_mask_blend_ps(0x3333, a, b),
+                |other| avx._mm512_permute_ps::<0b01_00_11_10>(other),
+                |x, y| avx._mm512_add_ps(x, y)
+            );
+            let eights = halved!(
+                fours,
+                [avx._mm512_setzero_ps(); 2],
+                |a, b| avx._mm512_mask_blend_ps(0xf0f0, a, b),
+                avx._mm512_mask_blend_ps(0x0f0f, a, b),
+                |other| avx._mm512_shuffle_f32x4::<0b10_11_00_01>(other, other),
+                |x, y| avx._mm512_add_ps(x, y)
+            );
+            let sums = halved!(
+                eights,
+                [avx._mm512_setzero_ps(); 1],
+                |a, b| avx._mm512_mask_blend_ps(0xff00, a, b),
+                avx._mm512_mask_blend_ps(0x00ff, a, b),
+                |other| avx._mm512_shuffle_f32x4::<0b01_00_11_10>(other, other),
+                |x, y| avx._mm512_add_ps(x, y)
+            );
+            return Some(bytemuck::cast(sums[0]));
         }
     }
     None
@@ -632,62 +729,67 @@ fn sums_f64<S: Simd>(_simd: S, _vectors: &[S::f64s]) -> Option<S::f64s> {
     #[cfg(target_arch = "x86_64")]
     {
         let simd: &dyn Any = &_simd;
-        if let (Some(simd), [a, b, c, d]) = (simd.downcast_ref::<V3>(), _vectors) {
+        if let (Some(simd), Ok(all)) = (
+            simd.downcast_ref::<V3>(),
+            <&[S::f64s; 4]>::try_from(_vectors),
+        ) {
             let avx = simd.avx;
-            let pair = |a: &S::f64s, b: &S::f64s| {
-                alternating!(
-                    avx,
-                    bytemuck::cast(*a),
-                    bytemuck::cast(*b),
-                    _mm256_blend_pd::<0b1010, 0b0101>,
-                    _mm256_add_pd,
-                    |other| avx._mm256_permute_pd::<0b0101>(other)
-                )
-            };
-            let sums = alternating!(
-                avx,
-                pair(a, b),
-                pair(c, d),
-                _mm256_blend_pd::<0b1100, 0b0011>,
-                _mm256_add_pd,
-                |other| avx._mm256_permute2f128_pd::<0x01>(other, other)
+            let mut all_of = [avx._mm256_setzero_pd(); 4];
+            for (vector, all) in all_of.iter_mut().zip(all) {
+                *vector = bytemuck::cast(*all);
+            }
+            let pairs = halved!(
+                all_of,
+                [avx._mm256_setzero_pd(); 2],
+                |a, b| avx._mm256_blend_pd::<0b1010>(a, b),
+                avx._mm256_blend_pd::<0b0101>(a, b),
+                |other| avx._mm256_permute_pd::<0b0101>(other),
+                |x, y| avx._mm256_add_pd(x, y)
             );
-            return Some(bytemuck::cast(sums));
+            let sums = halved!(
+                pairs,
+                [avx._mm256_setzero_pd(); 1],
+                |a, b| avx._mm256_blend_pd::<0b1100>(a, b),
+                avx._mm256_blend_pd::<0b0011>(a, b),
+                |other| avx._mm256_permute2f128_pd::<0x01>(other, other),
+                |x, y| avx._mm256_add_pd(x, y)
+            );
+            return Some(bytemuck::cast(sums[0]));
         }
         if let (Some(simd), Ok(all)) = (
             simd.downcast_ref::<V4>(),
             <&[S::f64s; 8]>::try_from(_vectors),
         ) {
             let avx = simd.avx512f;
-            let pair = |i: usize| {
-                alternating!(
-                    avx,
-                    bytemuck::cast(all[i]),
-                    bytemuck::cast(all[i + 1]),
-                    _mm512_mask_blend_pd(0xaa, 0x55),
-                    _mm512_add_pd,
-                    |other| avx._mm512_permute_pd::<0b0101_0101>(other)
-                )
-            };
-            let four = |i: usize| {
-                alternating!(
-                    avx,
-                    pair(i),
-                    pair(i + 2),
-                    _mm512_mask_blend_pd(0xcc, 0x33),
-                    _mm512_add_pd,
-                    |other| avx._mm512_shuffle_f64x2::<0b10_11_00_01>(other, other)
-                )
-            };
-            let sums = alternating!(
-                avx,
-                four(0),
-                four(4),
-                _mm512_mask_blend_pd(0xf0, 0x0f),
-                _mm512_add_pd,
-                |other| avx._mm512_shuffle_f64x2::<0b01_00_11_10>(other, other)
+            let mut all_of = [avx._mm512_setzero_pd(); 8];
+            for (vector, all) in all_of.iter_mut().zip(all) {
+                *vector = bytemuck::cast(*all);
+            }
+            let pairs = halved!(
+                all_of,
+                [avx._mm512_setzero_pd(); 4],
+                |a, b| avx._mm512_mask_blend_pd(0xaa, a, b),
+                avx._mm512_mask_blend_pd(0x55, a, b),
+                |other| avx._mm512_permute_pd::<0b0101_0101>(other),
+                |x, y| avx._mm512_add_pd(x, y)
             );
-            return Some(bytemuck::cast(sums));
+            let fours = halved!(
+                pairs,
+                [avx._mm512_setzero_pd(); 2],
+                |a, b| avx._mm512_mask_blend_pd(0xcc, a, b),
+                avx._mm512_mask_blend_pd(0x33, a, b),
+                |other| avx._mm512_shuffle_f64x2::<0b10_11_00_01>(other, other),
+                |x, y| avx._mm512_add_pd(x, y)
+            );
+            let sums = halved!(
+                fours,
+                [avx._mm512_setzero_pd(); 1],
+                |a, b| avx._mm512_mask_blend_pd(0xf0, a, b),
+                avx._mm512_mask_blend_pd(0x0f, a, b),
+                |other| avx._mm512_shuffle_f64x2::<0b01_00_11_10>(other, other),
+                |x, y| avx._mm512_add_pd(x, y)
+            );
+            return Some(bytemuck::cast(sums[0]));
         }
     }
     None
@@ -736,6 +838,61 @@ mod tests {
             let lanes = size_of::<T::Lanes<S>>() / size_of::<T>();
             let sums = T::sums(simd, &T::vectors::<S>(self.0)[..lanes])?;
             Some(bytemuck::cast_slice(&[sums]).to_vec())
+        }
+    }
+
+    /// A quarter of each of `numbers`.
+    struct Quarters<'a, T>(&'a [T]);
+
+    impl<T: InVectors> WithSimd for Quarters<'_, T> {
+        type Output = Vec<T>;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
+            let mut quarters = self.0.to_vec();
+            for quarter in T::vectors_mut::<S>(&mut quarters) {
+                *quarter = T::lanes(T::load(simd, *quarter).quarter());
+            }
+            quarters
+        }
+    }
+
+    #[test]
+    fn quarters_are_those_of_the_processor() {
+        // Numbers of the least exponents, and all those around the first and the last of them.
+        let f32s = (0..6).flat_map(|exponent| {
+            let first: u32 = exponent << 23;
+            let some =
+                (0..4096).map(move |i: u32| first + i.wrapping_mul(2_654_435_761) % (1 << 23));
+            some.chain(first.saturating_sub(40)..first + 40)
+        });
+        let f32s = f32s
+            .map(f32::from_bits)
+            .chain([f32::MAX, f32::INFINITY, 1.0]);
+        let f32s: Vec<f32> = f32s.flat_map(|x| [x, -x]).chain([0.0; 14]).collect();
+        let f64s = (0..6).flat_map(|exponent| {
+            let first: u64 = exponent << 52;
+            let some = (0..4096)
+                .map(move |i: u64| first + i.wrapping_mul(11_400_714_819_323_198_485) % (1 << 52));
+            some.chain(first.saturating_sub(40)..first + 40)
+        });
+        let f64s = f64s
+            .map(f64::from_bits)
+            .chain([f64::MAX, f64::INFINITY, 1.0]);
+        let f64s: Vec<f64> = f64s.flat_map(|x| [x, -x]).chain([0.0; 14]).collect();
+        let (f32s, f64s) = (&f32s[..f32s.len() / 16 * 16], &f64s[..f64s.len() / 16 * 16]);
+        for quarters in by_each(|| Quarters(f32s)) {
+            for (x, quarter) in f32s.iter().zip(quarters) {
+                assert_eq!(quarter.to_bits(), (x * 0.25).to_bits(), "{x:e}");
+            }
+        }
+        for quarters in by_each(|| Quarters(f64s)) {
+            for (x, quarter) in f64s.iter().zip(quarters) {
+                assert_eq!(quarter.to_bits(), (x * 0.25).to_bits(), "{x:e}");
+            }
+        }
+        for quarters in by_each(|| Quarters(&[f32::NAN; 16])) {
+            assert!(quarters.into_iter().all(f32::is_nan));
         }
     }
 

@@ -12,6 +12,7 @@ use pulp::{Simd, WithSimd};
 #[cfg(target_arch = "x86_64")]
 use std::any::TypeId;
 use std::marker::PhantomData;
+use std::sync::OnceLock;
 
 /// Bytes of a line of the cache.
 const LINE_BYTES: usize = 64;
@@ -40,6 +41,31 @@ impl Stores {
             Self::Streaming
         }
     }
+
+    /// What is right for a field of which the next one is made, and so on: together they stay
+    /// in a last cache of which they take up no more than a quarter.
+    pub(crate) fn of_iterated<T>(field: &[T]) -> Self {
+        if 2 * size_of_val(field) <= (last_cache() / 4).max(2 * MIN_BYTES) {
+            Self::Ordinary
+        } else {
+            Self::Streaming
+        }
+    }
+}
+
+/// Bytes of the processor's last cache, as far as the system says; else 0.
+fn last_cache() -> usize {
+    static BYTES: OnceLock<usize> = OnceLock::new();
+
+    *BYTES.get_or_init(|| {
+        // As Linux has it: "32768K".
+        let size = |index| {
+            let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
+            let text = std::fs::read_to_string(path).ok()?;
+            text.trim().strip_suffix('K')?.parse::<usize>().ok()
+        };
+        (0..8).map_while(size).max().unwrap_or(0) << 10
+    })
 }
 
 /// Stores past the caches, into memory that stays borrowed until they have been done.

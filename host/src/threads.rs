@@ -4,8 +4,8 @@ mod team;
 
 use std::error::Error as _;
 use std::process;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Lets the calling thread use rayon; to be called before anything is given to it.
 ///
@@ -127,6 +127,36 @@ pub(crate) fn share(
     });
 }
 
+/// Pieces of an array for each thread, so that none waits long for the last.
+const PIECES_PER_THREAD: usize = 8;
+
+/// Calls `work` in up to so many `threads` with all parts of `values` and the index of the
+/// first element of each, which is a multiple of `granule`.
+pub(crate) fn share_parts<T: Send>(
+    threads: usize,
+    values: &mut [T],
+    granule: usize,
+    work: impl Fn(usize, &mut [T]) + Sync,
+) {
+    if threads <= 1 {
+        return work(0, values);
+    }
+    let pieces = threads * PIECES_PER_THREAD;
+    let len = values
+        .len()
+        .div_ceil(pieces)
+        .max(1)
+        .next_multiple_of(granule);
+    let parts: Vec<_> = values.chunks_mut(len).map(Mutex::new).collect();
+    share(threads, parts.len(), |mine| {
+        for part in mine {
+            // Each is locked once.
+            let mut values = parts[part].lock().unwrap_or_else(PoisonError::into_inner);
+            work(part * len, &mut values);
+        }
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,6 +194,25 @@ mod tests {
                 assert_eq!(taken[0], pieces.begin(first % parts));
                 taken.sort_unstable();
                 assert!(taken.into_iter().eq(0..77), "{parts}, {first}");
+            }
+        }
+    }
+
+    #[test]
+    fn parts_are_the_whole_and_begin_where_they_are_said_to() {
+        for len in [0, 1, 7, 64, 1000] {
+            for (threads, granule) in [(1, 1), (2, 1), (2, 32), (3, 7), (70, 5)] {
+                let mut values = vec![0; len];
+                share_parts(threads, &mut values, granule, |first, values| {
+                    assert_eq!(first % granule, 0);
+                    for (i, value) in values.iter_mut().enumerate() {
+                        *value += first + i + 1;
+                    }
+                });
+                assert!(
+                    values.into_iter().eq(1..=len),
+                    "{len}, {threads}, {granule}"
+                );
             }
         }
     }

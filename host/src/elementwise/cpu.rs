@@ -57,22 +57,13 @@ port!(f64);
 /// Calls `work` for pieces of an array and the index of the first element of each, compiled
 /// for the processor's vectors.
 fn in_pieces<T: Send>(values: &mut [T], work: impl Fn(usize, &mut [T]) + Sync) {
-    if values.len() < ELEMENTS_PER_CALL {
-        return vectorised(
+    let threads = threads::worth(values.len(), ELEMENTS_PER_TASK);
+    threads::share_parts(threads, values, 1, |first, values| {
+        vectorised(
             #[inline(always)]
-            || work(0, values),
+            || work(first, values),
         );
-    }
-    threads::ready();
-    values
-        .par_chunks_mut(ELEMENTS_PER_TASK)
-        .enumerate()
-        .for_each(|(piece, values)| {
-            vectorised(
-                #[inline(always)]
-                || work(piece * ELEMENTS_PER_TASK, values),
-            );
-        });
+    });
 }
 
 fn largest_difference<T: InVectors + PartialOrd>(x: &[T], y: &[T], zero: T) -> T {

@@ -216,6 +216,16 @@ impl<T: Temperature> WithSimd for Tile<'_, '_, T> {
 impl<T: Temperature> Tile<'_, '_, T> {
     #[inline(always)]
     fn sweep<S: Simd, U: Update<T>, const SOURCE: bool>(self, simd: S, update: U) {
+        if self.depth == 1 {
+            // The compiler makes of that what it can.
+            Tile { depth: 1, ..self }.sweep_levels::<S, U, SOURCE>(simd, update);
+        } else {
+            self.sweep_levels::<S, U, SOURCE>(simd, update);
+        }
+    }
+
+    #[inline(always)]
+    fn sweep_levels<S: Simd, U: Update<T>, const SOURCE: bool>(self, simd: S, update: U) {
         let Self {
             setup,
             old,
@@ -246,30 +256,26 @@ impl<T: Temperature> Tile<'_, '_, T> {
                 if row + margin < rows.start || row >= rows.end + margin || !swept.contains(&row) {
                     continue;
                 }
-                let (before, here) = match level {
-                    _ if level == depth => (&*scratch, &mut [][..]),
-                    1 => (&[][..], &mut scratch[..]),
-                    _ => {
-                        let (before, here) = scratch.split_at_mut(kept(level, 0));
-                        (&*before, here)
-                    }
+                let (before, here) = if level < depth {
+                    scratch.split_at_mut(kept(level, 0))
+                } else {
+                    (&mut *scratch, &mut [][..])
                 };
-                // A row of the level before.
-                let row_of = |row: usize| {
-                    if level == 1 || !swept.contains(&row) {
-                        setup.part(old, row, &read)
-                    } else {
-                        &before[kept(level - 1, row)..][..width]
-                    }
+                let level_before = Level {
+                    setup,
+                    old,
+                    read: &read,
+                    kept: (level > 1).then(|| (&before[kept(level - 1, 0)..], stride)),
                 };
-                // Beyond an end, which is Neumann's if it is swept, what is before it.
-                let south = row_of(if row == 0 { 1 } else { row - 1 });
-                let middle = row_of(row);
-                let north = row_of(if row == ny - 1 { ny - 2 } else { row + 1 });
-                let source = match setup.source {
-                    Some(source) if SOURCE => setup.part(source, row, &read),
-                    // Any row will do where nothing is taken of it.
-                    _ => middle,
+                let around = Around {
+                    // Beyond an end, which is Neumann's if it is swept, what is before it.
+                    south: level_before.row(&swept, if row == 0 { 1 } else { row - 1 }),
+                    middle: level_before.row(&swept, row),
+                    north: level_before.row(&swept, if row == ny - 1 { ny - 2 } else { row + 1 }),
+                    source: match setup.source {
+                        Some(source) if SOURCE => setup.part(source, row, &read),
+                        _ => &[],
+                    },
                 };
                 let inner = if level < depth {
                     1..width - 1
@@ -277,26 +283,13 @@ impl<T: Temperature> Tile<'_, '_, T> {
                     let last = nx - 1;
                     columns.start.max(1) - read.start..columns.end.min(last) - read.start
                 };
-                let from = inner.start;
-                let around = [
-                    &middle[from - 1..],
-                    &middle[from + 1..],
-                    &north[from..],
-                    &south[from..],
-                    &source[from..],
-                    &middle[from..],
-                ];
-                let mirrored = |at, inside| {
-                    let sum = (middle[inside] + middle[inside]) + (north[at] + south[at]);
-                    let sum = if SOURCE { sum + source[at] } else { sum };
-                    update.of(|number| number, middle[at], sum)
-                };
-                let formula = Swept::<U, SOURCE>(update);
+                let mirrored = |at, inside| around.mirrored::<U, SOURCE>(update, at, inside);
 
                 if level < depth {
                     let out = &mut here[row % KEPT * stride..][..width];
                     let old = setup.part(old, row, &read);
-                    fill_vectors(simd, &mut out[inner], around, &formula);
+                    let (rows, formula) = around.of::<U, SOURCE>(update, inner.clone());
+                    fill_vectors(simd, &mut out[inner], rows, &formula);
                     out[0] = if left { mirrored(0, 1) } else { old[0] };
                     out[width - 1] = if right {
                         mirrored(width - 1, width - 2)
@@ -311,9 +304,10 @@ impl<T: Temperature> Tile<'_, '_, T> {
                 let before = read.start;
                 if !inner.is_empty() {
                     let out = &mut out[before + inner.start - 1..before + inner.end - 1];
+                    let (rows, formula) = around.of::<U, SOURCE>(update, inner);
                     match stream {
-                        None => fill_vectors(simd, out, around, &formula),
-                        Some(stream) => stream.fill(out, &middle[from..], around, &formula),
+                        None => fill_vectors(simd, out, rows, &formula),
+                        Some(stream) => stream.fill(out, rows[0], rows, &formula),
                     }
                 }
                 if left && columns.start == 0 {
@@ -327,6 +321,69 @@ impl<T: Temperature> Tile<'_, '_, T> {
     }
 }
 
+/// What the rows of one level are read from.
+struct Level<'a, T> {
+    setup: &'a Setup<'a, T>,
+    old: &'a [T],
+    /// The columns of the tile.
+    read: &'a Range<usize>,
+    /// The level's rows in the scratch, and what lies from one to the next; none of level 0.
+    kept: Option<(&'a [T], usize)>,
+}
+
+impl<'a, T> Level<'a, T> {
+    /// A row, which is that of the old plate if none but Dirichlet's ends are left to it.
+    #[inline(always)]
+    fn row(&self, swept: &Range<usize>, row: usize) -> &'a [T] {
+        match self.kept {
+            Some((kept, stride)) if swept.contains(&row) => {
+                &kept[row % KEPT * stride..][..self.read.len()]
+            }
+            _ => self.setup.part(self.old, row, self.read),
+        }
+    }
+}
+
+/// The rows of a level around one that is swept, and its source if there is one.
+struct Around<'a, T> {
+    south: &'a [T],
+    middle: &'a [T],
+    north: &'a [T],
+    source: &'a [T],
+}
+
+impl<'a, T: Temperature> Around<'a, T> {
+    /// What the points in `inner` are made of, and how.
+    #[inline(always)]
+    fn of<U: Update<T>, const SOURCE: bool>(
+        &self,
+        update: U,
+        inner: Range<usize>,
+    ) -> ([&'a [T]; 6], Swept<U, SOURCE>) {
+        let count = inner.len();
+        let middle = &self.middle[inner.start - 1..][..count + 2];
+        let north = &self.north[inner.clone()];
+        let rows = [
+            &middle[..count],
+            &middle[2..],
+            north,
+            &self.south[inner.clone()],
+            // Any row will do where nothing is taken of it.
+            if SOURCE { &self.source[inner] } else { north },
+            &middle[1..=count],
+        ];
+        (rows, Swept(update))
+    }
+
+    /// The point `at` of a Neumann end, beyond which is what `inside` is.
+    fn mirrored<U: Update<T>, const SOURCE: bool>(&self, update: U, at: usize, inside: usize) -> T {
+        let inside = self.middle[inside];
+        let sum = (inside + inside) + (self.north[at] + self.south[at]);
+        let sum = if SOURCE { sum + self.source[at] } else { sum };
+        update.of(|number| number, self.middle[at], sum)
+    }
+}
+
 /// What a point becomes.
 trait Update<T>: Copy {
     /// The new value of a point that is `here`, from the sum of its neighbours and its source.
@@ -337,10 +394,10 @@ trait Update<T>: Copy {
 #[derive(Clone, Copy)]
 struct Jacobi;
 
-impl<T: From<f32>> Update<T> for Jacobi {
+impl<T> Update<T> for Jacobi {
     #[inline(always)]
-    fn of<V: Value>(&self, splat: impl Fn(T) -> V, _: V, sum: V) -> V {
-        sum * splat(T::from(0.25))
+    fn of<V: Value>(&self, _: impl Fn(T) -> V, _: V, sum: V) -> V {
+        sum.quarter()
     }
 }
 

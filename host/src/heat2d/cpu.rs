@@ -13,7 +13,7 @@ use crate::{Error, allocation, threads};
 use std::sync::{Mutex, PoisonError};
 
 /// Points of a pass, each counted as often as it is swept, that are worth another thread.
-const POINTS_PER_THREAD: usize = 1 << 13;
+const POINTS_PER_THREAD: usize = 1 << 14;
 
 /// The same for a band of its own.
 const POINTS_PER_BAND: usize = 1 << 15;
@@ -221,7 +221,7 @@ fn pass<T: Temperature>(
     new: &mut [T],
     scratches: &Scratches<T>,
 ) {
-    let streaming = Stores::of(&[&mut *new]) == Stores::Streaming;
+    let streaming = Stores::of_iterated(new) == Stores::Streaming;
     let cut = Cut {
         depth,
         streaming,

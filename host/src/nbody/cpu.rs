@@ -7,14 +7,13 @@
 //! on its neighbours nor on the number of threads.
 #![forbid(unsafe_code)]
 
-use crate::Error;
 use crate::allocation::{reserve, zeroed};
 use crate::simd::{InVectors, Value, dispatched, vectorised};
+use crate::{Error, threads};
 #[cfg(any(test, feature = "cases"))]
 use gpu_kernels::nbody::body_body;
 use gpu_kernels::nbody::{Body, Real};
 use pulp::{Simd, WithSimd};
-use rayon::prelude::*;
 use std::array;
 use std::ops::Add;
 
@@ -32,11 +31,7 @@ const GROUP: usize = VECTORS * MAX_LANES;
 const BLOCK: usize = gpu_kernels::nbody::geometry::DEFAULT_BLOCK as usize;
 
 /// Interactions that are worth handing to another thread.
-const INTERACTIONS_PER_TASK: usize = 1 << 16;
-
-/// With up to this many interactions the calling thread computes alone: it is done before
-/// another one has begun.
-const ALONE: usize = 1 << 17;
+const INTERACTIONS_PER_THREAD: usize = 1 << 15;
 
 /// Accelerations of `bodies`, an array of structures, in the order of the array.
 #[cfg(any(test, feature = "cases"))]
@@ -145,15 +140,8 @@ pub(super) fn mixed(bodies: &[Body<f32>], softening_squared: f32, accelerations:
 /// there is work for more than one.
 fn in_groups<R: Send>(results: &mut [R], work: impl Fn(usize, &mut [R]) + Sync) {
     let n = results.len();
-    if n.saturating_mul(n) <= ALONE {
-        return work(0, results);
-    }
-    crate::threads::ready();
-    results
-        .par_chunks_mut(GROUP)
-        .enumerate()
-        .with_min_len(INTERACTIONS_PER_TASK.div_ceil(GROUP * n))
-        .for_each(|(group, results)| work(group * GROUP, results));
+    let threads = threads::worth(n.saturating_mul(n), INTERACTIONS_PER_THREAD);
+    threads::share_parts(threads, results, GROUP, work);
 }
 
 /// Whether all |r|² + ε² of `bodies` lie where the inverse root can be estimated.

@@ -7,11 +7,11 @@
 
 use super::form::Form;
 use crate::simd::{Formula, InVectors, Value, fill, vectorised};
+use crate::threads;
 use gpu_kernels::stencil1d::custom::{MAX_POINTS, MAX_RADIUS};
-use rayon::prelude::*;
 
 /// Elements that are worth handing to another thread.
-const ELEMENTS_PER_TASK: usize = 1 << 13;
+const ELEMENTS_PER_THREAD: usize = 1 << 14;
 
 /// Where the rows of a stencil are among those that its formula gets: that of the points
 /// themselves, those ahead, and those behind, nearest first.
@@ -80,28 +80,25 @@ fn by_radius<T: InVectors, const R: usize>(
     let center = coefficients[MAX_RADIUS];
     let next: [T; R] = std::array::from_fn(|m| coefficients[MAX_RADIUS + 1 + m]);
     let last: [T; R] = std::array::from_fn(|m| coefficients[MAX_RADIUS - 1 - m]);
-    crate::threads::ready();
-    inner
-        .par_chunks_mut(ELEMENTS_PER_TASK)
-        .enumerate()
-        .for_each(|(task, output)| {
-            // Element i of this task's output is centred on element i + R here.
-            let input = &input[task * ELEMENTS_PER_TASK..];
-            let rows: [_; ROWS] = std::array::from_fn(|row| match row {
-                // What a shorter stencil does not have is not used.
-                AHEAD..BEHIND if row - AHEAD < R => &input[R + (row - AHEAD + 1)..],
-                BEHIND..ROWS if row - BEHIND < R => &input[R - (row - BEHIND + 1)..],
-                _ => &input[R..],
-            });
-            vectorised(
-                #[inline(always)]
-                || match form {
-                    Form::Antisymmetric => fill(output, rows, &Antisymmetric { next }),
-                    Form::Symmetric => fill(output, rows, &Symmetric { center, next }),
-                    Form::Any => fill(output, rows, &Any { center, next, last }),
-                },
-            );
+    let threads = threads::worth(inner.len(), ELEMENTS_PER_THREAD);
+    threads::share_parts(threads, inner, 1, |first, output| {
+        // Element i of this part is centred on element i + R here.
+        let input = &input[first..];
+        let rows: [_; ROWS] = std::array::from_fn(|row| match row {
+            // What a shorter stencil does not have is not used.
+            AHEAD..BEHIND if row - AHEAD < R => &input[R + (row - AHEAD + 1)..],
+            BEHIND..ROWS if row - BEHIND < R => &input[R - (row - BEHIND + 1)..],
+            _ => &input[R..],
         });
+        vectorised(
+            #[inline(always)]
+            || match form {
+                Form::Antisymmetric => fill(output, rows, &Antisymmetric { next }),
+                Form::Symmetric => fill(output, rows, &Symmetric { center, next }),
+                Form::Any => fill(output, rows, &Any { center, next, last }),
+            },
+        );
+    });
 }
 
 /// `Σ next[m] · (ahead(m) - behind(m))`.

@@ -8,6 +8,7 @@
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::hint::spin_loop;
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -30,12 +31,25 @@ const MOST: usize = 64;
 /// What a helper is to do, with its number.
 type Work<'a> = dyn Fn(usize) + Sync + 'a;
 
+/// In lines of the cache of its own: helpers look at it all the time, and what else the
+/// calling thread writes should not wait for them.
+#[repr(align(128))]
+struct Line<T>(T);
+
+impl<T> Deref for Line<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
 /// Helpers `1..MOST` and the work that is open to them, one at a time.
 pub(super) struct Team {
+    /// [`Open`], packed.
+    open: Line<AtomicU64>,
     /// Whether a calling thread has the team.
     taken: AtomicBool,
-    /// [`Open`], packed.
-    open: AtomicU64,
     /// The work that is open, valid as long as `open` says that it is or that one is inside.
     work: UnsafeCell<*const Work<'static>>,
     /// Whether a helper of this number is about, or on its way.
@@ -74,8 +88,8 @@ impl Open {
 
 /// The team of the process.
 pub(super) static TEAM: Team = Team {
+    open: Line(AtomicU64::new(0)),
     taken: AtomicBool::new(false),
-    open: AtomicU64::new(0),
     work: UnsafeCell::new(&(nothing as fn(usize))),
     about: [const { AtomicBool::new(false) }; MOST],
     panic: Mutex::new(None),
@@ -110,7 +124,8 @@ impl Team {
         self.open.store(open.pack(), Ordering::Release);
         let closing = Closing(self);
         for helper in 1..threads {
-            if !self.about[helper].swap(true, Ordering::Relaxed) {
+            let about = &self.about[helper];
+            if !about.load(Ordering::Relaxed) && !about.swap(true, Ordering::Relaxed) {
                 rayon::spawn(move || self.help(helper));
             }
         }

@@ -4,7 +4,7 @@
 //! threads, so neither does the result.
 
 use super::share::SHARE_BYTES;
-use crate::simd::{InVectors, dispatched};
+use crate::simd::{InVectors, dispatched, with_shorter_vectors};
 use crate::threads;
 use gpu_kernels::reduction::partition::Partition;
 use pulp::{Simd, WithSimd};
@@ -201,6 +201,21 @@ impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
         let Self { terms, totals } = self;
         let (len, lanes) = (terms.len(), totals.len());
         let row = |first: usize| terms.part(first, lanes);
+        // Few rows are added up to where their neighbours are added at once.
+        let few = match len / lanes {
+            _ if len % lanes > 0 => None,
+            1 => sums_of_few::<V, T, S, 1>(simd, [row(0)], totals),
+            2 => sums_of_few::<V, T, S, 2>(simd, [row(0), row(lanes)], totals),
+            4 => {
+                let rows = [row(0), row(lanes), row(2 * lanes), row(3 * lanes)];
+                sums_of_few::<V, T, S, 4>(simd, rows, totals)
+            }
+            _ => None,
+        };
+        if let Some(count) = few {
+            let totals = &mut totals[..count];
+            return Neighbours { totals }.with_simd(simd);
+        }
         let mut first = match len / lanes {
             0 => {
                 totals.fill(V::NOTHING);
@@ -262,6 +277,36 @@ fn take_rows<V: Total, T: Terms<V>, const N: usize, const FIRST: bool>(
     }
 }
 
+/// The most lanes of a vector.
+const MAX_LANES: usize = 16;
+
+/// Of so many rows as long as `totals` the first sums of neighbours, as many as a vector has
+/// lanes into one, and how many those are; nothing if there are not enough, or no instructions.
+#[inline(always)]
+fn sums_of_few<V: Total, T: Terms<V>, S: Simd, const N: usize>(
+    simd: S,
+    rows: [T; N],
+    totals: &mut [V],
+) -> Option<usize> {
+    let lanes = size_of::<V::Lanes<S>>() / size_of::<V>();
+    let block = lanes * lanes;
+    let mut some = [V::NOTHING; MAX_LANES * MAX_LANES];
+    let some = some.get_mut(..block)?;
+    let (blocks, sums) = (totals.len() / block, V::vectors_mut::<S>(totals));
+    if blocks == 0 {
+        return None;
+    }
+    for (i, sum) in sums.iter_mut().take(blocks).enumerate() {
+        let mut parts = rows;
+        for part in &mut parts {
+            *part = part.part(i * block, block);
+        }
+        take_rows::<V, T, N, true>(some, parts);
+        *sum = V::sums(simd, V::vectors::<S>(some))?;
+    }
+    Some(blocks * lanes)
+}
+
 /// Totals, a power of two of them.
 struct Neighbours<'a, V> {
     totals: &'a mut [V],
@@ -273,18 +318,9 @@ impl<V: Total> WithSimd for Neighbours<'_, V> {
     /// Adds neighbours until one is left.
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> V {
-        let lanes = size_of::<V::Lanes<S>>() / size_of::<V>();
-        let mut totals = self.totals;
-        'vectors: while totals.len() >= lanes * lanes {
-            let vectors = V::vectors_mut::<S>(totals);
-            let count = vectors.len() / lanes;
-            for i in 0..count {
-                let Some(sums) = V::sums(simd, &vectors[i * lanes..][..lanes]) else {
-                    break 'vectors;
-                };
-                vectors[i] = sums;
-            }
-            totals = &mut totals[..count * lanes];
+        let mut totals = sums_of_vectors(simd, self.totals);
+        if let Some(shorter) = with_shorter_vectors(simd) {
+            totals = sums_of_vectors(shorter, totals);
         }
         while totals.len() > 1 {
             let halves = totals.len() / 2;
@@ -295,4 +331,22 @@ impl<V: Total> WithSimd for Neighbours<'_, V> {
         }
         totals[0]
     }
+}
+
+/// Adds neighbours until there are less than as many vectors as a vector has lanes.
+#[inline(always)]
+fn sums_of_vectors<V: Total, S: Simd>(simd: S, mut totals: &mut [V]) -> &mut [V] {
+    let lanes = size_of::<V::Lanes<S>>() / size_of::<V>();
+    while totals.len() >= lanes * lanes {
+        let vectors = V::vectors_mut::<S>(totals);
+        let count = vectors.len() / lanes;
+        for i in 0..count {
+            let Some(sums) = V::sums(simd, &vectors[i * lanes..][..lanes]) else {
+                return totals;
+            };
+            vectors[i] = sums;
+        }
+        totals = &mut totals[..count * lanes];
+    }
+    totals
 }
