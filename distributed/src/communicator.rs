@@ -208,6 +208,46 @@ impl Communicator {
         self.all_gather::<u8>(&[]).map(drop)
     }
 
+    /// Fails on all ranks if one of them has failed: in what they do together, each by itself.
+    ///
+    /// ```
+    /// use halo_distributed::{Error, run};
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// let ends = run(2, |communicator| {
+    ///     let rank = communicator.rank();
+    ///     let own = if rank == 0 { Ok(1) } else { Err(Error::NoSuchRank { given: 5, ranks: 2 }) };
+    ///     Ok(communicator.together(own))
+    /// })?;
+    /// assert!(matches!(ends[0], Err(Error::Elsewhere { rank: 0, peer: 1, .. })));
+    /// assert!(matches!(ends[1], Err(Error::NoSuchRank { .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The rank's own error, or [`Error::Elsewhere`]; as [`Transport::exchange`].
+    pub fn together<R>(&self, own: Result<R, Error>) -> Result<R, Error> {
+        let message = own.as_ref().err().map(ToString::to_string);
+        // A byte before it, as a message may be empty.
+        let words = message.map_or(Vec::new(), |message| [b"!", message.as_bytes()].concat());
+        let all = match self.all_gather(&words) {
+            // An error of its own says more than that the others did not hear of it.
+            Err(error) => return own.and(Err(error)),
+            Ok(all) => all,
+        };
+        let own = own?;
+        match all.iter().position(|words| !words.is_empty()) {
+            None => Ok(own),
+            Some(peer) => Err(Error::Elsewhere {
+                rank: self.rank(),
+                peer,
+                message: String::from_utf8_lossy(&all[peer][1..]).into_owned(),
+            }),
+        }
+    }
+
     /// Fails on all ranks unless each gives the same `own`, as [`fmt::Debug`] writes it.
     ///
     /// # Errors

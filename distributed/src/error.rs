@@ -32,6 +32,17 @@ pub enum Error {
         peer: usize,
     },
 
+    /// Another rank has failed in what all ranks do together.
+    #[error("rank {rank} cannot go on, as rank {peer} has failed: {message}")]
+    Elsewhere {
+        /// The rank that cannot go on.
+        rank: usize,
+        /// The rank that has failed, the first if there are several.
+        peer: usize,
+        /// What that says.
+        message: String,
+    },
+
     /// A rank has panicked.
     #[error("rank {rank} has panicked: {message}")]
     Panicked {

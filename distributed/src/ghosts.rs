@@ -3,7 +3,6 @@
 use crate::region::{Region, pieces, points};
 use crate::{Block, Communicator, Decomposition, Error, Expected, Parcel, Side};
 use halo_gpu::{Buffer, Device, DeviceKind, Element, Priority};
-use std::fmt;
 
 /// A rank's block of a field, on its device, with ghost points: copies of the nearest points of
 /// the blocks around it.
@@ -30,15 +29,10 @@ use std::fmt;
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Debug)]
 pub struct Ghosted<T: Element, const D: usize> {
-    decomposition: Decomposition<D>,
-    block: Block<D>,
-    width: usize,
-    /// Planes of ghost points below and above the block, along each axis.
-    ghosts: [[usize; 2]; D],
+    ghosts: Ghosts<D>,
     buffer: Buffer<T>,
-    /// What messages go by that are exchanged beside other work.
-    beside: Option<Device>,
 }
 
 impl<T: Element, const D: usize> Ghosted<T, D> {
@@ -50,64 +44,21 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
     /// [`Error::Disagreement`] unless all ranks give the same decomposition and width;
     /// [`Error::InvalidParameter`] unless there are as many ranks as blocks, and no block that
     /// has neighbours along an axis is thinner than `width`, which is at least 1;
-    /// [`Error::Device`]; as [`Transport::exchange`](crate::Transport::exchange).
+    /// [`Error::Device`], and [`Error::Elsewhere`] on the other ranks; as
+    /// [`Transport::exchange`](crate::Transport::exchange).
     pub fn new(
         communicator: &Communicator,
         device: &Device,
         decomposition: Decomposition<D>,
         width: usize,
-        mut value: impl FnMut([usize; D]) -> T,
+        value: impl FnMut([usize; D]) -> T,
     ) -> Result<Self, Error> {
-        communicator.agree("the decomposition", &decomposition)?;
-        communicator.agree("the width of the ghosts", &width)?;
         communicator.agree("the type of the elements", &std::any::type_name::<T>())?;
-        let invalid = |parameter, given: usize, required| Error::InvalidParameter {
-            operation: "a field with ghost points",
-            parameter,
-            given: given.to_string(),
-            required,
-        };
-        let (rank, ranks) = (communicator.rank(), communicator.size());
-        if decomposition.ranks() != ranks {
-            let required = format!("{ranks}, the number of ranks");
-            return Err(invalid(
-                "the number of blocks",
-                decomposition.ranks(),
-                required,
-            ));
-        }
-        let cut = (0..D).filter(|&axis| decomposition.parts()[axis] > 1);
-        let thinnest = cut.map(|axis| decomposition.fewest_points(axis)).min();
-        let most = thinnest.unwrap_or(usize::MAX);
-        if !(1..=most).contains(&width) {
-            let required = format!("from 1 to {most}, the points of the thinnest block");
-            return Err(invalid("the width of the ghosts", width, required));
-        }
-        let block = decomposition.block(rank)?;
-        let mut ghosts = [[0; 2]; D];
-        for (axis, ghosts) in ghosts.iter_mut().enumerate() {
-            for (ghosts, side) in ghosts.iter_mut().zip([Side::Low, Side::High]) {
-                if decomposition.neighbour(rank, axis, side)?.is_some() {
-                    *ghosts = width;
-                }
-            }
-        }
-        let extents = with_ghosts(block.extents, &ghosts);
-        let len = extents.iter().product::<usize>();
-        let mut values = vec![T::zeroed(); len];
-        let own = own(block.extents, &ghosts);
-        let mut at = block.start;
-        for element in pieces(extents, &own).into_iter().flatten() {
-            values[element] = value(at);
-            advance(&mut at, &block);
-        }
+        let ghosts = Ghosts::new(communicator, decomposition, width)?;
+        let buffer = device.upload(&ghosts.values(value)).map_err(Error::from);
         Ok(Self {
-            decomposition,
-            block,
-            width,
             ghosts,
-            buffer: device.upload(&values)?,
-            beside: None,
+            buffer: communicator.together(buffer)?,
         })
     }
 
@@ -119,8 +70,7 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
     pub fn zeros_like(&self) -> Result<Self, Error> {
         Ok(Self {
             buffer: self.buffer.device().zeros(self.buffer.len())?,
-            beside: self.beside.clone(),
-            ..*self
+            ghosts: self.ghosts.clone(),
         })
     }
 
@@ -139,31 +89,31 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
     /// Which points of the grid are this rank's own.
     #[must_use]
     pub const fn block(&self) -> Block<D> {
-        self.block
+        self.ghosts.block()
     }
 
     /// How the grid is cut.
     #[must_use]
     pub const fn decomposition(&self) -> &Decomposition<D> {
-        &self.decomposition
+        self.ghosts.decomposition()
     }
 
     /// Planes of ghost points on each side that has any.
     #[must_use]
     pub const fn width(&self) -> usize {
-        self.width
+        self.ghosts.width()
     }
 
     /// Planes of ghost points below and above the block, along each axis.
     #[must_use]
     pub const fn ghosts(&self) -> [[usize; 2]; D] {
-        self.ghosts
+        self.ghosts.planes()
     }
 
     /// Points along each axis, ghost points included.
     #[must_use]
     pub fn extents(&self) -> [usize; D] {
-        with_ghosts(self.block.extents, &self.ghosts)
+        self.ghosts.extents()
     }
 
     /// Brings the ghost points up to date.
@@ -176,11 +126,7 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
     ///
     /// As [`Transport::exchange`](crate::Transport::exchange); [`Error::Device`].
     pub fn exchange(&mut self, communicator: &Communicator) -> Result<(), Error> {
-        let device = self.buffer.device().clone();
-        for axis in 0..D {
-            self.exchange_along(communicator, axis, &device, |_| Ok(()))?;
-        }
-        Ok(())
+        self.ghosts.exchange(communicator, &mut self.buffer)
     }
 
     /// Brings the ghost points up to date while `meanwhile` reads the field and computes what
@@ -215,33 +161,221 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
         communicator: &Communicator,
         meanwhile: impl FnOnce(&Buffer<T>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let device = self.buffer.device().clone();
+        let buffer = &mut self.buffer;
+        self.ghosts.exchange_beside(communicator, buffer, meanwhile)
+    }
+
+    /// The rank's own points, the first axis fastest.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`]; as [`Communicator::settle`].
+    pub fn own_values(&self, communicator: &Communicator) -> Result<Vec<T>, Error> {
+        self.ghosts.own_values(communicator, &self.buffer)
+    }
+
+    /// The whole field, on every rank, the first axis fastest.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transport::exchange`](crate::Transport::exchange); [`Error::MessageLength`] where a
+    /// rank gives another number of points; [`Error::Device`].
+    pub fn gather(&self, communicator: &Communicator) -> Result<Vec<T>, Error> {
+        self.ghosts.gather(communicator, &self.buffer)
+    }
+
+    /// As [`Ghosts::own_points`].
+    pub(crate) fn own_points(&self, buffer: &Buffer<T>) -> Result<Buffer<T>, Error> {
+        self.ghosts.own_points(buffer)
+    }
+
+    /// Whether there are no ghost points.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.ghosts.is_whole()
+    }
+}
+
+/// Fields that are cut in the same way, on one device.
+pub(crate) trait Fields<T: Element> {
+    /// How many, at least one.
+    fn count(&self) -> usize;
+    /// One of them.
+    fn field(&self, number: usize) -> &Buffer<T>;
+    /// The same, to be written.
+    fn field_mut(&mut self, number: usize) -> &mut Buffer<T>;
+}
+
+impl<T: Element> Fields<T> for Buffer<T> {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn field(&self, _: usize) -> &Self {
+        self
+    }
+
+    fn field_mut(&mut self, _: usize) -> &mut Self {
+        self
+    }
+}
+
+/// A rank's block and the ghost points around it, of any number of fields.
+#[derive(Debug, Clone)]
+pub(crate) struct Ghosts<const D: usize> {
+    decomposition: Decomposition<D>,
+    block: Block<D>,
+    width: usize,
+    /// Planes of ghost points below and above the block, along each axis.
+    planes: [[usize; 2]; D],
+    /// What messages go by that are exchanged beside other work.
+    beside: Option<Device>,
+}
+
+impl<const D: usize> Ghosts<D> {
+    /// As [`Ghosted::new`].
+    pub(crate) fn new(
+        communicator: &Communicator,
+        decomposition: Decomposition<D>,
+        width: usize,
+    ) -> Result<Self, Error> {
+        communicator.agree("the decomposition", &decomposition)?;
+        communicator.agree("the width of the ghosts", &width)?;
+        let invalid = |parameter, given: usize, required| Error::InvalidParameter {
+            operation: "a field with ghost points",
+            parameter,
+            given: given.to_string(),
+            required,
+        };
+        let (rank, ranks) = (communicator.rank(), communicator.size());
+        if decomposition.ranks() != ranks {
+            let required = format!("{ranks}, the number of ranks");
+            return Err(invalid(
+                "the number of blocks",
+                decomposition.ranks(),
+                required,
+            ));
+        }
+        let cut = (0..D).filter(|&axis| decomposition.parts()[axis] > 1);
+        let thinnest = cut.map(|axis| decomposition.fewest_points(axis)).min();
+        let most = thinnest.unwrap_or(usize::MAX);
+        if !(1..=most).contains(&width) {
+            let required = format!("from 1 to {most}, the points of the thinnest block");
+            return Err(invalid("the width of the ghosts", width, required));
+        }
+        let mut planes = [[0; 2]; D];
+        for (axis, planes) in planes.iter_mut().enumerate() {
+            for (planes, side) in planes.iter_mut().zip([Side::Low, Side::High]) {
+                if decomposition.neighbour(rank, axis, side)?.is_some() {
+                    *planes = width;
+                }
+            }
+        }
+        Ok(Self {
+            block: decomposition.block(rank)?,
+            decomposition,
+            width,
+            planes,
+            beside: None,
+        })
+    }
+
+    /// What `value` says for the place of each point of the block, and zeros at ghost points.
+    pub(crate) fn values<T: Element>(&self, mut value: impl FnMut([usize; D]) -> T) -> Vec<T> {
+        let extents = self.extents();
+        let mut values = vec![T::zeroed(); extents.iter().product()];
+        let mut at = self.block.start;
+        for element in pieces(extents, &self.own()).into_iter().flatten() {
+            values[element] = value(at);
+            advance(&mut at, &self.block);
+        }
+        values
+    }
+
+    pub(crate) const fn block(&self) -> Block<D> {
+        self.block
+    }
+
+    pub(crate) const fn decomposition(&self) -> &Decomposition<D> {
+        &self.decomposition
+    }
+
+    pub(crate) const fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Planes of ghost points below and above the block, along each axis.
+    pub(crate) const fn planes(&self) -> [[usize; 2]; D] {
+        self.planes
+    }
+
+    /// Points along each axis, ghost points included.
+    pub(crate) fn extents(&self) -> [usize; D] {
+        std::array::from_fn(|axis| {
+            let [below, above] = self.planes[axis];
+            below + self.block.extents[axis] + above
+        })
+    }
+
+    /// The block in the array with its ghost points.
+    pub(crate) fn own(&self) -> Region<D> {
+        std::array::from_fn(|axis| {
+            let [below, _] = self.planes[axis];
+            below..below + self.block.extents[axis]
+        })
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.planes.iter().flatten().all(|&planes| planes == 0)
+    }
+
+    /// As [`Ghosted::exchange`], with one message for all fields.
+    pub(crate) fn exchange<T: Element>(
+        &self,
+        communicator: &Communicator,
+        fields: &mut impl Fields<T>,
+    ) -> Result<(), Error> {
+        let device = fields.field(0).device().clone();
+        for axis in 0..D {
+            self.exchange_along(communicator, axis, &device, fields, |_| Ok(()))?;
+        }
+        Ok(())
+    }
+
+    /// As [`Ghosted::exchange_beside`].
+    fn exchange_beside<T: Element>(
+        &mut self,
+        communicator: &Communicator,
+        buffer: &mut Buffer<T>,
+        meanwhile: impl FnOnce(&Buffer<T>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let device = buffer.device().clone();
         let beside = match self.beside.take() {
             Some(beside) => beside,
             None if device.kind() == DeviceKind::Cuda => device.beside_with(Priority::High)?,
             None => device,
         };
         let mut meanwhile = Some(meanwhile);
-        let ghosts = self.ghosts;
-        for axis in (0..D).filter(|&axis| ghosts[axis] != [0; 2]) {
-            self.exchange_along(communicator, axis, &beside, |buffer| {
+        for axis in (0..D).filter(|&axis| self.planes[axis] != [0; 2]) {
+            self.exchange_along(communicator, axis, &beside, buffer, |buffer| {
                 meanwhile.take().map_or(Ok(()), |work| work(buffer))
             })?;
         }
         self.beside = Some(beside);
-        meanwhile.map_or(Ok(()), |work| work(&self.buffer))
+        meanwhile.map_or(Ok(()), |work| work(buffer))
     }
 
     /// Messages along an axis, which go by way of `via`, a handle of the same device.
-    fn exchange_along(
-        &mut self,
+    fn exchange_along<T: Element, F: Fields<T>>(
+        &self,
         communicator: &Communicator,
         axis: usize,
         via: &Device,
-        meanwhile: impl FnOnce(&Buffer<T>) -> Result<(), Error>,
+        fields: &mut F,
+        meanwhile: impl FnOnce(&F) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let (own, width) = (self.block.extents[axis], self.width);
-        let [below, above] = self.ghosts[axis];
+        let [below, above] = self.planes[axis];
         let sides = [
             // What goes up and what goes down have different tags: on a ring of two ranks
             // both go to the same neighbour.
@@ -256,15 +390,15 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
             ),
         ];
         let (mut outgoing, mut incoming, mut targets) = (Vec::new(), Vec::new(), Vec::new());
-        for (side, ghosts, rim, ghost, down, up) in sides {
+        for (side, planes, rim, ghost, down, up) in sides {
             let rank = communicator.rank();
             let neighbour = self.decomposition.neighbour(rank, axis, side)?;
-            let Some(peer) = neighbour.filter(|_| ghosts > 0) else {
+            let Some(peer) = neighbour.filter(|_| planes > 0) else {
                 continue;
             };
             let region = |along: std::ops::Range<usize>| -> Region<D> {
                 std::array::from_fn(|other| {
-                    let [low, high] = self.ghosts[other];
+                    let [low, high] = self.planes[other];
                     let extent = self.block.extents[other];
                     match other.cmp(&axis) {
                         std::cmp::Ordering::Less => 0..low + extent + high,
@@ -277,44 +411,55 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
             outgoing.push(Parcel {
                 to: peer,
                 tag: tag(down),
-                bytes: self.pack(&region(rim))?.move_to(via)?,
+                bytes: self.pack(fields, &region(rim))?.move_to(via)?,
             });
             let ghost = region(ghost);
             incoming.push(Expected {
                 from: peer,
                 tag: tag(up),
-                bytes: points(&ghost) * size_of::<T>(),
+                bytes: fields.count() * points(&ghost) * size_of::<T>(),
             });
             targets.push(ghost);
         }
         let arrival = communicator.begin(via, outgoing, incoming)?;
-        meanwhile(&self.buffer)?;
-        let device = self.buffer.device().clone();
+        meanwhile(fields)?;
+        let device = fields.field(0).device().clone();
         for (ghost, bytes) in targets.iter().zip(arrival()?) {
-            self.unpack(ghost, &bytes.move_to(&device)?)?;
+            self.unpack(fields, ghost, &bytes.move_to(&device)?)?;
         }
         Ok(())
     }
 
-    /// The rank's own points, the first axis fastest.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Device`]; as [`Communicator::settle`].
-    pub fn own_values(&self, communicator: &Communicator) -> Result<Vec<T>, Error> {
-        communicator.settle()?;
-        let bytes = self.pack(&self.own())?.into_vec()?;
-        Ok(bytemuck::pod_collect_to_vec(&bytes))
+    /// The rank's own points alone, on the device.
+    pub(crate) fn own_points<T: Element>(&self, buffer: &Buffer<T>) -> Result<Buffer<T>, Error> {
+        let own = self.own();
+        let mut copy = buffer.device().zeros(points(&own))?;
+        let mut done = 0;
+        for piece in pieces(self.extents(), &own) {
+            let next = done + piece.len();
+            copy.view_mut(done..next)?.copy_from(buffer.view(piece)?)?;
+            done = next;
+        }
+        Ok(copy)
     }
 
-    /// The whole field, on every rank, the first axis fastest.
-    ///
-    /// # Errors
-    ///
-    /// As [`Transport::exchange`](crate::Transport::exchange); [`Error::MessageLength`] where a
-    /// rank gives another number of points; [`Error::Device`].
-    pub fn gather(&self, communicator: &Communicator) -> Result<Vec<T>, Error> {
-        let own = self.own_values(communicator)?;
+    /// As [`Ghosted::own_values`].
+    pub(crate) fn own_values<T: Element>(
+        &self,
+        communicator: &Communicator,
+        buffer: &Buffer<T>,
+    ) -> Result<Vec<T>, Error> {
+        communicator.settle()?;
+        Ok(self.own_points(buffer)?.into_vec()?)
+    }
+
+    /// As [`Ghosted::gather`].
+    pub(crate) fn gather<T: Element>(
+        &self,
+        communicator: &Communicator,
+        buffer: &Buffer<T>,
+    ) -> Result<Vec<T>, Error> {
+        let own = self.own_values(communicator, buffer)?;
         let points = self.decomposition.points();
         let mut whole = vec![T::zeroed(); points.iter().product()];
         for (peer, values) in communicator.all_gather(&own)?.into_iter().enumerate() {
@@ -340,51 +485,44 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
         Ok(whole)
     }
 
-    /// The block in the array with its ghost points.
-    pub(crate) fn own(&self) -> Region<D> {
-        own(self.block.extents, &self.ghosts)
-    }
-
-    /// Whether there are no ghost points.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.ghosts.iter().flatten().all(|&ghosts| ghosts == 0)
-    }
-
-    /// The points of a region, one behind the other, on the device.
-    fn pack(&self, region: &Region<D>) -> Result<Buffer<u8>, Error> {
-        let mut bytes = self
-            .buffer
-            .device()
-            .zeros(points(region) * size_of::<T>())?;
+    /// The points of a region, one behind the other, field after field, on the device.
+    fn pack<T: Element>(
+        &self,
+        fields: &impl Fields<T>,
+        region: &Region<D>,
+    ) -> Result<Buffer<u8>, Error> {
+        let len = fields.count() * points(region) * size_of::<T>();
+        let mut bytes = fields.field(0).device().zeros(len)?;
         let mut done = 0;
-        for piece in pieces(self.extents(), region) {
-            let next = done + piece.len() * size_of::<T>();
-            let mut there = bytes.view_mut(done..next)?;
-            there.copy_bytes_from(self.buffer.view(piece)?)?;
-            done = next;
+        for number in 0..fields.count() {
+            for piece in pieces(self.extents(), region) {
+                let next = done + piece.len() * size_of::<T>();
+                let mut there = bytes.view_mut(done..next)?;
+                there.copy_bytes_from(fields.field(number).view(piece)?)?;
+                done = next;
+            }
         }
         Ok(bytes)
     }
 
     /// Overwrites the points of a region by those that [`pack`](Self::pack) has made.
-    fn unpack(&mut self, region: &Region<D>, bytes: &Buffer<u8>) -> Result<(), Error> {
+    fn unpack<T: Element>(
+        &self,
+        fields: &mut impl Fields<T>,
+        region: &Region<D>,
+        bytes: &Buffer<u8>,
+    ) -> Result<(), Error> {
         let mut done = 0;
-        for piece in pieces(self.extents(), region) {
-            let next = done + piece.len() * size_of::<T>();
-            let mut there = self.buffer.view_mut(piece)?;
-            there.copy_bytes_from(bytes.view(done..next)?)?;
-            done = next;
+        for number in 0..fields.count() {
+            for piece in pieces(self.extents(), region) {
+                let next = done + piece.len() * size_of::<T>();
+                let mut there = fields.field_mut(number).view_mut(piece)?;
+                there.copy_bytes_from(bytes.view(done..next)?)?;
+                done = next;
+            }
         }
         Ok(())
     }
-}
-
-fn own<const D: usize>(extents: [usize; D], ghosts: &[[usize; 2]; D]) -> Region<D> {
-    std::array::from_fn(|axis| ghosts[axis][0]..ghosts[axis][0] + extents[axis])
-}
-
-fn with_ghosts<const D: usize>(extents: [usize; D], ghosts: &[[usize; 2]; D]) -> [usize; D] {
-    std::array::from_fn(|axis| ghosts[axis][0] + extents[axis] + ghosts[axis][1])
 }
 
 /// The point of a block behind this one.
@@ -395,15 +533,5 @@ fn advance<const D: usize>(at: &mut [usize; D], block: &Block<D>) {
             return;
         }
         *at = block.start[axis];
-    }
-}
-
-impl<T: Element, const D: usize> fmt::Debug for Ghosted<T, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ghosted")
-            .field("block", &self.block)
-            .field("ghosts", &self.ghosts)
-            .field("buffer", &self.buffer)
-            .finish_non_exhaustive()
     }
 }

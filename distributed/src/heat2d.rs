@@ -1,7 +1,7 @@
 //! Plates that are shared by ranks.
 
-use crate::region::pieces;
 use crate::rims::Rims;
+use crate::stencil::larger;
 use crate::{Communicator, Decomposition, Error, Ghosted};
 use halo_gpu::elementwise::largest_difference;
 use halo_gpu::heat2d::{Heat2d, Iterated, Outcome, Plan, Sums, Tolerance};
@@ -159,19 +159,6 @@ impl<'a, T: Scalar> Plate<'a, T> {
         heat.iterate_until(self, tolerance, every, most)
     }
 
-    /// The rank's own points alone.
-    fn without_ghosts(&self, buffer: &Buffer<T>) -> Result<Buffer<T>, Error> {
-        let own = self.field.own();
-        let mut copy = buffer.device().zeros(crate::region::points(&own))?;
-        let mut done = 0;
-        for piece in pieces(self.field.extents(), &own) {
-            let next = done + piece.len();
-            copy.view_mut(done..next)?.copy_from(buffer.view(piece)?)?;
-            done = next;
-        }
-        Ok(copy)
-    }
-
     /// How many iterations there have been.
     #[must_use]
     pub const fn iterations(&self) -> u64 {
@@ -227,18 +214,15 @@ impl<T: Scalar> Iterated<T> for Plate<'_, T> {
         let own = if self.field.is_whole() {
             largest_difference(old, new)?
         } else {
-            largest_difference(&self.without_ghosts(old)?, &self.without_ghosts(new)?)?
+            largest_difference(&self.field.own_points(old)?, &self.field.own_points(new)?)?
         };
-        // A NaN is larger than all.
-        let is_nan = |value: T| value.partial_cmp(&value).is_none();
-        let larger = |a, b| if a >= b || is_nan(a) { a } else { b };
         self.communicator.all_reduce(own, larger)
     }
 
     fn sums(&self) -> Result<[Sums; 2], Error> {
         let block = self.field.block();
         let [i, j] = block.start;
-        let values = self.without_ghosts(self.field.buffer())?.to_vec()?;
+        let values = self.field.own_points(self.field.buffer())?.to_vec()?;
         let rows = values.chunks_exact(block.extents[0]);
         let own = rows.zip(j..).fold(Sums::ZERO, |sums, (row, j)| {
             sums.with_row(self.heat.shape(), [i, j], row)

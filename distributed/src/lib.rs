@@ -6,7 +6,9 @@
 //! points of a grid are whose: slabs, pencils or blocks. A [`Ghosted`] field is a rank's block
 //! with copies of its neighbours' nearest points around it. On them stand a plate
 //! ([`heat2d::Plate`]), derivatives ([`derivative3d::on_part`]) and reductions of arrays
-//! ([`sum()`], [`min`], [`argmin`] …); bodies are shared by [`nbody::Plan`].
+//! ([`sum()`], [`min`], [`argmin`] …). Stencils of your own are taken from step to step by
+//! [`stencil::Run`], heat and waves in space by [`heat3d::start`] and [`wave3d::start`]; bodies
+//! are shared by [`nbody::Plan`], and move by [`nbody::Leapfrog`].
 //!
 //! **Results have the bits of one device**, for any number of ranks and any decomposition: a
 //! point is computed from the same numbers in the same order wherever it lies, and a sum is
@@ -51,6 +53,7 @@ mod error;
 mod extremes;
 mod ghosts;
 pub mod heat2d;
+pub mod heat3d;
 #[cfg(feature = "mpi")]
 #[allow(unsafe_code, reason = "calls MPI")]
 mod mpi_transport;
@@ -60,9 +63,11 @@ pub mod nbody;
 mod nccl;
 mod region;
 mod rims;
+pub mod stencil;
 mod sum;
 mod threads;
 mod transport;
+pub mod wave3d;
 
 pub use communicator::Communicator;
 pub use decomposition::{Block, Decomposition, Side};

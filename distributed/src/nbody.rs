@@ -1,7 +1,7 @@
 //! Bodies that are shared by ranks.
 
 use crate::{Communicator, Error, Expected, Parcel};
-use halo_gpu::nbody::{Body, Gravity, PartPlan};
+use halo_gpu::nbody::{Body, Gravity, PartPlan, kick_drift};
 use halo_gpu::{Buffer, Device, Scalar, View};
 use std::ops::Range;
 
@@ -143,5 +143,157 @@ impl<'a, T: Scalar> Plan<'a, T> {
             share.copy_bytes_from(View::from(&bytes))?;
         }
         Ok(())
+    }
+}
+
+/// Bodies that move under their own gravity, shared by ranks: [`halo_gpu::nbody::Leapfrog`] over
+/// several devices, with the bits of one that makes its sums in as many parts.
+///
+/// ```
+/// use halo_distributed::{Error, nbody};
+/// use halo_gpu::Device;
+/// use halo_gpu::nbody::Gravity;
+/// use halo_gpu::nbody::problem::Cluster;
+///
+/// # fn main() -> Result<(), Error> {
+/// let cluster = Cluster::<f64>::plummer(300, 1)?;
+/// let (bodies, velocities) = (&cluster.bodies, &cluster.velocities);
+/// let gravity = Gravity::new(0.05)?.with_parts(4)?;
+/// let step = 1.0 / 256.0;
+/// let mut one = gravity.start(&Device::cpu(), bodies, velocities, step)?;
+/// one.advance(10)?;
+///
+/// let several = halo_distributed::run(2, |communicator| {
+///     let start = |body| (bodies[body], velocities[body]);
+///     let device = Device::cpu();
+///     let mut stars = nbody::Leapfrog::new(&communicator, &device, gravity, 300, step, start)?;
+///     stars.advance(10)?;
+///     stars.bodies()
+/// })?;
+/// assert_eq!(several, [one.bodies()?, one.bodies()?]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Leapfrog<'a, T: Scalar> {
+    plan: Plan<'a, T>,
+    time_step: f64,
+    steps: u64,
+    /// This rank's.
+    bodies: Buffer<Body<T>>,
+    velocities: Buffer<[T; 3]>,
+    /// Those of the bodies where they are now.
+    accelerations: Buffer<[T; 3]>,
+}
+
+impl<'a, T: Scalar> Leapfrog<'a, T> {
+    /// `n` bodies of all ranks together, with the places and velocities that `start` gives for
+    /// their numbers, to march by steps that are `time_step` long.
+    ///
+    /// # Errors
+    ///
+    /// As [`Plan::new`]; [`Error::Device`] as [`Gravity::check_motion`], and
+    /// [`Error::Elsewhere`] on ranks whose own bodies are as they should be.
+    pub fn new(
+        communicator: &'a Communicator,
+        device: &Device,
+        gravity: Gravity,
+        n: usize,
+        time_step: f64,
+        start: impl FnMut(usize) -> (Body<T>, [T; 3]),
+    ) -> Result<Self, Error> {
+        communicator.agree("the time step", &time_step)?;
+        let plan = Plan::new(communicator, device, gravity, n)?;
+        let (bodies, velocities): (Vec<_>, Vec<_>) = plan.own().map(start).unzip();
+        let put = || -> Result<_, Error> {
+            gravity.check_motion(&bodies, &velocities, time_step)?;
+            let accelerations = device.alloc_filled(bodies.len(), [T::nearest(f64::NAN); 3])?;
+            Ok((
+                device.upload(&bodies)?,
+                device.upload(&velocities)?,
+                accelerations,
+            ))
+        };
+        let (bodies, velocities, accelerations) = communicator.together(put())?;
+        let mut leapfrog = Self {
+            plan,
+            time_step,
+            steps: 0,
+            bodies,
+            velocities,
+            accelerations,
+        };
+        leapfrog.accelerate()?;
+        Ok(leapfrog)
+    }
+
+    fn accelerate(&mut self) -> Result<(), Error> {
+        let accelerations = &mut self.accelerations;
+        self.plan.accelerations(&self.bodies, accelerations)
+    }
+
+    fn kick_drift(&mut self, kick: f64, drift: f64) -> Result<(), Error> {
+        let (velocities, bodies) = (&mut self.velocities, &mut self.bodies);
+        Ok(kick_drift(
+            &self.accelerations,
+            [kick, drift],
+            velocities,
+            bodies,
+        )?)
+    }
+
+    /// Takes `steps` steps.
+    ///
+    /// # Errors
+    ///
+    /// As [`Plan::accelerations`]. The bodies are then somewhere within a step.
+    pub fn advance(&mut self, steps: u64) -> Result<(), Error> {
+        for _ in 0..steps {
+            self.kick_drift(0.5 * self.time_step, self.time_step)?;
+            self.accelerate()?;
+            self.kick_drift(0.5 * self.time_step, 0.0)?;
+            self.steps += 1;
+        }
+        Ok(())
+    }
+
+    /// Steps taken since the start.
+    #[must_use]
+    pub const fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// The time since the start: steps times their length.
+    #[must_use]
+    pub fn time(&self) -> f64 {
+        self.steps as f64 * self.time_step
+    }
+
+    /// Which of all bodies are this rank's.
+    #[must_use]
+    pub fn own(&self) -> Range<usize> {
+        self.plan.own()
+    }
+
+    /// The bodies of all ranks where they are now, in their first order, on every rank.
+    ///
+    /// # Errors
+    ///
+    /// As [`advance`](Self::advance).
+    pub fn bodies(&self) -> Result<Vec<Body<T>>, Error> {
+        self.plan.communicator.settle()?;
+        let own = self.bodies.to_vec()?;
+        Ok(self.plan.communicator.all_gather(&own)?.concat())
+    }
+
+    /// Their velocities.
+    ///
+    /// # Errors
+    ///
+    /// As [`advance`](Self::advance).
+    pub fn velocities(&self) -> Result<Vec<[T; 3]>, Error> {
+        self.plan.communicator.settle()?;
+        let own = self.velocities.to_vec()?;
+        Ok(self.plan.communicator.all_gather(&own)?.concat())
     }
 }

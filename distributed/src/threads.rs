@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 /// # Errors
 ///
 /// [`Error::InvalidParameter`] for no ranks. If ranks fail, the error of the first of them that
-/// did not fail because another one was gone; [`Error::Panicked`] for one that panics.
+/// did not fail because another one had failed or was gone; [`Error::Panicked`] for one that panics.
 pub fn run<R, W>(ranks: usize, work: W) -> Result<Vec<R>, Error>
 where
     R: Send,
@@ -53,7 +53,9 @@ where
     for result in results {
         match result {
             Ok(value) => done.push(value),
-            Err(error @ Error::Gone { .. }) => consequence = consequence.or(Some(error)),
+            Err(error @ (Error::Gone { .. } | Error::Elsewhere { .. })) => {
+                consequence = consequence.or(Some(error));
+            }
             Err(cause) => return Err(cause),
         }
     }

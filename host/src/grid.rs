@@ -277,6 +277,22 @@ impl<const D: usize> Grid<D> {
         Ok(self)
     }
 
+    /// The same spacings and boundaries, with so many points along each axis: a part of the grid.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidSize`] for an extent of 0, [`Error::IndexOverflow`] for more points than
+    /// can be indexed.
+    pub fn with_extents(self, extents: [usize; D]) -> Result<Self, Error> {
+        let [nx, ny, nz] = [0, 1, 2].map(|axis| extents.get(axis).copied().unwrap_or(1));
+        Shape3::new(nx, ny, nz).points()?;
+        let Self { ends, spacing, .. } = self;
+        Ok(Self {
+            ends,
+            ..Self::of(extents, spacing)?
+        })
+    }
+
     /// The same grid, with the spacing along each periodic axis that makes its period 1, and
     /// along every other the one that puts its ends 1 apart.
     ///

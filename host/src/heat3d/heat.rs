@@ -153,7 +153,11 @@ impl Heat3d {
     }
 
     /// The same as a stencil.
-    pub(super) fn stencil<T: Kernels>(&self) -> Result<Stencil<T::Step, T, 3, 1, 1>, Error> {
+    ///
+    /// # Errors
+    ///
+    /// As [`plan`](Self::plan).
+    pub fn stencil<T: Kernels>(&self) -> Result<Stencil<T::Step, T, 3, 1, 1>, Error> {
         Stencil::new(T::step(self.ratios.map(T::nearest)), self.grid)
     }
 

@@ -80,11 +80,7 @@ impl Gravity {
     ///
     /// # Errors
     ///
-    /// As [`check`](Self::check); [`Error::LengthMismatch`] unless there is a velocity
-    /// for each body; [`Error::InvalidElement`] for a velocity that is not finite;
-    /// [`Error::NonFinite`] and [`Error::InvalidParameter`] for a time step that is
-    /// no number, is zero, or is zero or infinite in `T`; and what the device
-    /// reports.
+    /// As [`check_motion`](Self::check_motion); what the device reports.
     pub fn start<T: Scalar>(
         &self,
         device: &Device,
@@ -92,9 +88,7 @@ impl Gravity {
         velocities: &[[T; 3]],
         time_step: f64,
     ) -> Result<Leapfrog<T>, Error> {
-        self.check(bodies)?;
-        check_velocities(bodies.len(), velocities)?;
-        check_time_step::<T>(time_step)?;
+        self.check_motion(bodies, velocities, time_step)?;
         let mut leapfrog = Leapfrog {
             gravity: *self,
             time_step,
@@ -106,6 +100,25 @@ impl Gravity {
         };
         leapfrog.accelerate()?;
         Ok(leapfrog)
+    }
+
+    /// That these bodies, with these velocities, can march by steps of this length.
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check); [`Error::LengthMismatch`] unless there is a velocity
+    /// for each body; [`Error::InvalidElement`] for a velocity that is not finite;
+    /// [`Error::NonFinite`] and [`Error::InvalidParameter`] for a time step that is
+    /// no number, is zero, or is zero or infinite in `T`.
+    pub fn check_motion<T: Scalar>(
+        &self,
+        bodies: &[Body<T>],
+        velocities: &[[T; 3]],
+        time_step: f64,
+    ) -> Result<(), Error> {
+        self.check(bodies)?;
+        check_velocities(bodies.len(), velocities)?;
+        check_time_step::<T>(time_step)
     }
 }
 

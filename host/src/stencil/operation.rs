@@ -142,6 +142,13 @@ where
         Ok(self)
     }
 
+    /// The boundaries of a field at the first and the last point of an axis; `None` for a field
+    /// or an axis that there is not.
+    #[must_use]
+    pub fn ends(&self, field: usize, axis: Axis) -> Option<[Boundary; 2]> {
+        self.ends.get(field)?.get(axis.index()).copied()
+    }
+
     /// What is done at a point, with its parameters.
     #[must_use]
     pub const fn update(&self) -> &U {

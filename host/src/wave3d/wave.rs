@@ -6,7 +6,7 @@ use crate::error::require_positive;
 use crate::finite_difference::Weights;
 use crate::shape::require_shape;
 use crate::stencil::{self, Stencil};
-use crate::{Axis, Device, Error, Field3, Grid3};
+use crate::{Axis, Device, Error, Field3, Grid3, Shape3};
 use gpu_kernels::registry::Cost;
 use gpu_kernels::wave3d::step::{Laplacian, RADIUS};
 
@@ -124,11 +124,23 @@ impl Wave3d {
         }
     }
 
-    fn closed<T: Kernels>(&self) -> Result<Stencil<T::Closed, T, 3, 3, 1>, Error> {
+    /// The same as a stencil, of the field, that a step before, and the
+    /// [`coefficients`](Self::coefficients).
+    ///
+    /// # Errors
+    ///
+    /// As [`plan`](Self::plan).
+    pub fn closed<T: Kernels>(&self) -> Result<Stencil<T::Closed, T, 3, 3, 1>, Error> {
         Stencil::new(T::closed(self.laplacian()), self.grid)
     }
 
-    fn absorbing<T: Kernels>(&self) -> Result<Stencil<T::Absorbing, T, 3, 4, 1>, Error> {
+    /// The same with damping: the last two fields are the
+    /// [`absorbing_coefficients`](Self::absorbing_coefficients).
+    ///
+    /// # Errors
+    ///
+    /// As [`plan`](Self::plan).
+    pub fn absorbing<T: Kernels>(&self) -> Result<Stencil<T::Absorbing, T, 3, 4, 1>, Error> {
         Stencil::new(T::absorbing(self.laplacian()), self.grid)
     }
 
@@ -176,6 +188,20 @@ impl Wave3d {
         time_step: f64,
         velocity: &Field3<T>,
     ) -> Result<Vec<T>, Error> {
+        self.require_grid("the velocity", velocity)?;
+        self.coefficients_of_part(time_step, velocity)
+    }
+
+    /// The same for a part of the grid, which the shape of `velocity` is.
+    ///
+    /// # Errors
+    ///
+    /// As [`coefficients`](Self::coefficients), but for the shape.
+    pub fn coefficients_of_part<T: Kernels>(
+        &self,
+        time_step: f64,
+        velocity: &Field3<T>,
+    ) -> Result<Vec<T>, Error> {
         self.check(time_step, velocity)?;
         let courant = |c: &T| self.courant(time_step, (*c).into());
         let squares = velocity.as_slice().iter().map(courant);
@@ -198,12 +224,45 @@ impl Wave3d {
         velocity: &Field3<T>,
         layer: Layer,
     ) -> Result<[Vec<T>; 2], Error> {
+        self.require_grid("the velocity", velocity)?;
+        self.absorbing_coefficients_of_part(time_step, [0; 3], velocity, layer)
+    }
+
+    /// The same for a part of the grid, which begins at the point `first`, and whose shape that
+    /// of `velocity` is.
+    ///
+    /// # Errors
+    ///
+    /// As [`absorbing_coefficients`](Self::absorbing_coefficients), but for the shape;
+    /// [`Error::InvalidParameter`] for a part that is not one of the grid.
+    pub fn absorbing_coefficients_of_part<T: Kernels>(
+        &self,
+        time_step: f64,
+        first: [usize; 3],
+        velocity: &Field3<T>,
+        layer: Layer,
+    ) -> Result<[Vec<T>; 2], Error> {
         layer.check(&self.grid)?;
         self.check(time_step, velocity)?;
-        let [nx, ny] = [Axis::X, Axis::Y].map(|axis| self.grid.extent(axis));
+        let Shape3 { nx, ny, nz } = velocity.shape();
+        let extents = Axis::ALL.into_iter().zip([nx, ny, nz]);
+        let fits = |((axis, extent), first): ((Axis, usize), usize)| {
+            let points = self.grid.extent(axis);
+            first <= points && extent <= points - first
+        };
+        if !extents.zip(first).all(fits) {
+            return Err(Error::InvalidParameter {
+                operation: OPERATION,
+                parameter: "the part",
+                given: format!("{} from {first:?} on", velocity.shape()),
+                required: format!("one of {}", self.grid.shape()),
+            });
+        }
+        let [i, j, k] = first;
         let (mut squares, mut kept) = (Vec::new(), Vec::new());
         for (at, &c) in velocity.as_slice().iter().enumerate() {
-            let (point, c) = ([at % nx, at / nx % ny, at / (nx * ny)], c.into());
+            let point = [i + at % nx, j + at / nx % ny, k + at / (nx * ny)];
+            let c = c.into();
             let d = layer.damping(&self.grid, point) * (c * time_step) / 2.0;
             squares.push(T::nearest(self.courant(time_step, c).powi(2) / (1.0 + d)));
             kept.push(T::nearest((1.0 - d) / (1.0 + d)));
@@ -217,9 +276,6 @@ impl Wave3d {
     }
 
     fn check<T: Kernels>(&self, time_step: f64, velocity: &Field3<T>) -> Result<(), Error> {
-        let what = || format!("{OPERATION}: the velocity");
-        let (required, given) = (self.grid.shape(), velocity.shape());
-        require_shape(what, required.into(), given.into())?;
         require_positive(OPERATION, "the time step", time_step)?;
         let mut fastest = 0.0;
         for (index, &c) in velocity.as_slice().iter().enumerate() {
@@ -286,13 +342,13 @@ impl Wave3d {
     }
 
     fn check_fields<T: Kernels>(&self, fields: [&Field3<T>; 2]) -> Result<(), Error> {
-        let required = self.grid.shape().into();
-        fields.into_iter().try_for_each(|field| {
-            require_shape(
-                || format!("{OPERATION}: the field"),
-                required,
-                field.shape().into(),
-            )
-        })
+        fields
+            .into_iter()
+            .try_for_each(|field| self.require_grid("the field", field))
+    }
+
+    fn require_grid<T: Kernels>(&self, what: &str, field: &Field3<T>) -> Result<(), Error> {
+        let (required, given) = (self.grid.shape().into(), field.shape().into());
+        require_shape(|| format!("{OPERATION}: {what}"), required, given)
     }
 }

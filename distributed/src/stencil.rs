@@ -1,0 +1,390 @@
+//! Stencils of your own over several devices.
+
+use crate::ghosts::{Fields, Ghosts};
+use crate::{Communicator, Decomposition, Error};
+use halo_gpu::elementwise::largest_difference;
+use halo_gpu::stencil::{Compiled, Number, Settled, Stencil};
+use halo_gpu::{Axis, Boundary, Buffer, Device, stencil};
+use halo_stencil::furthest;
+
+/// What errors call it.
+const OPERATION: &str = "a stencil over ranks";
+
+/// Fields that are shared by ranks, which a stencil takes from step to step:
+/// [`halo_gpu::stencil::Run`] over several devices, with the bits of one.
+///
+/// With `width` planes of ghost points, and an update that reads r points away, there is an
+/// exchange every `width / r` steps.
+///
+/// ```
+/// use halo_distributed::{Decomposition, Error, stencil};
+/// use halo_gpu::heat3d::Heat3d;
+/// use halo_gpu::{Device, Grid3, Shape3};
+///
+/// # fn main() -> Result<(), Error> {
+/// let stencil = Heat3d::new(Grid3::new(Shape3::new(8, 9, 12), [1.0; 3])?).stencil::<f32>()?;
+/// let initial: Vec<_> = (0..8 * 9 * 12).map(|i| (i % 7) as f32).collect();
+/// let mut one = stencil.start(&Device::cpu(), [&initial])?;
+/// one.steps(10)?;
+///
+/// let several = halo_distributed::run(2, |communicator| {
+///     // The grid is periodic, and so is its decomposition along the axis that is cut.
+///     let slabs = Decomposition::slabs([8, 9, 12], 2)?.periodic(2)?;
+///     let value = |_, [i, j, k]: [usize; 3]| initial[(k * 9 + j) * 8 + i];
+///     let device = Device::cpu();
+///     // Three planes of ghost points: an exchange every three steps.
+///     let mut run = stencil::Run::new(&communicator, &device, stencil, slabs, 3, value)?;
+///     run.steps(10)?;
+///     run.gather(0)
+/// })?;
+/// assert_eq!(several, [one.to_vec(0)?, one.to_vec(0)?]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Run<'a, U, T: Number, const D: usize, const INPUTS: usize, const OUTPUTS: usize> {
+    communicator: &'a Communicator,
+    /// Of the whole grid.
+    stencil: Stencil<U, T, D, INPUTS, OUTPUTS>,
+    /// Of this rank's part, ghost points included.
+    part: stencil::Run<U, T, D, INPUTS, OUTPUTS>,
+    ghosts: Ghosts<D>,
+    /// How many planes of ghost points a step makes useless.
+    reach: usize,
+    /// How many steps the ghost points are good for.
+    fresh: usize,
+    /// Whether those of the past and of coefficients are not up to date.
+    stale: bool,
+}
+
+impl<'a, U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usize>
+    Run<'a, U, T, D, INPUTS, OUTPUTS>
+where
+    T: Number,
+    U: Compiled<T, INPUTS, OUTPUTS>,
+{
+    /// The fields of `stencil`, with what `value` gives for each input, by its number, at the
+    /// points of the whole grid.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Disagreement`] unless all ranks give the same grid, boundaries, decomposition,
+    /// width and type; [`Error::InvalidParameter`] for a decomposition of other points, one that
+    /// is periodic along a cut axis where a field is not or the other way round, an axis that is
+    /// cut and [periodic with its end point](Boundary::PeriodicWithEndpoint), and a width
+    /// that is less than the update reads or more than the thinnest block has; [`Error::Device`]
+    /// as [`Stencil::start`], and [`Error::Elsewhere`] on the other ranks; as
+    /// [`Transport::exchange`](crate::Transport::exchange).
+    pub fn new(
+        communicator: &'a Communicator,
+        device: &Device,
+        stencil: Stencil<U, T, D, INPUTS, OUTPUTS>,
+        decomposition: Decomposition<D>,
+        width: usize,
+        mut value: impl FnMut(usize, [usize; D]) -> T,
+    ) -> Result<Self, Error> {
+        let axes: [Axis; D] = std::array::from_fn(|axis| Axis::ALL[axis]);
+        let ends: [_; INPUTS] =
+            std::array::from_fn(|field| axes.map(|axis| stencil.ends(field, axis)));
+        let update = std::any::type_name::<U>();
+        communicator.agree("the stencil", &(update, stencil.grid(), ends))?;
+        let invalid = |parameter, given: String, required: String| Error::InvalidParameter {
+            operation: OPERATION,
+            parameter,
+            given,
+            required,
+        };
+        let points = axes.map(|axis| stencil.grid().extent(axis));
+        if decomposition.points() != points {
+            let given = format!("of {:?} points", decomposition.points());
+            let required = format!("of {points:?} points, as the grid is");
+            return Err(invalid("the decomposition", given, required));
+        }
+        let cut = (0..D).filter(|&axis| decomposition.parts()[axis] > 1);
+        for axis in cut.clone() {
+            for [low, _] in ends.iter().filter_map(|ends| ends[axis]) {
+                if low == Boundary::PeriodicWithEndpoint {
+                    let required = format!("another one where {} is cut", axes[axis]);
+                    return Err(invalid("the boundary", low.to_string(), required));
+                }
+                if low.is_periodic() != decomposition.is_periodic(axis) {
+                    let required = format!(
+                        "periodic along {} where all fields are, and not where none is",
+                        axes[axis]
+                    );
+                    return Err(invalid(
+                        "the decomposition",
+                        format!("{decomposition:?}"),
+                        required,
+                    ));
+                }
+            }
+        }
+        let reach = cut.map(|axis| furthest(&U::REACH, axis)).max();
+        let reach = reach.unwrap_or(0);
+        if width < reach {
+            let required = format!("at least {reach}, as far as the update reads");
+            return Err(invalid(
+                "the width of the ghosts",
+                width.to_string(),
+                required,
+            ));
+        }
+        let ghosts = Ghosts::new(communicator, decomposition, width)?;
+        let mut start = || -> Result<_, Error> {
+            let grid = stencil.grid().with_extents(ghosts.extents())?;
+            let mut part = Stencil::new(*stencil.update(), grid)?;
+            for (field, ends) in ends.iter().enumerate() {
+                for (axis, planes) in axes.into_iter().zip(ghosts.planes()) {
+                    let Some(mut ends) = ends[axis.index()] else {
+                        continue;
+                    };
+                    for (end, planes) in ends.iter_mut().zip(planes) {
+                        // Beyond ghost points the field goes on: what the part makes of its end
+                        // is wrong, and moves inwards as far as the update reads in each step.
+                        if planes > 0 {
+                            *end = Boundary::OneSided;
+                        }
+                    }
+                    part = part.with_ends(field, axis, ends)?;
+                }
+            }
+            let inputs: [_; INPUTS] =
+                std::array::from_fn(|field| ghosts.values(|point| value(field, point)));
+            Ok(part.start(device, inputs.each_ref().map(Vec::as_slice))?)
+        };
+        let part = communicator.together(start())?;
+        Ok(Self {
+            communicator,
+            stencil,
+            part,
+            ghosts,
+            reach,
+            fresh: 0,
+            stale: true,
+        })
+    }
+
+    /// Takes `count` steps. On CUDA devices the host waits for nothing, unless messages go
+    /// through it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transport::exchange`](crate::Transport::exchange); [`Error::Device`]. What the fields
+    /// hold is then unspecified.
+    pub fn steps(&mut self, count: usize) -> Result<(), Error> {
+        let mut left = count;
+        while left > 0 {
+            let now = left.min(self.fresh()?);
+            self.part.steps(now)?;
+            self.fresh = self.fresh.saturating_sub(now);
+            left -= now;
+        }
+        Ok(())
+    }
+
+    /// How many steps may come before the next exchange, which is made now if it is due.
+    fn fresh(&mut self) -> Result<usize, Error> {
+        if self.reach == 0 || self.ghosts.is_whole() {
+            return Ok(usize::MAX);
+        }
+        if self.fresh == 0 {
+            let several = self.ghosts.width() / self.reach;
+            let count = match several {
+                _ if self.stale => INPUTS,
+                // The past had its ghost points when it was the present.
+                1 => OUTPUTS,
+                _ => OUTPUTS * (1 + U::PAST),
+            };
+            let mut fields = Inputs {
+                run: &mut self.part,
+                count,
+            };
+            self.ghosts.exchange(self.communicator, &mut fields)?;
+            self.stale = false;
+            self.fresh = several;
+        }
+        Ok(self.fresh)
+    }
+
+    /// Takes steps until the last one has changed no value by more than `tolerance`, at most
+    /// `most` of them, and looks after each `every`, as [`halo_gpu::stencil::Run::settle`] does:
+    /// it stops on all ranks after the step after which that stops on one device.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Disagreement`] unless all ranks give the same; [`Error::Device`] for a tolerance
+    /// that is NaN or negative and for looks that are no step apart; as [`steps`](Self::steps).
+    pub fn settle(&mut self, tolerance: f64, every: usize, most: usize) -> Result<Settled, Error> {
+        let asked = (tolerance, every, most);
+        self.communicator.agree("the end of the steps", &asked)?;
+        // Without a step: what there is before the first one.
+        let mut settled = self.part.settle(tolerance, every, 0)?;
+        while settled.steps < most && !settled.converged {
+            let count = every.min(most - settled.steps);
+            self.steps(count - 1)?;
+            let before: [_; OUTPUTS] = std::array::from_fn(|output| self.own(output));
+            self.steps(1)?;
+            settled.steps += count;
+            let mut change = 0.0;
+            for (output, before) in before.into_iter().enumerate() {
+                let now = largest_difference(&before?, &self.own(output)?)?;
+                change = larger(change, now.into());
+            }
+            settled.change = self.communicator.all_reduce(change, larger)?;
+            settled.converged = settled.change <= tolerance;
+        }
+        Ok(settled)
+    }
+
+    /// The rank's own points of an input, on its device.
+    fn own(&self, field: usize) -> Result<Buffer<T>, Error> {
+        self.ghosts.own_points(self.input(field)?)
+    }
+
+    fn input(&self, field: usize) -> Result<&Buffer<T>, Error> {
+        self.part
+            .field(field)
+            .ok_or_else(|| no_field::<INPUTS>(field))
+    }
+
+    /// Input number `field` as it is now, at the points of the whole grid, the first axis
+    /// fastest, on every rank.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for a field that is none; as [`steps`](Self::steps).
+    pub fn gather(&self, field: usize) -> Result<Vec<T>, Error> {
+        self.ghosts.gather(self.communicator, self.input(field)?)
+    }
+
+    /// The same at this rank's own points.
+    ///
+    /// # Errors
+    ///
+    /// As [`gather`](Self::gather).
+    pub fn own_values(&self, field: usize) -> Result<Vec<T>, Error> {
+        self.ghosts
+            .own_values(self.communicator, self.input(field)?)
+    }
+
+    /// The value of input `field` at a point of the whole grid, on every rank: a receiver.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for a field or a point that is none; as
+    /// [`steps`](Self::steps).
+    pub fn at(&self, field: usize, point: [usize; D]) -> Result<T, Error> {
+        self.input(field)?;
+        self.communicator.settle()?;
+        let own = match self.own_place(point)? {
+            Some(place) => vec![self.part.at(field, place)?],
+            None => Vec::new(),
+        };
+        let all = self.communicator.all_gather(&own)?.concat();
+        match all[..] {
+            [value] => Ok(value),
+            _ => unreachable!("each point of the grid has one owner"),
+        }
+    }
+
+    /// Adds to input `field` at a point of the whole grid, between steps: a source. All ranks
+    /// give the same.
+    ///
+    /// # Errors
+    ///
+    /// As [`at`](Self::at).
+    pub fn add(&mut self, field: usize, point: [usize; D], value: T) -> Result<(), Error> {
+        self.input(field)?;
+        if let Some(place) = self.own_place(point)? {
+            self.part.add(field, place, value)?;
+        }
+        // Others may have a copy of it.
+        self.fresh = 0;
+        self.stale |= field >= OUTPUTS;
+        Ok(())
+    }
+
+    /// Where this rank's part has a point of the grid, if it is the rank's own.
+    fn own_place(&self, point: [usize; D]) -> Result<Option<[usize; D]>, Error> {
+        let points = self.ghosts.decomposition().points();
+        if point.iter().zip(&points).any(|(at, points)| at >= points) {
+            return Err(Error::InvalidParameter {
+                operation: OPERATION,
+                parameter: "the point",
+                given: format!("{point:?}"),
+                required: format!("one of {}", self.stencil.shape()),
+            });
+        }
+        let (block, planes) = (self.ghosts.block(), self.ghosts.planes());
+        let mut place = [0; D];
+        for axis in 0..D {
+            let Some(at) = point[axis].checked_sub(block.start[axis]) else {
+                return Ok(None);
+            };
+            if at >= block.extents[axis] {
+                return Ok(None);
+            }
+            place[axis] = planes[axis][0] + at;
+        }
+        Ok(Some(place))
+    }
+
+    /// How many steps have been taken.
+    #[must_use]
+    pub const fn steps_taken(&self) -> u64 {
+        self.part.steps_taken()
+    }
+
+    /// What is computed, on the whole grid.
+    #[must_use]
+    pub const fn stencil(&self) -> &Stencil<U, T, D, INPUTS, OUTPUTS> {
+        &self.stencil
+    }
+}
+
+/// The first inputs of a run.
+struct Inputs<'a, U, T: Number, const D: usize, const INPUTS: usize, const OUTPUTS: usize> {
+    run: &'a mut stencil::Run<U, T, D, INPUTS, OUTPUTS>,
+    count: usize,
+}
+
+impl<U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usize> Fields<T>
+    for Inputs<'_, U, T, D, INPUTS, OUTPUTS>
+where
+    T: Number,
+    U: Compiled<T, INPUTS, OUTPUTS>,
+{
+    fn count(&self) -> usize {
+        self.count
+    }
+
+    fn field(&self, number: usize) -> &Buffer<T> {
+        match self.run.field(number) {
+            Some(field) => field,
+            None => unreachable!("no more than the inputs are exchanged"),
+        }
+    }
+
+    fn field_mut(&mut self, number: usize) -> &mut Buffer<T> {
+        match self.run.field_mut(number) {
+            Some(field) => field,
+            None => unreachable!("no more than the inputs are exchanged"),
+        }
+    }
+}
+
+/// The larger of two changes. A NaN is larger than all.
+pub(crate) fn larger<C: PartialOrd + Copy>(a: C, b: C) -> C {
+    let is_nan = a.partial_cmp(&a).is_none();
+    if a >= b || is_nan { a } else { b }
+}
+
+fn no_field<const INPUTS: usize>(field: usize) -> Error {
+    Error::InvalidParameter {
+        operation: OPERATION,
+        parameter: "the field",
+        given: field.to_string(),
+        required: format!("below {INPUTS}, the number of inputs"),
+    }
+}

@@ -1,0 +1,140 @@
+//! Waves in space that is shared by ranks.
+
+use crate::{Communicator, Decomposition, Error, stencil};
+use halo_gpu::wave3d::{Kernels, Layer, Wave3d};
+use halo_gpu::{Device, Field3, Shape3};
+
+/// A field whose points are shared by ranks: [`halo_gpu::wave3d::Waves`] over several devices,
+/// with the bits of one.
+pub type Waves<'a, T> = stencil::Run<'a, <T as Kernels>::Closed, T, 3, 3, 1>;
+
+/// The same with layers in which waves die away.
+pub type AbsorbedWaves<'a, T> = stencil::Run<'a, <T as Kernels>::Absorbing, T, 3, 4, 1>;
+
+/// What there is at a point at the start.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point<T> {
+    /// The field.
+    pub now: T,
+    /// The field a step before: where it was at rest, the same to first order in Δt.
+    pub before: T,
+    /// The velocity of waves.
+    pub velocity: T,
+}
+
+/// A field with what `initial` gives for the points of the whole grid, to go on from by steps of
+/// the length `time_step`, with `width` planes of ghost points, at least 4: an exchange every
+/// `width / 4` steps.
+///
+/// ```
+/// use halo_distributed::{Decomposition, Error, wave3d};
+/// use halo_gpu::wave3d::Wave3d;
+/// use halo_gpu::{Boundary, Device, Grid3, Shape3};
+///
+/// # fn main() -> Result<(), Error> {
+/// let grid = Grid3::new(Shape3::new(8, 8, 30), [1.0; 3])?;
+/// let wave = Wave3d::new(grid.with_boundaries(Boundary::NeumannHalfway)?, 8)?;
+/// let heard = halo_distributed::run(3, |communicator| {
+///     let cut = Decomposition::slabs([8, 8, 30], 3)?;
+///     let still = |_| wave3d::Point { now: 0.0_f32, before: 0.0, velocity: 1.0 };
+///     let device = Device::cpu();
+///     let mut waves = wave3d::start(&communicator, &device, &wave, cut, 4, 0.4, still)?;
+///     waves.add(0, [4, 4, 3], 1.0)?; // on the first rank
+///     waves.steps(50)?;
+///     waves.at(0, [4, 4, 20]) // on the last
+/// })?;
+/// assert!(heard[0].abs() > 1e-3 && heard[0] == heard[2]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// As [`stencil::Run::new`]; [`Error::Device`] as [`Wave3d::coefficients`] and
+/// [`Wave3d::closed`], with [`Error::Elsewhere`] on ranks whose own points are as they should be.
+pub fn start<'a, T: Kernels>(
+    communicator: &'a Communicator,
+    device: &Device,
+    wave: &Wave3d,
+    decomposition: Decomposition<3>,
+    width: usize,
+    time_step: f64,
+    initial: impl FnMut([usize; 3]) -> Point<T>,
+) -> Result<Waves<'a, T>, Error> {
+    communicator.agree("the waves", &(wave, time_step))?;
+    let own = Own::new(communicator, &decomposition, initial)?;
+    let courant = wave.coefficients_of_part(time_step, &own.velocity);
+    let courant = communicator.together(courant.map_err(Error::from))?;
+    let inputs = [&own.now, &own.before, &courant];
+    let stencil = wave.closed()?;
+    let value = |field: usize, point| inputs[field][own.index(point)];
+    stencil::Run::new(communicator, device, stencil, decomposition, width, value)
+}
+
+/// The same with a layer before each open end.
+///
+/// # Errors
+///
+/// As [`start`]; [`Error::Device`] as [`Wave3d::absorbing_coefficients`].
+#[allow(
+    clippy::too_many_arguments,
+    reason = "those of `start`, and the layer that differs"
+)]
+pub fn start_absorbing<'a, T: Kernels>(
+    communicator: &'a Communicator,
+    device: &Device,
+    wave: &Wave3d,
+    decomposition: Decomposition<3>,
+    width: usize,
+    time_step: f64,
+    layer: Layer,
+    initial: impl FnMut([usize; 3]) -> Point<T>,
+) -> Result<AbsorbedWaves<'a, T>, Error> {
+    communicator.agree("the waves", &(wave, time_step, layer))?;
+    let own = Own::new(communicator, &decomposition, initial)?;
+    let all = wave.absorbing_coefficients_of_part(time_step, own.start, &own.velocity, layer);
+    let [courant, kept] = communicator.together(all.map_err(Error::from))?;
+    let inputs = [&own.now, &own.before, &courant, &kept];
+    let stencil = wave.absorbing()?;
+    let value = |field: usize, point| inputs[field][own.index(point)];
+    stencil::Run::new(communicator, device, stencil, decomposition, width, value)
+}
+
+/// What there is at a rank's own points.
+struct Own<T> {
+    start: [usize; 3],
+    now: Vec<T>,
+    before: Vec<T>,
+    velocity: Field3<T>,
+}
+
+impl<T: Kernels> Own<T> {
+    fn new(
+        communicator: &Communicator,
+        decomposition: &Decomposition<3>,
+        mut initial: impl FnMut([usize; 3]) -> Point<T>,
+    ) -> Result<Self, Error> {
+        communicator.agree("the decomposition", decomposition)?;
+        let block = decomposition.block(communicator.rank())?;
+        let ([x, y, z], [nx, ny, nz]) = (block.start, block.extents);
+        let (mut now, mut before) = (Vec::new(), Vec::new());
+        let velocity = Field3::from_fn(Shape3::new(nx, ny, nz), |i, j, k| {
+            let point = initial([x + i, y + j, z + k]);
+            now.push(point.now);
+            before.push(point.before);
+            point.velocity
+        });
+        Ok(Self {
+            start: block.start,
+            now,
+            before,
+            velocity: communicator.together(velocity.map_err(Error::from))?,
+        })
+    }
+
+    /// Which of them a point of the grid is.
+    const fn index(&self, [i, j, k]: [usize; 3]) -> usize {
+        let ([x, y, z], Shape3 { nx, ny, .. }) = (self.start, self.velocity.shape());
+        ((k - z) * ny + (j - y)) * nx + (i - x)
+    }
+}
