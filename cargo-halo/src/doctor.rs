@@ -1,5 +1,5 @@
-//! What this machine has of what building and running kernels needs, and for each thing that
-//! it lacks the one command that brings it.
+//! Checks whether this machine can build and run kernels, and gives, for each thing missing, the
+//! one command that installs it.
 //!
 //! `machine` looks. What is missing, what will not do and what mends it is decided
 //! here, from what it has found alone, so that the decisions are tested for machines
@@ -18,7 +18,7 @@ use machine::{Driver, Gpu, Machine, NoGpus, Tool, Version};
 
 pub use machine::Committed;
 
-/// What is looked at for whom.
+/// Which requirements are checked for which task.
 #[derive(Clone, Copy, Debug)]
 pub struct Project {
     /// The command that builds device code.
@@ -31,7 +31,7 @@ pub struct Project {
     pub cpp: Option<&'static str>,
 }
 
-/// One thing that a task needs.
+/// One requirement of a task.
 struct Need {
     what: String,
     state: State,

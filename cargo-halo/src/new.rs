@@ -1,4 +1,4 @@
-//! `new`: a crate with a kernel of its own, which its tests run without a GPU.
+//! `new`: creates a crate with a kernel, whose tests run without a GPU.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Axes: scales, ranges that hold all values, and where the ticks go.
+//! Chart axes: scale, range and ticks.
 
 use crate::units::{power_of_two, tick};
 

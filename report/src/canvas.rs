@@ -1,12 +1,12 @@
-//! What charts are drawn on: axes, grid, legend, and over them lines, marks with
-//! tooltips, and words.
+//! The drawing surface of a chart: axes, grid and legend, then lines, marks with tooltips, and
+//! text.
 
 use maud::{Markup, PreEscaped, Render as _, html};
 
 use crate::axis::Axis;
 use crate::palette::{Colour, Shape, style};
 
-/// Size of tick labels and of what is written beside lines, in pixels.
+/// Font size of tick labels and line labels, in pixels.
 pub(crate) const SMALL: f64 = 12.0;
 /// Size of legends and axis labels.
 pub(crate) const NORMAL: f64 = 13.0;

@@ -1,5 +1,5 @@
-//! The record as comma-separated values: a line for each way in which somebody
-//! was timed at a kernel's work.
+//! Writes a record as comma-separated values, one line for each timing of a kernel or of a
+//! baseline.
 //!
 //! Lines that start with `#` come first and say what was measured where; readers
 //! skip them when told so (`comment="#"`). Every other line stands for itself:
@@ -108,7 +108,7 @@ fn lines(place: Place<'_>) -> Vec<Line> {
         .collect()
 }
 
-/// What there is to say of whoever did a row's work, or did not, without a time.
+/// The note on a contestant that has no time.
 fn untimed(place: Place<'_>, by: Option<&BaselineRow>) -> Line {
     let (problem, row) = (place.problem, place.row);
     let check = match by {

@@ -1,4 +1,4 @@
-//! Charts: which values they show, and what is said about them.
+//! Charts: the values they show and their captions.
 //!
 //! Every chart is drawn twice, for wide and for narrow places, and the page shows
 //! the one that fits. A chart without data is left out, with the reason.
@@ -93,7 +93,7 @@ fn slug(kind: &str, name: &str) -> String {
     format!("{kind}-{}", name.chars().map(plain).collect::<String>())
 }
 
-/// What the measured code itself is called beside its baselines.
+/// The name of the measured code itself, in a list with its baselines.
 fn own_name(record: &Record) -> &'static str {
     match record.environment.device.kind.as_str() {
         "cpu" => "CPU port",

@@ -1,4 +1,4 @@
-//! Records on disk: read and joined, written in every form that is asked for.
+//! Reads and joins record files, and writes a record in every requested format.
 //!
 //! A file is written beside its place and then renamed: whatever happens meanwhile, there
 //! is the old file or the new one, whole.

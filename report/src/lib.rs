@@ -1,4 +1,4 @@
-//! Records of the benchmark, and what readers are shown of them.
+//! Benchmark records and the forms in which they are shown: text, CSV, HTML and charts.
 //!
 //! The benchmark measures and fills a [`Record`]; nothing here measures anything. A
 //! record holds what was measured and nothing that follows from it: rates, ratios and

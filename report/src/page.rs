@@ -1,5 +1,4 @@
-//! The record to look at: one page that needs no other file, and its charts as
-//! files of their own.
+//! Writes a record as one self-contained HTML page, and its charts as separate files.
 //!
 //! What was measured where, what came of it at a glance, the charts, and every figure
 //! in tables. Whatever a record says of itself (the name of a GPU, the words of an
@@ -18,7 +17,7 @@ use crate::view::{Mode, Place, Timed};
 const CSS: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("sort.js");
 
-/// Rows from which on a family's table is folded away until it is asked for.
+/// From this many rows on a family's table is collapsed at first.
 const MANY_ROWS: usize = 40;
 
 /// The charts as files: their names, and what goes into them.
@@ -185,7 +184,7 @@ fn tiles(record: &Record) -> Markup {
     }
 }
 
-/// What was measured where and with what, and beside that how.
+/// The environment of the measurements, and next to it the method.
 fn setup(record: &Record) -> Markup {
     let facts = record.facts();
     let how = facts

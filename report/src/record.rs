@@ -1,4 +1,4 @@
-//! The record of a run: what was measured where, and nothing that follows from it.
+//! The record of a run: what was measured and where, without derived values.
 //!
 //! A [`Record`] has families, a family has problems (one per size), a problem has
 //! rows (one per kernel). A row that passed its check was timed in up to two ways: as

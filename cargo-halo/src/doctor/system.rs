@@ -1,4 +1,4 @@
-//! Which system this is, and the commands that differ by it.
+//! Identifies the operating system and its install commands.
 
 use super::Mend;
 

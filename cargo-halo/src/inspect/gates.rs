@@ -1,4 +1,5 @@
-//! Static gates: facts of the machine code, stated beside the source.
+//! Static gates: statements about a kernel's machine code that stand beside its source and are
+//! checked.
 //!
 //! ```text
 //! // gate nbody_shared_f32: registers <= 64, MUFU = 16, FMUL = 48, LD = 0

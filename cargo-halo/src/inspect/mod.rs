@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`resources`] | registers, memory, spills, by ptxas; occupancy |
 //! | [`sass`] | machine code and the kinds of its instructions |
-//! | [`gates`] | what comments beside the kernels demand of both |
+//! | [`gates`] | the requirements on both that comments beside the kernels state |
 //! | [`report`] | tables and JSON |
 
 use std::collections::BTreeMap;

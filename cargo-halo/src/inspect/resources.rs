@@ -1,5 +1,4 @@
-//! What a kernel takes of a multiprocessor, by `ptxas --verbose`, and how many of
-//! its warps are resident at a time.
+//! The multiprocessor resources that a kernel uses, from `ptxas --verbose`, and its occupancy.
 
 use std::collections::BTreeMap;
 

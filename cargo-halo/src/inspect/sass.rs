@@ -1,4 +1,4 @@
-//! Machine code as nvdisasm lists it, and what kinds of instructions it has.
+//! Parses nvdisasm's listing of machine code and counts instructions by kind.
 
 use std::collections::BTreeMap;
 

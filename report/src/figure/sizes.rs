@@ -1,5 +1,5 @@
-//! Speed against size: bandwidth per family, interactions per second for
-//! families that are bound by arithmetic.
+//! Charts of speed against size: bandwidth, or interactions per second for families limited by
+//! arithmetic.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! Facts about the page and its charts, for records of every kind.
+//! Tests of the page and its charts, for records of every kind.
 
 use roxmltree::{Document, Node};
 
