@@ -111,7 +111,7 @@ enum Argument {
     Buffer {
         element: String,
         len: usize,
-        /// What each element is; random, or unwritten, where nothing is said.
+        /// The value of each element; random, or unwritten, by default.
         value: Option<String>,
         is_output: bool,
     },

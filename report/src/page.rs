@@ -109,7 +109,7 @@ fn reasons(left_out: &[LeftOut]) -> Markup {
     }
 }
 
-/// One sentence: what this is.
+/// One sentence that introduces the page.
 fn lead(record: &Record) -> String {
     let what = match record.environment.device.kind.as_str() {
         "cuda" => "CUDA kernels written in Rust, each checked against its CPU port, then timed",
@@ -201,7 +201,7 @@ fn setup(record: &Record) -> Markup {
     }
 }
 
-/// What a cell shows, what it is sorted by, and how it is marked.
+/// A cell: its text, its sort key and its mark.
 #[derive(Default)]
 struct Cell {
     shown: String,
@@ -355,7 +355,7 @@ fn time(timed: Timed<'_>) -> Cell {
     }
 }
 
-/// How a row's time compares with a baseline's.
+/// The ratio of a row's time to a baseline's.
 fn ratio(place: Place<'_>, name: &str) -> Option<Cell> {
     let baseline = place
         .row

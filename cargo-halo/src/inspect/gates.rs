@@ -26,10 +26,10 @@ use std::path::{Path, PathBuf};
 
 use super::Compiled;
 
-/// What gates are checked for.
+/// The architecture that gates are checked for.
 pub const ARCH: &str = "sm_90";
 
-/// How a comment that is a gate begins.
+/// The prefix of a comment that is a gate.
 const MARK: &str = "// gate ";
 
 /// A gate in a source file.

@@ -44,7 +44,7 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// What a report says of it, with its occupancy where the block is known.
+    /// The report on it, with its occupancy where the block is known.
     pub fn side(&self, block: Option<Block>, multiprocessor: Option<Multiprocessor>) -> Side {
         Side {
             resources: self.resources,

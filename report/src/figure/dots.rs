@@ -25,7 +25,7 @@ struct Line {
     /// A range around 1 that means nothing, and why.
     band: Option<(f64, f64, String)>,
     dots: Vec<Dot>,
-    /// What is written at the right end.
+    /// The text at the right end.
     value: String,
 }
 

@@ -66,7 +66,7 @@ pub(super) fn figure(record: &Record) -> Outcome<'_> {
     })
 }
 
-/// Where somebody's time is; nowhere without operations or bytes.
+/// The position of a contestant's time; `None` without operations or bytes.
 fn point(timed: Timed<'_>) -> Option<Point<'_>> {
     let work = &timed.place.row.work;
     let intensity = work.flops as f64 / work.bytes as f64;

@@ -38,11 +38,11 @@ struct Limit {
     dashes: Option<&'static str>,
 }
 
-/// One chart in the making.
+/// A chart under construction.
 struct Plot {
     metric: Metric,
     x_label: &'static str,
-    /// What values are in.
+    /// The unit of the values.
     unit: String,
     curves: Vec<Curve>,
     limits: Vec<Limit>,
