@@ -1,4 +1,4 @@
-//! The CUDA C++ baselines in `baselines/`, compiled with nvcc where there is one.
+//! Compiles the CUDA C++ baselines in `baselines/` with nvcc, if there is one.
 //!
 //! Their sources are part of this crate, so that `halo-bench` compiles them on
 //! whatever machine it is carried to. A baseline of a family is a cubin with

@@ -1,5 +1,5 @@
-//! `halo-bench` as its users run it: what it prints, what it leaves on disk, and
-//! how it ends, whatever it is given.
+//! `halo-bench` as a user runs it: what it prints, which files it leaves and how it ends, for good
+//! input and bad.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

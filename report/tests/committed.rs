@@ -1,4 +1,4 @@
-//! The committed records can be read, and everything can be made of them.
+//! The committed records can be read, and every output can be made from them.
 
 use std::path::{Path, PathBuf};
 
