@@ -11,6 +11,8 @@ use rand::rngs::StdRng;
 use rand::{Rng, RngExt, SeedableRng};
 use std::fmt::{Debug, Display};
 
+#[cfg(doctest)]
+mod chapters;
 pub mod property;
 pub mod ptx;
 

@@ -1,5 +1,5 @@
-//! What this machine has of what building and running kernels needs, and for each thing that
-//! it lacks the one command that brings it.
+//! Checks whether this machine can build and run kernels, and gives, for each thing missing, the
+//! one command that installs it.
 //!
 //! `machine` looks. What is missing, what will not do and what mends it is decided
 //! here, from what it has found alone, so that the decisions are tested for machines
@@ -18,7 +18,7 @@ use machine::{Driver, Gpu, Machine, NoGpus, Tool, Version};
 
 pub use machine::Committed;
 
-/// What is looked at for whom.
+/// Which requirements are checked for which task.
 #[derive(Clone, Copy, Debug)]
 pub struct Project {
     /// The command that builds device code.
@@ -27,17 +27,17 @@ pub struct Project {
     pub checks: &'static str,
     /// The command that does without a GPU.
     pub without_gpu: &'static str,
-    /// What CUDA C++ is compiled for, where there is any.
+    /// The architecture that CUDA C++ is compiled for, if there is any.
     pub cpp: Option<&'static str>,
 }
 
-/// One thing that a task needs.
+/// One requirement of a task.
 struct Need {
     what: String,
     state: State,
-    /// What goes without it.
+    /// What needs it.
     used_for: &'static str,
-    /// What brings it.
+    /// The command that installs it.
     mend: Mend,
 }
 
@@ -60,15 +60,15 @@ impl Need {
 /// Whether it is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
-    /// Where it is, or which it is.
+    /// Its path or version.
     Found(String),
-    /// As `Found`, and why it will not do.
+    /// As `Found`, and why it does not suffice.
     Unfit { found: String, why: String },
     /// Why it is not there, where somebody has said so.
     Missing(Option<String>),
 }
 
-/// What to do about something that is missing.
+/// The remedy for a missing requirement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Mend {
     /// A command, to be pasted into a shell in the repository's root.
@@ -110,7 +110,7 @@ const INSTALL_RUSTUP: &str =
 
 const SCRIPT: &str = ".ci/device-toolchain";
 
-/// Where NVIDIA says how the toolkit is installed.
+/// NVIDIA's page on installing the toolkit.
 const TOOLKIT_PAGE: &str = "https://developer.nvidia.com/cuda-downloads";
 
 fn needs(project: &Project, machine: &Machine) -> Vec<Need> {
@@ -203,7 +203,7 @@ fn gpus(project: &Project, machine: &Machine) -> Vec<(State, Mend)> {
 }
 
 impl Machine {
-    /// What brings the compiler.
+    /// The command that installs the compiler.
     fn compiler(&self) -> Mend {
         Mend::Run(match &self.pinned {
             Some(pinned) if self.rustup => format!("rustup toolchain install {pinned}"),
@@ -211,7 +211,7 @@ impl Machine {
         })
     }
 
-    /// What brings a component of the Rust toolchain.
+    /// The command that installs a component of the Rust toolchain.
     fn component(&self, name: &str) -> Mend {
         // The script needs Debian's packages; what it brings, it brings also where
         // rustup cannot reach its server.

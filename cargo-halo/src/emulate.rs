@@ -1,4 +1,4 @@
-//! `emulate`: one launch of a kernel in the emulator.
+//! `emulate`: launches one kernel in the emulator.
 //!
 //! A kernel in the emulator is an ordinary function, so what launches it is an ordinary
 //! program: this writes one, with the arguments as the command line gives them, and has cargo
@@ -19,7 +19,7 @@ use crate::process;
 /// The program's fixed part.
 const PROGRAM: &str = include_str!("../template/emulate.rs.txt");
 
-/// Writes the program beside cargo's other results, and runs it.
+/// Writes the program into cargo's target folder and runs it.
 pub fn run(flags: &Emulate) -> Result<Outcome, Error> {
     let kernels = Kernels::find(&flags.place)?;
     let program = program(&kernels, flags)?;
@@ -111,7 +111,7 @@ enum Argument {
     Buffer {
         element: String,
         len: usize,
-        /// What each element is; random, or unwritten, where nothing is said.
+        /// The value of each element; random, or unwritten, by default.
         value: Option<String>,
         is_output: bool,
     },

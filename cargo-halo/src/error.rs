@@ -1,4 +1,4 @@
-//! What can go wrong in a command, as opposed to what it can find.
+//! Errors that stop a command. (What a command looks for and finds is not an error.)
 
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus};

@@ -14,14 +14,14 @@ use crate::inspect::{Assembled, Tools, gates};
 use crate::output;
 use crate::toolchain::Toolchain;
 
-/// What brings ptxas and nvdisasm on any system with Python.
+/// The command that installs ptxas and nvdisasm on any system with Python.
 const TOOLS_MEND: &str = "the CUDA toolkit (https://developer.nvidia.com/cuda-downloads), or \
      `pip install nvidia-cuda-nvcc nvidia-cuda-nvdisasm` and their bin folders on PATH";
 
 /// A crate of kernels.
 pub struct Kernels {
     pub folder: PathBuf,
-    /// What cargo says of it and of what it depends on.
+    /// cargo's metadata of it and of its dependencies.
     pub metadata: Metadata,
 }
 

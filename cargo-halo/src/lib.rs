@@ -34,7 +34,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-/// What a command came to, once it ran to its end.
+/// The outcome of a command that ran to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Everything was as it should be.

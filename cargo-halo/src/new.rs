@@ -1,4 +1,4 @@
-//! `new`: a crate with a kernel of its own, which its tests run without a GPU.
+//! `new`: creates a crate with a kernel, whose tests run without a GPU.
 
 use std::path::{Path, PathBuf};
 
@@ -34,17 +34,17 @@ const FILES: [(&str, &str); 10] = [
     ),
 ];
 
-/// Where the crates come from that a new one depends on.
+/// The source of the crates that a new one depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Source {
     /// A folder with the repository.
     Folder(PathBuf),
-    /// What git clones.
+    /// The URL that git clones.
     Git(String),
 }
 
 impl Source {
-    /// What `--source` says, or where this program was built.
+    /// The argument of `--source`, or the folder where this program was built.
     fn of(said: Option<&str>) -> Result<Self, Error> {
         let said = match said {
             Some(address) if address.contains("://") || address.starts_with("git@") => {

@@ -1,4 +1,4 @@
-//! Printing to standard output.
+//! Prints to standard output.
 
 use std::io::{ErrorKind, Write as _};
 

@@ -1,4 +1,4 @@
-//! Finding the programs and sources that device builds use.
+//! Finds the programs and sources that device builds use.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Builds the kernels for a GPU, where the feature `gpu` asks for it.
+//! Compiles the kernels for a GPU when the feature `gpu` is on.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,4 +1,4 @@
-//! How far a result is from the exact one, accumulated in f64.
+//! Errors of a result against the exact one, accumulated in f64.
 
 /// Root-mean-square and maximum of the pointwise errors of a result.
 ///

@@ -1,4 +1,4 @@
-//! Memory of the host, asked for in a way that can be refused.
+//! Allocates host memory and returns an error, rather than aborting, when there is none.
 
 use crate::Error;
 use bytemuck::Zeroable;

@@ -1,4 +1,4 @@
-//! A kernel of the table with data for it: what tests run and benchmarks time.
+//! A kernel of the table together with its data: what tests run and benchmarks time.
 //!
 //! A family says for each of its kernels, once, which arguments it takes, what they hold,
 //! and what must come out ([`Subject`]). Whoever goes through the table, test or

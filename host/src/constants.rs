@@ -1,4 +1,4 @@
-//! Values of device constants.
+//! Values of constants in device memory.
 
 use cuda_std::host::Symbol;
 use std::fmt;

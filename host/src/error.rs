@@ -1,4 +1,4 @@
-//! The one error type of the library.
+//! The library's error type.
 //!
 //! Every message says what was wrong and what would be right; where a kernel
 //! is concerned it carries the kernel's name, the axis or parameter, the
@@ -8,7 +8,7 @@ use crate::extents::{Shape, Shape2, Shape3};
 use crate::{ComputeCapability, DriverVersion};
 use cuda_emulator::Diagnosis;
 
-/// What an operation of this library can fail with.
+/// The reasons why an operation of this library can fail.
 ///
 /// The enum is `#[non_exhaustive]`: match the variants you can act on and
 /// treat the rest as failure. Validation errors (`InvalidSize`, `NonFinite`,
@@ -45,7 +45,7 @@ pub enum Error {
         axis: &'static str,
         /// The value that was given.
         given: usize,
-        /// What it has to be, as words that follow "must be".
+        /// The requirement, as words that follow "must be".
         required: String,
     },
 
@@ -69,7 +69,7 @@ pub enum Error {
         parameter: &'static str,
         /// The value that was given, as text.
         given: String,
-        /// What it has to be, as words that follow "must be".
+        /// The requirement, as words that follow "must be".
         required: String,
     },
 
@@ -89,13 +89,13 @@ pub enum Error {
     InvalidElement {
         /// The operation that refused.
         operation: &'static str,
-        /// What the elements are, as words that come before the index: `the mass of body`.
+        /// A name for the elements, as words before the index: `the mass of body`.
         what: &'static str,
         /// The index of the first element that was refused.
         index: usize,
         /// The value that it has.
         given: f64,
-        /// What it has to be, as words that follow "must be".
+        /// The requirement, as words that follow "must be".
         required: String,
     },
 
@@ -155,11 +155,11 @@ pub enum Error {
     LaunchLimit {
         /// The kernel that was to be launched.
         kernel: &'static str,
-        /// What was asked too much (or nothing) of.
+        /// The resource whose limit the request exceeds, or of which it asks for none.
         axis: LaunchAxis,
-        /// What is allowed, as words that follow "must be".
+        /// The allowed range, as words that follow "must be".
         required: String,
-        /// What was asked for.
+        /// The request.
         given: u64,
     },
 
@@ -265,7 +265,7 @@ pub enum Error {
         compute_capability: ComputeCapability,
         /// The CUDA version that the driver supports, e.g. 12.4.
         driver_version: DriverVersion,
-        /// What the driver's compiler wrote; empty where it wrote nothing or was not
+        /// The log of the driver's compiler; empty where it wrote nothing or was not
         /// asked.
         jit_log: String,
     },
@@ -287,7 +287,7 @@ pub enum Error {
         compute_capability: ComputeCapability,
         /// The CUDA version that the driver supports, e.g. 12.4.
         driver_version: DriverVersion,
-        /// What the driver's compiler wrote.
+        /// The log of the driver's compiler.
         jit_log: String,
     },
 
@@ -304,7 +304,7 @@ pub enum Error {
          {compute_capability}; compile it for that"
     )]
     UnsupportedCubin {
-        /// What it was compiled for.
+        /// The GPU generation it was compiled for.
         built_for: ComputeCapability,
         /// The device's name.
         device: String,
@@ -315,19 +315,19 @@ pub enum Error {
     /// Only CUDA devices can do that.
     #[error("{operation} needs a CUDA device, and {device} is none")]
     NotCuda {
-        /// What was asked for.
+        /// The request.
         operation: &'static str,
         /// The device's name.
         device: String,
     },
 
-    /// What was recorded to be replayed cannot be.
+    /// The recorded work cannot be replayed.
     #[error(
         "{what} cannot be recorded; launches, fills and copies from buffer to buffer can, \
          so do the rest before `Device::record`"
     )]
     NotReplayable {
-        /// What it was that was recorded.
+        /// The operation that was recorded.
         what: &'static str,
     },
 

@@ -57,7 +57,7 @@ pub struct Shape3 {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Shape {
-    /// So many elements, of which nothing else is known.
+    /// This many elements, with no further structure.
     Line(usize),
     /// A plane, x fastest.
     Plane(Shape2),

@@ -1,4 +1,4 @@
-//! Arrays on the host with two or three extents.
+//! Fields: arrays on the host with two or three axes.
 //!
 //! Everywhere in this library x runs fastest: the point (i, j, k) of a field
 //! of `nx` × `ny` × `nz` points is element `(k * ny + j) * nx + i`. The
@@ -153,7 +153,7 @@ impl<T> Field3<T> {
     }
 }
 
-/// What a field does whatever its dimension.
+/// The methods of fields of every dimension.
 macro_rules! field {
     ($field:ident of $shape:ident: ($($i:ident),+) as $index:ty) => {
         impl<T> $field<T> {
@@ -197,7 +197,7 @@ macro_rules! field {
                 self.data
             }
 
-            /// Where this point is in the data.
+            /// The index of this point in the data.
             ///
             /// # Panics
             ///

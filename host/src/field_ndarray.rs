@@ -1,4 +1,4 @@
-//! Fields as `ndarray` sees them (feature `ndarray`).
+//! Converts between fields and `ndarray` arrays (feature `ndarray`).
 //!
 //! ndarray names the slowest axis first: point (i, j, k) of a field is element
 //! `[[k, j, i]]` of the array. Views share the field's memory.

@@ -1,4 +1,4 @@
-//! Finite-difference weights, generated and exact.
+//! Generates finite-difference weights as exact fractions.
 //!
 //! ```text
 //! f⁽ᵈ⁾(x) = h⁻ᵈ Σ w[s] f(x + s h)  -  C hᵖ f⁽ᵈ⁺ᵖ⁾(x)  -  …
@@ -62,13 +62,13 @@ const OPERATION: &str = "finite-difference weights";
 pub struct Fraction(Ratio<i128>);
 
 impl Fraction {
-    /// What is above the line.
+    /// The numerator.
     #[must_use]
     pub const fn numerator(self) -> i128 {
         *self.0.numer()
     }
 
-    /// What is below the line, at least 1.
+    /// The denominator, at least 1.
     #[must_use]
     pub const fn denominator(self) -> i128 {
         *self.0.denom()

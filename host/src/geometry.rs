@@ -1,4 +1,4 @@
-//! Grids, blocks and shared memory of launches.
+//! Launch geometry: grid, block and dynamic shared memory.
 
 use crate::Error;
 use gpu_kernels::registry::{Geometry, Refusal};

@@ -1,4 +1,4 @@
-//! The one way in which kernels are launched.
+//! Launches kernels; every launch of the library goes through here.
 //!
 //! Every family computes its geometry once, as a [`LaunchConfig`], and hands it
 //! with typed arguments to [`launch`]; the emulator and CUDA devices take the

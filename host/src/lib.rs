@@ -58,7 +58,7 @@
 //! # }
 //! ```
 //!
-//! **Heat in a plate**, [`heat2d`]: Jacobi iterations, so many or until the plate is steady,
+//! **Heat in a plate**, [`heat2d`]: Jacobi iterations, a given number or until the plate is steady,
 //! or explicit steps in time; Dirichlet or Neumann boundaries, with sources or without.
 //!
 //! ```
@@ -331,8 +331,8 @@ pub use scalar::Scalar;
 
 pub use versions::{ComputeCapability, DriverVersion};
 
-/// The examples of the repository's README, as tests. (A package has no README beside it,
-/// and no need of them.)
+/// The examples of the repository's README, as tests. (A package does not contain that README
+/// and does not need them.)
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;

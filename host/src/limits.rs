@@ -1,9 +1,9 @@
-//! What a launch may ask of a device.
+//! A device's limits on launches.
 
 use crate::error::LaunchAxis;
 use crate::{Dim3, Error, LaunchConfig};
 
-/// What a launch may ask of a device.
+/// A device's limits on launches.
 ///
 /// ```
 /// use halo_gpu::{Device, EmulatorOptions, Error, LaunchConfig, Limits};
@@ -51,7 +51,7 @@ impl Limits {
     };
 }
 
-/// What 2-D textures over linear memory may be like.
+/// The limits on 2-D textures over linear memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TextureLimits {
@@ -61,9 +61,9 @@ pub struct TextureLimits {
     pub height: u32,
     /// Bytes from row to row, at most.
     pub pitch_bytes: u32,
-    /// What the bytes from row to row are a multiple of.
+    /// The pitch, in bytes, must be a multiple of this.
     pub pitch_alignment: u32,
-    /// What the address of the first element is a multiple of.
+    /// The address of the first element must be a multiple of this.
     pub alignment: u32,
 }
 

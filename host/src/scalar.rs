@@ -1,4 +1,4 @@
-//! What fields, plates, lines and bodies are made of.
+//! `Scalar`: the element types of fields, plates, lines and bodies.
 
 use crate::Element;
 use crate::derivative3d::cpu::Port as Derivatives;
@@ -15,7 +15,7 @@ use crate::stencil1d::cpu::Port as Lines;
 use crate::stencil1d::gpu::Kernels as LineKernels;
 use std::fmt;
 
-/// What fields, plates, lines and bodies are made of: `f32` or `f64`.
+/// The element type of fields, plates, lines and bodies: `f32` or `f64`.
 ///
 /// No other type can implement it. (Reductions take integers as well: see
 /// [`reduction::Number`](crate::reduction::Number).)

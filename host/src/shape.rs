@@ -1,4 +1,4 @@
-//! The points of shapes, counted and compared.
+//! Counts and compares the points of shapes.
 
 use crate::error::Error;
 use crate::extents::{Shape, Shape2, Shape3};

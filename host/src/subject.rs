@@ -1,4 +1,4 @@
-//! What a family says of its kernels to whoever goes through the table.
+//! The interface by which a family presents its kernels to tests and benchmarks.
 
 use crate::{Axis, Boundary, Buffer, Device, DeviceKind, Element, Error, Grid3, Shape3};
 pub use gpu_kernels::registry::{Entry, Problem, Role, Scalar as ScalarType};
@@ -152,7 +152,7 @@ pub type Verdict = Result<(), String>;
 /// Looks at the outputs.
 pub type Judge = Box<dyn Fn(&[Box<dyn Memory>]) -> Result<Verdict, Error> + Send + Sync>;
 
-/// What must be in the outputs after a launch.
+/// The expected contents of the outputs after a launch.
 pub enum Expected {
     /// These bits, in every output; what a kernel does not write is what was there.
     Bits(Vec<Box<dyn Values>>),
@@ -197,13 +197,13 @@ pub type Launch =
 
 /// One launch of one kernel.
 pub struct Case {
-    /// What the inputs hold.
+    /// The contents of the inputs.
     pub inputs: Vec<Box<dyn Values>>,
-    /// What the outputs hold before: nothing that the kernel could compute.
+    /// The contents of the outputs before the launch: values that the kernel cannot compute.
     pub outputs: Vec<Box<dyn Values>>,
     /// The launch, which checks the buffers.
     pub launch: Launch,
-    /// What must come out.
+    /// The expected result.
     pub expected: Expected,
 }
 

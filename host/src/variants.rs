@@ -1,4 +1,4 @@
-//! A family's choice of kernels, made from the table in `gpu_kernels::registry`.
+//! Makes the type that names a family's kernels from the table in `gpu_kernels::registry`.
 
 pub(crate) use crate::launch::launch_registered;
 

@@ -1,4 +1,4 @@
-//! Generations of devices and versions of drivers.
+//! Compute capabilities and driver versions.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
-//! Axes: scales, ranges that hold all values, and where the ticks go.
+//! Chart axes: scale, range and ticks.
 
 use crate::units::{power_of_two, tick};
 
-/// How values become positions.
+/// The mapping of values to positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scale {
     Linear,
@@ -41,7 +41,7 @@ type Tick = (f64, String);
 /// One axis of a chart.
 #[derive(Clone, Debug)]
 pub(crate) struct Axis {
-    /// What is on it, and its unit.
+    /// Its quantity and unit.
     pub(crate) label: String,
     pub(crate) scale: Scale,
     /// The ends, as positions.

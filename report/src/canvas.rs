@@ -1,12 +1,12 @@
-//! What charts are drawn on: axes, grid, legend, and over them lines, marks with
-//! tooltips, and words.
+//! The drawing surface of a chart: axes, grid and legend, then lines, marks with tooltips, and
+//! text.
 
 use maud::{Markup, PreEscaped, Render as _, html};
 
 use crate::axis::Axis;
 use crate::palette::{Colour, Shape, style};
 
-/// Size of tick labels and of what is written beside lines, in pixels.
+/// Font size of tick labels and line labels, in pixels.
 pub(crate) const SMALL: f64 = 12.0;
 /// Size of legends and axis labels.
 pub(crate) const NORMAL: f64 = 13.0;
@@ -41,7 +41,7 @@ impl Width {
     }
 }
 
-/// How a line is drawn.
+/// The style of a line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pen {
     pub(crate) colour: Colour,
@@ -87,17 +87,17 @@ pub(crate) struct Key {
     pub(crate) label: String,
 }
 
-/// How words are written.
+/// The style of text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Font {
     pub(crate) size: f64,
     pub(crate) colour: Colour,
-    /// Where they stand with respect to their position: "start", "middle" or "end".
+    /// The text anchor: "start", "middle" or "end".
     pub(crate) anchor: &'static str,
     pub(crate) bold: bool,
     /// In a font of fixed width, for names as they are in the source.
     pub(crate) code: bool,
-    /// To which side they turn, in degrees.
+    /// The rotation, in degrees.
     pub(crate) turn: f64,
 }
 
@@ -114,7 +114,7 @@ impl Font {
     }
 }
 
-/// What a canvas is made from.
+/// The parameters of a canvas.
 #[derive(Debug)]
 pub(crate) struct Frame<'a> {
     pub(crate) width: Width,
@@ -354,7 +354,7 @@ impl Canvas {
     }
 }
 
-/// How far along an axis a position is: 0 at its start, 1 at its end.
+/// A position along an axis as a fraction: 0 at its start, 1 at its end.
 fn fraction(axis: &Axis, position: f64) -> f64 {
     (position - axis.start) / (axis.end - axis.start)
 }

@@ -1,5 +1,5 @@
-//! The record as comma-separated values: a line for each way in which somebody
-//! was timed at a kernel's work.
+//! Writes a record as comma-separated values, one line for each timing of a kernel or of a
+//! baseline.
 //!
 //! Lines that start with `#` come first and say what was measured where; readers
 //! skip them when told so (`comment="#"`). Every other line stands for itself:
@@ -12,7 +12,7 @@ use crate::Error;
 use crate::record::{BaselineRow, Check, Record};
 use crate::view::{Mode, Place, Timed};
 
-/// Who did the work, where it was the measured kernel itself.
+/// The contestant's name where it is the measured kernel itself.
 const OWN: &str = "rust";
 
 /// A line.
@@ -24,7 +24,7 @@ struct Line {
     elements: u64,
     kernel: String,
     tile: String,
-    /// Who did the work: "rust", or the name of a baseline.
+    /// The contestant: "rust", or the name of a baseline.
     by: String,
     /// "single" or "replayed"; empty where nothing was timed.
     mode: String,
@@ -36,7 +36,7 @@ struct Line {
     time_max_s: Option<f64>,
     /// Half the distance between the quartiles over the median.
     time_relative_spread: Option<f64>,
-    /// What one launch has to do.
+    /// The work of one launch.
     work_bytes: u64,
     work_flop: u64,
     work_items: u64,
@@ -52,7 +52,7 @@ struct Line {
     /// The kernel's time over the baseline's, timed in turns.
     time_ratio_rust_to_baseline: Option<f64>,
     time_ratio_spread: Option<f64>,
-    /// What that says of the kernel: "faster", "equal" or "slower".
+    /// The verdict on the kernel: "faster", "equal" or "slower".
     rust_is: String,
     rms_error: Option<f64>,
     rms_error_bound: Option<f64>,
@@ -62,7 +62,7 @@ struct Line {
     within_bounds: Option<bool>,
     /// Why the baseline took no part.
     why_not: String,
-    /// In which way it did the work, where it has several.
+    /// The variant of the contestant, where it has several.
     how: String,
 }
 
@@ -108,7 +108,7 @@ fn lines(place: Place<'_>) -> Vec<Line> {
         .collect()
 }
 
-/// What there is to say of whoever did a row's work, or did not, without a time.
+/// The note on a contestant that has no time.
 fn untimed(place: Place<'_>, by: Option<&BaselineRow>) -> Line {
     let (problem, row) = (place.problem, place.row);
     let check = match by {
@@ -142,7 +142,7 @@ fn untimed(place: Place<'_>, by: Option<&BaselineRow>) -> Line {
     }
 }
 
-/// That with a time, and what follows from it.
+/// The line of a contestant with a time, and the values derived from it.
 fn timed(line: Line, timed: Timed<'_>) -> Line {
     let (time, row, ratio) = (timed.time, timed.place.row, timed.ratio());
     let least = timed.place.least();

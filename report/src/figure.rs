@@ -1,4 +1,4 @@
-//! Charts: which values they show, and what is said about them.
+//! Charts: the values they show and their captions.
 //!
 //! Every chart is drawn twice, for wide and for narrow places, and the page shows
 //! the one that fits. A chart without data is left out, with the reason.
@@ -19,9 +19,9 @@ pub(crate) struct Figure<'a> {
     /// Its name in file names and addresses.
     pub(crate) slug: String,
     pub(crate) title: String,
-    /// What a reader must know to read it.
+    /// An explanation of how to read it.
     caption: String,
-    /// What it shows, for those who cannot see it.
+    /// A text alternative, for readers who cannot see it.
     description: String,
     /// Draws it for a place of this width.
     draw: Box<dyn Fn(Width) -> Canvas + 'a>,
@@ -33,7 +33,7 @@ pub(crate) struct Figure<'a> {
 #[derive(Debug)]
 pub(crate) struct LeftOut {
     pub(crate) title: String,
-    /// What was missing: the end of a sentence.
+    /// The missing data: the end of a sentence.
     pub(crate) why: String,
 }
 
@@ -44,7 +44,7 @@ impl LeftOut {
     }
 }
 
-/// What became of a chart.
+/// A chart, or the reason why it was not drawn.
 pub(crate) type Outcome<'a> = Result<Figure<'a>, LeftOut>;
 
 /// All charts, drawn or left out, in the order of the page.
@@ -93,7 +93,7 @@ fn slug(kind: &str, name: &str) -> String {
     format!("{kind}-{}", name.chars().map(plain).collect::<String>())
 }
 
-/// What the measured code itself is called beside its baselines.
+/// The name of the measured code itself, in a list with its baselines.
 fn own_name(record: &Record) -> &'static str {
     match record.environment.device.kind.as_str() {
         "cpu" => "CPU port",

@@ -1,4 +1,4 @@
-//! Records on disk: read and joined, written in every form that is asked for.
+//! Reads and joins record files, and writes a record in every requested format.
 //!
 //! A file is written beside its place and then renamed: whatever happens meanwhile, there
 //! is the old file or the new one, whole.
@@ -16,13 +16,13 @@ use crate::record::Record;
 use crate::units::printable;
 use crate::{Error, html, svg_files, to_csv};
 
-/// What a file may come to once it is unpacked, in bytes: much more than any record.
+/// The largest size of a decompressed file, in bytes: much more than any record.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// Where a record goes, and in which forms.
+/// The files to write a record to, and their formats.
 #[derive(Clone, Debug, Default)]
 pub struct Outputs {
-    /// All of it, to be read again; compressed where the name ends in ".gz".
+    /// The whole record, in the form that can be read again; compressed where the name ends in ".gz".
     pub json: Option<PathBuf>,
     /// Comma-separated values.
     pub csv: Option<PathBuf>,

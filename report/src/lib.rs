@@ -1,4 +1,4 @@
-//! Records of the benchmark, and what readers are shown of them.
+//! Benchmark records and the forms in which they are shown: text, CSV, HTML and charts.
 //!
 //! The benchmark measures and fills a [`Record`]; nothing here measures anything. A
 //! record holds what was measured and nothing that follows from it: rates, ratios and
@@ -43,11 +43,11 @@ pub enum Error {
     /// A file or folder could not be read, written or made.
     #[error("cannot {action} {}", path.display())]
     File {
-        /// What was being done, in the infinitive: "read", "write".
+        /// The operation that failed, in the infinitive: "read", "write".
         action: &'static str,
         /// The file.
         path: std::path::PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A file is no record.
@@ -65,7 +65,7 @@ pub enum Error {
         first: std::path::PathBuf,
         /// The file that could not be added.
         second: std::path::PathBuf,
-        /// What keeps them apart.
+        /// The difference that prevents joining them.
         why: String,
     },
     /// The lines of a record could not be put together.

@@ -1,5 +1,4 @@
-//! The record to look at: one page that needs no other file, and its charts as
-//! files of their own.
+//! Writes a record as one self-contained HTML page, and its charts as separate files.
 //!
 //! What was measured where, what came of it at a glance, the charts, and every figure
 //! in tables. Whatever a record says of itself (the name of a GPU, the words of an
@@ -18,7 +17,7 @@ use crate::view::{Mode, Place, Timed};
 const CSS: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("sort.js");
 
-/// Rows from which on a family's table is folded away until it is asked for.
+/// From this many rows on a family's table is collapsed at first.
 const MANY_ROWS: usize = 40;
 
 /// The charts as files: their names, and what goes into them.
@@ -110,7 +109,7 @@ fn reasons(left_out: &[LeftOut]) -> Markup {
     }
 }
 
-/// One sentence: what this is.
+/// One sentence that introduces the page.
 fn lead(record: &Record) -> String {
     let what = match record.environment.device.kind.as_str() {
         "cuda" => "CUDA kernels written in Rust, each checked against its CPU port, then timed",
@@ -185,7 +184,7 @@ fn tiles(record: &Record) -> Markup {
     }
 }
 
-/// What was measured where and with what, and beside that how.
+/// The environment of the measurements, and next to it the method.
 fn setup(record: &Record) -> Markup {
     let facts = record.facts();
     let how = facts
@@ -202,7 +201,7 @@ fn setup(record: &Record) -> Markup {
     }
 }
 
-/// What a cell shows, what it is sorted by, and how it is marked.
+/// A cell: its text, its sort key and its mark.
 #[derive(Default)]
 struct Cell {
     shown: String,
@@ -356,7 +355,7 @@ fn time(timed: Timed<'_>) -> Cell {
     }
 }
 
-/// How a row's time compares with a baseline's.
+/// The ratio of a row's time to a baseline's.
 fn ratio(place: Place<'_>, name: &str) -> Option<Cell> {
     let baseline = place
         .row

@@ -1,4 +1,4 @@
-//! Colours and marks, told apart by hue, by lightness and by shape.
+//! Colours and marks that differ in hue, lightness and shape.
 //!
 //! Charts are drawn in the light colours, as attributes, so that they look right
 //! in programs that know nothing of style sheets. Where dark is preferred, the
@@ -22,7 +22,7 @@ pub(crate) enum Colour {
     FineGrid,
     /// A range of values that does not matter.
     Band,
-    /// One of a few that must be told apart.
+    /// One of a few colours that must be distinguishable.
     Hue(usize),
 }
 

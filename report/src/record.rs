@@ -1,4 +1,4 @@
-//! The record of a run: what was measured where, and nothing that follows from it.
+//! The record of a run: what was measured and where, without derived values.
 //!
 //! A [`Record`] has families, a family has problems (one per size), a problem has
 //! rows (one per kernel). A row that passed its check was timed in up to two ways: as
@@ -16,19 +16,19 @@ use crate::stats::Times;
 /// One run of the benchmark.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Record {
-    /// Where the run took place, and what was run.
+    /// The environment of the run, and the command.
     pub environment: Environment,
     /// Timed launches per row, and of each of its baselines.
     pub launches: u32,
     /// Launches before those, not counted.
     pub warmup: u32,
-    /// How times were taken; `None` where no speed is compared.
+    /// The method of timing; `None` where no speed is compared.
     pub timing: Option<String>,
-    /// What the device can do at most.
+    /// The limits of the device.
     pub ceilings: Ceilings,
-    /// Who was looked for to be compared with; empty without a comparison.
+    /// The baselines that were looked for; empty without a comparison.
     pub baselines: Vec<Baseline>,
-    /// What was measured.
+    /// The measurements.
     pub families: Vec<FamilyRecord>,
     /// Families that were to be measured as well: there are some where a run was
     /// cut short.
@@ -36,10 +36,10 @@ pub struct Record {
     pub missing: Vec<String>,
 }
 
-/// Where the run took place, and what was run.
+/// The environment of the run, and the command.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Environment {
-    /// What it ran on.
+    /// The device.
     pub device: DeviceRecord,
     /// The CUDA toolkit of the machine.
     pub toolkit: Toolkit,
@@ -63,7 +63,7 @@ pub struct DeviceRecord {
     pub name: String,
     /// "9.0" and the like.
     pub compute_capability: Option<String>,
-    /// What the driver says of itself.
+    /// The driver's version.
     pub driver: Option<String>,
     /// The target of the PTX that was loaded, such as "sm_90".
     pub ptx_target: Option<String>,
@@ -83,15 +83,15 @@ pub struct Toolkit {
 /// Someone to be compared with: "nvcc" (the same kernels in CUDA C++), "CUB".
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Baseline {
-    /// What it is called in rows.
+    /// Its name in rows.
     pub name: String,
-    /// What it is, and how it was compiled.
+    /// A description, with how it was compiled.
     pub what: String,
     /// Why it could not take part; `None` where it did.
     pub why_not: Option<String>,
 }
 
-/// What the device can do at most, measured in this run; `None` where it was not
+/// The limits of the device, measured in this run; `None` where it was not
 /// measured. Nothing of it is measured where no speed is compared.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ceilings {
@@ -126,11 +126,11 @@ impl Ceilings {
 /// One limit of the device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ceiling {
-    /// What one launch does: bytes moved, or multiply-adds of single lanes.
+    /// The work of one launch: bytes moved, or multiply-adds of single lanes.
     pub amount: u64,
-    /// What it took.
+    /// Its time.
     pub time: Times,
-    /// How it was measured.
+    /// The method of measurement.
     pub method: String,
 }
 
@@ -168,7 +168,7 @@ pub struct ProblemRecord {
     pub boundary: Option<String>,
     /// Bytes that one launch touches.
     pub working_set_bytes: u64,
-    /// What a reader of the numbers must know besides.
+    /// Notes that a reader of the figures needs.
     pub notes: Vec<String>,
     /// One for each kernel.
     pub rows: Vec<RowRecord>,
@@ -198,11 +198,11 @@ impl LeftOut {
 pub struct RowRecord {
     /// The kernel's name.
     pub name: String,
-    /// What one block works on.
+    /// The tile of one block.
     pub tile: String,
     /// Nothing was timed where it did not pass.
     pub check: Check,
-    /// What one launch has to do.
+    /// The work of one launch.
     pub work: Work,
     /// Launched one by one.
     pub single: Option<Times>,
@@ -211,7 +211,7 @@ pub struct RowRecord {
     pub replayed: Option<Times>,
     /// How many launches such a graph has: what was timed is divided by it.
     pub launches_per_graph: Option<u32>,
-    /// Who else did this work; empty without a comparison.
+    /// The baselines that did the same work; empty without a comparison.
     pub baselines: Vec<BaselineRow>,
     /// The limits that were measured in turns with this row, of as many bytes as its work
     /// has to move, where they were.
@@ -219,14 +219,14 @@ pub struct RowRecord {
     pub ceilings: Option<Ceilings>,
 }
 
-/// What a baseline did of a row's work, checked and timed in turns with it.
+/// A baseline that does a row's work, checked and timed in turns with it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BaselineRow {
     /// The name of one of the record's baselines.
     pub name: String,
     /// Why it did not take part in this row; everything below is then empty.
     pub why_not: Option<String>,
-    /// In which way it did the work, where it has several: "blocked, -O3".
+    /// The variant, where it has several: "blocked, -O3".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub how: Option<String>,
     /// Nothing was timed where it did not pass.

@@ -1,6 +1,6 @@
-//! Made-up records for tests: a GPU that does not exist, with times from a
-//! formula. It has everything that a record can have: several sizes and one,
-//! baselines that took part and that did not, replayed launches, rows that failed.
+//! Invented records for tests: a GPU that does not exist, with times from a formula. They cover
+//! everything a record can hold: one size and several, baselines that ran and that did not,
+//! replayed launches, failed rows.
 
 use std::time::Duration;
 
@@ -387,7 +387,7 @@ fn environment(device: &str) -> Environment {
     }
 }
 
-/// One launch of so many microseconds.
+/// One launch that takes this many microseconds.
 pub(crate) fn microseconds(microseconds: u64) -> Times {
     Times::of(&[Duration::from_micros(microseconds)]).unwrap()
 }

@@ -1,4 +1,4 @@
-//! Runs over several ranks: what was measured, and what a model makes of it for more.
+//! Runs over several ranks: the measurements, and a model's prediction for more ranks.
 
 use serde::{Deserialize, Serialize};
 
@@ -83,7 +83,7 @@ impl ScalingRow {
 }
 
 impl ScalingRecord {
-    /// How well so many ranks do against one: 1 is as well as can be. `None` without a row of
+    /// Efficiency of this number of ranks relative to one rank; 1 is ideal. `None` without a row of
     /// one rank.
     #[must_use]
     pub fn efficiency(&self, row: &ScalingRow) -> Option<f64> {
@@ -103,7 +103,7 @@ impl ScalingRecord {
         (more > 0.0 && longer > 0.0).then(|| (first.seconds, more / longer))
     }
 
-    /// What the model says for so many ranks, of a row of one rank: computation, messages,
+    /// The model's prediction for this many ranks, from a row of one rank: computation, messages,
     /// reductions and all of it, in seconds.
     ///
     /// t = max(compute, exchange) + reductions. Computation is that of one rank, or its share.

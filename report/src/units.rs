@@ -1,4 +1,4 @@
-//! Numbers as people read them: a few digits, and a unit that suits them.
+//! Formats numbers for people: a few digits and a suitable unit.
 
 use crate::stats::Times;
 

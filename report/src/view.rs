@@ -1,5 +1,5 @@
-//! A record as its readers look at it: rows with their places, times with what
-//! follows from them, and what was measured where.
+//! A record prepared for display: rows in order, times with the values derived from them, and the
+//! environment of each measurement.
 
 use crate::record::{
     BaselineRow, Ceiling, Ceilings, FamilyRecord, Metric, ProblemRecord, Record, Roof, RowRecord,
@@ -215,7 +215,7 @@ impl<'a> Timed<'a> {
             .filter_map(move |baseline| self.place.of(baseline, self.mode))
     }
 
-    /// The number of whoever did it among the record's baselines, which gives it its mark;
+    /// The contestant's index among the record's baselines, which determines its mark;
     /// `None` for the row's own kernel.
     pub(crate) fn baseline(self) -> Option<usize> {
         let (by, baselines) = (self.by?, &self.place.record.baselines);

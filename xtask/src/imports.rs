@@ -1,4 +1,4 @@
-//! Which module of a crate imports which, by its sources.
+//! Finds from the sources which module of a crate imports which.
 //!
 //! A module is a file; modules within a file are parts of it, and those for tests are
 //! left out. An import is a path, in a `use` or elsewhere, macros included. It leads to

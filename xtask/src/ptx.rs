@@ -1,4 +1,4 @@
-//! `cargo xtask ptx`: the committed PTX, built from the kernels' sources.
+//! `cargo xtask ptx`: builds the committed PTX from the kernels' sources.
 //!
 //! One file per target, `host/ptx/halo_<target>.ptx`. Its first line holds the
 //! hash of the sources, which host's build script compares with the sources it

@@ -1,4 +1,4 @@
-//! Parsing Rust sources, and words in texts.
+//! Parses Rust sources and finds words in text.
 
 use std::path::Path;
 

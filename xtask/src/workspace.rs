@@ -1,4 +1,4 @@
-//! Where the workspace is, and which files belong to it.
+//! Finds the workspace and the files that belong to it.
 
 use std::fs;
 use std::io::{self, Write as _};

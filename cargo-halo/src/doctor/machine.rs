@@ -1,4 +1,4 @@
-//! Looking at a machine: what there is of what the tasks need.
+//! Finds which of the tools that the tasks need are installed.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

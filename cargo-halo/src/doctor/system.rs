@@ -1,8 +1,8 @@
-//! Which system this is, and the commands that differ by it.
+//! Identifies the operating system and its install commands.
 
 use super::Mend;
 
-/// Where the vendor says which driver belongs to which GPU.
+/// The vendor's page on which driver belongs to which GPU.
 const DRIVER_PAGE: &str = "https://www.nvidia.com/drivers";
 
 /// Systems that bring programs in ways of their own.
@@ -51,7 +51,7 @@ impl System {
         }
     }
 
-    /// What installs NVIDIA's driver, or the newest there is.
+    /// The command that installs NVIDIA's driver, or the newest one.
     pub(super) fn driver(self) -> Mend {
         // One command each, which brings the repository too where the driver is in
         // one that is not there by default.
@@ -82,13 +82,13 @@ impl System {
         )
     }
 
-    /// What installs a C++ compiler.
+    /// The command that installs a C++ compiler.
     pub(super) fn cxx(self) -> Mend {
         self.package("g++", "gcc-c++", "gcc")
             .unwrap_or(Mend::See("https://gcc.gnu.org/install/binaries.html"))
     }
 
-    /// What installs Python's pip.
+    /// The command that installs Python's pip.
     pub(super) fn pip(self) -> Option<String> {
         match self.package("python3-pip", "python3-pip", "python-pip") {
             Some(Mend::Run(command)) => Some(command),
@@ -96,7 +96,7 @@ impl System {
         }
     }
 
-    /// What installs a package that has these names with apt, dnf and pacman.
+    /// The command that installs a package with these names in apt, dnf and pacman.
     fn package(self, apt: &str, dnf: &str, pacman: &str) -> Option<Mend> {
         Some(Mend::Run(match self {
             Self::Debian | Self::Ubuntu => {

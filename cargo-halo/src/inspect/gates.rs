@@ -1,4 +1,5 @@
-//! Static gates: facts of the machine code, stated beside the source.
+//! Static gates: statements about a kernel's machine code that stand beside its source and are
+//! checked.
 //!
 //! ```text
 //! // gate nbody_shared_f32: registers <= 64, MUFU = 16, FMUL = 48, LD = 0
@@ -25,10 +26,10 @@ use std::path::{Path, PathBuf};
 
 use super::Compiled;
 
-/// What gates are checked for.
+/// The architecture that gates are checked for.
 pub const ARCH: &str = "sm_90";
 
-/// How a comment that is a gate begins.
+/// The prefix of a comment that is a gate.
 const MARK: &str = "// gate ";
 
 /// A gate in a source file.

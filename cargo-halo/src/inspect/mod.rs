@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`resources`] | registers, memory, spills, by ptxas; occupancy |
 //! | [`sass`] | machine code and the kinds of its instructions |
-//! | [`gates`] | what comments beside the kernels demand of both |
+//! | [`gates`] | the requirements on both that comments beside the kernels state |
 //! | [`report`] | tables and JSON |
 
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// What a report says of it, with its occupancy where the block is known.
+    /// The report on it, with its occupancy where the block is known.
     pub fn side(&self, block: Option<Block>, multiprocessor: Option<Multiprocessor>) -> Side {
         Side {
             resources: self.resources,

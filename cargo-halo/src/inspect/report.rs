@@ -13,7 +13,7 @@ use super::sass::{Counts, Kind};
 pub struct KernelReport {
     pub kernel: String,
     pub arch: String,
-    /// What occupancy is for, where that is known.
+    /// The block that the occupancy is computed for, where it is known.
     pub block: Option<Block>,
     pub rust: Side,
     pub cpp: Option<Side>,

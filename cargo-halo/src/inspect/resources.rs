@@ -1,5 +1,4 @@
-//! What a kernel takes of a multiprocessor, by `ptxas --verbose`, and how many of
-//! its warps are resident at a time.
+//! The multiprocessor resources that a kernel uses, from `ptxas --verbose`, and its occupancy.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +63,7 @@ fn number_before(line: &str, words: &str) -> u32 {
         .unwrap_or(0)
 }
 
-/// What a multiprocessor has of what blocks take.
+/// The resources of a multiprocessor.
 ///
 /// From the table of technical specifications in the CUDA C++ Programming Guide.
 /// The same for all of them: 32 threads a warp, 65 536 registers in four equal
@@ -120,14 +119,14 @@ pub struct Block {
     pub dynamic_shared_bytes: u32,
 }
 
-/// How full a multiprocessor is.
+/// The occupancy of a multiprocessor.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Occupancy {
     /// Blocks resident at a time; 0 where not even one fits.
     pub blocks: u32,
     /// Their warps over the most that could be.
     pub fraction: f64,
-    /// What there is not enough of for one block more.
+    /// The resource that prevents one more block.
     pub limit: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! Machine code as nvdisasm lists it, and what kinds of instructions it has.
+//! Parses nvdisasm's listing of machine code and counts instructions by kind.
 
 use std::collections::BTreeMap;
 
@@ -86,7 +86,7 @@ pub fn parse(listing: &str) -> BTreeMap<String, Vec<Instruction>> {
     kernels
 }
 
-/// What stands between the address and the semicolon of a line of code.
+/// The text between the address and the semicolon of a line of code.
 fn instruction_text(line: &str) -> Option<&str> {
     let rest = line.trim_start().strip_prefix("/*")?;
     let (address, rest) = rest.split_once("*/")?;
@@ -106,7 +106,7 @@ pub enum Width {
     B128,
 }
 
-/// What an instruction is for, in the order in which kinds are shown.
+/// The kinds of instructions, in the order in which they are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Ffma,
@@ -143,7 +143,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// How it is called in a table.
+    /// Its name in a table.
     pub fn label(self) -> String {
         let sized = |what: &str, width: Width| {
             let bits = match width {
@@ -255,7 +255,7 @@ pub struct Counts {
     /// Instructions, other than constant loads, with an operand in constant
     /// memory.
     pub constant_operands: usize,
-    /// All but those that only fill space.
+    /// All instructions but padding.
     pub total: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Smooths a step, and prints it.
+//! Smooths a step function and prints it.
 
 fn main() {
     let step: Vec<f32> = (0..8).map(|i| if i < 4 { 0.0 } else { 1.0 }).collect();

@@ -1,4 +1,4 @@
-//! The kernel against the formula, at sizes around those of a block.
+//! Compares the kernel with the formula, at sizes around the size of a block.
 
 use cuda_emulator::{DeviceMemory, Diagnosis, LaunchConfig, Verify, verify};
 use cuda_std::host::{In, Kernel as _, Out};

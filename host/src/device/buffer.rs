@@ -1,4 +1,4 @@
-//! Arrays in device memory.
+//! `Buffer`: an array in the memory of a device.
 
 use super::handle::{Backend, Device};
 use super::storage::{Element, Storage};

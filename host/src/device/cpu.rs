@@ -1,4 +1,4 @@
-//! The device that runs CPU ports: nothing but its properties.
+//! The properties of the CPU as a device; the ports do the work.
 
 use super::properties::Properties;
 

@@ -1,5 +1,5 @@
-//! Machine code for one generation of GPU, as nvcc and ptxas write it: what its
-//! header says, read before a driver gets to see it.
+//! Reads the header of machine code for one GPU generation, as nvcc and ptxas write it, before a
+//! driver loads it.
 //!
 //! A cubin is an ELF file of machine type 190. Which generation it is for stands
 //! in its flags; where in the flags depends on the version of the ABI.

@@ -1,4 +1,4 @@
-//! The emulator as a device: kernels run on the CPU, thread by thread.
+//! The emulator as a device: it runs kernels on the CPU, thread by thread.
 
 use super::cpu;
 use super::layout::{AddressMode, Layout};
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-/// How an emulated device runs kernels.
+/// Options of an emulated device.
 ///
 /// ```
 /// use halo_gpu::device::ThreadOrder;
@@ -35,7 +35,7 @@ pub struct EmulatorOptions {
     /// What shared memory holds before anybody has written it. Not used when
     /// `verify` is on, which takes several.
     pub poison: Poison,
-    /// How blocks share the machine.
+    /// How blocks are distributed over the machine's cores.
     pub blocks: Blocks,
     /// Barriers, warp operations and atomics that one thread may come to before
     /// the kernel counts as never ending, beyond those that the launch is known to
@@ -50,7 +50,7 @@ pub struct EmulatorOptions {
     /// Whether buffers end or start at the guard page that makes accesses
     /// outside them fault at once.
     pub placement: Placement,
-    /// What launches may ask for.
+    /// The limits of launches.
     pub limits: Limits,
 }
 
@@ -125,7 +125,7 @@ impl EmulatorDevice {
         }
     }
 
-    /// How it was told to run, with the limits that launches have.
+    /// Its options, with the limits of launches.
     pub(super) fn options(&self, limits: Limits) -> EmulatorOptions {
         let own = &self.options;
         EmulatorOptions {
@@ -140,7 +140,7 @@ impl EmulatorDevice {
         }
     }
 
-    /// How many blocks of so many threads may wait for each other.
+    /// How many blocks of this many threads may wait for each other.
     pub(crate) fn resident_blocks(&self, threads: u64) -> u32 {
         match self.options.blocks {
             Blocks::Resident => {

@@ -1,4 +1,4 @@
-//! Marks in the work of a device, for others to wait for.
+//! Marks in the work of a device that other devices and the host can wait for.
 
 use super::handle::{Backend, Device};
 use crate::Error;
@@ -23,7 +23,7 @@ use super::cuda;
 /// let mut field = device.zeros::<f32>(1 << 16)?;
 /// field.fill(1.0)?;
 /// let filled = device.record_event()?;
-/// beside.wait_event(&filled)?; // what `beside` is given from here on comes behind the fill
+/// beside.wait_event(&filled)?; // later work of `beside` runs after the fill
 /// beside.synchronize()?;
 /// assert!(filled.is_complete()?);
 /// # Ok(())

@@ -1,4 +1,4 @@
-//! Fields of the host on their way to a device and back.
+//! Copies fields between host and device.
 
 use crate::{Buffer, Device, Element, Error, Field2, Field3, Shape, Shape2, Shape3};
 

@@ -1,4 +1,4 @@
-//! The handle of a device: which it is and what it is.
+//! `Device`: the handle of a CPU, an emulator or a CUDA device.
 
 use super::cpu;
 use super::emulator::{self, EmulatorDevice, EmulatorOptions};
@@ -227,7 +227,7 @@ impl Device {
         Self::cuda(0).unwrap_or_else(|_| Self::cpu())
     }
 
-    /// Another handle of this device, whose work runs beside that of this one.
+    /// Another handle of this device, whose work runs concurrently with that of this one.
     ///
     /// Each CUDA handle has a stream of its own: what one is given runs in order, what two are
     /// given may run at the same time. A buffer belongs to one handle, and
@@ -254,7 +254,7 @@ impl Device {
         self.beside_with(Priority::Low)
     }
 
-    /// [`Device::beside`] of a priority.
+    /// [`Device::beside`] with a priority.
     ///
     /// ```
     /// use halo_gpu::{Device, Priority};
@@ -304,13 +304,13 @@ impl Device {
         &self.inner.properties.name
     }
 
-    /// What the device is.
+    /// The properties of the device.
     #[must_use]
     pub fn properties(&self) -> &Properties {
         &self.inner.properties
     }
 
-    /// What launches may ask of it.
+    /// The limits of launches on it.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.inner.limits

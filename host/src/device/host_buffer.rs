@@ -1,4 +1,4 @@
-//! Memory of the host whose copies to and from a device run beside the host's own work.
+//! Host memory whose copies to and from a device overlap with the host's own work.
 
 use super::buffer::{Buffer, require_len};
 use super::handle::Device;
@@ -11,7 +11,7 @@ use std::fmt;
 #[cfg(halo_cuda)]
 use super::{cuda::LockedMemory, handle::Backend, storage::Storage};
 
-/// `len` elements in memory of the host that a device reaches by itself: on CUDA devices
+/// `len` elements of host memory that a device accesses directly: on CUDA devices
 /// page-locked memory, on others plain memory.
 ///
 /// [`Buffer::copy_from_host`] and [`Buffer::copy_to_host`] queue copies behind the device's
@@ -80,7 +80,7 @@ enum Memory<T> {
     Locked(LockedMemory),
 }
 
-/// What page-locked memory is aligned to.
+/// The alignment of page-locked memory.
 #[cfg(halo_cuda)]
 const PAGE: usize = 4096;
 

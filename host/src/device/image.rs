@@ -1,4 +1,4 @@
-//! Code for a CUDA device from elsewhere.
+//! Device code (PTX or machine code) that does not come with the library.
 
 use std::fmt;
 

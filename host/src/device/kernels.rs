@@ -1,4 +1,4 @@
-//! Kernels from elsewhere, in place of those that the library carries.
+//! Kernels that replace those of the library.
 
 use super::handle::Device;
 use super::image::Image;
@@ -13,7 +13,7 @@ use super::handle::Backend;
 /// Kernels that a device has loaded besides its own, by
 /// [`Device::load_kernels`](super::Device::load_kernels).
 ///
-/// [`Stage::using`] puts them in the place of kernels of the same names, so that one
+/// [`Stage::using`] substitutes them for kernels of the same names, so that one
 /// launch path, with its buffers and its geometry, runs either. They stay loaded as long as this or a clone of it lives.
 #[derive(Clone)]
 pub struct Kernels {
@@ -25,7 +25,7 @@ pub struct Kernels {
 }
 
 impl Kernels {
-    /// The same kernels, with the entry point `entry` in the place of `kernel`.
+    /// The same kernels, with the entry point `entry` instead of `kernel`.
     ///
     /// For code whose entry points are called otherwise, or which has several for
     /// one kernel. An entry point that is not there is
@@ -59,7 +59,7 @@ impl fmt::Debug for Kernels {
 }
 
 impl Device {
-    /// Loads kernels from elsewhere, to be put in the place of this device's own
+    /// Loads kernels from elsewhere, to replace this device's own
     /// by [`Stage::using`]: CUDA C++ compiled by nvcc, say, to compare with.
     ///
     /// ```

@@ -1,10 +1,10 @@
-//! Where the elements of a texture lie.
+//! Memory layout of textures.
 
 use crate::Error;
 use crate::limits::TextureLimits;
 use std::ops::Range;
 
-/// What a texture reads outside its extents.
+/// The value of reads outside a texture's extents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum AddressMode {
     /// The nearest element inside.
@@ -14,7 +14,7 @@ pub enum AddressMode {
     Border,
 }
 
-/// Where the elements lie.
+/// The positions of the elements in memory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
     /// Elements of a row.

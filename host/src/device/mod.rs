@@ -1,4 +1,4 @@
-//! Where work runs: the CPU ports, the emulator, or a CUDA device.
+//! Devices: the CPU with its ports, the emulator, and CUDA devices.
 //!
 //! A [`Device`] is a cheap handle (clone it freely; it is `Send` and `Sync`).
 //! Work on one device runs in the order in which it was given, whichever

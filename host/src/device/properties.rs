@@ -1,8 +1,8 @@
-//! What a device is, and which of its handles goes first.
+//! Properties of a device, and the priority of its handles.
 
 use crate::{ComputeCapability, DriverVersion};
 
-/// What a device is. `None` where the kind of device has no such thing.
+/// Properties of a device. `None` where this kind of device has no such property.
 ///
 /// ```
 /// use halo_gpu::Device;
@@ -34,7 +34,7 @@ pub struct Properties {
     pub peak_memory_bandwidth: Option<f64>,
     /// The generation of a CUDA device.
     pub compute_capability: Option<ComputeCapability>,
-    /// What the installed CUDA driver supports.
+    /// The CUDA version that the installed driver supports.
     pub driver_version: Option<DriverVersion>,
     /// The target of the PTX that this device was given, e.g. `sm_90`.
     pub ptx_target: Option<String>,

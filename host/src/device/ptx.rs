@@ -1,10 +1,10 @@
-//! The PTX that this library carries, and the choice among it.
+//! The PTX that the library ships, and which of it a device gets.
 
 use crate::ComputeCapability;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
-/// Where a device's kernels come from.
+/// The source of a device's kernels.
 #[derive(Clone)]
 pub(super) enum Source {
     /// The PTX of this library: the highest target that the device can run.
@@ -19,7 +19,7 @@ struct Embedded {
 }
 
 /// Lowest target first. The build script checks that the files are there and
-/// were built from the kernel sources beside them.
+/// were built from the kernel sources of this version.
 const EMBEDDED: [Embedded; 2] = [
     Embedded {
         needs: ComputeCapability { major: 7, minor: 5 },
@@ -43,7 +43,7 @@ pub(super) fn embedded_for(device: ComputeCapability) -> Result<&'static str, &'
         .map_or(Err(EMBEDDED[0].text), |ptx| Ok(ptx.text))
 }
 
-/// What a PTX module says about itself.
+/// The header of a PTX module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
     /// `.target` without modifiers, e.g. `sm_90`; `an unknown target` without one.

@@ -1,4 +1,4 @@
-//! Work that was recorded once, to be given to a device again and again.
+//! Recorded work, which a device can run again and again.
 
 use super::handle::{Backend, Device};
 use super::tally::Tally;
@@ -40,7 +40,7 @@ pub struct Replay<'a> {
     device: Device,
 }
 
-/// What replaying does.
+/// The work of a replay.
 enum How<'a> {
     /// It calls the work again.
     Call(Box<dyn FnMut() -> Result<(), Error> + 'a>),

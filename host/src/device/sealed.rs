@@ -1,4 +1,4 @@
-//! Buffers on their way from one device to another.
+//! Buffers in transit from one device to another.
 
 use super::buffer::{Buffer, require_len};
 use super::event::Event;
@@ -22,7 +22,7 @@ use super::storage::Storage;
 /// # fn main() -> Result<(), halo_gpu::Error> {
 /// let (device, other) = (Device::best(), Device::best());
 /// let mut message = device.upload(&[1_u32, 2, 3])?.seal()?;
-/// // Here `device` goes on.
+/// // Here `device` continues.
 /// let mut target = other.zeros::<u8>(12)?;
 /// target.view_mut(..)?.copy_from_sealed(&mut message)?; // the host does not wait
 /// let again = message.open()?; // work on it comes behind the copy

@@ -1,4 +1,4 @@
-//! The memory behind a buffer, of each kind of device.
+//! The memory behind a buffer, for each kind of device.
 //!
 //! Ranges are in elements, and lie within the memory: buffers and their views check that.
 
@@ -12,7 +12,7 @@ use std::ops::Range;
 #[cfg(halo_cuda)]
 use super::cuda::CudaMemory;
 
-/// What a [`Buffer`](crate::Buffer) may hold: types that are plain bytes, every pattern of
+/// Element types of a [`Buffer`](crate::Buffer): types that are plain bytes, every pattern of
 /// which is a value (`f32`, `i64`, `[f32; 4]`, `#[derive(Pod)]` structs, …).
 pub trait Element: bytemuck::Pod + Send + Sync {}
 

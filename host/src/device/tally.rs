@@ -1,9 +1,9 @@
-//! Counters that replays move on, too.
+//! Counters that replays advance as well.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How often something was done on a device, by replays as well.
+/// Counts an operation on a device, including those in replays.
 ///
 /// A plain number would stand still while a graph is replayed, and would count what was
 /// merely recorded.

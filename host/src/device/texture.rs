@@ -123,7 +123,7 @@ impl Texture2d {
         self.layout.pitch
     }
 
-    /// What is read outside.
+    /// The value of reads outside the extents.
     #[must_use]
     pub fn address_mode(&self) -> AddressMode {
         self.layout.address_mode

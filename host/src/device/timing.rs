@@ -1,4 +1,4 @@
-//! Waiting for a device, and how long its work takes.
+//! Waits for a device and measures the time of its work.
 
 use super::handle::{Backend, Device};
 use crate::Error;
@@ -109,7 +109,7 @@ impl Device {
     }
 }
 
-/// What a recording cannot hold.
+/// An operation that a recording cannot contain.
 #[cfg(halo_cuda)]
 const MEASURING: &str = "measuring time";
 

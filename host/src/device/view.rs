@@ -1,4 +1,4 @@
-//! Parts of buffers.
+//! Views: parts of buffers.
 
 use super::buffer::{Buffer, require_len};
 use super::storage::Element;
@@ -200,7 +200,7 @@ impl<T: Element> ViewMut<'_, T> {
     ///
     /// # Errors
     ///
-    /// As [`Buffer::copy_from`], for bytes in the place of elements.
+    /// As [`Buffer::copy_from`], for bytes instead of elements.
     pub fn copy_bytes_from<U: Element>(&mut self, source: View<'_, U>) -> Result<(), Error> {
         let device = self.buffer.device();
         device.require("the view to copy from", source.buffer)?;
@@ -272,7 +272,7 @@ fn address<T: Element>(buffer: &Buffer<T>, start: usize) -> u64 {
     buffer.device_address() + (start * size_of::<T>()) as u64
 }
 
-/// The range, if it is one of so many elements.
+/// The range, if it lies within this many elements.
 fn within(range: impl RangeBounds<usize>, len: usize) -> Result<Range<usize>, Error> {
     let start = match range.start_bound() {
         Bound::Included(&start) => Some(start),

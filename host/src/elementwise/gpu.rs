@@ -1,5 +1,5 @@
-//! Launches of the kernels, on a CUDA device or on the emulator. Each checks what its kernel
-//! relies on, so that whoever comes to it by a bound may call it.
+//! Launches of the kernels, on a CUDA device or in the emulator. Each function checks what its
+//! kernel relies on, so that generic code may call it safely.
 
 use crate::variants::launch_registered;
 use crate::{Buffer, Constants, Element, Error};
@@ -26,7 +26,7 @@ pub trait Kernels: Element {
     ) -> Result<(), Error>;
 }
 
-/// Refuses a buffer unless it has so many elements and is on the device of the other.
+/// Refuses a buffer unless it has this many elements and is on the other's device.
 fn require<T: Element, U: Element>(
     what: &str,
     len: usize,

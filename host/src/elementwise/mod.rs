@@ -1,4 +1,4 @@
-//! What solvers do with buffers between their operators, element by element.
+//! Elementwise operations that solvers apply to buffers between operators.
 //!
 //! ```
 //! use halo_gpu::derivative3d::FiniteDifferences3d;

@@ -1,4 +1,4 @@
-//! Launches of the kernels, on a CUDA device or on the emulator.
+//! Launches of the kernels, on a CUDA device or in the emulator.
 
 use crate::variants::launch_registered;
 use crate::{Buffer, Constants, Element, Error};

@@ -1,4 +1,4 @@
-//! The limits of a device's arithmetic, measured.
+//! Measures the arithmetic limits of a device.
 //!
 //! What bounds a kernel is either memory or the rate at which instructions are
 //! issued. [`MultiplyAdds`] does nothing but fused multiply-adds, on as many
@@ -30,7 +30,7 @@ use gpu_kernels::roofline::{BLOCK, FMAS_PER_ROUND};
 
 pub use gpu::Real;
 
-/// Blocks for each multiprocessor: as many as the threads that it can hold make.
+/// Blocks for each multiprocessor: as many as are resident at a time.
 fn blocks(device: &Device) -> u32 {
     let properties = device.properties();
     match properties.threads_per_multiprocessor {

@@ -1,4 +1,4 @@
-//! The kernels with data for them, for tests and benchmarks that go through the table.
+//! Cases of the kernels for tests and benchmarks: each with its data.
 
 use super::{MAX_RADIUS, Stencil1d, Variant};
 use crate::scalar::Scalar;

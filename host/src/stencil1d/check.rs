@@ -1,11 +1,11 @@
-//! What is checked before a launch.
+//! Checks the arguments of a stencil before a launch.
 
 use super::form::Form;
 use crate::{Buffer, Device, Element, Error};
 use gpu_kernels::registry::Problem;
 use gpu_kernels::stencil1d::custom::MAX_POINTS;
 
-/// What errors call the family.
+/// The family's name in errors.
 pub(super) const OPERATION: &str = "stencil1d";
 
 /// Refuses another length than the stencil's.
@@ -26,7 +26,7 @@ pub(super) struct Line<'a, T: Element> {
     pub form: Form,
     /// 1 to 8.
     pub radius: u32,
-    /// That of the neighbour m at place 8 + m.
+    /// The coefficient of neighbour m is at index 8 + m.
     pub coefficients: &'a [T; MAX_POINTS],
     /// On the plan's device, for the kernel that reads them there.
     pub uploaded: Option<&'a Buffer<T>>,
@@ -65,7 +65,7 @@ impl<'a, T: Element> Checked<'a, T> {
         })
     }
 
-    /// What is computed.
+    /// The stencil to compute.
     pub(super) const fn line(&self) -> Line<'a, T> {
         self.line
     }

@@ -1,4 +1,4 @@
-//! How the coefficients of a stencil belong together.
+//! The symmetry of a stencil's coefficients.
 
 /// How the coefficients of a stencil belong together, and with that the order of its
 /// operations.

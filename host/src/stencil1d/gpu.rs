@@ -1,4 +1,4 @@
-//! Launches of the kernels, on a CUDA device or on the emulator.
+//! Launches of the kernels, on a CUDA device or in the emulator.
 
 use super::check::Checked;
 use super::form::Form;
@@ -33,7 +33,7 @@ variants! {
         /// the read-only data cache.
         ReadOnly: stencil1d_readonly;
         /// `stencil1d_vector4`: no tile; 16 bytes per access, neighbours from other lanes.
-        /// What the library picks for such stencils.
+        /// The kernel that the library chooses for such stencils.
         Vector4: stencil1d_vector4;
         /// `stencil1d_custom_f32` and `_f64`: any stencil. What the library picks for the
         /// others.

@@ -1,4 +1,4 @@
-//! Stencils on a line: one to eight neighbours on either side, any coefficients.
+//! Stencils along a line, of any coefficients, with radius 1 to 8.
 //!
 //! ```text
 //! out[i] = c₀ in[i] + Σ (cₘ in[i+m] + c₋ₘ in[i-m])      1 <= m <= R      R <= i < n - R

@@ -1,4 +1,4 @@
-//! A stencil for a device.
+//! `Plan`: a stencil prepared for one device.
 
 use super::check::{self, Checked, Line, OPERATION};
 use super::gpu::Variant;
@@ -162,7 +162,7 @@ impl<T: Scalar> Plan<T> {
         })
     }
 
-    /// What is computed.
+    /// The stencil to compute.
     #[must_use]
     pub const fn stencil(&self) -> &Stencil1d<T> {
         &self.stencil

@@ -1,5 +1,5 @@
-//! Lines for which the result is known: exactly for the textbook's coefficients,
-//! analytically for those of the derivative.
+//! Test lines with known results: exact for the textbook's coefficients, analytic for those of the
+//! derivative.
 //!
 //! ```
 //! use halo_gpu::Device;
@@ -47,7 +47,7 @@ pub fn whole_numbers(n: usize) -> Result<Vec<f32>, Error> {
     line(n, |i| whole_number(i) as f32)
 }
 
-/// So many elements, each computed from its index.
+/// This many elements, each computed from its index.
 fn line(n: usize, element: impl Fn(usize) -> f32) -> Result<Vec<f32>, Error> {
     let mut line = reserve(n)?;
     line.extend((0..n).map(element));

@@ -1,4 +1,4 @@
-//! What is computed: a line's length and the coefficients.
+//! `Stencil1d`: the coefficients of a stencil, independent of any device.
 
 use super::check::OPERATION;
 use super::form::Form;
@@ -70,7 +70,7 @@ pub struct Stencil1d<T: Scalar> {
     pub(super) n: usize,
     pub(super) form: Form,
     pub(super) radius: usize,
-    /// That of the neighbour m at place 8 + m; 0 beyond the radius.
+    /// The coefficient of neighbour m is at index 8 + m; 0 beyond the radius.
     pub(super) coefficients: [T; MAX_POINTS],
     pub(super) block: u32,
 }
@@ -214,7 +214,7 @@ impl<T: Scalar> Stencil1d<T> {
         Ok(stencil)
     }
 
-    /// Where the coefficients are that the caller gave.
+    /// The indices of the coefficients that the caller gave.
     fn given(&self) -> std::ops::Range<usize> {
         let first = match self.form {
             Form::Antisymmetric => MAX_RADIUS + 1,
@@ -313,7 +313,7 @@ impl<T: Scalar> Stencil1d<T> {
     }
 }
 
-/// Where the coefficient of the neighbour m is.
+/// The index of the coefficient of neighbour m.
 const fn place(m: i32) -> usize {
     (MAX_RADIUS as i32 + m) as usize
 }

@@ -1,5 +1,5 @@
-//! Dot plots with a line per kernel: how near each comes to its limit, and how
-//! its time compares with that of each baseline.
+//! Dot plots with a line per kernel: its fraction of the limit, and the ratio of its time to each
+//! baseline's.
 
 use super::{Figure, LeftOut, Outcome, baseline_keys, mark, own_key, own_name, slug};
 use crate::axis::{Axis, Scale};
@@ -25,7 +25,7 @@ struct Line {
     /// A range around 1 that means nothing, and why.
     band: Option<(f64, f64, String)>,
     dots: Vec<Dot>,
-    /// What is written at the right end.
+    /// The text at the right end.
     value: String,
 }
 
@@ -112,7 +112,7 @@ pub(super) fn limits(record: &Record) -> Outcome<'_> {
     ))
 }
 
-/// Each kernel's time over the time of whoever else did its work: a chart for
+/// Each kernel's time over a baseline's time: a chart for
 /// each baseline that took part, since one that does more than a kernel does would
 /// stretch the axis of all.
 pub(super) fn ratios(record: &Record) -> Vec<Outcome<'_>> {

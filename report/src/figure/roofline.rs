@@ -1,4 +1,4 @@
-//! The roofline: rate against arithmetic intensity, under what the device can do.
+//! The roofline chart: rate against arithmetic intensity, below the measured limits of the device.
 
 use super::{Figure, LeftOut, Outcome, baseline_keys, mark, own_key};
 use crate::axis::{Axis, Scale};
@@ -66,7 +66,7 @@ pub(super) fn figure(record: &Record) -> Outcome<'_> {
     })
 }
 
-/// Where somebody's time is; nowhere without operations or bytes.
+/// The position of a contestant's time; `None` without operations or bytes.
 fn point(timed: Timed<'_>) -> Option<Point<'_>> {
     let work = &timed.place.row.work;
     let intensity = work.flops as f64 / work.bytes as f64;
@@ -117,7 +117,7 @@ fn draw(points: &[Point<'_>], roofs: &[Roof], copy: f64, legend: &[Key], width: 
         width.pick(12, 6),
     );
     // The slope above each point that it is above, and some room over each roof.
-    // Where no flat roof was measured, the slope goes on to where nothing is.
+    // Where no flat roof was measured, the slope continues to the edge.
     let most = rates().fold(0.0, f64::max);
     let slope = intensities()
         .map(|it| (it * copy).min(highest))
@@ -167,7 +167,7 @@ fn draw(points: &[Point<'_>], roofs: &[Roof], copy: f64, legend: &[Key], width: 
         let label = format!("{name} {}", quantity(*roof, "FLOP/s"));
         let pen = Pen::dashed(Colour::Ink, 1.6, *dashes);
         canvas.line(&[(ridge, *roof), (x_end, *roof)], pen, &label);
-        // Above a lower roof the slope goes on.
+        // Above a lower roof the slope continues.
         let beside = if *roof < highest { SMALL + 4.0 } else { -6.0 };
         if let Some((x, y)) = canvas.at((ridge, *roof)) {
             canvas.text((x + 10.0, y + beside), &label, Font::of(SMALL, "start"));

@@ -1,5 +1,5 @@
-//! Speed against size: bandwidth per family, interactions per second for
-//! families that are bound by arithmetic.
+//! Charts of speed against size: bandwidth, or interactions per second for families limited by
+//! arithmetic.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,11 +38,11 @@ struct Limit {
     dashes: Option<&'static str>,
 }
 
-/// One chart in the making.
+/// A chart under construction.
 struct Plot {
     metric: Metric,
     x_label: &'static str,
-    /// What values are in.
+    /// The unit of the values.
     unit: String,
     curves: Vec<Curve>,
     limits: Vec<Limit>,

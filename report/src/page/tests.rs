@@ -1,4 +1,4 @@
-//! Facts about the page and its charts, for records of every kind.
+//! Tests of the page and its charts, for records of every kind.
 
 use roxmltree::{Document, Node};
 
@@ -45,7 +45,7 @@ fn number(node: Node<'_, '_>, attribute: &str) -> Option<f64> {
     node.attribute(attribute).map(|text| text.parse().unwrap())
 }
 
-/// What holds for every drawing: finite numbers, nothing outside of it, colours
+/// Checks every drawing: finite numbers, nothing outside of it, colours
 /// that the dark style sheet knows, words for those who cannot see it, and a
 /// legend that is clear of the data.
 fn check_drawing(svg: Node<'_, '_>) {
@@ -121,7 +121,7 @@ fn check_drawing(svg: Node<'_, '_>) {
     assert!(lowest_key < top_of_plot, "{lowest_key} and {top_of_plot}");
 }
 
-/// What holds for the page and the files of every record. Returns the page.
+/// Checks the page and the files of a record. Returns the page.
 fn check(record: &Record) -> String {
     let page = html(record);
     let markup = markup(&page);

@@ -1,5 +1,5 @@
-//! Kernel crates of every make: with cuda_std, of an older style, in workspaces,
-//! in odd places, and from a build script.
+//! Builds kernel crates of every layout: with `cuda_std`, in an older style, in workspaces, in
+//! unusual folders, and from a build script.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! What is wrong, where, and what would be right: every message a user can meet.
+//! Every error message that a user can meet: what is wrong, where, and what would be right.
 
 mod support;
 

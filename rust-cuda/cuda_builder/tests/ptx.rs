@@ -1,5 +1,4 @@
-//! Facts of the generated PTX, one kernel at a time; the kernels are in
-//! `fixtures/raw-kernels`.
+//! Tests of the generated PTX, one kernel at a time; the kernels are in `fixtures/raw-kernels`.
 
 mod support;
 

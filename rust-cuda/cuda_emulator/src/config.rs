@@ -1,4 +1,4 @@
-//! What a launch is told, and what it reports back.
+//! The settings of a launch, and its statistics.
 
 use std::fmt;
 use std::time::Duration;
@@ -83,7 +83,7 @@ impl fmt::Display for ThreadOrder {
     }
 }
 
-/// What shared memory holds before anybody has written it.
+/// The initial contents of shared memory.
 ///
 /// Each pattern repeats every four bytes and is a recognisable value for `f32`,
 /// `f64` and 32-bit integers alike. One pattern alone can hide a read (`max`
@@ -123,13 +123,13 @@ impl fmt::Display for Poison {
     }
 }
 
-/// How a launch is run. `Options::default()` is right for tests and for CI.
+/// The options of a launch. `Options::default()` suits tests and CI.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Options {
     /// The order of threads and blocks.
     pub order: ThreadOrder,
-    /// What unwritten shared memory holds.
+    /// The contents of unwritten shared memory.
     pub poison: Poison,
     /// Steps (barriers, warp operations, atomics and
     /// [`step`](crate::intrinsics::step) calls) one thread may take before the
@@ -144,7 +144,7 @@ pub struct Options {
     /// holds no locks: not while it prints or allocates. `None`: unlimited. Default
     /// 5 minutes.
     pub time_limit: Option<Duration>,
-    /// How blocks share the machine. Default [`Blocks::Parallel`].
+    /// How blocks are distributed over OS threads. Default [`Blocks::Parallel`].
     pub blocks: Blocks,
     /// Shared memory a block may use, static and dynamic together, bytes.
     /// Default [`SHARED_LIMIT_DEFAULT`]; up to [`SHARED_LIMIT_OPT_IN`].
@@ -176,7 +176,7 @@ impl Options {
         self.step_limit.saturating_add(self.expected_steps)
     }
 
-    /// The time that a launch of so many threads may take.
+    /// The time limit of a launch of this many threads.
     pub(crate) fn most_time(&self, threads: u64) -> Option<Duration> {
         let expected = Duration::from_micros(self.expected_steps.saturating_mul(threads));
         Some(self.time_limit?.saturating_add(expected))
@@ -186,7 +186,7 @@ impl Options {
 /// Threads that [`Blocks::Resident`] takes at most: each holds a stack.
 pub const RESIDENT_THREADS_MAX: u64 = 64 * 1024;
 
-/// How the blocks of a launch share the machine.
+/// How the blocks of a launch are distributed over OS threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Blocks {
     /// On all cores. Each block runs from start to end on one core. It may wait for
@@ -203,7 +203,7 @@ pub enum Blocks {
     Resident,
 }
 
-/// What a launch did.
+/// The statistics of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Report {

@@ -1,4 +1,4 @@
-//! What can be wrong with a kernel or its launch.
+//! `Diagnosis`: the mistakes in a kernel or a launch that the emulator reports.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -52,7 +52,7 @@ pub struct Place {
     pub line: Option<SourceLine>,
     /// The order of the run, with the seed if there is one.
     pub order: ThreadOrder,
-    /// What unwritten shared memory held in that run.
+    /// The contents of unwritten shared memory in that run.
     pub poison: Poison,
 }
 
@@ -72,7 +72,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What a thread is doing while others wait for it.
+/// The activity of a thread for which others wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Doing {
     /// It has exited.
@@ -189,7 +189,7 @@ pub enum SourceMissing {
     NotInBlock,
 }
 
-/// What ended a kernel that would not end.
+/// The limit that stopped an endless kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     /// One thread took this many steps ([`Options::step_limit`](crate::Options::step_limit)).
@@ -207,7 +207,7 @@ impl fmt::Display for Limit {
     }
 }
 
-/// What is wrong with a kernel or its launch.
+/// A mistake in a kernel or its launch.
 ///
 /// The crate's documentation says which findings are exact and which are by
 /// value. Where several blocks are at fault, the first in the order of blocks is
@@ -221,7 +221,7 @@ pub enum Diagnosis {
     InvalidLaunch {
         /// The kernel's name.
         kernel: &'static str,
-        /// What is wrong, and what would be right.
+        /// The mistake, and what would be right.
         reason: String,
     },
 
@@ -242,7 +242,7 @@ pub enum Diagnosis {
         threads: u32,
         /// A thread that does not.
         other: [u32; 3],
-        /// What that thread does instead.
+        /// The activity of that thread.
         doing: Doing,
     },
 
@@ -260,7 +260,7 @@ pub enum Diagnosis {
         mask: u32,
         /// The lane that does not come.
         lane: u32,
-        /// What that lane does instead.
+        /// The activity of that lane.
         doing: Doing,
     },
 
@@ -328,7 +328,7 @@ pub enum Diagnosis {
         beyond(*offset, memory)
     )]
     CanaryOverwritten {
-        /// Where it was found; the thread is not known.
+        /// The position; the thread is unknown.
         at: Box<Place>,
         /// The nearest memory.
         memory: MemoryName,
@@ -345,7 +345,7 @@ pub enum Diagnosis {
         at: Box<Place>,
         /// Read or write.
         access: Access,
-        /// What the memory was.
+        /// The kind of memory.
         memory: MemoryName,
         /// The accessed address less the start of the memory, bytes.
         offset: i64,
@@ -368,7 +368,7 @@ pub enum Diagnosis {
     StackOverflow {
         /// The thread.
         at: Box<Place>,
-        /// What [`Options::stack_bytes`](crate::Options::stack_bytes) gave.
+        /// The value of [`Options::stack_bytes`](crate::Options::stack_bytes).
         stack_bytes: usize,
     },
 
@@ -392,7 +392,7 @@ pub enum Diagnosis {
         at: Box<Place>,
         /// The operation.
         operation: &'static str,
-        /// What is wrong, and what would be right.
+        /// The mistake, and what would be right.
         reason: String,
     },
 
@@ -401,7 +401,7 @@ pub enum Diagnosis {
     Panic {
         /// The thread and the line of the panic.
         at: Box<Place>,
-        /// What the panic said.
+        /// The panic's message.
         message: String,
     },
 
@@ -481,9 +481,9 @@ pub enum Diagnosis {
     OutOfMemory {
         /// The kernel's name.
         kernel: &'static str,
-        /// What it was for.
+        /// The purpose of the memory.
         what: String,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
 }
@@ -580,7 +580,7 @@ impl fmt::Display for Value<'_> {
 }
 
 impl Diagnosis {
-    /// Where it was found. `None` for findings about a whole launch.
+    /// The position. `None` for findings about a whole launch.
     #[must_use]
     pub fn place(&self) -> Option<&Place> {
         match self {

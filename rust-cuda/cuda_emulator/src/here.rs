@@ -1,5 +1,5 @@
-//! What the calling OS thread is doing: which block, which coroutine, and
-//! whether the code running is the kernel's own.
+//! The state of the calling OS thread: its block, its coroutine, and whether it is running the
+//! kernel's own code.
 //!
 //! Signal handlers read this, so it is a thread-local without initialiser and
 //! destructor, and `in_kernel` is ordered against the rest by compiler fences:
@@ -104,7 +104,7 @@ pub(crate) enum Exit {
     },
 }
 
-/// Where a call returns to.
+/// The return address of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Return {
     /// The place on the stack where the address is kept.
@@ -153,7 +153,7 @@ pub(crate) struct Here {
     /// The fault by which the running thread came to the end of its stack. It goes on, on
     /// the reserve beyond that, to where it holds no lock.
     overflow: Cell<Option<Fault>>,
-    /// How often it has been let go on.
+    /// How often it has been allowed to continue.
     delays: Cell<u32>,
     /// How many instructions it still takes one by one.
     steps: Cell<u32>,

@@ -1,4 +1,4 @@
-//! What an emulated thread can ask of the hardware.
+//! The hardware operations that an emulated thread can request.
 //!
 //! `cuda_std` calls these functions where, on a device, it would use an
 //! instruction or a special register; tests of this crate call them directly.

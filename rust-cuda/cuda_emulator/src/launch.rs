@@ -1,5 +1,4 @@
-//! Launches: checks the geometry, deals out blocks to OS threads, gathers what
-//! they found.
+//! Runs a launch: checks its geometry, distributes blocks over OS threads, collects the diagnoses.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -120,7 +120,7 @@
 //!
 //! Two accesses are ordered by a barrier of the block, by a warp barrier for the lanes
 //! in its mask, by a volatile read of all that was written before it, and by atomics,
-//! which all count as one: their addresses, orderings and fences are not told apart.
+//! which all count as one: their addresses, orderings and fences are not distinguished.
 //! Shuffles and votes order nothing, as in CUDA. Not blamed are
 //!
 //! - two atomic accesses, and anything to a word that some thread accesses volatile:

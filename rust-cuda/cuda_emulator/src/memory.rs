@@ -18,7 +18,7 @@ use crate::{sys, workspace};
 const QUARANTINE_COUNT: usize = 256;
 const QUARANTINE_BYTES: usize = 1 << 38;
 
-/// What can go wrong outside a launch.
+/// The errors of memory operations outside a launch.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
@@ -29,7 +29,7 @@ pub enum MemoryError {
         label: String,
         /// The size asked for.
         bytes: usize,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The elements do not make a whole number, or overflow.
@@ -61,7 +61,7 @@ pub enum MemoryError {
     /// A texture cannot be bound so.
     #[error("cannot bind the texture: {reason}")]
     Texture {
-        /// What is wrong, and what would be right.
+        /// The mistake, and what would be right.
         reason: String,
     },
 }
@@ -412,7 +412,7 @@ impl State {
         Some(Arc::clone(record))
     }
 
-    /// Lets go of the oldest freed allocations while there are more than `count`
+    /// Releases the oldest freed allocations while there are more than `count`
     /// of them, or of more than `bytes` in all.
     fn trim_quarantine(&mut self, count: usize, bytes: usize) -> Vec<Arc<Record>> {
         let mut gone = Vec::new();

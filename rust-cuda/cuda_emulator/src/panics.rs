@@ -1,4 +1,4 @@
-//! Panics of emulated threads: kept, not printed, unless they end the process.
+//! Keeps panics of emulated threads for the diagnosis; prints them only if they end the process.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -10,7 +10,7 @@ use crate::block::running;
 use crate::here::HERE;
 use crate::{symbol, sys};
 
-/// What a panic said.
+/// A panic's message and position.
 pub(crate) struct Panicked {
     pub message: String,
     pub line: Option<SourceLine>,
@@ -130,7 +130,7 @@ pub(crate) fn keep(payload: &(dyn Any + Send)) {
     });
 }
 
-/// What the panic said that was last kept on this OS thread.
+/// The message of the last panic that was kept on this OS thread.
 pub(crate) fn take() -> Panicked {
     HERE.with(|here| here.set_last_words(None));
     LAST.take().unwrap_or_else(|| Panicked {

@@ -1,4 +1,4 @@
-//! A piece of memory that notices when something runs past its ends.
+//! A region of memory that detects accesses beyond its ends.
 //!
 //! ```text
 //! | guard | canary … | data | slack | guard |

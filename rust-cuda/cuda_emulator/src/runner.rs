@@ -1,4 +1,4 @@
-//! The scheduler of one block: gives its threads their turns.
+//! The scheduler of one block: decides which thread runs next.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::sys::{self, ThreadStack};
 
 type Thread = Coroutine<(), (), Exit, ThreadStack>;
 
-/// How far a block has come.
+/// The progress of a block.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     Finished,
@@ -192,7 +192,7 @@ impl<'b> Runner<'b> {
         }
     }
 
-    /// Gives `thread` its turn.
+    /// Runs `thread` until it yields.
     fn resume(&mut self, thread: u32) -> Result<(), Stop> {
         let i = thread as usize;
         let coroutine = match &mut self.threads[i] {

@@ -1,4 +1,4 @@
-//! Shared memory of blocks: guarded regions that go from block to block.
+//! Shared memory: guarded regions that successive blocks reuse.
 
 use std::io;
 
@@ -48,7 +48,7 @@ impl SharedPool {
                     in_use: false,
                     last_used: 0,
                 };
-                // In the place of the one idle longest, if there are too many.
+                // It replaces the one that has been idle longest, if there are too many.
                 let idle = || self.regions.iter().enumerate().filter(|(_, p)| !p.in_use);
                 let oldest = idle().min_by_key(|(_, p)| p.last_used).map(|(i, _)| i);
                 match oldest {

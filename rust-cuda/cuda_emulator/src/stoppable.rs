@@ -1,5 +1,5 @@
-//! Where a thread may be stopped: in a kernel's own code, called by nothing that
-//! may hold a lock.
+//! Decides where a thread may be stopped: in a kernel's own code, below no function that may hold
+//! a lock.
 //!
 //! A thread that is stopped gives up its frames. If one of them holds a lock (the
 //! standard output's, an allocator's), nobody ever gets that again. So the signal
@@ -70,7 +70,7 @@ pub(crate) fn position(
             known(address)
         }
     };
-    // What is known of the frame before the one that is looked at.
+    // What is known of the frame before the current one.
     let mut before = None;
     // By the outermost frame so far that may hold a lock.
     let mut place = Place::Harmless;

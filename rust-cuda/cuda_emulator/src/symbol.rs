@@ -1,4 +1,4 @@
-//! From the address of an instruction to a source line.
+//! Finds the source line of an instruction's address.
 
 use std::borrow::Cow;
 use std::ffi::c_void;

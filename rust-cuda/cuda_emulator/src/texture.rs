@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::record::Record;
 
-/// What a texture is bound to, and how it is read.
+/// The memory that a texture is bound to, and its sampling mode.
 ///
 /// The emulator offers what CUDA offers for texture objects on plain device
 /// memory with element type `float`, point filtering and element reads. What a
@@ -38,14 +38,14 @@ pub enum TextureShape {
         /// multiple of 32, which is what devices ask
         /// (`CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT`).
         pitch_bytes: usize,
-        /// What coordinates outside mean, for x and y.
+        /// The addressing modes for x and y.
         addressing: [Addressing; 2],
         /// Whether coordinates run from 0 to 1 (true) or to width and height.
         normalised: bool,
     },
 }
 
-/// What a coordinate outside a texture means.
+/// The addressing mode of coordinates outside a texture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Addressing {
     /// The nearest element of the border.

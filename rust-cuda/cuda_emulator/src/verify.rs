@@ -1,4 +1,4 @@
-//! Launches a kernel several times, under different conditions, and compares.
+//! Launches a kernel several times under different conditions and compares the results.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::record::Record;
 use crate::region::Region;
 use crate::sys;
 
-/// How [`verify`](fn@crate::verify) goes about it.
+/// The options of [`verify`](fn@crate::verify).
 ///
 /// ```
 /// use cuda_emulator::{Compare, Verify};
@@ -29,7 +29,7 @@ pub struct Verify {
     /// The orders to run; results must be the same in all. Default: forward,
     /// reverse and two random ones.
     pub orders: Vec<ThreadOrder>,
-    /// What unwritten shared memory holds; results must be the same with all.
+    /// Contents of unwritten shared memory; results must be the same with all of them.
     /// Default: NaN, a large negative and a large positive number, and zero.
     pub poisons: Vec<Poison>,
     /// How to compare buffers by their label. Those not named are compared

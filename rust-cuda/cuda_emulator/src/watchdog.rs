@@ -89,7 +89,7 @@ struct Watchdog {
 struct State {
     tickets: Vec<Arc<Ticket>>,
     running: bool,
-    /// When the thread will wake by itself.
+    /// When the thread will wake without being notified.
     wakes: Option<Instant>,
 }
 

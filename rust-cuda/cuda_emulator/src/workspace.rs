@@ -24,7 +24,7 @@ fn idle() -> MutexGuard<'static, Vec<Workspace>> {
     IDLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Gives the idle workspaces back to the system.
+/// Returns the idle workspaces to the system.
 pub(crate) fn drop_idle() {
     let idle = std::mem::take(&mut *idle());
     // Unmapped here, without the lock.

@@ -1,4 +1,4 @@
-//! Accesses where there is nothing to access.
+//! Accesses out of bounds.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! What is asked for and cannot be had: memory, alignments.
+//! Requests that cannot be met: too much memory, impossible alignments.
 //!
 //! Tests that set a limit on the process's memory run a test marked `ignore` in a
 //! process of its own.

@@ -1,5 +1,5 @@
-//! Data races: planted ones are found, with both threads, the memory and the lines;
-//! what is ordered is not blamed.
+//! Data races: planted ones are reported with both threads, the memory and the lines; ordered
+//! accesses are not reported.
 
 #![cfg(traced)]
 

@@ -1,4 +1,4 @@
-//! Several OS threads that use one device memory at once.
+//! Several OS threads use one device memory at the same time.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Faults that are not a kernel's go where they went before.
+//! Faults outside kernels reach the handlers that were there before.
 //!
 //! Each test runs a test marked `ignore` in a process of its own, which dies.
 

@@ -1,4 +1,4 @@
-//! Much of everything at once.
+//! Many launches with many features at the same time.
 
 mod common;
 

@@ -130,7 +130,7 @@ impl Device {
         let mut count: c_int = 0;
         // SAFETY: the pointer is good for one integer.
         unsafe { sys::cuDeviceGetCount(&raw mut count) }.to_result()?;
-        // Below zero, or so many that no machine has them, is no answer.
+        // A negative or absurdly large number is not a valid answer.
         u16::try_from(count)
             .map(u32::from)
             .map_err(|_| CudaError::from_code(sys::CUresult::INVALID_ANSWER.0))
@@ -164,7 +164,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn total_memory(self) -> CudaResult<usize> {
         let mut bytes = 0;
         // SAFETY: the pointer is good for one size.
@@ -210,7 +210,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn can_access(self, other: Self) -> CudaResult<bool> {
         let mut can = 0;
         // SAFETY: the pointer is good for one integer.

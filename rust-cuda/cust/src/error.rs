@@ -1,4 +1,4 @@
-//! What a call of the driver may fail with.
+//! The errors of driver calls.
 
 use crate::sys::CUresult;
 use std::fmt;
@@ -24,7 +24,7 @@ pub struct CudaError(u32);
 /// What most calls return.
 pub type CudaResult<T> = Result<T, CudaError>;
 
-/// What giving something back explicitly returns: on failure the thing as well, to try again.
+/// The result of an explicit release: on failure it also holds the object, so that it can be tried again.
 pub type DropResult<T> = Result<(), (CudaError, T)>;
 
 macro_rules! codes {

@@ -26,7 +26,7 @@ bitflags::bitflags! {
 pub enum EventStatus {
     /// It is.
     Ready,
-    /// It goes on.
+    /// The stream continues.
     NotReady,
 }
 
@@ -42,7 +42,7 @@ impl Event {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn new(flags: EventFlags) -> CudaResult<Self> {
         let home = Home::current()?;
         let mut raw = CUevent::NULL;
@@ -120,7 +120,7 @@ impl Event {
     ///
     /// # Errors
     ///
-    /// What the driver says, with the event.
+    /// The error that the driver reports, with the event.
     #[allow(clippy::should_implement_trait, reason = "the name that cust has")]
     pub fn drop(mut event: Self) -> DropResult<Self> {
         event.destroy().map_err(|error| (error, event))

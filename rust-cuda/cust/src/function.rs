@@ -1,4 +1,4 @@
-//! Kernels of a module, and how they are launched.
+//! Functions: the kernels of a module and their launches.
 
 use crate::context::{CacheConfig, SharedMemoryConfig};
 use crate::error::{CudaError, CudaResult, ToResult};
@@ -135,7 +135,7 @@ impl Function<'_> {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn get_attribute(&self, attr: FunctionAttribute) -> CudaResult<i32> {
         let mut value = 0;
         // SAFETY: the pointer is good for one number, the module is alive.
@@ -147,7 +147,7 @@ impl Function<'_> {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn set_cache_config(&mut self, config: CacheConfig) -> CudaResult<()> {
         // SAFETY: the module is alive.
         unsafe { sys::cuFuncSetCacheConfig(self.raw, config as c_uint) }.to_result()
@@ -157,13 +157,13 @@ impl Function<'_> {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn set_shared_memory_config(&mut self, cfg: SharedMemoryConfig) -> CudaResult<()> {
         // SAFETY: the module is alive.
         unsafe { sys::cuFuncSetSharedMemConfig(self.raw, cfg as c_uint) }.to_result()
     }
 
-    /// Lets launches ask for so many bytes of dynamic shared memory.
+    /// Allows launches with up to this many bytes of dynamic shared memory.
     ///
     /// # Errors
     ///
@@ -192,7 +192,7 @@ impl Function<'_> {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn available_dynamic_shared_memory_per_block(
         &self,
         blocks: GridSize,
@@ -216,7 +216,7 @@ impl Function<'_> {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn max_active_blocks_per_multiprocessor(
         &self,
         block_size: BlockSize,
@@ -241,7 +241,7 @@ impl Function<'_> {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn suggested_launch_configuration(
         &self,
         dynamic_smem_size: usize,

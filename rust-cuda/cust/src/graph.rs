@@ -1,4 +1,4 @@
-//! Graphs: work that is described once and queued as a whole.
+//! Graphs: work that is described once and launched as a whole.
 
 use crate::context::home::Home;
 use crate::error::{CudaError, CudaResult, ToResult};
@@ -173,7 +173,7 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn new(flags: GraphCreationFlags) -> CudaResult<Self> {
         let mut raw = CUgraph::NULL;
         // SAFETY: the pointer is good for one handle.
@@ -201,7 +201,7 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn num_nodes(&mut self) -> CudaResult<usize> {
         let mut count = 0;
         // SAFETY: null asks for the number alone, for which the pointer is good.
@@ -214,7 +214,7 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn nodes(&mut self) -> CudaResult<Vec<GraphNode>> {
         let mut count = self.num_nodes()?;
         // Drivers take room for none as a mistake.
@@ -233,7 +233,7 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn is_valid_node(&mut self, node: GraphNode) -> CudaResult<bool> {
         Ok(self.nodes()?.contains(&node))
     }
@@ -298,7 +298,7 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn num_edges(&mut self) -> CudaResult<usize> {
         let null = std::ptr::null_mut();
         let mut count = 0;
@@ -311,7 +311,7 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn edges(&mut self) -> CudaResult<Vec<(GraphNode, GraphNode)>> {
         let mut count = self.num_edges()?;
         // As in `nodes`.
@@ -348,7 +348,7 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn dump_debug_dotfile<P: AsRef<Path>>(&mut self, path: P) -> CudaResult<()> {
         let path = path.as_ref().as_os_str().as_encoded_bytes();
         let path = CString::new(path).map_err(|_| CudaError::FileNotFound)?;
@@ -360,7 +360,7 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn instantiate(&self) -> CudaResult<GraphExec> {
         let home = Home::current()?;
         let mut raw = CUgraphExec::NULL;
@@ -391,7 +391,7 @@ impl GraphExec {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     ///
     /// # Safety
     ///

@@ -9,7 +9,7 @@
 //!   [`cuda_loader::load`] says why.
 //! - [`error::CudaError`] is any number that a driver may return, with names for
 //!   those that are known.
-//! - Whatever lives in a context keeps the context alive, and is given back in it, on
+//! - Every object in a context keeps the context alive, and is released in it, on
 //!   whichever thread it is dropped: nothing is freed twice or leaks because another context
 //!   is current.
 //! - A [`DeviceSlice`](memory::DeviceSlice) borrows the memory it is a part of.

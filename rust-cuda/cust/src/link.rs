@@ -22,7 +22,7 @@ impl Linker {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn new() -> CudaResult<Self> {
         let home = Home::current()?;
         let mut raw = CUlinkState::NULL;

@@ -63,7 +63,7 @@ pub enum JitFallback {
     PreferCompatibleBinary = 1,
 }
 
-/// What the driver's compiler is told.
+/// Options for the driver's compiler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ModuleJitOption {
@@ -318,7 +318,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// What the driver says, with the module.
+    /// The error that the driver reports, with the module.
     #[allow(clippy::should_implement_trait, reason = "the name that cust has")]
     pub fn drop(mut module: Self) -> DropResult<Self> {
         module.unload().map_err(|error| (error, module))
@@ -389,7 +389,7 @@ fn is_whole(image: &[u8]) -> bool {
     end.is_some_and(|end| end <= image.len() as u64)
 }
 
-/// A number of so many bytes, at most 8, little-endian.
+/// A little-endian number of this many bytes, at most 8.
 fn number(image: &[u8], at: usize, bytes: usize) -> Option<u64> {
     let field = image.get(at..at.checked_add(bytes)?)?;
     let mut whole = [0; 8];
@@ -397,7 +397,7 @@ fn number(image: &[u8], at: usize, bytes: usize) -> Option<u64> {
     Some(u64::from_le_bytes(whole))
 }
 
-/// Where the last thing in a 64-bit ELF file ends.
+/// The end of the last section or table in a 64-bit ELF file.
 fn elf_end(image: &[u8]) -> Option<u64> {
     const NO_BITS: u64 = 8;
     let table = |offset, size, count| {

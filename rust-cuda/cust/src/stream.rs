@@ -62,7 +62,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn new(flags: StreamFlags, priority: Option<i32>) -> CudaResult<Self> {
         Self::make(flags.difference(StreamFlags::NON_BLOCKING), priority)
     }
@@ -72,7 +72,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn new_non_blocking(priority: Option<i32>) -> CudaResult<Self> {
         Self::make(StreamFlags::NON_BLOCKING, priority)
     }
@@ -92,7 +92,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn get_flags(&self) -> CudaResult<StreamFlags> {
         let mut flags = 0;
         // SAFETY: the pointer is good for one number, the stream is alive.
@@ -104,7 +104,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn get_priority(&self) -> CudaResult<i32> {
         let mut priority: c_int = 0;
         // SAFETY: the pointer is good for one number, the stream is alive.
@@ -115,7 +115,7 @@ impl Stream {
     /// Calls a function of the host once the work given so far is done.
     ///
     /// It runs on a thread of the driver's, and must not call the driver. If it panics, the
-    /// message is printed and the stream goes on. What it borrows would be gone by then:
+    /// message is printed and the stream continues. What it borrows would be gone by then:
     ///
     /// ```compile_fail,E0597
     /// # fn of(stream: &cust::stream::Stream) -> cust::error::CudaResult<()> {
@@ -175,7 +175,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn wait_event(
         &self,
         event: impl Borrow<Event>,
@@ -190,7 +190,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn begin_capture(&self, mode: CaptureMode) -> CudaResult<()> {
         // SAFETY: the stream is alive.
         unsafe { sys::cuStreamBeginCapture_v2(self.raw, mode as u32) }.to_result()
@@ -213,7 +213,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     ///
     /// # Safety
     ///
@@ -265,7 +265,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// What the driver says, with the stream.
+    /// The error that the driver reports, with the stream.
     #[allow(clippy::should_implement_trait, reason = "the name that cust has")]
     pub fn drop(mut stream: Self) -> DropResult<Self> {
         stream.destroy().map_err(|error| (error, stream))

@@ -62,7 +62,7 @@ impl Surface {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn into_array(mut self) -> CudaResult<Option<ArrayObject>> {
         self.destroy()?;
         Ok(self.array.take())

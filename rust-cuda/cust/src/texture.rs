@@ -317,7 +317,7 @@ impl Texture {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn new(
         resource_desc: ResourceDescriptor,
         texture_desc: TextureDescriptor,
@@ -355,7 +355,7 @@ impl Texture {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     ///
     /// # Safety
     ///
@@ -389,7 +389,7 @@ impl Texture {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn into_array(mut self) -> CudaResult<Option<ArrayObject>> {
         self.destroy()?;
         Ok(self.array.take())

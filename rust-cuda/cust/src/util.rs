@@ -1,4 +1,4 @@
-//! Short ways from values and slices of the host to the device.
+//! Shortcuts that copy host values and slices to the device.
 
 use crate::error::CudaResult;
 use crate::memory::array::{ArrayDescriptor, ArrayObject, ArrayObjectFlags, ArrayPrimitive};

@@ -1,4 +1,4 @@
-//! The copy of the workspace that mutations are put into, and its build.
+//! Copies the workspace, puts the mutations into the copy and builds it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

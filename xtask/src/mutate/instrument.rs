@@ -1,4 +1,4 @@
-//! Putting all mutations of a file into it at once, each behind a switch.
+//! Puts all mutations of a file into it at once, each behind a switch.
 //!
 //! One build then serves every mutation: `a < b` becomes
 //! `(if crate::halo_mutation::is(7) { (a) <= (b) } else { a < b })`, and the

@@ -1,4 +1,4 @@
-//! `cargo xtask mutate`: are the tests any good?
+//! `cargo xtask mutate`: measures whether the tests notice broken kernels.
 //!
 //! Every kernel is broken in every small way that [`operators`] knows (a barrier
 //! removed, a guard off by one, a halo one too narrow, x taken for y …), one at

@@ -1,4 +1,4 @@
-//! Finding what can be broken in a source file, one small edit at a time.
+//! Finds the small edits that can break a source file.
 //!
 //! Every mutation replaces one expression by another. It is found in the syntax
 //! tree, so text in comments, types, patterns and constants is never touched.

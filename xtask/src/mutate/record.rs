@@ -1,5 +1,5 @@
-//! What became of each mutation, kept in a file under the target folder: a run that was
-//! stopped is taken up with `--resume`.
+//! Keeps the outcome of each mutation in a file under the target folder, so that `--resume` can
+//! continue a run that was stopped.
 //!
 //! A mutation that was caught stays so while the code of its file is what it was, comments
 //! aside: tests come to it, and none is thought to go. One that survived is tried again

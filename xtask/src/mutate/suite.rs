@@ -1,4 +1,4 @@
-//! Running a test suite against one mutation, and seeing which test notices.
+//! Runs a test suite against one mutation and reports which test fails.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};

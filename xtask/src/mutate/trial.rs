@@ -1,4 +1,4 @@
-//! Which tests may notice a mutation, and in which order to run them.
+//! Decides which tests to run against a mutation, and in which order.
 //!
 //! A test that never comes to a mutated expression cannot notice the mutation. So each
 //! test is run once with no mutation on, when it is first wanted, and notes what it comes

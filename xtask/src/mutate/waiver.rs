@@ -1,4 +1,4 @@
-//! Mutations that change nothing: said so in the kernel's source.
+//! Comments in a kernel's source that mark a mutation as changing nothing.
 //!
 //! ```text
 //! // equivalent mutant (comparison): the last point is written twice, with one value

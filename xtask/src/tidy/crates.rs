@@ -1,5 +1,5 @@
-//! The rule that some crates are in no build of the workspace with default features, by way
-//! of whatever crate.
+//! The rule `crates`: no build of the workspace with default features contains certain crates, not
+//! even through other crates.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! The rule that the tests which `docs/robustness.md` names are there.
+//! The rule `named-tests`: the tests that `docs/robustness.md` names exist.
 
 use std::path::Path;
 

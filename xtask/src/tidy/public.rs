@@ -1,4 +1,4 @@
-//! What a user of the library finds in its documentation, counted.
+//! Counts the public items in the library's documentation.
 //!
 //! An item is public if `cargo doc` writes a page for it: that follows re-exports and leaves
 //! hidden items out. This counts the pages, and the methods on them.

@@ -1,5 +1,5 @@
-//! The rule that every public call of the library which can refuse its input is given bad
-//! input by a property test.
+//! The rule `refusals`: a property test gives bad input to every public call of the library that
+//! can refuse its input.
 //!
 //! The calls are the library's public functions that return a `Result`. A property test
 //! is a `proptest!` in `tests` or `host/tests`; what its file calls counts.

@@ -1,5 +1,5 @@
-//! What buffers, textures and events of a device keep alive: its context, its stream, its
-//! pool of memory; and when things are given back to the driver.
+//! The context, stream and memory pool of a device, which its buffers, textures and events keep
+//! alive; and when they are released.
 
 use super::driver::{checked, said};
 use super::generation::{Generation, optional_attribute};
@@ -15,7 +15,7 @@ use cust::memory::{self, DevicePointer, MemoryPool};
 use cust::stream::{Stream, StreamWaitEventFlags};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What a device consists of. Fields are given back in this order, the context last.
+/// The parts of a device. Fields are released in this order, the context last.
 pub(super) struct Core {
     pub(super) name: String,
     pub(super) generation: Generation,
@@ -31,7 +31,7 @@ pub(super) struct Core {
     context: Context,
 }
 
-/// What was given back while a graph may still use it.
+/// What was released while a graph may still use it.
 #[derive(Default)]
 struct Kept {
     /// Recordings and graphs.
@@ -39,7 +39,7 @@ struct Kept {
     waiting: Vec<Resource>,
 }
 
-/// What a device takes from the driver and has to give back.
+/// Resources that a device gets from the driver and must release.
 pub(super) enum Resource {
     Memory(OwnMemory),
     Texture(cust::texture::Texture),
@@ -102,7 +102,7 @@ impl Core {
         self.recorder.refuse(what)
     }
 
-    /// Where this thread's work for the device goes.
+    /// The stream for this thread's work on the device.
     pub(super) fn queue(&self) -> sys::CUstream {
         let recording = self.recorder.stream();
         recording.unwrap_or_else(|| self.stream.as_inner())
@@ -148,7 +148,7 @@ impl Core {
         said("cuStreamWaitEvent", waits)
     }
 
-    /// Lets another device reach this one's pool, the first time that it is asked.
+    /// Gives another device access to this one's pool, at the first call.
     fn let_in(&self, other: &Self) {
         let Some(pool) = &self.pool else { return };
         let (own, device) = (self.context.device(), other.context.device());
@@ -249,7 +249,7 @@ impl Core {
         self.free(resource);
     }
 
-    /// Gives this back to the driver. The context is current.
+    /// Returns this to the driver. The context is current.
     fn free(&self, resource: Resource) {
         // What is queued already is done first: freeing memory of a pool is
         // stream-ordered, and everything else is preceded by waiting. For
@@ -260,7 +260,7 @@ impl Core {
         match (resource, &self.pool) {
             (Resource::Memory(OwnMemory(address)), Some(_)) => {
                 let memory = DevicePointer::<u8>::from_raw(address);
-                // SAFETY: `allocate` made it, and it is given back once, as the value is gone.
+                // SAFETY: `allocate` made it, and it is released once, when the value is dropped.
                 let _: CudaResult<()> = unsafe { memory::cuda_free_async(&self.stream, memory) };
             }
             (Resource::Memory(OwnMemory(address)), None) => {
@@ -383,7 +383,7 @@ impl Drop for Core {
 ///
 /// # Safety
 ///
-/// Both have so many bytes, are the device's own, do not overlap, and live until the
+/// Both have that many bytes, are the device's own, do not overlap, and live until the
 /// stream's work is over or, while it records, its graph is gone; and the target is nobody's
 /// but the caller's and of work that was given to the device already.
 pub(super) unsafe fn copy(

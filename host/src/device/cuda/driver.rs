@@ -1,4 +1,4 @@
-//! The driver: loading it, and what it says as the library's errors.
+//! Loads the driver and translates its error codes to the library's errors.
 
 use crate::{DriverVersion, Error};
 use cuda_loader::sys::CUresult;

@@ -1,4 +1,4 @@
-//! Marks in a device's stream, and the time between them.
+//! CUDA events: marks in a device's stream, and the time between two of them.
 
 use super::core::Core;
 use super::driver::said;

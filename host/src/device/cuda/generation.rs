@@ -1,4 +1,4 @@
-//! What a device is, as the driver describes it.
+//! Reads a device's properties from the driver.
 
 use super::driver::{self, cannot_be_right, said};
 use crate::device::properties::Properties;
@@ -7,7 +7,7 @@ use crate::limits::{Limits, TextureLimits};
 use crate::{ComputeCapability, Dim3, DriverVersion, Error};
 use cust::device::{Device, DeviceAttribute};
 
-/// What decides which PTX a device takes.
+/// The properties that decide which PTX a device gets.
 #[derive(Clone, Copy)]
 pub(super) struct Generation {
     pub(super) capability: ComputeCapability,

@@ -1,4 +1,4 @@
-//! The device itself.
+//! The CUDA device itself.
 
 use super::core::Core;
 use super::loaded::{LoadedModule, Used};
@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a device was opened by.
+/// How a device was opened.
 pub(in crate::device) struct Opened {
     pub(in crate::device) ordinal: usize,
     pub(in crate::device) source: ptx::Source,
@@ -25,7 +25,7 @@ pub(crate) struct CudaDevice {
     pub(super) own: Arc<LoadedModule>,
     /// The kernels that launches take instead.
     stand_ins: Mutex<Option<StandIns>>,
-    /// What the launches of the recording use, while there is one.
+    /// The kernels that launches of the recording use, during a recording.
     used: Mutex<Vec<Used>>,
 }
 

@@ -1,4 +1,4 @@
-//! Launches.
+//! Launches kernels on a CUDA device.
 
 use super::driver::{checked, said};
 use super::handle::CudaDevice;

@@ -1,4 +1,4 @@
-//! Code that a device has loaded, its own and besides.
+//! The modules that a device has loaded: the library's own and additional ones.
 
 use super::core::{Core, Resource};
 use super::module::{Code, Module};

@@ -1,4 +1,4 @@
-//! Page-locked memory of the host.
+//! Page-locked host memory.
 
 use super::core::Core;
 use super::driver::said;
@@ -11,7 +11,7 @@ use cust::memory::LockedBuffer;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Page-locked memory of the host, from and to which a device copies while the host goes on.
+/// Page-locked host memory; a device copies from it and to it while the host continues.
 pub(in crate::device) struct LockedMemory {
     bytes: LockedBuffer<u8>,
     /// Behind the last copy.

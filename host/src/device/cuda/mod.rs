@@ -11,8 +11,8 @@
 //! | `launch`, `memory`, `texture`, `event` | what a device does, and what it gives out |
 //! | `recording` | what a graph needs besides the work |
 //! | `handle` | the device |
-//! | `stand_ins`, `loaded`, `module` | code that it has loaded: in the place of its own, and as such |
-//! | `core` | context, stream, pool, and when things are given back |
+//! | `stand_ins`, `loaded`, `module` | code that it has loaded: replacements of its own kernels, and modules |
+//! | `core` | context, stream, pool, and when they are released |
 //! | `queue`, `generation`, `driver` | where work goes, what the device is, what the driver says |
 
 mod core;

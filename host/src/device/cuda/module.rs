@@ -108,7 +108,7 @@ pub(super) struct Locked<'a> {
 
 #[derive(Default)]
 struct Loaded {
-    /// By the number of the part.
+    /// Indexed by the number of the part.
     modules: BTreeMap<usize, cust::module::Module>,
     functions: HashMap<String, Function>,
     constants: HashMap<&'static str, LoadedConstant>,
@@ -128,7 +128,7 @@ pub(super) struct Function {
 struct LoadedConstant {
     address: CUdeviceptr,
     bytes: usize,
-    /// What it was last set to, if it was.
+    /// The value it was last set to, if any.
     value: Option<Box<[u8]>>,
 }
 

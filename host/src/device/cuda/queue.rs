@@ -1,5 +1,5 @@
-//! Where work for a device goes: its own stream or, for the thread that records, that of the
-//! recording.
+//! Chooses the stream for new work: the device's own or, on a thread that records, the
+//! recording's.
 
 use crate::Error;
 use crate::device::tally::Tally;
@@ -18,7 +18,7 @@ struct Recording {
     notes: Notes,
 }
 
-/// What a recording notes besides the work that its stream is given.
+/// Notes of a recording, besides the work in its stream.
 #[derive(Default)]
 pub(super) struct Notes {
     pub(super) counted: Vec<(Tally, u64)>,

@@ -1,4 +1,4 @@
-//! Recording work as a graph, and replaying it.
+//! Records work as a CUDA graph and replays it.
 //!
 //! While a thread records, what it gives to the device goes to a stream of the
 //! recording, which notes instead of running it; other threads go on as ever. The device
@@ -137,7 +137,7 @@ impl<'a> Capture<'a> {
         Ok(capture)
     }
 
-    /// What was noted, which begins and ends with everything in its place.
+    /// The recorded work, which begins and ends with every buffer's current memory in place.
     fn end(self) -> Result<(cust::graph::Graph, Vec<Used>, Notes), Error> {
         self.put_in_place()?;
         let Some(notes) = self.device.core.recorder.end() else {

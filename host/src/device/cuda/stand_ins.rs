@@ -1,10 +1,10 @@
-//! Kernels in the place of a device's own.
+//! Kernels that replace a device's own, such as the CUDA C++ baselines.
 
 use super::loaded::LoadedModule;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Kernels in the place of a device's own.
+/// Kernels that replace a device's own.
 #[derive(Clone)]
 pub(in crate::device) struct StandIns {
     pub(super) loaded: Arc<LoadedModule>,

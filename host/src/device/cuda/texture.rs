@@ -1,4 +1,4 @@
-//! Rows in device memory that are read through the texture units.
+//! Rows in device memory, read through the texture units.
 
 use super::core::Resource;
 use super::driver::{checked, said};

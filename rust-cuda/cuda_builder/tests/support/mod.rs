@@ -1,4 +1,4 @@
-//! What the suites share: building fixtures, and reading PTX.
+//! Helpers of the test suites: they build fixtures and read PTX.
 #![allow(dead_code, reason = "each suite is a crate of its own and uses a part")]
 
 use std::collections::HashMap;
@@ -51,7 +51,7 @@ pub fn build(builder: &CudaBuilder) -> Ptx {
     }
 }
 
-/// What `work` makes of each of the values, on as many threads.
+/// The results of `work` for all values, each on a thread of its own.
 pub fn side_by_side<T: Send, R: Send, const N: usize>(
     values: [T; N],
     work: impl Fn(T) -> R + Sync,

@@ -1,4 +1,4 @@
-//! The arrays of a block in shared memory.
+//! The shared-memory arrays of a block.
 
 use std::sync::MutexGuard;
 

@@ -5,7 +5,7 @@ use super::state::{Block, State, same_site, watched};
 use crate::here::Site;
 
 impl Block<'_> {
-    /// Lets the threads at the barrier go, if it is complete.
+    /// Releases the threads at the barrier, if it is complete.
     pub fn release_barrier(&self) -> bool {
         if self.at_barrier.get() != self.threads() || self.barriers_differ.get() {
             return false;

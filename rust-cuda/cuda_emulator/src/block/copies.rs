@@ -1,4 +1,4 @@
-//! Asynchronous copies: noted when started, made when waited for.
+//! Asynchronous copies: recorded when started, carried out when waited for.
 
 use std::ptr;
 

@@ -1,4 +1,4 @@
-//! What is wrong, in words: deadlocks, faults, panics, threads that were stopped.
+//! Builds the diagnoses of a block: deadlocks, faults, panics, threads that were stopped.
 
 use super::state::{Block, State, same_site};
 use super::warps::lanes;
@@ -182,7 +182,7 @@ impl Block<'_> {
         )
     }
 
-    /// The place of the running thread, but for its line.
+    /// The position of the running thread, without its line.
     pub fn place_of_running(&self) -> Place {
         self.place(Some(self.running.get()), None)
     }

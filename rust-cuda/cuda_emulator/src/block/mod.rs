@@ -1,4 +1,4 @@
-//! One block: what its threads are doing, and what they ask for.
+//! The state and operations of one block.
 //!
 //! Everything here happens on one OS thread, partly on the stack of an emulated
 //! thread (the functions that intrinsics call) and partly on the scheduler's

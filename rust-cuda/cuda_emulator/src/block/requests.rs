@@ -1,4 +1,4 @@
-//! What threads ask for: barriers, warp operations, asynchronous copies.
+//! Requests of threads to the scheduler: barriers, warp operations, asynchronous copies.
 
 use std::collections::VecDeque;
 

@@ -20,7 +20,7 @@ use crate::region::Offset;
 use crate::watchdog::Ticket;
 use crate::workspace::Workspace;
 
-/// What all blocks of a launch have in common.
+/// The state that all blocks of a launch share.
 pub(crate) struct Launch<'l> {
     pub config: &'l LaunchConfig,
     pub options: &'l Options,
@@ -32,7 +32,7 @@ pub(crate) struct Launch<'l> {
     pub threads: u32,
 }
 
-/// What a thread is doing.
+/// The state of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// It can go on.
@@ -61,7 +61,7 @@ pub(super) struct Slot {
     pub(super) site: Cell<Site>,
     pub(super) form: Cell<Form>,
     pub(super) request: Cell<WarpRequest>,
-    /// What the warp operation gave.
+    /// The result of the warp operation.
     pub(super) result: Cell<(u64, bool)>,
     pub(super) copies: RefCell<Option<Box<Copies>>>,
 }
@@ -297,7 +297,7 @@ impl<'l> Block<'l> {
             .is_some_and(|ticket| ticket.expired())
     }
 
-    /// Lets those go that let others go first. Returns whether there were any.
+    /// Makes the threads that yielded ready again. Returns whether there were any.
     pub fn wake_yielded(&self) -> bool {
         if self.yielded.take() == 0 {
             return false;
@@ -339,7 +339,7 @@ impl<'l> Block<'l> {
         self.running.get()
     }
 
-    /// Gives the turn back to the scheduler; returns when the thread gets it
+    /// Yields to the scheduler; returns when the thread gets it
     /// again. Unwinds if the block is abandoned meanwhile.
     pub(super) fn suspend(&self) {
         // SAFETY: set at the start of the running coroutine, on whose stack this
@@ -353,7 +353,7 @@ impl<'l> Block<'l> {
         self.give_up()
     }
 
-    /// Lets the running thread not go on: the scheduler knows why.
+    /// Marks the running thread as failed and suspends it for good.
     pub fn give_up(&self) -> ! {
         self.set_state(State::Failed);
         loop {

@@ -1,4 +1,4 @@
-//! The operations of warps.
+//! Warp operations.
 
 use super::requests::{ShuffleKind, WarpOperation, WarpRequest};
 use super::state::{Block, State, same_site, watched};
@@ -90,7 +90,7 @@ impl Block<'_> {
         (self.running.get() / WARP_SIZE * WARP_SIZE) as usize
     }
 
-    /// Gives all `needed` lanes their results and lets them go.
+    /// Gives all `needed` lanes their results and releases them.
     pub(super) fn complete(&self, needed: u32, request: WarpRequest) {
         let mut counts = self.counts.get();
         counts.warp_operations += 1;

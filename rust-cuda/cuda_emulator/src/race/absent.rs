@@ -1,4 +1,4 @@
-//! Where accesses cannot be watched.
+//! Replaces race detection on platforms that cannot watch accesses.
 
 use std::sync::Arc;
 

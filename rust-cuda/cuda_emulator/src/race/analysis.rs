@@ -1,4 +1,4 @@
-//! Finds the first pair of accesses that nothing orders.
+//! Finds the first pair of conflicting accesses that nothing orders.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! What an instruction does to memory.
+//! Decodes which memory an instruction reads and writes.
 
 use iced_x86::{Code, Decoder, DecoderOptions, InstructionInfoFactory, Mnemonic, OpAccess};
 

@@ -1,4 +1,4 @@
-//! Data races, by watching the accesses to memory of some threads of some blocks.
+//! Detects data races by watching the memory accesses of some threads of some blocks.
 //!
 //! The memory of buffers and shared arrays is closed while a watched thread runs.
 //! Each of its accesses faults, is noted with its instruction, address and bytes,
@@ -29,7 +29,7 @@ pub(crate) use self::absent::{Trace, first_race};
 
 use crate::here::Here;
 
-/// What watches the launch that this OS thread runs, if anything does.
+/// The trace that watches the launch of this OS thread, if any.
 #[inline]
 pub(crate) fn watching(here: &Here) -> Option<&Trace> {
     let trace = here.watching()?;

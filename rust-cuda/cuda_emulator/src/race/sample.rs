@@ -1,5 +1,5 @@
-//! Which blocks and threads are watched, and how closely: each access costs about
-//! as much as ten thousand others.
+//! Chooses the blocks and threads to watch, and how closely: a watched access costs about ten
+//! thousand times as much as another.
 
 use crate::config::{LaunchConfig, WARP_SIZE};
 use crate::random::Random;
@@ -77,7 +77,7 @@ fn threads(count: u32) -> Vec<bool> {
     watched
 }
 
-/// How many accesses a turn may have noted when its block has so many left.
+/// How many accesses may be recorded in a turn when its block has this many left.
 pub(super) fn of_turn(left: usize) -> usize {
     (left / TURN_PART).max(TURN_MIN).min(left)
 }

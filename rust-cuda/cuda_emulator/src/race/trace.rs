@@ -1,4 +1,4 @@
-//! Notes what watched threads do to memory, and what orders them.
+//! Records the memory accesses of watched threads and the operations that order them.
 //!
 //! [`Trace::fault`] and [`Trace::stepped`] run in signal handlers, on the OS thread
 //! that owns the trace, while the kernel's or the emulator's code is touching closed
@@ -98,7 +98,7 @@ pub(super) struct Access {
     pub after: [u8; WIDEST],
 }
 
-/// What orders threads. Blocks are by their position in the sample.
+/// The events that order threads. Blocks are identified by their position in the sample.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Event {
     Barrier {

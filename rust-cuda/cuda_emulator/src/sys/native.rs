@@ -662,7 +662,7 @@ unsafe fn end_faulting_thread(info: &libc::siginfo_t, context: &mut libc::uconte
             .address
             .is_some_and(|address| guard.contains(&address));
         if !in_kernel {
-            // The emulator's code goes on on the reserve: the thread ends when that returns.
+            // The emulator's code continues on the reserve; the thread ends when that returns.
             // Any other fault there is a mistake of the emulator's, which should crash.
             // SAFETY: the stack of the coroutine that runs.
             let goes_on = overflows && here.overflow().is_none() && unsafe { open_reserve(low) };
@@ -707,7 +707,7 @@ fn end_thread(trap: CoroutineTrapHandler<Exit>, context: &mut libc::ucontext_t, 
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long where it can go on: it may hold the lock that looking up wants.
 const SHORT_PATIENCE: Duration = Duration::from_millis(20);
-/// How often it is let go on before it ends where it is.
+/// How often it may continue before it is stopped where it is.
 const DELAYS: u32 = 2048;
 /// Instructions that it takes at a time where it has no call to return from. So it will
 /// have let go of a lock at some of these times; and looking up gets on at each of them.

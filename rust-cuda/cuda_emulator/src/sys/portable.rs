@@ -111,7 +111,7 @@ pub(crate) fn max_stacks() -> usize {
     16 * 1024
 }
 
-/// Threads are not told apart.
+/// Does not distinguish threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OsThread;
 

@@ -1,4 +1,4 @@
-//! What the tests share: typed buffers and short ways to launch.
+//! Helpers of the tests: typed buffers and short launch functions.
 
 #![allow(dead_code, reason = "no test uses all of it")]
 

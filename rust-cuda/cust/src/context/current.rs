@@ -1,4 +1,4 @@
-//! What there is to say about the context that is current on this thread.
+//! Queries and settings of the current context of this thread.
 
 use super::{ContextFlags, ContextHandle};
 use crate::device::Device;
@@ -54,7 +54,7 @@ choices! {
     }
 }
 
-/// What a context has only so much of.
+/// A limited resource of a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u32)]
@@ -89,11 +89,11 @@ pub struct StreamPriorityRange {
 pub struct CurrentContext;
 
 impl CurrentContext {
-    /// How kernels divide the first-level cache that do not say it themselves.
+    /// How kernels without a setting of their own divide the first-level cache.
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn get_cache_config() -> CudaResult<CacheConfig> {
         let mut config = 0;
         // SAFETY: the pointer is good for one number.
@@ -105,7 +105,7 @@ impl CurrentContext {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn get_device() -> CudaResult<Device> {
         let mut device = 0;
         // SAFETY: the pointer is good for one number.
@@ -117,7 +117,7 @@ impl CurrentContext {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn get_flags() -> CudaResult<ContextFlags> {
         let mut flags = 0;
         // SAFETY: the pointer is good for one number.
@@ -141,7 +141,7 @@ impl CurrentContext {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn get_shared_memory_config() -> CudaResult<SharedMemoryConfig> {
         let mut config = 0;
         // SAFETY: the pointer is good for one number.
@@ -153,7 +153,7 @@ impl CurrentContext {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn get_stream_priority_range() -> CudaResult<StreamPriorityRange> {
         let mut range = StreamPriorityRange {
             least: 0,
@@ -169,7 +169,7 @@ impl CurrentContext {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn set_cache_config(cfg: CacheConfig) -> CudaResult<()> {
         // SAFETY: takes a number.
         unsafe { sys::cuCtxSetCacheConfig(cfg as c_uint) }.to_result()
@@ -190,7 +190,7 @@ impl CurrentContext {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn set_shared_memory_config(cfg: SharedMemoryConfig) -> CudaResult<()> {
         // SAFETY: takes a number.
         unsafe { sys::cuCtxSetSharedMemConfig(cfg as c_uint) }.to_result()
@@ -200,7 +200,7 @@ impl CurrentContext {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn set_current<C: ContextHandle>(c: &C) -> CudaResult<()> {
         // SAFETY: takes the handle of a context; one that was destroyed is an error.
         unsafe { sys::cuCtxSetCurrent(c.get_inner()) }.to_result()
@@ -210,7 +210,7 @@ impl CurrentContext {
     ///
     /// # Errors
     ///
-    /// That of a kernel that has failed, or what else the driver says.
+    /// The error of a kernel that has failed, or another one that the driver reports.
     pub fn synchronize() -> CudaResult<()> {
         // SAFETY: takes nothing.
         unsafe { sys::cuCtxSynchronize() }.to_result()

@@ -1,8 +1,8 @@
-//! Which context a thing lives in.
+//! Keeps the context alive in which an object lives.
 //!
 //! The driver's things (memory, streams, modules …) go with the context in which they were
 //! made. Each holds a [`Home`], so that a context made by this crate outlives them, and so
-//! that they are given back there, whichever context is current then.
+//! that they are released there, whichever context is current then.
 
 use crate::error::{CudaError, CudaResult, ToResult};
 use crate::sys::{self, CUcontext, CUdevice};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Where a context comes from, and so how it is given back.
+/// How a context was made, which determines how it is released.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Origin {
     /// The one that a device shares with the runtime API.
@@ -109,7 +109,7 @@ impl Drop for Owned {
     }
 }
 
-/// The context that a thing was made in.
+/// The context in which an object was made.
 #[derive(Debug, Clone)]
 pub(crate) struct Home {
     raw: CUcontext,

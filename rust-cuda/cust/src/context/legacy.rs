@@ -1,5 +1,5 @@
-//! Contexts of one's own, and each thread's stack of them. New programs take the primary
-//! [`Context`](super::Context).
+//! Contexts that a program creates for itself, and each thread's stack of them. New programs use
+//! the primary [`Context`](super::Context).
 
 pub use super::current::{
     CacheConfig, CurrentContext, ResourceLimit, SharedMemoryConfig, StreamPriorityRange,
@@ -27,7 +27,7 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn create_and_push(flags: ContextFlags, device: Device) -> CudaResult<Self> {
         let owned = super::create(flags, device)?;
         Ok(Self { owned })
@@ -37,7 +37,7 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn get_api_version(&self) -> CudaResult<CudaApiVersion> {
         super::api_version(self.owned.raw)
     }
@@ -50,11 +50,11 @@ impl Context {
         }
     }
 
-    /// Gives the context back, and says whether that went well.
+    /// Releases the context, and returns the driver's error if that fails.
     ///
     /// # Errors
     ///
-    /// What the driver says, with the context.
+    /// The error that the driver reports, with the context.
     #[allow(clippy::should_implement_trait, reason = "the name that cust has")]
     pub fn drop(ctx: Self) -> DropResult<Self> {
         Owned::release(ctx.owned).map_err(|(error, owned)| (error, Self { owned }))
@@ -80,7 +80,7 @@ impl UnownedContext {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn get_api_version(&self) -> CudaResult<CudaApiVersion> {
         super::api_version(self.raw)
     }
@@ -114,7 +114,7 @@ impl ContextStack {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn push<C: ContextHandle>(ctx: &C) -> CudaResult<()> {
         // SAFETY: takes the handle of a context; one that was destroyed is an error.
         unsafe { sys::cuCtxPushCurrent_v2(ctx.get_inner()) }.to_result()
@@ -126,7 +126,7 @@ impl CurrentContext {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn get_current() -> CudaResult<UnownedContext> {
         let raw = home::current()?;
         Ok(UnownedContext { raw })

@@ -1,4 +1,4 @@
-//! Contexts: what a program's memory, modules and streams on a device live in.
+//! Contexts: they own a program's memory, modules and streams on a device.
 //!
 //! A [`Context`] is the device's primary one, which the CUDA runtime API uses as well.
 //! [`legacy`] has contexts of one's own and the stack of them.
@@ -83,7 +83,7 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn enter(&self) -> CudaResult<Entered<'_>> {
         home::enter(self.owned.raw)
     }
@@ -92,7 +92,7 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     ///
     /// # Safety
     ///
@@ -106,7 +106,7 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn set_flags(&self, flags: ContextFlags) -> CudaResult<()> {
         // SAFETY: takes numbers.
         unsafe { sys::cuDevicePrimaryCtxSetFlags_v2(self.device.as_raw(), flags.bits()) }
@@ -129,7 +129,7 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn get_api_version(&self) -> CudaResult<CudaApiVersion> {
         api_version(self.owned.raw)
     }
@@ -139,7 +139,7 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// What the driver says, with the context.
+    /// The error that the driver reports, with the context.
     #[allow(clippy::should_implement_trait, reason = "the name that cust has")]
     pub fn drop(ctx: Self) -> DropResult<Self> {
         let Self { owned, device } = ctx;

@@ -1,4 +1,4 @@
-//! Arrays: device memory laid out as textures and surfaces want it.
+//! Arrays: device memory in the layout of textures and surfaces.
 
 use crate::context::home::Home;
 use crate::error::{CudaError, CudaResult, DropResult, ToResult};
@@ -356,7 +356,7 @@ impl ArrayObject {
     ///
     /// # Errors
     ///
-    /// What the driver says, with the array.
+    /// The error that the driver reports, with the array.
     #[allow(clippy::should_implement_trait, reason = "the name that cust has")]
     pub fn drop(mut array: Self) -> DropResult<Self> {
         array.destroy().map_err(|error| (error, array))
@@ -377,7 +377,7 @@ impl ArrayObject {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     ///
     /// # Panics
     ///
@@ -398,7 +398,7 @@ impl ArrayObject {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     ///
     /// # Panics
     ///
@@ -419,7 +419,7 @@ impl ArrayObject {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     ///
     /// # Panics
     ///

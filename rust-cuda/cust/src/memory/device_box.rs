@@ -58,7 +58,7 @@ impl<T: DeviceCopy> DeviceBox<T> {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn as_host_value(&self) -> CudaResult<T> {
         let value = self.buffer.as_host_vec()?.pop();
         Ok(value.unwrap_or_else(|| unreachable!("a box has one value")))
@@ -135,7 +135,7 @@ impl<T: DeviceCopy> DeviceBox<T> {
     ///
     /// # Errors
     ///
-    /// What the driver says, with the box.
+    /// The error that the driver reports, with the box.
     #[allow(clippy::should_implement_trait, reason = "the name that cust has")]
     pub fn drop(dev_box: Self) -> DropResult<Self> {
         DeviceBuffer::drop(dev_box.buffer).map_err(|(error, buffer)| (error, Self { buffer }))

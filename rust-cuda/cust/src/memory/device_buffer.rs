@@ -30,7 +30,7 @@ unsafe impl<T: DeviceCopy + Send> Send for DeviceBuffer<T> {}
 unsafe impl<T: DeviceCopy + Sync> Sync for DeviceBuffer<T> {}
 
 impl<T: DeviceCopy> DeviceBuffer<T> {
-    /// No memory at all, for so many elements without bytes.
+    /// No memory at all, for this many elements of size zero.
     fn nothing(len: usize) -> Self {
         Self {
             start: DevicePointer::from_raw(align_of::<T>() as u64),
@@ -122,7 +122,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     ///
     /// # Errors
     ///
-    /// What the driver says, with the buffer.
+    /// The error that the driver reports, with the buffer.
     #[allow(clippy::should_implement_trait, reason = "the name that cust has")]
     pub fn drop(mut dev_buf: Self) -> DropResult<Self> {
         dev_buf.free().map_err(|error| (error, dev_buf))
@@ -188,7 +188,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     }
 }
 
-/// A copy from a slice, which is no type that [`CopyDestination`] takes by itself.
+/// A copy from a slice, which [`CopyDestination`] does not take directly.
 fn copy_from_slice<T: DeviceCopy>(target: &mut DeviceSlice<T>, source: &[T]) -> CudaResult<()> {
     let bytes = size_of_val(source);
     if bytes == 0 {

@@ -1,4 +1,4 @@
-//! A borrowed piece of device memory.
+//! A borrowed part of device memory.
 
 use super::{AsyncCopyDestination, CopyDestination, DeviceBuffer, DeviceCopy, DevicePointer};
 use crate::error::{CudaResult, ToResult};
@@ -48,7 +48,7 @@ impl<T: DeviceCopy> std::fmt::Debug for DeviceSlice<T> {
 
 /// What [`DeviceSlice::index`] takes: a place or a range.
 pub trait DeviceSliceIndex<T: DeviceCopy>: Sealed {
-    /// The range of places, of a slice of so many.
+    /// The range of indices, within a slice of this length.
     ///
     /// # Panics
     ///
@@ -208,7 +208,7 @@ impl<T: DeviceCopy> DeviceSlice<T> {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn as_host_vec(&self) -> CudaResult<Vec<T>> {
         let mut elements: Vec<T> = Vec::with_capacity(self.len());
         if self.bytes() > 0 {
@@ -267,7 +267,7 @@ macro_rules! fills {
             if words == 0 {
                 return Ok(());
             }
-            // SAFETY: there are so many words, and they are ours alone.
+            // SAFETY: the slice has this many words, and is borrowed exclusively.
             unsafe { sys::$now(self.as_device_ptr().as_raw(), value.into(), words) }.to_result()
         }
 
@@ -285,7 +285,7 @@ macro_rules! fills {
             if words == 0 {
                 return Ok(());
             }
-            // SAFETY: there are so many words; the rest is the caller's promise.
+            // SAFETY: the slice has this many words; the caller promises the rest.
             unsafe {
                 sys::$queued(self.as_device_ptr().as_raw(), value.into(), words, stream.as_inner())
             }
@@ -307,11 +307,11 @@ impl<T: DeviceCopy + Zeroable> DeviceSlice<T> {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn set_zero(&mut self) -> CudaResult<()> {
         let code = match self.bytes() {
             0 => CUresult::SUCCESS,
-            // SAFETY: there are so many bytes, and they are ours alone; zeros are elements.
+            // SAFETY: the slice has this many bytes, and is borrowed exclusively; zeros are elements.
             bytes => unsafe { sys::cuMemsetD8_v2(self.as_device_ptr().as_raw(), 0, bytes) },
         };
         code.to_result()
@@ -321,7 +321,7 @@ impl<T: DeviceCopy + Zeroable> DeviceSlice<T> {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     ///
     /// # Safety
     ///
@@ -329,7 +329,7 @@ impl<T: DeviceCopy + Zeroable> DeviceSlice<T> {
     pub unsafe fn set_zero_async(&mut self, stream: &Stream) -> CudaResult<()> {
         let code = match self.bytes() {
             0 => CUresult::SUCCESS,
-            // SAFETY: there are so many bytes; the rest is the caller's promise.
+            // SAFETY: the slice has this many bytes; the caller promises the rest.
             bytes => unsafe {
                 sys::cuMemsetD8Async(self.as_device_ptr().as_raw(), 0, bytes, stream.as_inner())
             },

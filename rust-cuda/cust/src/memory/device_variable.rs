@@ -1,4 +1,4 @@
-//! One value on the host and on the device.
+//! One value with a copy on the host and one on the device.
 
 use super::{CopyDestination, DeviceBox, DeviceCopy, DevicePointer};
 use crate::error::CudaResult;
@@ -29,7 +29,7 @@ impl<T: DeviceCopy> DeviceVariable<T> {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn copy_htod(&mut self) -> CudaResult<()> {
         self.on_device.copy_from(&self.on_host)
     }
@@ -38,7 +38,7 @@ impl<T: DeviceCopy> DeviceVariable<T> {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn copy_dtoh(&mut self) -> CudaResult<()> {
         self.on_device.copy_to(&mut self.on_host)
     }

@@ -110,7 +110,7 @@ impl<T: DeviceCopy> LockedBuffer<T> {
     ///
     /// # Errors
     ///
-    /// What the driver says, with the buffer.
+    /// The error that the driver reports, with the buffer.
     #[allow(clippy::should_implement_trait, reason = "the name that cust has")]
     pub fn drop(mut buf: Self) -> DropResult<Self> {
         buf.free().map_err(|error| (error, buf))

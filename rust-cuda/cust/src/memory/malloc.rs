@@ -1,4 +1,4 @@
-//! Memory by hand, for what the owning types do not serve.
+//! Allocates and frees memory by hand, where the owning types do not fit.
 
 use super::{DeviceCopy, DevicePointer, UnifiedPointer};
 use crate::error::{CudaError, CudaResult, ToResult};
@@ -9,7 +9,7 @@ use std::ffi::{c_uint, c_void};
 /// `CU_MEM_ATTACH_GLOBAL`: kernels of all streams may use the memory.
 const ATTACH_GLOBAL: c_uint = 1;
 
-/// Bytes of so many elements: some, and as many as an address can count.
+/// The size of this many elements in bytes: not zero, and within the address space.
 pub(super) fn bytes_of<T>(count: usize) -> CudaResult<usize> {
     count
         .checked_mul(size_of::<T>())

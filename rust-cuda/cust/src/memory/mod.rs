@@ -1,4 +1,4 @@
-//! Memory of devices, memory that host and device share, and page-locked memory of the host.
+//! Device memory, unified memory, and page-locked host memory.
 //!
 //! | type | where it lies | who may use it |
 //! |---|---|---|
@@ -47,7 +47,7 @@ pub trait CopyDestination<O: ?Sized>: Sealed {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     ///
     /// # Panics
     ///
@@ -58,7 +58,7 @@ pub trait CopyDestination<O: ?Sized>: Sealed {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     ///
     /// # Panics
     ///
@@ -72,7 +72,7 @@ pub trait AsyncCopyDestination<O: ?Sized>: Sealed {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     ///
     /// # Panics
     ///
@@ -88,7 +88,7 @@ pub trait AsyncCopyDestination<O: ?Sized>: Sealed {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     ///
     /// # Panics
     ///
@@ -202,7 +202,7 @@ impl<T: DeviceCopy> DeviceMemory for DeviceSlice<T> {
 ///
 /// # Errors
 ///
-/// What the driver says.
+/// The error that the driver reports.
 ///
 /// # Safety
 ///
@@ -223,7 +223,7 @@ pub unsafe fn memcpy_htod(
 ///
 /// # Errors
 ///
-/// What the driver says.
+/// The error that the driver reports.
 ///
 /// # Safety
 ///
@@ -247,7 +247,7 @@ pub unsafe fn memcpy_peer_async(
 ///
 /// # Errors
 ///
-/// What the driver says.
+/// The error that the driver reports.
 pub fn mem_get_info() -> CudaResult<(usize, usize)> {
     let (mut free, mut total) = (0, 0);
     // SAFETY: the pointers are good for one size each.

@@ -1,4 +1,4 @@
-//! Addresses in memory of devices, and in memory that host and device share.
+//! Pointers to device memory and to unified memory.
 
 use super::DeviceCopy;
 use crate::sys::CUdeviceptr;

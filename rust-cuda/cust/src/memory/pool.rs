@@ -1,4 +1,4 @@
-//! Pools that device memory is taken from in the order of a stream's work.
+//! Pools for stream-ordered allocation of device memory.
 
 use super::{DeviceCopy, DevicePointer};
 use crate::context::home::Home;
@@ -7,7 +7,7 @@ use crate::error::{CudaError, CudaResult, ToResult};
 use crate::stream::Stream;
 use crate::sys::{self, CUmemoryPool};
 
-/// A pool of device memory. What is given back to it is at hand for the next allocation.
+/// A pool of device memory. Memory freed to it is reused for the next allocation.
 #[derive(Debug)]
 pub struct MemoryPool {
     raw: CUmemoryPool,
@@ -43,7 +43,7 @@ impl MemoryPool {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn set_release_threshold(&self, bytes: u64) -> CudaResult<()> {
         let mut bytes = bytes;
         // SAFETY: the pool is alive, and the attribute is a `u64`.
@@ -62,7 +62,7 @@ impl MemoryPool {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn let_in(&self, device: Device) -> CudaResult<()> {
         let access = sys::CUmemAccessDesc {
             locationType: sys::MEM_LOCATION_TYPE_DEVICE,
@@ -73,11 +73,11 @@ impl MemoryPool {
         unsafe { sys::cuMemPoolSetAccess(self.raw, &raw const access, 1) }.to_result()
     }
 
-    /// Gives what nobody uses back to the device, but so many bytes.
+    /// Returns unused memory to the device, except for this many bytes.
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     pub fn trim_to(&self, bytes: usize) -> CudaResult<()> {
         // SAFETY: the pool is alive; memory in use is not touched.
         unsafe { sys::cuMemPoolTrimTo(self.raw, bytes) }.to_result()

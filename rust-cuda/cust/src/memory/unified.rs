@@ -1,4 +1,4 @@
-//! Memory that host and device share, at one address.
+//! Unified memory, which host and device access at one address.
 
 use super::{DeviceCopy, UnifiedPointer, cuda_free_unified, cuda_malloc_unified};
 use crate::context::home::Home;
@@ -127,7 +127,7 @@ impl<T: DeviceCopy> UnifiedBuffer<T> {
     ///
     /// # Errors
     ///
-    /// What the driver says, with the buffer.
+    /// The error that the driver reports, with the buffer.
     #[allow(clippy::should_implement_trait, reason = "the name that cust has")]
     pub fn drop(mut uni_buf: Self) -> DropResult<Self> {
         uni_buf.free().map_err(|error| (error, uni_buf))
@@ -255,7 +255,7 @@ impl<T: DeviceCopy> UnifiedBox<T> {
 
     /// The value, which is never freed.
     ///
-    /// The context it lives in is never given back either.
+    /// Its context is never released either.
     #[must_use]
     pub fn leak<'a>(b: Self) -> &'a mut T
     where
@@ -270,7 +270,7 @@ impl<T: DeviceCopy> UnifiedBox<T> {
     ///
     /// # Errors
     ///
-    /// What the driver says, with the box.
+    /// The error that the driver reports, with the box.
     #[allow(clippy::should_implement_trait, reason = "the name that cust has")]
     pub fn drop(uni_box: Self) -> DropResult<Self> {
         UnifiedBuffer::drop(uni_box.buffer).map_err(|(error, buffer)| (error, Self { buffer }))
@@ -355,7 +355,7 @@ impl<T: DeviceCopy + std::hash::Hash> std::hash::Hash for UnifiedBox<T> {
 
 impl<T: DeviceCopy> Sealed for UnifiedBox<T> {}
 
-/// `CU_DEVICE_CPU`: the host, where a device is asked for.
+/// `CU_DEVICE_CPU`: the host, in place of a device number.
 const HOST: CUdevice = -1;
 
 /// `CU_MEM_ADVISE_…`.
@@ -378,7 +378,7 @@ pub trait MemoryAdvise<T: DeviceCopy>: Sealed {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     fn prefetch_to_host(&self, stream: &Stream) -> CudaResult<()> {
         prefetch(self.as_slice(), HOST, stream)
     }
@@ -387,7 +387,7 @@ pub trait MemoryAdvise<T: DeviceCopy>: Sealed {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     fn prefetch_to_device(&self, stream: &Stream, device: &Device) -> CudaResult<()> {
         prefetch(self.as_slice(), device.as_raw(), stream)
     }
@@ -396,7 +396,7 @@ pub trait MemoryAdvise<T: DeviceCopy>: Sealed {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     fn advise_read_mostly(&self, read_mostly: bool) -> CudaResult<()> {
         let advice = if read_mostly {
             Advice::SetReadMostly
@@ -410,7 +410,7 @@ pub trait MemoryAdvise<T: DeviceCopy>: Sealed {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     fn preferred_location(&self, preferred_location: Option<Device>) -> CudaResult<()> {
         let place = preferred_location.map_or(HOST, |device| device.as_raw());
         advise(self.as_slice(), Advice::SetPreferredLocation, place)
@@ -420,7 +420,7 @@ pub trait MemoryAdvise<T: DeviceCopy>: Sealed {
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The error that the driver reports.
     fn unset_preferred_location(&self) -> CudaResult<()> {
         advise(self.as_slice(), Advice::UnsetPreferredLocation, 0)
     }

@@ -1,0 +1,367 @@
+//! Who the rows are compared with: on a GPU the same kernels in CUDA C++, compiled by the
+//! nvcc of this machine, and CUB; on the CPU C++ with OpenMP, see [`cpp`](super::cpp).
+//!
+//! A kernel in CUDA C++ is launched by the row's own code, on the row's own buffers
+//! and with the row's own geometry: only the kernel is another one, put in its
+//! place by [`Stage::using`]. Nothing here is needed: what is missing is said, and
+//! the rest is measured.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::thread;
+
+use halo_gpu::{Device, DeviceKind, Image, Kernels, Stage};
+use halo_report::printable;
+use halo_report::record::{self, Toolkit};
+
+use super::cpp::{CPP, Cpp, Limit};
+use super::cub::{Compiled, Cub, Reduction};
+use super::harness::{Check, Prepared, Work};
+#[cfg(doc)]
+use super::timing::Timed;
+use crate::error::{Error, chain};
+use halo_baselines::cpp::Compiler;
+use halo_baselines::cuda::Toolchain;
+
+/// Names, as records have them.
+pub(super) const NVCC: &str = "nvcc";
+pub(super) const CUB: &str = "CUB";
+
+/// Does the work of a row by other means, on what the row has on the device.
+pub(super) trait Baseline {
+    /// Its name in the record.
+    fn name(&self) -> &str;
+    /// As [`Prepared::check`].
+    fn check(&mut self, row: &mut dyn Prepared) -> Result<Check, Error>;
+    /// As [`Prepared::launch`].
+    fn launch(&mut self, row: &mut dyn Prepared) -> Result<(), halo_gpu::Error>;
+    /// How it does the work, once it was checked, where there is more than one way.
+    fn how(&self) -> Option<String> {
+        None
+    }
+    /// As [`Timed::begin`].
+    fn begin(&mut self) {}
+    /// As [`Timed::end`].
+    fn end(&mut self) {}
+}
+
+/// A kernel in the CUDA C++ of a row's family that does the row's work in another
+/// way than the one of the row's own name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// What it is, for the record.
+    pub(super) baseline: &'static str,
+    /// The kernel in whose place it is launched.
+    pub(super) kernel: &'static str,
+    /// Its own name.
+    pub(super) entry: &'static str,
+}
+
+/// The device of a run, which its rows are on, and whose kernels each baseline exchanges in
+/// its turn.
+pub(super) type SharedStage = Rc<RefCell<Stage>>;
+
+/// What was found to compare with.
+#[derive(Default)]
+pub(super) struct Baselines {
+    /// The kernels of each family's CUDA C++.
+    kernels: Vec<(&'static str, Kernels)>,
+    /// Where they stand in for the library's; `None` where there are none.
+    stage: Option<SharedStage>,
+    cub: Option<Cub>,
+    cpp: Option<Cpp>,
+    pub(super) records: Vec<record::Baseline>,
+    pub(super) toolkit: Option<Toolkit>,
+}
+
+impl Baselines {
+    /// Looks for a compiler and compiles what these families are compared with, each by
+    /// the kernels of its own rows' names and by these entries. Takes as long as the
+    /// slowest of the compilations, some 20 seconds.
+    pub(super) fn find(stage: &SharedStage, families: &[(&'static str, Vec<Entry>)]) -> Self {
+        let mut baselines = Self::default();
+        let device = &stage.borrow().device().clone();
+        if device.kind() == DeviceKind::Cpu {
+            baselines.toolkit = Some(Toolkit {
+                nvcc: None,
+                why_not: Some(CUDA_ALONE.to_owned()),
+            });
+            baselines.find_cpp(Compiler::find().map_err(|error| chain(&error)));
+            return baselines;
+        }
+        let why_not = match target(device) {
+            Err(why_not) => why_not,
+            Ok(arch) => match Toolchain::find() {
+                Ok(toolchain) => {
+                    baselines.toolkit = Some(Toolkit {
+                        nvcc: Some(toolchain.version().to_owned()),
+                        why_not: None,
+                    });
+                    baselines.compile(device, families, &toolchain, &arch);
+                    baselines.stage = Some(Rc::clone(stage));
+                    return baselines;
+                }
+                Err(error) => chain(&error),
+            },
+        };
+        let mut absent =
+            |name, what: &str| baselines.add(name, what.to_owned(), Some(why_not.clone()));
+        absent(NVCC, SAME_KERNELS);
+        if families.iter().any(|(name, _)| *name == REDUCED_BY_CUB) {
+            absent(CUB, DEVICE_REDUCE);
+        }
+        baselines.toolkit = Some(Toolkit {
+            nvcc: None,
+            why_not: Some(why_not),
+        });
+        baselines
+    }
+
+    /// Compiles the C++ that the CPU's rows are compared with, or says why not.
+    fn find_cpp(&mut self, compiler: Result<Compiler, String>) {
+        let compiler = match compiler {
+            Ok(compiler) => compiler,
+            Err(why_not) => return self.add(CPP, OPENMP.to_owned(), Some(why_not)),
+        };
+        let (cpp, failures) = Cpp::build(&compiler, rayon::current_num_threads());
+        let by = format!("{OPENMP}, by {}", printable(compiler.version()));
+        match &cpp {
+            Some(cpp) => {
+                let flags: Vec<String> = cpp.flags().map(|it| it.flags.join(" ")).collect();
+                let mut what = format!(
+                    "{by}; of several ways and of these flags the best counts: {}",
+                    flags.join("; ")
+                );
+                for failure in failures {
+                    what.push_str("; without others: ");
+                    what.push_str(&printable(&failure));
+                }
+                self.add(CPP, what, None);
+            }
+            None => self.add(CPP, by, Some(printable(&failures.join("; ")))),
+        }
+        self.cpp = cpp;
+    }
+
+    /// What the machine itself can do of this work, to be timed in turns with it.
+    pub(super) fn limits(&self, work: &Work) -> Result<Vec<Limit>, Error> {
+        self.cpp
+            .as_ref()
+            .map_or(Ok(Vec::new()), |cpp| cpp.limits(work))
+    }
+
+    /// Puts one into the record, once.
+    fn add(&mut self, name: &str, what: String, why_not: Option<String>) {
+        if self.records.iter().all(|known| known.name != name) {
+            self.records.push(record::Baseline {
+                name: name.to_owned(),
+                what,
+                why_not,
+            });
+        }
+    }
+
+    /// Compiles everything at once, and loads it.
+    fn compile(
+        &mut self,
+        device: &Device,
+        families: &[(&'static str, Vec<Entry>)],
+        toolchain: &Toolchain,
+        arch: &str,
+    ) {
+        let wants_cub = families.iter().any(|(name, _)| *name == REDUCED_BY_CUB);
+        let (cubins, cub) = thread::scope(|scope| {
+            let cubins: Vec<_> = families
+                .iter()
+                .map(|&(family, _)| (family, scope.spawn(move || toolchain.cubin(family, arch))))
+                .collect();
+            let cub = wants_cub.then(|| scope.spawn(|| Compiled::new(toolchain, arch)));
+            let cubins: Vec<_> = cubins
+                .into_iter()
+                .map(|(family, compiling)| (family, joined(compiling)))
+                .collect();
+            (cubins, cub.map(joined))
+        });
+
+        let mut failures = Vec::new();
+        for (family, cubin) in cubins {
+            let loaded = cubin.map_err(|error| chain(&error)).and_then(|cubin| {
+                // SAFETY: the source is this repository's baselines/<family>.cu,
+                // whose kernels have the parameters and the effects of those they
+                // are named after; every row checks that before it times one.
+                unsafe { device.load_kernels(Image::Cubin(&cubin)) }.map_err(|error| chain(&error))
+            });
+            match loaded {
+                Ok(kernels) => self.kernels.push((family, kernels)),
+                Err(why) => failures.push(format!("{family}: {why}")),
+            }
+        }
+        let compiler = format!("nvcc {} for {arch}", toolchain.version());
+        let why_not = (!failures.is_empty()).then(|| failures.join("; "));
+        self.add(NVCC, format!("{SAME_KERNELS}, {compiler}"), why_not);
+        if let Some(cub) = cub {
+            let loaded = cub
+                .map_err(|error| chain(&error))
+                .and_then(|compiled| Cub::load(&compiled).map_err(|error| chain(&error)));
+            let (cub, why_not) = match loaded {
+                Ok(cub) => (Some(cub), None),
+                Err(why_not) => (None, Some(why_not)),
+            };
+            self.cub = cub;
+            self.add(CUB, format!("{DEVICE_REDUCE}, {compiler}"), why_not);
+        }
+        for (family, entries) in families {
+            if self.kernels.iter().any(|(name, _)| name == family) {
+                for entry in entries {
+                    let what = format!("CUDA C++, nvcc {}", toolchain.version());
+                    self.add(entry.baseline, what, None);
+                }
+            }
+        }
+    }
+
+    /// Those that can do the work of this row, which has `entries` besides the kernel of
+    /// its own name.
+    pub(super) fn of_row(
+        &self,
+        device: &Device,
+        family: &str,
+        entries: &[Entry],
+        row: &dyn Prepared,
+    ) -> Result<Vec<Box<dyn Baseline>>, Error> {
+        let mut baselines: Vec<Box<dyn Baseline>> = Vec::new();
+        let kernels = self.kernels.iter().find(|(name, _)| *name == family);
+        if let (Some((_, kernels)), Some(stage)) = (kernels, &self.stage) {
+            let mut add = |name, kernels| {
+                baselines.push(Box::new(CudaCpp {
+                    name,
+                    kernels,
+                    stage: Rc::clone(stage),
+                }));
+            };
+            add(NVCC, kernels.clone());
+            for entry in entries {
+                // SAFETY: as that of the kernels themselves; see the entry's comment.
+                let kernels = unsafe { kernels.clone().with_entry(entry.kernel, entry.entry) };
+                add(entry.baseline, kernels);
+            }
+        }
+        if let Some(cub) = &self.cub
+            && let Some(work) = row.cub()
+        {
+            baselines.push(Box::new(Reduction::new(cub, device, work)?));
+        }
+        if let Some(cpp) = &self.cpp
+            && let Some(job) = row.cpp()?
+        {
+            baselines.push(Box::new(cpp.baseline(job)?));
+        }
+        Ok(baselines)
+    }
+}
+
+/// The family that CUB does the work of.
+const REDUCED_BY_CUB: &str = "reduction";
+
+const SAME_KERNELS: &str = "the same kernels in CUDA C++ (baselines/), launched in the same way";
+/// Why there is no CUDA C++ elsewhere.
+const CUDA_ALONE: &str = "CUDA C++ runs on CUDA devices alone";
+const OPENMP: &str = "the same work in C++ with OpenMP (baselines/cpu/)";
+const DEVICE_REDUCE: &str =
+    "DeviceReduce of the CUDA toolkit: the whole reduction, down to one value";
+
+/// The architecture to compile for, or why there is nothing to compile.
+fn target(device: &Device) -> Result<String, String> {
+    match device.properties().compute_capability {
+        Some(capability) if device.kind() == DeviceKind::Cuda => {
+            Ok(format!("sm_{}{}", capability.major, capability.minor))
+        }
+        _ => Err(CUDA_ALONE.to_owned()),
+    }
+}
+
+/// What a thread has returned; its panic goes on here.
+fn joined<T>(handle: thread::ScopedJoinHandle<'_, T>) -> T {
+    handle
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// A row's kernel in CUDA C++, launched by the row itself.
+struct CudaCpp {
+    name: &'static str,
+    kernels: Kernels,
+    stage: SharedStage,
+}
+
+impl Baseline for CudaCpp {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn check(&mut self, row: &mut dyn Prepared) -> Result<Check, Error> {
+        self.stage
+            .borrow_mut()
+            .using(&self.kernels, || row.check())?
+    }
+
+    fn launch(&mut self, row: &mut dyn Prepared) -> Result<(), halo_gpu::Error> {
+        self.stage
+            .borrow_mut()
+            .using(&self.kernels, || row.launch())?
+    }
+}
+
+/// Why a baseline that failed to be checked does not take part, where that is no
+/// failure of the run: it may just not have the kernel.
+pub(super) fn excuse(error: &Error) -> Option<String> {
+    match error {
+        Error::Halo(halo_gpu::Error::KernelNotFound { kernel }) => {
+            Some(format!("it has no {kernel}"))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn on_the_emulator_there_is_nobody_and_the_record_says_so() {
+        let stage = Rc::new(RefCell::new(Device::emulator().stage().unwrap()));
+        let families = ["reduction", "heat2d"].map(|name| (name, Vec::new()));
+        let found = Baselines::find(&stage, &families);
+        assert!(found.kernels.is_empty() && found.cub.is_none());
+        let names: Vec<&str> = found.records.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, [NVCC, CUB]);
+        assert_eq!(Baselines::find(&stage, &families[1..]).records.len(), 1);
+        for baseline in &found.records {
+            let why_not = baseline.why_not.as_deref().unwrap();
+            assert!(why_not.contains("CUDA devices alone"), "{why_not}");
+        }
+        let toolkit = found.toolkit.unwrap();
+        assert!(toolkit.nvcc.is_none() && toolkit.why_not.is_some());
+    }
+
+    #[test]
+    fn without_a_compiler_there_is_no_cpp_and_the_record_says_so() {
+        let mut found = Baselines::default();
+        found.find_cpp(Err("found no C++ compiler".to_owned()));
+        let [cpp] = &found.records[..] else {
+            panic!("{:?}", found.records)
+        };
+        assert_eq!(cpp.name, CPP);
+        assert_eq!(cpp.why_not.as_deref(), Some("found no C++ compiler"));
+        assert!(found.cpp.is_none());
+    }
+
+    #[test]
+    fn a_missing_kernel_excuses_and_nothing_else_does() {
+        let missing = Error::Halo(halo_gpu::Error::KernelNotFound {
+            kernel: "heat2d_global",
+        });
+        assert_eq!(excuse(&missing).as_deref(), Some("it has no heat2d_global"));
+        assert_eq!(excuse(&Error::Halo(halo_gpu::Error::NoDevice)), None);
+    }
+}

@@ -1,0 +1,248 @@
+//! CUB's reductions, from the shared library that `baselines/cub.cu` becomes.
+
+use std::ffi::{c_int, c_ulonglong, c_void};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use halo_gpu::{Buffer, Device};
+use libloading::Library;
+
+use super::baselines::{Baseline, CUB};
+use super::harness::{Check, Prepared};
+use crate::error::Error;
+use halo_baselines::cuda::{self, Toolchain};
+
+/// The function of `baselines/cub.cu`, which documents it.
+type Reduce = unsafe extern "C" fn(
+    op: c_int,
+    element: c_int,
+    d_in: *const c_void,
+    d_out: *mut c_void,
+    n: c_ulonglong,
+    d_temp: *mut c_void,
+    temp_bytes: *mut usize,
+    stream: *mut c_void,
+) -> c_int;
+
+/// The name of that function.
+const REDUCE: &[u8] = b"halo_cub_reduce\0";
+
+/// Bytes of the largest result: an index and a value.
+const RESULT_BYTES: usize = 16;
+
+/// What a result holds before it is computed.
+const POISON: u8 = 0x5a;
+
+/// The library, loaded.
+#[derive(Clone)]
+pub(super) struct Cub {
+    reduce: Reduce,
+    /// What the function is in.
+    _library: Rc<Library>,
+}
+
+/// The compiled library, in a folder that goes with this.
+pub(super) struct Compiled {
+    path: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Compiled {
+    /// Has nvcc compile the library for `arch`.
+    pub(super) fn new(toolchain: &Toolchain, arch: &str) -> Result<Self, cuda::Error> {
+        let folder = tempfile::tempdir().map_err(|source| cuda::Error::File {
+            action: "make a folder below",
+            path: std::env::temp_dir(),
+            source,
+        })?;
+        Ok(Self {
+            path: toolchain.cub_library(folder.path(), arch)?,
+            _folder: folder,
+        })
+    }
+}
+
+impl Cub {
+    /// Loads what was compiled, whose file is then needed no more.
+    pub(super) fn load(compiled: &Compiled) -> Result<Self, Error> {
+        Self::load_file(&compiled.path)
+    }
+
+    fn load_file(path: &Path) -> Result<Self, Error> {
+        let failed = |error: libloading::Error| {
+            Error::Bench(format!(
+                "cannot load CUB's reductions: {}",
+                crate::chain(&error)
+            ))
+        };
+        // SAFETY: the library is the one that this repository's baselines/cub.cu
+        // becomes; what runs when it is loaded is the CUDA runtime's registration
+        // of kernels.
+        let library = unsafe { Library::new(path) }.map_err(failed)?;
+        // SAFETY: that source defines the function with this type.
+        let reduce = unsafe { library.get::<Reduce>(REDUCE) }.map_err(failed)?;
+        Ok(Self {
+            reduce: *reduce,
+            _library: Rc::new(library),
+        })
+    }
+
+    /// Calls the function; a `cudaError_t` other than 0 becomes an error.
+    ///
+    /// # Safety
+    ///
+    /// The addresses are those of device memory with room for what is read and
+    /// written there, or null where `baselines/cub.cu` allows it, and `stream` is
+    /// a stream of the context that is current.
+    unsafe fn call(
+        &self,
+        what: &Work,
+        output: u64,
+        temp: u64,
+        temp_bytes: &mut usize,
+        stream: *mut c_void,
+    ) -> Result<(), c_int> {
+        let pointer = |address: u64| std::ptr::with_exposed_provenance_mut(address as usize);
+        // SAFETY: the caller's promise; `temp_bytes` is good for one number.
+        let code = unsafe {
+            (self.reduce)(
+                what.operation as c_int,
+                what.element as c_int,
+                pointer(what.input),
+                pointer(output),
+                what.n as c_ulonglong,
+                pointer(temp),
+                temp_bytes,
+                stream,
+            )
+        };
+        if code == 0 { Ok(()) } else { Err(code) }
+    }
+}
+
+/// What CUB is to compute; the numbers are those of `baselines/cub.cu`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "a row names the one that it computes itself")]
+pub(super) enum Operation {
+    Sum = 0,
+    Minimum = 1,
+    Maximum = 2,
+    /// Index and value of the minimum.
+    MinimumAt = 3,
+    /// Index and value of the maximum.
+    MaximumAt = 4,
+}
+
+/// What it computes with; the numbers are those of `baselines/cub.cu`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "a row names the one that it computes with itself")]
+pub(super) enum Element {
+    I32 = 0,
+    F32 = 1,
+    F64 = 2,
+}
+
+/// A reduction of what a row has on the device, for CUB to do.
+pub(super) struct Work {
+    pub(super) operation: Operation,
+    pub(super) element: Element,
+    pub(super) n: usize,
+    /// Where the `n` elements are, on the row's device and for as long as the row
+    /// is there: [`Buffer::device_address`].
+    pub(super) input: u64,
+    /// Judges the result: one value, or an index (`i64`) and the value at byte 8.
+    pub(super) check: Box<dyn Fn([u8; RESULT_BYTES]) -> Check>,
+}
+
+/// CUB's reduction of what a row has on the device.
+pub(super) struct Reduction {
+    cub: Cub,
+    device: Device,
+    work: Work,
+    output: Buffer<u8>,
+    temp: Buffer<u8>,
+}
+
+impl Reduction {
+    /// Has CUB say how much scratch memory it needs, and allocates it.
+    pub(super) fn new(cub: &Cub, device: &Device, work: Work) -> Result<Self, Error> {
+        let mut temp_bytes = 0;
+        device
+            .with_cuda_stream(|stream| {
+                // SAFETY: without scratch memory nothing runs and nothing is read
+                // but the sizes.
+                unsafe { cub.call(&work, 0, 0, &mut temp_bytes, stream) }
+            })?
+            .map_err(failed)?;
+        Ok(Self {
+            cub: cub.clone(),
+            device: device.clone(),
+            work,
+            output: device.alloc_filled(RESULT_BYTES, POISON)?,
+            // Of no bytes there would be no address, which means something else.
+            temp: device.alloc_filled(temp_bytes.max(1), 0)?,
+        })
+    }
+
+    fn run(&mut self) -> Result<Result<(), c_int>, halo_gpu::Error> {
+        let mut temp_bytes = self.temp.len();
+        let (output, temp) = (self.output.device_address(), self.temp.device_address());
+        self.device.with_cuda_stream(|stream| {
+            // SAFETY: the row is there as long as its baselines, and so is its
+            // input; output and scratch memory are ours, and large enough. All of
+            // it is the device's, in whose stream order it is used.
+            unsafe {
+                self.cub
+                    .call(&self.work, output, temp, &mut temp_bytes, stream)
+            }
+        })
+    }
+}
+
+impl Baseline for Reduction {
+    fn name(&self) -> &str {
+        CUB
+    }
+
+    fn check(&mut self, row: &mut dyn Prepared) -> Result<Check, Error> {
+        row.restore()?;
+        self.output.fill(POISON)?;
+        self.run()?.map_err(failed)?;
+        let mut result = [0; RESULT_BYTES];
+        self.output.copy_to_slice(&mut result)?;
+        Ok((self.work.check)(result))
+    }
+
+    fn launch(&mut self, _: &mut dyn Prepared) -> Result<(), halo_gpu::Error> {
+        self.run()?.map_err(|code| halo_gpu::Error::Driver {
+            kernel: None,
+            call: "halo_cub_reduce",
+            // The runtime's codes are the driver's where they mean the same.
+            code: code.cast_unsigned(),
+            name: "cudaError_t".to_owned(),
+            text: "CUB has refused".to_owned(),
+        })
+    }
+}
+
+fn failed(code: c_int) -> Error {
+    Error::Bench(format!("CUB has refused a reduction: cudaError_t {code}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_library_is_an_error_and_not_a_crash() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("libhalo_cub.so");
+        std::fs::write(&path, "no library").unwrap();
+        let error = Cub::load_file(&path).map(|_| ()).unwrap_err().to_string();
+        assert!(
+            error.starts_with("cannot load CUB's reductions: "),
+            "{error}"
+        );
+        assert!(error.contains("libhalo_cub.so"), "{error}");
+    }
+}
