@@ -1,5 +1,6 @@
 //! Steps of stencils, of waves and of bodies on any number of ranks have the bits of one device.
 
+#[allow(dead_code, reason = "this suite has no reductions of numbers")]
 mod ways;
 
 use halo_distributed::{Communicator, Decomposition, Error, heat3d, nbody, run, stencil, wave3d};
@@ -218,8 +219,9 @@ fn waves_in_space() {
 fn waves_with_wide_ghosts() {
     let grid = Grid3::new(Shape3::new(7, 5, 67), [1.0; 3]);
     let grid = grid.and_then(|grid| grid.with_boundaries(Boundary::OneSided));
+    let grid = grid.expect("a grid");
     for way in ways() {
-        waves::<f32>(&way, grid.clone().expect("a grid"), 8, &[8, 9]);
+        waves::<f32>(&way, grid.clone(), 8, &[8, 9]);
     }
 }
 
@@ -233,7 +235,7 @@ fn waves_in_the_emulator() {
 /// Two fields that change and one that does not, which is read in a box.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-struct Pair {
+pub struct Pair {
     rate: f32,
 }
 
@@ -267,7 +269,9 @@ halo_stencil::stencil! {
     pub pair: Pair, f32, (u, v, past_u, past_v, slope) -> (new_u, new_v)
 }
 
-fn pair(ends: [[Boundary; 2]; 2]) -> Result<Stencil<Pair, f32, 2, 5, 2>, halo_gpu::Error> {
+fn pair_with_ends(
+    ends: [[Boundary; 2]; 2],
+) -> Result<Stencil<Pair, f32, 2, 5, 2>, halo_gpu::Error> {
     let grid = Grid2::new(Shape2::new(33, 29), [1.0; 2])?
         .with_ends(Axis::X, ends[0])?
         .with_ends(Axis::Y, ends[1])?;
@@ -283,7 +287,7 @@ fn own_stencils_of_several_fields_with_a_past() {
             ([periodic; 2], [true; 2]),
             ([walls, periodic], [false, true]),
         ] {
-            let mut stencil = pair(ends).expect("a stencil");
+            let mut stencil = pair_with_ends(ends).expect("a stencil");
             if ends[0] == walls {
                 // Another end for one field.
                 let other = stencil.with_ends(1, Axis::X, [Boundary::Neumann, walls[0]]);
@@ -373,7 +377,7 @@ fn stencils_that_do_not_fit_are_refused_by_all_ranks() {
     let walls = [Boundary::Neumann; 2];
     let around = [Boundary::Periodic; 2];
     let attempt = |ends: [[Boundary; 2]; 2], points, periodic, width| {
-        let stencil = pair(ends).expect("a stencil");
+        let stencil = pair_with_ends(ends).expect("a stencil");
         let errors = refused(2, |communicator| {
             let mut cut = Decomposition::slabs(points, 2)?;
             if periodic {
@@ -397,7 +401,7 @@ fn stencils_that_do_not_fit_are_refused_by_all_ranks() {
     attempt([walls; 2], [33, 29], false, 15);
     attempt([walls; 2], [33, 29], false, 0);
     // One field goes around, and one does not.
-    let mixed = pair([walls, around]).and_then(|it| it.with_ends(3, Axis::Y, walls));
+    let mixed = pair_with_ends([walls, around]).and_then(|it| it.with_ends(3, Axis::Y, walls));
     let mixed = mixed.expect("a stencil");
     let errors = refused(2, |communicator| {
         let cut = Decomposition::slabs([33, 29], 2)?.periodic(1)?;
@@ -408,7 +412,7 @@ fn stencils_that_do_not_fit_are_refused_by_all_ranks() {
     }
     // Cut along x, where the update reads 2 away.
     let errors = refused(2, |communicator| {
-        let stencil = pair([walls; 2])?;
+        let stencil = pair_with_ends([walls; 2])?;
         let cut = Decomposition::new([33, 29], [2, 1])?;
         stencil::Run::new(communicator, &device, stencil, cut, 1, |_, _| 0.0).map(drop)
     });
@@ -420,7 +424,7 @@ fn stencils_that_do_not_fit_are_refused_by_all_ranks() {
     // Another grid on each rank.
     let errors = refused(2, |communicator| {
         let boundary = Boundary::Dirichlet(communicator.rank() as f64);
-        let stencil = pair([[boundary; 2], walls])?;
+        let stencil = pair_with_ends([[boundary; 2], walls])?;
         let cut = Decomposition::slabs([33, 29], 2)?;
         stencil::Run::new(communicator, &device, stencil, cut, 2, |_, _| 0.0).map(drop)
     });
@@ -432,7 +436,7 @@ fn stencils_that_do_not_fit_are_refused_by_all_ranks() {
 #[test]
 fn points_that_are_none_are_refused() {
     let errors = refused(2, |communicator| {
-        let stencil = pair([[Boundary::Neumann; 2]; 2])?;
+        let stencil = pair_with_ends([[Boundary::Neumann; 2]; 2])?;
         let cut = Decomposition::slabs([33, 29], 2)?;
         let value = |_, _| 0.0;
         let device = Device::cpu();
