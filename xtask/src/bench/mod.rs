@@ -28,6 +28,8 @@ mod scaling;
 mod sink;
 mod size;
 #[cfg(feature = "bench")]
+mod steps;
+#[cfg(feature = "bench")]
 mod table;
 #[cfg(feature = "bench")]
 mod timing;
@@ -59,9 +61,11 @@ families! {
     // Families, which `cargo xtask tidy --write` lists.
     derivative3d,
     heat2d,
+    heat3d,
     nbody,
     reduction,
     stencil1d,
+    wave3d,
 }
 
 /// The families with kernels that are measured, by name.
