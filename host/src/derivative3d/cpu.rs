@@ -14,6 +14,7 @@ use crate::streaming::Stores;
 use gpu_kernels::derivative3d::RADIUS;
 use std::array::from_fn;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// Points of the windows in which the ends of a row are computed.
 const WINDOW: usize = 3 * RADIUS;
@@ -27,6 +28,13 @@ const HERE: usize = 0;
 const AHEAD: usize = 1;
 const BEHIND: usize = AHEAD + RADIUS;
 const ROWS: usize = BEHIND + RADIUS;
+
+/// The same for two stencils at a time.
+const BEHIND_ALONG_Z: usize = ROWS + RADIUS;
+const BOTH: usize = BEHIND_ALONG_Z + RADIUS;
+
+/// Points of the copies of short rows.
+const SHORT: usize = 16 * WINDOW;
 
 /// Points at a time whose neighbours have the value beyond an end.
 const VALUES: usize = 512;
@@ -191,8 +199,29 @@ fn operator<T: Number>(
         (Operator::Laplacian, [f], [out]) => {
             for_each_tile(shape, march, stores, [out], |tile, [mut out]| {
                 x.tile::<Set>(f, tile, out.begin());
-                y.tile::<Added>(f, tile, out.begin());
-                z.tile::<Added>(f, tile, out);
+                let [begin, end] = y.both_inside(z, tile);
+                let Range {
+                    start: first,
+                    end: last,
+                } = tile.rows;
+                let parts = [
+                    (first..begin, false),
+                    (begin..end, true),
+                    (end..last, false),
+                ];
+                for (rows, both) in parts {
+                    let part;
+                    (part, out) = out.split_at(rows.len() * shape.nx);
+                    let tile = Tile { rows, ..*tile };
+                    match (part, both) {
+                        _ if tile.rows.is_empty() => {}
+                        (part, true) => y.both::<Added>(z, f, &tile, part),
+                        (mut part, false) => {
+                            y.tile::<Added>(f, &tile, part.begin());
+                            z.tile::<Added>(f, &tile, part);
+                        }
+                    }
+                }
             });
         }
         (Operator::Curl, [u, v, w], [cx, cy, cz]) => {
@@ -242,7 +271,15 @@ impl<T: Number> Stencil<'_, T> {
                     let len = (end - begin) * nx;
                     self.central::<P>(|m| rows(begin.wrapping_add_signed(m), k, len), middle);
                 }
+                let short = self.radius * WINDOW * nx / RADIUS <= SHORT;
                 for (near_end, mut out) in [(first..begin, before), (end..tile.rows.end, after)] {
+                    if short && near_end.len() == self.radius && ny >= 2 * self.radius {
+                        let at = |j| rows(j, k, nx);
+                        match self.short_rows_near_end::<P>(near_end.start, ny, at, out) {
+                            None => continue,
+                            Some(left) => out = left,
+                        }
+                    }
                     for j in near_end {
                         let row;
                         (row, out) = out.split_at(nx);
@@ -260,8 +297,75 @@ impl<T: Number> Stencil<'_, T> {
         }
     }
 
+    /// Where the rows of a tile begin, and end, of which no point is near an end along this
+    /// axis, y, or along that of `z`. There are none unless both are of the 8th order.
+    fn both_inside(&self, z: &Self, tile: &Tile) -> [usize; 2] {
+        let Range { start, end } = self.inside(self.shape.ny);
+        let all =
+            self.radius == RADIUS && z.radius == RADIUS && z.inside(z.shape.nz).contains(&tile.k);
+        if !all {
+            return [tile.rows.end; 2];
+        }
+        let begin = start.clamp(tile.rows.start, tile.rows.end);
+        [begin, end.clamp(begin, tile.rows.end)]
+    }
+
+    /// This derivative, along y, and then that along z, both put into the points.
+    fn both<P: Put>(&self, z: &Self, f: &[T], tile: &Tile, out: Part<'_, '_, T>) {
+        let Shape3 { nx, ny, .. } = self.shape;
+        let (first, len) = (tile.rows.start, tile.rows.len() * nx);
+        let at = |j: usize, k: usize| &f[(k * ny + j) * nx..][..len];
+        let rows: [_; BOTH] = from_fn(|row| match row {
+            AHEAD..BEHIND => at(first + row, tile.k),
+            BEHIND..ROWS => at(first - (row - BEHIND) - 1, tile.k),
+            ROWS..BEHIND_ALONG_Z => at(first, tile.k + (row - ROWS) + 1),
+            BEHIND_ALONG_Z.. => at(first, tile.k - (row - BEHIND_ALONG_Z) - 1),
+            HERE => at(first, tile.k),
+        });
+        match self.order {
+            Order::First => out.fill(rows, &Both::<T, P, false>::of(self, z)),
+            Order::Second => out.fill(rows, &Both::<T, P, true>::of(self, z)),
+        }
+    }
+
+    /// All rows near an end, of which the first is row `first` of `n`, at once: with copies of
+    /// the rows around them and beyond the end, which a stencil goes over as if they were a
+    /// field. Gives `out` back where there is nothing beyond the end.
+    fn short_rows_near_end<'f, 'tile, 'out, P: Put>(
+        &self,
+        first: usize,
+        n: usize,
+        at: impl Fn(usize) -> &'f [T],
+        out: Part<'tile, 'out, T>,
+    ) -> Option<Part<'tile, 'out, T>>
+    where
+        T: 'f,
+    {
+        let radius = self.radius;
+        let nx = at(first).len();
+        let mut rows = [T::ZERO; SHORT];
+        for (q, row) in rows.chunks_exact_mut(nx).take(3 * radius).enumerate() {
+            let (end, beyond) = match (first + q).checked_sub(radius) {
+                None => (0, radius - 1 - q),
+                Some(j) if j < n => {
+                    row.copy_from_slice(at(j));
+                    continue;
+                }
+                Some(j) => (1, j - n),
+            };
+            match &self.beyond {
+                Beyond::Points(points) => row.copy_from_slice(at(points[end][beyond])),
+                Beyond::Value(value) => row.fill(*value),
+                Beyond::Nothing { .. } => return Some(out),
+            }
+        }
+        let at = |m: isize| &rows[radius.wrapping_add_signed(m) * nx..][..radius * nx];
+        self.central::<P>(at, out);
+        None
+    }
+
     /// The points of an axis of `n` all of whose neighbours are points of it.
-    fn inside(&self, n: usize) -> std::ops::Range<usize> {
+    fn inside(&self, n: usize) -> Range<usize> {
         self.radius..n.saturating_sub(self.radius)
     }
 
@@ -465,6 +569,44 @@ impl<T: Number, P: Put, const R: usize, const SECOND: bool> Formula<T>
             |m| row(BEHIND + m),
         );
         P::put(so_far, derivative)
+    }
+}
+
+/// Two of them, one after the other put into the points.
+struct Both<T, P, const SECOND: bool> {
+    weights: [[T; RADIUS]; 2],
+    put: PhantomData<P>,
+}
+
+impl<T: Number, P, const SECOND: bool> Both<T, P, SECOND> {
+    fn of(y: &Stencil<'_, T>, z: &Stencil<'_, T>) -> Self {
+        let put = PhantomData;
+        let weights = [y.weights, z.weights];
+        Self { weights, put }
+    }
+}
+
+impl<T: Number, P: Put, const SECOND: bool> Formula<T> for Both<T, P, SECOND> {
+    #[inline(always)]
+    fn at<V: Value>(&self, splat: impl Fn(T) -> V, so_far: V, row: impl Fn(usize) -> V) -> V {
+        let mut value = so_far;
+        for (weights, ahead, behind) in [
+            (&self.weights[0], AHEAD, BEHIND),
+            (&self.weights[1], ROWS, BEHIND_ALONG_Z),
+        ] {
+            let derivative = sum::<V, RADIUS, SECOND>(
+                #[inline(always)]
+                |m| splat(weights[m]),
+                splat(T::MINUS_TWO),
+                row(HERE),
+                #[inline(always)]
+                |m| row(ahead + m),
+                #[inline(always)]
+                |m| row(behind + m),
+            );
+            value = P::put(value, derivative);
+        }
+        value
     }
 }
 
