@@ -4,7 +4,7 @@
 use halo_gpu::stencil::{Compiled, Number, PointUpdate, Run, Stencil};
 use halo_gpu::{Cost, Device, DeviceKind, Errors, Field3, Shape3};
 
-use gpu_kernels::registry;
+use gpu_kernels::registry::{self, Measured};
 
 use super::case;
 use super::cpp::{Element, Job};
@@ -44,8 +44,12 @@ pub(super) fn plan(
 ) -> Result<Plan, Error> {
     let kernels = registry::family(family);
     let kernels = kernels.ok_or_else(|| Error::Bench(format!("there is no family {family}")))?;
-    let plan = case::plan(kernels, device, size)?;
+    let mut plan = case::plan(kernels, device, size)?;
     if device.kind() != DeviceKind::Cpu {
+        let measured = kernels.kernels.iter();
+        let measured = measured.filter(|entry| entry.measured == Measured::Row);
+        let rows = measured.map(|entry| case::row(entry, device, size));
+        plan.rows = rows.collect::<Result<_, _>>()?;
         return Ok(plan);
     }
     let [nx, ny, nz] = match size {
