@@ -40,28 +40,10 @@ pub(crate) enum Error {
     Shared(#[from] Shared),
 
     #[error(transparent)]
-    Baseline(#[from] crate::baselines::Error),
+    Baseline(#[from] halo_baselines::cuda::Error),
 
     #[error("{0}")]
     Mutation(String),
-
-    #[error("{0}")]
-    Bench(String),
-
-    #[error(transparent)]
-    Report(#[from] halo_report::Error),
-
-    #[cfg(feature = "bench")]
-    #[error(transparent)]
-    Size(#[from] crate::bench::SizeError),
-
-    #[cfg(feature = "bench")]
-    #[error(transparent)]
-    Halo(#[from] halo_gpu::Error),
-
-    #[cfg(feature = "bench")]
-    #[error(transparent)]
-    Ranks(#[from] halo_distributed::Error),
 
     #[error("cannot {action} {} as a report in JSON", path.display())]
     Json {

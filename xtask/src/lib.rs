@@ -2,29 +2,20 @@
 //!
 //! | task | what it does | needs |
 //! |---|---|---|
-//! | `bench` | checks every kernel, then times it | cargo; a GPU if there is one |
 //! | `ptx` | builds the committed PTX, or compares it with its sources | the device toolchain |
 //! | `inspect` | says what each kernel costs; checks the gates beside the sources | ptxas and nvdisasm; nvcc for the CUDA C++ twins |
 //! | `tidy` | the repository's rules, executable | cargo |
 //! | `mutate` | breaks the kernels one by one and expects the tests to notice | cargo |
 //! | `doctor` | says what this machine has and lacks | nothing |
 //!
-//! The program is thin: it does not depend on the library it measures. Only
-//! the feature `bench` brings `halo-gpu` in, so stale PTX, which stops the
-//! library's build, never keeps `cargo xtask ptx` from mending it.
+//! `cargo xtask bench` is a program of its own, `halo-bench`; `xtask/launcher` starts either.
+//! This one does not depend on the library: stale PTX, which stops the library's build, never
+//! keeps `cargo xtask ptx` from mending it.
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
-#[allow(dead_code, reason = "the comparison uses what inspect does not")]
-mod baselines;
-mod bench;
-#[cfg_attr(
-    not(feature = "bench"),
-    allow(dead_code, reason = "the thin program measures nothing")
-)]
-mod cpp;
 mod error;
 mod flags;
 mod imports;
@@ -45,7 +36,6 @@ use error::{Error, chain};
 /// something wrong, 2 when the command line was not understood.
 pub fn main() -> ExitCode {
     let outcome = match flags::Xtask::parse().task {
-        flags::Task::Bench(bench) => bench::run(&bench),
         flags::Task::Ptx(ptx) => ptx::run(&ptx),
         flags::Task::Inspect(inspect) => inspect::run(&inspect),
         flags::Task::Tidy(tidy) => tidy::run(&tidy),
@@ -53,14 +43,6 @@ pub fn main() -> ExitCode {
         flags::Task::Doctor => run_doctor(),
     };
     exit_code(outcome)
-}
-
-/// Runs the benchmark in this process: the whole of `halo-bench`.
-///
-/// The exit status is as [`main`]'s.
-#[cfg(feature = "bench")]
-pub fn bench_main() -> ExitCode {
-    exit_code(bench::run(&flags::HaloBench::parse().bench))
 }
 
 fn exit_code(outcome: Result<Outcome, Error>) -> ExitCode {

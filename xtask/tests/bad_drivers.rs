@@ -1,4 +1,4 @@
-//! What the tasks that ask the driver make of drivers that are broken.
+//! What the doctor, who asks the driver, makes of drivers that are broken.
 
 #![cfg(all(
     target_os = "linux",
@@ -25,7 +25,7 @@ fn said<'a>(ended: &'a drivers::Ended, words: &str) -> Result<&'a str, String> {
 #[test]
 fn the_doctor_comes_to_its_end() {
     let program = || {
-        let mut program = Command::new(env!("CARGO_BIN_EXE_xtask"));
+        let mut program = Command::new(env!("CARGO_BIN_EXE_tasks"));
         program.arg("doctor");
         program
     };
@@ -34,18 +34,4 @@ fn the_doctor_comes_to_its_end() {
             .and(said(ended, "CUDA driver (libcuda)"))
             .err()
     });
-}
-
-#[cfg(feature = "bench")]
-#[test]
-fn the_benchmark_takes_the_cpu_or_says_why_not() {
-    for device in ["auto", "cuda"] {
-        let program = || {
-            let mut program = Command::new(env!("CARGO_BIN_EXE_halo-bench"));
-            program.args(["--device", device, "--family", "heat2d", "--size", "64"]);
-            program.args(["--launches", "1", "--warmup", "0"]);
-            program
-        };
-        drivers::each(program, |driver, ended| said(ended, driver.says).err());
-    }
 }

@@ -11,9 +11,9 @@ use cargo_halo::inspect::resources::{Block, Multiprocessor};
 use cargo_halo::inspect::{Assembled, Compiled, Tools, gates};
 use cargo_halo::kernels::rust_files;
 use gpu_kernels::registry::{self, Entry};
+use halo_baselines::cuda;
 
 use crate::Outcome;
-use crate::baselines;
 use crate::error::Error;
 use crate::flags::Inspect;
 use crate::output;
@@ -36,7 +36,7 @@ pub(crate) fn run(flags: &Inspect) -> Result<Outcome, Error> {
     }
     let rust = compile_rust(&root, &tools, &flags.arch)?;
 
-    let nvcc = match baselines::Toolchain::find() {
+    let nvcc = match cuda::Toolchain::find() {
         Ok(nvcc) => Some(nvcc),
         Err(why) => {
             eprintln!("inspect: the CUDA C++ baselines are not shown: {why}");
@@ -180,12 +180,12 @@ fn compile_rust(root: &Path, tools: &Tools, arch: &str) -> Result<Assembled, Err
 }
 
 fn compile_baselines(
-    nvcc: &baselines::Toolchain,
+    nvcc: &cuda::Toolchain,
     tools: &Tools,
     selected: &[&Entry],
     arch: &str,
 ) -> Result<BTreeMap<String, Compiled>, Error> {
-    let families: Vec<&str> = baselines::families()
+    let families: Vec<&str> = cuda::families()
         .into_iter()
         .filter(|family| selected.iter().any(|entry| entry.family == *family))
         .collect();

@@ -8,8 +8,8 @@ use halo_gpu::reduction::Operation;
 use halo_gpu::{Buffer, Device, Errors};
 
 use super::samples::{Compensated, Sample};
-use crate::bench::cub;
-use crate::bench::harness::{self, Check};
+use crate::cub;
+use crate::harness::{self, Check};
 use crate::error::Error;
 
 /// The input of all rows that reduce `T`, made when the first of them is prepared.

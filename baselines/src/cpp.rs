@@ -1,7 +1,7 @@
 //! The C++ with OpenMP in `baselines/cpu/`, compiled with this machine's compiler
 //! where there is one.
 //!
-//! The sources are part of this program, so that `halo-bench` compiles them on whatever
+//! The sources are part of this crate, so that `halo-bench` compiles them on whatever
 //! machine it is carried to. They become one shared library for each of several sets of
 //! flags: which of them is the fastest differs from one piece of work to the next.
 
@@ -9,11 +9,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-use crate::toolchain;
+use cargo_halo::toolchain;
 
 macro_rules! sources {
     ($($name:literal),+ $(,)?) => {
-        &[$(($name, include_str!(concat!("../../baselines/cpu/", $name)))),+]
+        &[$(($name, include_str!(concat!("../cpu/", $name)))),+]
     };
 }
 
@@ -33,15 +33,15 @@ const SOURCES: &[(&str, &str)] = sources! {
 
 /// Flags that code is compiled with, and what readers know them by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Flags {
+pub struct Flags {
     /// Short, for tables.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// As the compiler takes them.
-    pub(crate) flags: &'static [&'static str],
+    pub flags: &'static [&'static str],
 }
 
 /// The sets of flags that are tried.
-pub(crate) const FLAGS: &[Flags] = &[
+pub const FLAGS: &[Flags] = &[
     Flags {
         name: "-O3",
         flags: &["-O3", "-march=native"],
@@ -59,7 +59,7 @@ pub(crate) const FLAGS: &[Flags] = &[
 
 /// A compiler of C++.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Compiler {
+pub struct Compiler {
     program: PathBuf,
     /// What stands between it and its own flags, where `CXX` says so.
     arguments: Vec<String>,
@@ -68,7 +68,7 @@ pub(crate) struct Compiler {
 
 /// Why there is no compiler on this machine.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NoCompiler {
+pub enum NoCompiler {
     /// There is none.
     #[error(
         "found no C++ compiler: CXX is not set, and PATH has neither c++ nor g++ nor clang++; install one with OpenMP, or set CXX"
@@ -94,7 +94,7 @@ pub(crate) enum NoCompiler {
 
 /// A library could not be compiled.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub enum Error {
     /// A source could not be written.
     #[error("cannot write {}", path.display())]
     Write {
@@ -133,12 +133,12 @@ impl Compiler {
     /// # Errors
     ///
     /// [`NoCompiler`], where there is none or it does not run.
-    pub(crate) fn find() -> Result<Self, NoCompiler> {
+    pub fn find() -> Result<Self, NoCompiler> {
         Self::find_in(&toolchain::path_folders(), std::env::var_os("CXX"))
     }
 
     /// The compiler of this name, or the first one in these folders.
-    pub(crate) fn find_in(folders: &[PathBuf], cxx: Option<OsString>) -> Result<Self, NoCompiler> {
+    pub fn find_in(folders: &[PathBuf], cxx: Option<OsString>) -> Result<Self, NoCompiler> {
         let named = cxx.unwrap_or_default();
         let named = named.to_string_lossy();
         let mut words = named.split_whitespace();
@@ -189,7 +189,7 @@ impl Compiler {
     }
 
     /// What it calls itself: "g++ (Debian 12.2.0-14) 12.2.0".
-    pub(crate) fn version(&self) -> &str {
+    pub fn version(&self) -> &str {
         &self.version
     }
 
@@ -199,7 +199,7 @@ impl Compiler {
     /// # Errors
     ///
     /// [`Error`], with the compiler's own words where it refuses the sources.
-    pub(crate) fn library(&self, flags: Flags, folder: &Path) -> Result<PathBuf, Error> {
+    pub fn library(&self, flags: Flags, folder: &Path) -> Result<PathBuf, Error> {
         for (name, text) in SOURCES {
             let path = folder.join(name);
             std::fs::write(&path, text).map_err(|source| Error::Write { path, source })?;

@@ -6,9 +6,9 @@ use halo_gpu::{Buffer, Device, Errors};
 use super::input::{Shared, by_cub};
 use super::samples::Sample;
 use super::work;
-use crate::bench::cpp::{Array, Element as _, Job};
-use crate::bench::cub;
-use crate::bench::harness::{Check, Prepared, Row, Work, reserve};
+use crate::cpp::{Array, Element as _, Job};
+use crate::cub;
+use crate::harness::{Check, Prepared, Row, Work, reserve};
 use crate::error::Error;
 
 /// What a row computes.

@@ -6,7 +6,7 @@ use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, Plan, Variant};
 use halo_gpu::{Axis, Buffer, Device, DeviceKind, Errors, Field3, Shape3};
 use std::f64::consts::TAU;
 
-use crate::bench::harness::{Check, LeftOut, Prepared, Row, Work};
+use crate::harness::{Check, LeftOut, Prepared, Row, Work};
 use crate::error::Error;
 
 /// Kernels that compute these rows.

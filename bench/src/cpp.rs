@@ -21,8 +21,8 @@ use super::baselines::Baseline;
 use super::harness::{self, Check, Prepared};
 use super::timing::{LONG, Timed, burst};
 use crate::chain;
-use crate::cpp::{Compiler, FLAGS, Flags};
 use crate::error::Error;
+use halo_baselines::cpp::{Compiler, FLAGS, Flags};
 
 /// Its name in records.
 pub(super) const CPP: &str = "C++";

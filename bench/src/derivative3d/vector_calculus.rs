@@ -6,8 +6,8 @@ use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, Plan};
 use halo_gpu::{Axis, Buffer, Device, DeviceKind, Errors, Field3, Shape3};
 use std::f64::consts::TAU;
 
-use crate::bench::cpp::{self, Array, Job};
-use crate::bench::harness::{Check, Prepared, Row, Work, reserve};
+use crate::cpp::{self, Array, Job};
+use crate::harness::{Check, Prepared, Row, Work, reserve};
 use crate::error::Error;
 
 /// The rows for fields of `shape`.

@@ -1,6 +1,6 @@
 //! The CUDA C++ baselines in `baselines/`, compiled with nvcc where there is one.
 //!
-//! Their sources are part of this program, so that `halo-bench` compiles them on
+//! Their sources are part of this crate, so that `halo-bench` compiles them on
 //! whatever machine it is carried to. A baseline of a family is a cubin with
 //! kernels that have the names, the parameters and the constants of the Rust
 //! ones; CUB's reductions are a shared library with one C function, which
@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-use crate::toolchain;
+use cargo_halo::toolchain;
 
 /// Source of the baseline of a family.
 struct Source {
@@ -21,7 +21,7 @@ macro_rules! sources {
     ($($family:literal),+ $(,)?) => {
         &[$(Source {
             family: $family,
-            text: include_str!(concat!("../../baselines/", $family, ".cu")),
+            text: include_str!(concat!("../", $family, ".cu")),
         }),+]
     };
 }
@@ -42,18 +42,18 @@ const SOURCES: &[Source] = sources! {
 /// What nvcc is told for a family, besides what it is told for all.
 const FLAGS: [(&str, &str); 1] = [("nbody", "-ftz=true")];
 
-const CUB: &str = include_str!("../../baselines/cub.cu");
+const CUB: &str = include_str!("../cub.cu");
 
 /// What baselines are compiled with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Toolchain {
+pub struct Toolchain {
     nvcc: PathBuf,
     version: String,
 }
 
 /// Why there are no baselines on this machine.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NoToolchain {
+pub enum NoToolchain {
     /// There is no nvcc.
     #[error(
         "found no nvcc on PATH, in the folder bin of CUDA_HOME or CUDA_PATH, or in /usr/local/cuda/bin; install the CUDA toolkit, or set CUDA_HOME to where it is"
@@ -72,7 +72,7 @@ pub(crate) enum NoToolchain {
 
 /// A baseline could not be compiled.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub enum Error {
     /// The family has no file in `baselines/`.
     #[error("no baseline is called {family}; there are {}", families().join(", "))]
     UnknownFamily {
@@ -133,17 +133,17 @@ impl Error {
 }
 
 /// The families that have a baseline, by name.
-pub(crate) fn families() -> Vec<&'static str> {
+pub fn families() -> Vec<&'static str> {
     SOURCES.iter().map(|source| source.family).collect()
 }
 
 /// What nvcc made of a baseline.
 #[derive(Debug)]
-pub(crate) struct Compiled {
+pub struct Compiled {
     /// The machine code, as `cuModuleLoadData` takes it.
-    pub(crate) cubin: Vec<u8>,
+    pub cubin: Vec<u8>,
     /// What ptxas said of each kernel's registers, spills and shared memory.
-    pub(crate) resources: String,
+    pub resources: String,
 }
 
 impl Toolchain {
@@ -153,12 +153,12 @@ impl Toolchain {
     /// # Errors
     ///
     /// [`NoToolchain`], where there is none or it does not run.
-    pub(crate) fn find() -> Result<Self, NoToolchain> {
+    pub fn find() -> Result<Self, NoToolchain> {
         Self::find_in(&toolchain::cuda_folders())
     }
 
     /// The first nvcc in these folders.
-    pub(crate) fn find_in(folders: &[PathBuf]) -> Result<Self, NoToolchain> {
+    pub fn find_in(folders: &[PathBuf]) -> Result<Self, NoToolchain> {
         let found = toolchain::find_in(folders, &["nvcc"]).ok_or(NoToolchain::NotFound)?;
         // nvcc looks for the rest of the toolkit beside the name it was called
         // by, which a link to it is not.
@@ -187,12 +187,12 @@ impl Toolchain {
     }
 
     /// The compiler.
-    pub(crate) fn nvcc(&self) -> &Path {
+    pub fn nvcc(&self) -> &Path {
         &self.nvcc
     }
 
     /// The compiler's version, e.g. `13.0.88`.
-    pub(crate) fn version(&self) -> &str {
+    pub fn version(&self) -> &str {
         &self.version
     }
 
@@ -201,7 +201,7 @@ impl Toolchain {
     /// # Errors
     ///
     /// [`Error`], with nvcc's own words where it refuses the source.
-    pub(crate) fn cubin(&self, family: &str, arch: &str) -> Result<Vec<u8>, Error> {
+    pub fn cubin(&self, family: &str, arch: &str) -> Result<Vec<u8>, Error> {
         self.compile(family, arch).map(|compiled| compiled.cubin)
     }
 
@@ -210,7 +210,7 @@ impl Toolchain {
     /// # Errors
     ///
     /// As [`cubin`](Self::cubin).
-    pub(crate) fn compile(&self, family: &str, arch: &str) -> Result<Compiled, Error> {
+    pub fn compile(&self, family: &str, arch: &str) -> Result<Compiled, Error> {
         let source = SOURCES
             .iter()
             .find(|source| source.family == family)
@@ -243,7 +243,7 @@ impl Toolchain {
     /// # Errors
     ///
     /// As [`cubin`](Self::cubin).
-    pub(crate) fn cub_library(&self, folder: &Path, arch: &str) -> Result<PathBuf, Error> {
+    pub fn cub_library(&self, folder: &Path, arch: &str) -> Result<PathBuf, Error> {
         let output = folder.join(format!(
             "{}halo_cub{}",
             std::env::consts::DLL_PREFIX,

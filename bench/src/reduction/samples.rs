@@ -3,8 +3,8 @@
 
 use halo_gpu::reduction::Number;
 
-use crate::bench::cpp::{Array, Element};
-use crate::bench::cub;
+use crate::cpp::{Array, Element};
+use crate::cub;
 
 /// A type that is reduced, with the input of the benchmark and what its sum may be
 /// off by.

@@ -9,8 +9,8 @@ use libloading::Library;
 
 use super::baselines::{Baseline, CUB};
 use super::harness::{Check, Prepared};
-use crate::baselines::{self, Toolchain};
 use crate::error::Error;
+use halo_baselines::cuda::{self, Toolchain};
 
 /// The function of `baselines/cub.cu`, which documents it.
 type Reduce = unsafe extern "C" fn(
@@ -49,8 +49,8 @@ pub(super) struct Compiled {
 
 impl Compiled {
     /// Has nvcc compile the library for `arch`.
-    pub(super) fn new(toolchain: &Toolchain, arch: &str) -> Result<Self, baselines::Error> {
-        let folder = tempfile::tempdir().map_err(|source| baselines::Error::File {
+    pub(super) fn new(toolchain: &Toolchain, arch: &str) -> Result<Self, cuda::Error> {
+        let folder = tempfile::tempdir().map_err(|source| cuda::Error::File {
             action: "make a folder below",
             path: std::env::temp_dir(),
             source,

@@ -6,9 +6,6 @@ use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    if std::env::var_os("CARGO_FEATURE_BENCH").is_none() {
-        return;
-    }
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
     let version = output(Command::new(rustc).arg("-vV")).unwrap_or_default();
     let field = |name: &str| {
@@ -41,7 +38,15 @@ fn commit() -> Option<String> {
             println!("cargo::rerun-if-changed={path}");
         }
     }
-    for part in ["xtask", "host", "gpu-kernels", "baselines", "rust-cuda"] {
+    for part in [
+        "baselines",
+        "bench",
+        "distributed",
+        "gpu-kernels",
+        "host",
+        "rust-cuda",
+        "stencil",
+    ] {
         let path = format!("../{part}");
         if Path::new(&path).exists() {
             println!("cargo::rerun-if-changed={path}");

@@ -19,9 +19,9 @@ use super::cub::{Compiled, Cub, Reduction};
 use super::harness::{Check, Prepared, Work};
 #[cfg(doc)]
 use super::timing::Timed;
-use crate::baselines::Toolchain;
-use crate::cpp::Compiler;
 use crate::error::{Error, chain};
+use halo_baselines::cpp::Compiler;
+use halo_baselines::cuda::Toolchain;
 
 /// Names, as records have them.
 pub(super) const NVCC: &str = "nvcc";

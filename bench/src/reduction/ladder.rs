@@ -6,8 +6,8 @@ use halo_gpu::{Buffer, Device, Errors};
 use super::input::{Shared, by_cub};
 use super::samples::Sample;
 use super::work;
-use crate::bench::cub;
-use crate::bench::harness::{Check, Prepared, Row, Work};
+use crate::cub;
+use crate::harness::{Check, Prepared, Row, Work};
 use crate::error::Error;
 
 /// A sum by a textbook kernel.

@@ -10,14 +10,12 @@ pub(crate) struct Size(Vec<usize>);
 /// A size that a family has no use for.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("--size {given} does not fit {family}: it takes {takes}")]
-#[cfg(any(test, feature = "bench"))]
 pub(crate) struct SizeError {
     given: String,
     family: &'static str,
     takes: &'static str,
 }
 
-#[cfg(any(test, feature = "bench"))]
 #[allow(dead_code, reason = "each family uses the one that fits its problem")]
 impl Size {
     /// For a family over a 3-D field: `N` is a cube, `NXxNYxNZ` is what it says.

@@ -1,4 +1,4 @@
-//! The program `cargo xtask`: the project's own tasks. `cargo xtask help` lists them;
+//! The program `tasks`: the project's own tasks, which `cargo xtask` starts. `cargo xtask help` lists them;
 //! `xtask/src/flags.rs` declares them.
 
 use std::process::ExitCode;

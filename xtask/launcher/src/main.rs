@@ -1,0 +1,64 @@
+//! `cargo xtask`: builds and starts the program that has the task: `halo-bench` for
+//! benchmarks, `tasks` for all others.
+//!
+//! It depends on nothing: who wants a benchmark does not wait for what the other tasks are
+//! made of, and neither of them for the other.
+
+use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal as _;
+use std::process::{Command, ExitCode};
+
+fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1).peekable();
+    let is_bench = words.next_if(|word| word == "bench").is_some();
+    let words: Vec<OsString> = words.collect();
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    if is_bench {
+        command.args(["run", "--release", "--package", "halo-bench"]);
+        if needs_launcher(&words) {
+            command.args(["--features", "mpi"]);
+        }
+        if !std::io::stderr().is_terminal() {
+            eprintln!("building halo-bench, which takes a minute or two the first time");
+            command.arg("--quiet");
+        }
+    } else {
+        command.args(["run", "--quiet", "--package", "xtask"]);
+    }
+    match command.arg("--").args(&words).status() {
+        // Whatever goes wrong there is said by cargo or by the program.
+        Ok(status) => status
+            .code()
+            .and_then(|code| u8::try_from(code).ok())
+            .map_or(ExitCode::FAILURE, ExitCode::from),
+        Err(error) => {
+            eprintln!("error: cannot start cargo: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether the ranks are processes of an MPI launcher: `--ranks` without a number.
+fn needs_launcher(words: &[OsString]) -> bool {
+    let is_number = |word: &OsString| word.to_string_lossy().parse::<u32>().is_ok();
+    words
+        .iter()
+        .position(|word| word == OsStr::new("--ranks"))
+        .is_some_and(|at| !words.get(at + 1).is_some_and(is_number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_without_a_number_are_a_launchers() {
+        let needs = |line: &str| {
+            let words: Vec<_> = line.split_whitespace().map(OsString::from).collect();
+            needs_launcher(&words)
+        };
+        assert!(needs("--ranks") && needs("--small --ranks --json a.json"));
+        assert!(!needs("--ranks 4") && !needs("--ranks=4") && !needs("--small"));
+    }
+}
