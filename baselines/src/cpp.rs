@@ -24,9 +24,11 @@ const SOURCES: &[(&str, &str)] = sources! {
     // Families, which `cargo xtask tidy --write` lists.
     "derivative3d.cpp",
     "heat2d.cpp",
+    "heat3d.cpp",
     "nbody.cpp",
     "reduction.cpp",
     "stencil1d.cpp",
+    "wave3d.cpp",
 };
 
 /// Flags that code is compiled with, and what readers know them by.

@@ -22,6 +22,7 @@ mod issue_rates;
 mod scaling;
 mod sink;
 mod size;
+mod steps;
 mod table;
 mod timing;
 
@@ -50,9 +51,11 @@ families! {
     // Families, which `cargo xtask tidy --write` lists.
     derivative3d,
     heat2d,
+    heat3d,
     nbody,
     reduction,
     stencil1d,
+    wave3d,
 }
 
 /// The families with kernels that are measured, by name.

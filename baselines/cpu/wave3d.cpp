@@ -1,0 +1,113 @@
+// Waves in a periodic box, of second order in time and of 8th in space.
+//
+// in: (c Δt / h)² at each point, x fastest. out: the field and the field a step before; each
+// step writes over the older one, so that after s steps field s % 2 is the result. n: nx, ny,
+// nz, s. p: the weight of a point itself, and those of its neighbours along x, along y and
+// along z, the nearest first.
+
+#include "peer.h"
+
+#include <algorithm>
+
+namespace {
+
+constexpr int RADIUS = 4;
+
+// `place` along a periodic axis of n.
+inline std::int64_t around(std::int64_t place, std::int64_t n)
+{
+    place %= n;
+    return place < 0 ? place + n : place;
+}
+
+template <typename T> struct Step {
+    T own, cx[RADIUS], cy[RADIUS], cz[RADIUS];
+
+    explicit Step(const double *p) : own(T(p[0]))
+    {
+        for (int m = 0; m < RADIUS; ++m)
+            cx[m] = T(p[1 + m]), cy[m] = T(p[1 + RADIUS + m]), cz[m] = T(p[1 + 2 * RADIUS + m]);
+    }
+
+    // Row j of plane k, over that of a step before.
+    void row(const T *now, T *past, const T *courant, const std::uint64_t *n, std::int64_t j,
+             std::int64_t k) const
+    {
+        const std::int64_t nx = n[0], ny = n[1], nz = n[2];
+        const auto at = [=](std::int64_t j, std::int64_t k) {
+            return now + (around(k, nz) * ny + around(j, ny)) * nx;
+        };
+        const T *__restrict u = at(j, k);
+        const T *__restrict s1 = at(j - 1, k), *__restrict n1 = at(j + 1, k);
+        const T *__restrict s2 = at(j - 2, k), *__restrict n2 = at(j + 2, k);
+        const T *__restrict s3 = at(j - 3, k), *__restrict n3 = at(j + 3, k);
+        const T *__restrict s4 = at(j - 4, k), *__restrict n4 = at(j + 4, k);
+        const T *__restrict b1 = at(j, k - 1), *__restrict a1 = at(j, k + 1);
+        const T *__restrict b2 = at(j, k - 2), *__restrict a2 = at(j, k + 2);
+        const T *__restrict b3 = at(j, k - 3), *__restrict a3 = at(j, k + 3);
+        const T *__restrict b4 = at(j, k - 4), *__restrict a4 = at(j, k + 4);
+        T *__restrict result = past + (k * ny + j) * nx;
+        const T *__restrict c2 = courant + (k * ny + j) * nx;
+        const Step c = *this;
+        // The point, with the sum along x.
+        const auto point = [=](std::int64_t i, T along_x) {
+            const T sum = c.own * u[i] + along_x + c.cy[0] * (n1[i] + s1[i]) +
+                          c.cy[1] * (n2[i] + s2[i]) + c.cy[2] * (n3[i] + s3[i]) +
+                          c.cy[3] * (n4[i] + s4[i]) + c.cz[0] * (a1[i] + b1[i]) +
+                          c.cz[1] * (a2[i] + b2[i]) + c.cz[2] * (a3[i] + b3[i]) +
+                          c.cz[3] * (a4[i] + b4[i]);
+            return (2 * u[i] - result[i]) + c2[i] * sum;
+        };
+#pragma omp simd
+        for (std::int64_t i = RADIUS; i < nx - RADIUS; ++i)
+            result[i] = point(i, c.cx[0] * (u[i + 1] + u[i - 1]) + c.cx[1] * (u[i + 2] + u[i - 2]) +
+                                     c.cx[2] * (u[i + 3] + u[i - 3]) +
+                                     c.cx[3] * (u[i + 4] + u[i - 4]));
+        const auto end = [=](std::int64_t i) {
+            T sum = 0;
+            for (int m = 1; m <= RADIUS; ++m)
+                sum += c.cx[m - 1] * (u[around(i + m, nx)] + u[around(i - m, nx)]);
+            result[i] = point(i, sum);
+        };
+        const std::int64_t low = std::min<std::int64_t>(RADIUS, nx);
+        for (std::int64_t i = 0; i < low; ++i)
+            end(i);
+        for (std::int64_t i = std::max(low, nx - RADIUS); i < nx; ++i)
+            end(i);
+    }
+};
+
+// Each thread has slabs of `high` rows, which it goes through plane by plane; without a height,
+// whole planes.
+template <typename T>
+void steps(const void *const *in, void *const *out, const std::uint64_t *n, const double *p,
+           std::int64_t high)
+{
+    const Step<T> step(p);
+    const T *courant = static_cast<const T *>(in[0]);
+    const std::int64_t ny = n[1], nz = n[2], count = n[3];
+    if (high == 0)
+        high = ny;
+    const std::int64_t slabs = (ny + high - 1) / high;
+    // Few slabs are cut along z as well, so that there is work for all.
+    const std::int64_t deep = high == ny ? 1 : std::max<std::int64_t>(16, nz / 2);
+    const std::int64_t cuts = (nz + deep - 1) / deep;
+#pragma omp parallel if (n[0] * n[1] * n[2] > FEW)
+    for (std::int64_t s = 0; s < count; ++s) {
+        const T *now = static_cast<const T *>(out[s % 2]);
+        T *past = static_cast<T *>(out[(s + 1) % 2]);
+#pragma omp for collapse(2) schedule(static)
+        for (std::int64_t cut = 0; cut < cuts; ++cut)
+            for (std::int64_t slab = 0; slab < slabs; ++slab)
+                for (std::int64_t k = cut * deep; k < std::min(nz, (cut + 1) * deep); ++k)
+                    for (std::int64_t j = slab * high; j < std::min(ny, (slab + 1) * high); ++j)
+                        step.row(now, past, courant, n, j, k);
+    }
+}
+
+} // namespace
+
+PEER(wave3d_planes_f32) { steps<float>(in, out, n, p, 0); }
+PEER(wave3d_planes_f64) { steps<double>(in, out, n, p, 0); }
+PEER(wave3d_slabs_f32) { steps<float>(in, out, n, p, 16); }
+PEER(wave3d_slabs_f64) { steps<double>(in, out, n, p, 16); }

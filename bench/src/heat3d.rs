@@ -1,0 +1,67 @@
+//! Rows of heat3d: its kernels by their cases; on the CPU steps of a mode of an insulated box
+//! by the stencil.
+
+use halo_gpu::heat3d::{Heat3d, Kernels, problem};
+use halo_gpu::stencil::Stencil;
+use halo_gpu::{Boundary, Device, Field3, Grid3, Shape3};
+
+use super::harness::{Family, Plan};
+use super::size::Size;
+use super::steps::{self, Textbook, modes};
+use crate::error::Error;
+
+pub(super) const FAMILY: Family = Family {
+    name: NAME,
+    plan,
+    sizes: &["128", "256", "512"],
+    cpu_sizes: &["64", "256"],
+    cpu_comparison: &["32", "64", "128", "256"],
+    small: "20x21x22",
+};
+
+const NAME: &str = "heat3d";
+
+fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
+    steps::plan(NAME, device, size, |shape: Shape3| {
+        let grid = Grid3::new(shape, [1.0; 3])?.with_boundaries(Boundary::NeumannHalfway)?;
+        // The longest stable step.
+        let heat = Heat3d::new(grid);
+        let mut rows = steps::rows::<f32, _, 1>(NAME, &heat)?;
+        rows.extend(steps::rows::<f64, _, 1>(NAME, &heat)?);
+        Ok(rows)
+    })
+}
+
+impl<T: Kernels> Textbook<T, 1> for Heat3d {
+    type Update = T::Step;
+
+    fn shape(&self) -> Shape3 {
+        self.grid().shape()
+    }
+
+    fn stencil(&self) -> Result<Stencil<T::Step, T, 3, 1, 1>, Error> {
+        Ok(*self.plan(&Device::cpu())?.stencil())
+    }
+
+    fn inputs(&self) -> Result<[Vec<T>; 1], Error> {
+        let mode = problem::mode::<T>(self, modes(self.grid().shape()))?;
+        Ok([mode.into_vec()])
+    }
+
+    fn exact(&self, steps: usize) -> Result<Field3<f64>, Error> {
+        let modes = modes(self.grid().shape());
+        let factor = problem::amplification(self, modes).powi(steps as i32);
+        let mut field = problem::mode::<f64>(self, modes)?;
+        field.as_mut_slice().iter_mut().for_each(|u| *u *= factor);
+        Ok(field)
+    }
+
+    /// Some in each operation of a step, which no later step enlarges.
+    fn roundings(steps: usize) -> f64 {
+        10.0 * steps as f64
+    }
+
+    fn parameters(&self) -> Result<Vec<f64>, Error> {
+        Ok(self.ratios().into())
+    }
+}

@@ -1,0 +1,268 @@
+//! Rows of the families that are stencils, on the CPU: steps of a textbook problem in space
+//! whose course on the grid is known.
+
+use halo_gpu::stencil::{Compiled, Number, PointUpdate, Run, Stencil};
+use halo_gpu::{Cost, Device, DeviceKind, Errors, Field3, Shape3};
+
+use gpu_kernels::registry::{self, Measured};
+
+use super::case;
+use super::cpp::{Element, Job};
+use super::harness::{Check, Metric, Plan, Prepared, Row, Slots, Unit, Work};
+use super::size::Size;
+use crate::error::Error;
+
+/// Steps of a launch: one, which waits for memory, and many, which need not.
+pub(super) const COUNTS: [usize; 2] = [1, 20];
+
+/// A textbook problem on a grid.
+pub(super) trait Textbook<T: Number, const INPUTS: usize>: Clone + 'static {
+    type Update: Compiled<T, INPUTS, 1>;
+
+    fn shape(&self) -> Shape3;
+
+    fn stencil(&self) -> Result<Stencil<Self::Update, T, 3, INPUTS, 1>, Error>;
+
+    fn inputs(&self) -> Result<[Vec<T>; INPUTS], Error>;
+
+    /// The field after so many steps in exact arithmetic.
+    fn exact(&self, steps: usize) -> Result<Field3<f64>, Error>;
+
+    /// What roundings may add up to after so many steps, in those of a number near 1.
+    fn roundings(steps: usize) -> f64;
+
+    /// Those that the C++ asks for.
+    fn parameters(&self) -> Result<Vec<f64>, Error>;
+}
+
+/// The plan of a family: on the CPU `rows` of a grid of this shape, elsewhere its kernels.
+pub(super) fn plan(
+    family: &'static str,
+    device: &Device,
+    size: Option<&Size>,
+    rows: impl Fn(Shape3) -> Result<Vec<Box<dyn Row>>, Error>,
+) -> Result<Plan, Error> {
+    let kernels = registry::family(family);
+    let kernels = kernels.ok_or_else(|| Error::Bench(format!("there is no family {family}")))?;
+    let mut plan = case::plan(kernels, device, size)?;
+    if device.kind() != DeviceKind::Cpu {
+        let measured = kernels.kernels.iter();
+        let measured = measured.filter(|entry| entry.measured == Measured::Row);
+        let rows = measured.map(|entry| case::row(entry, device, size));
+        plan.rows = rows.collect::<Result<_, _>>()?;
+        return Ok(plan);
+    }
+    let [nx, ny, nz] = match size {
+        Some(size) => size.cuboid(family)?,
+        None => [256; 3],
+    };
+    Ok(Plan {
+        problem: "a mode of a box, whose course on the grid is known".to_owned(),
+        rows: rows(Shape3::new(nx, ny, nz))?,
+        ..plan
+    })
+}
+
+/// How many half or whole waves a mode has along each axis.
+pub(super) fn modes(shape: Shape3) -> [usize; 3] {
+    [shape.nx / 4, shape.ny / 8, shape.nz / 16]
+}
+
+/// A row for each number of steps.
+pub(super) fn rows<T, P, const INPUTS: usize>(
+    family: &'static str,
+    problem: &P,
+) -> Result<Vec<Box<dyn Row>>, Error>
+where
+    T: Number + Element,
+    P: Textbook<T, INPUTS>,
+{
+    let stencil = problem.stencil()?;
+    let row = |count| -> Box<dyn Row> {
+        Box::new(Steps {
+            family,
+            problem: problem.clone(),
+            stencil,
+            count,
+        })
+    };
+    Ok(COUNTS.map(row).into())
+}
+
+struct Steps<P, U, T, const INPUTS: usize> {
+    family: &'static str,
+    problem: P,
+    stencil: Stencil<U, T, 3, INPUTS, 1>,
+    count: usize,
+}
+
+impl<T, P, const INPUTS: usize> Row for Steps<P, P::Update, T, INPUTS>
+where
+    T: Number + Element,
+    P: Textbook<T, INPUTS>,
+{
+    fn name(&self) -> String {
+        let steps = match self.count {
+            1 => String::new(),
+            count => format!("{count} steps, "),
+        };
+        format!("{}, CPU port, {steps}{}", self.family, T::SUFFIX)
+    }
+
+    fn work(&self) -> Work {
+        let Cost { bytes, flops } = self.stencil.cost();
+        let Shape3 { nx, ny, nz } = self.problem.shape();
+        let points = (nx * ny * nz) as u64;
+        Work {
+            // Many steps have to move what one has to.
+            bytes,
+            flops: self.count as u64 * flops,
+            items: self.count as u64 * points,
+            unit: Unit::Points,
+            metric: match self.count {
+                1 => Metric::Bandwidth,
+                _ => Metric::Throughput,
+            },
+            slots: Slots::default(),
+            read_only: false,
+        }
+    }
+
+    fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
+        let inputs = self.problem.inputs()?;
+        let run = self
+            .stencil
+            .start(device, inputs.each_ref().map(|input| &input[..]))?;
+        Ok(Box::new(Ready {
+            family: self.family,
+            problem: self.problem.clone(),
+            count: self.count,
+            device: device.clone(),
+            run,
+        }))
+    }
+}
+
+struct Ready<P, U, T: Number, const INPUTS: usize> {
+    family: &'static str,
+    problem: P,
+    count: usize,
+    device: Device,
+    run: Run<U, T, 3, INPUTS, 1>,
+}
+
+/// Steps before fields are compared.
+fn steps_to_check(count: usize) -> usize {
+    count.max(9)
+}
+
+/// How far a field is from the exact one after so many steps.
+fn judge<T, P, const INPUTS: usize>(problem: &P, field: &[T], steps: usize) -> Result<Check, Error>
+where
+    T: Number + Element,
+    P: Textbook<T, INPUTS>,
+{
+    let exact = problem.exact(steps)?;
+    let bound = T::ROUNDOFF * P::roundings(steps);
+    let errors = Errors::of(field, |index| exact.as_slice()[index]);
+    Ok(Check::new(
+        errors,
+        Errors {
+            rms: bound,
+            max: bound,
+        },
+    ))
+}
+
+impl<T, P, const INPUTS: usize> Prepared for Ready<P, P::Update, T, INPUTS>
+where
+    T: Number + Element,
+    P: Textbook<T, INPUTS>,
+{
+    fn check(&mut self) -> Result<Check, Error> {
+        // From the beginning, whatever steps were taken before.
+        let inputs = self.problem.inputs()?;
+        let stencil = *self.run.plan().stencil();
+        self.run = stencil.start(&self.device, inputs.each_ref().map(|input| &input[..]))?;
+        let steps = steps_to_check(self.count);
+        self.run.steps(steps)?;
+        judge(&self.problem, &self.run.to_vec(0)?, steps)
+    }
+
+    fn launch(&mut self) -> Result<(), halo_gpu::Error> {
+        self.run.steps(self.count)
+    }
+
+    fn cpp(&self) -> Result<Option<Job>, Error> {
+        let mut fields = self.problem.inputs()?.into_iter();
+        let now = fields.next().unwrap_or_default();
+        let before = match P::Update::PAST {
+            0 => now.clone(),
+            _ => fields.next().unwrap_or_default(),
+        };
+        let Shape3 { nx, ny, nz } = self.problem.shape();
+        let sizes = |steps| [nx, ny, nz, steps].map(|n| n as u64).to_vec();
+        let checked = steps_to_check(self.count);
+        let problem = self.problem.clone();
+        Ok(Some(Job {
+            stem: self.family,
+            ways: &["planes", "slabs"],
+            suffix: T::SUFFIX,
+            inputs: fields.map(T::array).collect(),
+            outputs: [now, before].map(T::array).into(),
+            sizes: sizes(self.count),
+            sizes_to_check: Some(sizes(checked)),
+            parameters: self.problem.parameters()?,
+            judge: Box::new(move |fields| judge(&problem, T::slice(&fields[checked % 2]), checked)),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use halo_gpu::Grid3;
+    use halo_gpu::heat3d::Heat3d;
+    use halo_gpu::wave3d::Wave3d;
+
+    use super::*;
+
+    #[test]
+    fn every_row_passes_its_check_at_a_size_of_its_own() {
+        let size: Size = "20x35x18".parse().unwrap();
+        for name in ["heat3d", "wave3d"] {
+            let own = super::super::FAMILIES.iter().find(|own| own.name == name);
+            let plan = (own.unwrap().plan)(&Device::cpu(), Some(&size)).unwrap();
+            assert_eq!(plan.rows.len(), 2 * COUNTS.len());
+            for row in plan.rows {
+                let mut ready = row.prepare(&Device::cpu()).unwrap();
+                // Again, on what launches have left.
+                for _ in 0..2 {
+                    let check = ready.check().unwrap();
+                    assert!(check.passes(), "{}: {check:?}", row.name());
+                    ready.launch().unwrap();
+                }
+            }
+        }
+    }
+
+    /// A problem takes a field after `steps` for right and one a step older for wrong.
+    fn a_step_too_few_is_wrong<P, const INPUTS: usize>(problem: &P)
+    where
+        P: Textbook<f32, INPUTS>,
+    {
+        for steps in COUNTS.map(steps_to_check) {
+            for (taken, right) in [(steps, true), (steps - 1, false)] {
+                let exact = problem.exact(taken).unwrap();
+                let field: Vec<f32> = exact.as_slice().iter().map(|&u| u as f32).collect();
+                assert_eq!(judge(problem, &field, steps).unwrap().passes(), right);
+            }
+        }
+    }
+
+    #[test]
+    fn a_field_that_lacks_a_step_is_wrong() {
+        let grid = Grid3::new(Shape3::new(20, 35, 18), [1.0; 3]).unwrap();
+        a_step_too_few_is_wrong(&Heat3d::new(grid));
+        a_step_too_few_is_wrong(&Wave3d::new(grid, 8).unwrap());
+    }
+}
