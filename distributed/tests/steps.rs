@@ -221,7 +221,7 @@ fn waves_with_wide_ghosts() {
     let grid = grid.and_then(|grid| grid.with_boundaries(Boundary::OneSided));
     let grid = grid.expect("a grid");
     for way in ways() {
-        waves::<f32>(&way, grid.clone(), 8, &[8, 9]);
+        waves::<f32>(&way, grid, 8, &[8, 9]);
     }
 }
 
