@@ -1,14 +1,14 @@
 //! The benchmark: every kernel checked, then timed. `cargo xtask bench` builds and runs it;
 //! copied to another machine, the program runs there without cargo.
 //!
-//! Which kernels have a row, and in which order, says the table of kernels, see [`table`]. A
+//! Which kernels have a row, and in which order, says the table of kernels, see `table`. A
 //! file per family says what its rows are; without one, a kernel's row is made of its case,
-//! see [`case`]. Everything else (which device,
+//! see `case`. Everything else (which device,
 //! warm-up, timing, the ceilings that speeds are set against) is the same for all
-//! and lives in [`harness`] and [`timing`]; who the rows are compared with, in
-//! [`baselines`], [`cub`] and, on the CPU, [`cpp`]. What a run came to is a record, which the crate
-//! `halo-report` shows in every form; where it goes is in [`sink`]. Runs over several ranks have
-//! records of their own, see [`scaling`].
+//! and lives in `harness` and `timing`; who the rows are compared with, in
+//! `baselines`, `cub` and, on the CPU, `cpp`. What a run came to is a record, which the crate
+//! `halo-report` shows in every form; where it goes is in `sink`. Runs over several ranks have
+//! records of their own, see `scaling`.
 
 mod baselines;
 mod case;
