@@ -404,6 +404,42 @@ fn a_run_settles_and_says_so() {
     }
 }
 
+/// Two fields that have nothing to do with each other: one stays, one dies away.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Apart;
+
+impl PointUpdate<f32, 2, 2> for Apart {
+    const DIMENSIONS: usize = 2;
+    const REACH: [Reach; 2] = [Reach::POINT; 2];
+
+    #[inline(always)]
+    fn update<N: Neighbourhood<f32>>(&self, n: &N) -> [N::Value; 2] {
+        [n.at::<0, 0, 0, 0>(), n.at::<1, 0, 0, 0>() * 0.5]
+    }
+}
+
+halo_stencil::stencil! {
+    /// A step of both.
+    pub apart: Apart, f32, (stays, dies) -> (same, half)
+}
+
+#[test]
+fn a_field_that_is_not_a_number_never_settles() {
+    let stencil = Stencil::new(Apart, plane([9, 5, 1])).unwrap();
+    let mut lost = vec![1.0_f32; 45];
+    lost[17] = f32::NAN;
+    for device in devices() {
+        // Whichever field it is in.
+        for inputs in [[&lost, &vec![1.0; 45]], [&vec![1.0; 45], &lost]] {
+            let mut run = stencil.start(&device, inputs.map(|it| &it[..])).unwrap();
+            let settled = run.settle(1e9, 2, 6).unwrap();
+            assert!(settled.change.is_nan() && !settled.converged, "{settled:?}");
+            assert_eq!(settled.steps, 6);
+        }
+    }
+}
+
 /// Reads further than it says where only a run shows it.
 #[derive(Debug, Clone, Copy)]
 struct TooFar(i32);

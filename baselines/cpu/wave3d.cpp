@@ -7,8 +7,6 @@
 
 #include "peer.h"
 
-#include <algorithm>
-
 namespace {
 
 constexpr int RADIUS = 4;
@@ -77,32 +75,16 @@ template <typename T> struct Step {
     }
 };
 
-// Each thread has slabs of `high` rows, which it goes through plane by plane; without a height,
-// whole planes.
 template <typename T>
 void steps(const void *const *in, void *const *out, const std::uint64_t *n, const double *p,
            std::int64_t high)
 {
     const Step<T> step(p);
     const T *courant = static_cast<const T *>(in[0]);
-    const std::int64_t ny = n[1], nz = n[2], count = n[3];
-    if (high == 0)
-        high = ny;
-    const std::int64_t slabs = (ny + high - 1) / high;
-    // Few slabs are cut along z as well, so that there is work for all.
-    const std::int64_t deep = high == ny ? 1 : std::max<std::int64_t>(16, nz / 2);
-    const std::int64_t cuts = (nz + deep - 1) / deep;
-#pragma omp parallel if (n[0] * n[1] * n[2] > FEW)
-    for (std::int64_t s = 0; s < count; ++s) {
-        const T *now = static_cast<const T *>(out[s % 2]);
-        T *past = static_cast<T *>(out[(s + 1) % 2]);
-#pragma omp for collapse(2) schedule(static)
-        for (std::int64_t cut = 0; cut < cuts; ++cut)
-            for (std::int64_t slab = 0; slab < slabs; ++slab)
-                for (std::int64_t k = cut * deep; k < std::min(nz, (cut + 1) * deep); ++k)
-                    for (std::int64_t j = slab * high; j < std::min(ny, (slab + 1) * high); ++j)
-                        step.row(now, past, courant, n, j, k);
-    }
+    steps_in_slabs(n, high, [=](std::int64_t s, std::int64_t j, std::int64_t k) {
+        step.row(static_cast<const T *>(out[s % 2]), static_cast<T *>(out[(s + 1) % 2]), courant,
+                 n, j, k);
+    });
 }
 
 } // namespace

@@ -42,7 +42,7 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) launches: Option<u32>,
 
-    /// Launches before the timed ones, of which none is counted
+    /// Launches that warm up, before the timed ones
     #[arg(long, default_value_t = 3, value_name = "COUNT")]
     pub(crate) warmup: u32,
 
@@ -85,7 +85,7 @@ pub(crate) struct Bench {
     #[arg(long, requires = "ranks")]
     pub(crate) nccl: bool,
 
-    /// Say what up to so many ranks would take, by a model of what was measured
+    /// Print what up to COUNT ranks would take, by a model of what was measured
     #[arg(
         long,
         value_name = "COUNT",

@@ -660,8 +660,8 @@ fn copy_on_cpu(
     })
 }
 
-/// An empty vector with room for `len` elements; an error where there is no memory
-/// for so many.
+/// An empty vector with room for `len` elements; an error if there is not
+/// enough memory.
 pub(super) fn reserve<T>(len: usize) -> Result<Vec<T>, Error> {
     let mut values = Vec::new();
     values
@@ -915,19 +915,24 @@ pub(super) mod tests {
     #[test]
     fn every_size_of_every_family_can_be_planned() {
         for family in super::super::FAMILIES {
+            // As it is measured.
+            let planned = |device: &Device, size: &str| {
+                let kernels = registry::family(family.name).unwrap();
+                table::plan(kernels, device, Some(&size.parse().unwrap()))
+            };
             assert!(family.sizes.len() >= 3, "{}", family.name);
             assert!(family.cpu_comparison.len() >= 3, "{}", family.name);
             for size in family.cpu_sizes.iter().chain(family.cpu_comparison) {
-                let plan = (family.plan)(&Device::cpu(), Some(&size.parse().unwrap())).unwrap();
+                let plan = planned(&Device::cpu(), size).unwrap();
                 assert!(!plan.rows.is_empty(), "{} {size}", family.name);
             }
             for device in [Device::cpu(), Device::emulator()] {
-                let plan = (family.plan)(&device, Some(&family.small.parse().unwrap())).unwrap();
+                let plan = planned(&device, family.small).unwrap();
                 assert!(!plan.rows.is_empty(), "{}", family.name);
             }
             let mut before = 0;
             for size in family.sizes {
-                let plan = (family.plan)(&Device::emulator(), Some(&size.parse().unwrap()));
+                let plan = planned(&Device::emulator(), size);
                 let plan = plan.unwrap_or_else(|error| panic!("{} {size}: {error}", family.name));
                 assert!(!plan.rows.is_empty(), "{} {size}", family.name);
                 assert!(plan.elements > before, "{}: smallest first", family.name);

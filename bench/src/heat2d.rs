@@ -369,7 +369,7 @@ impl<T: Scalar + Element> Prepared for Ready<T> {
     }
 }
 
-/// Judges a plate after so many sweeps whose sums may be of any order.
+/// Judges a plate after this many iterations, whose sums may be in any order.
 fn judge_in_any_order<T: Scalar + Element>(plate: &[T], reference: &[T], sweeps: usize) -> Check {
     let square = |&x: &T| Into::<f64>::into(x).powi(2);
     let mean_square = reference.iter().map(square).sum::<f64>() / reference.len() as f64;

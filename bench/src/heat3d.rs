@@ -22,13 +22,10 @@ pub(super) const FAMILY: Family = Family {
 const NAME: &str = "heat3d";
 
 fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
-    steps::plan(NAME, device, size, |shape: Shape3| {
+    steps::plan(NAME, device, size, |shape| {
         let grid = Grid3::new(shape, [1.0; 3])?.with_boundaries(Boundary::NeumannHalfway)?;
         // The longest stable step.
-        let heat = Heat3d::new(grid);
-        let mut rows = steps::rows::<f32, _, 1>(NAME, &heat)?;
-        rows.extend(steps::rows::<f64, _, 1>(NAME, &heat)?);
-        Ok(rows)
+        Ok(Heat3d::new(grid))
     })
 }
 

@@ -91,7 +91,7 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
 /// take minutes.
 const MOST_FOR_ALL: usize = 1 << 16;
 
-/// Whether this kernel in `T` is run with so many bodies.
+/// Whether this kernel in `T` is run with this many bodies.
 fn is_fast_enough<T: Scalar>(variant: Variant, n: usize) -> bool {
     n <= MOST_FOR_ALL
         || match variant {
@@ -103,7 +103,7 @@ fn is_fast_enough<T: Scalar>(variant: Variant, n: usize) -> bool {
 }
 
 /// The rows in `T`, which share the reference that each is checked against, and
-/// the kernels that are too slow for so many bodies.
+/// the kernels that are too slow for this many bodies.
 fn rows_in<T: Scalar + cpp::Element>(
     device: &Device,
     gravity: Gravity,
@@ -157,7 +157,7 @@ enum By {
     OneThread,
 }
 
-/// Instructions that the interactions of so many bodies cannot do without.
+/// The fewest instructions for all interactions of this many bodies.
 ///
 /// In f32 an interaction is 12 instructions of single precision and a reciprocal
 /// square root, each of which takes an issue slot. In f64 it is 12 of double

@@ -20,7 +20,7 @@ use halo_report::scaling::{self, Halo, MessageTime, ScalingRecord, ScalingRow};
 
 use super::{environment, harness};
 use crate::Outcome;
-use crate::error::Error;
+use crate::error::{Error, Shared};
 use crate::flags::{Bench, DeviceChoice};
 use crate::output;
 
@@ -55,8 +55,8 @@ pub(super) fn run(flags: &Bench) -> Result<Outcome, Error> {
         project: flags.project.map(|ranks| ranks as usize),
     };
     if let Some(path) = &flags.json {
-        let text = serde_json::to_vec_pretty(&record).map_err(Error::json("write", path))?;
-        std::fs::write(path, text).map_err(Error::file("write", path))?;
+        let text = serde_json::to_vec_pretty(&record).map_err(Shared::json(path))?;
+        std::fs::write(path, text).map_err(Shared::file("write", path))?;
     }
     output::line(&scaling::to_text(&record));
     let differs = record.rows.iter().any(|row| row.equal_bits == Some(false));
@@ -455,7 +455,7 @@ impl Ranks<'_> {
         self.time(|| field.exchange(self.communicator))
     }
 
-    /// Messages of up to so many bytes, from every rank to the next one.
+    /// Messages of up to `most` bytes, from every rank to the next one.
     fn messages(&self, most: usize) -> Result<Vec<MessageTime>, Failed> {
         let (rank, ranks) = (self.communicator.rank(), self.communicator.size());
         if ranks == 1 {

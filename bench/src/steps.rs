@@ -4,7 +4,7 @@
 use halo_gpu::stencil::{Compiled, Number, PointUpdate, Run, Stencil};
 use halo_gpu::{Cost, Device, DeviceKind, Errors, Field3, Shape3};
 
-use gpu_kernels::registry::{self, Measured};
+use gpu_kernels::registry;
 
 use super::case;
 use super::cpp::{Element, Job};
@@ -13,7 +13,7 @@ use super::size::Size;
 use crate::error::Error;
 
 /// Steps of a launch: one, which waits for memory, and many, which need not.
-pub(super) const COUNTS: [usize; 2] = [1, 20];
+const COUNTS: [usize; 2] = [1, 20];
 
 /// A textbook problem on a grid.
 pub(super) trait Textbook<T: Number, const INPUTS: usize>: Clone + 'static {
@@ -25,51 +25,50 @@ pub(super) trait Textbook<T: Number, const INPUTS: usize>: Clone + 'static {
 
     fn inputs(&self) -> Result<[Vec<T>; INPUTS], Error>;
 
-    /// The field after so many steps in exact arithmetic.
+    /// The field after this many steps in exact arithmetic.
     fn exact(&self, steps: usize) -> Result<Field3<f64>, Error>;
 
-    /// What roundings may add up to after so many steps, in those of a number near 1.
+    /// The bound of the rounding error after this many steps, in unit roundoffs.
     fn roundings(steps: usize) -> f64;
 
-    /// Those that the C++ asks for.
+    /// The parameters of the C++.
     fn parameters(&self) -> Result<Vec<f64>, Error>;
 }
 
-/// The plan of a family: on the CPU `rows` of a grid of this shape, elsewhere its kernels.
-pub(super) fn plan(
+/// The plan of a family: elsewhere than on the CPU its kernels, which the table adds; on the CPU
+/// rows of `problem` on a grid of this shape, in both types.
+pub(super) fn plan<P, const INPUTS: usize>(
     family: &'static str,
     device: &Device,
     size: Option<&Size>,
-    rows: impl Fn(Shape3) -> Result<Vec<Box<dyn Row>>, Error>,
-) -> Result<Plan, Error> {
+    problem: impl Fn(Shape3) -> Result<P, halo_gpu::Error>,
+) -> Result<Plan, Error>
+where
+    P: Textbook<f32, INPUTS> + Textbook<f64, INPUTS>,
+{
     let kernels = registry::family(family);
     let kernels = kernels.ok_or_else(|| Error::Bench(format!("there is no family {family}")))?;
     let mut plan = case::plan(kernels, device, size)?;
-    if device.kind() != DeviceKind::Cpu {
-        let measured = kernels.kernels.iter();
-        let measured = measured.filter(|entry| entry.measured == Measured::Row);
-        let rows = measured.map(|entry| case::row(entry, device, size));
-        plan.rows = rows.collect::<Result<_, _>>()?;
-        return Ok(plan);
+    if device.kind() == DeviceKind::Cpu {
+        let [nx, ny, nz] = match size {
+            Some(size) => size.cuboid(family)?,
+            None => [256; 3],
+        };
+        let problem = problem(Shape3::new(nx, ny, nz))?;
+        plan.problem = "a mode of a box, whose course on the grid is known".to_owned();
+        plan.rows = rows::<f32, P, INPUTS>(family, &problem)?;
+        plan.rows.extend(rows::<f64, P, INPUTS>(family, &problem)?);
     }
-    let [nx, ny, nz] = match size {
-        Some(size) => size.cuboid(family)?,
-        None => [256; 3],
-    };
-    Ok(Plan {
-        problem: "a mode of a box, whose course on the grid is known".to_owned(),
-        rows: rows(Shape3::new(nx, ny, nz))?,
-        ..plan
-    })
+    Ok(plan)
 }
 
-/// How many half or whole waves a mode has along each axis.
+/// The number of half or whole waves of a mode along each axis.
 pub(super) fn modes(shape: Shape3) -> [usize; 3] {
     [shape.nx / 4, shape.ny / 8, shape.nz / 16]
 }
 
 /// A row for each number of steps.
-pub(super) fn rows<T, P, const INPUTS: usize>(
+fn rows<T, P, const INPUTS: usize>(
     family: &'static str,
     problem: &P,
 ) -> Result<Vec<Box<dyn Row>>, Error>
@@ -156,7 +155,7 @@ fn steps_to_check(count: usize) -> usize {
     count.max(9)
 }
 
-/// How far a field is from the exact one after so many steps.
+/// The error of a field after this many steps.
 fn judge<T, P, const INPUTS: usize>(problem: &P, field: &[T], steps: usize) -> Result<Check, Error>
 where
     T: Number + Element,

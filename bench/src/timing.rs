@@ -157,7 +157,7 @@ impl Hold {
     /// two launches that some of what is timed are.
     const PER_LAUNCH: Duration = Duration::from_micros(20);
 
-    /// What lasts until the host has handed over so many `launches`.
+    /// Work that lasts until the host has handed over this many launches.
     fn new(device: &Device, launches: usize) -> Result<Self, Error> {
         // Long enough to be timed, and so short that it does not matter.
         const ROUNDS: u32 = 64;
@@ -177,8 +177,7 @@ impl Hold {
 }
 
 /// Whose turn it is, of `count` that are timed: rounds without end, in each of which each has
-/// one. After so many rounds as take part (twice as many, where their number
-/// is odd) each has come after each other one equally often within a round: the rows of a
+/// one. After `count` rounds (twice as many if `count` is odd) each has come after each other one equally often within a round: the rows of a
 /// balanced Latin square (Williams, Australian Journal of Scientific Research A 2, 1949).
 fn turns(count: usize) -> impl Iterator<Item = usize> {
     // 0, 1, n - 1, 2, n - 2, …: neighbours are 1, 2, 3, … apart.

@@ -26,11 +26,8 @@ const ORDER: u32 = 8;
 const VELOCITY: f64 = 1.0;
 
 fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
-    steps::plan(NAME, device, size, |shape: Shape3| {
-        let wave = Wave3d::new(Grid3::new(shape, [1.0; 3])?, ORDER)?;
-        let mut rows = steps::rows::<f32, _, 3>(NAME, &wave)?;
-        rows.extend(steps::rows::<f64, _, 3>(NAME, &wave)?);
-        Ok(rows)
+    steps::plan(NAME, device, size, |shape| {
+        Wave3d::new(Grid3::new(shape, [1.0; 3])?, ORDER)
     })
 }
 
@@ -39,7 +36,7 @@ fn time_step(wave: &Wave3d) -> f64 {
     0.5 * wave.longest_step(VELOCITY)
 }
 
-/// The standing wave after so many steps.
+/// The standing wave after this many steps.
 fn after<T: Number>(wave: &Wave3d, steps: f64) -> Result<Field3<T>, Error> {
     let (modes, time_step) = (modes(wave.grid().shape()), time_step(wave));
     let frequency = problem::frequency_on_grid(wave, modes, VELOCITY, time_step);

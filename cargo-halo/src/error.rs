@@ -85,6 +85,12 @@ impl Error {
         }
     }
 
+    /// For `map_err`: names the file that was to be JSON.
+    pub fn json(path: impl Into<PathBuf>) -> impl FnOnce(serde_json::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Json { path, source }
+    }
+
     /// For `map_err`: names the program that did not start.
     pub fn start(command: &Command) -> impl FnOnce(std::io::Error) -> Self {
         let program = process::name(command);

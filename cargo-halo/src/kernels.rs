@@ -253,10 +253,7 @@ pub fn inspect(flags: &flags::Inspect) -> Result<Outcome, Error> {
         output::line(text.trim_end());
     }
     if let Some(path) = &flags.json {
-        let text = serde_json::to_string_pretty(&reports).map_err(|source| Error::Json {
-            path: path.clone(),
-            source,
-        })?;
+        let text = serde_json::to_string_pretty(&reports).map_err(Error::json(path))?;
         std::fs::write(path, text + "\n").map_err(Error::file("write", path))?;
     }
     Ok(Outcome::Clean)

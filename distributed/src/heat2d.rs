@@ -1,9 +1,8 @@
 //! Plates that are shared by ranks.
 
 use crate::rims::Rims;
-use crate::stencil::larger;
 use crate::{Communicator, Decomposition, Error, Ghosted};
-use halo_gpu::elementwise::largest_difference;
+use halo_gpu::elementwise::{larger, largest_difference};
 use halo_gpu::heat2d::{Heat2d, Iterated, Outcome, Plan, Sums, Tolerance};
 use halo_gpu::{Axis, Boundary, Buffer, Device, Field2, Grid2, Scalar, Shape2};
 

@@ -2,7 +2,7 @@
 
 use crate::{Communicator, Error, Expected, Parcel};
 use halo_gpu::nbody::{Body, Gravity, PartPlan, kick_drift};
-use halo_gpu::{Buffer, Device, Scalar, View};
+use halo_gpu::{Buffer, Device, Element, Scalar, View};
 use std::ops::Range;
 
 /// The accelerations of a rank's bodies by those of all ranks: each rank has some of the parts
@@ -281,9 +281,7 @@ impl<'a, T: Scalar> Leapfrog<'a, T> {
     ///
     /// As [`advance`](Self::advance).
     pub fn bodies(&self) -> Result<Vec<Body<T>>, Error> {
-        self.plan.communicator.settle()?;
-        let own = self.bodies.to_vec()?;
-        Ok(self.plan.communicator.all_gather(&own)?.concat())
+        self.gathered(&self.bodies)
     }
 
     /// Their velocities.
@@ -292,8 +290,13 @@ impl<'a, T: Scalar> Leapfrog<'a, T> {
     ///
     /// As [`advance`](Self::advance).
     pub fn velocities(&self) -> Result<Vec<[T; 3]>, Error> {
-        self.plan.communicator.settle()?;
-        let own = self.velocities.to_vec()?;
-        Ok(self.plan.communicator.all_gather(&own)?.concat())
+        self.gathered(&self.velocities)
+    }
+
+    /// What all ranks have, in the order of the ranks.
+    fn gathered<E: Element>(&self, own: &Buffer<E>) -> Result<Vec<E>, Error> {
+        let communicator = self.plan.communicator;
+        communicator.settle()?;
+        Ok(communicator.all_gather(&own.to_vec()?)?.concat())
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::ghosts::{Fields, Ghosts};
 use crate::{Communicator, Decomposition, Error};
-use halo_gpu::elementwise::largest_difference;
+use halo_gpu::elementwise::{larger, largest_difference};
 use halo_gpu::stencil::{Compiled, Number, Settled, Stencil};
 use halo_gpu::{Axis, Boundary, Buffer, Device, stencil};
 use halo_stencil::furthest;
@@ -208,33 +208,27 @@ where
     }
 
     /// Takes steps until the last one has changed no value by more than `tolerance`, at most
-    /// `most` of them, and looks after each `every`, as [`halo_gpu::stencil::Run::settle`] does:
-    /// it stops on all ranks after the step after which that stops on one device.
+    /// `most` of them, and looks every `every` steps, as [`halo_gpu::stencil::Run::settle`] does:
+    /// it stops on all ranks after the same step as on one device.
     ///
     /// # Errors
     ///
     /// [`Error::Disagreement`] unless all ranks give the same; [`Error::Device`] for a tolerance
-    /// that is NaN or negative and for looks that are no step apart; as [`steps`](Self::steps).
+    /// that is NaN or negative, and if `every` is 0; as [`steps`](Self::steps).
     pub fn settle(&mut self, tolerance: f64, every: usize, most: usize) -> Result<Settled, Error> {
         let asked = (tolerance, every, most);
         self.communicator.agree("the end of the steps", &asked)?;
-        // Without a step: what there is before the first one.
-        let mut settled = self.part.settle(tolerance, every, 0)?;
-        while settled.steps < most && !settled.converged {
-            let count = every.min(most - settled.steps);
+        Settled::after(tolerance, every, most, |count| {
             self.steps(count - 1)?;
             let before: [_; OUTPUTS] = std::array::from_fn(|output| self.own(output));
             self.steps(1)?;
-            settled.steps += count;
             let mut change = 0.0;
             for (output, before) in before.into_iter().enumerate() {
                 let now = largest_difference(&before?, &self.own(output)?)?;
                 change = larger(change, now.into());
             }
-            settled.change = self.communicator.all_reduce(change, larger)?;
-            settled.converged = settled.change <= tolerance;
-        }
-        Ok(settled)
+            self.communicator.all_reduce(change, larger)
+        })
     }
 
     /// The rank's own points of an input, on its device.
@@ -372,12 +366,6 @@ where
             None => unreachable!("no more than the inputs are exchanged"),
         }
     }
-}
-
-/// The larger of two changes. A NaN is larger than all.
-pub(crate) fn larger<C: PartialOrd + Copy>(a: C, b: C) -> C {
-    let is_nan = a.partial_cmp(&a).is_none();
-    if a >= b || is_nan { a } else { b }
 }
 
 fn no_field<const INPUTS: usize>(field: usize) -> Error {

@@ -11,7 +11,7 @@ pub type Waves<'a, T> = stencil::Run<'a, <T as Kernels>::Closed, T, 3, 3, 1>;
 /// The same with layers in which waves die away.
 pub type AbsorbedWaves<'a, T> = stencil::Run<'a, <T as Kernels>::Absorbing, T, 3, 4, 1>;
 
-/// What there is at a point at the start.
+/// The initial state at a point.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point<T> {
     /// The field.
@@ -100,7 +100,7 @@ pub fn start_absorbing<'a, T: Kernels>(
     stencil::Run::new(communicator, device, stencil, decomposition, width, value)
 }
 
-/// What there is at a rank's own points.
+/// The initial state at a rank's own points.
 struct Own<T> {
     start: [usize; 3],
     now: Vec<T>,

@@ -56,6 +56,33 @@ fn index(shape: Shape3, [i, j, k]: [usize; 3]) -> usize {
     (k * shape.ny + j) * shape.nx + i
 }
 
+/// That ranks get `right` from `work`, on any number of them, for each decomposition of the grid
+/// and each width of the ghosts.
+fn each_cut<R: PartialEq + Send + Sync>(
+    way: &Way,
+    grid: &Grid3,
+    widths: &[usize],
+    name: &str,
+    right: &R,
+    work: impl Fn(&Communicator, &Device, Decomposition<3>, usize) -> Result<R, Error> + Sync,
+) {
+    let Shape3 { nx, ny, nz } = grid.shape();
+    let periodic = Axis::ALL.map(|axis| grid.ends(axis)[0].is_periodic());
+    for ranks in RANKS.into_iter().filter(|&ranks| way.takes(ranks)) {
+        for &width in widths {
+            for cut in cuts([nx, ny, nz], ranks, periodic, width) {
+                let several = way.run(ranks, |communicator, device| {
+                    work(communicator, device, cut, width)
+                });
+                for all in several.expect("no rank fails") {
+                    let what = (way.name, ranks, cut.parts(), width);
+                    assert!(all == *right, "{name} {grid:?} {what:?}");
+                }
+            }
+        }
+    }
+}
+
 /// In two calls, so that the first ends between two exchanges.
 const STEPS: [usize; 2] = [4, 7];
 
@@ -66,26 +93,21 @@ fn heat<T: halo_gpu::heat3d::Kernels>(way: &Way, grid: Grid3, widths: &[usize]) 
     let initial = Field3::from_fn(shape, |i, j, k| value([i, j, k])).expect("enough memory");
     let one = heat.steps_of(&way.one(), &initial, STEPS.iter().sum());
     let one = bits(one.expect("one device").as_slice());
-    let periodic = Axis::ALL.map(|axis| grid.ends(axis)[0].is_periodic());
-    let points = [shape.nx, shape.ny, shape.nz];
-    for ranks in RANKS.into_iter().filter(|&ranks| way.takes(ranks)) {
-        for &width in widths {
-            for cut in cuts(points, ranks, periodic, width) {
-                let several = way.run(ranks, |communicator, device| {
-                    let mut body = heat3d::start(communicator, device, &heat, cut, width, value)?;
-                    for steps in STEPS {
-                        body.steps(steps)?;
-                    }
-                    assert_eq!(body.steps_taken(), 11);
-                    body.gather(0)
-                });
-                for all in several.expect("no rank fails") {
-                    let what = (way.name, ranks, cut.parts(), width);
-                    assert!(bits(&all) == one, "{} {grid:?} {what:?}", T::NAME);
-                }
+    each_cut(
+        way,
+        &grid,
+        widths,
+        T::NAME,
+        &one,
+        |communicator, device, cut, width| {
+            let mut body = heat3d::start(communicator, device, &heat, cut, width, value)?;
+            for steps in STEPS {
+                body.steps(steps)?;
             }
-        }
-    }
+            assert_eq!(body.steps_taken(), 11);
+            Ok(bits(&body.gather(0)?))
+        },
+    );
 }
 
 #[test]
@@ -163,41 +185,36 @@ fn waves<T: halo_gpu::wave3d::Kernels>(way: &Way, grid: Grid3, order: u32, width
         Ok([bits(&all.concat()), bits(&heard), bits(&also)])
     };
     let right = right().expect("one device");
-    let periodic = Axis::ALL.map(|axis| grid.ends(axis)[0].is_periodic());
-    let points = [shape.nx, shape.ny, shape.nz];
-    for ranks in RANKS.into_iter().filter(|&ranks| way.takes(ranks)) {
-        for &width in widths {
-            for cut in cuts(points, ranks, periodic, width) {
-                let several = way.run(ranks, |communicator, device| {
-                    let (closed, heard) = march!(wave3d::start(
-                        communicator,
-                        device,
-                        &wave,
-                        cut,
-                        width,
-                        step,
-                        point
-                    ));
-                    let (absorbed, also) = march!(wave3d::start_absorbing(
-                        communicator,
-                        device,
-                        &wave,
-                        cut,
-                        width,
-                        step,
-                        layer,
-                        point
-                    ));
-                    let all = [closed.gather(0)?, closed.gather(1)?, absorbed.gather(0)?];
-                    Ok([bits(&all.concat()), bits(&heard), bits(&also)])
-                });
-                for all in several.expect("no rank fails") {
-                    let what = (way.name, ranks, cut.parts(), width);
-                    assert!(all == right, "{} {grid:?} {what:?}", T::NAME);
-                }
-            }
-        }
-    }
+    each_cut(
+        way,
+        &grid,
+        widths,
+        T::NAME,
+        &right,
+        |communicator, device, cut, width| {
+            let (closed, heard) = march!(wave3d::start(
+                communicator,
+                device,
+                &wave,
+                cut,
+                width,
+                step,
+                point
+            ));
+            let (absorbed, also) = march!(wave3d::start_absorbing(
+                communicator,
+                device,
+                &wave,
+                cut,
+                width,
+                step,
+                layer,
+                point
+            ));
+            let all = [closed.gather(0)?, closed.gather(1)?, absorbed.gather(0)?];
+            Ok([bits(&all.concat()), bits(&heard), bits(&also)])
+        },
+    );
 }
 
 #[test]

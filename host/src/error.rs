@@ -155,7 +155,7 @@ pub enum Error {
     LaunchLimit {
         /// The kernel that was to be launched.
         kernel: &'static str,
-        /// The resource whose limit the request exceeds, or of which it asks for none.
+        /// The resource: the launch asks for more of it than allowed, or for none.
         axis: LaunchAxis,
         /// The allowed range, as words that follow "must be".
         required: String,

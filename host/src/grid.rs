@@ -277,7 +277,8 @@ impl<const D: usize> Grid<D> {
         Ok(self)
     }
 
-    /// The same spacings and boundaries, with so many points along each axis: a part of the grid.
+    /// A grid with the same spacings and boundaries and this many points along each axis, such as
+    /// a part of this one.
     ///
     /// # Errors
     ///

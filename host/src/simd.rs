@@ -193,9 +193,8 @@ pub(crate) fn fill<T: Value, const N: usize>(
     }
 }
 
-/// As [`fill`], with the vectors of `simd`, where the formula makes nothing of what is there.
-/// The last vector begins before the end of the one before it where the row is no whole
-/// vectors.
+/// As [`fill`], with the vectors of `simd`, for a formula that does not use what is there. If
+/// the row is not a whole number of vectors, the last one overlaps the one before it.
 ///
 /// # Panics
 ///

@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 /// Bytes of a line of the cache.
 const LINE_BYTES: usize = 64;
 
-/// From so many bytes of results on no cache is expected to hold them, and what they are
+/// Results of this many bytes or more are not expected to stay in a cache, with what they are
 /// computed from, until they are read. Measured where 32 MiB are the share of several
 /// machines: 16 MiB of results were faster past the caches, as were 8, by a little.
 const MIN_BYTES: usize = 8 << 20;

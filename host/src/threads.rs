@@ -42,8 +42,8 @@ pub(crate) fn count() -> usize {
     rayon::current_num_threads()
 }
 
-/// How many threads to divide `work` among, if each should have `share` of it at the least:
-/// to hand it over takes as long as that. Where it is one, no thread is looked for.
+/// The number of threads to divide `work` among so that each has at least `share` of it: handing
+/// it over takes as long as that. If it is 1, looks for no thread.
 pub(crate) fn worth(work: usize, share: usize) -> usize {
     match work / share {
         0 | 1 => 1,
@@ -99,9 +99,9 @@ impl Pieces {
     }
 }
 
-/// Calls `work` in up to so many `threads`, of which the calling one is one, with the pieces
-/// that fall to each: together they are `0..pieces`. For one thread, no other is looked for,
-/// and none is waited for that has not begun.
+/// Shares the pieces `0..pieces` among at most `threads` threads, the calling one included, and
+/// calls `work` on each thread with its pieces. Does not wait for a thread that has not begun;
+/// with one thread, looks for no other.
 pub(crate) fn share(
     threads: usize,
     pieces: usize,
@@ -130,8 +130,8 @@ pub(crate) fn share(
 /// Pieces of an array for each thread, so that none waits long for the last.
 const PIECES_PER_THREAD: usize = 8;
 
-/// Calls `work` in up to so many `threads` with all parts of `values` and the index of the
-/// first element of each, which is a multiple of `granule`.
+/// Cuts `values` into parts and calls `work` for each, on at most `threads` threads, with the
+/// index of its first element, which is a multiple of `granule`.
 pub(crate) fn share_parts<T: Send>(
     threads: usize,
     values: &mut [T],

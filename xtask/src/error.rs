@@ -44,14 +44,6 @@ pub(crate) enum Error {
 
     #[error("{0}")]
     Mutation(String),
-
-    #[error("cannot {action} {} as a report in JSON", path.display())]
-    Json {
-        /// What was being done, in the infinitive: "read", "write".
-        action: &'static str,
-        path: PathBuf,
-        source: serde_json::Error,
-    },
 }
 
 impl Error {
@@ -68,19 +60,6 @@ impl Error {
     pub(crate) fn start(command: &std::process::Command) -> impl FnOnce(std::io::Error) -> Self {
         let named = Shared::start(command);
         move |source| Self::Shared(named(source))
-    }
-
-    /// For `map_err`: names the file that an error of JSON is about.
-    pub(crate) fn json(
-        action: &'static str,
-        path: &std::path::Path,
-    ) -> impl FnOnce(serde_json::Error) -> Self {
-        let path = path.to_owned();
-        move |source| Self::Json {
-            action,
-            path,
-            source,
-        }
     }
 }
 

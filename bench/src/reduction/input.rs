@@ -15,7 +15,7 @@ use crate::error::Error;
 /// The input of all rows that reduce `T`, made when the first of them is prepared.
 pub(super) struct Input<T: Sample> {
     pub(super) values: RefCell<Buffer<T>>,
-    /// Sums of so many elements each.
+    /// Sums of CHUNK elements each.
     sums: Vec<T::Exact>,
     /// The least and the greatest element.
     extrema: [T; 2],
@@ -79,7 +79,7 @@ impl<T: Sample> Input<T> {
         })
     }
 
-    /// The sum of each part of so many elements, which is a multiple of CHUNK.
+    /// The sum of each part of this many elements, a multiple of CHUNK.
     pub(super) fn sums_of(&self, elements: usize) -> impl Iterator<Item = T::Exact> {
         self.sums
             .chunks(elements / CHUNK)

@@ -297,8 +297,8 @@ impl<T: Number> Stencil<'_, T> {
         }
     }
 
-    /// Where the rows of a tile begin, and end, of which no point is near an end along this
-    /// axis, y, or along that of `z`. There are none unless both are of the 8th order.
+    /// The first row of a tile, and the one after the last, whose points are near no end along y,
+    /// this axis, nor along z. The range is empty unless both stencils are of the 8th order.
     fn both_inside(&self, z: &Self, tile: &Tile) -> [usize; 2] {
         let Range { start, end } = self.inside(self.shape.ny);
         let all =
@@ -310,7 +310,7 @@ impl<T: Number> Stencil<'_, T> {
         [begin, end.clamp(begin, tile.rows.end)]
     }
 
-    /// This derivative, along y, and then that along z, both put into the points.
+    /// Puts the derivative along y, this one, and then that along z into the points.
     fn both<P: Put>(&self, z: &Self, f: &[T], tile: &Tile, out: Part<'_, '_, T>) {
         let Shape3 { nx, ny, .. } = self.shape;
         let (first, len) = (tile.rows.start, tile.rows.len() * nx);
@@ -328,9 +328,9 @@ impl<T: Number> Stencil<'_, T> {
         }
     }
 
-    /// All rows near an end, of which the first is row `first` of `n`, at once: with copies of
-    /// the rows around them and beyond the end, which a stencil goes over as if they were a
-    /// field. Gives `out` back where there is nothing beyond the end.
+    /// Computes all rows near an end at once; the first of them is row `first` of `n`. Copies the
+    /// rows around them, and those that stand for rows beyond the end, into one array, and applies
+    /// the stencil to it. Gives `out` back if nothing lies beyond the end.
     fn short_rows_near_end<'f, 'tile, 'out, P: Put>(
         &self,
         first: usize,
@@ -572,7 +572,7 @@ impl<T: Number, P: Put, const R: usize, const SECOND: bool> Formula<T>
     }
 }
 
-/// Two of them, one after the other put into the points.
+/// Central derivatives along y and z, put into the points one after the other.
 struct Both<T, P, const SECOND: bool> {
     weights: [[T; RADIUS]; 2],
     put: PhantomData<P>,

@@ -111,6 +111,14 @@ pub fn clamp<T: Scalar>(y: &mut Buffer<T>, low: T, high: T) -> Result<(), Error>
     }
 }
 
+/// The larger of two differences. A NaN is larger than all.
+#[doc(hidden)]
+#[must_use]
+pub fn larger<C: PartialOrd + Copy>(a: C, b: C) -> C {
+    let is_nan = a.partial_cmp(&a).is_none();
+    if a >= b || is_nan { a } else { b }
+}
+
 /// The largest `|x - y|`; NaN if there is a NaN in either, 0 if the buffers are empty.
 ///
 /// Computed on the device of the buffers; waits for the result.

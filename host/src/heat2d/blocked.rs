@@ -217,7 +217,7 @@ impl<T: Temperature> Tile<'_, '_, T> {
     #[inline(always)]
     fn sweep<S: Simd, U: Update<T>, const SOURCE: bool>(self, simd: S, update: U) {
         if self.depth == 1 {
-            // The compiler makes of that what it can.
+            // With the depth a constant, the loop over levels and its scratch go away.
             Tile { depth: 1, ..self }.sweep_levels::<S, U, SOURCE>(simd, update);
         } else {
             self.sweep_levels::<S, U, SOURCE>(simd, update);

@@ -23,8 +23,8 @@ impl Sums {
         largest: 0.0,
     };
 
-    /// With a row, or a part of one, of a plate of so many points: the values of consecutive
-    /// points from `first` = \[i, j\] on.
+    /// These sums with a row of a plate of this shape, or a part of the row, added: the values of
+    /// consecutive points from `first` = \[i, j\] on.
     #[must_use]
     pub fn with_row<T: Scalar>(mut self, plate: Shape2, first: [usize; 2], values: &[T]) -> Self {
         let weight = |p: usize, n: usize| if p == 0 || p == n - 1 { 0.5 } else { 1.0 };

@@ -51,8 +51,8 @@ pub(super) struct Workspace {
 }
 
 impl Workspace {
-    /// Launches with at most so many blocks, on chunks of so many tiles or, where none are
-    /// given, of as many as are the library's choice.
+    /// Launches with at most `blocks` blocks, on chunks of this many tiles or, with `None`, of as
+    /// many as the library chooses.
     pub(super) fn launch<T: SinglePassKernels>(
         &mut self,
         checked: Checked<'_, T>,
@@ -79,8 +79,8 @@ impl Workspace {
         launched
     }
 
-    /// What each of the chunks of so many tiles comes to, in 32-bit words, of a launch with at
-    /// most so many blocks. Waits for it. `None` for a single chunk, which is in the result.
+    /// The result of each chunk of this many tiles, in 32-bit words, of a launch with at most
+    /// `blocks` blocks. Waits for it. `None` for a single chunk, whose result is the whole.
     ///
     /// The kernels leave a chunk's result in its slot, until the block with the last ticket
     /// collects and clears them. Here the tickets begin beyond the last: nobody has it, and all

@@ -44,8 +44,8 @@ impl<T: SinglePassKernels> SinglePass<T> {
         }
     }
 
-    /// The same with at most so many blocks in a launch; a device whose grids have fewer
-    /// refuses them.
+    /// The same with at most `blocks` blocks in a launch; a device whose grids are smaller
+    /// refuses the launch.
     pub(crate) fn with_blocks(mut self, blocks: u32) -> Self {
         self.blocks = blocks;
         self
@@ -85,7 +85,7 @@ impl<T: SinglePassKernels> SinglePass<T> {
         })
     }
 
-    /// What the chunks of so many tiles come to, on a device that runs kernels. Waits for them.
+    /// The results of the chunks of this many tiles, on a device that runs kernels. Waits for them.
     pub(crate) fn chunks<V: Element>(
         &mut self,
         tiles: u32,

@@ -3,7 +3,7 @@
 use super::number::{Number, OPERATION};
 use super::operation::Stencil;
 use super::plan::{Plan, all_of};
-use crate::elementwise::largest_difference;
+use crate::elementwise::{larger, largest_difference};
 use crate::{Buffer, Device, Error};
 use halo_stencil::Compiled;
 
@@ -28,6 +28,47 @@ pub struct Settled {
     pub change: f64,
     /// Whether that is at most the tolerance.
     pub converged: bool,
+}
+
+impl Settled {
+    /// The loop of [`Run::settle`]: `advance` takes this many steps, and returns the largest
+    /// change of a value by the last of them.
+    ///
+    /// # Errors
+    ///
+    /// As there; those of `advance`.
+    #[doc(hidden)]
+    pub fn after<E: From<Error>>(
+        tolerance: f64,
+        every: usize,
+        most: usize,
+        mut advance: impl FnMut(usize) -> Result<f64, E>,
+    ) -> Result<Self, E> {
+        let invalid = |parameter, given: String, required: &str| Error::InvalidParameter {
+            operation: OPERATION,
+            parameter,
+            given,
+            required: required.to_owned(),
+        };
+        if tolerance.is_nan() || tolerance < 0.0 {
+            return Err(invalid("the tolerance", tolerance.to_string(), "0 or more").into());
+        }
+        if every == 0 {
+            return Err(invalid("the steps between looks", "0".into(), "at least 1").into());
+        }
+        let mut settled = Self {
+            steps: 0,
+            change: f64::NAN,
+            converged: false,
+        };
+        while settled.steps < most && !settled.converged {
+            let count = every.min(most - settled.steps);
+            settled.change = advance(count)?;
+            settled.steps += count;
+            settled.converged = settled.change <= tolerance;
+        }
+        Ok(settled)
+    }
 }
 
 impl<U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usize>
@@ -125,46 +166,21 @@ where
         Ok(())
     }
 
-    /// Takes steps, `every` of them between one look and the next, until the last one has
-    /// changed no value by more than `tolerance`, at most `most` of them. Waits for each look.
+    /// Takes steps until the last one has changed no value by more than `tolerance`, at most
+    /// `most` of them. Looks after every `every` steps, and waits for each look.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for a tolerance that is NaN or negative and for looks that
-    /// are no step apart; as [`steps`](Self::steps).
+    /// [`Error::InvalidParameter`] for a tolerance that is NaN or negative, and if `every` is 0;
+    /// as [`steps`](Self::steps).
     pub fn settle(&mut self, tolerance: f64, every: usize, most: usize) -> Result<Settled, Error> {
-        let invalid = |parameter, given: String, required: &str| Error::InvalidParameter {
-            operation: OPERATION,
-            parameter,
-            given,
-            required: required.to_owned(),
-        };
-        if tolerance.is_nan() || tolerance < 0.0 {
-            return Err(invalid("the tolerance", tolerance.to_string(), "0 or more"));
-        }
-        if every == 0 {
-            return Err(invalid("the steps between looks", "0".into(), "at least 1"));
-        }
-        let mut settled = Settled {
-            steps: 0,
-            change: f64::NAN,
-            converged: false,
-        };
-        while settled.steps < most && !settled.converged {
-            let count = every.min(most - settled.steps);
+        Settled::after(tolerance, every, most, |count| {
             self.steps(count)?;
-            settled.steps += count;
-            settled.change = 0.0;
-            for output in 0..OUTPUTS {
-                let change: f64 = largest_difference(self.now(output), self.before(output))?.into();
-                // A NaN stays.
-                if !(change <= settled.change) {
-                    settled.change = change;
-                }
-            }
-            settled.converged = settled.change <= tolerance;
-        }
-        Ok(settled)
+            (0..OUTPUTS).try_fold(0.0, |change, output| {
+                let now = largest_difference(self.now(output), self.before(output))?;
+                Ok::<_, Error>(larger(change, now.into()))
+            })
+        })
     }
 
     fn now(&self, output: usize) -> &Buffer<T> {

@@ -98,12 +98,12 @@ pub(super) static TEAM: Team = Team {
 fn nothing(_: usize) {}
 
 impl Team {
-    /// Calls `work` with 0, and as far as there are helpers who come in time, with some of
-    /// `1..threads` on threads of rayon's, each once; returns when all calls have. Returns
+    /// Calls `work(0)`, and on threads of rayon `work(n)` for those `n` in `1..threads` whose
+    /// helper comes in time, each at most once; returns when all calls have returned. Returns
     /// false, and calls nothing, if another thread has the team.
     ///
-    /// `work` has to see to it that all is done, whoever comes. To be called where
-    /// [`ready`](super::ready) has found rayon's threads, and by none of those.
+    /// `work` must do everything whichever helpers come. To be called after
+    /// [`ready`](super::ready) has found rayon's threads, and not on one of them.
     pub(super) fn call(&'static self, threads: usize, work: &Work<'_>) -> bool {
         if self.taken.swap(true, Ordering::Acquire) {
             return false;

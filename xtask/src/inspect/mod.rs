@@ -14,7 +14,7 @@ use gpu_kernels::registry::{self, Entry};
 use halo_baselines::cuda;
 
 use crate::Outcome;
-use crate::error::Error;
+use crate::error::{Error, Shared};
 use crate::flags::Inspect;
 use crate::output;
 use crate::ptx;
@@ -91,7 +91,7 @@ pub(crate) fn run(flags: &Inspect) -> Result<Outcome, Error> {
         }
     }
     if let Some(path) = &flags.json {
-        let text = serde_json::to_string_pretty(&reports).map_err(Error::json("write", path))?;
+        let text = serde_json::to_string_pretty(&reports).map_err(Shared::json(path))?;
         workspace::write(path, text + "\n")?;
     }
     Ok(Outcome::Clean)

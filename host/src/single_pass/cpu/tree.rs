@@ -280,8 +280,9 @@ fn take_rows<V: Total, T: Terms<V>, const N: usize, const FIRST: bool>(
 /// The most lanes of a vector.
 const MAX_LANES: usize = 16;
 
-/// Of so many rows as long as `totals` the first sums of neighbours, as many as a vector has
-/// lanes into one, and how many those are; nothing if there are not enough, or no instructions.
+/// Adds `rows`, each as long as `totals`, and then neighbours: as many as a vector has lanes make
+/// one sum. Puts the sums at the front of `totals` and returns their number; `None` if there are
+/// too few, or if the processor has no instructions for it.
 #[inline(always)]
 fn sums_of_few<V: Total, T: Terms<V>, S: Simd, const N: usize>(
     simd: S,
@@ -333,7 +334,7 @@ impl<V: Total> WithSimd for Neighbours<'_, V> {
     }
 }
 
-/// Adds neighbours until there are less than as many vectors as a vector has lanes.
+/// Adds neighbours while there are at least as many vectors as a vector has lanes.
 #[inline(always)]
 fn sums_of_vectors<V: Total, S: Simd>(simd: S, mut totals: &mut [V]) -> &mut [V] {
     let lanes = size_of::<V::Lanes<S>>() / size_of::<V>();
