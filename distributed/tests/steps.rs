@@ -299,7 +299,8 @@ fn pair_with_ends(
 fn own_stencils_of_several_fields_with_a_past() {
     let periodic = [Boundary::Periodic; 2];
     let walls = [Boundary::Dirichlet(0.5), Boundary::NeumannHalfway];
-    for way in ways().into_iter().chain([EMULATOR]) {
+    // The kernel of this suite is in no PTX, so that no CUDA device has it.
+    for way in [CPU, EMULATOR] {
         for (ends, around) in [
             ([periodic; 2], [true; 2]),
             ([walls, periodic], [false, true]),
