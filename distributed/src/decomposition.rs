@@ -1,7 +1,7 @@
 //! Which points of a grid are whose.
 
-use crate::Error;
 use crate::error::require_rank;
+use crate::{Communicator, Error};
 
 /// The lower or the upper end of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,6 +48,21 @@ pub struct Block<const D: usize> {
     pub start: [usize; D],
     /// How many points there are along each axis.
     pub extents: [usize; D],
+}
+
+impl<const D: usize> Block<D> {
+    /// Its points, the first axis fastest.
+    pub fn points(self) -> impl Iterator<Item = [usize; D]> {
+        let Self { start, extents } = self;
+        (0..extents.iter().product()).map(move |number: usize| {
+            let mut left = number;
+            std::array::from_fn(|axis| {
+                let at = start[axis] + left % extents[axis];
+                left /= extents[axis];
+                at
+            })
+        })
+    }
 }
 
 impl<const D: usize> Decomposition<D> {
@@ -181,6 +196,33 @@ impl<const D: usize> Decomposition<D> {
             extents[axis] = each + usize::from(place[axis] < more);
         }
         Ok(Block { start, extents })
+    }
+
+    /// What `value` says for each point of a rank, the first axis fastest.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchRank`].
+    pub fn values<T>(
+        &self,
+        rank: usize,
+        value: impl FnMut([usize; D]) -> T,
+    ) -> Result<Vec<T>, Error> {
+        Ok(self.block(rank)?.points().map(value).collect())
+    }
+
+    /// The points of this rank, if there are as many ranks as blocks.
+    pub(crate) fn block_among(&self, communicator: &Communicator) -> Result<Block<D>, Error> {
+        communicator.agree("the decomposition", self)?;
+        if self.ranks() != communicator.size() {
+            return Err(Error::InvalidParameter {
+                operation: "a field of several ranks",
+                parameter: "the number of blocks",
+                given: self.ranks().to_string(),
+                required: format!("{}, the number of ranks", communicator.size()),
+            });
+        }
+        self.block(communicator.rank())
     }
 
     /// The rank whose block is next to that of `rank`. `None` at an end of the grid, and along

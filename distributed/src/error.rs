@@ -1,5 +1,7 @@
 //! What can go wrong between ranks.
 
+use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What an operation of several ranks can fail with.
@@ -148,6 +150,55 @@ pub enum Error {
         given: usize,
         /// How many there are.
         ranks: usize,
+    },
+
+    /// A file could not be read or written.
+    #[error("cannot {action} {}: {source}", path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+
+    /// A file holds something else than was asked for.
+    #[error("{}: {what} is {given}, but must be {required}", path.display())]
+    Unfit {
+        /// The file.
+        path: PathBuf,
+        /// What does not fit.
+        what: &'static str,
+        /// What the file has.
+        given: String,
+        /// What was asked for.
+        required: String,
+    },
+
+    /// A file was cut short, or has more than belongs to it.
+    #[error("{} has {given} bytes, but must have {required}", path.display())]
+    FileLength {
+        /// The file.
+        path: PathBuf,
+        /// Bytes that it has.
+        given: u64,
+        /// Bytes that what it holds takes.
+        required: u64,
+    },
+
+    /// What is in a file is not what was written.
+    #[error(
+        "{} is corrupted: its checksum is {given:016x}, but was {required:016x} when it was written",
+        path.display()
+    )]
+    Corrupted {
+        /// The file.
+        path: PathBuf,
+        /// Its checksum now.
+        given: u64,
+        /// The one that was noted.
+        required: u64,
     },
 
     /// A parameter does not suit the operation.

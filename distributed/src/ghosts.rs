@@ -238,29 +238,19 @@ impl<const D: usize> Ghosts<D> {
         decomposition: Decomposition<D>,
         width: usize,
     ) -> Result<Self, Error> {
-        communicator.agree("the decomposition", &decomposition)?;
         communicator.agree("the width of the ghosts", &width)?;
-        let invalid = |parameter, given: usize, required| Error::InvalidParameter {
-            operation: "a field with ghost points",
-            parameter,
-            given: given.to_string(),
-            required,
-        };
-        let (rank, ranks) = (communicator.rank(), communicator.size());
-        if decomposition.ranks() != ranks {
-            let required = format!("{ranks}, the number of ranks");
-            return Err(invalid(
-                "the number of blocks",
-                decomposition.ranks(),
-                required,
-            ));
-        }
+        let block = decomposition.block_among(communicator)?;
+        let rank = communicator.rank();
         let cut = (0..D).filter(|&axis| decomposition.parts()[axis] > 1);
         let thinnest = cut.map(|axis| decomposition.fewest_points(axis)).min();
         let most = thinnest.unwrap_or(usize::MAX);
         if !(1..=most).contains(&width) {
-            let required = format!("from 1 to {most}, the points of the thinnest block");
-            return Err(invalid("the width of the ghosts", width, required));
+            return Err(Error::InvalidParameter {
+                operation: "a field with ghost points",
+                parameter: "the width of the ghosts",
+                given: width.to_string(),
+                required: format!("from 1 to {most}, the points of the thinnest block"),
+            });
         }
         let mut planes = [[0; 2]; D];
         for (axis, planes) in planes.iter_mut().enumerate() {
@@ -271,7 +261,7 @@ impl<const D: usize> Ghosts<D> {
             }
         }
         Ok(Self {
-            block: decomposition.block(rank)?,
+            block,
             decomposition,
             width,
             planes,
@@ -283,10 +273,9 @@ impl<const D: usize> Ghosts<D> {
     pub(crate) fn values<T: Element>(&self, mut value: impl FnMut([usize; D]) -> T) -> Vec<T> {
         let extents = self.extents();
         let mut values = vec![T::zeroed(); extents.iter().product()];
-        let mut at = self.block.start;
-        for element in pieces(extents, &self.own()).into_iter().flatten() {
-            values[element] = value(at);
-            advance(&mut at, &self.block);
+        let places = pieces(extents, &self.own()).into_iter().flatten();
+        for (element, point) in places.zip(self.block.points()) {
+            values[element] = value(point);
         }
         values
     }
@@ -522,16 +511,5 @@ impl<const D: usize> Ghosts<D> {
             }
         }
         Ok(())
-    }
-}
-
-/// The point of a block behind this one.
-fn advance<const D: usize>(at: &mut [usize; D], block: &Block<D>) {
-    for (axis, at) in at.iter_mut().enumerate() {
-        *at += 1;
-        if *at < block.start[axis] + block.extents[axis] {
-            return;
-        }
-        *at = block.start[axis];
     }
 }

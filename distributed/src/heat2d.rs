@@ -1,10 +1,12 @@
 //! Plates that are shared by ranks.
 
+use crate::checkpoint::{Checkpoint, Checkpoints, Of};
 use crate::rims::Rims;
-use crate::{Communicator, Decomposition, Error, Ghosted};
+use crate::{Communicator, Decomposition, Error, Ghosted, Stored};
 use halo_gpu::elementwise::{larger, largest_difference};
 use halo_gpu::heat2d::{Heat2d, Iterated, Outcome, Plan, Sums, Tolerance};
 use halo_gpu::{Axis, Boundary, Buffer, Device, Field2, Grid2, Scalar, Shape2};
+use std::path::PathBuf;
 
 /// A plate whose points are shared by ranks: [`halo_gpu::heat2d::Plate`] over several devices,
 /// with the bits of one.
@@ -76,17 +78,69 @@ impl<'a, T: Scalar> Plate<'a, T> {
             }
             grid = grid.with_ends(axis, ends)?;
         }
-        let part = heat.with_grid(&grid)?;
+        let plan = || -> Result<_, Error> {
+            let part = heat.with_grid(&grid)?;
+            Ok((part.plan(device)?, Rims::new(communicator, &part, &field)?))
+        };
+        let (plan, rims) = communicator.together(plan())?;
         Ok(Self {
             communicator,
             heat,
-            plan: part.plan(device)?,
-            rims: Rims::new(communicator, &part, &field)?,
+            plan,
+            rims,
             field,
             before: None,
             fresh: 0,
             iterations: 0,
         })
+    }
+
+    /// A plate that goes on from a checkpoint, with the bits that it would have had without it.
+    /// Ranks, decomposition, width and devices may be others than when it was saved.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unfit`] for a checkpoint of another plate or of another type,
+    /// [`Error::Corrupted`], [`Error::File`], [`Error::FileLength`], and [`Error::Elsewhere`] on
+    /// the other ranks; as [`new`](Self::new).
+    pub fn restore(
+        communicator: &'a Communicator,
+        device: &Device,
+        heat: Heat2d,
+        decomposition: Decomposition<2>,
+        width: usize,
+        checkpoint: &Checkpoint,
+    ) -> Result<Self, Error>
+    where
+        T: Stored,
+    {
+        checkpoint.require(communicator, &of::<T>(&heat))?;
+        let Shape2 { nx, ny } = heat.shape();
+        let block = decomposition.block_among(communicator)?;
+        let saved = checkpoint.read(communicator, 0, [nx, ny], block)?;
+        let value = |point| saved[point];
+        let mut plate = Self::new(communicator, device, heat, decomposition, width, value)?;
+        plate.iterations = checkpoint.steps();
+        Ok(plate)
+    }
+
+    /// Saves it, to go on from with [`restore`](Self::restore), and returns the folder.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`], and [`Error::Elsewhere`] on the other ranks; as
+    /// [`Ghosted::own_values`]; as [`Transport::exchange`](crate::Transport::exchange).
+    pub fn save(&self, checkpoints: &Checkpoints) -> Result<PathBuf, Error>
+    where
+        T: Stored,
+    {
+        let communicator = self.communicator;
+        let own = communicator.together(self.field.own_values(communicator))?;
+        let Shape2 { nx, ny } = self.heat.shape();
+        let of = of::<T>(&self.heat);
+        let mut writer = checkpoints.begin(communicator, of, self.iterations)?;
+        writer.field([nx, ny], self.field.block(), &own)?;
+        writer.finish()
     }
 
     /// Iterates the given number of times.
@@ -184,6 +238,17 @@ impl<'a, T: Scalar> Plate<'a, T> {
     pub fn field(&self) -> Result<Field2<T>, Error> {
         let whole = self.field.gather(self.communicator)?;
         Ok(Field2::from_vec(self.heat.shape(), whole)?)
+    }
+}
+
+/// What a checkpoint of a plate is of.
+fn of<T: Stored>(heat: &Heat2d) -> Of {
+    let Shape2 { nx, ny } = heat.shape();
+    Of {
+        family: "heat2d".to_owned(),
+        element: <T as Stored>::NAME.to_owned(),
+        points: vec![nx, ny],
+        problem: format!("{heat:?}"),
     }
 }
 

@@ -1,8 +1,10 @@
 //! Heat in bodies that are shared by ranks.
 
-use crate::{Communicator, Decomposition, Error, stencil};
+use crate::checkpoint::Checkpoint;
+use crate::{Communicator, Decomposition, Error, Stored, stencil};
 use halo_gpu::Device;
 use halo_gpu::heat3d::{Heat3d, Kernels};
+use std::fmt;
 
 /// A body whose points are shared by ranks: [`halo_gpu::heat3d::Body`] over several devices,
 /// with the bits of one.
@@ -52,5 +54,32 @@ pub fn start<'a, T: Kernels>(
         decomposition,
         width,
         |_, point| initial(point),
+    )
+}
+
+/// A body that goes on from a checkpoint, which [`stencil::Run::save`] has made.
+///
+/// # Errors
+///
+/// As [`stencil::Run::restore`]; [`Error::Device`] as [`Heat3d::stencil`].
+pub fn restore<'a, T>(
+    communicator: &'a Communicator,
+    device: &Device,
+    heat: &Heat3d,
+    decomposition: Decomposition<3>,
+    width: usize,
+    checkpoint: &Checkpoint,
+) -> Result<Body<'a, T>, Error>
+where
+    T: Kernels<Step: fmt::Debug> + Stored,
+{
+    let stencil = heat.stencil()?;
+    stencil::Run::restore(
+        communicator,
+        device,
+        stencil,
+        decomposition,
+        width,
+        checkpoint,
     )
 }

@@ -46,11 +46,13 @@
 
 #![deny(unsafe_code)]
 
+pub mod checkpoint;
 mod communicator;
 mod decomposition;
 pub mod derivative3d;
 mod error;
 mod extremes;
+mod files;
 mod ghosts;
 pub mod heat2d;
 pub mod heat3d;
@@ -61,6 +63,7 @@ pub mod nbody;
 #[cfg(all(feature = "nccl", unix))]
 #[allow(unsafe_code, reason = "calls NCCL")]
 mod nccl;
+pub mod npy;
 mod region;
 mod rims;
 pub mod stencil;
@@ -73,6 +76,7 @@ pub use communicator::Communicator;
 pub use decomposition::{Block, Decomposition, Side};
 pub use error::Error;
 pub use extremes::{argmax, argmin, max, min};
+pub use files::{Share, Stored};
 pub use ghosts::Ghosted;
 pub use sum::{dot, mean, norm, sum};
 pub use threads::run;

@@ -1,9 +1,11 @@
 //! Bodies that are shared by ranks.
 
-use crate::{Communicator, Error, Expected, Parcel};
+use crate::checkpoint::{Checkpoint, Checkpoints, Of};
+use crate::{Block, Communicator, Error, Expected, Parcel, Stored};
 use halo_gpu::nbody::{Body, Gravity, PartPlan, kick_drift};
 use halo_gpu::{Buffer, Device, Element, Scalar, View};
 use std::ops::Range;
+use std::path::PathBuf;
 
 /// The accelerations of a rank's bodies by those of all ranks: each rank has some of the parts
 /// that [`Gravity::plan_of_parts`] makes sums in, and gathers the bodies of the others.
@@ -67,12 +69,16 @@ impl<'a, T: Scalar> Plan<'a, T> {
         }
         let bound = |rank: usize| (u64::from(parts) * rank as u64 / ranks as u64) as u32;
         let share = |rank: usize| bound(rank)..bound(rank + 1);
-        let plan = gravity.plan_of_parts(device, n, share(rank))?;
+        let make = || -> Result<_, Error> {
+            let plan = gravity.plan_of_parts(device, n, share(rank))?;
+            Ok((plan, device.zeros(n)?))
+        };
+        let (plan, all) = communicator.together(make())?;
         Ok(Self {
             communicator,
             shares: (0..ranks).map(|rank| plan.bodies_of(share(rank))).collect(),
             plan,
-            all: device.zeros(n)?,
+            all,
         })
     }
 
@@ -177,6 +183,7 @@ impl<'a, T: Scalar> Plan<'a, T> {
 #[derive(Debug)]
 pub struct Leapfrog<'a, T: Scalar> {
     plan: Plan<'a, T>,
+    gravity: Gravity,
     time_step: f64,
     steps: u64,
     /// This rank's.
@@ -217,6 +224,7 @@ impl<'a, T: Scalar> Leapfrog<'a, T> {
         let (bodies, velocities, accelerations) = communicator.together(put())?;
         let mut leapfrog = Self {
             plan,
+            gravity,
             time_step,
             steps: 0,
             bodies,
@@ -225,6 +233,65 @@ impl<'a, T: Scalar> Leapfrog<'a, T> {
         };
         leapfrog.accelerate()?;
         Ok(leapfrog)
+    }
+
+    /// Bodies that go on from a checkpoint, with the bits that they would have had without it.
+    /// Ranks and devices may be others than when it was saved.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unfit`] for a checkpoint of another number of bodies, another gravity, number of
+    /// parts, time step or type, [`Error::Corrupted`], [`Error::File`], [`Error::FileLength`],
+    /// and [`Error::Elsewhere`] on the other ranks; as [`new`](Self::new).
+    pub fn restore(
+        communicator: &'a Communicator,
+        device: &Device,
+        gravity: Gravity,
+        n: usize,
+        time_step: f64,
+        checkpoint: &Checkpoint,
+    ) -> Result<Self, Error>
+    where
+        T: Stored,
+    {
+        checkpoint.require(communicator, &of::<T>(gravity, n, time_step)?)?;
+        let own = Plan::<T>::new(communicator, device, gravity, n)?.own();
+        let bodies = checkpoint.read(communicator, 0, [4, n], rows::<4>(&own))?;
+        let velocities = checkpoint.read(communicator, 1, [3, n], rows::<3>(&own))?;
+        let start = |number: usize| {
+            let [x, y, z, mass] = [0, 1, 2, 3].map(|it| bodies[[it, number]]);
+            let velocity = [0, 1, 2].map(|it| velocities[[it, number]]);
+            (Body { x, y, z, mass }, velocity)
+        };
+        let mut stars = Self::new(communicator, device, gravity, n, time_step, start)?;
+        stars.steps = checkpoint.steps();
+        Ok(stars)
+    }
+
+    /// Saves bodies and velocities, to go on from with [`restore`](Self::restore), and returns
+    /// the folder.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`], and [`Error::Elsewhere`] on the other ranks; as
+    /// [`bodies`](Self::bodies).
+    pub fn save(&self, checkpoints: &Checkpoints) -> Result<PathBuf, Error>
+    where
+        T: Stored,
+    {
+        let communicator = self.plan.communicator;
+        let own = || -> Result<_, Error> {
+            communicator.settle()?;
+            Ok((self.bodies.to_vec()?, self.velocities.to_vec()?))
+        };
+        let (bodies, velocities) = communicator.together(own())?;
+        let n = self.plan.all.len();
+        let of = of::<T>(self.gravity, n, self.time_step)?;
+        let mut writer = checkpoints.begin(communicator, of, self.steps)?;
+        let rows_of_bodies: &[T] = bytemuck::cast_slice(&bodies);
+        writer.field([4, n], rows::<4>(&self.own()), rows_of_bodies)?;
+        writer.field([3, n], rows::<3>(&self.own()), velocities.as_flattened())?;
+        writer.finish()
     }
 
     fn accelerate(&mut self) -> Result<(), Error> {
@@ -298,5 +365,26 @@ impl<'a, T: Scalar> Leapfrog<'a, T> {
         let communicator = self.plan.communicator;
         communicator.settle()?;
         Ok(communicator.all_gather(&own.to_vec()?)?.concat())
+    }
+}
+
+/// What a checkpoint of bodies is of: the bits depend on the number of parts, which the bodies'
+/// number gives where nothing is said.
+fn of<T: Scalar + Stored>(gravity: Gravity, n: usize, time_step: f64) -> Result<Of, Error> {
+    let parts = gravity.plan_of_parts::<T>(&Device::cpu(), n, 0..1)?.parts();
+    let softening = gravity.softening();
+    Ok(Of {
+        family: "nbody".to_owned(),
+        element: <T as Stored>::NAME.to_owned(),
+        points: vec![n],
+        problem: format!("softening {softening:?}, {parts} parts, time step {time_step:?}"),
+    })
+}
+
+/// `N` numbers for each of these bodies.
+fn rows<const N: usize>(bodies: &Range<usize>) -> Block<2> {
+    Block {
+        start: [0, bodies.start],
+        extents: [N, bodies.len()],
     }
 }

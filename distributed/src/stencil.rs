@@ -1,11 +1,14 @@
 //! Stencils of your own over several devices.
 
+use crate::checkpoint::{Checkpoint, Checkpoints, Of};
 use crate::ghosts::{Fields, Ghosts};
-use crate::{Communicator, Decomposition, Error};
+use crate::{Communicator, Decomposition, Error, Stored};
 use halo_gpu::elementwise::{larger, largest_difference};
 use halo_gpu::stencil::{Compiled, Number, Settled, Stencil};
 use halo_gpu::{Axis, Boundary, Buffer, Device, stencil};
 use halo_stencil::furthest;
+use std::fmt;
+use std::path::PathBuf;
 
 /// What errors call it.
 const OPERATION: &str = "a stencil over ranks";
@@ -55,6 +58,8 @@ pub struct Run<'a, U, T: Number, const D: usize, const INPUTS: usize, const OUTP
     fresh: usize,
     /// Whether those of the past and of coefficients are not up to date.
     stale: bool,
+    /// How many steps had been taken before the checkpoint that it goes on from.
+    steps_before: u64,
 }
 
 impl<'a, U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usize>
@@ -94,7 +99,7 @@ where
             given,
             required,
         };
-        let points = axes.map(|axis| stencil.grid().extent(axis));
+        let points = points_of(&stencil);
         if decomposition.points() != points {
             let given = format!("of {:?} points", decomposition.points());
             let required = format!("of {points:?} points, as the grid is");
@@ -162,7 +167,63 @@ where
             reach,
             fresh: 0,
             stale: true,
+            steps_before: 0,
         })
+    }
+
+    /// Fields that go on from a checkpoint, with the bits that they would have had without it.
+    /// Ranks, decomposition, width and devices may be others than when it was saved.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unfit`] for a checkpoint of another stencil, other parameters of it, another grid
+    /// or another type, [`Error::Corrupted`], [`Error::File`], [`Error::FileLength`], and
+    /// [`Error::Elsewhere`] on the other ranks; as [`new`](Self::new).
+    pub fn restore(
+        communicator: &'a Communicator,
+        device: &Device,
+        stencil: Stencil<U, T, D, INPUTS, OUTPUTS>,
+        decomposition: Decomposition<D>,
+        width: usize,
+        checkpoint: &Checkpoint,
+    ) -> Result<Self, Error>
+    where
+        U: fmt::Debug,
+        T: Stored,
+    {
+        checkpoint.require(communicator, &of(&stencil))?;
+        let block = decomposition.block_among(communicator)?;
+        let points = points_of(&stencil);
+        let mut fields = Vec::new();
+        for field in 0..INPUTS {
+            fields.push(checkpoint.read::<T, D>(communicator, field, points, block)?);
+        }
+        let value = |field: usize, point| fields[field][point];
+        let mut run = Self::new(communicator, device, stencil, decomposition, width, value)?;
+        run.steps_before = checkpoint.steps();
+        Ok(run)
+    }
+
+    /// Saves all inputs, to go on from with [`restore`](Self::restore), and returns the folder.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`], and [`Error::Elsewhere`] on the other ranks; as
+    /// [`own_values`](Self::own_values).
+    pub fn save(&self, checkpoints: &Checkpoints) -> Result<PathBuf, Error>
+    where
+        U: fmt::Debug,
+        T: Stored,
+    {
+        let communicator = self.communicator;
+        let points = points_of(&self.stencil);
+        let of = of(&self.stencil);
+        let mut writer = checkpoints.begin(communicator, of, self.steps_taken())?;
+        for field in 0..INPUTS {
+            let own = communicator.together(self.own_values(field))?;
+            writer.field(points, self.ghosts.block(), &own)?;
+        }
+        writer.finish()
     }
 
     /// Takes `count` steps. On CUDA devices the host waits for nothing, unless messages go
@@ -324,16 +385,42 @@ where
         Ok(Some(place))
     }
 
-    /// How many steps have been taken.
+    /// How many steps have been taken, those before a checkpoint included.
     #[must_use]
     pub const fn steps_taken(&self) -> u64 {
-        self.part.steps_taken()
+        self.steps_before + self.part.steps_taken()
     }
 
     /// What is computed, on the whole grid.
     #[must_use]
     pub const fn stencil(&self) -> &Stencil<U, T, D, INPUTS, OUTPUTS> {
         &self.stencil
+    }
+}
+
+fn points_of<U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usize>(
+    stencil: &Stencil<U, T, D, INPUTS, OUTPUTS>,
+) -> [usize; D]
+where
+    T: Number,
+    U: Compiled<T, INPUTS, OUTPUTS>,
+{
+    std::array::from_fn(|axis| stencil.grid().extent(Axis::ALL[axis]))
+}
+
+/// What a checkpoint of a stencil is of: its update says its parameters.
+fn of<U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usize>(
+    stencil: &Stencil<U, T, D, INPUTS, OUTPUTS>,
+) -> Of
+where
+    T: Number + Stored,
+    U: Compiled<T, INPUTS, OUTPUTS> + fmt::Debug,
+{
+    Of {
+        family: "stencil".to_owned(),
+        element: <T as Stored>::NAME.to_owned(),
+        points: points_of(stencil).to_vec(),
+        problem: format!("{stencil:?}"),
     }
 }
 

@@ -1,8 +1,10 @@
 //! Waves in space that is shared by ranks.
 
-use crate::{Communicator, Decomposition, Error, stencil};
+use crate::checkpoint::Checkpoint;
+use crate::{Communicator, Decomposition, Error, Stored, stencil};
 use halo_gpu::wave3d::{Kernels, Layer, Wave3d};
 use halo_gpu::{Device, Field3, Shape3};
+use std::fmt;
 
 /// A field whose points are shared by ranks: [`halo_gpu::wave3d::Waves`] over several devices,
 /// with the bits of one.
@@ -98,6 +100,61 @@ pub fn start_absorbing<'a, T: Kernels>(
     let stencil = wave.absorbing()?;
     let value = |field: usize, point| inputs[field][own.index(point)];
     stencil::Run::new(communicator, device, stencil, decomposition, width, value)
+}
+
+/// A field that goes on from a checkpoint of one that [`start`] has begun and
+/// [`stencil::Run::save`] has saved. Velocities and the time step are in the checkpoint.
+///
+/// # Errors
+///
+/// As [`stencil::Run::restore`]; [`Error::Device`] as [`Wave3d::closed`].
+pub fn restore<'a, T>(
+    communicator: &'a Communicator,
+    device: &Device,
+    wave: &Wave3d,
+    decomposition: Decomposition<3>,
+    width: usize,
+    checkpoint: &Checkpoint,
+) -> Result<Waves<'a, T>, Error>
+where
+    T: Kernels<Closed: fmt::Debug> + Stored,
+{
+    let stencil = wave.closed()?;
+    stencil::Run::restore(
+        communicator,
+        device,
+        stencil,
+        decomposition,
+        width,
+        checkpoint,
+    )
+}
+
+/// The same for one that [`start_absorbing`] has begun, whose layers are in the checkpoint too.
+///
+/// # Errors
+///
+/// As [`restore`].
+pub fn restore_absorbing<'a, T>(
+    communicator: &'a Communicator,
+    device: &Device,
+    wave: &Wave3d,
+    decomposition: Decomposition<3>,
+    width: usize,
+    checkpoint: &Checkpoint,
+) -> Result<AbsorbedWaves<'a, T>, Error>
+where
+    T: Kernels<Absorbing: fmt::Debug> + Stored,
+{
+    let stencil = wave.absorbing()?;
+    stencil::Run::restore(
+        communicator,
+        device,
+        stencil,
+        decomposition,
+        width,
+        checkpoint,
+    )
 }
 
 /// The initial state at a rank's own points.

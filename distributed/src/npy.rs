@@ -1,0 +1,304 @@
+//! Fields in .npy files, which all ranks read and write at once.
+//!
+//! The last axis of a grid is the first of the array, so that NumPy has a field of points
+//! (x, y, z) as `array[z, y, x]`. Each rank reads and writes its own points, at their place in
+//! the file: all ranks must see the same file system.
+//!
+//! ```
+//! use halo_distributed::{Decomposition, Error, heat2d, npy};
+//! use halo_gpu::heat2d::Heat2d;
+//! use halo_gpu::{Device, Shape2};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let (initial, path) = (folder.path().join("initial.npy"), folder.path().join("plate.npy"));
+//! // A plate that NumPy could have written: np.save("initial.npy", …), of shape (30, 40).
+//! let hot_corner = |[i, j]: [usize; 2]| if i + j < 8 { 1.0 } else { 0.0_f32 };
+//! halo_distributed::run(3, |communicator| {
+//!     let rows = Decomposition::slabs([40, 30], communicator.size())?;
+//!     let field = rows.values(communicator.rank(), hot_corner)?;
+//!     npy::write(&communicator, &initial, &rows, &field)
+//! })?;
+//!
+//! halo_distributed::run(2, |communicator| {
+//!     let columns = Decomposition::new([40, 30], [2, 1])?;
+//!     let initial = npy::read::<f32, 2>(&communicator, &initial, &columns)?;
+//!     let heat = Heat2d::dirichlet(Shape2::new(40, 30))?;
+//!     let device = Device::cpu();
+//!     let value = |point| initial[point];
+//!     let mut plate = heat2d::Plate::new(&communicator, &device, heat, columns, 4, value)?;
+//!     plate.iterate(100)?;
+//!     let own = plate.part().own_values(&communicator)?;
+//!     npy::write(&communicator, &path, &columns, &own)
+//! })?;
+//! assert_eq!(std::fs::metadata(&path)?.len(), 128 + 4 * 40 * 30);
+//! # Ok(())
+//! # }
+//! ```
+
+use crate::files::{by_first, failed, part_of, region_of, require_values};
+use crate::region::pieces;
+use crate::{Block, Communicator, Decomposition, Error, Share, Stored};
+use py_literal::Value;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+/// Writes a field, of which each rank has `own` values at its own points, the first axis fastest.
+///
+/// The file is made beside `path` and then takes its place: no reader sees half of it, and what
+/// was there before stays where the writing fails.
+///
+/// # Errors
+///
+/// [`Error::Disagreement`] unless all ranks give the same path, decomposition and type;
+/// [`Error::InvalidParameter`] unless there are as many ranks as blocks, and as many values as
+/// points; [`Error::File`], and [`Error::Elsewhere`] on the other ranks; as
+/// [`Transport::exchange`](crate::Transport::exchange).
+pub fn write<T: Stored, const D: usize>(
+    communicator: &Communicator,
+    path: impl AsRef<Path>,
+    decomposition: &Decomposition<D>,
+    own: &[T],
+) -> Result<(), Error> {
+    let path = path.as_ref();
+    let block = decomposition.block_among(communicator)?;
+    let part = part_of(path);
+    write_part(communicator, &part, decomposition.points(), block, own)?;
+    by_first(communicator, || {
+        let moved = fs::rename(&part, path).map_err(failed("replace", path));
+        moved.inspect_err(|_| remove(&part))
+    })
+    .map(drop)
+}
+
+/// Removes what is of no use. That it cannot be removed says nothing that was not said.
+fn remove(path: &Path) {
+    let _ = fs::remove_file(path);
+}
+
+/// Reads a field: of each rank the values at its own points.
+///
+/// The file may be in NumPy's order or in Fortran's, where its axes are taken the other way
+/// round.
+///
+/// # Errors
+///
+/// [`Error::Disagreement`] and [`Error::InvalidParameter`] as [`write`]; [`Error::File`] where
+/// there is no such file or it is no .npy, [`Error::Unfit`] where its elements are of another
+/// type or their shape is not that of the points, [`Error::FileLength`] where it was cut
+/// short, and [`Error::Elsewhere`] on ranks that found nothing wrong; as
+/// [`Transport::exchange`](crate::Transport::exchange).
+pub fn read<T: Stored, const D: usize>(
+    communicator: &Communicator,
+    path: impl AsRef<Path>,
+    decomposition: &Decomposition<D>,
+) -> Result<Share<T, D>, Error> {
+    let block = decomposition.block_among(communicator)?;
+    read_part(communicator, path.as_ref(), decomposition.points(), block)
+}
+
+/// Writes what each rank has of a grid. The file is there in the end, or an error everywhere.
+/// Returns how many bytes it has.
+pub(crate) fn write_part<T: Stored, const D: usize>(
+    communicator: &Communicator,
+    path: &Path,
+    points: [usize; D],
+    block: Block<D>,
+    own: &[T],
+) -> Result<u64, Error> {
+    communicator.agree("the file", &(path, points, T::NAME))?;
+    communicator.together(require_values(block, own.len()))?;
+    let header = Header::bytes::<T, D>(points);
+    let len = (header.len() + points.iter().product::<usize>() * size_of::<T>()) as u64;
+    by_first(communicator, || {
+        let mut file = File::create(path).map_err(failed("create", path))?;
+        let written = file.write_all(&header).and_then(|()| file.set_len(len));
+        let written = written.map_err(failed("write", path));
+        written.inspect_err(|_| remove(path))
+    })?;
+    let write = || {
+        let mut file = OpenOptions::new().write(true).open(path)?;
+        let mut rest = own;
+        for piece in pieces(points, &region_of(block)) {
+            let (these, others) = rest.split_at(piece.len());
+            let place = header.len() + piece.start * size_of::<T>();
+            file.seek(SeekFrom::Start(place as u64))?;
+            file.write_all(bytemuck::cast_slice(these))?;
+            rest = others;
+        }
+        file.sync_data()
+    };
+    let written = communicator.together(write().map_err(failed("write", path)));
+    if written.is_err() && communicator.rank() == 0 {
+        remove(path);
+    }
+    written.map(|()| len)
+}
+
+/// Reads what each rank has of a grid.
+pub(crate) fn read_part<T: Stored, const D: usize>(
+    communicator: &Communicator,
+    path: &Path,
+    points: [usize; D],
+    block: Block<D>,
+) -> Result<Share<T, D>, Error> {
+    communicator.agree("the file", &(path, points, T::NAME))?;
+    communicator.together(read_own(path, points, block))
+}
+
+fn read_own<T: Stored, const D: usize>(
+    path: &Path,
+    points: [usize; D],
+    block: Block<D>,
+) -> Result<Share<T, D>, Error> {
+    let mut file = File::open(path).map_err(failed("open", path))?;
+    let len = file.metadata().map_err(failed("open", path))?.len();
+    let header = Header::read(&mut file).map_err(failed("read the .npy header of", path))?;
+    let unfit = |what, given: String, required: String| Error::Unfit {
+        path: path.to_owned(),
+        what,
+        given,
+        required,
+    };
+    let required = type_of::<T>();
+    if header.descr != required {
+        return Err(unfit("the type of its elements", header.descr, required));
+    }
+    let required = shape_of(points);
+    if header.shape != required {
+        let (given, required) = (format!("{:?}", header.shape), format!("{required:?}"));
+        return Err(unfit("its shape", given, required));
+    }
+    let bytes = (points.iter().product::<usize>() * size_of::<T>()) as u64;
+    let start = header.len;
+    if len != start + bytes {
+        return Err(Error::FileLength {
+            path: path.to_owned(),
+            given: len,
+            required: start + bytes,
+        });
+    }
+    let mut values = vec![T::zeroed(); block.extents.iter().product()];
+    let mut rest = &mut values[..];
+    for piece in pieces(points, &region_of(block)) {
+        let (these, others) = rest.split_at_mut(piece.len());
+        let place = start + (piece.start * size_of::<T>()) as u64;
+        let read = file
+            .seek(SeekFrom::Start(place))
+            .and_then(|_| file.read_exact(bytemuck::cast_slice_mut(these)));
+        read.map_err(failed("read", path))?;
+        rest = others;
+    }
+    Ok(Share::new(block, values))
+}
+
+/// What the beginning of a file says, as in
+/// [NumPy's format](https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html).
+struct Header {
+    /// The type of the elements, as Python writes it.
+    descr: String,
+    /// With the axis first that runs slowest.
+    shape: Vec<u64>,
+    /// Bytes before the elements.
+    len: u64,
+}
+
+const MAGIC: &[u8; 6] = b"\x93NUMPY";
+
+impl Header {
+    fn read(file: &mut File) -> io::Result<Self> {
+        let bad = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
+        let mut start = [0; 10];
+        file.read_exact(&mut start)?;
+        if start[..6] != *MAGIC {
+            return Err(bad("it does not begin as an .npy file does"));
+        }
+        let (low, before) = (u32::from(start[8]) | u32::from(start[9]) << 8, start.len());
+        let (before, len) = match start[6] {
+            1 => (before, low),
+            2 | 3 => {
+                let mut high = [0; 2];
+                file.read_exact(&mut high)?;
+                (before + 2, low | u32::from(u16::from_le_bytes(high)) << 16)
+            }
+            _ => return Err(bad("it is of an unknown version of the format")),
+        };
+        if len > LONGEST {
+            return Err(bad("it is longer than that of any array of numbers"));
+        }
+        let mut text = vec![0; len as usize];
+        file.read_exact(&mut text)?;
+        let text = std::str::from_utf8(&text).map_err(|_| bad("it is no text"))?;
+        let value: Value = text
+            .trim_end()
+            .parse()
+            .map_err(|error| bad(&format!("{error}")))?;
+        let entry = |name: &str| {
+            let entries = value.as_dict().into_iter().flatten();
+            let mut found = entries.filter(|(key, _)| key.as_string().is_some_and(|it| it == name));
+            found.next().map(|(_, value)| value)
+        };
+        let missing = || bad("it does not say the type, the order and the shape of an array");
+        let descr = entry("descr").ok_or_else(missing)?;
+        let fortran = entry("fortran_order").and_then(Value::as_boolean);
+        let shape = entry("shape").and_then(Value::as_tuple);
+        let shape = shape.ok_or_else(missing)?.iter().map(|extent| {
+            let extent = extent.as_integer().and_then(|it| u64::try_from(it).ok());
+            extent.ok_or_else(missing)
+        });
+        let mut shape = shape.collect::<io::Result<Vec<_>>>()?;
+        if fortran.ok_or_else(missing)? {
+            shape.reverse();
+        }
+        Ok(Self {
+            // Of records it is a list.
+            descr: descr
+                .as_string()
+                .map_or_else(|| format!("{descr}"), Clone::clone),
+            shape,
+            len: before as u64 + u64::from(len),
+        })
+    }
+
+    /// That of an array of these points.
+    fn bytes<T: Stored, const D: usize>(points: [usize; D]) -> Vec<u8> {
+        let axes: String = shape_of(points)
+            .iter()
+            .map(|it| format!("{it}, "))
+            .collect();
+        let descr = type_of::<T>();
+        let text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({axes}), }}");
+        // With the end of its line it fills whole blocks, as NumPy has them.
+        let len = (MAGIC.len() + 4 + text.len() + 1).next_multiple_of(BLOCK);
+        let padding = len - MAGIC.len() - 4 - text.len() - 1;
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend([1, 0]);
+        bytes.extend(((len - MAGIC.len() - 4) as u16).to_le_bytes());
+        bytes.extend(text.bytes());
+        bytes.extend(std::iter::repeat_n(b' ', padding));
+        bytes.push(b'\n');
+        bytes
+    }
+}
+
+/// Headers are as long as a multiple of this, so that elements lie as memory wants them.
+const BLOCK: usize = 64;
+
+/// The longest text of a header that is read: more than 32 axes need.
+const LONGEST: u32 = 1 << 14;
+
+/// The axes of an array, the slowest first.
+fn shape_of<const D: usize>(points: [usize; D]) -> Vec<u64> {
+    points.iter().rev().map(|&it| it as u64).collect()
+}
+
+/// The elements as they are in memory.
+fn type_of<T: Stored>() -> String {
+    let order = match size_of::<T>() {
+        1 => '|',
+        _ if cfg!(target_endian = "little") => '<',
+        _ => '>',
+    };
+    format!("{order}{}", T::NPY)
+}
