@@ -54,6 +54,46 @@ impl Communicator {
         Ok(Thread::all(ranks).into_iter().map(Self::over).collect())
     }
 
+    /// The rank that this process is among those of the launcher: by MPI, where the program was
+    /// built with the feature `mpi`, and without a launcher a single one.
+    ///
+    /// ```
+    /// use halo_distributed::Communicator;
+    ///
+    /// # fn main() -> Result<(), halo_distributed::Error> {
+    /// // One rank here, and as many as are asked for under `mpirun -n 4` or `srun -n 4`.
+    /// let communicator = Communicator::from_launcher()?;
+    /// assert!(communicator.rank() < communicator.size());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As `Communicator::mpi`; [`Error::NoMpi`] where a launcher has started several ranks of a
+    /// program that was built without MPI, which would each do everything.
+    pub fn from_launcher() -> Result<Self, Error> {
+        #[cfg(feature = "mpi")]
+        return Self::mpi();
+        #[cfg(not(feature = "mpi"))]
+        match launched_ranks().into_iter().find(|it| it.ranks != 1) {
+            None => Ok(Self::alone()),
+            Some(Launched { variable, ranks }) => Err(Error::NoMpi {
+                variable,
+                launched: ranks,
+            }),
+        }
+    }
+
+    /// Fails on all ranks unless they are of programs with the same version of this library.
+    #[cfg_attr(
+        not(feature = "mpi"),
+        allow(dead_code, reason = "threads have the same")
+    )]
+    pub(crate) fn agree_on_version(&self, version: &str) -> Result<(), Error> {
+        self.agree("the version of halo-distributed", &version)
+    }
+
     /// A rank whose messages go by this transport.
     #[must_use]
     pub fn over(transport: impl Transport + 'static) -> Self {
@@ -268,6 +308,33 @@ impl Communicator {
     }
 }
 
+/// How many ranks a launcher says that it has started.
+pub(crate) struct Launched {
+    /// Where it says so.
+    pub(crate) variable: &'static str,
+    pub(crate) ranks: usize,
+}
+
+/// Where launchers of MPI programs say it: Open MPI's, MPICH's and their kin.
+const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE"];
+
+/// Where Slurm does. Processes that another launcher has started by way of `srun` have it too,
+/// with another meaning.
+const SLURM: &str = "SLURM_STEP_NUM_TASKS";
+
+/// What launchers say in the environment of this process.
+pub(crate) fn launched_ranks() -> Vec<Launched> {
+    let told = |variable| {
+        let ranks = std::env::var(variable).ok()?.parse().ok()?;
+        Some(Launched { variable, ranks })
+    };
+    let all: Vec<_> = SIZES.into_iter().filter_map(told).collect();
+    if all.is_empty() {
+        return told(SLURM).into_iter().collect();
+    }
+    all
+}
+
 impl fmt::Debug for Communicator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Communicator")
@@ -275,5 +342,27 @@ impl fmt::Debug for Communicator {
             .field("size", &self.size())
             .field("deadline", &self.deadline)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Error, run};
+
+    #[test]
+    fn programs_of_different_versions_are_told_apart() {
+        let errors = run(3, |communicator| {
+            let version = ["1.0.0", "1.0.0", "1.0.1"][communicator.rank()];
+            let agreed = communicator.agree_on_version(version);
+            Ok(agreed.expect_err("one is of another version"))
+        });
+        for (rank, error) in errors.expect("all learn it").into_iter().enumerate() {
+            let right = if rank == 2 { 0 } else { 2 };
+            assert!(
+                matches!(&error, Error::Disagreement { what, peer, .. }
+                    if what.contains("version") && *peer == right),
+                "{error}"
+            );
+        }
     }
 }

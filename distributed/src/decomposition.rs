@@ -1,6 +1,7 @@
 //! Which points of a grid are whose.
 
 use crate::error::require_rank;
+use crate::region::reserved;
 use crate::{Communicator, Error};
 
 /// The lower or the upper end of an axis.
@@ -202,13 +203,16 @@ impl<const D: usize> Decomposition<D> {
     ///
     /// # Errors
     ///
-    /// [`Error::NoSuchRank`].
+    /// [`Error::NoSuchRank`]; [`Error::Device`] for more than there is memory for.
     pub fn values<T>(
         &self,
         rank: usize,
         value: impl FnMut([usize; D]) -> T,
     ) -> Result<Vec<T>, Error> {
-        Ok(self.block(rank)?.points().map(value).collect())
+        let block = self.block(rank)?;
+        let mut values = reserved(block.extents.iter().product())?;
+        values.extend(block.points().map(value));
+        Ok(values)
     }
 
     /// The points of this rank, if there are as many ranks as blocks.

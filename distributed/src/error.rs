@@ -143,6 +143,18 @@ pub enum Error {
         ranks: usize,
     },
 
+    /// The launcher has started several ranks of a program that knows no MPI.
+    #[error(
+        "{variable} says {launched} ranks, but this program was built without MPI, so that each of \
+         them would be alone: build it with the feature `mpi` of halo-distributed"
+    )]
+    NoMpi {
+        /// Where the launcher has said so.
+        variable: &'static str,
+        /// The ranks that it has started.
+        launched: usize,
+    },
+
     /// There is no such rank.
     #[error("there is no rank {given} among {ranks}")]
     NoSuchRank {

@@ -1,6 +1,6 @@
 //! Blocks with ghost points around them.
 
-use crate::region::{Region, pieces, points};
+use crate::region::{Region, pieces, points, zeros};
 use crate::{Block, Communicator, Decomposition, Error, Expected, Parcel, Side};
 use halo_gpu::{Buffer, Device, DeviceKind, Element, Priority};
 
@@ -55,10 +55,10 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
     ) -> Result<Self, Error> {
         communicator.agree("the type of the elements", &std::any::type_name::<T>())?;
         let ghosts = Ghosts::new(communicator, decomposition, width)?;
-        let buffer = device.upload(&ghosts.values(value)).map_err(Error::from);
+        let buffer = ghosts.values(value).and_then(|it| device.upload(&it));
         Ok(Self {
             ghosts,
-            buffer: communicator.together(buffer)?,
+            buffer: communicator.together(buffer.map_err(Error::from))?,
         })
     }
 
@@ -270,14 +270,17 @@ impl<const D: usize> Ghosts<D> {
     }
 
     /// What `value` says for the place of each point of the block, and zeros at ghost points.
-    pub(crate) fn values<T: Element>(&self, mut value: impl FnMut([usize; D]) -> T) -> Vec<T> {
+    pub(crate) fn values<T: Element>(
+        &self,
+        mut value: impl FnMut([usize; D]) -> T,
+    ) -> Result<Vec<T>, halo_gpu::Error> {
         let extents = self.extents();
-        let mut values = vec![T::zeroed(); extents.iter().product()];
+        let mut values = zeros(extents.iter().product())?;
         let places = pieces(extents, &self.own()).into_iter().flatten();
         for (element, point) in places.zip(self.block.points()) {
             values[element] = value(point);
         }
-        values
+        Ok(values)
     }
 
     pub(crate) const fn block(&self) -> Block<D> {
@@ -450,7 +453,7 @@ impl<const D: usize> Ghosts<D> {
     ) -> Result<Vec<T>, Error> {
         let own = self.own_values(communicator, buffer)?;
         let points = self.decomposition.points();
-        let mut whole = vec![T::zeroed(); points.iter().product()];
+        let mut whole = zeros(points.iter().product())?;
         for (peer, values) in communicator.all_gather(&own)?.into_iter().enumerate() {
             let Block { start, extents } = self.decomposition.block(peer)?;
             let region: Region<D> =

@@ -4,6 +4,7 @@
 //! are sent and received without blocking and asked after until the deadline, so that no call
 //! waits for a rank that will never come.
 
+use crate::communicator::{Launched, launched_ranks};
 use crate::error::require_rank;
 use crate::{Arrival, Communicator, Error, Expected, Incoming, Outgoing, Parcel, Transport};
 use halo_gpu::Device;
@@ -13,9 +14,6 @@ use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-/// Where launchers say how many ranks they have started.
-const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE"];
 
 impl Communicator {
     /// The rank that this process is, by MPI, among those that the launcher has started; without
@@ -33,8 +31,7 @@ impl Communicator {
     /// are of programs with different versions of this library.
     pub fn mpi() -> Result<Self, Error> {
         let communicator = Self::over(World::new()?);
-        let version = env!("CARGO_PKG_VERSION");
-        communicator.agree("the version of halo-distributed", &version)?;
+        communicator.agree_on_version(env!("CARGO_PKG_VERSION"))?;
         Ok(communicator)
     }
 }
@@ -130,17 +127,14 @@ impl World {
             ffi::MPI_Comm_size(tagged, &raw mut size)
         })?;
         let (rank, size) = (rank as usize, size as usize);
-        for variable in SIZES {
-            let told = std::env::var(variable).ok().and_then(|it| it.parse().ok());
-            if let Some(launched) = told
-                && launched != size
-            {
-                return Err(Error::Launcher {
-                    variable,
-                    launched,
-                    ranks: size,
-                });
-            }
+        // Of ranks that Slurm has started MPI knows nothing, or all.
+        let other = launched_ranks().into_iter().find(|it| it.ranks != size);
+        if let Some(Launched { variable, ranks }) = other {
+            return Err(Error::Launcher {
+                variable,
+                launched: ranks,
+                ranks: size,
+            });
         }
         Ok(Self {
             rank,

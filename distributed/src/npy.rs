@@ -37,7 +37,7 @@
 //! ```
 
 use crate::files::{by_first, failed, part_of, region_of, require_values};
-use crate::region::pieces;
+use crate::region::{pieces, zeros};
 use crate::{Block, Communicator, Decomposition, Error, Share, Stored};
 use py_literal::Value;
 use std::fs::{self, File, OpenOptions};
@@ -179,7 +179,7 @@ fn read_own<T: Stored, const D: usize>(
             required: start + bytes,
         });
     }
-    let mut values = vec![T::zeroed(); block.extents.iter().product()];
+    let mut values = zeros(block.extents.iter().product())?;
     let mut rest = &mut values[..];
     for piece in pieces(points, &region_of(block)) {
         let (these, others) = rest.split_at_mut(piece.len());

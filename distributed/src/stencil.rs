@@ -154,8 +154,10 @@ where
                     part = part.with_ends(field, axis, ends)?;
                 }
             }
-            let inputs: [_; INPUTS] =
-                std::array::from_fn(|field| ghosts.values(|point| value(field, point)));
+            let mut inputs = [const { Vec::new() }; INPUTS];
+            for (field, input) in inputs.iter_mut().enumerate() {
+                *input = ghosts.values(|point| value(field, point))?;
+            }
             Ok(part.start(device, inputs.each_ref().map(Vec::as_slice))?)
         };
         let part = communicator.together(start())?;

@@ -1,6 +1,7 @@
 //! Waves in space that is shared by ranks.
 
 use crate::checkpoint::Checkpoint;
+use crate::region::reserved;
 use crate::{Communicator, Decomposition, Error, Stored, stencil};
 use halo_gpu::wave3d::{Kernels, Layer, Wave3d};
 use halo_gpu::{Device, Field3, Shape3};
@@ -174,19 +175,23 @@ impl<T: Kernels> Own<T> {
         communicator.agree("the decomposition", decomposition)?;
         let block = decomposition.block(communicator.rank())?;
         let ([x, y, z], [nx, ny, nz]) = (block.start, block.extents);
-        let (mut now, mut before) = (Vec::new(), Vec::new());
-        let velocity = Field3::from_fn(Shape3::new(nx, ny, nz), |i, j, k| {
-            let point = initial([x + i, y + j, z + k]);
-            now.push(point.now);
-            before.push(point.before);
-            point.velocity
-        });
-        Ok(Self {
-            start: block.start,
-            now,
-            before,
-            velocity: communicator.together(velocity.map_err(Error::from))?,
-        })
+        let mut make = || -> Result<_, Error> {
+            let points = block.extents.iter().product();
+            let (mut now, mut before) = (reserved(points)?, reserved(points)?);
+            let velocity = Field3::from_fn(Shape3::new(nx, ny, nz), |i, j, k| {
+                let point = initial([x + i, y + j, z + k]);
+                now.push(point.now);
+                before.push(point.before);
+                point.velocity
+            })?;
+            Ok(Self {
+                start: block.start,
+                now,
+                before,
+                velocity,
+            })
+        };
+        communicator.together(make())
     }
 
     /// Which of them a point of the grid is.

@@ -6,8 +6,10 @@
     any(target_arch = "x86_64", target_arch = "aarch64")
 ))]
 
+use halo_distributed::heat2d::Plate;
 use halo_distributed::{Communicator, Decomposition, Error, Expected, Ghosted, Parcel, run};
-use halo_gpu::Device;
+use halo_gpu::heat2d::Heat2d;
+use halo_gpu::{Device, Shape2};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Barrier;
@@ -277,4 +279,40 @@ fn libraries_that_are_no_nccl_are_refused() {
             );
         }
     });
+}
+
+/// One rank's GPU has too little memory, for the field or for the plan beside it: all ranks learn
+/// it, and whose it is.
+#[test]
+fn a_gpu_without_memory_is_an_error_everywhere() {
+    alone(
+        "a_gpu_without_memory_is_an_error_everywhere",
+        "small",
+        "",
+        || {
+            // 128 x 128 points of 4 bytes are 64 KiB, which a part of a fourth is below.
+            for (n, what) in [(256, "the field"), (128, "the plan")] {
+                let errors = run(3, |communicator| {
+                    let device = match communicator.rank() {
+                        1 => Device::cuda(0)?,
+                        _ => Device::cpu(),
+                    };
+                    let heat = Heat2d::dirichlet(Shape2::new(n, 3 * n))?;
+                    let cut = Decomposition::slabs([n, 3 * n], 3)?;
+                    let plate = Plate::new(&communicator, &device, heat, cut, 2, |_| 0.0_f32);
+                    Ok(plate.map(drop).expect_err("one rank has too little memory"))
+                });
+                for (rank, error) in errors.expect("all learn it").into_iter().enumerate() {
+                    let is_right = match &error {
+                        Error::Device(halo_gpu::Error::OutOfMemory { .. }) => rank == 1,
+                        Error::Elsewhere {
+                            peer: 1, message, ..
+                        } => rank != 1 && message.contains("memory"),
+                        _ => false,
+                    };
+                    assert!(is_right, "{what}: {error}");
+                }
+            }
+        },
+    );
 }

@@ -1,6 +1,7 @@
 //! Messages between ranks, and what becomes of ranks that fail.
 
-use halo_distributed::{Communicator, Error, Incoming, Outgoing, run};
+use halo_distributed::{Communicator, Decomposition, Error, Ghosted, Incoming, Outgoing, run};
+use halo_gpu::Device;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -187,5 +188,66 @@ fn ranks_that_were_given_different_things_learn_it() {
             matches!(error, Error::Disagreement { what: "the width", peer, .. } if peer == right),
             "{error}"
         );
+    }
+}
+
+/// More than any computer's addresses: refused by type, not by the end of the process.
+#[test]
+fn fields_that_no_memory_holds_are_refused() {
+    let points = [1 << 60];
+    let errors = run(2, |communicator| {
+        let cut = Decomposition::slabs(points, 2)?;
+        let field = Ghosted::new(&communicator, &Device::cpu(), cut, 1, |_| 0.0_f32);
+        let values = cut.values(communicator.rank(), |_| 0.0_f32);
+        Ok([field.map(drop), values.map(drop)].map(|it| it.expect_err("too many points")))
+    });
+    for error in errors.expect("all learn it").iter().flatten() {
+        assert!(
+            matches!(
+                error,
+                Error::Device(halo_gpu::Error::HostOutOfMemory { .. })
+            ),
+            "{error}"
+        );
+    }
+}
+
+/// A launcher that has started several ranks, each of which would believe that it is alone.
+#[cfg(not(feature = "mpi"))]
+#[test]
+fn launched_without_mpi_is_found_out() {
+    const CASE: &str = "HALO_LAUNCHED_CASE";
+    let name = "launched_without_mpi_is_found_out";
+    if std::env::var_os(CASE).is_some() {
+        match Communicator::from_launcher() {
+            Ok(communicator) => println!("{} rank", communicator.size()),
+            Err(error) => println!("{error}"),
+        }
+        return;
+    }
+    for (variables, words) in [
+        (&[][..], "1 rank"),
+        (
+            &[("PMI_SIZE", "1"), ("SLURM_STEP_NUM_TASKS", "2")],
+            "1 rank",
+        ),
+        (
+            &[("OMPI_COMM_WORLD_SIZE", "4")],
+            "OMPI_COMM_WORLD_SIZE says 4 ranks",
+        ),
+        (&[("PMI_SIZE", "3")], "PMI_SIZE says 3 ranks"),
+        (
+            &[("SLURM_STEP_NUM_TASKS", "8")],
+            "SLURM_STEP_NUM_TASKS says 8 ranks",
+        ),
+    ] {
+        let output = std::process::Command::new(std::env::current_exe().expect("this test"))
+            .args(["--exact", name, "--nocapture"])
+            .env(CASE, "")
+            .envs(variables.iter().copied())
+            .output()
+            .expect("this test");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains(words), "{variables:?}: {text}");
     }
 }
