@@ -1,6 +1,7 @@
 //! Plates that are shared by ranks.
 
-use crate::rims::Rims;
+use crate::ghosts::Fields;
+use crate::rims::{Rims, Strip};
 use crate::{Communicator, Decomposition, Error, Ghosted};
 use halo_gpu::elementwise::{larger, largest_difference};
 use halo_gpu::heat2d::{Heat2d, Iterated, Outcome, Plan, Sums, Tolerance};
@@ -25,7 +26,7 @@ pub struct Plate<'a, T: Scalar> {
     field: Ghosted<T, 2>,
     /// The part before the last iteration that was compared.
     before: Option<Buffer<T>>,
-    rims: Option<Rims<T>>,
+    rims: Option<Rims<Rows<T>>>,
     /// How many iterations the ghost points are good for.
     fresh: usize,
     iterations: u64,
@@ -77,11 +78,20 @@ impl<'a, T: Scalar> Plate<'a, T> {
             grid = grid.with_ends(axis, ends)?;
         }
         let part = heat.with_grid(&grid)?;
+        let rims = Rims::new(communicator, device, field.cut(), |device, [nx, ny]| {
+            let grid = Grid2::new(Shape2::new(nx, ny), spacing)?
+                .with_ends(Axis::X, part.grid().ends(Axis::X))?
+                .with_boundary(Axis::Y, Boundary::DirichletOnPoint)?;
+            Ok(Rows {
+                plan: part.with_grid(&grid)?.plan(device)?,
+                rows: device.zeros(nx * ny)?,
+            })
+        });
         Ok(Self {
             communicator,
             heat,
             plan: part.plan(device)?,
-            rims: Rims::new(communicator, &part, &field)?,
+            rims: rims?,
             field,
             before: None,
             fresh: 0,
@@ -102,8 +112,9 @@ impl<'a, T: Scalar> Plate<'a, T> {
             if let Some(rims) = &mut self.rims
                 && now == self.field.width()
             {
-                rims.round(self.communicator, &mut self.field, |field| {
-                    Ok(self.plan.iterate(field.buffer_mut(), now)?)
+                let (plan, field) = (&mut self.plan, self.field.buffer_mut());
+                rims.round(self.communicator, field, [1, 1], now, |field| {
+                    Ok(plan.iterate(field, now)?)
                 })?;
                 self.iterated(now);
                 self.fresh = now;
@@ -184,6 +195,32 @@ impl<'a, T: Scalar> Plate<'a, T> {
     pub fn field(&self) -> Result<Field2<T>, Error> {
         let whole = self.field.gather(self.communicator)?;
         Ok(Field2::from_vec(self.heat.shape(), whole)?)
+    }
+}
+
+/// Rows that are iterated by themselves.
+struct Rows<T: Scalar> {
+    plan: Plan<T>,
+    rows: Buffer<T>,
+}
+
+impl<T: Scalar> Fields<T> for Rows<T> {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn field(&self, _: usize) -> &Buffer<T> {
+        &self.rows
+    }
+
+    fn field_mut(&mut self, _: usize) -> &mut Buffer<T> {
+        &mut self.rows
+    }
+}
+
+impl<T: Scalar> Strip<T> for Rows<T> {
+    fn steps(&mut self, count: usize) -> Result<(), Error> {
+        Ok(self.plan.iterate(&mut self.rows, count)?)
     }
 }
 
