@@ -789,3 +789,199 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use halo_stencil::{Beyond, Neighbourhood, Real, Value};
+
+    /// Two fields that change and one that does not, of which all that is declared is read.
+    #[derive(Debug, Clone, Copy)]
+    struct Mixing<const D: usize>;
+
+    impl<T: Real, const D: usize> PointUpdate<T, 3, 2> for Mixing<D> {
+        const DIMENSIONS: usize = D;
+        const REACH: [Reach; 3] = [
+            Reach::cube(1),
+            Reach::axes([2, 1, 2]),
+            Reach::axes([0, 1, 0]),
+        ];
+
+        #[inline(always)]
+        fn update<N: Neighbourhood<T>>(&self, n: &N) -> [N::Value; 2] {
+            let heights: &[isize] = if D == 3 { &[-1, 0, 1] } else { &[0] };
+            let mut first = n.splat(T::from(0.5));
+            for &dk in heights {
+                for dj in -1..=1 {
+                    for di in -1..=1 {
+                        let weight = T::from(1.0 / (40 + 3 * dk + 7 * dj + 11 * di) as f32);
+                        first = n.value(0, [di, dj, dk]).fused(n.splat(weight), first);
+                    }
+                }
+            }
+            let mut second = n.pair::<2, 1>(1) * T::from(0.25);
+            for (axis, radius) in [2, 1, 2].into_iter().enumerate().take(D) {
+                for distance in 1..=radius {
+                    let mut offset = [0; 3];
+                    for sign in [-1, 1] {
+                        offset[axis] = sign * distance;
+                        let weight = T::from(1.0 / (20 + 3 * axis as isize + offset[axis]) as f32);
+                        second = n.value(1, offset).fused(n.splat(weight), second);
+                    }
+                }
+            }
+            let second = second + n.at::<0, 0, 0, 0>() * T::from(0.125);
+            [first - n.at::<1, 0, 0, 0>() * T::from(0.25), second]
+        }
+    }
+
+    /// Numbers below 2^24 without a pattern.
+    fn numbers() -> impl FnMut() -> usize {
+        let mut state = 1_u32;
+        move || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as usize
+        }
+    }
+
+    const NEAR_ENDS: [Boundary; 4] = [
+        Boundary::Dirichlet(0.75),
+        Boundary::Neumann,
+        Boundary::NeumannHalfway,
+        Boundary::OneSided,
+    ];
+
+    fn beyond<T: Number>(end: Boundary) -> (Beyond, T) {
+        let beyond = match end {
+            Boundary::Dirichlet(value) => return (Beyond::Value, T::nearest(value)),
+            Boundary::Periodic => Beyond::Periodic,
+            Boundary::PeriodicWithEndpoint => Beyond::PeriodicWithEndpoint,
+            Boundary::Neumann => Beyond::MirrorOnPoint,
+            Boundary::NeumannHalfway => Beyond::MirrorHalfway,
+            _ => Beyond::Copy,
+        };
+        (beyond, T::from(0.0))
+    }
+
+    /// The fields after `steps` steps, and the steps of the longest pass.
+    fn after<T: Number, const D: usize>(
+        layout: Layout<T, 3>,
+        ends: &[[[Boundary; 2]; D]; 3],
+        limits: Limits,
+        fields: &[Vec<T>; 3],
+        steps: usize,
+    ) -> ([Vec<T>; 2], usize) {
+        let sweep = Sweep::new(layout, ends, limits).unwrap();
+        let [u, v, coefficient] = fields;
+        let mut now = [u.clone(), v.clone()];
+        let (mut left, mut deepest) = (steps, 0);
+        while left > 0 {
+            let depth = sweep.depth::<Mixing<D>, 2>(left);
+            let mut next = now.clone();
+            let outputs = next.each_mut().map(|next| &mut next[..]);
+            pass(
+                &sweep,
+                Mixing::<D>,
+                depth,
+                [&now[0], &now[1], coefficient],
+                outputs,
+            )
+            .unwrap();
+            now = next;
+            left -= depth;
+            deepest = deepest.max(depth);
+        }
+        (now, deepest)
+    }
+
+    /// Passes cut up as `limits` say have the bits of single steps. Returns whether one was of
+    /// several.
+    fn check<T: Number, const D: usize>(
+        next: &mut impl FnMut() -> usize,
+        extents: [usize; 3],
+        steps: usize,
+        limits: Limits,
+    ) -> bool {
+        let mut layout = Layout::new(extents.map(|n| n as u32), 1);
+        let mut ends = [[[Boundary::Periodic; 2]; D]; 3];
+        for axis in 0..D {
+            // Mostly such that passes may be of several steps.
+            let around = next() % 3 == 0;
+            for (field, ends) in ends.iter_mut().enumerate() {
+                ends[axis] = match next() % 20 {
+                    0 => [Boundary::PeriodicWithEndpoint; 2],
+                    n if around != (field == 2 && n % 2 == 0) => [Boundary::Periodic; 2],
+                    _ => [NEAR_ENDS[next() % 4], NEAR_ENDS[next() % 4]],
+                };
+                layout = layout.with_ends(field, axis, ends[axis].map(beyond));
+            }
+        }
+        let points = extents.iter().product();
+        let mut field = || -> Vec<T> {
+            (0..points)
+                .map(|_| T::from(next() as f32 / (1 << 24) as f32 - 0.5))
+                .collect()
+        };
+        let fields = std::array::from_fn(|_| field());
+        let single = Limits {
+            depth: [1, 1],
+            ..Limits::default()
+        };
+        let (expected, _) = after::<T, D>(layout, &ends, single, &fields, steps);
+        let (got, depth) = after::<T, D>(layout, &ends, limits, &fields, steps);
+        for (output, (got, expected)) in got.iter().zip(&expected).enumerate() {
+            let wrong = (0..points)
+                .find(|&at| bytemuck::bytes_of(&got[at]) != bytemuck::bytes_of(&expected[at]));
+            assert_eq!(
+                wrong, None,
+                "output {output} of {extents:?}, {ends:?}, {steps} steps, {limits:?}"
+            );
+        }
+        depth > 1
+    }
+
+    #[test]
+    fn passes_have_the_bits_of_single_steps_however_they_are_cut_up() {
+        let mut next = numbers();
+        let mut several = [0, 0];
+        for case in 0..600 {
+            let mut below = |most: usize| next() % most;
+            let extents = match case % 2 {
+                0 => [1 + below(70), 1 + below(60), 1],
+                _ => [1 + below(40), 1 + below(24), 1 + below(24)],
+            };
+            let limits = Limits {
+                depth: [1 + below(9), 1 + below(5)],
+                scratch_bytes: [2 << 10, 20 << 10, 200 << 10][below(3)],
+                tile_bytes: below(20 << 10),
+                points_per_thread: 1 << 8,
+            };
+            let steps = [1, 2, 3, 5, 7, 11, 17][below(7)];
+            let is_several = match case % 4 {
+                0 => check::<f32, 2>(&mut next, extents, steps, limits),
+                1 => check::<f32, 3>(&mut next, extents, steps, limits),
+                2 => check::<f64, 2>(&mut next, extents, steps, limits),
+                _ => check::<f64, 3>(&mut next, extents, steps, limits),
+            };
+            several[case % 2] += usize::from(is_several);
+        }
+        assert!(several.iter().all(|&cases| cases > 50), "{several:?}");
+    }
+
+    #[test]
+    fn large_fields_are_cut_up_and_stored_past_the_caches() {
+        let mut next = numbers();
+        // Rows of all kinds of places in a line of the cache.
+        check::<f32, 2>(&mut next, [2051, 700, 1], 9, Limits::default());
+        check::<f64, 3>(&mut next, [131, 100, 90], 5, Limits::default());
+        let limits = Limits::default();
+        for (by_rows, depth) in [(false, 1), (true, 8)] {
+            let geometry = Geometry::new([4096, 4096, 1], &[Reach::star(1)], 2, by_rows);
+            let cut = Cut::new(geometry, depth, 64, [1, 1], 8, &limits);
+            assert!(
+                cut.piece[0] * cut.piece[1] < 4096 || cut.threads == 1,
+                "{cut:?}"
+            );
+        }
+    }
+}
