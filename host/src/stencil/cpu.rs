@@ -722,7 +722,11 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
     ) where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
-        self.runs(out, |run, out| run.compute(out, windows));
+        self.runs(
+            out,
+            #[inline(always)]
+            |run, out| run.compute(out, windows),
+        );
     }
 
     /// Computes them and stores them past the caches.
@@ -736,13 +740,17 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
     ) where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
-        self.runs(out, |run, out: [&'out mut [T]; OUTPUTS]| {
-            let len = out[0].len();
-            run.compute(chunks.each_mut().map(|chunk| &mut chunk[..len]), windows);
-            for (out, chunk) in out.into_iter().zip(&*chunks) {
-                stream.copy(out, &chunk[..len]);
-            }
-        });
+        self.runs(
+            out,
+            #[inline(always)]
+            |run, out: [&'out mut [T]; OUTPUTS]| {
+                let len = out[0].len();
+                run.compute(chunks.each_mut().map(|chunk| &mut chunk[..len]), windows);
+                for (out, chunk) in out.into_iter().zip(&*chunks) {
+                    stream.copy(out, &chunk[..len]);
+                }
+            },
+        );
     }
 
     /// Calls `work` for each run of rows that follow each other.
