@@ -914,7 +914,7 @@ mod tests {
         let mut ends = [[[Boundary::Periodic; 2]; D]; 3];
         for axis in 0..D {
             // Mostly such that passes may be of several steps.
-            let around = next() % 3 == 0;
+            let around = next().is_multiple_of(3);
             for (field, ends) in ends.iter_mut().enumerate() {
                 ends[axis] = match next() % 20 {
                     0 => [Boundary::PeriodicWithEndpoint; 2],

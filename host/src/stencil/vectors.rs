@@ -384,20 +384,22 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
                 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60
                 61 62 63
             };
-            let out = out.each_mut().map(|out| {
+            let mut out = out.each_mut().map(|out| {
                 let out = &mut out[begin..][..count * lanes];
                 &mut T::vectors_mut::<S>(out)[..count]
             });
-            for at in 0..count {
+            let mut at = 0;
+            while at < count {
                 let results = self.update.update(&Inner::<S, T, U, INPUTS, OUTPUTS> {
                     simd: self.simd,
                     values: &values,
                     at,
                     update: PhantomData,
                 });
-                for output in 0..OUTPUTS {
-                    out[output][at] = T::lanes(results[output]);
+                for (out, result) in out.iter_mut().zip(results) {
+                    out[at] = T::lanes(result);
                 }
+                at += 1;
             }
         }
     }
@@ -434,9 +436,9 @@ fn put<S: Simd, T: InVectors, const OUTPUTS: usize>(
     at: usize,
     results: [T::Vector<S>; OUTPUTS],
 ) {
-    for output in 0..OUTPUTS {
-        let out = &mut out[output][at..][..lanes::<S, T>()];
-        T::vectors_mut::<S>(out)[0] = T::lanes(results[output]);
+    for (out, result) in out.iter_mut().zip(results) {
+        let out = &mut out[at..][..lanes::<S, T>()];
+        T::vectors_mut::<S>(out)[0] = T::lanes(result);
     }
 }
 
