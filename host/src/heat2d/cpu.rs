@@ -228,7 +228,7 @@ fn pass<T: Temperature>(
     new: &mut [T],
     scratches: &Scratches<T>,
 ) {
-    let streaming = Stores::of_iterated(new) == Stores::Streaming;
+    let streaming = Stores::of_iterated(2 * size_of_val(new)) == Stores::Streaming;
     let cut = Cut {
         depth,
         streaming,

@@ -159,7 +159,7 @@ impl Heat3d {
     ///
     /// As [`plan`](Self::plan).
     pub fn stencil<T: Kernels>(&self) -> Result<Stencil<T::Step, T, 3, 1, 1>, Error> {
-        Stencil::new(T::step(self.ratios.map(T::nearest)), self.grid)
+        T::steps(self.ratios.map(T::nearest), self.grid)
     }
 
     /// The least that a step has to do: each point read once and written once, 15 operations.

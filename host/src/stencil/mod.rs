@@ -65,6 +65,7 @@ mod plain;
 mod plan;
 mod run;
 mod trace;
+mod vectors;
 
 pub use halo_stencil::{
     Compiled, MAX_BOX, MAX_RADIUS, Neighbourhood, PointUpdate, Reach, Real, Value,

@@ -1,12 +1,12 @@
 //! What is computed.
 
+use super::cpu::{self, Pass};
 use super::number::{Number, OPERATION};
 use super::trace;
 use crate::argument::Argument;
 use crate::{Axis, Boundary, Error, Grid, Shape, Shape2, Shape3};
 use gpu_kernels::registry::Cost;
 use halo_stencil::{Beyond, Layout, PointUpdate, blocks};
-use std::marker::PhantomData;
 
 /// An update of the points of a grid, with a boundary for each end of each field.
 ///
@@ -45,7 +45,9 @@ pub struct Stencil<U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usi
     /// Of each field, along each axis.
     ends: [[[Boundary; 2]; D]; INPUTS],
     flops_per_point: u64,
-    number: PhantomData<T>,
+    /// On the CPU, compiled with [`new`](Self::new): in the library where it is called there for
+    /// a type that is known, whatever the build of whoever runs it.
+    pass: Pass<U, T, INPUTS, OUTPUTS>,
 }
 
 impl<U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usize>
@@ -85,7 +87,7 @@ where
             grid,
             ends: [ends; INPUTS],
             flops_per_point,
-            number: PhantomData,
+            pass: cpu::pass,
         };
         stencil.shape().points()?;
         stencil.layout()?;
@@ -171,6 +173,16 @@ where
     #[must_use]
     pub const fn grid(&self) -> &Grid<D> {
         &self.grid
+    }
+
+    /// The boundaries of each field along each axis.
+    pub(super) const fn all_ends(&self) -> &[[[Boundary; 2]; D]; INPUTS] {
+        &self.ends
+    }
+
+    /// What takes steps on the CPU.
+    pub(super) const fn pass(&self) -> Pass<U, T, INPUTS, OUTPUTS> {
+        self.pass
     }
 
     /// Points along x, y and z.

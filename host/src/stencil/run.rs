@@ -115,6 +115,7 @@ where
             }
         }
         let plan = self.plan(device)?;
+        plan.reserve()?;
         let mut states = Vec::new();
         for _ in 0..OUTPUTS {
             states.push(device.zeros(points)?);
@@ -157,27 +158,31 @@ where
     ///
     /// As [`Plan::step`].
     pub fn steps(&mut self, count: usize) -> Result<(), Error> {
-        for _ in 0..count {
-            self.step()?;
+        let mut left = count;
+        while left > 0 {
+            let depth = self.plan.depth(left);
+            self.pass(depth)?;
+            left -= depth;
         }
         Ok(())
     }
 
-    fn step(&mut self) -> Result<(), Error> {
+    /// Takes so many steps at once.
+    fn pass(&mut self, depth: usize) -> Result<(), Error> {
         let (new, old) = self.states.split_at_mut(OUTPUTS);
         let given = old.len();
         let inputs = std::array::from_fn(|field| match field.checked_sub(given) {
             None => &old[field],
             Some(coefficient) => &self.coefficients[coefficient],
         });
-        self.plan.step(inputs, all_of(new))?;
+        self.plan.pass(depth, inputs, all_of(new))?;
         // Each state makes room for the newer one, the oldest first.
         for older in (OUTPUTS..self.states.len()).rev() {
             let (newer, older) = self.states.split_at_mut(older);
             let newer = &mut newer[newer.len() - OUTPUTS];
             older[0].give_way_to(newer);
         }
-        self.steps += 1;
+        self.steps += depth as u64;
         Ok(())
     }
 
@@ -195,7 +200,9 @@ where
         most: usize,
     ) -> Result<Settled, Error> {
         Settled::after(tolerance, every, most, |count| {
-            self.steps(count)?;
+            // The last one alone, with what was there before it.
+            self.steps(count - 1)?;
+            self.pass(1)?;
             (0..OUTPUTS).try_fold(0.0, |change, output| {
                 let now = largest_difference(self.now(output), self.before(output))?;
                 Ok::<_, Error>(larger(change, now.into()))

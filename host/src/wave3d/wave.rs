@@ -132,7 +132,7 @@ impl Wave3d {
     ///
     /// As [`plan`](Self::plan).
     pub fn closed<T: Kernels>(&self) -> Result<Stencil<T::Closed, T, 3, 3, 1>, Error> {
-        Stencil::new(T::closed(self.laplacian()), self.grid)
+        T::closed(self.laplacian(), self.grid)
     }
 
     /// The same with damping: the last two fields are the
@@ -142,7 +142,7 @@ impl Wave3d {
     ///
     /// As [`plan`](Self::plan).
     pub fn absorbing<T: Kernels>(&self) -> Result<Stencil<T::Absorbing, T, 3, 4, 1>, Error> {
-        Stencil::new(T::absorbing(self.laplacian()), self.grid)
+        T::absorbing(self.laplacian(), self.grid)
     }
 
     /// The least that a step has to do: three fields read and one written, 41 operations a
