@@ -27,6 +27,7 @@ const SOURCES: &[(&str, &str)] = sources! {
     "heat3d.cpp",
     "nbody.cpp",
     "reduction.cpp",
+    "stencil.cpp",
     "stencil1d.cpp",
     "wave3d.cpp",
 };

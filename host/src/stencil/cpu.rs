@@ -69,7 +69,7 @@ pub(super) struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            depth: [8, 4],
+            depth: [12, 6],
             scratch_bytes: second_cache() / 2,
             tile_bytes: second_cache() / 2,
             points_per_thread: 1 << 14,
