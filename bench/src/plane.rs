@@ -277,8 +277,8 @@ where
     let mut worst = Errors { rms: 0.0, max: 0.0 };
     for (field, expected) in fields.iter().zip(&expected) {
         let errors = Errors::of(field, |index| expected[index]);
-        // NaN is kept.
-        if !(errors.max <= worst.max) {
+        // One that is not a number stays.
+        if errors.max.is_nan() || errors.max > worst.max {
             worst = errors;
         }
     }
