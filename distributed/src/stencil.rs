@@ -208,14 +208,19 @@ where
     }
 
     /// Takes steps until the last one has changed no value by more than `tolerance`, at most
-    /// `most` of them, and looks every `every` steps, as [`halo_gpu::stencil::Run::settle`] does:
+    /// `most` of them, and looks every `every` steps, as [`halo_gpu::stencil::Run::steps_until`] does:
     /// it stops on all ranks after the same step as on one device.
     ///
     /// # Errors
     ///
     /// [`Error::Disagreement`] unless all ranks give the same; [`Error::Device`] for a tolerance
     /// that is NaN or negative, and if `every` is 0; as [`steps`](Self::steps).
-    pub fn settle(&mut self, tolerance: f64, every: usize, most: usize) -> Result<Settled, Error> {
+    pub fn steps_until(
+        &mut self,
+        tolerance: f64,
+        every: usize,
+        most: usize,
+    ) -> Result<Settled, Error> {
         let asked = (tolerance, every, most);
         self.communicator.agree("the end of the steps", &asked)?;
         Settled::after(tolerance, every, most, |count| {

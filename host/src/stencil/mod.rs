@@ -75,4 +75,5 @@ pub use operation::Stencil;
 #[cfg(feature = "cases")]
 pub(crate) use plain::{Plain, of_points};
 pub use plan::Plan;
+pub(crate) use run::require_looks;
 pub use run::{Run, Settled};

@@ -3,6 +3,7 @@
 use super::cpu::{self, Pass};
 use super::number::{Number, OPERATION};
 use super::trace;
+use crate::argument::Argument;
 use crate::{Axis, Boundary, Error, Grid, Shape, Shape2, Shape3};
 use gpu_kernels::registry::Cost;
 use halo_stencil::{Beyond, Layout, PointUpdate, blocks};
@@ -222,7 +223,7 @@ where
         let extents = self.extents();
         let Some(blocks) = blocks(D, extents, T::POINTS) else {
             return Err(Error::IndexOverflow {
-                what: format!("an extent of a {OPERATION}'s grid, or the points of a plane,"),
+                quantity: Argument::new(OPERATION, "an extent, or the points of a plane,"),
                 given: self.shape().to_string(),
                 limit: halo_stencil::MAX_EXTENT.into(),
             });

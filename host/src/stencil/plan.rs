@@ -4,6 +4,7 @@ use super::cpu;
 use super::gpu::{Checked, Launch};
 use super::number::{Number, OPERATION};
 use super::operation::Stencil;
+use crate::argument::Argument;
 use crate::device::Lent;
 use crate::{Buffer, Device, DeviceKind, Error};
 use gpu_kernels::registry::Cost;
@@ -169,13 +170,10 @@ where
         outputs: [&mut Buffer<T>; OUTPUTS],
     ) -> Result<(), Error> {
         let shape = self.stencil.shape();
-        let fits = |what: &str, field: usize, buffer: &Buffer<T>| {
-            buffer.require_shape(|| format!("{OPERATION}: {what} {field}"), shape)?;
-            if buffer.device() == &self.device {
-                return Ok(());
-            }
-            self.device
-                .require(&format!("{OPERATION}: {what} {field}"), buffer)
+        let fits = |name, field, buffer: &Buffer<T>| {
+            let argument = Argument::new(OPERATION, name).numbered(field);
+            buffer.require_shape(argument, shape)?;
+            self.device.require(argument, buffer)
         };
         for (field, input) in inputs.iter().enumerate() {
             fits("input", field, input)?;

@@ -3,7 +3,9 @@
 use super::number::{Number, OPERATION};
 use super::operation::Stencil;
 use super::plan::{Plan, all_of};
+use crate::argument::Argument;
 use crate::elementwise::{larger, largest_difference};
+use crate::scalar::Scalar;
 use crate::{Buffer, Device, Error};
 use halo_stencil::Compiled;
 
@@ -19,7 +21,7 @@ pub struct Run<U, T: Number, const D: usize, const INPUTS: usize, const OUTPUTS:
     steps: u64,
 }
 
-/// How [`Run::settle`] ended.
+/// How [`Run::steps_until`] ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settled {
     /// Steps that were taken.
@@ -31,8 +33,8 @@ pub struct Settled {
 }
 
 impl Settled {
-    /// The loop of [`Run::settle`]: `advance` takes this many steps, and returns the largest
-    /// change of a value by the last of them.
+    /// The loop of all families that go on until little changes: `advance` takes this many
+    /// steps, and returns the largest change of a value by the last of them.
     ///
     /// # Errors
     ///
@@ -44,18 +46,7 @@ impl Settled {
         most: usize,
         mut advance: impl FnMut(usize) -> Result<f64, E>,
     ) -> Result<Self, E> {
-        let invalid = |parameter, given: String, required: &str| Error::InvalidParameter {
-            operation: OPERATION,
-            parameter,
-            given,
-            required: required.to_owned(),
-        };
-        if tolerance.is_nan() || tolerance < 0.0 {
-            return Err(invalid("the tolerance", tolerance.to_string(), "0 or more").into());
-        }
-        if every == 0 {
-            return Err(invalid("the steps between looks", "0".into(), "at least 1").into());
-        }
+        require_looks(OPERATION, "steps between two looks", tolerance, every)?;
         let mut settled = Self {
             steps: 0,
             change: f64::NAN,
@@ -69,6 +60,30 @@ impl Settled {
         }
         Ok(settled)
     }
+}
+
+/// Refuses a tolerance that nothing is within, and no steps `between` two looks.
+pub(crate) fn require_looks<T: Scalar>(
+    operation: &'static str,
+    between: &'static str,
+    tolerance: T,
+    every: usize,
+) -> Result<(), Error> {
+    let invalid = |parameter, given, required: &str| {
+        Err(Error::InvalidParameter {
+            operation,
+            parameter,
+            given,
+            required: required.to_owned(),
+        })
+    };
+    if !(tolerance >= T::nearest(0.0)) {
+        return invalid("the tolerance", tolerance.to_string(), "at least 0");
+    }
+    if every == 0 {
+        return invalid(between, "0".to_owned(), "at least 1");
+    }
+    Ok(())
 }
 
 impl<U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usize>
@@ -93,7 +108,7 @@ where
         for (field, input) in inputs.iter().enumerate() {
             if input.len() != points {
                 return Err(Error::LengthMismatch {
-                    what: format!("{OPERATION}: input {field}"),
+                    argument: Argument::new(OPERATION, "input").numbered(field),
                     required: points,
                     given: input.len(),
                 });
@@ -178,7 +193,12 @@ where
     ///
     /// [`Error::InvalidParameter`] for a tolerance that is NaN or negative, and if `every` is 0;
     /// as [`steps`](Self::steps).
-    pub fn settle(&mut self, tolerance: f64, every: usize, most: usize) -> Result<Settled, Error> {
+    pub fn steps_until(
+        &mut self,
+        tolerance: f64,
+        every: usize,
+        most: usize,
+    ) -> Result<Settled, Error> {
         Settled::after(tolerance, every, most, |count| {
             // The last one alone, with what was there before it.
             self.steps(count - 1)?;
