@@ -5,6 +5,7 @@
 //! the plate fits on the device. `heat2d_general_f32`, `heat2d_general_f64` and the port
 //! once more iterate on a plate whose bottom and top are insulated, with a source;
 //! `heat2d_step_f32`, `heat2d_step_f64` and the port make steps in time of such a plate.
+//! On the CPU stencils of one's own have rows besides, see `plane`.
 //!
 //! What is timed is one iteration after another on a plate that stays on the device.
 //! What is checked is the textbook's number of iterations from its initial plate (fewer
@@ -22,6 +23,7 @@ use super::cpp::{Element, Job};
 use super::harness::{
     Check, Family, Metric, Plan, Prepared, Row, Slots, Unit, Work, reserve,
 };
+use super::plane;
 use super::size::Size;
 use crate::error::Error;
 
@@ -47,6 +49,10 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
     let heat = Heat2d::dirichlet(shape)?;
     let mut rows = rows_in::<f32>(device, heat)?;
     rows.extend(rows_in::<f64>(device, heat)?);
+    if device.kind() == DeviceKind::Cpu {
+        rows.extend(plane::rows::<f32>(shape)?);
+        rows.extend(plane::rows::<f64>(shape)?);
+    }
     Ok(Plan {
         size: format!("{}x{}", shape.nx, shape.ny),
         elements: shape.points()? as u64,

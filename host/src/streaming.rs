@@ -43,9 +43,9 @@ impl Stores {
     }
 
     /// What is right for fields of which the next ones are made, and so on, where all have so
-    /// many `bytes`: they stay in a last cache of which they take up no more than a quarter.
+    /// many `bytes`: they stay in a last cache of which they take up no more than two thirds.
     pub(crate) fn of_iterated(bytes: usize) -> Self {
-        if bytes <= (last_cache() / 4).max(2 * MIN_BYTES) {
+        if bytes <= (last_cache() / 3 * 2).max(2 * MIN_BYTES) {
             Self::Ordinary
         } else {
             Self::Streaming

@@ -69,7 +69,7 @@ pub(super) struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            depth: [8, 4],
+            depth: [12, 6],
             scratch_bytes: second_cache() / 2,
             tile_bytes: second_cache() / 2,
             points_per_thread: 1 << 14,
@@ -172,7 +172,8 @@ struct Cut {
 }
 
 impl Cut {
-    /// For fields whose points take `bytes` in all outputs and `all_bytes` with the inputs.
+    /// For passes of `depth` steps over tiles of up to `tile` rows of fields, so many
+    /// `inputs` and `outputs`, of elements of so many bytes.
     fn new(
         geometry: Geometry,
         depth: usize,
@@ -201,7 +202,9 @@ impl Cut {
         let piece = [rows.div_ceil(tiles), planes.div_ceil(bands)];
         let wide = piece[0] + 2 * geometry.radii[0] * (depth - 1);
         let stores = match nx {
-            ..=LONGEST_STREAMED => Stores::of_iterated((inputs + outputs) * points * element),
+            ..=LONGEST_STREAMED => {
+                Stores::of_iterated(points.saturating_mul((inputs + outputs) * element))
+            }
             _ => Stores::Ordinary,
         };
         let plane = wide * nx;
@@ -375,7 +378,9 @@ where
     U: PointUpdate<T, INPUTS, OUTPUTS>,
 {
     let cut = sweep.cut::<U, OUTPUTS>(depth);
+    debug_assert_eq!(cut.depth, depth);
     sweep.suit(&cut, OUTPUTS)?;
+    let len = cut.scratch(OUTPUTS);
     let pieces: Vec<_> = pieces(&cut, outputs)
         .into_iter()
         .map(|piece| Mutex::new(Some(piece)))
@@ -388,6 +393,10 @@ where
                 .unwrap_or_else(PoisonError::into_inner)
         };
         let mut scratch = scratches().pop().unwrap_or_default();
+        if scratch.len() < len {
+            // Another call has those that there are.
+            scratch = vec![T::zeroed(); len];
+        }
         for piece in mine {
             // Each is taken once.
             let mut piece = pieces[piece].lock().unwrap_or_else(PoisonError::into_inner);
