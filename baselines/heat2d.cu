@@ -1,4 +1,4 @@
-// One Jacobi sweep of the 2-D heat equation: the textbook's five kernels in
+// One Jacobi iteration of the 2-D heat equation: the textbook's five kernels in
 // CUDA C++.
 //
 // The equation, the tiles and the launch geometry are those of the kernels of

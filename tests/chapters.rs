@@ -12,6 +12,7 @@ macro_rules! chapters {
 
 chapters! {
     FirstProgram: "first-program.md",
+    Calls: "calls.md",
     Derivatives: "families/derivatives.md",
     Plate: "families/plate.md",
     Heat: "families/heat.md",

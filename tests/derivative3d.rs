@@ -381,6 +381,27 @@ fn the_kernel_that_suits_the_shape_is_picked() {
     );
 }
 
+/// `docs/tuning/derivative3d.md` has the times.
+#[test]
+fn along_z_in_f64_large_planes_have_the_general_kernel() {
+    let emulator = Device::emulator();
+    for (shape, name) in [
+        (Shape3::new(512, 511, 12), "derivative3d_z_columns_f64"),
+        (Shape3::new(512, 512, 12), "derivative3d_general_z_f64"),
+        (Shape3::new(8192, 4096, 12), "derivative3d_general_z_f64"),
+    ] {
+        let grid = grid(shape, Boundary::Neumann, [1.0; 3]);
+        let along_z = Operator::Derivative(Axis::Z);
+        let double = FiniteDifferences3d::<f64>::new(&grid).unwrap();
+        assert_eq!(double.plan(&emulator).unwrap().kernel(along_z), Some(name));
+        let single = first(&grid).plan(&emulator).unwrap().kernel(along_z);
+        assert_eq!(single, Some("derivative3d_z_columns_f32"));
+        let named = double.plan_with(&emulator, Variant::AnyBoundary).unwrap();
+        assert_eq!(named.kernel(along_z), Some("derivative3d_z_columns_f64"));
+        named.check(along_z).unwrap();
+    }
+}
+
 #[test]
 fn kernels_for_any_boundary_are_picked_where_no_others_suit() {
     let emulator = Device::emulator();

@@ -1,6 +1,6 @@
 //! elementwise: the ports and the kernels on every device.
 
-use halo_gpu::{Buffer, Device, Scalar, elementwise};
+use halo_gpu::{Buffer, Device, Error, Scalar, elementwise};
 use halo_tests::property::{self, Faults, device, rarely};
 use halo_tests::{Bits, assert_same_bits, devices, for_each, rng};
 use proptest::prelude::*;
@@ -57,6 +57,11 @@ fn updates_have_the_bits_of_their_definitions_everywhere() {
                 let found: f64 = elementwise::largest_difference(&on_device, &out)
                     .unwrap()
                     .into();
+                assert_eq!(found, largest);
+                // Whatever the result held before.
+                let mut result = device.upload(&[T::nearest(1e9)]).unwrap();
+                elementwise::largest_difference_into(&on_device, &out, &mut result).unwrap();
+                let found: f64 = result.to_vec().unwrap()[0].into();
                 assert_eq!(found, largest);
                 elementwise::axpby(a, &on_device, b, &mut out).unwrap();
                 assert_same_bits(&out.to_vec().unwrap(), &sums, |at| format!("element {at}"));
@@ -151,6 +156,8 @@ fn are_judged_rightly<T: Scalar>(
         .and(lens[0] != lens[1], "LengthMismatch", words)
         .and(away, "DeviceMismatch", "elementwise: y is on");
     fit.judge(elementwise::largest_difference(&x, &y))?;
+    let mut result = device.zeros(1)?;
+    fit.judge(elementwise::largest_difference_into(&x, &y, &mut result))?;
 
     let mut faults = fit;
     for (name, factor) in [("a", a), ("b", b)] {
@@ -184,4 +191,31 @@ proptest! {
         are_judged_rightly::<f32>(lens, away, numbers, &device)?;
         are_judged_rightly::<f64>(lens, away, numbers, &device)?;
     }
+}
+
+/// Errors are matched on by their fields.
+#[test]
+fn errors_name_the_argument_and_what_it_should_be() {
+    for_each("device", devices(), |device| {
+        let x = device.upload(&[1.0, 2.0, 3.0]).unwrap();
+        let y = device.upload(&[1.0, 2.0]).unwrap();
+        let argument = |error: Error| match error {
+            Error::LengthMismatch {
+                argument,
+                required,
+                given,
+            } => (argument.operation, argument.name, required, given),
+            error => panic!("{error}"),
+        };
+        let error = elementwise::largest_difference(&x, &y).unwrap_err();
+        assert_eq!(argument(error), ("elementwise", "y", 3, 2));
+        let mut two = device.zeros(2).unwrap();
+        let error = elementwise::largest_difference_into(&x, &x, &mut two).unwrap_err();
+        assert_eq!(argument(error), ("elementwise", "result", 1, 2));
+        let mut away = Device::emulator().zeros(1).unwrap();
+        match elementwise::largest_difference_into(&x, &x, &mut away) {
+            Err(Error::DeviceMismatch { argument, .. }) => assert_eq!(argument.name, "result"),
+            other => panic!("{other:?}"),
+        }
+    });
 }

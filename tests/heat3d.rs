@@ -108,7 +108,7 @@ fn a_body_between_walls_becomes_steady() {
     for device in devices() {
         let cold = Field3::filled(shape, 0.0_f64).unwrap();
         let mut rod = Heat3d::new(grid).start(&device, &cold).unwrap();
-        let settled = rod.settle(1e-13, 100, 10_000).unwrap();
+        let settled = rod.steps_until(1e-13, 100, 10_000).unwrap();
         assert!(settled.converged, "{settled:?}");
         let line = |at: usize| (at % 11 + 1) as f64;
         assert!(largest_error(&rod.to_vec(0).unwrap(), line) < 1e-9);

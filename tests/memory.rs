@@ -146,24 +146,24 @@ fn a_buffer_that_is_dropped_stays_until_the_work_is_done() {
 /// Two plates, and the accelerations of two steps, take turns: a graph, which holds
 /// addresses, must come to the same as its work.
 #[test]
-fn recorded_sweeps_and_steps_go_on_from_replay_to_replay() {
+fn recorded_iterations_and_steps_go_on_from_replay_to_replay() {
     let heat = Heat2d::dirichlet(Shape2::new(67, 45)).unwrap();
     let initial = problem::hot_left_wall::<f32>(heat.shape()).unwrap();
     let gravity = Gravity::new(0.1).unwrap();
     let (bodies, still) = (bodies(93), vec![[0.0; 3]; 93]);
     for_each("recordings", devices(), |ref device| {
         // Once, and then so many at each of three replays.
-        for (sweeps, count) in [(1, 1), (1, 2), (3, 1), (2, 3)] {
+        for (iterations, count) in [(1, 1), (1, 2), (3, 1), (2, 3)] {
             let mut plate = heat.start(device, &initial).unwrap();
-            plate.iterate(sweeps).unwrap(); // what is allocated at first
-            let mut replay = device.record(count, || plate.iterate(sweeps)).unwrap();
+            plate.iterate(iterations).unwrap(); // what is allocated at first
+            let mut replay = device.record(count, || plate.iterate(iterations)).unwrap();
             (0..3).for_each(|_| replay.run().unwrap());
             drop(replay);
             plate.iterate(1).unwrap();
-            let all = sweeps * (2 + 3 * count) + 1;
+            let all = iterations * (2 + 3 * count) + 1;
             assert_eq!(plate.iterations(), all as u64);
             let expected = heat.iterate_of(&Device::cpu(), &initial, all).unwrap();
-            assert!(plate.field().unwrap() == expected, "{sweeps}, {count}");
+            assert!(plate.field().unwrap() == expected, "{iterations}, {count}");
         }
 
         let start = || gravity.start(device, &bodies, &still, 0.001).unwrap();

@@ -99,22 +99,27 @@ halo_stencil::stencil! {
     pub program3_f64: Program<f64, 3>, f64, (a, b, c) -> (x, y)
 }
 
-/// A program that reads within its reach.
-fn program<T: Number, const D: usize>(rng: &mut impl Rng) -> Program<T, D> {
+/// A program of these operations that reads within a reach.
+fn program<T: Number, const D: usize>(
+    rng: &mut impl Rng,
+    reach: &[Reach; 3],
+    operations: &[u32],
+) -> Program<T, D> {
     let mut operation = || {
         let field = rng.random_range(0..3_usize);
         let mut offset = [0_i32; 3];
-        if REACH[field].is_box() {
-            for d in &mut offset[..D] {
-                *d = rng.random_range(-(MAX_BOX as i32)..=MAX_BOX as i32);
+        if reach[field].is_box() {
+            for (axis, d) in offset[..D].iter_mut().enumerate() {
+                let radius = reach[field].radius(axis) as i32;
+                *d = rng.random_range(-radius..=radius);
             }
         } else {
             let axis = rng.random_range(0..D);
-            let radius = REACH[field].radius(axis) as i32;
+            let radius = reach[field].radius(axis) as i32;
             offset[axis] = rng.random_range(-radius..=radius);
         }
         Operation {
-            what: rng.random_range(0..7),
+            what: operations[rng.random_range(0..operations.len())],
             field: field as u32,
             offset,
             weight: T::nearest(rng.random_range(-1.0..1.0)),
@@ -210,7 +215,7 @@ fn interpreted<T: Number, const D: usize>(
 macro_rules! check {
     ($name:ident, $real:ident, $d:literal, $grid:expr) => {
         fn $name(rng: &mut impl Rng, extents: [usize; 3], devices: &[Device]) {
-            let program = program::<$real, $d>(rng);
+            let program = program::<$real, $d>(rng, &REACH, &[0, 1, 2, 3, 4, 5, 6]);
             let mut grid: Grid<$d> = $grid(extents);
             let of_grid: [_; 3] = std::array::from_fn(|_| ends(rng));
             for axis in 0..$d {
@@ -380,14 +385,14 @@ fn a_run_settles_and_says_so() {
     for device in devices() {
         let zero = vec![0.0; 81];
         let mut still = stencil.start(&device, [&zero, &zero]).unwrap();
-        let settled = still.settle(0.0, 2, 100).unwrap();
+        let settled = still.steps_until(0.0, 2, 100).unwrap();
         assert_eq!(
             (settled.steps, settled.change, settled.converged),
             (2, 0.0, true)
         );
 
         let mut swings = stencil.start(&device, [&mode, &mode]).unwrap();
-        let settled = swings.settle(1e-9, 3, 8).unwrap();
+        let settled = swings.steps_until(1e-9, 3, 8).unwrap();
         assert!(!settled.converged && settled.steps == 8 && settled.change > 1e-3);
         let now = swings.to_vec(0).unwrap();
         let before = swings.to_vec(1).unwrap();
@@ -398,7 +403,7 @@ fn a_run_settles_and_says_so() {
             .fold(0.0, f64::max);
         assert_eq!(settled.change, largest);
         for (tolerance, every) in [(f64::NAN, 1), (-1.0, 1), (0.0, 0)] {
-            let refused = swings.settle(tolerance, every, 1);
+            let refused = swings.steps_until(tolerance, every, 1);
             assert!(matches!(refused, Err(Error::InvalidParameter { .. })));
         }
     }
@@ -433,7 +438,7 @@ fn a_field_that_is_not_a_number_never_settles() {
         // Whichever field it is in.
         for inputs in [[&lost, &vec![1.0; 45]], [&vec![1.0; 45], &lost]] {
             let mut run = stencil.start(&device, inputs.map(|it| &it[..])).unwrap();
-            let settled = run.settle(1e9, 2, 6).unwrap();
+            let settled = run.steps_until(1e9, 2, 6).unwrap();
             assert!(settled.change.is_nan() && !settled.converged, "{settled:?}");
             assert_eq!(settled.steps, 6);
         }
@@ -496,15 +501,14 @@ fn wrong_use_is_refused_before_anything_runs() {
     let (stencil, mode) = standing(6);
     let short = vec![0.0; 35];
     for device in devices() {
-        let refused = stencil.start(&device, [&mode, &short]);
-        assert!(matches!(
-            refused,
+        match stencil.start(&device, [&mode, &short]) {
             Err(Error::LengthMismatch {
+                argument,
                 required: 36,
                 given: 35,
-                ..
-            })
-        ));
+            }) => assert_eq!((argument.name, argument.number), ("input", Some(1))),
+            other => panic!("{other:?}"),
+        }
         let refused = stencil.step_of(&device, [&short, &mode]);
         assert!(matches!(
             refused,
@@ -595,6 +599,124 @@ fn sources_are_added_at_their_point_and_receivers_read_there() {
     }
 }
 
+/// The same, of neighbours that are so near that a pass on the CPU takes several steps.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Near<T, const D: usize> {
+    program: Program<T, D>,
+}
+
+const NEAR: [Reach; 3] = [Reach::cube(1), Reach::star(2), Reach::axes([0, 1, 1])];
+
+impl<T: Real, const D: usize> PointUpdate<T, 3, 2> for Near<T, D> {
+    const DIMENSIONS: usize = D;
+    const REACH: [Reach; 3] = NEAR;
+
+    #[inline(always)]
+    fn update<N: Neighbourhood<T>>(&self, n: &N) -> [N::Value; 2] {
+        self.program.update(n)
+    }
+}
+
+halo_stencil::stencil! {
+    /// In the plane, in f32.
+    pub near2_f32: Near<f32, 2>, f32, (a, b, c) -> (x, y)
+}
+halo_stencil::stencil! {
+    /// In the plane, in f64.
+    pub near2_f64: Near<f64, 2>, f64, (a, b, c) -> (x, y)
+}
+halo_stencil::stencil! {
+    /// In space, in f32.
+    pub near3_f32: Near<f32, 3>, f32, (a, b, c) -> (x, y)
+}
+halo_stencil::stencil! {
+    /// In space, in f64.
+    pub near3_f64: Near<f64, 3>, f64, (a, b, c) -> (x, y)
+}
+
+/// Some steps of a random program on a grid, on all devices; the boundaries are of all kinds,
+/// and mostly such that those of the fields that change agree.
+macro_rules! check_steps {
+    ($name:ident, $real:ident, $d:literal, $grid:expr) => {
+        fn $name(rng: &mut impl Rng, extents: [usize; 3], steps: usize, devices: &[Device]) {
+            // Without products of values, which would soon be infinite.
+            let program = program::<$real, $d>(rng, &NEAR, &[0, 1, 3, 4, 6]);
+            let mut stencil = Stencil::new(Near { program }, $grid(extents)).unwrap();
+            let mut of_fields = [[[Boundary::Periodic; 2]; 3]; 3];
+            for axis in 0..$d {
+                let of_both = ends(rng);
+                for (field, of_field) in of_fields.iter_mut().enumerate() {
+                    let differs = field == 2 || rng.random_range(0..10) == 0;
+                    of_field[axis] = if differs { ends(rng) } else { of_both };
+                    stencil = stencil
+                        .with_ends(field, Axis::ALL[axis], of_field[axis])
+                        .unwrap();
+                }
+            }
+            let points = extents.iter().product();
+            let mut fields: [Vec<$real>; 3] =
+                std::array::from_fn(|_| (0..points).map(|_| rng.random_range(-1.0..1.0)).collect());
+            let given = fields.clone();
+            for _ in 0..steps {
+                let [x, y] = interpreted(&program, extents, &of_fields, &fields);
+                (fields[0], fields[1]) = (x, y);
+            }
+            for device in devices {
+                let inputs = given.each_ref().map(|field| &field[..]);
+                let mut run = stencil.start(device, inputs).unwrap();
+                run.steps(steps).unwrap();
+                assert_eq!(run.steps_taken(), steps as u64);
+                for (field, expected) in fields.iter().enumerate() {
+                    assert_same_bits(&run.to_vec(field).unwrap(), expected, |index| {
+                        format!(
+                            "{index} of {extents:?} after {steps} steps with {of_fields:?} by \
+                             {program:?} on {}",
+                            device.name()
+                        )
+                    });
+                }
+            }
+        }
+    };
+}
+
+check_steps!(steps2_f32, f32, 2, plane);
+check_steps!(steps2_f64, f64, 2, plane);
+check_steps!(steps3_f32, f32, 3, space);
+check_steps!(steps3_f64, f64, 3, space);
+
+#[test]
+fn many_steps_have_the_bits_of_an_interpreter() {
+    let (mut rng, devices) = (rng(), devices());
+    for case in 0..40 {
+        let width = WIDTHS[rng.random_range(0..WIDTHS.len())];
+        let mut extents = [width, rng.random_range(1..24), 1];
+        let steps = rng.random_range(0..11);
+        if case % 4 > 1 {
+            extents = [width, rng.random_range(1..9), rng.random_range(1..9)];
+        }
+        // The emulator takes a step like any other.
+        let devices = if case < 8 {
+            &devices[..]
+        } else {
+            &devices[..1]
+        };
+        match case % 4 {
+            0 => steps2_f32(&mut rng, extents, steps, devices),
+            1 => steps2_f64(&mut rng, extents, steps, devices),
+            2 => steps3_f32(&mut rng, extents, steps, devices),
+            _ => steps3_f64(&mut rng, extents, steps, devices),
+        }
+    }
+    // Several pieces of a pass, in the plane level by level and row by row.
+    let on_cpu = &devices[..1];
+    steps2_f32(&mut rng, [301, 211, 1], 9, on_cpu);
+    steps2_f64(&mut rng, [6000, 40, 1], 5, on_cpu);
+    steps3_f32(&mut rng, [60, 51, 43], 5, on_cpu);
+    steps3_f64(&mut rng, [33, 40, 61], 4, on_cpu);
+}
+
 /// The suite's own: the image of a place far beyond a short axis.
 #[test]
 fn the_interpreter_knows_the_boundaries() {
@@ -633,7 +755,7 @@ proptest! {
             let is_one = field < 2 && every < 2 && steps < 3;
             prop_assert_eq!(run.at(field, point).is_ok(), is_one);
             prop_assert_eq!(run.add(field, point, 0.0).is_ok(), is_one);
-            let settled = run.settle(tolerance, every, 4);
+            let settled = run.steps_until(tolerance, every, 4);
             prop_assert_eq!(settled.is_ok(), tolerance >= 0.0 && every > 0);
         } else {
             prop_assert!(!fits);

@@ -20,7 +20,7 @@ fn few_or_too_many(points: u128) -> bool {
 
 /// What is wrong with a field of so many points, of elements of so many bytes.
 fn faults_of_field(name: &str, extents: &str, points: u128, bytes: u128) -> Faults {
-    let words = format!("the size in bytes of a buffer of {points} elements");
+    let words = format!("the size in bytes of a buffer is {points} * ");
     let countable = points <= usize::MAX as u128;
     Faults::none()
         .and(
@@ -235,7 +235,7 @@ proptest! {
             whole + usize::from(!points.is_multiple_of(per_group))
         });
         let too_many = groups.is_some_and(|groups| u32::try_from(groups).is_err());
-        let words = format!("some_kernel: the number of blocks for {points} points is");
+        let words = format!(" for {points} points, but at most");
         let faults = Faults::none()
             .and(per_group == 0, "InvalidParameter", "the number of points per block is 0")
             .and(too_many, "IndexOverflow", words);

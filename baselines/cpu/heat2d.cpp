@@ -1,8 +1,8 @@
-// Jacobi sweeps of the heat equation over a plate whose walls keep their
+// Jacobi iterations of the heat equation over a plate whose walls keep their
 // temperature: each inner point becomes the mean of its four neighbours.
 //
 // in: nothing. out: two plates of ny rows of nx points, alike before the first
-// call; after s sweeps plate s % 2 is the result, plate 0 the next call's start if
+// call; after s iterations plate s % 2 is the result, plate 0 the next call's start if
 // s is even. n: nx, ny, s.
 
 #include "peer.h"
@@ -34,7 +34,7 @@ class FlushSubnormals {
 
 // The inner points of a row.
 template <typename T>
-void sweep_row(std::int64_t nx, const T *__restrict south, const T *__restrict row,
+void iterate_row(std::int64_t nx, const T *__restrict south, const T *__restrict row,
                const T *__restrict north, T *__restrict result)
 {
 #pragma omp simd
@@ -42,20 +42,20 @@ void sweep_row(std::int64_t nx, const T *__restrict south, const T *__restrict r
         result[i] = ((row[i + 1] + row[i - 1]) + (north[i] + south[i])) * T(0.25);
 }
 
-// One sweep after the other, all within one parallel region.
+// One iteration after the other, all within one parallel region.
 template <typename T> void plain(void *const *out, const std::uint64_t *n)
 {
-    const std::int64_t nx = n[0], ny = n[1], sweeps = n[2];
+    const std::int64_t nx = n[0], ny = n[1], iterations = n[2];
 #pragma omp parallel if (n[0] * n[1] > FEW)
     {
         const FlushSubnormals mode;
-        for (std::int64_t sweep = 0; sweep < sweeps; ++sweep) {
-            const T *from = static_cast<const T *>(out[sweep % 2]);
-            T *to = static_cast<T *>(out[(sweep + 1) % 2]);
+        for (std::int64_t iteration = 0; iteration < iterations; ++iteration) {
+            const T *from = static_cast<const T *>(out[iteration % 2]);
+            T *to = static_cast<T *>(out[(iteration + 1) % 2]);
 #pragma omp for schedule(static)
             for (std::int64_t j = 1; j < ny - 1; ++j) {
                 const T *row = from + j * nx;
-                sweep_row(nx, row - nx, row, row + nx, to + j * nx);
+                iterate_row(nx, row - nx, row, row + nx, to + j * nx);
             }
         }
     }
@@ -64,7 +64,7 @@ template <typename T> void plain(void *const *out, const std::uint64_t *n)
 // Rows of one level of a band: so many are in use at once, and one is written.
 constexpr std::int64_t RING = 4;
 
-// `depth` sweeps of rows first .. last in one pass over them: behind the front, row
+// `depth` iterations of rows first .. last in one pass over them: behind the front, row
 // by row, each level follows the one below by a row. Levels reach beyond the band by
 // as many rows as are above them; those are computed by both neighbours.
 template <typename T>
@@ -85,21 +85,21 @@ void band(std::int64_t nx, std::int64_t ny, std::int64_t depth, std::int64_t fir
             const T *row = row_of(level - 1, j);
             T *result = level == depth ? to + j * nx
                                        : rings + ((level - 1) * RING + j % RING) * nx;
-            sweep_row(nx, row_of(level - 1, j - 1), row, row_of(level - 1, j + 1), result);
+            iterate_row(nx, row_of(level - 1, j - 1), row, row_of(level - 1, j + 1), result);
             result[0] = row[0];
             result[nx - 1] = row[nx - 1];
         }
     }
 }
 
-// Up to DEPTH sweeps per pass over memory, each thread in a band of its own.
+// Up to DEPTH iterations per pass over memory, each thread in a band of its own.
 template <typename T, std::int64_t DEPTH> void blocked(void *const *out, const std::uint64_t *n)
 {
-    const std::int64_t nx = n[0], ny = n[1], sweeps = n[2];
+    const std::int64_t nx = n[0], ny = n[1], iterations = n[2];
     // Plates swap roles at each pass: an odd number of passes ends in plate 1, as it
-    // should for an odd number of sweeps alone.
-    std::int64_t passes = (sweeps + DEPTH - 1) / DEPTH;
-    passes += (passes + sweeps) % 2;
+    // should for an odd number of iterations alone.
+    std::int64_t passes = (iterations + DEPTH - 1) / DEPTH;
+    passes += (passes + iterations) % 2;
 #pragma omp parallel if (n[0] * n[1] > FEW)
     {
         const FlushSubnormals mode;
@@ -111,7 +111,7 @@ template <typename T, std::int64_t DEPTH> void blocked(void *const *out, const s
         for (std::int64_t pass = 0; pass < passes; ++pass) {
             // As even as can be.
             const std::int64_t depth =
-                sweeps * (pass + 1) / passes - sweeps * pass / passes;
+                iterations * (pass + 1) / passes - iterations * pass / passes;
             band(nx, ny, depth, first, last, static_cast<const T *>(out[pass % 2]),
                  static_cast<T *>(out[(pass + 1) % 2]), rings.data());
 #pragma omp barrier

@@ -78,7 +78,7 @@ def least(size, dtype):
     yield "NumPy", lambda: x.min(), lambda: x.min()
 
 
-def sweeps(count):
+def iterations(count):
     def peers(size, dtype):
         plates = [np.zeros((size, size), dtype) for _ in range(2)]
 
@@ -107,7 +107,7 @@ def sweeps(count):
         if numba:
 
             @compiled
-            def sweep(a, b):
+            def iterate(a, b):
                 for j in numba.prange(1, a.shape[0] - 1):
                     for i in range(1, a.shape[1] - 1):
                         sum = (a[j, i + 1] + a[j, i - 1]) + (a[j + 1, i] + a[j - 1, i])
@@ -116,7 +116,7 @@ def sweeps(count):
             def in_numba():
                 a, b = plates
                 for _ in range(count):
-                    sweep(a, b)
+                    iterate(a, b)
                     a, b = b, a
                 return a
 
@@ -247,9 +247,9 @@ WORK = [
     ("reduction", "1048576", "reduction, CPU port, sum f32", sums, 1048576, F32),
     ("reduction", "1048576", "reduction, CPU port, sum f64", sums, 1048576, F64),
     ("reduction", "1048576", "reduction, CPU port, min f32", least, 1048576, F32),
-    ("heat2d", "256", "heat2d, CPU port, 100 sweeps, f32", sweeps(100), 256, F32),
-    ("heat2d", "256", "heat2d, CPU port, 100 sweeps, f64", sweeps(100), 256, F64),
-    ("heat2d", "1024", "heat2d, CPU port, f32", sweeps(1), 1024, F32),
+    ("heat2d", "256", "heat2d, CPU port, 100 iterations, f32", iterations(100), 256, F32),
+    ("heat2d", "256", "heat2d, CPU port, 100 iterations, f64", iterations(100), 256, F64),
+    ("heat2d", "1024", "heat2d, CPU port, f32", iterations(1), 1024, F32),
     ("derivative3d", "64", "derivative3d Gradient, CPU port, f32", gradient, 64, F32),
     ("derivative3d", "64", "derivative3d Gradient, CPU port, f64", gradient, 64, F64),
     ("nbody", "1024", "nbody, CPU port, structure of arrays, f32", attraction, 1024, F32),

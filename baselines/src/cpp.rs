@@ -21,6 +21,7 @@ macro_rules! sources {
 const SOURCES: &[(&str, &str)] = sources! {
     "peer.h",
     "machine.cpp",
+    "stencil.cpp",
     // Families, which `cargo xtask tidy --write` lists.
     "derivative3d.cpp",
     "heat2d.cpp",

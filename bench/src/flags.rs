@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser};
+use halo_gpu::DeviceKind;
 
 use crate::size::Size;
 
@@ -37,6 +38,11 @@ pub(crate) struct Bench {
     /// Run each family at a size at which everything is over in seconds, on any device
     #[arg(long, conflicts_with = "size")]
     pub(crate) small: bool,
+
+    /// On the CPU: all sizes of each family, and more launches of each row. Without it, a run takes
+    /// about 20 s on two cores. Other devices always do all
+    #[arg(long, conflicts_with_all = ["size", "small"])]
+    pub(crate) full: bool,
 
     /// Timed launches per kernel [default: 20; on the CPU fewer where they are slow]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
@@ -77,7 +83,7 @@ pub(crate) struct Bench {
         long,
         value_name = "COUNT",
         value_parser = clap::value_parser!(u32).range(1..=1024),
-        conflicts_with_all = ["size", "launches", "list", "compare", "csv", "html", "svg"]
+        conflicts_with_all = ["size", "full", "launches", "list", "compare", "csv", "html", "svg"]
     )]
     pub(crate) ranks: Option<Option<u32>>,
 
@@ -99,7 +105,7 @@ pub(crate) struct Bench {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["device", "families", "size", "launches", "warmup", "list", "compare", "ranks"]
+        conflicts_with_all = ["device", "families", "size", "full", "launches", "warmup", "list", "compare", "ranks"]
     )]
     pub(crate) from: Vec<PathBuf>,
 }
@@ -108,6 +114,13 @@ impl Bench {
     /// How many launches are timed, where nothing cuts them short.
     pub(crate) fn launches(&self) -> u32 {
         self.launches.unwrap_or(20)
+    }
+
+    /// Whether a run on this kind of device is the quick one: the CPU's, unless a flag asks for
+    /// something else.
+    pub(crate) fn is_quick(&self, kind: DeviceKind) -> bool {
+        let asks = self.full || self.compare || self.small || self.size.is_some();
+        kind == DeviceKind::Cpu && !asks
     }
 }
 
@@ -166,6 +179,25 @@ mod tests {
         assert_eq!(flags.device, DeviceChoice::Auto);
         assert_eq!((flags.launches(), flags.warmup), (20, 3));
         assert!(flags.families.is_empty() && flags.size.is_none() && !flags.list);
+    }
+
+    #[test]
+    fn the_cpu_is_quick_unless_asked_for_more() {
+        let is_quick = |line: &str, kind| bench(line).unwrap().is_quick(kind);
+        assert!(is_quick("halo-bench", DeviceKind::Cpu));
+        assert!(is_quick(
+            "halo-bench --family nbody --launches 5",
+            DeviceKind::Cpu
+        ));
+        assert!(!is_quick("halo-bench", DeviceKind::Cuda));
+        assert!(!is_quick("halo-bench", DeviceKind::Emulator));
+        for flag in ["--full", "--compare", "--small", "--size 64"] {
+            assert!(
+                !is_quick(&format!("halo-bench {flag}"), DeviceKind::Cpu),
+                "{flag}"
+            );
+        }
+        assert!(bench("halo-bench --full --size 64").is_err());
     }
 
     #[test]

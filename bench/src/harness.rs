@@ -37,8 +37,8 @@ pub(super) struct Family {
     /// The sizes at which it is compared with others on a GPU, smallest first, as
     /// `--size` takes them.
     pub(super) sizes: &'static [&'static str],
-    /// The sizes at which it is run on the CPU, likewise; none: its own alone. What the
-    /// memory holds back is seen beyond the caches only.
+    /// The sizes at which it is run on the CPU, likewise, of which the quick run takes the
+    /// first; none: its own alone. Only those beyond the caches show what memory holds back.
     pub(super) cpu_sizes: &'static [&'static str],
     /// The sizes at which it is compared with others there, likewise.
     pub(super) cpu_comparison: &'static [&'static str],
@@ -222,7 +222,12 @@ pub(super) fn run(flags: &Bench) -> Result<Outcome, Error> {
     };
     progress.suspend(|| sink.print(&halo_report::header(&record)));
     record.missing = plans.iter().map(|(name, _)| (*name).to_owned()).collect();
-    for (name, plans) in plans {
+    let count = plans.len();
+    for (at, (name, plans)) in (1..).zip(plans) {
+        if progress.is_hidden() {
+            let rows: usize = plans.iter().map(|plan| plan.rows.len()).sum();
+            eprintln!("measuring {name} ({at} of {count} families, {rows} rows)");
+        }
         let family = match measure(&device, name, plans, flags, &baselines, &progress) {
             Ok(family) => family,
             Err(error) => {
@@ -242,6 +247,12 @@ pub(super) fn run(flags: &Bench) -> Result<Outcome, Error> {
     }
     progress.finish_and_clear();
     sink.print(&halo_report::legend(&record));
+    if flags.is_quick(device.kind()) {
+        sink.print(
+            "\nThis was the quick run. --full adds larger problems and launches each row more often;\n\
+             --compare adds C++.",
+        );
+    }
     sink.outcome(&record)
 }
 
@@ -327,7 +338,8 @@ fn sizes(
         _ if flags.small => std::slice::from_ref(&family.small),
         DeviceKind::Cuda if flags.compare => family.sizes,
         DeviceKind::Cpu if flags.compare => family.cpu_comparison,
-        DeviceKind::Cpu => family.cpu_sizes,
+        DeviceKind::Cpu if flags.full => family.cpu_sizes,
+        DeviceKind::Cpu => &family.cpu_sizes[..family.cpu_sizes.len().min(1)],
         DeviceKind::Cuda | DeviceKind::Emulator => &[],
     };
     if sizes.is_empty() {
@@ -647,7 +659,7 @@ fn copy_on_cpu(
         .collect();
     let mut target = vec![u64::MAX; source.len()];
     let part = source.len().div_ceil(threads);
-    timing::repeat(flags, timing::budget(device), || {
+    timing::repeat(flags, timing::budget(device, flags), || {
         let start = Instant::now();
         std::thread::scope(|scope| {
             for (source, target) in source.chunks(part).zip(target.chunks_mut(part)) {
@@ -743,6 +755,7 @@ pub(super) mod tests {
             families: Vec::new(),
             size: None,
             small: false,
+            full: false,
             launches: Some(7),
             warmup: 2,
             list: false,
@@ -877,7 +890,7 @@ pub(super) mod tests {
             name: "f",
             plan: |_, _| unreachable!(),
             sizes: &["8", "4x2"],
-            cpu_sizes: &["3"],
+            cpu_sizes: &["3", "6"],
             cpu_comparison: &["1", "5"],
             small: "2",
         };
@@ -895,6 +908,12 @@ pub(super) mod tests {
         assert_eq!(texts(DeviceKind::Cuda, &compare), ["8", "4x2"]);
         assert_eq!(texts(DeviceKind::Cpu, &compare), ["1", "5"]);
         assert_eq!(texts(DeviceKind::Cpu, &flags()), ["3"]);
+        let full = Bench {
+            full: true,
+            ..flags()
+        };
+        assert_eq!(texts(DeviceKind::Cpu, &full), ["3", "6"]);
+        assert_eq!(texts(DeviceKind::Cuda, &full), ["own"]);
         assert_eq!(texts(DeviceKind::Emulator, &compare), ["own"]);
         assert_eq!(texts(DeviceKind::Cuda, &flags()), ["own"]);
         let small = Bench {

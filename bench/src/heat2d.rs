@@ -1,13 +1,14 @@
-//! Rows of heat2d: a sweep by each of the five textbook kernels in f32 and by
+//! Rows of heat2d: an iteration by each of the five textbook kernels in f32 and by
 //! `heat2d_march_f32` and `heat2d_march_f64`, or by the port on the CPU; and passes of
-//! many sweeps by `heat2d_temporal_f32` and `heat2d_temporal_f64`, and launches of as
+//! many iterations by `heat2d_temporal_f32` and `heat2d_temporal_f64`, and launches of as
 //! many as the textbook makes by `heat2d_resident_f32` and `heat2d_resident_f64`, where
 //! the plate fits on the device. `heat2d_general_f32`, `heat2d_general_f64` and the port
-//! once more sweep a plate whose bottom and top are insulated, with a source;
+//! once more iterate on a plate whose bottom and top are insulated, with a source;
 //! `heat2d_step_f32`, `heat2d_step_f64` and the port make steps in time of such a plate.
+//! On the CPU stencils of one's own have rows besides, see `plane`.
 //!
-//! What is timed is one sweep after another on a plate that stays on the device.
-//! What is checked is the textbook's number of sweeps from its initial plate (fewer
+//! What is timed is one iteration after another on a plate that stays on the device.
+//! What is checked is the textbook's number of iterations from its initial plate (fewer
 //! of a large one): the kernels' against the port's and the port's against a plain
 //! loop's. The error is printed as the textbook prints it.
 
@@ -22,6 +23,7 @@ use super::cpp::{Element, Job};
 use super::harness::{
     Check, Family, Metric, Plan, Prepared, Row, Slots, Unit, Work, reserve,
 };
+use super::plane;
 use super::size::Size;
 use crate::error::Error;
 
@@ -47,13 +49,17 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
     let heat = Heat2d::dirichlet(shape)?;
     let mut rows = rows_in::<f32>(device, heat)?;
     rows.extend(rows_in::<f64>(device, heat)?);
+    if device.kind() == DeviceKind::Cpu {
+        rows.extend(plane::rows::<f32>(shape)?);
+        rows.extend(plane::rows::<f64>(shape)?);
+    }
     Ok(Plan {
         size: format!("{}x{}", shape.nx, shape.ny),
         elements: shape.points()? as u64,
         problem: format!(
-            "one Jacobi sweep over {shape} points, left wall at 1; errors after {} sweeps \
+            "one Jacobi iteration over {shape} points, left wall at 1; errors after {} iterations \
              against {}, the root mean square in %",
-            sweeps_to_check(&heat),
+            iterations_to_check(&heat),
             match device.kind() {
                 DeviceKind::Cpu => "a plain loop",
                 DeviceKind::Emulator | DeviceKind::Cuda => "the CPU port",
@@ -93,7 +99,7 @@ fn rows_in<T: Scalar + Element>(device: &Device, heat: Heat2d) -> Result<Vec<Box
         } else {
             (heat, textbook)
         };
-        Ok(Box::new(Sweep {
+        Ok(Box::new(Iterating {
             heat,
             by,
             reference: reference.clone(),
@@ -113,16 +119,16 @@ fn general_source<T: Scalar>(shape: Shape2) -> Result<Field2<T>, Error> {
     })?)
 }
 
-/// Sweeps before a plate is compared: the textbook's number, or fewer where it
-/// would take the port seconds, but more than a pass of many sweeps has.
-fn sweeps_to_check(heat: &Heat2d) -> usize {
+/// Iterations before a plate is compared: the textbook's number, or fewer where it
+/// would take the port seconds, but more than a pass of many iterations has.
+fn iterations_to_check(heat: &Heat2d) -> usize {
     const MOST_POINTS: u64 = 1 << 31;
     const FEWEST: usize = 20;
     let affordable = MOST_POINTS / heat.unknowns();
     usize::try_from(affordable).map_or(problem::ITERATIONS, |most| most.clamp(FEWEST, problem::ITERATIONS))
 }
 
-/// What the plates of all rows are after all sweeps, computed when the first of
+/// What the plates of all rows are after all iterations, computed when the first of
 /// them is checked.
 type Reference<T> = Rc<OnceCell<Field2<T>>>;
 
@@ -131,7 +137,7 @@ type Reference<T> = Rc<OnceCell<Field2<T>>>;
 enum By {
     Kernel(Variant),
     Port,
-    /// As many sweeps as the textbook makes.
+    /// As many iterations as the textbook makes.
     ManyByPort,
     GeneralPort,
     StepPort,
@@ -143,13 +149,13 @@ impl By {
         matches!(self, Self::Kernel(Variant::General) | Self::GeneralPort) || self.is_step()
     }
 
-    /// Whether its sweeps are steps in time.
+    /// Whether its iterations are steps in time.
     const fn is_step(self) -> bool {
         matches!(self, Self::Kernel(Variant::Step) | Self::StepPort)
     }
 
-    /// The sweeps of a launch.
-    fn sweeps<T: Scalar>(self) -> u64 {
+    /// The iterations of a launch.
+    fn iterations<T: Scalar>(self) -> u64 {
         match self {
             Self::Kernel(variant) => {
                 variant.iterations_per_launch::<T>().min(problem::ITERATIONS) as u64
@@ -175,31 +181,31 @@ impl By {
     }
 }
 
-/// Instructions that a launch of many sweeps cannot do without: four of a point. Single
-/// sweeps wait for memory.
+/// Instructions that a launch of many iterations cannot do without: four of a point. Single
+/// iterations wait for memory.
 fn slots<T: Scalar>(by: By, heat: &Heat2d) -> Slots {
-    let sweeps = by.sweeps::<T>();
-    let all = 4 * sweeps * heat.unknowns();
-    match (sweeps, T::NAME) {
+    let iterations = by.iterations::<T>();
+    let all = 4 * iterations * heat.unknowns();
+    match (iterations, T::NAME) {
         (1, _) => Slots::default(),
         (_, "f64") => Slots { fp32: 0, fp64: all },
         (_, _) => Slots { fp32: all, fp64: 0 },
     }
 }
 
-struct Sweep<T> {
+struct Iterating<T> {
     heat: Heat2d,
     by: By,
     reference: Reference<T>,
 }
 
-impl<T: Scalar + Element> Row for Sweep<T> {
+impl<T: Scalar + Element> Row for Iterating<T> {
     fn name(&self) -> String {
         match self.by {
             By::Kernel(variant) => variant.kernel::<T>().unwrap_or("none").to_owned(),
             By::Port => format!("heat2d, CPU port, {}", T::NAME),
             By::ManyByPort => {
-                format!("heat2d, CPU port, {} sweeps, {}", problem::ITERATIONS, T::NAME)
+                format!("heat2d, CPU port, {} iterations, {}", problem::ITERATIONS, T::NAME)
             }
             By::GeneralPort => {
                 format!("heat2d, CPU port, insulated walls and a source, {}", T::NAME)
@@ -217,12 +223,12 @@ impl<T: Scalar + Element> Row for Sweep<T> {
         };
         let Cost { bytes, flops } = self.heat.cost::<T>();
         Work {
-            // Many sweeps of a launch have to move what one has to.
+            // Many iterations of a launch have to move what one has to.
             bytes: bytes + size_of::<T>() as u64 * from_source,
-            flops: self.by.sweeps::<T>() * flops + from_source,
-            items: self.by.sweeps::<T>() * self.heat.unknowns(),
+            flops: self.by.iterations::<T>() * flops + from_source,
+            items: self.by.iterations::<T>() * self.heat.unknowns(),
             unit: Unit::Points,
-            metric: if self.by.sweeps::<T>() == 1 {
+            metric: if self.by.iterations::<T>() == 1 {
                 Metric::Bandwidth
             } else {
                 Metric::Throughput
@@ -256,10 +262,10 @@ impl<T: Scalar> Ready<T> {
         if let Some(reference) = self.reference.get() {
             return Ok(reference);
         }
-        let sweeps = sweeps_to_check(&self.heat);
+        let iterations = iterations_to_check(&self.heat);
         let by_port = |port: By| -> Result<_, Error> {
             let mut plate = port.start(&self.heat, &Device::cpu())?;
-            plate.iterate(sweeps)?;
+            plate.iterate(iterations)?;
             Ok(plate.field()?)
         };
         let initial = || problem::hot_left_wall(self.heat.shape());
@@ -267,24 +273,24 @@ impl<T: Scalar> Ready<T> {
             By::Kernel(Variant::General) => by_port(By::GeneralPort)?,
             By::Kernel(Variant::Step) => by_port(By::StepPort)?,
             By::Kernel(_) => by_port(By::Port)?,
-            By::Port | By::ManyByPort => plain_loop(initial()?, None, None, sweeps),
+            By::Port | By::ManyByPort => plain_loop(initial()?, None, None, iterations),
             By::GeneralPort | By::StepPort => {
                 let source = general_source(self.heat.shape())?;
                 let ratio = self.by.is_step().then_some(T::nearest(RATIO));
-                plain_loop(initial()?, Some(&source), ratio, sweeps)
+                plain_loop(initial()?, Some(&source), ratio, iterations)
             }
         };
         Ok(self.reference.get_or_init(|| plate))
     }
 }
 
-/// The plate after all sweeps, straight from the definition; with a source, its bottom and
-/// top are Neumann boundaries; with a ratio sweeps are steps in time.
+/// The plate after all iterations, straight from the definition; with a source, its bottom and
+/// top are Neumann boundaries; with a ratio iterations are steps in time.
 fn plain_loop<T: Scalar>(
     mut old: Field2<T>,
     source: Option<&Field2<T>>,
     ratio: Option<T>,
-    sweeps: usize,
+    iterations: usize,
 ) -> Field2<T> {
     let shape = old.shape();
     let rows = match source {
@@ -292,7 +298,7 @@ fn plain_loop<T: Scalar>(
         None => 1..shape.ny - 1,
     };
     let mut new = old.clone();
-    for _ in 0..sweeps {
+    for _ in 0..iterations {
         for j in rows.clone() {
             for i in 1..shape.nx - 1 {
                 let (east, west) = (old[(i + 1, j)], old[(i - 1, j)]);
@@ -316,7 +322,7 @@ impl<T: Scalar + Element> Prepared for Ready<T> {
     fn check(&mut self) -> Result<Check, Error> {
         // From the beginning, whatever was swept before.
         self.plate = self.by.start(&self.heat, &self.device)?;
-        self.plate.iterate(sweeps_to_check(&self.heat))?;
+        self.plate.iterate(iterations_to_check(&self.heat))?;
         let plate = self.plate.field()?;
         let (plate, reference) = (plate.as_slice(), self.reference()?.as_slice());
         let errors = if plate == reference {
@@ -332,7 +338,7 @@ impl<T: Scalar + Element> Prepared for Ready<T> {
     }
 
     fn launch(&mut self) -> Result<(), halo_gpu::Error> {
-        self.plate.iterate(self.by.sweeps::<T>() as usize)
+        self.plate.iterate(self.by.iterations::<T>() as usize)
     }
 
     fn cpp(&self) -> Result<Option<Job>, Error> {
@@ -348,8 +354,8 @@ impl<T: Scalar + Element> Prepared for Ready<T> {
             plate.extend_from_slice(initial.as_slice());
             Ok(T::array(plate))
         };
-        let checked = sweeps_to_check(&self.heat);
-        let sizes = |sweeps| vec![shape.nx as u64, shape.ny as u64, sweeps];
+        let checked = iterations_to_check(&self.heat);
+        let sizes = |iterations| vec![shape.nx as u64, shape.ny as u64, iterations];
         self.reference()?;
         let reference = self.reference.clone();
         Ok(Some(Job {
@@ -358,7 +364,7 @@ impl<T: Scalar + Element> Prepared for Ready<T> {
             suffix: T::SUFFIX,
             inputs: Vec::new(),
             outputs: vec![plate()?, plate()?],
-            sizes: sizes(self.by.sweeps::<T>()),
+            sizes: sizes(self.by.iterations::<T>()),
             sizes_to_check: Some(sizes(checked as u64)),
             parameters: Vec::new(),
             judge: Box::new(move |plates| {
@@ -370,12 +376,12 @@ impl<T: Scalar + Element> Prepared for Ready<T> {
 }
 
 /// Judges a plate after this many iterations, whose sums may be in any order.
-fn judge_in_any_order<T: Scalar + Element>(plate: &[T], reference: &[T], sweeps: usize) -> Check {
+fn judge_in_any_order<T: Scalar + Element>(plate: &[T], reference: &[T], iterations: usize) -> Check {
     let square = |&x: &T| Into::<f64>::into(x).powi(2);
     let mean_square = reference.iter().map(square).sum::<f64>() / reference.len() as f64;
-    // No temperature is above 1, and a sweep passes errors on as they are. Each adds up to
+    // No temperature is above 1, and an iteration passes errors on as they are. Each adds up to
     // three roundings, here and in the reference.
-    let max = 6.0 * sweeps as f64 * T::ROUNDOFF;
+    let max = 6.0 * iterations as f64 * T::ROUNDOFF;
     let bounds = Errors {
         rms: 100.0 * max / mean_square.sqrt(),
         max,
@@ -426,11 +432,11 @@ mod tests {
     }
 
     #[test]
-    fn a_large_plate_is_checked_after_fewer_sweeps() {
-        let sweeps = |n| sweeps_to_check(&Heat2d::dirichlet(Shape2::new(n, n)).unwrap());
-        assert_eq!([sweeps(3), sweeps(256), sweeps(4096)], [100; 3]);
-        assert_eq!(sweeps(8192), 32);
-        assert_eq!(sweeps(65_536), 20);
+    fn a_large_plate_is_checked_after_fewer_iterations() {
+        let iterations = |n| iterations_to_check(&Heat2d::dirichlet(Shape2::new(n, n)).unwrap());
+        assert_eq!([iterations(3), iterations(256), iterations(4096)], [100; 3]);
+        assert_eq!(iterations(8192), 32);
+        assert_eq!(iterations(65_536), 20);
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod error;
 mod flags;
 mod harness;
 mod issue_rates;
+mod plane;
 mod scaling;
 mod sink;
 mod size;

@@ -30,7 +30,7 @@ pub(super) const FAMILY: Family = Family {
     name: NAME,
     plan,
     sizes: &["1024", "4096", "16384", "65536", "131072", "524288"],
-    cpu_sizes: &[],
+    cpu_sizes: &["4096", "16384"],
     cpu_comparison: &["16", "256", "1024", "4096", "16384"],
     small: "500",
 };

@@ -43,7 +43,7 @@ pub(super) const FAMILY: Family = Family {
         "268435456",
         "1073741824",
     ],
-    cpu_sizes: &[],
+    cpu_sizes: &["1048576", "16777216"],
     cpu_comparison: &["1024", "65536", "1048576", "67108864"],
     small: "10000",
 };

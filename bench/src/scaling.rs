@@ -8,14 +8,15 @@
 use std::time::Instant;
 
 use halo_distributed::{
-    Communicator, Decomposition, Error as Failed, Expected, Ghosted, Parcel, derivative3d, heat2d,
-    nbody, run as run_threads, sum,
+    Block, Communicator, Decomposition, Error as Failed, Expected, Ghosted, Parcel, derivative3d,
+    heat2d, nbody, run as run_threads, sum, wave3d,
 };
 use halo_gpu::derivative3d::FiniteDifferences3d;
 use halo_gpu::heat2d::Heat2d;
 use halo_gpu::nbody::{Body, Gravity};
 use halo_gpu::reduction::Reduction;
-use halo_gpu::{Axis, Boundary, Device, DeviceKind, Grid3, Shape2, Shape3};
+use halo_gpu::wave3d::Wave3d;
+use halo_gpu::{Axis, Boundary, Device, DeviceKind, Field3, Grid3, Shape2, Shape3};
 use halo_report::scaling::{self, Halo, MessageTime, ScalingRecord, ScalingRow};
 
 use super::{environment, harness};
@@ -205,6 +206,9 @@ fn measure(flags: &Bench, communicator: &Communicator, device: &Device) -> Resul
         if is_wanted("derivative3d") {
             rows.push(bench.gradient([512, 128, 24][size], weak)?);
         }
+        if is_wanted("wave3d") {
+            rows.push(bench.wave3d([512, 128, 24][size], weak)?);
+        }
         if is_wanted("nbody") {
             rows.push(bench.nbody([131_072, 8192, 4096][size], weak)?);
         }
@@ -277,18 +281,9 @@ impl Ranks<'_> {
 
     /// A sum over all points that depends on their bits and their places.
     fn digest<const D: usize>(&self, field: &Ghosted<f32, D>) -> Result<u64, Failed> {
-        let (block, points) = (field.block(), field.decomposition().points());
         let values = field.own_values(self.communicator)?;
-        let places = values.iter().enumerate().map(|(number, value)| {
-            let (mut place, mut stride, mut rest) = (0, 1, number);
-            for ((start, extent), all) in block.start.iter().zip(block.extents).zip(points) {
-                place += stride * (start + rest % extent);
-                rest /= extent;
-                stride *= all;
-            }
-            (place, *value)
-        });
-        self.digest_of(places)
+        let points = field.decomposition().points();
+        self.digest_of(values_of(field.block(), points, &values))
     }
 
     /// The same of values with their places, over all ranks.
@@ -370,6 +365,49 @@ impl Ranks<'_> {
             Ok(part.derivative(Axis::Z, f.buffer(), dz.buffer_mut())?)
         })?;
         row.exchange_s = self.exchange(f)?;
+        Ok((row, digest))
+    }
+
+    /// Steps of a wave in a box, with an exchange after each.
+    fn wave3d(&self, n: usize, weak: bool) -> Result<(ScalingRow, u64), Failed> {
+        let Self {
+            communicator,
+            device,
+            ..
+        } = *self;
+        let shape = Shape3::new(n, n, self.points(n, weak));
+        let cut = Decomposition::slabs([shape.nx, shape.ny, shape.nz], communicator.size())?;
+        let of_shape = |shape| -> Result<Wave3d, Failed> {
+            let grid = Grid3::new(shape, [1.0; 3])?.with_boundaries(Boundary::NeumannHalfway)?;
+            Ok(Wave3d::new(grid, 8)?)
+        };
+        let (wave, width, time_step) = (of_shape(shape)?, 4, 0.3);
+        let initial = |[i, j, k]: [usize; 3]| {
+            let now = ((7 * i + 13 * j + 17 * k) % 31) as f32;
+            wave3d::Point {
+                now,
+                before: now,
+                velocity: 1.0,
+            }
+        };
+        let mut waves = wave3d::start(communicator, device, &wave, cut, width, time_step, initial)?;
+        waves.steps(3)?;
+        let problem = format!("{n}x{n}x{}, radius 4, f32", shape.nz);
+        let mut row = self.row("wave3d", problem, weak, (Halo::Cube, 2 * width * n * n * 4));
+        let block = cut.block(communicator.rank())?;
+        let digest = self.digest_of(values_of(block, cut.points(), &waves.own_values(0)?))?;
+        row.both_s = self.time(|| waves.steps(1))?;
+        drop(waves);
+
+        let messages = Ghosted::new(communicator, device, cut, width, |_| 0.0_f32)?;
+        let [nx, ny, nz] = messages.extents();
+        let part = Shape3::new(nx, ny, nz);
+        let [velocity, still] = [1.0, 0.0].map(|value| Field3::filled(part, value));
+        let (velocity, still) = (velocity?, still?);
+        let mut part = of_shape(part)?.start(device, time_step, &velocity, [&still, &still])?;
+        row.compute_s = self.time(|| Ok(part.steps(1)?))?;
+        drop(part);
+        row.exchange_s = self.exchange(messages)?;
         Ok((row, digest))
     }
 
@@ -485,4 +523,21 @@ impl Ranks<'_> {
         });
         timed.collect()
     }
+}
+
+/// The values of a block of a grid of so many points, with their places in it.
+fn values_of<const D: usize>(
+    block: Block<D>,
+    points: [usize; D],
+    values: &[f32],
+) -> impl Iterator<Item = (usize, f32)> {
+    values.iter().enumerate().map(move |(number, value)| {
+        let (mut place, mut stride, mut rest) = (0, 1, number);
+        for ((start, extent), all) in block.start.iter().zip(block.extents).zip(points) {
+            place += stride * (start + rest % extent);
+            rest /= extent;
+            stride *= all;
+        }
+        (place, *value)
+    })
 }

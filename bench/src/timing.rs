@@ -60,7 +60,7 @@ pub(super) fn single(
     // Each launch between marks of its own, since something may stand between
     // two launches. A GPU is still busy with that when the launch reaches it, so
     // no overhead of the launch counts.
-    let turns = repeat(flags, budget(device), || {
+    let turns = repeat(flags, budget(device, flags), || {
         all.iter_mut()
             .map(|one| {
                 one.restore()?;
@@ -98,7 +98,7 @@ fn in_bursts(
 ) -> Result<Vec<Vec<Duration>>, Error> {
     let count = all.len();
     let mut order = turns(count);
-    let budget = budget(device).saturating_mul(count as u32);
+    let budget = budget(device, flags).saturating_mul(count as u32);
     let rounds = repeat(flags, budget, || {
         let mut round = vec![Turn::default(); count];
         for at in order.by_ref().take(count) {
@@ -244,11 +244,12 @@ pub(super) fn replayed(
     Ok(dealt(&each, count, warmup))
 }
 
-/// How long the launches of one row may take together before they become fewer,
-/// where the flags do not say how many they are: none waits minutes for a row.
-pub(super) fn budget(device: &Device) -> Duration {
+/// How long the launches of one row may take together, where the flags do not say how many they
+/// are. Beyond it there are fewer of them, so that no row takes minutes.
+pub(super) fn budget(device: &Device, flags: &Bench) -> Duration {
     match device.kind() {
         DeviceKind::Cuda => Duration::MAX,
+        DeviceKind::Cpu if flags.is_quick(DeviceKind::Cpu) => Duration::from_millis(100),
         DeviceKind::Cpu | DeviceKind::Emulator => Duration::from_secs(2),
     }
 }

@@ -86,6 +86,11 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
         &mut self.buffer
     }
 
+    /// How the block is cut.
+    pub(crate) const fn cut(&self) -> &Ghosts<D> {
+        &self.ghosts
+    }
+
     /// Which points of the grid are this rank's own.
     #[must_use]
     pub const fn block(&self) -> Block<D> {

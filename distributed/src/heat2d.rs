@@ -1,7 +1,8 @@
 //! Plates that are shared by ranks.
 
 use crate::checkpoint::{Checkpoint, Checkpoints, Of};
-use crate::rims::Rims;
+use crate::ghosts::Fields;
+use crate::rims::{Rims, Strip};
 use crate::{Communicator, Decomposition, Error, Ghosted, Stored};
 use halo_gpu::elementwise::{larger, largest_difference};
 use halo_gpu::heat2d::{Heat2d, Iterated, Outcome, Plan, Sums, Tolerance};
@@ -27,7 +28,7 @@ pub struct Plate<'a, T: Scalar> {
     field: Ghosted<T, 2>,
     /// The part before the last iteration that was compared.
     before: Option<Buffer<T>>,
-    rims: Option<Rims<T>>,
+    rims: Option<Rims<Rows<T>>>,
     /// How many iterations the ghost points are good for.
     fresh: usize,
     iterations: u64,
@@ -78,11 +79,18 @@ impl<'a, T: Scalar> Plate<'a, T> {
             }
             grid = grid.with_ends(axis, ends)?;
         }
-        let plan = || -> Result<_, Error> {
-            let part = heat.with_grid(&grid)?;
-            Ok((part.plan(device)?, Rims::new(communicator, &part, &field)?))
-        };
-        let (plan, rims) = communicator.together(plan())?;
+        let part = heat.with_grid(&grid)?;
+        let plan = communicator.together(part.plan(device).map_err(Error::from))?;
+        let rims = Rims::new(communicator, device, field.cut(), |device, [nx, ny]| {
+            let grid = Grid2::new(Shape2::new(nx, ny), spacing)?
+                .with_ends(Axis::X, part.grid().ends(Axis::X))?
+                .with_boundary(Axis::Y, Boundary::DirichletOnPoint)?;
+            Ok(Rows {
+                plan: part.with_grid(&grid)?.plan(device)?,
+                rows: device.zeros(nx * ny)?,
+            })
+        });
+        let rims = communicator.together(rims)?;
         Ok(Self {
             communicator,
             heat,
@@ -156,8 +164,9 @@ impl<'a, T: Scalar> Plate<'a, T> {
             if let Some(rims) = &mut self.rims
                 && now == self.field.width()
             {
-                rims.round(self.communicator, &mut self.field, |field| {
-                    Ok(self.plan.iterate(field.buffer_mut(), now)?)
+                let (plan, field) = (&mut self.plan, self.field.buffer_mut());
+                rims.round(self.communicator, field, [1, 1], now, |field| {
+                    Ok(plan.iterate(field, now)?)
                 })?;
                 self.iterated(now);
                 self.fresh = now;
@@ -249,6 +258,32 @@ fn of<T: Stored>(heat: &Heat2d) -> Of {
         element: <T as Stored>::NAME.to_owned(),
         points: vec![nx, ny],
         problem: format!("{heat:?}"),
+    }
+}
+
+/// Rows that are iterated by themselves.
+struct Rows<T: Scalar> {
+    plan: Plan<T>,
+    rows: Buffer<T>,
+}
+
+impl<T: Scalar> Fields<T> for Rows<T> {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn field(&self, _: usize) -> &Buffer<T> {
+        &self.rows
+    }
+
+    fn field_mut(&mut self, _: usize) -> &mut Buffer<T> {
+        &mut self.rows
+    }
+}
+
+impl<T: Scalar> Strip<T> for Rows<T> {
+    fn steps(&mut self, count: usize) -> Result<(), Error> {
+        Ok(self.plan.iterate(&mut self.rows, count)?)
     }
 }
 

@@ -1,101 +1,119 @@
-//! The rows at the cuts of a plate, computed ahead of the others.
+//! The planes at the cuts of a part, computed ahead of the others.
 //!
-//! A round is as many iterations as there are rows of ghost points, k. The rows that the neighbours
-//! need after it depend on 3 k rows before it: the ghost rows and the nearest 2 k of the rank's
-//! own. These are computed by themselves first, on a stream of high priority, and sent; the whole
-//! part is computed meanwhile, and takes what has come at the end. The bits are the same, as each
-//! point is computed from the same numbers in the same order.
+//! A round is as many steps as the ghost points are good for. The planes that the neighbours need
+//! after it depend on 3 w planes before it, where w is the width of the ghosts: the ghost planes
+//! and the nearest 2 w of the rank's own. These are computed by themselves first, on a stream of
+//! high priority, and sent; the whole part is computed meanwhile, and takes what has come at the
+//! end. The bits are the same, as each point is computed from the same numbers in the same order.
 
-use crate::{Communicator, Error, Expected, Ghosted, Parcel, Side};
-use halo_gpu::heat2d::{Heat2d, Plan};
-use halo_gpu::{Axis, Boundary, Buffer, Device, DeviceKind, Grid2, Priority, Scalar, Shape2};
+use crate::ghosts::{Fields, Ghosts};
+use crate::{Communicator, Error, Expected, Parcel, Side};
+use halo_gpu::{Device, DeviceKind, Element, Priority};
 use std::fmt;
 use std::ops::Range;
 
-/// The cut sides of a part.
-pub(crate) struct Rims<T: Scalar> {
-    urgent: Device,
-    sides: Vec<Rim<T>>,
+/// Planes that are taken from step to step by themselves.
+pub(crate) trait Strip<T: Element>: Fields<T> {
+    /// Takes the steps.
+    fn steps(&mut self, count: usize) -> Result<(), Error>;
 }
 
-struct Rim<T: Scalar> {
+/// The cut sides of a part.
+pub(crate) struct Rims<S> {
+    urgent: Device,
+    sides: Vec<Rim<S>>,
+}
+
+struct Rim<S> {
     peer: usize,
     /// Of what goes to the neighbour, and of what comes from there.
     tags: [u32; 2],
-    plan: Plan<T>,
-    /// The points of the part that the rim is computed from.
+    strip: S,
+    /// The points of the part that the strip is computed from.
     from: Range<usize>,
     /// The ghost points of the part.
     ghosts: Range<usize>,
-    strip: Buffer<T>,
 }
 
-impl<T: Scalar> Rims<T> {
-    /// Those of `field`, whose iterations are those of `part`. `None` where rims ahead cost more
-    /// than they hide, or are not what this is about: on a CPU, which computes one after the
-    /// other; for a plate that is cut into columns; for blocks of less than 2 k rows.
-    pub(crate) fn new(
+impl<S> Rims<S> {
+    /// Those of the parts that `ghosts` describes, on `device`; `strip` makes one of so many
+    /// points along the axes, on the device it is given. `None` where rims ahead cost more than
+    /// they hide, or are not what this is about: on a CPU, which computes one after the other; where
+    /// another axis than the last one is cut; for blocks of fewer planes than two widths.
+    pub(crate) fn new<const D: usize>(
         communicator: &Communicator,
-        part: &Heat2d,
-        field: &Ghosted<T, 2>,
+        device: &Device,
+        ghosts: &Ghosts<D>,
+        mut strip: impl FnMut(&Device, [usize; D]) -> Result<S, Error>,
     ) -> Result<Option<Self>, Error> {
-        let device = field.buffer().device();
         let is_cpu = device.kind() == DeviceKind::Cpu;
         communicator.agree("whether the device is a CPU", &is_cpu)?;
-        let (cut, width) = (field.decomposition(), field.width());
-        let [columns, rows] = cut.parts();
-        if is_cpu || columns > 1 || rows == 1 || cut.fewest_points(1) < 2 * width {
+        let (cut, width, last) = (ghosts.decomposition(), ghosts.width(), D - 1);
+        let (parts, others) = (cut.parts()[last], &cut.parts()[..last]);
+        if is_cpu
+            || parts == 1
+            || others.iter().any(|&parts| parts > 1)
+            || cut.fewest_points(last) < 2 * width
+        {
             return Ok(None);
         }
         let urgent = device.beside_with(Priority::High)?;
-        let [nx, ny] = field.extents();
-        let strip = Shape2::new(nx, 3 * width);
-        let spacing = [Axis::X, Axis::Y].map(|axis| part.grid().spacing(axis));
-        let grid = Grid2::new(strip, spacing)?
-            .with_ends(Axis::X, part.grid().ends(Axis::X))?
-            .with_boundary(Axis::Y, Boundary::DirichletOnPoint)?;
-        let heat = part.with_grid(&grid)?;
+        let mut extents = ghosts.extents();
+        let plane: usize = extents[..last].iter().product();
+        let planes = std::mem::replace(&mut extents[last], 3 * width);
         let mut sides = Vec::new();
         for (side, first, ghosts, tags) in [
             (Side::Low, 0, 0, [2, 3]),
-            (Side::High, ny - 3 * width, ny - width, [3, 2]),
+            (Side::High, planes - 3 * width, planes - width, [3, 2]),
         ] {
-            let Some(peer) = cut.neighbour(communicator.rank(), 1, side)? else {
+            let Some(peer) = cut.neighbour(communicator.rank(), last, side)? else {
                 continue;
             };
             sides.push(Rim {
                 peer,
                 tags,
-                plan: heat.plan(&urgent)?,
-                from: nx * first..nx * (first + 3 * width),
-                ghosts: nx * ghosts..nx * (ghosts + width),
-                strip: urgent.zeros(strip.points()?)?,
+                strip: strip(&urgent, extents)?,
+                from: plane * first..plane * (first + 3 * width),
+                ghosts: plane * ghosts..plane * (ghosts + width),
             });
         }
         Ok(Some(Self { urgent, sides }))
     }
 
-    /// A round of `field`, whose ghost points are up to date and are so again afterwards;
-    /// `iterate` makes the round's iterations on the whole part.
-    pub(crate) fn round(
+    /// A round of `part`, whose ghost points are up to date and are so again afterwards:
+    /// `steps` steps of the strips, while `meanwhile` takes as many of the whole part.
+    ///
+    /// The strips take the first fields of the part as they are now, `taken` of them; the ghost
+    /// points of the first `sent` go to the neighbours.
+    pub(crate) fn round<T: Element, P: Fields<T>>(
         &mut self,
         communicator: &Communicator,
-        field: &mut Ghosted<T, 2>,
-        iterate: impl FnOnce(&mut Ghosted<T, 2>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let width = field.width();
+        part: &mut P,
+        [taken, sent]: [usize; 2],
+        steps: usize,
+        meanwhile: impl FnOnce(&mut P) -> Result<(), Error>,
+    ) -> Result<(), Error>
+    where
+        S: Strip<T>,
+    {
         // All copies first: the part's device waits for them alone.
         for rim in &mut self.sides {
-            let from = field.buffer().view(rim.from.clone())?;
-            rim.strip.view_mut(..)?.copy_across(from)?;
+            for number in 0..taken {
+                let from = part.field(number).view(rim.from.clone())?;
+                let strip = rim.strip.field_mut(number);
+                strip.view_mut(..)?.copy_across(from)?;
+            }
         }
         let (mut outgoing, mut incoming) = (Vec::new(), Vec::new());
         for rim in &mut self.sides {
-            rim.plan.iterate(&mut rim.strip, width)?;
-            let points = rim.ghosts.len();
-            let mut bytes = self.urgent.zeros(points * size_of::<T>())?;
-            let own = rim.strip.view(points..2 * points)?;
-            bytes.view_mut(..)?.copy_bytes_from(own)?;
+            rim.strip.steps(steps)?;
+            let (points, size) = (rim.ghosts.len(), size_of::<T>());
+            let mut bytes = self.urgent.zeros(sent * points * size)?;
+            for number in 0..sent {
+                let own = rim.strip.field(number).view(points..2 * points)?;
+                let there = number * points * size..(number + 1) * points * size;
+                bytes.view_mut(there)?.copy_bytes_from(own)?;
+            }
             let ([to, from], expected) = (rim.tags, bytes.len());
             outgoing.push(Parcel {
                 to: rim.peer,
@@ -109,16 +127,21 @@ impl<T: Scalar> Rims<T> {
             });
         }
         let arrival = communicator.begin(&self.urgent, outgoing, incoming)?;
-        iterate(field)?;
+        meanwhile(part)?;
+        let device = part.field(0).device().clone();
         for (rim, bytes) in self.sides.iter().zip(arrival()?) {
-            let mut ghosts = field.buffer_mut().view_mut(rim.ghosts.clone())?;
-            ghosts.copy_from_sealed(&mut bytes.seal()?)?;
+            let bytes = bytes.move_to(&device)?;
+            let size = rim.ghosts.len() * size_of::<T>();
+            for number in 0..sent {
+                let mut ghosts = part.field_mut(number).view_mut(rim.ghosts.clone())?;
+                ghosts.copy_bytes_from(bytes.view(number * size..(number + 1) * size)?)?;
+            }
         }
         Ok(())
     }
 }
 
-impl<T: Scalar> fmt::Debug for Rims<T> {
+impl<S> fmt::Debug for Rims<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rims")
             .field("sides", &self.sides.len())

@@ -2,6 +2,7 @@
 
 use crate::checkpoint::{Checkpoint, Checkpoints, Of};
 use crate::ghosts::{Fields, Ghosts};
+use crate::rims::{Rims, Strip};
 use crate::{Communicator, Decomposition, Error, Stored};
 use halo_gpu::elementwise::{larger, largest_difference};
 use halo_gpu::stencil::{Compiled, Number, Settled, Stencil};
@@ -17,7 +18,9 @@ const OPERATION: &str = "a stencil over ranks";
 /// [`halo_gpu::stencil::Run`] over several devices, with the bits of one.
 ///
 /// With `width` planes of ghost points, and an update that reads r points away, there is an
-/// exchange every `width / r` steps.
+/// exchange every `width / r` steps. Where the last axis alone is cut, into blocks of at least
+/// 2 `width` planes, and devices are no CPUs, the planes that neighbours need are computed first,
+/// and exchanged while the others are.
 ///
 /// ```
 /// use halo_distributed::{Decomposition, Error, stencil};
@@ -60,6 +63,9 @@ pub struct Run<'a, U, T: Number, const D: usize, const INPUTS: usize, const OUTP
     stale: bool,
     /// How many steps had been taken before the checkpoint that it goes on from.
     steps_before: u64,
+    rims: Option<Rims<stencil::Run<U, T, D, INPUTS, OUTPUTS>>>,
+    /// Whether the rims have the coefficients as they are now.
+    have_coefficients: bool,
 }
 
 impl<'a, U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usize>
@@ -136,11 +142,11 @@ where
             ));
         }
         let ghosts = Ghosts::new(communicator, decomposition, width)?;
-        let mut start = || -> Result<_, Error> {
-            let grid = stencil.grid().with_extents(ghosts.extents())?;
+        let part_of = |extents, planes: [[usize; 2]; D]| -> Result<_, Error> {
+            let grid = stencil.grid().with_extents(extents)?;
             let mut part = Stencil::new(*stencil.update(), grid)?;
             for (field, ends) in ends.iter().enumerate() {
-                for (axis, planes) in axes.into_iter().zip(ghosts.planes()) {
+                for (axis, planes) in axes.into_iter().zip(planes) {
                     let Some(mut ends) = ends[axis.index()] else {
                         continue;
                     };
@@ -154,13 +160,29 @@ where
                     part = part.with_ends(field, axis, ends)?;
                 }
             }
+            Ok(part)
+        };
+        let mut start = || -> Result<_, Error> {
             let mut inputs = [const { Vec::new() }; INPUTS];
             for (field, input) in inputs.iter_mut().enumerate() {
                 *input = ghosts.values(|point| value(field, point))?;
             }
+            let part = part_of(ghosts.extents(), ghosts.planes())?;
             Ok(part.start(device, inputs.each_ref().map(Vec::as_slice))?)
         };
         let part = communicator.together(start())?;
+        let mut planes = ghosts.planes();
+        planes[D - 1] = [width; 2];
+        // Without neighbours to read there are no messages.
+        let rims = if reach == 0 {
+            Ok(None)
+        } else {
+            Rims::new(communicator, device, &ghosts, |device, extents| {
+                let nothing = vec![T::zeroed(); extents.iter().product()];
+                Ok(part_of(extents, planes)?.start(device, [&nothing; INPUTS])?)
+            })
+        };
+        let rims = communicator.together(rims)?;
         Ok(Self {
             communicator,
             stencil,
@@ -170,6 +192,8 @@ where
             fresh: 0,
             stale: true,
             steps_before: 0,
+            rims,
+            have_coefficients: false,
         })
     }
 
@@ -239,10 +263,51 @@ where
         let mut left = count;
         while left > 0 {
             let now = left.min(self.fresh()?);
+            left -= now;
+            if self.rims.is_some() && now == self.good_for() {
+                self.round(now)?;
+                continue;
+            }
             self.part.steps(now)?;
             self.fresh = self.fresh.saturating_sub(now);
-            left -= now;
         }
+        Ok(())
+    }
+
+    /// How many steps ghost points are good for that are up to date.
+    fn good_for(&self) -> usize {
+        self.ghosts.width() / self.reach
+    }
+
+    /// How many of the inputs an exchange brings up to date, where those that no step changes
+    /// are.
+    fn exchanged(&self) -> usize {
+        match self.good_for() {
+            // The past had its ghost points when it was the present.
+            1 => OUTPUTS,
+            _ => OUTPUTS * (1 + U::PAST),
+        }
+    }
+
+    /// All steps that the ghost points are good for, and the next exchange beside them.
+    fn round(&mut self, steps: usize) -> Result<(), Error> {
+        let sent = self.exchanged();
+        let Some(rims) = &mut self.rims else {
+            return Ok(());
+        };
+        let taken = if self.have_coefficients {
+            OUTPUTS * (1 + U::PAST)
+        } else {
+            INPUTS
+        };
+        let mut part = Inputs {
+            run: &mut self.part,
+            count: INPUTS,
+        };
+        rims.round(self.communicator, &mut part, [taken, sent], steps, |part| {
+            Ok(part.run.steps(steps)?)
+        })?;
+        self.have_coefficients = true;
         Ok(())
     }
 
@@ -252,33 +317,33 @@ where
             return Ok(usize::MAX);
         }
         if self.fresh == 0 {
-            let several = self.ghosts.width() / self.reach;
-            let count = match several {
-                _ if self.stale => INPUTS,
-                // The past had its ghost points when it was the present.
-                1 => OUTPUTS,
-                _ => OUTPUTS * (1 + U::PAST),
-            };
+            let count = if self.stale { INPUTS } else { self.exchanged() };
             let mut fields = Inputs {
                 run: &mut self.part,
                 count,
             };
             self.ghosts.exchange(self.communicator, &mut fields)?;
+            self.have_coefficients &= !self.stale;
             self.stale = false;
-            self.fresh = several;
+            self.fresh = self.good_for();
         }
         Ok(self.fresh)
     }
 
     /// Takes steps until the last one has changed no value by more than `tolerance`, at most
-    /// `most` of them, and looks every `every` steps, as [`halo_gpu::stencil::Run::settle`] does:
+    /// `most` of them, and looks every `every` steps, as [`halo_gpu::stencil::Run::steps_until`] does:
     /// it stops on all ranks after the same step as on one device.
     ///
     /// # Errors
     ///
     /// [`Error::Disagreement`] unless all ranks give the same; [`Error::Device`] for a tolerance
     /// that is NaN or negative, and if `every` is 0; as [`steps`](Self::steps).
-    pub fn settle(&mut self, tolerance: f64, every: usize, most: usize) -> Result<Settled, Error> {
+    pub fn steps_until(
+        &mut self,
+        tolerance: f64,
+        every: usize,
+        most: usize,
+    ) -> Result<Settled, Error> {
         let asked = (tolerance, every, most);
         self.communicator.agree("the end of the steps", &asked)?;
         Settled::after(tolerance, every, most, |count| {
@@ -443,17 +508,47 @@ where
     }
 
     fn field(&self, number: usize) -> &Buffer<T> {
-        match self.run.field(number) {
+        Fields::field(&*self.run, number)
+    }
+
+    fn field_mut(&mut self, number: usize) -> &mut Buffer<T> {
+        Fields::field_mut(self.run, number)
+    }
+}
+
+impl<U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usize> Fields<T>
+    for stencil::Run<U, T, D, INPUTS, OUTPUTS>
+where
+    T: Number,
+    U: Compiled<T, INPUTS, OUTPUTS>,
+{
+    fn count(&self) -> usize {
+        INPUTS
+    }
+
+    fn field(&self, number: usize) -> &Buffer<T> {
+        match stencil::Run::field(self, number) {
             Some(field) => field,
             None => unreachable!("no more than the inputs are exchanged"),
         }
     }
 
     fn field_mut(&mut self, number: usize) -> &mut Buffer<T> {
-        match self.run.field_mut(number) {
+        match stencil::Run::field_mut(self, number) {
             Some(field) => field,
             None => unreachable!("no more than the inputs are exchanged"),
         }
+    }
+}
+
+impl<U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usize> Strip<T>
+    for stencil::Run<U, T, D, INPUTS, OUTPUTS>
+where
+    T: Number,
+    U: Compiled<T, INPUTS, OUTPUTS>,
+{
+    fn steps(&mut self, count: usize) -> Result<(), Error> {
+        Ok(stencil::Run::steps(self, count)?)
     }
 }
 

@@ -361,12 +361,12 @@ fn all_ranks_settle_after_the_step_of_one_device() {
     for way in ways() {
         for (tolerance, every, most) in [(1e-3, 1, 500), (1e-4, 7, 500), (1e-9, 6, 20)] {
             let mut one = heat.start(&way.one(), &initial).expect("one device");
-            let right = one.settle(tolerance, every, most).expect("one device");
+            let right = one.steps_until(tolerance, every, most).expect("one device");
             for ranks in RANKS.into_iter().filter(|&ranks| way.takes(ranks)) {
                 for cut in cuts([9, 8, 16], ranks, [false; 3], 2) {
                     let several = way.run(ranks, |communicator, device| {
                         let mut body = heat3d::start(communicator, device, &heat, cut, 2, value)?;
-                        Ok((body.settle(tolerance, every, most)?, body.gather(0)?))
+                        Ok((body.steps_until(tolerance, every, most)?, body.gather(0)?))
                     });
                     for (settled, all) in several.expect("no rank fails") {
                         assert_eq!(settled, right, "{ranks} ranks");

@@ -11,7 +11,7 @@ pub(crate) fn bytes_of<T>(len: usize) -> Result<usize, Error> {
     len.checked_mul(size_of::<T>())
         .filter(|bytes| isize::try_from(*bytes).is_ok())
         .ok_or_else(|| Error::IndexOverflow {
-            what: format!("the size in bytes of a buffer of {len} elements"),
+            quantity: "the size in bytes of a buffer".into(),
             given: format!("{len} * {}", size_of::<T>()),
             limit: isize::MAX as u64,
         })

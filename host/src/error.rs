@@ -4,6 +4,7 @@
 //! is concerned it carries the kernel's name, the axis or parameter, the
 //! requirement and the value that was given.
 
+use crate::argument::Argument;
 use crate::extents::{Shape, Shape2, Shape3};
 use crate::{ComputeCapability, DriverVersion};
 use cuda_emulator::Diagnosis;
@@ -107,10 +108,10 @@ pub enum Error {
     },
 
     /// A size or an index does not fit the integer type it is needed in.
-    #[error("{what} is {given}, but at most {limit} can be indexed here")]
+    #[error("{quantity} is {given}, but at most {limit} can be indexed here")]
     IndexOverflow {
         /// The quantity that overflowed, e.g. `nx * ny * nz`.
-        what: String,
+        quantity: Argument,
         /// The quantity's value, as text (it may fit no integer type).
         given: String,
         /// The largest value that is possible.
@@ -118,10 +119,10 @@ pub enum Error {
     },
 
     /// Two lengths that have to agree do not.
-    #[error("{what} has {given} elements, but must have {required}")]
+    #[error("{argument} has {given} elements, but must have {required}")]
     LengthMismatch {
         /// The slice, vector or buffer in question.
-        what: String,
+        argument: Argument,
         /// The number of elements it has to have.
         required: usize,
         /// The number of elements it has.
@@ -129,10 +130,10 @@ pub enum Error {
     },
 
     /// Two shapes that have to agree do not, though they may have as many points.
-    #[error("{what} is of {given} points, but must be of {}", in_words(.required))]
+    #[error("{argument} is of {given} points, but must be of {}", in_words(.required))]
     ShapeMismatch {
         /// The field or buffer in question.
-        what: String,
+        argument: Argument,
         /// The shape it has to have; one without points where any of as many axes would do.
         required: Shape,
         /// The shape it has.
@@ -140,10 +141,10 @@ pub enum Error {
     },
 
     /// A buffer lives on another device than the operation runs on.
-    #[error("{what} is on {given}, but the operation runs on {required}")]
+    #[error("{argument} is on {given}, but the operation runs on {required}")]
     DeviceMismatch {
         /// The buffer in question.
-        what: String,
+        argument: Argument,
         /// The device that the operation runs on.
         required: String,
         /// The device that the buffer is on.
@@ -292,10 +293,10 @@ pub enum Error {
     },
 
     /// The machine code is none that a device could run.
-    #[error("the machine code {reason}; a cubin is needed, as `nvcc -cubin` writes it")]
+    #[error("the machine code {fault}; a cubin is needed, as `nvcc -cubin` writes it")]
     InvalidCubin {
-        /// What is wrong with it, as words that follow "the machine code".
-        reason: String,
+        /// What is wrong with it.
+        fault: CubinFault,
     },
 
     /// The machine code is for another generation of device.
@@ -323,12 +324,12 @@ pub enum Error {
 
     /// The recorded work cannot be replayed.
     #[error(
-        "{what} cannot be recorded; launches, fills and copies from buffer to buffer can, \
+        "{operation} cannot be recorded; launches, fills and copies from buffer to buffer can, \
          so do the rest before `Device::record`"
     )]
     NotReplayable {
         /// The operation that was recorded.
-        what: &'static str,
+        operation: &'static str,
     },
 
     /// The loaded code has no kernel of that name.
@@ -338,13 +339,24 @@ pub enum Error {
         kernel: &'static str,
     },
 
-    /// The loaded code has no such global, or one of another size.
-    #[error("the loaded code has no usable constant {symbol}: {reason}")]
+    /// The loaded code has no global of that name.
+    #[error("the loaded code has no constant {symbol}; was it built from other sources?")]
     SymbolNotFound {
         /// The constant's name.
         symbol: &'static str,
-        /// What is wrong with it.
-        reason: String,
+    },
+
+    /// The loaded code has a global of that name, but of another size.
+    #[error(
+        "the constant {symbol} has {required} bytes in the loaded code, but the value has {given}"
+    )]
+    SymbolSize {
+        /// The constant's name.
+        symbol: &'static str,
+        /// The bytes that it has there.
+        required: usize,
+        /// The bytes of the value.
+        given: usize,
     },
 
     /// A call of the CUDA driver failed.
@@ -435,6 +447,50 @@ pub(crate) fn require_positive(
 impl From<Diagnosis> for Error {
     fn from(diagnosis: Diagnosis) -> Self {
         Self::Emulator(Box::new(diagnosis))
+    }
+}
+
+/// What is wrong with machine code, for [`Error::InvalidCubin`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CubinFault {
+    /// It is no ELF file.
+    NotElf,
+    /// It is for a processor.
+    NotForGpu,
+    /// It ends before it should.
+    CutOff {
+        /// The bytes there are.
+        bytes: usize,
+        /// The least that there would be in a whole one.
+        needed: u64,
+    },
+    /// Where its generation stands in a file of its ABI is not known.
+    UnknownAbi {
+        /// The version of the ABI.
+        version: u8,
+    },
+    /// The driver refuses it.
+    Refused {
+        /// The driver's number for the reason.
+        code: u32,
+    },
+}
+
+impl std::fmt::Display for CubinFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotElf => f.write_str("is no ELF file"),
+            Self::NotForGpu => f.write_str("is for a processor, not for a GPU"),
+            Self::CutOff { bytes, needed } => {
+                write!(
+                    f,
+                    "is cut off: it has {bytes} bytes, but a whole one at least {needed}"
+                )
+            }
+            Self::UnknownAbi { version } => write!(f, "has the unknown ABI version {version}"),
+            Self::Refused { code } => write!(f, "is refused by the driver (code {code})"),
+        }
     }
 }
 

@@ -10,12 +10,12 @@ use crate::allocation::reserve;
 use crate::extents::{Shape2, Shape3};
 use std::ops::{Index, IndexMut};
 
-fn checked_len(what: &str, required: usize, given: usize) -> Result<(), Error> {
+fn checked_len(what: &'static str, required: usize, given: usize) -> Result<(), Error> {
     if required == given {
         return Ok(());
     }
     Err(Error::LengthMismatch {
-        what: what.to_owned(),
+        argument: what.into(),
         required,
         given,
     })

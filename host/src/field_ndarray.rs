@@ -119,7 +119,7 @@ assert_eq!((coarse.shape(), coarse[(1, 2, 1)]), (Shape3::new(2, 3, 2), 122));
 
 fn too_large(shape: &dyn std::fmt::Display) -> Error {
     Error::IndexOverflow {
-        what: "the shape of an array".to_owned(),
+        quantity: "the shape of an array".into(),
         given: shape.to_string(),
         limit: isize::MAX as u64,
     }

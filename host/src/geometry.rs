@@ -1,7 +1,8 @@
 //! Launch geometry: grid, block and dynamic shared memory.
 
 use crate::Error;
-use gpu_kernels::registry::{Geometry, Refusal};
+use crate::argument::Argument;
+use gpu_kernels::registry::{Counted, Geometry, Refusal};
 use std::fmt;
 
 /// Three extents or a point, x y z, as CUDA counts blocks and threads.
@@ -108,8 +109,8 @@ impl LaunchConfig {
     /// ```
     /// use halo_gpu::LaunchConfig;
     ///
-    /// let sweeps = 600_000;
-    /// assert_eq!(LaunchConfig::new(1, 64).with_steps(2 * sweeps).steps, 1_200_000);
+    /// let iterations = 600_000;
+    /// assert_eq!(LaunchConfig::new(1, 64).with_steps(2 * iterations).steps, 1_200_000);
     /// ```
     #[must_use]
     pub const fn with_steps(mut self, steps: u64) -> Self {
@@ -164,11 +165,24 @@ impl From<Refusal> for Error {
                 what,
                 given,
                 limit,
-            } => Self::IndexOverflow {
-                what: format!("{kernel}: {what}"),
-                given: given.to_string(),
-                limit,
-            },
+            } => {
+                let (name, given) = match what {
+                    Counted::BlocksFor { points } => (
+                        "the number of blocks",
+                        format!("{given} for {points} points"),
+                    ),
+                    Counted::Extent(name) => (name, given.to_string()),
+                    Counted::Rows { nx } => ("ny", format!("{given} with rows of {nx} points")),
+                    Counted::Planes { nx, ny } => {
+                        ("nz", format!("{given} with planes of {nx} × {ny} points"))
+                    }
+                };
+                Self::IndexOverflow {
+                    quantity: Argument::new(kernel, name),
+                    given,
+                    limit,
+                }
+            }
             Refusal::NothingPerBlock { kernel } => Self::InvalidParameter {
                 operation: kernel,
                 parameter: "the number of points per block",

@@ -190,8 +190,8 @@ pub unsafe fn launch<K: Kernel>(
 ///
 /// # Errors
 ///
-/// As [`launch`], and [`Error::SymbolNotFound`] when the loaded code lacks a
-/// constant or has it in another size.
+/// As [`launch`]; [`Error::SymbolNotFound`] and [`Error::SymbolSize`] when the loaded code
+/// lacks a constant or has it in another size.
 ///
 /// # Safety
 ///

@@ -285,6 +285,7 @@ pub mod wave3d;
 
 mod accuracy;
 mod allocation;
+mod argument;
 mod axis;
 #[cfg(feature = "cases")]
 pub mod case;
@@ -313,13 +314,14 @@ mod variants;
 mod versions;
 
 pub use accuracy::Errors;
+pub use argument::Argument;
 pub use axis::Axis;
 pub use constants::Constants;
 pub use device::{
     AddressMode, Buffer, Device, DeviceKind, Element, EmulatorOptions, Event, HostBuffer, Image,
     Kernels, Priority, Properties, Replay, Sealed, Stage, Texture2d, View, ViewMut,
 };
-pub use error::{Error, LaunchAxis};
+pub use error::{CubinFault, Error, LaunchAxis};
 pub use extents::{Shape, Shape2, Shape3};
 pub use field::{Field2, Field3};
 pub use geometry::{Dim3, LaunchConfig, blocks_for};

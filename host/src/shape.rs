@@ -1,5 +1,6 @@
 //! Counts and compares the points of shapes.
 
+use crate::argument::Argument;
 use crate::error::Error;
 use crate::extents::{Shape, Shape2, Shape3};
 
@@ -63,11 +64,15 @@ impl Shape3 {
     }
 }
 
-fn checked_points(what: &str, extents: &[usize], product: Option<usize>) -> Result<usize, Error> {
+fn checked_points(
+    what: &'static str,
+    extents: &[usize],
+    product: Option<usize>,
+) -> Result<usize, Error> {
     product.ok_or_else(|| {
         let extents: Vec<String> = extents.iter().map(usize::to_string).collect();
         Error::IndexOverflow {
-            what: what.to_owned(),
+            quantity: what.into(),
             given: extents.join(" * "),
             limit: usize::MAX as u64,
         }
@@ -76,7 +81,7 @@ fn checked_points(what: &str, extents: &[usize], product: Option<usize>) -> Resu
 
 /// Refuses what `given` is, of `required` points or a line of as many.
 pub(crate) fn require_shape(
-    what: impl FnOnce() -> String,
+    argument: impl Into<Argument>,
     required: Shape,
     given: Shape,
 ) -> Result<(), Error> {
@@ -85,12 +90,12 @@ pub(crate) fn require_shape(
     }
     Err(match given {
         Shape::Line(given) => Error::LengthMismatch {
-            what: what(),
+            argument: argument.into(),
             required: required.points()?,
             given,
         },
         _ => Error::ShapeMismatch {
-            what: what(),
+            argument: argument.into(),
             required,
             given,
         },

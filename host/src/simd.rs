@@ -270,7 +270,7 @@ macro_rules! with_numbers {
 /// The implementations for a type, whose vectors and their operations these are.
 macro_rules! number {
     ($number:ty, $vector:ident, $lanes:ident, $vectors:ident, $vectors_mut:ident,
-     $splat:ident, $add:ident, $sub:ident, $mul:ident, $neg:ident, $mul_add:ident,
+     $splat:ident, $add:ident, $sub:ident, $mul:ident, $xor:ident, $mul_add:ident,
      $div:ident, $sqrt:ident, $less:ident, $select:ident, $estimable:ident, $estimated:ident,
      $sums:ident, $and:ident, $to_bits:ident, $splat_bits:ident, $equal_bits:ident,
      $first_true:ident, $equal:ident, $and_masks:ident, $not_mask:ident, $quarter:ident) => {
@@ -401,7 +401,8 @@ macro_rules! number {
 
             #[inline(always)]
             fn neg(self) -> Self {
-                Self(self.0, self.0.$neg(self.1))
+                // Written out, as what the library has for it is not always inlined.
+                Self(self.0, self.0.$xor(self.1, self.0.$splat(-0.0)))
             }
         }
 
@@ -452,7 +453,7 @@ number!(
     add_f32s,
     sub_f32s,
     mul_f32s,
-    neg_f32s,
+    xor_f32s,
     mul_add_f32s,
     div_f32s,
     sqrt_f32s,
@@ -481,7 +482,7 @@ number!(
     add_f64s,
     sub_f64s,
     mul_f64s,
-    neg_f64s,
+    xor_f64s,
     mul_add_f64s,
     div_f64s,
     sqrt_f64s,

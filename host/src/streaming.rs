@@ -42,10 +42,10 @@ impl Stores {
         }
     }
 
-    /// What is right for a field of which the next one is made, and so on: together they stay
-    /// in a last cache of which they take up no more than a quarter.
-    pub(crate) fn of_iterated<T>(field: &[T]) -> Self {
-        if 2 * size_of_val(field) <= (last_cache() / 4).max(2 * MIN_BYTES) {
+    /// What is right for fields of which the next ones are made, and so on, where all have so
+    /// many `bytes`: they stay in a last cache of which they take up no more than two thirds.
+    pub(crate) fn of_iterated(bytes: usize) -> Self {
+        if bytes <= (last_cache() / 3 * 2).max(2 * MIN_BYTES) {
             Self::Ordinary
         } else {
             Self::Streaming
@@ -55,16 +55,30 @@ impl Stores {
 
 /// Bytes of the processor's last cache, as far as the system says; else 0.
 fn last_cache() -> usize {
-    static BYTES: OnceLock<usize> = OnceLock::new();
+    cache_sizes().iter().copied().max().unwrap_or(0)
+}
 
-    *BYTES.get_or_init(|| {
+/// Bytes of a core's second cache, as far as the system says; else those of most processors.
+pub(crate) fn second_cache() -> usize {
+    const LEAST: usize = 512 << 10;
+
+    // The first two are the first cache's, for data and for instructions.
+    cache_sizes().get(2).copied().unwrap_or(0).max(LEAST)
+}
+
+/// Bytes of the caches of a processor, the nearest first, as far as the system says.
+fn cache_sizes() -> &'static [usize] {
+    static BYTES: OnceLock<Vec<usize>> = OnceLock::new();
+
+    BYTES.get_or_init(|| {
         // As Linux has it: "32768K".
         let size = |index| {
             let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
             let text = std::fs::read_to_string(path).ok()?;
-            text.trim().strip_suffix('K')?.parse::<usize>().ok()
+            let kibibytes = text.trim().strip_suffix('K')?.parse::<usize>().ok()?;
+            Some(kibibytes << 10)
         };
-        (0..8).map_while(size).max().unwrap_or(0) << 10
+        (0..8).map_while(size).collect()
     })
 }
 

@@ -18,9 +18,9 @@ use halo_gpu::heat2d::{Heat2d, Plate, Variant};
 use halo_gpu::nbody::{Body, Gravity};
 use halo_gpu::stencil::{Neighbourhood, PointUpdate, Reach, Stencil};
 use halo_gpu::{
-    AddressMode, Axis, Buffer, Constants, Device, DeviceKind, Error, Field2, Grid2, Grid3, Image,
-    LaunchAxis, LaunchConfig, Priority, Shape2, Shape3, Texture2d, blocks_per_multiprocessor,
-    launch, launch_with_constants,
+    AddressMode, Axis, Buffer, Constants, CubinFault, Device, DeviceKind, Error, Field2, Grid2,
+    Grid3, Image, LaunchAxis, LaunchConfig, Priority, Shape2, Shape3, Texture2d,
+    blocks_per_multiprocessor, launch, launch_with_constants,
 };
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -704,17 +704,26 @@ fn launches_pass_geometry_arguments_and_constants() {
 
             let error = run(&config, Constants::new().with::<FakeShortConstant>(&value))
                 .expect_err("8 bytes");
-            assert_eq!(
-                error.to_string(),
-                "the loaded code has no usable constant FAKE_SHORT_CONSTANT: \
-                 it has 8 bytes there, but the value has 16"
+            assert!(
+                matches!(
+                    error,
+                    Error::SymbolSize {
+                        symbol: "FAKE_SHORT_CONSTANT",
+                        required: 8,
+                        given: 16
+                    }
+                ),
+                "{error}"
             );
             let error = run(
                 &config,
                 Constants::new().with::<FakeMissingConstant>(&value),
             )
             .expect_err("no such constant");
-            assert!(matches!(error, Error::SymbolNotFound { .. }), "{error}");
+            assert!(
+                matches!(error, Error::SymbolNotFound { symbol } if symbol.contains("MISSING")),
+                "{error}"
+            );
             assert_eq!(noted(), [""; 0], "nothing was launched");
 
             // More shared memory than 48 KiB is opted in to, once.
@@ -1209,7 +1218,17 @@ fn machine_code_that_cannot_be_loaded_is_explained() {
                 "the machine code is no ELF file; a cubin is needed, as `nvcc -cubin` writes it"
             );
             let whole = cubin("");
-            assert!(refusal(&whole[..100]).contains("cut off: it has 100 bytes of 192"));
+            assert!(refusal(&whole[..100]).contains("cut off: it has 100 bytes, but a whole one"));
+            // SAFETY: nothing is loaded.
+            let error = unsafe { device.load_kernels(Image::Cubin(&whole[..100])) }.unwrap_err();
+            let fault = CubinFault::CutOff {
+                bytes: 100,
+                needed: 192,
+            };
+            assert!(
+                matches!(error, Error::InvalidCubin { fault: it } if it == fault),
+                "{error}"
+            );
             let mut older = whole;
             older[49] = 86;
             assert_eq!(
@@ -1619,9 +1638,10 @@ fn a_recorded_plate_goes_on_from_replay_to_replay() {
             let device = Device::cuda(0).expect("device 0 of the fake driver");
             // By a launch per iteration, and by one for all of a call.
             for variant in [Some(Variant::March), Some(Variant::Global), None] {
-                for (count, sweeps) in [(1, 1), (2, 1), (3, 1), (1, 2), (5, 3), (4, 2), (0, 1)] {
+                for (count, iterations) in [(1, 1), (2, 1), (3, 1), (1, 2), (5, 3), (4, 2), (0, 1)]
+                {
                     let mut plate = cold_plate(&device, variant);
-                    let case = format!("{variant:?}, {count} times {sweeps} iterations");
+                    let case = format!("{variant:?}, {count} times {iterations} iterations");
                     let mut done = 0;
                     let mut check = |plate: &Plate<f32>, more: usize| {
                         done += more;
@@ -1630,13 +1650,13 @@ fn a_recorded_plate_goes_on_from_replay_to_replay() {
                     };
                     for replays in [0, 1, 2, 3] {
                         let mut replay = device
-                            .record(count, || plate.iterate(sweeps))
+                            .record(count, || plate.iterate(iterations))
                             .expect("a recording");
                         for _ in 0..replays {
                             replay.run().expect("a replay");
                         }
                         drop(replay);
-                        check(&plate, sweeps * (1 + replays * count));
+                        check(&plate, iterations * (1 + replays * count));
                         plate.iterate(1).expect("a launch");
                         check(&plate, 1);
                     }

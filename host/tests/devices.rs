@@ -628,16 +628,17 @@ fn recorded_plates_and_bodies_go_on_from_replay_to_replay() {
     let cluster = Cluster::<f32>::plummer(5, 1).expect("bodies");
     for device in [Device::cpu(), Device::emulator()] {
         let start = || heat.start(&device, &initial).expect("enough memory");
-        for (count, sweeps, replays) in [(1, 1, 1), (1, 1, 4), (3, 1, 3), (2, 3, 2), (0, 2, 1)] {
+        for (count, iterations, replays) in [(1, 1, 1), (1, 1, 4), (3, 1, 3), (2, 3, 2), (0, 2, 1)]
+        {
             let mut plate = start();
             let mut replay = device
-                .record(count, || plate.iterate(sweeps))
+                .record(count, || plate.iterate(iterations))
                 .expect("work that succeeds");
             for _ in 0..replays {
                 replay.run().expect("work that succeeds");
             }
             drop(replay);
-            let done = sweeps * (1 + count * replays);
+            let done = iterations * (1 + count * replays);
             let mut plain = start();
             plain.iterate(done).expect("work that succeeds");
             assert_eq!(plate.iterations(), done as u64);

@@ -13,21 +13,20 @@ use super::geometry::BLOCK;
 use super::number::Number;
 use crate::loops::unrolled;
 use crate::vector::WARP;
-use cuda_std::atomic::intrinsics::atomic_fetch_max_relaxed_u64_device as raise;
+use cuda_std::launch_bounds;
 use cuda_std::prelude::*;
-use cuda_std::{launch_bounds, warp};
 
 // gate elementwise_difference_f32: registers <= 32, spills = 0, SHFL >= 5
 // gate elementwise_difference_f64: registers <= 32, spills = 0, SHFL >= 5
 
-/// Declares entry ats: a name, its type.
+/// Declares entry points: a name, its type.
 macro_rules! kernels {
     ($($name:ident: $real:ty;)+) => {$(
-        #[doc = concat!("The bits of the largest magnitude of a difference of two arrays in `",
+        #[doc = concat!("The largest magnitude of a difference of two arrays in `",
             stringify!($real), "`.")]
         ///
-        /// `x` and `y`: `n` elements; `largest`: one, of which the result is the
-        /// greater of what it holds and the bits of the largest difference.
+        /// `x` and `y`: `n` elements; `largest`: one whose sign is not set, which becomes the
+        /// larger of itself and the largest difference. NaN is larger than all.
         ///
         /// # Safety
         ///
@@ -37,7 +36,7 @@ macro_rules! kernels {
         /// - Blocks of [`BLOCK`] threads, a grid of one dimension.
         #[kernel]
         #[launch_bounds(BLOCK)]
-        pub unsafe fn $name(x: *const $real, y: *const $real, n: usize, largest: *mut u64) {
+        pub unsafe fn $name(x: *const $real, y: *const $real, n: usize, largest: *mut $real) {
             // SAFETY: forwarded word for word.
             unsafe { difference(x, y, n, largest) }
         }
@@ -51,16 +50,16 @@ kernels! {
 
 /// # Safety
 ///
-/// As the entry ats.
+/// As the entry points.
 #[inline(always)]
-unsafe fn difference<T: Number>(x: *const T, y: *const T, n: usize, largest: *mut u64) {
+unsafe fn difference<T: Number>(x: *const T, y: *const T, n: usize, largest: *mut T) {
     let thread = thread::thread_idx_x();
     // equivalent mutant (axis): a shorter stride, so that elements are read twice
     // equivalent mutant (arithmetic): a shorter stride, so that elements are read twice
     // equivalent mutant (width: made `BLOCK - 1`): a shorter stride, as above
     let stride = thread::grid_dim_x() as usize * BLOCK as usize;
     let mut at = thread::block_idx_x() as usize * BLOCK as usize + thread as usize;
-    let mut own = 0;
+    let mut own = T::Bits::default();
     while at < n {
         // SAFETY: an element of both.
         let bits = unsafe { (*y.add(at) - *x.add(at)).magnitude_bits() };
@@ -71,14 +70,13 @@ unsafe fn difference<T: Number>(x: *const T, y: *const T, n: usize, largest: *mu
         #[inline(always)]
         |step| {
             // SAFETY: all lanes of the warp are here.
-            let (other, _) = unsafe { warp::warp_shuffle_xor(u32::MAX, own, 1 << step, WARP) };
-            own = own.max(other);
+            own = own.max(unsafe { T::from_lane(own, 1 << step) });
         },
     );
     // equivalent mutant (guard): every lane has the warp's largest, and raises to it once more
     if thread.is_multiple_of(WARP) {
         // SAFETY: as the caller promises.
-        unsafe { raise(largest, own) };
+        unsafe { T::raise(largest, own) };
     }
 }
 
@@ -93,10 +91,10 @@ macro_rules! registered {
                 Ok(Geometry::linear(blocks as u32, BLOCK))
             },
             cost: |line| {
-                let ats = line.points() as u64;
+                let elements = line.points() as u64;
                 Cost {
-                    bytes: ats.saturating_mul(2 * size_of::<$real>() as u64),
-                    flops: ats,
+                    bytes: elements.saturating_mul(2 * size_of::<$real>() as u64),
+                    flops: elements,
                 }
             },
             example: super::geometry::EXAMPLE.with_resident_blocks(8 * 132),

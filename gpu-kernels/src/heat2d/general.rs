@@ -1,4 +1,4 @@
-//! One sweep of a plate with insulated walls or a source, at the speed of memory.
+//! One iteration of a plate with insulated walls or a source, at the speed of memory.
 //!
 //! ```text
 //! new(i, j) = (((E + W) + (N + S)) + source(i, j)) * 0.25      without a source: no + source
@@ -35,7 +35,7 @@ use cuda_std::prelude::*;
 /// Declares entry points: a name, its type, the points of a vector.
 macro_rules! kernels {
     ($($name:ident: $real:ty, $points:literal;)+) => {$(
-        #[doc = concat!("One sweep in `", stringify!($real), "` of a plate with any walls, \
+        #[doc = concat!("One iteration in `", stringify!($real), "` of a plate with any walls, \
             with a source or without.")]
         ///
         /// `old`, `source` and `new`: `nx * ny` elements, x fastest. Writes all points of
@@ -100,12 +100,12 @@ macro_rules! registered {
         crate::register! {
             $name: $real, Tuned,
             "any walls and a source; rows in registers, marching along y",
-            // Along y the rows that are swept.
+            // Along y the rows that are computed.
             geometry: |kernel, plate| {
                 let [nx, swept, _] = plate.extents;
                 Ok(super::march::Marches::of::<$real>(kernel, nx, swept)?.geometry)
             },
-            cost: super::geometry::sweep_of_all::<$real>,
+            cost: super::geometry::iteration_of_all::<$real>,
             example: super::geometry::EXAMPLE,
             tile: "256 vectors × 6 rows",
         }

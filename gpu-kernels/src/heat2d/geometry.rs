@@ -1,7 +1,7 @@
 //! What launches of several of the kernels have in common: geometry and cost.
 //!
 //! A problem is a plate, walls included, with `nx` points along x and `ny` along y; for the
-//! general kernel, whose walls are the caller's choice, y counts the rows that are swept.
+//! general kernel, whose walls are the caller's choice, y counts the rows that are computed.
 
 use super::plate::{BLOCK, HALO, OVERLAP_STEP};
 use crate::registry::{Cost, Geometry, Problem, Refusal, blocks_for};
@@ -9,7 +9,7 @@ use crate::registry::{Cost, Geometry, Problem, Refusal, blocks_for};
 /// The textbook's plate.
 pub(super) const EXAMPLE: Problem = Problem::plane(256, 256);
 
-/// Floating-point operations per point that is swept: 3 additions, 1 multiplication.
+/// Floating-point operations per point that is computed: 3 additions, 1 multiplication.
 const FLOPS_PER_POINT: u64 = 4;
 
 /// The same of a step in time.
@@ -44,15 +44,15 @@ fn squares(kernel: &'static str, extents: [usize; 3], step: u32) -> Result<Geome
     Ok(Geometry::new(grid, [BLOCK, BLOCK, 1]))
 }
 
-/// One sweep: each point read once, each interior point written once.
-pub(super) const fn sweep<T>(plate: &Problem) -> Cost {
+/// One iteration: each point read once, each interior point written once.
+pub(super) const fn iteration<T>(plate: &Problem) -> Cost {
     let [nx, ny, _] = plate.extents;
     let swept = Problem::plane(nx.saturating_sub(2), ny.saturating_sub(2));
     moved::<T>(plate.points(), swept.points(), 1)
 }
 
-/// One sweep of all points: each read once, each written once.
-pub(super) const fn sweep_of_all<T>(plate: &Problem) -> Cost {
+/// One iteration of all points: each read once, each written once.
+pub(super) const fn iteration_of_all<T>(plate: &Problem) -> Cost {
     moved::<T>(plate.points(), plate.points(), 1)
 }
 
@@ -60,23 +60,23 @@ pub(super) const fn sweep_of_all<T>(plate: &Problem) -> Cost {
 pub(super) const fn step_of_all<T>(plate: &Problem) -> Cost {
     Cost {
         flops: (plate.points() as u64).saturating_mul(STEP_FLOPS_PER_POINT),
-        ..sweep_of_all::<T>(plate)
+        ..iteration_of_all::<T>(plate)
     }
 }
 
-/// So many sweeps in one pass over memory.
-pub(super) const fn pass<T>(plate: &Problem, sweeps: usize) -> Cost {
-    let once = sweep::<T>(plate);
+/// So many iterations in one pass over memory.
+pub(super) const fn pass<T>(plate: &Problem, iterations: usize) -> Cost {
+    let once = iteration::<T>(plate);
     Cost {
         bytes: once.bytes,
-        flops: once.flops.saturating_mul(sweeps as u64),
+        flops: once.flops.saturating_mul(iterations as u64),
     }
 }
 
-const fn moved<T>(read: usize, written: usize, sweeps: u64) -> Cost {
+const fn moved<T>(read: usize, written: usize, iterations: u64) -> Cost {
     let points = (read as u64).saturating_add(written as u64);
     Cost {
         bytes: points.saturating_mul(size_of::<T>() as u64),
-        flops: (written as u64).saturating_mul(FLOPS_PER_POINT * sweeps),
+        flops: (written as u64).saturating_mul(FLOPS_PER_POINT * iterations),
     }
 }

@@ -1,4 +1,4 @@
-//! One sweep, four global loads per point.
+//! One iteration, four global loads per point.
 //!
 //! - Threads: one per point, walls included; those on a wall have nothing to do.
 //! - Grid: `(ceil(nx / 16), ceil(ny / 16))`; blocks of `(16, 16)` threads.
@@ -10,7 +10,7 @@ use cuda_std::prelude::*;
 
 // gate heat2d_global: LDG = 4, STG = 1, FADD = 3, FMUL = 1, LD = 0, ST = 0
 
-/// One sweep, four global loads per point.
+/// One iteration, four global loads per point.
 ///
 /// `old` and `new`: `nx * ny` elements, x fastest. Writes the interior points
 /// of `new`.
@@ -40,7 +40,7 @@ crate::register! {
     heat2d_global: f32, Textbook,
     "four loads from global memory",
     geometry: super::geometry::all_points,
-    cost: super::geometry::sweep::<f32>,
+    cost: super::geometry::iteration::<f32>,
     example: super::geometry::EXAMPLE,
     tile: "16 × 16",
     twin: same,

@@ -1,4 +1,4 @@
-//! One sweep at the speed of memory: every point is read once and stays in registers
+//! One iteration at the speed of memory: every point is read once and stays in registers
 //! while it is needed.
 //!
 //! - A lane has 16 bytes along x, 4 points in f32 and 2 in f64; a warp 512 bytes, and
@@ -11,7 +11,7 @@
 //!   shuffles. The outermost lanes of a warp load one more point each.
 //! - [`MARCH_AHEAD`] rows are on their way while one is computed, so that the latency
 //!   of memory is hidden with few warps. The stores are streaming: what is written is
-//!   not read in this sweep.
+//!   not read in this iteration.
 //! - Grid: `(ceil(nx / (MARCH_BLOCK · points)), ceil((ny - 2) / rows))`, where points
 //!   is [`march_points`].
 //!
@@ -47,7 +47,7 @@ pub const fn march_points<T: Real>(nx: usize) -> usize {
 /// Declares entry points: a name, its type, the points of a vector.
 macro_rules! kernels {
     ($($name:ident: $real:ty, $points:literal;)+) => {$(
-        #[doc = concat!("One sweep in `", stringify!($real), "`, three rows in registers.")]
+        #[doc = concat!("One iteration in `", stringify!($real), "`, three rows in registers.")]
         ///
         /// `old` and `new`: `nx * ny` elements, x fastest. Writes the interior points
         /// of `new`. `rows`: how many rows a block computes.
@@ -132,7 +132,7 @@ impl<T: Real> Column<T> {
     }
 }
 
-/// One sweep of a plate. Where `ANY_WALLS`, its insulated walls are the bits of `plate`;
+/// One iteration of a plate. Where `ANY_WALLS`, its insulated walls are the bits of `plate`;
 /// else all are fixed. Where `WITH_SOURCE`, every point has one; else `source` is not read.
 /// `update` says what a point becomes.
 ///
@@ -344,7 +344,7 @@ macro_rules! registered {
                 let [nx, ny, _] = plate.extents;
                 Ok(Marches::of::<$real>(kernel, nx, ny.saturating_sub(2))?.geometry)
             },
-            cost: super::geometry::sweep::<$real>,
+            cost: super::geometry::iteration::<$real>,
             example: super::geometry::EXAMPLE,
             tile: "256 vectors × 6 rows",
         }

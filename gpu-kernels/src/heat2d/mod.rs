@@ -10,7 +10,7 @@
 //! writes them. This is the five-point discretisation of Laplace's equation on square
 //! cells, solved by Jacobi's method (LeVeque, "Finite Difference Methods for
 //! Ordinary and Partial Differential Equations", SIAM 2007, sections 3.2 and
-//! 4.1). One launch is one sweep; the host exchanges the two buffers.
+//! 4.1). One launch is one iteration; the host exchanges the two buffers.
 //!
 //! # The teaching kernels
 //!
@@ -32,16 +32,16 @@
 //!
 //! | kernel | in `f32` and `f64` |
 //! |---|---|
-//! | [`march`] | one sweep at the speed of memory: rows in registers, 16 bytes per access |
-//! | [`temporal`] | 16 sweeps in one pass over memory |
-//! | [`resident`] | all sweeps in one launch, for plates that fit on the chip |
+//! | [`march`] | one iteration at the speed of memory: rows in registers, 16 bytes per access |
+//! | [`temporal`] | 16 iterations in one pass over memory |
+//! | [`resident`] | all iterations in one launch, for plates that fit on the chip |
 //! | [`general`] | as [`march`], for plates with insulated walls or a source |
 //! | [`step`] | as [`general`], an explicit step in time |
 //!
-//! They compute the same formula in the same order, and so the same bits. How much a sweep
+//! They compute the same formula in the same order, and so the same bits. How much an iteration
 //! has changed is found by [`difference`](crate::elementwise::difference).
 //!
-//! Least traffic per sweep: 4 bytes (8 in `f64`) in per point and as many out per
+//! Least traffic per iteration: 4 bytes (8 in `f64`) in per point and as many out per
 //! interior point; 4 flops per interior point.
 
 pub mod general;

@@ -1,13 +1,13 @@
-//! All sweeps in one launch: the plate stays in registers, and blocks exchange the
+//! All iterations in one launch: the plate stays in registers, and blocks exchange the
 //! rims of their tiles.
 //!
 //! - A lane has [`RESIDENT_POINTS`] neighbouring columns, and 2 or 4 rows of them, in
 //!   registers; a block has warps one above the other. East and west are the lane's own or come by shuffles, north and south are
 //!   the lane's own, except at the seams of warps: there a warp's outermost rows go
-//!   through shared memory, twice the room, so that one barrier per sweep is enough.
+//!   through shared memory, twice the room, so that one barrier per iteration is enough.
 //! - A block's tile is larger than what it owns, by `halo` points on each side. With
-//!   every sweep the outermost points that are still right become one row and column
-//!   fewer; after `halo` sweeps what is owned is all that is right. Then the blocks
+//!   every iteration the outermost points that are still right become one row and column
+//!   fewer; after `halo` iterations what is owned is all that is right. Then the blocks
 //!   **exchange**: each posts the points that others have in their halos, and collects
 //!   its own.
 //! - What is posted says of which exchange it is. A **word** of the workspace is 64 bits
@@ -21,10 +21,10 @@
 //! - Blocks wait for each other: all of them must have a place on a multiprocessor at
 //!   the same time, which the host sees to.
 //!
-//! Bytes: the plate is read once and written once, however many sweeps there are. A
-//! sweep costs a barrier, the latency of shared memory and of the arithmetic of `rows`
+//! Bytes: the plate is read once and written once, however many iterations there are. A
+//! iteration costs a barrier, the latency of shared memory and of the arithmetic of `rows`
 //! rows; an exchange two latencies of the second-level cache, over a microsecond, which
-//! `halo` sweeps share. Measured, and what else was tried: `docs/tuning/heat2d.md`.
+//! `halo` iterations share. Measured, and what else was tried: `docs/tuning/heat2d.md`.
 
 use super::plate::{Real, WARP, average, element};
 use crate::loops::{keep_rolled, unrolled};
@@ -62,13 +62,13 @@ pub const fn resident_workspace<T: Real>(points: usize) -> usize {
 }
 
 /// Points of the seams of a block's warps: the outermost two rows of each, for this
-/// sweep and the next.
+/// iteration and the next.
 const SEAMS: usize = 2 * RESIDENT_WARPS * 2 * WARP as usize * RESIDENT_POINTS;
 
 /// Declares entry points: a name, its type.
 macro_rules! kernels {
     ($($name:ident: $real:ty;)+) => {$(
-        #[doc = concat!("Several sweeps in `", stringify!($real), "`, the plate in registers.")]
+        #[doc = concat!("Several iterations in `", stringify!($real), "`, the plate in registers.")]
         ///
         /// `old` and `new`: `nx * ny` elements, x fastest. Writes the interior points
         /// of `new`. A block owns `64 - 2 halo` columns and `own_rows` rows, and
@@ -80,7 +80,7 @@ macro_rules! kernels {
         /// - `old` is readable and `new` writable for `nx * ny` elements; they do not
         ///   overlap. During the launch nobody writes `old`, and nothing else accesses
         ///   `new` or `workspace`.
-        /// - `nx` and `ny` are at least 3 and at most 2³⁰; `sweeps`, `halo` and `own_rows`
+        /// - `nx` and `ny` are at least 3 and at most 2³⁰; `iterations`, `halo` and `own_rows`
         ///   are at least 1, and `halo` is less than 32.
         /// - `workspace` is zero, or as a launch with the same plate, grid, halo and
         ///   `own_rows` has left it that came to its end.
@@ -97,7 +97,7 @@ macro_rules! kernels {
             new: *mut $real,
             nx: u32,
             ny: u32,
-            sweeps: u32,
+            iterations: u32,
             halo: u32,
             own_rows: u32,
             warp_rows: u32,
@@ -108,11 +108,11 @@ macro_rules! kernels {
             unsafe {
                 if warp_rows as usize == RESIDENT_ROWS[0] {
                     resident::<$real, { RESIDENT_ROWS[0] }>(
-                        old, new, [nx, ny], sweeps, halo, own_rows, workspace, seams,
+                        old, new, [nx, ny], iterations, halo, own_rows, workspace, seams,
                     );
                 } else {
                     resident::<$real, { RESIDENT_ROWS[1] }>(
-                        old, new, [nx, ny], sweeps, halo, own_rows, workspace, seams,
+                        old, new, [nx, ny], iterations, halo, own_rows, workspace, seams,
                     );
                 }
             }
@@ -179,7 +179,7 @@ unsafe fn resident<T: Real, const R: usize>(
     old: *const T,
     new: *mut T,
     [nx, ny]: [u32; 2],
-    sweeps: u32,
+    iterations: u32,
     halo: u32,
     own_rows: u32,
     workspace: *mut u64,
@@ -239,7 +239,7 @@ unsafe fn resident<T: Real, const R: usize>(
         let row = (half * RESIDENT_WARPS as u32 + warp) * 2 + upper;
         seams.wrapping_add((row * P as u32 * WARP + lane) as usize)
     };
-    let mut remaining = sweeps;
+    let mut remaining = iterations;
     let mut half = 0;
     loop {
         keep_rolled();
@@ -250,7 +250,7 @@ unsafe fn resident<T: Real, const R: usize>(
             let mut south = [T::ZERO; P];
             let mut beyond = [T::ZERO; P];
             // SAFETY: every lane writes its own places, and reads those of the warps
-            // below and above behind the barrier. The next sweep has the other half,
+            // below and above behind the barrier. The next iteration has the other half,
             // and the one after it comes behind another barrier. The outermost warps,
             // which have none beyond, read their own: what they compute from that is
             // beyond the halo.
@@ -482,7 +482,7 @@ unsafe fn collect<T: Real, const P: usize, const R: usize>(
     );
 }
 
-/// Sweeps between two exchanges of blocks.
+/// Iterations between two exchanges of blocks.
 #[cfg(not(target_arch = "nvptx64"))]
 pub const RESIDENT_HALO: u32 = 8;
 
@@ -541,7 +541,7 @@ macro_rules! registered {
     ($($name:ident: $real:ident;)+) => {$(
         crate::register! {
             $name: $real, Tuned,
-            "all sweeps in one launch; the plate in registers",
+            "all iterations in one launch; the plate in registers",
             geometry: |kernel, plate| match Residence::of(plate) {
                 Some(residence) => Ok(residence.geometry),
                 None => Err(crate::registry::Refusal::TooMany {
@@ -552,8 +552,8 @@ macro_rules! registered {
                         .saturating_mul((OWN_COLUMNS * MOST_ROWS) as u64),
                 }),
             },
-            // Of one sweep, however many a launch makes.
-            cost: super::geometry::sweep::<$real>,
+            // Of one iteration, however many a launch makes.
+            cost: super::geometry::iteration::<$real>,
             example: super::geometry::EXAMPLE.with_resident_blocks(132),
             tile: "48 × 8 to 48",
             restrictions: "the device holds the plate at once",

@@ -1,4 +1,4 @@
-//! One sweep with a tile without halo: what lies beyond it comes from global
+//! One iteration with a tile without halo: what lies beyond it comes from global
 //! memory.
 //!
 //! - Tile: 16 × 16 in shared memory, 1 KiB; its rows fill 16 banks each, so that
@@ -20,7 +20,7 @@ const LAST: u32 = BLOCK - 1;
 // A neighbour comes from one memory or the other, never by a generic load:
 // gate heat2d_shared_core: LDG = 5, LDS = 4, STS = 1, STG = 1, LD = 0, ST = 0
 
-/// One sweep, a 16 × 16 tile without halo.
+/// One iteration, a 16 × 16 tile without halo.
 ///
 /// `old` and `new`: `nx * ny` elements, x fastest. Writes the interior points
 /// of `new`.
@@ -75,7 +75,7 @@ crate::register! {
     heat2d_shared_core: f32, Textbook,
     "a tile without halo in shared memory",
     geometry: super::geometry::all_points,
-    cost: super::geometry::sweep::<f32>,
+    cost: super::geometry::iteration::<f32>,
     example: super::geometry::EXAMPLE,
     tile: "16 × 16",
     twin: same,

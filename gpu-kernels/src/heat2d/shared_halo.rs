@@ -1,4 +1,4 @@
-//! One sweep with a tile that holds the block's points and their halo.
+//! One iteration with a tile that holds the block's points and their halo.
 //!
 //! - Tile: 18 × 18 in shared memory, 1.3 KiB, x fastest. Block (bx, by) writes
 //!   the points from (1 + 16 bx, 1 + 16 by) on, so its tile begins with point
@@ -24,7 +24,7 @@ const ROUNDS: u32 = CELLS.div_ceil(THREADS);
 
 // gate heat2d_shared_halo: LDG = 2, LDS = 4, STS = 2, STG = 1, LD = 0, ST = 0
 
-/// One sweep, an 18 × 18 tile with halo.
+/// One iteration, an 18 × 18 tile with halo.
 ///
 /// `old` and `new`: `nx * ny` elements, x fastest. Writes the interior points
 /// of `new`.
@@ -83,7 +83,7 @@ crate::register! {
     heat2d_shared_halo: f32, Textbook,
     "a tile with halo in shared memory",
     geometry: super::geometry::interior,
-    cost: super::geometry::sweep::<f32>,
+    cost: super::geometry::iteration::<f32>,
     example: super::geometry::EXAMPLE,
     tile: "18 × 18",
     twin: same,

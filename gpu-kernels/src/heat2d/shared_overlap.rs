@@ -1,4 +1,4 @@
-//! One sweep with tiles that overlap by 2, so that each contains the halo of the
+//! One iteration with tiles that overlap by 2, so that each contains the halo of the
 //! points its block writes.
 //!
 //! - Tile: 16 × 16 in shared memory, 1 KiB, one load per thread. Block (bx, by)
@@ -15,7 +15,7 @@ use cuda_std::shared_array;
 
 // gate heat2d_shared_overlap: LDG = 1, LDS = 4, STS = 1, STG = 1, LD = 0, ST = 0
 
-/// One sweep, 16 × 16 tiles that overlap by 2.
+/// One iteration, 16 × 16 tiles that overlap by 2.
 ///
 /// `old` and `new`: `nx * ny` elements, x fastest. Writes the interior points
 /// of `new`.
@@ -61,7 +61,7 @@ crate::register! {
     heat2d_shared_overlap: f32, Textbook,
     "overlapping tiles in shared memory",
     geometry: super::geometry::overlapping,
-    cost: super::geometry::sweep::<f32>,
+    cost: super::geometry::iteration::<f32>,
     example: super::geometry::EXAMPLE,
     tile: "16 × 16",
     twin: same,

@@ -10,7 +10,7 @@
 //! product with r are fused multiply-adds, each rounded once. Forward in time, centred in
 //! space (LeVeque, "Finite Difference Methods for Ordinary and Partial Differential
 //! Equations", SIAM 2007, sections 9.1 and 9.7): of first order in Δt and second in h, and
-//! stable for r ≤ 1/4. With r = 1/4 it is a sweep of [`general`](super::general), in other
+//! stable for r ≤ 1/4. With r = 1/4 it is an iteration of [`general`](super::general), in other
 //! roundings.
 //!
 //! Walls, threads, loads, grid and loop are those of [`general`](super::general).
@@ -96,7 +96,7 @@ macro_rules! registered {
         crate::register! {
             $name: $real, Tuned,
             "a step in time, with any walls and a source; rows in registers, marching along y",
-            // Along y the rows that are swept.
+            // Along y the rows that are computed.
             geometry: |kernel, plate| {
                 let [nx, swept, _] = plate.extents;
                 Ok(super::march::Marches::of::<$real>(kernel, nx, swept)?.geometry)

@@ -1,4 +1,4 @@
-//! How a pass of many sweeps cuts a plate up: strips along y, and the shares of blocks.
+//! How a pass of many iterations cuts a plate up: strips along y, and the shares of blocks.
 
 use super::plate::WARP;
 #[cfg(not(target_arch = "nvptx64"))]
@@ -23,9 +23,9 @@ pub struct Tiling {
 }
 
 impl Tiling {
-    /// Sweeps of a pass.
+    /// Iterations of a pass.
     #[must_use]
-    pub const fn sweeps(self) -> usize {
+    pub const fn iterations(self) -> usize {
         self.levels * self.warps
     }
 
@@ -38,7 +38,7 @@ impl Tiling {
     /// Columns of a strip that are written.
     #[must_use]
     pub const fn useful(self) -> usize {
-        self.width() - 2 * self.sweeps()
+        self.width() - 2 * self.iterations()
     }
 
     /// Threads of a block along x, y and z.
@@ -86,7 +86,7 @@ impl Strips {
         let strips = nx.div_ceil(tiling.useful() as u32);
         // What a strip has beyond its useful columns, to the left and to the right. A wall that
         // is its first or last column is lost like any other point there.
-        let halo = tiling.sweeps() as u32;
+        let halo = tiling.iterations() as u32;
         let plain = match (nx + halo).checked_sub(tiling.width() as u32) {
             Some(last) => last / tiling.useful() as u32,
             None => 0,
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn strips_with_walls_at_their_sides_count_more() {
         for tiling in [TILING_F32, TILING_F64] {
-            let (useful, halo) = (tiling.useful(), tiling.sweeps());
+            let (useful, halo) = (tiling.useful(), tiling.iterations());
             for nx in 3..6 * useful {
                 let line = Strips::of(tiling, nx as u32, 3);
                 let walled = (0..nx.div_ceil(useful))

@@ -1,7 +1,7 @@
-//! Many sweeps in one pass over memory (temporal blocking).
+//! Many iterations in one pass over memory (temporal blocking).
 //!
 //! A block owns a strip of the plate along y and marches up it once. While a row of
-//! the old plate comes in at the bottom, rows that have been swept once, twice, … leave
+//! the old plate comes in at the bottom, rows that have been computed once, twice, … leave
 //! behind it, each one row later than the one before:
 //!
 //! ```text
@@ -29,7 +29,7 @@
 //! - **Halo:** at its sides a strip has no neighbours to look at, and loses a point per
 //!   level. So strips overlap: of its 32 · points columns a block writes all but `n` on
 //!   each side, and reads `n` more rows above and below than it writes, n being the
-//!   sweeps of a pass.
+//!   iterations of a pass.
 //! - **Walls** keep their temperature at every level. Rows and strips that have some
 //!   take a second copy of the loop that asks at every point; all others ask nothing.
 //! - **Shares:** [`Strips`] lines up the rows of all strips, and each block takes an equal
@@ -39,8 +39,8 @@
 //!   they take twice the instructions and more.
 //! - Grid: `ceil(line / share)`.
 //!
-//! Bytes per point and sweep in f32: `4 (32 points / useful + 1) / n`, 0.53 with the
-//! tiling below, where a single sweep has 8. Instructions per lane and level: 4 for
+//! Bytes per point and iteration in f32: `4 (32 points / useful + 1) / n`, 0.53 with the
+//! tiling below, where a single iteration has 8. Instructions per lane and level: 4 for
 //! each point, 2 shuffles, and about 1 per point to move the rows on, 42 for 8 points;
 //! with the halo 5.6 per point. At 4 warp instructions per clock a multiprocessor would
 //! do 23 points per clock, an H200 (132 multiprocessors, 1.98 GHz) 6000 G points/s;
@@ -86,7 +86,7 @@ const fn row_len<T: Real, const P: usize>() -> usize {
 /// Declares entry points: a name, its type, the points of a vector, its tiling.
 macro_rules! kernels {
     ($($name:ident: $real:ty, $points:literal, $tiling:ident;)+) => {$(
-        #[doc = concat!("So many sweeps in `", stringify!($real), "` as [`", stringify!($tiling),
+        #[doc = concat!("So many iterations in `", stringify!($real), "` as [`", stringify!($tiling),
             "`] says.")]
         ///
         /// `old` and `new`: `nx * ny` elements, x fastest. Writes the interior points
@@ -189,7 +189,7 @@ unsafe fn temporal<T: Real, const P: usize, const L: usize, const W: usize, cons
     }
 }
 
-/// The sweeps of the rows that are `part`.
+/// The iterations of the rows that are `part`.
 ///
 /// # Safety
 ///
@@ -204,7 +204,7 @@ unsafe fn march<T: Real, const P: usize, const L: usize, const W: usize, const R
     ring: *mut Vector,
 ) {
     let (useful, width) = (tiling.useful() as i32, tiling.width() as i32);
-    let sweeps = tiling.sweeps() as i32;
+    let iterations = tiling.iterations() as i32;
     let lane = thread::thread_idx_x();
     // SAFETY: all lanes of the warp are here. They have the same row of the block, which
     // the compiler learns by this.
@@ -212,7 +212,7 @@ unsafe fn march<T: Real, const P: usize, const L: usize, const W: usize, const R
     let warp = unsafe { warp::warp_shuffle_idx(u32::MAX, thread::thread_idx_y(), 0, WARP).0 };
     // The strip's first column that is written, its first, and the lane's first.
     let first = part.strip as i32 * useful;
-    let left = first - sweeps;
+    let left = first - iterations;
     let x = left + (lane * P as u32) as i32;
     let begin = part.begin as i32;
     let top = ny as i32 - 1;
@@ -248,11 +248,11 @@ unsafe fn march<T: Real, const P: usize, const L: usize, const W: usize, const R
     // equivalent mutant (literal): so does this
     let walled = left < 0 || left + width > nx as i32;
     // The first row read, and how many slots they fill.
-    let bottom = begin - sweeps;
+    let bottom = begin - iterations;
     // equivalent mutant (arithmetic: `-` made `+` in `strip.end - begin`): comes to rows that
     // are not written
     // equivalent mutant (literal): so does this
-    let steps = ((strip.end - begin + 2 * sweeps) as u32).div_ceil(R as u32);
+    let steps = ((strip.end - begin + 2 * iterations) as u32).div_ceil(R as u32);
 
     // The rings that the warp reads and writes, at the lane's place. The first warp's is
     // filled from memory, and has a slot for each turn ahead.
@@ -564,9 +564,9 @@ macro_rules! registered {
     ($($name:ident: $real:ident, $tiling:ident;)+) => {$(
         crate::register! {
             $name: $real, Tuned,
-            "many sweeps in one pass over memory",
+            "many iterations in one pass over memory",
             geometry: |kernel, plate| Ok(Shares::of(kernel, $tiling, plate)?.geometry),
-            cost: |plate| super::geometry::pass::<$real>(plate, $tiling.sweeps()),
+            cost: |plate| super::geometry::pass::<$real>(plate, $tiling.iterations()),
             example: super::geometry::EXAMPLE,
             tile: "a share of strips along y",
         }

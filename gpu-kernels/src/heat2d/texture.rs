@@ -1,4 +1,4 @@
-//! One sweep, reading through a texture object.
+//! One iteration, reading through a texture object.
 //!
 //! - `old` is a 2-D texture object over linear memory with padded rows (CUDA's
 //!   "pitch 2D"), point filtering, unnormalised coordinates: element (i, j) is
@@ -17,7 +17,7 @@ use cuda_std::texture::tex2d;
 
 // gate heat2d_texture: TEX = 4, LDG = 0, STG = 1, LD = 0, ST = 0
 
-/// One sweep, four texture fetches per point.
+/// One iteration, four texture fetches per point.
 ///
 /// `old`: the handle of a texture of `nx` × `ny` elements. `new`: `ny` rows of
 /// `nx` elements, `pitch` elements apart. Writes the interior points of `new`.
@@ -56,7 +56,7 @@ crate::register! {
     heat2d_texture: f32, Textbook,
     "four fetches from a texture",
     geometry: super::geometry::all_points,
-    cost: super::geometry::sweep::<f32>,
+    cost: super::geometry::iteration::<f32>,
     example: super::geometry::EXAMPLE,
     tile: "16 × 16",
     twin: same,

@@ -87,7 +87,7 @@ impl<'a, 'w, T: Element> Checked<'a, 'w, T> {
         let read = inputs.iter().map(|buffer| (READ, *buffer));
         let written = outputs.iter().map(|buffer| (WRITTEN, &**buffer));
         for (what, buffer) in read.chain(written) {
-            buffer.require_shape(|| what.to_owned(), stencils.shape)?;
+            buffer.require_shape(what, stencils.shape)?;
             device.require(what, buffer)?;
         }
         if (inputs.len(), outputs.len()) != operator.fields() {

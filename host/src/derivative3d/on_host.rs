@@ -260,7 +260,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         let shape = self.shape().into();
         fields.iter().try_for_each(|field| {
             let field = field.borrow();
-            require_shape(|| what.to_owned(), shape, field.shape().into())
+            require_shape(what, shape, field.shape().into())
         })
     }
 }

@@ -63,6 +63,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         let shape = self.shape();
         let suits = |variant: Variant, operator: Operator| {
             require_variant::<T>(variant, self.accuracy()).is_ok()
+                && !variant.is_slow::<T>(operator, shape)
                 && variant.entry::<T>(operator).is_some_and(|entry| {
                     variant == Variant::General || entry.geometry(&problem(shape)).is_ok()
                 })

@@ -147,6 +147,18 @@ impl Variant {
         of_type.nth(nth)
     }
 
+    /// Whether another kernel is known to be faster: along z in f64, from planes of 2 MiB on, the
+    /// general one, whose threads go further and read fewer points twice
+    /// (`docs/tuning/derivative3d.md`).
+    pub(super) fn is_slow<T>(self, operator: Operator, shape: Shape3) -> bool {
+        const LARGE_PLANE: usize = 2 << 20;
+        let plane = shape.nx.saturating_mul(shape.ny);
+        self == Self::AnyBoundary
+            && operator == Operator::Derivative(Axis::Z)
+            && size_of::<T>() == size_of::<f64>()
+            && plane.saturating_mul(size_of::<T>()) >= LARGE_PLANE
+    }
+
     /// Pencils per tile, 4 or 32, of the textbook's kernels.
     #[must_use]
     pub const fn pencils(self) -> Option<usize> {

@@ -4,6 +4,7 @@ use super::handle::{Backend, Device};
 use super::storage::{Element, Storage};
 use crate::Error;
 use crate::allocation::{bytes_of, zeroed};
+use crate::argument::Argument;
 use crate::extents::Shape;
 use crate::shape::require_shape;
 use cuda_std::host::{In, Out};
@@ -85,8 +86,8 @@ impl Device {
 
     /// Fails with [`Error::DeviceMismatch`] unless `buffer` is on this device.
     ///
-    /// `what` names the buffer in the message. Launch code calls this for every
-    /// buffer that it passes to a kernel.
+    /// `argument` is what the error calls the buffer, such as `"axpy: x"`. Launch code calls this
+    /// for every buffer that it passes to a kernel.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -106,8 +107,12 @@ impl Device {
     /// # Errors
     ///
     /// [`Error::DeviceMismatch`].
-    pub fn require<T: Element>(&self, what: &str, buffer: &Buffer<T>) -> Result<(), Error> {
-        self.require_same(what, buffer.device())
+    pub fn require<T: Element>(
+        &self,
+        argument: impl Into<Argument>,
+        buffer: &Buffer<T>,
+    ) -> Result<(), Error> {
+        self.require_same(argument, buffer.device())
     }
 }
 
@@ -196,7 +201,7 @@ impl<T: Element> Buffer<T> {
         let points = shape.points()?;
         if points != self.len {
             return Err(Error::LengthMismatch {
-                what: format!("a buffer to be of {shape} points"),
+                argument: "a buffer to be of that shape".into(),
                 required: points,
                 given: self.len,
             });
@@ -208,10 +213,10 @@ impl<T: Element> Buffer<T> {
     /// Refuses a shape that `required` is not, and another length.
     pub(crate) fn require_shape(
         &self,
-        what: impl FnOnce() -> String,
+        argument: impl Into<Argument>,
         required: impl Into<Shape>,
     ) -> Result<(), Error> {
-        require_shape(what, required.into(), self.shape)
+        require_shape(argument, required.into(), self.shape)
     }
 
     /// Whether there is no element.
@@ -592,18 +597,18 @@ impl<T: Element> Buffer<T> {
         Err(device.not_cuda("a buffer of memory from elsewhere"))
     }
 
-    pub(super) fn require_len(&self, what: &str, given: usize) -> Result<(), Error> {
+    pub(super) fn require_len(&self, what: &'static str, given: usize) -> Result<(), Error> {
         require_len(what, self.len, given)
     }
 }
 
 /// Refuses another number of elements than `required`.
-pub(super) fn require_len(what: &str, required: usize, given: usize) -> Result<(), Error> {
+pub(super) fn require_len(what: &'static str, required: usize, given: usize) -> Result<(), Error> {
     if given == required {
         return Ok(());
     }
     Err(Error::LengthMismatch {
-        what: what.to_owned(),
+        argument: what.into(),
         required,
         given,
     })

@@ -4,7 +4,7 @@
 //! A cubin is an ELF file of machine type 190. Which generation it is for stands
 //! in its flags; where in the flags depends on the version of the ABI.
 
-use crate::ComputeCapability;
+use crate::{ComputeCapability, CubinFault};
 
 /// Bytes of the header of a 64-bit ELF file.
 const HEADER: usize = 64;
@@ -14,22 +14,22 @@ const MACHINE_CUDA: u16 = 190;
 const ABI_LOW_BYTE: u8 = 7;
 const ABI_SECOND_BYTE: u8 = 8;
 
-/// The generation that this machine code is for, or what is wrong with it, in
-/// words that follow "the machine code".
-pub(super) fn capability(image: &[u8]) -> Result<ComputeCapability, String> {
+/// The generation that this machine code is for, or what is wrong with it.
+pub(super) fn capability(image: &[u8]) -> Result<ComputeCapability, CubinFault> {
+    let cut_off = |needed| CubinFault::CutOff {
+        bytes: image.len(),
+        needed,
+    };
     if !image.starts_with(b"\x7fELF") {
-        return Err("is no ELF file".to_owned());
+        return Err(CubinFault::NotElf);
     }
     let Some(header) = image.first_chunk::<HEADER>() else {
-        return Err(format!(
-            "is cut off: it has {} bytes, and its header alone has {HEADER}",
-            image.len()
-        ));
+        return Err(cut_off(HEADER as u64));
     };
     let half = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
     // 64-bit, little-endian, and for a GPU.
     if header[4..6] != [2, 1] || half(18) != MACHINE_CUDA {
-        return Err("is for a processor, not for a GPU".to_owned());
+        return Err(CubinFault::NotForGpu);
     }
     let word = |at: usize| u32::from(half(at)) | u32::from(half(at + 2)) << 16;
     let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
@@ -39,16 +39,13 @@ pub(super) fn capability(image: &[u8]) -> Result<ComputeCapability, String> {
     let section_end = table_end(long(40), half(58), half(60));
     let needed = program_end.max(section_end);
     if needed > image.len() as u64 {
-        return Err(format!(
-            "is cut off: it has {} bytes of {needed}",
-            image.len()
-        ));
+        return Err(cut_off(needed));
     }
     let flags = word(48);
     let generation = match header[8] {
         ABI_LOW_BYTE => flags & 0xff,
         ABI_SECOND_BYTE => flags >> 8 & 0xff,
-        version => return Err(format!("has the unknown ABI version {version}")),
+        version => return Err(CubinFault::UnknownAbi { version }),
     };
     Ok(ComputeCapability {
         major: generation / 10,
@@ -101,7 +98,7 @@ mod tests {
         assert_eq!(capability(&cubin(8, 90)), Ok(sm(9, 0)));
         assert_eq!(capability(&cubin(8, 100)), Ok(sm(10, 0)));
         let unknown = capability(&cubin(9, 90)).unwrap_err();
-        assert_eq!(unknown, "has the unknown ABI version 9");
+        assert_eq!(unknown, CubinFault::UnknownAbi { version: 9 });
     }
 
     #[test]
@@ -117,29 +114,32 @@ mod tests {
 
     #[test]
     fn what_is_no_machine_code_for_a_gpu_is_refused() {
-        assert_eq!(capability(b""), Err("is no ELF file".to_owned()));
+        assert_eq!(capability(b""), Err(CubinFault::NotElf));
         assert_eq!(
             capability(b".version 8.0\n.target sm_90\n"),
-            Err("is no ELF file".to_owned())
+            Err(CubinFault::NotElf)
         );
         let mut program = cubin(8, 90);
         program[18..20].copy_from_slice(&62_u16.to_le_bytes());
-        assert_eq!(
-            capability(&program),
-            Err("is for a processor, not for a GPU".to_owned())
-        );
+        assert_eq!(capability(&program), Err(CubinFault::NotForGpu));
     }
 
     #[test]
     fn a_file_cut_off_anywhere_is_refused() {
         let whole = cubin(8, 90);
         for length in 4..whole.len() {
-            let reason = capability(&whole[..length]).unwrap_err();
-            assert!(reason.starts_with("is cut off"), "{length}: {reason}");
+            let fault = capability(&whole[..length]).unwrap_err();
+            let cut_off = matches!(fault, CubinFault::CutOff { bytes, needed }
+                if bytes == length && needed > length as u64);
+            assert!(cut_off, "{length}: {fault}");
         }
         let mut far = whole;
         far[40..48].copy_from_slice(&u64::MAX.to_le_bytes());
-        assert!(capability(&far).unwrap_err().starts_with("is cut off"));
+        let cut_off = Err(CubinFault::CutOff {
+            bytes: far.len(),
+            needed: u64::MAX,
+        });
+        assert_eq!(capability(&far), cut_off);
     }
 
     #[test]

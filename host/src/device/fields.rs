@@ -33,7 +33,7 @@ impl<T: Element> Field2<T> {
     pub fn from_device(buffer: &Buffer<T>) -> Result<Self, Error> {
         let Shape::Plane(shape) = buffer.shape() else {
             return Err(Error::ShapeMismatch {
-                what: "the buffer".to_owned(),
+                argument: "the buffer".into(),
                 required: Shape2::new(0, 0).into(),
                 given: buffer.shape(),
             });
@@ -73,7 +73,7 @@ impl<T: Element> Field3<T> {
     pub fn from_device(buffer: &Buffer<T>) -> Result<Self, Error> {
         let Shape::Volume(shape) = buffer.shape() else {
             return Err(Error::ShapeMismatch {
-                what: "the buffer".to_owned(),
+                argument: "the buffer".into(),
                 required: Shape3::new(0, 0, 0).into(),
                 given: buffer.shape(),
             });

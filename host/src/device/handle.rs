@@ -3,6 +3,7 @@
 use super::cpu;
 use super::emulator::{self, EmulatorDevice, EmulatorOptions};
 use super::properties::{Priority, Properties};
+use crate::argument::Argument;
 use crate::{Error, Limits};
 use std::ffi::c_void;
 use std::fmt;
@@ -365,7 +366,11 @@ impl Device {
         }
     }
 
-    pub(crate) fn require_same(&self, what: &str, other: &Self) -> Result<(), Error> {
+    pub(crate) fn require_same(
+        &self,
+        argument: impl Into<Argument>,
+        other: &Self,
+    ) -> Result<(), Error> {
         if self == other {
             return Ok(());
         }
@@ -377,7 +382,7 @@ impl Device {
             }
         };
         Err(Error::DeviceMismatch {
-            what: what.to_owned(),
+            argument: argument.into(),
             required: describe(self),
             given: describe(other),
         })

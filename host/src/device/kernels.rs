@@ -160,7 +160,7 @@ impl Stage {
 
             if !cuda.put(Some(&kernels.inner)) {
                 return Err(Error::DeviceMismatch {
-                    what: "the module of the kernels".to_owned(),
+                    argument: "the module of the kernels".into(),
                     required: self.device.name().to_owned(),
                     given: "another device".to_owned(),
                 });

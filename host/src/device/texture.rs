@@ -225,13 +225,13 @@ impl Texture2d {
         }
     }
 
-    fn require_len(&self, what: &str, given: usize) -> Result<(), Error> {
+    fn require_len(&self, what: &'static str, given: usize) -> Result<(), Error> {
         let required = self.layout.width * self.layout.height;
         if given == required {
             return Ok(());
         }
         Err(Error::LengthMismatch {
-            what: what.to_owned(),
+            argument: what.into(),
             required,
             given,
         })

@@ -84,10 +84,11 @@ fn case<T: Scalar + Number>(entry: &Entry, problem: &Problem, numbers: &mut Rand
         }
         _ => {
             let difference = |(&x, &y): (&T, &T)| (y - x).magnitude_bits();
-            let largest = x.iter().zip(&y).map(difference).max().unwrap_or(0);
+            let largest = x.iter().zip(&y).map(difference).max();
+            let largest = T::of_bits(largest.unwrap_or_default());
             Case {
                 inputs: vec![Box::new(x), Box::new(y)],
-                outputs: vec![Box::new(vec![0_u64])],
+                outputs: vec![Box::new(vec![T::nearest(0.0)])],
                 launch: Box::new(|inputs, outputs| {
                     let [x, y] = [0, 1].map(|at| buffer::<T>(inputs[at].as_ref()));
                     T::launch_difference(x, y, buffer_mut(outputs[0].as_mut()))

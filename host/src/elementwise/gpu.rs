@@ -17,25 +17,25 @@ pub trait Kernels: Element {
     /// `y ← min(max(y, low), high)`.
     fn launch_clamp(y: &mut Buffer<Self>, low: Self, high: Self) -> Result<(), Error>;
 
-    /// The bits of the largest magnitude of a difference, NaN above all, where they are more
-    /// than what `largest`, of one element, holds.
+    /// The largest magnitude of a difference, NaN above all, where it is more than what
+    /// `largest`, of one element that is not negative, holds.
     fn launch_difference(
         x: &Buffer<Self>,
         y: &Buffer<Self>,
-        largest: &mut Buffer<u64>,
+        largest: &mut Buffer<Self>,
     ) -> Result<(), Error>;
 }
 
 /// Refuses a buffer unless it has this many elements and is on the other's device.
-fn require<T: Element, U: Element>(
-    what: &str,
+pub(super) fn require<T: Element, U: Element>(
+    what: &'static str,
     len: usize,
     beside: &Buffer<T>,
     buffer: &Buffer<U>,
 ) -> Result<(), Error> {
     if buffer.len() != len {
         return Err(Error::LengthMismatch {
-            what: what.to_owned(),
+            argument: what.into(),
             required: len,
             given: buffer.len(),
         });
@@ -76,10 +76,10 @@ macro_rules! kernels {
             fn launch_difference(
                 x: &Buffer<Self>,
                 y: &Buffer<Self>,
-                largest: &mut Buffer<u64>,
+                largest: &mut Buffer<Self>,
             ) -> Result<(), Error> {
                 require("elementwise: y", x.len(), x, y)?;
-                require("elementwise: the largest difference", 1, x, largest)?;
+                require("elementwise: result", 1, x, largest)?;
                 let (device, n) = (x.device().clone(), x.len());
                 let most = DIFFERENCE_BLOCKS * device.properties().multiprocessors as usize;
                 let line = Problem::line(n).with_resident_blocks(most);

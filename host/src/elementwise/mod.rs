@@ -119,9 +119,49 @@ pub fn larger<C: PartialOrd + Copy>(a: C, b: C) -> C {
     if a >= b || is_nan { a } else { b }
 }
 
-/// The largest `|x - y|`; NaN if there is a NaN in either, 0 if the buffers are empty.
+/// The largest `|x - y|`, as one element in `result`, on the device of the buffers; NaN if there
+/// is a NaN in either, 0 if the buffers are empty.
 ///
-/// Computed on the device of the buffers; waits for the result.
+/// On a CUDA device this queues a fill and a launch, and does not wait for them.
+///
+/// ```
+/// use halo_gpu::{Device, elementwise};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let device = Device::emulator();
+/// let (x, y) = (device.upload(&[1.0, 2.0, 3.0])?, device.upload(&[1.0, 4.5, 2.0])?);
+/// let mut change = device.zeros(1)?;
+/// elementwise::largest_difference_into(&x, &y, &mut change)?;
+/// assert_eq!(change.to_vec()?, [2.5]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for buffers that do not fit; what a
+/// launch can fail with.
+pub fn largest_difference_into<T: Scalar>(
+    x: &Buffer<T>,
+    y: &Buffer<T>,
+    result: &mut Buffer<T>,
+) -> Result<(), Error> {
+    fit(x, y)?;
+    gpu::require("elementwise: result", 1, x, result)?;
+    if let (Some(x), Some(y), DeviceKind::Cpu) =
+        (x.as_host_slice(), y.as_host_slice(), x.device().kind())
+    {
+        host(result)[0] = T::largest_difference(x, y);
+        return Ok(());
+    }
+    result.fill(T::nearest(0.0))?;
+    if x.is_empty() {
+        return Ok(());
+    }
+    T::launch_difference(x, y, result)
+}
+
+/// As [`largest_difference_into`], and waits for the result.
 ///
 /// ```
 /// use halo_gpu::{Device, elementwise};
@@ -136,25 +176,14 @@ pub fn larger<C: PartialOrd + Copy>(a: C, b: C) -> C {
 ///
 /// # Errors
 ///
-/// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for buffers that do not fit;
-/// [`Error::OutOfMemory`]; what a launch can fail with.
+/// As [`largest_difference_into`], and [`Error::OutOfMemory`].
 pub fn largest_difference<T: Scalar>(x: &Buffer<T>, y: &Buffer<T>) -> Result<T, Error> {
     fit(x, y)?;
-    if let (Some(x), Some(y), DeviceKind::Cpu) =
-        (x.as_host_slice(), y.as_host_slice(), x.device().kind())
-    {
-        return Ok(T::largest_difference(x, y));
-    }
-    if x.is_empty() {
-        return Ok(T::nearest(0.0));
-    }
-    let mut largest = x.device().alloc_filled(1, 0_u64)?;
-    T::launch_difference(x, y, &mut largest)?;
-    let mut bits = [0_u64];
-    largest.copy_to_slice(&mut bits)?;
-    // Those of an f32 are the lower half.
-    let bytes = bits[0].to_le_bytes();
-    Ok(bytemuck::pod_read_unaligned(&bytes[..size_of::<T>()]))
+    let mut result = [T::nearest(0.0)];
+    let mut on_device = x.device().upload(&result)?;
+    largest_difference_into(x, y, &mut on_device)?;
+    on_device.copy_to_slice(&mut result)?;
+    Ok(result[0])
 }
 
 /// The elements of a buffer of the CPU device.
@@ -169,7 +198,7 @@ fn host<T: Scalar>(buffer: &mut Buffer<T>) -> &mut [T] {
 fn fit<T: Scalar>(x: &Buffer<T>, y: &Buffer<T>) -> Result<(), Error> {
     if x.len() != y.len() {
         return Err(Error::LengthMismatch {
-            what: "elementwise: y".to_owned(),
+            argument: "elementwise: y".into(),
             required: x.len(),
             given: y.len(),
         });

@@ -1,7 +1,7 @@
-//! Many sweeps in one pass over memory, on the CPU.
+//! Many iterations in one pass over memory, on the CPU.
 //!
-//! A tile of the plate is swept `depth` times before the next one is looked at. A row of
-//! level t, which has been swept t times, is computed as soon as there are three rows of
+//! A tile of the plate is computed `depth` times before the next one is looked at. A row of
+//! level t, which has been computed t times, is computed as soon as there are three rows of
 //! level t - 1 around it; three rows of each level are kept, in a scratch that stays in the
 //! cache:
 //!
@@ -18,7 +18,7 @@
 //! of those keep what they are in the old plate, like Dirichlet ends. What is wrong of that comes
 //! in by one column per level, and so not into the new plate.
 //!
-//! Each point is computed by the formula from the same numbers as in single sweeps,
+//! Each point is computed by the formula from the same numbers as in single iterations,
 //! wherever the tiles begin: the bits are theirs.
 #![forbid(unsafe_code)]
 
@@ -41,7 +41,7 @@ pub(super) const KEPT: usize = 4;
 /// Elements that fill whole lines of the cache, of either type.
 const LINE: usize = 16;
 
-/// What sweeps do not change: the grid, of at least 3 × 3 points, the source, of its shape, and
+/// What iterations do not change: the grid, of at least 3 × 3 points, the source, of its shape, and
 /// what an iteration is. Only the library makes one, after its checks.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup<'a, T> {
@@ -57,12 +57,12 @@ impl<'a, T> Setup<'a, T> {
         self.grid.shape()
     }
 
-    /// The rows that are swept.
+    /// The rows that are computed.
     pub(super) fn swept_rows(&self) -> Range<usize> {
         unknowns_along(&self.grid, Axis::Y)
     }
 
-    /// The columns that are swept.
+    /// The columns that are computed.
     pub(super) fn swept_columns(&self) -> Range<usize> {
         unknowns_along(&self.grid, Axis::X)
     }
@@ -77,7 +77,7 @@ impl<'a, T> Setup<'a, T> {
 /// How a pass is cut up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cut {
-    /// Sweeps of the pass, at least one.
+    /// Iterations of the pass, at least one.
     pub(super) depth: usize,
     /// Columns that a tile writes, at least one.
     pub(super) columns: usize,
@@ -102,10 +102,10 @@ impl Cut {
     }
 }
 
-/// Sweeps `old` into the rows of `new`, whole ones that begin with row `first`, by tiles
+/// Iterates `old` into the rows of `new`, whole ones that begin with row `first`, by tiles
 /// side by side.
 /// `scratch` has as many elements as the cut takes, of any value.
-pub(super) fn sweep_rows<T: Temperature>(
+pub(super) fn iterate_rows<T: Temperature>(
     setup: &Setup<'_, T>,
     cut: &Cut,
     first: usize,
@@ -123,9 +123,9 @@ pub(super) fn sweep_rows<T: Temperature>(
             old,
         };
         if cut.streaming {
-            streamed(|stream| rows.sweep(columns, new, scratch, Some(stream)));
+            streamed(|stream| rows.iterate(columns, new, scratch, Some(stream)));
         } else {
-            rows.sweep(columns, new, scratch, None);
+            rows.iterate(columns, new, scratch, None);
         }
     }
 }
@@ -139,8 +139,8 @@ struct Rows<'a, T> {
 }
 
 impl<T: Temperature> Rows<'_, T> {
-    /// Sweeps them into some columns of `new`.
-    fn sweep<'out>(
+    /// Iterates them into some columns of `new`.
+    fn iterate<'out>(
         &self,
         columns: Range<usize>,
         new: &'out mut [T],
@@ -205,27 +205,27 @@ impl<T: Temperature> WithSimd for Tile<'_, '_, T> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         match (self.setup.source, self.setup.ratio) {
-            (None, None) => self.sweep::<S, _, false>(simd, Jacobi),
-            (Some(_), None) => self.sweep::<S, _, true>(simd, Jacobi),
-            (None, Some(ratio)) => self.sweep::<S, _, false>(simd, Step { ratio }),
-            (Some(_), Some(ratio)) => self.sweep::<S, _, true>(simd, Step { ratio }),
+            (None, None) => self.iterate::<S, _, false>(simd, Jacobi),
+            (Some(_), None) => self.iterate::<S, _, true>(simd, Jacobi),
+            (None, Some(ratio)) => self.iterate::<S, _, false>(simd, Step { ratio }),
+            (Some(_), Some(ratio)) => self.iterate::<S, _, true>(simd, Step { ratio }),
         }
     }
 }
 
 impl<T: Temperature> Tile<'_, '_, T> {
     #[inline(always)]
-    fn sweep<S: Simd, U: Update<T>, const SOURCE: bool>(self, simd: S, update: U) {
+    fn iterate<S: Simd, U: Update<T>, const SOURCE: bool>(self, simd: S, update: U) {
         if self.depth == 1 {
             // With the depth a constant, the loop over levels and its scratch go away.
-            Tile { depth: 1, ..self }.sweep_levels::<S, U, SOURCE>(simd, update);
+            Tile { depth: 1, ..self }.iterate_levels::<S, U, SOURCE>(simd, update);
         } else {
-            self.sweep_levels::<S, U, SOURCE>(simd, update);
+            self.iterate_levels::<S, U, SOURCE>(simd, update);
         }
     }
 
     #[inline(always)]
-    fn sweep_levels<S: Simd, U: Update<T>, const SOURCE: bool>(self, simd: S, update: U) {
+    fn iterate_levels<S: Simd, U: Update<T>, const SOURCE: bool>(self, simd: S, update: U) {
         let Self {
             setup,
             old,

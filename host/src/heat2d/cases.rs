@@ -154,7 +154,7 @@ fn iterations<T: Scalar>(
             source: source.as_deref(),
             ratio,
         };
-        T::sweep(setup, &given, &mut expected);
+        T::iteration(setup, &given, &mut expected);
         given.clone_from(&expected);
     }
 

@@ -1,5 +1,6 @@
 //! What is checked before a launch.
 
+use crate::argument::Argument;
 use crate::shape::require_shape;
 use crate::{Buffer, Device, Element, Error, Shape2};
 
@@ -79,18 +80,16 @@ impl<'a, T: Element> Checked<'a, T> {
 pub(super) fn fit<T: Element>(
     shape: Shape2,
     device: &Device,
-    what: &str,
+    name: &'static str,
     buffer: &Buffer<T>,
 ) -> Result<(), Error> {
-    buffer.require_shape(|| format!("{OPERATION}: {what}"), shape)?;
-    device.require(&format!("{OPERATION}: {what}"), buffer)
+    let argument = Argument::new(OPERATION, name);
+    buffer.require_shape(argument, shape)?;
+    device.require(argument, buffer)
 }
 
 /// Refuses a field of another shape than the plate's.
-pub(super) fn shape(what: &str, required: Shape2, given: Shape2) -> Result<(), Error> {
-    require_shape(
-        || format!("{OPERATION}: {what}"),
-        required.into(),
-        given.into(),
-    )
+pub(super) fn shape(name: &'static str, required: Shape2, given: Shape2) -> Result<(), Error> {
+    let argument = Argument::new(OPERATION, name);
+    require_shape(argument, required.into(), given.into())
 }

@@ -1,5 +1,5 @@
-//! The CPU port: passes over the plate, each of several sweeps, by bands of rows on all
-//! cores. A sweep is an iteration at all points.
+//! The CPU port: passes over the plate, each of several iterations, by bands of rows on all
+//! cores.
 //!
 //! Written from the formula and not from the kernels, which are checked against
 //! it. The order of the operations is part of the definition: east and west,
@@ -7,7 +7,7 @@
 //! multiply-adds.
 #![forbid(unsafe_code)]
 
-use super::blocked::{Cut, KEPT, Setup, Temperature, sweep_rows};
+use super::blocked::{Cut, KEPT, Setup, Temperature, iterate_rows};
 use crate::streaming::Stores;
 use crate::{Error, allocation, threads};
 use std::sync::{Mutex, PoisonError};
@@ -18,14 +18,14 @@ const POINTS_PER_THREAD: usize = 1 << 14;
 /// The same for a band of its own.
 const POINTS_PER_BAND: usize = 1 << 15;
 
-/// The most sweeps of a pass.
+/// The most iterations of a pass.
 const DEPTH: usize = 8;
 
 /// Bytes of scratch that stay in a core's second cache. Less, which would stay in the first,
 /// makes rows shorter and was slower.
 const SCRATCH_BYTES: usize = 256 << 10;
 
-/// Rows of a band for each of its sweeps but one, so that few are computed twice.
+/// Rows of a band for each of its iterations but one, so that few are computed twice.
 const ROWS_PER_DEPTH: usize = 16;
 
 /// Bands of a pass for each thread, so that one that is slower does not decide.
@@ -37,18 +37,18 @@ pub trait Port: Sized {
     /// What passes over such plates work in.
     fn scratches(setup: Setup<'_, Self>) -> Result<Scratches<Self>, Error>;
 
-    /// So many sweeps of the plate in `current`, whose points that keep their value are in
+    /// So many iterations of the plate in `current`, whose points that keep their value are in
     /// `next` as well. The result is in `next` if this returns true, and in `current` if not.
-    fn sweeps<'p>(
+    fn iterations<'p>(
         setup: Setup<'_, Self>,
         scratches: &mut Scratches<Self>,
         current: &'p mut [Self],
         next: &'p mut [Self],
-        sweeps: usize,
+        iterations: usize,
     ) -> Result<bool, Error>;
 
-    /// One sweep from `old` into the points of `new` that are unknowns.
-    fn sweep(setup: Setup<'_, Self>, old: &[Self], new: &mut [Self]);
+    /// One iteration from `old` into the points of `new` that are unknowns.
+    fn iteration(setup: Setup<'_, Self>, old: &[Self], new: &mut [Self]);
 }
 
 macro_rules! port {
@@ -60,17 +60,24 @@ macro_rules! port {
                 Ok(scratches)
             }
 
-            fn sweeps<'p>(
+            fn iterations<'p>(
                 setup: Setup<'_, Self>,
                 scratches: &mut Scratches<Self>,
                 current: &'p mut [Self],
                 next: &'p mut [Self],
-                sweeps: usize,
+                iterations: usize,
             ) -> Result<bool, Error> {
-                self::sweeps(&setup, scratches, current, next, sweeps, Limits::default())
+                self::iterations(
+                    &setup,
+                    scratches,
+                    current,
+                    next,
+                    iterations,
+                    Limits::default(),
+                )
             }
 
-            fn sweep(setup: Setup<'_, Self>, old: &[Self], new: &mut [Self]) {
+            fn iteration(setup: Setup<'_, Self>, old: &[Self], new: &mut [Self]) {
                 let plan = Plan::new(&setup, 1, Limits::default());
                 pass(&setup, &plan, 1, old, new, &Scratches::default());
             }
@@ -81,7 +88,7 @@ macro_rules! port {
 port!(f32);
 port!(f64);
 
-/// What passes of more than one sweep work in, one for each thread. They may hold anything.
+/// What passes of more than one iteration work in, one for each thread. They may hold anything.
 #[derive(Debug)]
 pub struct Scratches<T>(Mutex<Vec<Vec<T>>>);
 
@@ -103,7 +110,7 @@ impl<T: Temperature> Scratches<T> {
         Ok(())
     }
 
-    /// One of them, or none, which is enough for a single sweep.
+    /// One of them, or none, which is enough for a single iteration.
     fn take(&self) -> Vec<T> {
         let mut scratches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         scratches.pop().unwrap_or_default()
@@ -135,21 +142,21 @@ impl Default for Limits {
     }
 }
 
-/// How a number of sweeps is done.
+/// How a number of iterations is done.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     threads: usize,
-    /// Rows of a band, of which a thread sweeps one at a time.
+    /// Rows of a band, of which a thread computes one at a time.
     rows: usize,
     /// That of the longest passes.
     cut: Cut,
 }
 
 impl Plan {
-    fn new<T: Temperature>(setup: &Setup<'_, T>, sweeps: usize, limits: Limits) -> Self {
+    fn new<T: Temperature>(setup: &Setup<'_, T>, iterations: usize, limits: Limits) -> Self {
         let (rows, columns) = (setup.swept_rows().len(), setup.swept_columns().len());
         let points = rows * columns;
-        let depth = sweeps.clamp(1, limits.depth);
+        let depth = iterations.clamp(1, limits.depth);
         let swept = points.saturating_mul(depth);
         let threads = threads::worth(swept, limits.points_per_thread);
         let worth_it = (swept / limits.points_per_band).max(threads);
@@ -185,23 +192,23 @@ impl Plan {
     }
 }
 
-/// [`Port::sweeps`].
-fn sweeps<'p, T: Temperature>(
+/// [`Port::iterations`].
+fn iterations<'p, T: Temperature>(
     setup: &Setup<'_, T>,
     scratches: &mut Scratches<T>,
     mut current: &'p mut [T],
     mut next: &'p mut [T],
-    sweeps: usize,
+    iterations: usize,
     limits: Limits,
 ) -> Result<bool, Error> {
-    if sweeps == 0 {
+    if iterations == 0 {
         return Ok(false);
     }
-    let plan = Plan::new(setup, sweeps, limits);
+    let plan = Plan::new(setup, iterations, limits);
     scratches.suit(&plan, setup)?;
     let scratches = &*scratches;
-    let passes = sweeps.div_ceil(plan.cut.depth);
-    let mut left = sweeps;
+    let passes = iterations.div_ceil(plan.cut.depth);
+    let mut left = iterations;
     for passes_left in (1..=passes).rev() {
         // Equal numbers, without a pass of few.
         let depth = left.div_ceil(passes_left);
@@ -212,7 +219,7 @@ fn sweeps<'p, T: Temperature>(
     Ok(passes % 2 == 1)
 }
 
-/// A pass of `depth` sweeps. There is a scratch for each thread if it is more than one sweep.
+/// A pass of `depth` iterations. There is a scratch for each thread if it is more than one iteration.
 fn pass<T: Temperature>(
     setup: &Setup<'_, T>,
     plan: &Plan,
@@ -221,7 +228,7 @@ fn pass<T: Temperature>(
     new: &mut [T],
     scratches: &Scratches<T>,
 ) {
-    let streaming = Stores::of_iterated(new) == Stores::Streaming;
+    let streaming = Stores::of_iterated(2 * size_of_val(new)) == Stores::Streaming;
     let cut = Cut {
         depth,
         streaming,
@@ -237,7 +244,7 @@ fn pass<T: Temperature>(
             // Each is locked once.
             let mut new = bands[band].lock().unwrap_or_else(PoisonError::into_inner);
             let first = rows.start + band * plan.rows;
-            sweep_rows(setup, &cut, first, old, &mut new, &mut scratch);
+            iterate_rows(setup, &cut, first, old, &mut new, &mut scratch);
         }
         scratches.give_back(scratch);
     });
@@ -258,8 +265,8 @@ mod tests {
         }
     }
 
-    /// A sweep by definition, one point at a time.
-    fn sweep_by_definition<T: Temperature>(setup: &Setup<'_, T>, old: &[T], new: &mut [T]) {
+    /// An iteration by definition, one point at a time.
+    fn iterate_by_definition<T: Temperature>(setup: &Setup<'_, T>, old: &[T], new: &mut [T]) {
         let Shape2 { nx, ny } = setup.shape();
         for j in setup.swept_rows() {
             for i in setup.swept_columns() {
@@ -281,12 +288,12 @@ mod tests {
         }
     }
 
-    /// Sweeps of a plate with passes that are cut up as `limits` say, and by definition.
+    /// Iterations of a plate with passes that are cut up as `limits` say, and by definition.
     fn check<T: Temperature + std::fmt::Debug>(
         next: &mut impl FnMut() -> u32,
         bits: u32,
         (nx, ny): (usize, usize),
-        sweeps: usize,
+        iterations: usize,
         limits: Limits,
     ) {
         let mut field = || -> Vec<T> {
@@ -306,20 +313,20 @@ mod tests {
             ratio: (bits >> 5 & 1 == 1).then(|| T::from(0.2)),
         };
         let (mut old, mut new) = (initial.clone(), initial.clone());
-        for _ in 0..sweeps {
-            sweep_by_definition(&setup, &old, &mut new);
+        for _ in 0..iterations {
+            iterate_by_definition(&setup, &old, &mut new);
             std::mem::swap(&mut old, &mut new);
         }
         let expected = old;
 
         let (mut current, mut next) = (initial.clone(), initial);
         let mut scratches = Scratches::default();
-        let in_next = super::sweeps(
+        let in_next = super::iterations(
             &setup,
             &mut scratches,
             &mut current,
             &mut next,
-            sweeps,
+            iterations,
             limits,
         )
         .unwrap();
@@ -329,12 +336,12 @@ mod tests {
         assert_eq!(
             wrong.map(|at| (at % nx, at / nx)),
             None,
-            "{setup:?}, {sweeps} sweeps, {limits:?}"
+            "{setup:?}, {iterations} iterations, {limits:?}"
         );
     }
 
     #[test]
-    fn passes_give_the_bits_of_single_sweeps_however_they_are_cut_up() {
+    fn passes_give_the_bits_of_single_iterations_however_they_are_cut_up() {
         let mut next = numbers();
         for case in 0..2000 {
             let mut below = |most: usize| next() as usize % most;
@@ -345,12 +352,12 @@ mod tests {
                 points_per_thread: 1 << 10,
                 points_per_band: 1 + below(2000),
             };
-            let sweeps = [0, 1, 2, 3, 5, 7, 11, 13, 23, 31][below(10)];
+            let iterations = [0, 1, 2, 3, 5, 7, 11, 13, 23, 31][below(10)];
             let bits = below(64) as u32;
             if case % 2 == 0 {
-                check::<f32>(&mut next, bits, shape, sweeps, limits);
+                check::<f32>(&mut next, bits, shape, iterations, limits);
             } else {
-                check::<f64>(&mut next, bits, shape, sweeps, limits);
+                check::<f64>(&mut next, bits, shape, iterations, limits);
             }
         }
     }

@@ -101,7 +101,7 @@ impl Variant {
     #[must_use]
     pub fn iterations_per_launch<T: Kernels>(self) -> usize {
         match self {
-            Self::Temporal => T::TILING.sweeps(),
+            Self::Temporal => T::TILING.iterations(),
             Self::Resident => RESIDENT_ITERATIONS,
             _ => 1,
         }
@@ -139,7 +139,7 @@ pub type Rims = Option<Buffer<u64>>;
 
 /// The kernels for one type.
 pub trait Kernels: kernels::Real + HasScalar + Element {
-    /// How a pass of many sweeps is cut up.
+    /// How a pass of many iterations is cut up.
     const TILING: Tiling;
 
     /// Memory for the rims of resident blocks, if there can be any for such plates.
@@ -264,7 +264,7 @@ macro_rules! temporal {
     ($kernel:ident, $march:ident, $plates:expr, $count:expr) => {{
         let plates = $plates;
         let (device, shape) = (plates.device().clone(), plates.shape());
-        let shares = match $count < Self::TILING.sweeps() {
+        let shares = match $count < Self::TILING.iterations() {
             true => None,
             false => shares::<$kernel>(&device, shape, Self::TILING)?,
         };
@@ -280,7 +280,7 @@ macro_rules! temporal {
                 // to be at most 2³⁰ and the line, and with it the share, at most 2³¹; they
                 // are at least 3. The geometry is the one the kernel documents.
                 unsafe { launch::<$kernel>(&device, &geometry.into(), args) }
-                    .map(|()| Self::TILING.sweeps())
+                    .map(|()| Self::TILING.iterations())
             }
         }
     }};
@@ -380,7 +380,7 @@ macro_rules! both {
                 return Ok(count.min(RESIDENT_ITERATIONS));
             }
             let many = matches!(variant, Variant::Resident | Variant::Temporal);
-            let pass = Self::TILING.sweeps();
+            let pass = Self::TILING.iterations();
             if many && count >= pass && shares::<$temporal>(device, shape, Self::TILING)?.is_some()
             {
                 return Ok(pass);

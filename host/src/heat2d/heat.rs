@@ -2,6 +2,7 @@
 
 use super::check::{OPERATION, invalid};
 use super::ends::unknowns_along;
+use crate::argument::Argument;
 use crate::error::require_positive;
 use crate::grid::{Boundary, Grid2};
 use crate::scalar::Scalar;
@@ -311,11 +312,8 @@ fn spacings(grid: &Grid2) -> [f64; 2] {
 
 /// Refuses a shape that is no plate, or one that kernels cannot count.
 fn check_shape(shape: Shape2) -> Result<(), Error> {
-    let extents = [
-        ("nx", "heat2d: nx", shape.nx),
-        ("ny", "heat2d: ny", shape.ny),
-    ];
-    for (axis, what, given) in extents {
+    let extents = [("nx", shape.nx), ("ny", shape.ny)];
+    for (axis, given) in extents {
         if given < MIN_EXTENT {
             return Err(Error::InvalidSize {
                 operation: OPERATION,
@@ -327,7 +325,7 @@ fn check_shape(shape: Shape2) -> Result<(), Error> {
         // Kernels count points along an axis, and a block beyond, in 32 bits.
         if i32::try_from(given).is_err() {
             return Err(Error::IndexOverflow {
-                what: what.to_owned(),
+                quantity: Argument::new(OPERATION, axis),
                 given: given.to_string(),
                 limit: i32::MAX as u64,
             });

@@ -414,7 +414,7 @@ impl<T: Scalar> Plan<T> {
                 let (Some(old), Some(new)) = (old.as_host_slice(), new.as_host_mut_slice()) else {
                     unreachable!("buffers of the CPU device are host memory");
                 };
-                T::sweep(setup, old, new);
+                T::iteration(setup, old, new);
                 Ok(())
             }
             Workspace::Buffers { rims, .. } => {
@@ -447,7 +447,7 @@ impl<T: Scalar> Plan<T> {
                 else {
                     unreachable!("buffers of the CPU device that are written are host memory");
                 };
-                if T::sweeps(setup(heat, source), scratches, old, new, count)? {
+                if T::iterations(setup(heat, source), scratches, old, new, count)? {
                     current.give_way_to(next);
                 }
                 Ok(count)

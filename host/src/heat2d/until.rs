@@ -1,12 +1,13 @@
-//! Iterations until a plate is steady: one loop for one device and for several.
+//! Iterations until a plate is steady, on one device and on several.
 
 use super::Heat2d;
-use super::check::invalid;
+use super::check::{OPERATION, invalid};
 use super::ends::all_neumann;
 use super::heat::STABLE_RATIO;
 use super::sums::Sums;
 use crate::Error;
 use crate::scalar::Scalar;
+use crate::stencil::{Settled, require_looks};
 
 /// When a plate is steady enough for [`Plate::iterate_until`](super::Plate::iterate_until).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -83,14 +84,7 @@ impl Heat2d {
         most: usize,
     ) -> Result<Outcome<T>, P::Error> {
         let (Tolerance::Change(bound) | Tolerance::Residual(bound)) = tolerance;
-        if !(bound >= T::from(0.0)) {
-            let required = "at least 0".to_owned();
-            return Err(invalid("the tolerance", bound.to_string(), required).into());
-        }
-        if every == 0 {
-            let parameter = "iterations between two looks";
-            return Err(invalid(parameter, "0".to_owned(), "at least 1".to_owned()).into());
-        }
+        require_looks(OPERATION, "iterations between two looks", bound, every)?;
         if all_neumann(self.grid()) {
             let change = self.change_that_stays::<T>(plate.sums()?);
             let least = match tolerance {
@@ -105,26 +99,22 @@ impl Heat2d {
                 return Err(invalid("the tolerance", bound.to_string(), required).into());
             }
         }
-        let mut outcome = Outcome {
-            iterations: 0,
-            change: T::from(f32::INFINITY),
-            residual: T::from(f32::INFINITY),
-            converged: false,
-        };
-        let mut left = most;
-        while left > 0 && !outcome.converged {
-            let round = every.min(left);
-            plate.iterate(round - 1)?;
-            outcome.change = plate.iterate_and_compare()?;
-            outcome.residual = self.residual_of(outcome.change);
-            left -= round;
-            outcome.iterations += round as u64;
-            outcome.converged = match tolerance {
-                Tolerance::Change(_) => outcome.change <= bound,
-                Tolerance::Residual(_) => outcome.residual <= bound,
+        let mut change = T::from(f32::INFINITY);
+        let settled = Settled::after(bound.into(), every, most, |count| {
+            plate.iterate(count - 1)?;
+            change = plate.iterate_and_compare()?;
+            let looked_at = match tolerance {
+                Tolerance::Change(_) => change,
+                Tolerance::Residual(_) => self.residual_of(change),
             };
-        }
-        Ok(outcome)
+            Ok::<_, P::Error>(looked_at.into())
+        })?;
+        Ok(Outcome {
+            iterations: settled.steps as u64,
+            change,
+            residual: self.residual_of(change),
+            converged: settled.converged,
+        })
     }
 
     /// What some temperature of a plate with Neumann boundaries all around changes by in every

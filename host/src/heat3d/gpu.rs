@@ -1,6 +1,7 @@
 //! The kernels of each type.
 
-use crate::stencil::{Compiled, Number};
+use crate::stencil::{Compiled, Number, Stencil};
+use crate::{Error, Grid3};
 use gpu_kernels::heat3d::step::Step;
 
 /// `f32` and `f64`: types that there are kernels for.
@@ -8,23 +9,25 @@ pub trait Kernels: Number {
     /// The update of a point.
     type Step: Compiled<Self, 1, 1>;
 
-    /// That with these `α Δt / h²` along x, y and z.
+    /// The stencil on a grid, with these `α Δt / h²` along x, y and z. Compiled in this crate,
+    /// with what runs it on the CPU.
     #[doc(hidden)]
-    fn step(ratios: [Self; 3]) -> Self::Step;
+    fn steps(ratios: [Self; 3], grid: Grid3) -> Result<Steps<Self>, Error>;
 }
 
-impl Kernels for f32 {
-    type Step = Step<Self>;
+/// The stencil of a type.
+type Steps<T> = Stencil<<T as Kernels>::Step, T, 3, 1, 1>;
 
-    fn step(ratios: [Self; 3]) -> Step<Self> {
-        Step { ratios }
-    }
+macro_rules! kernels {
+    ($($number:ty),+) => {$(
+        impl Kernels for $number {
+            type Step = Step<Self>;
+
+            fn steps(ratios: [Self; 3], grid: Grid3) -> Result<Steps<Self>, Error> {
+                Stencil::new(Step { ratios }, grid)
+            }
+        }
+    )+};
 }
 
-impl Kernels for f64 {
-    type Step = Step<Self>;
-
-    fn step(ratios: [Self; 3]) -> Step<Self> {
-        Step { ratios }
-    }
-}
+kernels!(f32, f64);

@@ -1,6 +1,7 @@
 //! What is computed, and where.
 
 use super::gpu::Kernels;
+use crate::argument::Argument;
 use crate::error::require_positive;
 use crate::shape::require_shape;
 use crate::stencil::{self, Stencil};
@@ -15,7 +16,7 @@ const OPERATION: &str = "heat3d";
 pub type Plan<T> = stencil::Plan<<T as Kernels>::Step, T, 3, 1, 1>;
 
 /// A body on a device: its `steps` go on from its field, which `to_vec(0)` copies to the host;
-/// `settle` goes on until it changes little.
+/// `steps_until` goes on until it changes little.
 pub type Body<T> = stencil::Run<<T as Kernels>::Step, T, 3, 1, 1>;
 
 /// Heat on a grid: Jacobi iterations, or steps in time.
@@ -43,7 +44,7 @@ impl Heat3d {
     ///     .with_boundaries(cold)?
     ///     .with_ends(Axis::Z, [hot, cold])?;
     /// let mut cube = Heat3d::new(grid).start(&Device::cpu(), &Field3::filled(shape, 0.0_f64)?)?;
-    /// assert!(cube.settle(1e-12, 50, 5000)?.converged);
+    /// assert!(cube.steps_until(1e-12, 50, 5000)?.converged);
     /// let cube = Field3::from_vec(shape, cube.to_vec(0)?)?;
     /// assert!((cube[(4, 4, 4)] - 1.0 / 6.0).abs() < 1e-10);
     /// # Ok(())
@@ -158,7 +159,7 @@ impl Heat3d {
     ///
     /// As [`plan`](Self::plan).
     pub fn stencil<T: Kernels>(&self) -> Result<Stencil<T::Step, T, 3, 1, 1>, Error> {
-        Stencil::new(T::step(self.ratios.map(T::nearest)), self.grid)
+        T::steps(self.ratios.map(T::nearest), self.grid)
     }
 
     /// The least that a step has to do: each point read once and written once, 15 operations.
@@ -208,11 +209,8 @@ impl Heat3d {
         initial: &Field3<T>,
     ) -> Result<Body<T>, Error> {
         let (required, given) = (self.grid.shape(), initial.shape());
-        require_shape(
-            || format!("{OPERATION}: the field"),
-            required.into(),
-            given.into(),
-        )?;
+        let argument = Argument::new(OPERATION, "the field");
+        require_shape(argument, required.into(), given.into())?;
         self.stencil()?.start(device, [initial.as_slice()])
     }
 

@@ -1,5 +1,6 @@
 //! What every call asks of numbers of bodies, of buffers and of blocks.
 
+use crate::argument::Argument;
 use crate::{Buffer, Element, Error};
 
 /// The most bodies: 2³¹. Kernels count them with 32 bits.
@@ -29,7 +30,7 @@ pub(super) fn count(n: usize) -> Result<(), Error> {
     }
     if n > MAX_BODIES {
         return Err(Error::IndexOverflow {
-            what: format!("{OPERATION}: the number of bodies"),
+            quantity: Argument::new(OPERATION, "the number of bodies"),
             given: n.to_string(),
             limit: MAX_BODIES as u64,
         });
@@ -38,13 +39,13 @@ pub(super) fn count(n: usize) -> Result<(), Error> {
 }
 
 /// That there are as many accelerations as bodies, and both not too many.
-pub(super) fn lengths(bodies: usize, what: &str, given: usize) -> Result<(), Error> {
+pub(super) fn lengths(bodies: usize, what: &'static str, given: usize) -> Result<(), Error> {
     count(bodies)?;
     if bodies == given {
         return Ok(());
     }
     Err(Error::LengthMismatch {
-        what: what.to_owned(),
+        argument: what.into(),
         required: bodies,
         given,
     })
@@ -53,7 +54,7 @@ pub(super) fn lengths(bodies: usize, what: &str, given: usize) -> Result<(), Err
 /// Whether there is a value for each body, on the device of the bodies.
 pub(super) fn values<B: Element, V: Element>(
     bodies: &Buffer<B>,
-    what: &str,
+    what: &'static str,
     values: &Buffer<V>,
 ) -> Result<(), Error> {
     lengths(bodies.len(), what, values.len())?;

@@ -199,7 +199,7 @@ impl<T: Launches> Launch<'_, T> {
 /// Whether there are at least so many rows of `n`, on this device.
 fn has_rows<V: Element>(
     device: &Device,
-    what: &str,
+    what: &'static str,
     values: &Buffer<V>,
     n: usize,
     rows: u32,
@@ -207,7 +207,7 @@ fn has_rows<V: Element>(
     let required = n.saturating_mul(rows as usize);
     if values.len() < required {
         return Err(Error::LengthMismatch {
-            what: what.to_owned(),
+            argument: what.into(),
             required,
             given: values.len(),
         });

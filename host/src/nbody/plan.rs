@@ -355,7 +355,7 @@ impl<T: Scalar> Plan<T> {
     fn check<V: crate::Element>(
         &self,
         bodies: &Buffer<Body<T>>,
-        what: &str,
+        what: &'static str,
         values: &Buffer<V>,
     ) -> Result<(), Error> {
         self.check_bodies(bodies)?;

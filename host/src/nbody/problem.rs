@@ -9,6 +9,7 @@ use super::check::{self, OPERATION};
 use super::leapfrog::kinetic_energy;
 use super::{Body, Gravity, INTERACTION_ROUNDOFFS, cpu};
 use crate::allocation::reserve;
+use crate::argument::Argument;
 use crate::scalar::Scalar;
 use crate::{Error, Errors};
 use rand_xoshiro::SplitMix64;
@@ -445,7 +446,7 @@ impl Reference {
     pub fn errors<T: Scalar>(&self, accelerations: &[[T; 3]]) -> Result<Errors, Error> {
         if accelerations.len() != self.bodies {
             return Err(Error::LengthMismatch {
-                what: format!("{OPERATION}: accelerations to compare"),
+                argument: Argument::new(OPERATION, "accelerations to compare"),
                 required: self.bodies,
                 given: accelerations.len(),
             });

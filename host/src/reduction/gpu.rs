@@ -1,5 +1,6 @@
 //! Launches of the textbook's kernels, on a CUDA device or on the emulator.
 
+use crate::argument::Argument;
 use crate::single_pass::{Operation, SinglePassKernels};
 use crate::variants::{launch_registered, variants};
 use crate::{Buffer, Constants, Device, DeviceKind, Element, Error, LaunchConfig};
@@ -175,7 +176,7 @@ impl<T: Element> Ladder<T> {
         let required = self.sums_len(values.len())?;
         if sums.len() != required {
             return Err(Error::LengthMismatch {
-                what: format!("{}: result", self.entry.name),
+                argument: Argument::new(self.entry.name, "result"),
                 required,
                 given: sums.len(),
             });

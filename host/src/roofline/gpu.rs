@@ -42,7 +42,7 @@ macro_rules! kernels {
                 let required = blocks as usize * BLOCK as usize;
                 if sums.len() != required {
                     return Err(Error::LengthMismatch {
-                        what: "the buffer for the sums".to_owned(),
+                        argument: "the buffer for the sums".into(),
                         required,
                         given: sums.len(),
                     });

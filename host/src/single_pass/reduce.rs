@@ -2,6 +2,7 @@
 
 use super::cpu::Port;
 use super::kinds::{Extremum, Moment, Operation};
+use crate::argument::Argument;
 use crate::error::require_finite;
 use crate::{Buffer, Device, Element, Error};
 use bytemuck::Zeroable;
@@ -88,7 +89,7 @@ impl<'a, T: Element + Port> Reduce<'a, T> {
                 one_element(device, operation, result)?;
                 if y.len() != x.len() {
                     return Err(Error::LengthMismatch {
-                        what: format!("{operation}: y"),
+                        argument: Argument::new(operation, "y"),
                         required: x.len(),
                         given: y.len(),
                     });
@@ -117,7 +118,7 @@ impl<'a, T: Element + Port> Reduce<'a, T> {
 /// Whether the result is on this device and has one element.
 fn one_element<R: Element>(
     device: &Device,
-    operation: &str,
+    operation: &'static str,
     result: &Buffer<R>,
 ) -> Result<(), Error> {
     device.require("reduction: result", result)?;
@@ -125,7 +126,7 @@ fn one_element<R: Element>(
         return Ok(());
     }
     Err(Error::LengthMismatch {
-        what: format!("{operation}: result"),
+        argument: Argument::new(operation, "result"),
         required: 1,
         given: result.len(),
     })

@@ -1,66 +1,244 @@
-//! Stencils on the CPU: rows in vectors, tiles that stay in the caches, all cores.
+//! Stencils on the CPU: passes over the fields, each of one step or of several, by tiles on all
+//! cores.
 //!
-//! - The slowest axis is shared out among the threads. Each goes through a tile of rows along
-//!   it, so narrow that the planes a field is read from stay in the second-level cache, and
-//!   then through the next tile.
-//! - A row is computed in the processor's vectors. A vector near an end of the row finds its
-//!   neighbours in a window that has what lies beyond the end; rows beyond an end are other
-//!   rows, or rows of the value there. The last vector of a row may compute points again.
-//! - Results that no cache could hold until they are read are stored past the caches, row by
-//!   row from a buffer in the first-level cache.
+//! - A tile has rows of some planes. Each thread goes through a tile along the slowest axis, so
+//!   narrow that the planes a field is read from stay in the second-level cache.
+//! - A pass of several steps takes a tile through all of them before it looks at the next. A
+//!   plane of level t, which has been taken t steps, is computed as soon as the planes of level
+//!   t - 1 around it are there; as many of each level as that takes are kept, in a scratch that
+//!   stays in the cache:
 //!
-//! A point's operations are the update's, whichever way its row is computed: the bits are
-//! those of the kernels.
+//!   ```text
+//!        plane  s-3  s-2  s-1   s
+//!   level 0      .    x    x    x    from the old fields
+//!   level 1      x    x    x'        the pass to plane s computes what is marked
+//!   level 2      x    x'
+//!   level 3      x'                  into the new fields
+//!   ```
+//!
+//!   Around its own points a tile computes those of lower levels that they come from, which its
+//!   neighbours compute as well. Beyond a periodic end it goes on as if the axis had none.
+//! - Fields in the plane are marched through row by row, or, where some rows at all levels fit
+//!   in the cache, level by level.
+//! - Results that no cache could hold until they are read are stored past the caches, from a
+//!   buffer in the first-level cache.
+//!
+//! A point's operations are the update's, on the same numbers, however a pass is cut up: the
+//! bits are those of the kernels.
 #![forbid(unsafe_code)]
 
 use super::number::Number;
-use crate::simd::{InVectors, dispatched};
-use crate::streaming::{Stores, Streaming, streamed};
-use crate::{Error, allocation, threads};
-use halo_stencil::{
-    Layout, MAX_BOX, MAX_RADIUS, Neighbourhood, Place, PointUpdate, Reach, furthest,
-};
+use super::vectors::{Rows, Run, Windows};
+use crate::simd::dispatched;
+use crate::streaming::{Stores, Streaming, second_cache, streamed};
+use crate::{Boundary, Error, allocation, threads};
+use halo_stencil::{Layout, Place, PointUpdate, Reach, furthest};
 use pulp::{Simd, WithSimd};
-use std::marker::PhantomData;
 use std::mem::take;
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
-/// Points that are worth a thread.
-const POINTS_PER_THREAD: usize = 1 << 14;
+/// Points of a run of rows, which stay in the first-level cache.
+const RUN: usize = 4096;
 
-/// The most steps along the slowest axis of a piece of work.
-const LONGEST: usize = 128;
+/// Rows that are longer are stored into the caches.
+const LONGEST_STREAMED: usize = 1 << 15;
 
-/// Pieces of work for each thread, so that one that is slower does not decide.
-const PIECES_PER_THREAD: usize = 2;
+/// Pieces of a pass for each thread, so that one that is slower does not decide.
+const PIECES_PER_THREAD: usize = 4;
 
-/// Bytes of the rows that a tile is computed from.
-const TILE_BYTES: usize = 512 << 10;
+/// How many times as thick as what its neighbours compute as well a piece is, at least.
+const THICK: usize = 8;
 
-/// Points that are computed before they are stored past the caches.
-const CHUNK: usize = 512;
+/// The furthest that updates read of which a pass takes several steps.
+const NEAR: usize = 2;
 
-/// The most lanes of a vector, and points of a window: those of a vector and on either side.
-const MAX_LANES: usize = 16;
-const WINDOW: usize = MAX_RADIUS + MAX_LANES + MAX_RADIUS;
+/// What decides how passes are cut up.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// The most steps of a pass, in the plane and in space.
+    depth: [usize; 2],
+    /// Bytes of the planes of all levels that are kept.
+    scratch_bytes: usize,
+    /// Bytes of the planes that a tile is computed from.
+    tile_bytes: usize,
+    /// Points, each counted for each step, that are worth a thread.
+    points_per_thread: usize,
+}
 
-/// Rows on either side along an axis and the point's own.
-const ALONG: usize = 2 * MAX_RADIUS + 1;
-
-/// The same in a box.
-const BOX: usize = 2 * MAX_BOX + 1;
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            depth: [12, 6],
+            scratch_bytes: second_cache() / 2,
+            tile_bytes: second_cache() / 2,
+            points_per_thread: 1 << 14,
+        }
+    }
+}
 
 /// What a step does not change.
 #[derive(Debug)]
 pub(super) struct Sweep<T, const INPUTS: usize> {
     layout: Layout<T, INPUTS>,
     dimensions: usize,
+    /// Of each field, along each axis.
+    ends: [[End; 3]; INPUTS],
     /// For each field and end of y and z, a row of the value beyond it, if there is one.
     beyond: Vec<Vec<T>>,
+    limits: Limits,
+    /// What threads work in, one each. They may hold anything.
+    scratches: Mutex<Vec<Vec<T>>>,
 }
 
+/// What the ends of an axis are to a tile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The axis goes on as it began.
+    Around,
+    /// What lies beyond is an image of points near by, or a value.
+    Near,
+    /// What lies beyond is at the other end, but is not what follows there.
+    Far,
+}
+
+impl End {
+    fn of(ends: [Boundary; 2]) -> Self {
+        match ends[0] {
+            Boundary::Periodic => Self::Around,
+            Boundary::PeriodicWithEndpoint => Self::Far,
+            _ => Self::Near,
+        }
+    }
+}
+
+/// How the points of fields lie to a pass.
+#[derive(Debug, Clone, Copy)]
+struct Geometry {
+    /// Points along x, rows of a plane, planes.
+    extents: [usize; 3],
+    /// The axes of rows and of planes.
+    axes: [usize; 2],
+    /// How far updates read along them.
+    radii: [usize; 2],
+}
+
+impl Geometry {
+    /// In the plane, the slowest axis is that of rows, or that of planes of one row.
+    fn new(extents: [u32; 3], reach: &[Reach], dimensions: usize, by_rows: bool) -> Self {
+        let [nx, ny, nz] = extents.map(|extent| extent as usize);
+        let [y, z] = [furthest(reach, 1), furthest(reach, 2)];
+        let (extents, axes, radii) = match (dimensions, by_rows) {
+            (2, false) => ([nx, ny, 1], [1, 2], [y, 0]),
+            (2, true) => ([nx, 1, ny], [2, 1], [0, y]),
+            _ => ([nx, ny, nz], [1, 2], [y, z]),
+        };
+        Self {
+            extents,
+            axes,
+            radii,
+        }
+    }
+
+    /// Planes of a level that are kept.
+    const fn kept(&self) -> usize {
+        2 * self.radii[1] + 1
+    }
+
+    /// Levels that are kept of a pass: of planes that are computed whole the last one is enough.
+    const fn levels(&self, depth: usize) -> usize {
+        if self.radii[1] == 0 && depth > 3 {
+            2
+        } else {
+            depth - 1
+        }
+    }
+}
+
+/// How a pass is cut up.
+#[derive(Debug, Clone, Copy)]
+struct Cut {
+    geometry: Geometry,
+    /// Steps, at least one.
+    depth: usize,
+    /// Rows and planes of a piece.
+    piece: [usize; 2],
+    threads: usize,
+    stores: Stores,
+    /// Elements of a kept plane, of the planes of a level, and of what is stored at once.
+    plane: usize,
+    level: usize,
+    run: usize,
+}
+
+impl Cut {
+    /// For passes of `depth` steps over tiles of up to `tile` rows of fields, so many
+    /// `inputs` and `outputs`, of elements of so many bytes.
+    fn new(
+        geometry: Geometry,
+        depth: usize,
+        tile: usize,
+        [inputs, outputs]: [usize; 2],
+        element: usize,
+        limits: &Limits,
+    ) -> Self {
+        let [nx, rows, planes] = geometry.extents;
+        let points = nx * rows * planes;
+        let threads = threads::worth(points.saturating_mul(depth), limits.points_per_thread);
+        let pieces = match threads {
+            1 => 1,
+            threads => threads * PIECES_PER_THREAD,
+        };
+        let [thick_rows, thick_planes] = geometry
+            .radii
+            .map(|radius| (THICK * radius * (depth - 1)).max(1));
+        // Rows of a single plane are all that there is to share out.
+        let tile = match planes {
+            1 => tile.min(rows.div_ceil(pieces).max(thick_rows)),
+            _ => tile,
+        };
+        let tiles = rows.div_ceil(tile.clamp(1, rows));
+        let bands = pieces.div_ceil(tiles).min((planes / thick_planes).max(1));
+        let piece = [rows.div_ceil(tiles), planes.div_ceil(bands)];
+        let wide = piece[0] + 2 * geometry.radii[0] * (depth - 1);
+        let stores = match nx {
+            ..=LONGEST_STREAMED => {
+                Stores::of_iterated(points.saturating_mul((inputs + outputs) * element))
+            }
+            _ => Stores::Ordinary,
+        };
+        let plane = wide * nx;
+        Self {
+            geometry,
+            depth,
+            piece,
+            threads,
+            stores,
+            plane,
+            level: outputs * geometry.kept() * plane,
+            run: match stores {
+                Stores::Ordinary => 0,
+                Stores::Streaming => RUN.max(nx),
+            },
+        }
+    }
+
+    /// Elements of what a thread works in.
+    const fn scratch(&self, outputs: usize) -> usize {
+        self.geometry.levels(self.depth) * self.level + outputs * self.run
+    }
+}
+
+/// One pass from fields to what they become, whose update is compiled where it is made.
+pub(super) type Pass<U, T, const INPUTS: usize, const OUTPUTS: usize> =
+    fn(&Sweep<T, INPUTS>, U, usize, [&[T]; INPUTS], [&mut [T]; OUTPUTS]) -> Result<(), Error>;
+
 impl<T: Number, const INPUTS: usize> Sweep<T, INPUTS> {
-    pub(super) fn new(layout: Layout<T, INPUTS>, dimensions: usize) -> Result<Self, Error> {
+    pub(super) fn new<const D: usize>(
+        layout: Layout<T, INPUTS>,
+        ends: &[[[Boundary; 2]; D]; INPUTS],
+        limits: Limits,
+    ) -> Result<Self, Error> {
         let nx = layout.extents[0] as usize;
         let mut beyond = Vec::new();
         for (field, end) in (0..INPUTS).flat_map(|field| (2..6).map(move |end| (field, end))) {
@@ -71,128 +249,264 @@ impl<T: Number, const INPUTS: usize> Sweep<T, INPUTS> {
             }
             beyond.push(row);
         }
+        let ends = ends.map(|ends| {
+            // A single point, whose ends nothing lies beyond, where there is no third axis.
+            std::array::from_fn(|axis| ends.get(axis).map_or(End::Near, |ends| End::of(*ends)))
+        });
         Ok(Self {
             layout,
-            dimensions,
+            dimensions: D,
+            ends,
             beyond,
+            limits,
+            scratches: Mutex::default(),
         })
     }
 
-    /// Points along x, rows of a plane, steps along the slowest axis.
-    fn extents(&self) -> [usize; 3] {
-        let [nx, ny, nz] = self.layout.extents.map(|extent| extent as usize);
-        if self.dimensions == 2 {
-            [nx, 1, ny]
-        } else {
-            [nx, ny, nz]
-        }
-    }
-
-    /// One step. All fields have the layout's points.
-    pub(super) fn step<U, const OUTPUTS: usize>(
-        &self,
-        update: U,
-        inputs: [&[T]; INPUTS],
-        outputs: [&mut [T]; OUTPUTS],
-    ) where
-        U: PointUpdate<T, INPUTS, OUTPUTS>,
-    {
-        let [nx, ny, steps] = self.extents();
-        let threads = threads::worth(nx * ny * steps, POINTS_PER_THREAD);
-        let pieces = if threads == 1 {
-            1
-        } else {
-            threads::ready();
-            threads * PIECES_PER_THREAD
-        };
-        let stores = Stores::of(&outputs);
-        let step = Step {
-            sweep: self,
-            update,
-            inputs,
-            longest: steps.div_ceil(pieces).min(LONGEST),
-            parallel: threads > 1,
-            stores,
-        };
-        step.of(0..steps, outputs);
-    }
-
-    /// A row of a field that may be beyond the ends of the plane and of the slowest axis.
-    #[inline(always)]
-    fn row<'r>(&'r self, inputs: &[&'r [T]; INPUTS], field: usize, j: i32, slow: i32) -> &'r [T] {
-        let nx = self.layout.extents[0] as usize;
-        let beyond = |end: usize| &self.beyond[4 * field + end - 2][..nx];
-        let slow = match self.layout.place(field, self.dimensions - 1, slow) {
-            Place::Point(slow) => slow as usize,
-            Place::End(end) => return beyond(end),
-        };
-        let at = if self.dimensions == 2 {
-            slow
-        } else {
-            match self.layout.place(field, 1, j) {
-                Place::Point(j) => slow * self.layout.extents[1] as usize + j as usize,
-                Place::End(end) => return beyond(end),
-            }
-        };
-        &inputs[field][at * nx..][..nx]
-    }
-}
-
-/// One step.
-struct Step<'s, T, U, const INPUTS: usize> {
-    sweep: &'s Sweep<T, INPUTS>,
-    update: U,
-    inputs: [&'s [T]; INPUTS],
-    /// The most steps along the slowest axis of a piece.
-    longest: usize,
-    parallel: bool,
-    stores: Stores,
-}
-
-impl<T: Number, U, const INPUTS: usize> Step<'_, T, U, INPUTS> {
-    /// The steps `slow` along the slowest axis, whose points the outputs are.
-    fn of<const OUTPUTS: usize>(&self, slow: Range<usize>, outputs: [&mut [T]; OUTPUTS])
+    /// The most steps of a pass, and how it is cut up, if it is to have `steps` or fewer.
+    fn cut<U, const OUTPUTS: usize>(&self, steps: usize) -> Cut
     where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
-        if slow.len() <= self.longest {
-            return streamed(|stream| {
-                dispatched(Piece {
-                    step: self,
-                    stream,
-                    slow,
-                    outputs,
-                });
-            });
+        let (element, limits) = (size_of::<T>(), &self.limits);
+        let geometry =
+            |by_rows| Geometry::new(self.layout.extents, &U::REACH, self.dimensions, by_rows);
+        let cut = |geometry, depth, tile| {
+            Cut::new(geometry, depth, tile, [INPUTS, OUTPUTS], element, limits)
+        };
+        let most = steps.min(limits.depth[self.dimensions - 2]);
+        if most > 1 && self.may_take_several::<U, OUTPUTS>() {
+            let row = OUTPUTS * self.layout.extents[0] as usize * element;
+            // The widest tile of which all levels fit into the scratch, in passes of `depth`.
+            let widest = |geometry: &Geometry, depth: usize| {
+                let rows = limits.scratch_bytes / (row * geometry.kept() * geometry.levels(depth));
+                rows.saturating_sub(2 * geometry.radii[0] * (depth - 1))
+            };
+            for by_rows in [false, true] {
+                let geometry = geometry(by_rows);
+                for depth in (2..=most).rev() {
+                    let tile = widest(&geometry, depth);
+                    let thick = (THICK * geometry.radii[0] * (depth - 1)).max(1);
+                    if tile >= thick.min(geometry.extents[1]) {
+                        return cut(geometry, depth, tile);
+                    }
+                    // In the plane there is a way that keeps fewer rows.
+                    if self.dimensions == 2 && !by_rows {
+                        break;
+                    }
+                }
+                if self.dimensions == 3 {
+                    break;
+                }
+            }
         }
-        let [nx, ny, _] = self.sweep.extents();
-        let middle = slow.len() / 2;
-        let mut halves = outputs.map(|output| output.split_at_mut(middle * nx * ny));
-        let low = halves.each_mut().map(|(low, _)| take(low));
-        let high = halves.each_mut().map(|(_, high)| take(high));
-        let middle = slow.start + middle;
-        if self.parallel {
-            rayon::join(
-                || self.of(slow.start..middle, low),
-                || self.of(middle..slow.end, high),
-            );
-        } else {
-            self.of(slow.start..middle, low);
-            self.of(middle..slow.end, high);
+        let geometry = geometry(false);
+        let planes: usize = U::REACH.iter().map(|reach| 2 * reach.radius(2) + 1).sum();
+        let tile = match self.dimensions {
+            2 => usize::MAX,
+            _ => limits.tile_bytes / (planes * self.layout.extents[0] as usize * element),
+        };
+        // Rows beside the tile are read as well.
+        cut(
+            geometry,
+            1,
+            tile.saturating_sub(2 * geometry.radii[0]).max(4),
+        )
+    }
+
+    /// Whether a pass may take several steps: outputs are all that changes, are near by, and
+    /// those beyond the ends are known in the tile.
+    fn may_take_several<U, const OUTPUTS: usize>(&self) -> bool
+    where
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        let axes = 1..self.dimensions;
+        U::PAST == 0
+            && axes.into_iter().all(|axis| {
+                let radius = furthest(&U::REACH, axis);
+                let alike = (0..OUTPUTS).all(|field| self.ends[field][axis] == self.ends[0][axis]);
+                radius <= NEAR && alike && self.ends[0][axis] != End::Far
+            })
+    }
+
+    /// The steps of a pass if there are `steps` to be taken.
+    pub(super) fn depth<U, const OUTPUTS: usize>(&self, steps: usize) -> usize
+    where
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        // Equal numbers, without a pass of few.
+        let most = self.cut::<U, OUTPUTS>(steps).depth;
+        steps.div_ceil(steps.div_ceil(most))
+    }
+
+    /// Allocates what passes of up to `steps` steps work in.
+    pub(super) fn reserve<U, const OUTPUTS: usize>(&self, steps: usize) -> Result<(), Error>
+    where
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        self.suit(&self.cut::<U, OUTPUTS>(steps), OUTPUTS)
+    }
+
+    /// Makes the scratches as many and as long as a pass needs, if they are not.
+    fn suit(&self, cut: &Cut, outputs: usize) -> Result<(), Error> {
+        let len = cut.scratch(outputs);
+        if len == 0 {
+            return Ok(());
         }
+        let mut scratches = self
+            .scratches
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        scratches.retain(|scratch| scratch.len() >= len);
+        while scratches.len() < cut.threads {
+            scratches.push(allocation::zeroed(len)?);
+        }
+        Ok(())
     }
 }
 
-/// What one thread computes.
-struct Piece<'s, 'out, T, U, const INPUTS: usize, const OUTPUTS: usize> {
-    step: &'s Step<'s, T, U, INPUTS>,
-    stream: &'s Streaming<'out>,
-    slow: Range<usize>,
+/// A pass of `depth` steps, which [`Sweep::depth`] has given. All fields have the layout's points.
+pub(super) fn pass<T, U, const INPUTS: usize, const OUTPUTS: usize>(
+    sweep: &Sweep<T, INPUTS>,
+    update: U,
+    depth: usize,
+    inputs: [&[T]; INPUTS],
+    outputs: [&mut [T]; OUTPUTS],
+) -> Result<(), Error>
+where
+    T: Number,
+    U: PointUpdate<T, INPUTS, OUTPUTS>,
+{
+    let cut = sweep.cut::<U, OUTPUTS>(depth);
+    debug_assert_eq!(cut.depth, depth);
+    sweep.suit(&cut, OUTPUTS)?;
+    let len = cut.scratch(OUTPUTS);
+    let pieces: Vec<_> = pieces(&cut, outputs)
+        .into_iter()
+        .map(|piece| Mutex::new(Some(piece)))
+        .collect();
+    threads::share(cut.threads, pieces.len(), |mine| {
+        let scratches = || {
+            sweep
+                .scratches
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        let mut scratch = scratches().pop().unwrap_or_default();
+        if scratch.len() < len {
+            // Another call has those that there are.
+            scratch = vec![T::zeroed(); len];
+        }
+        for piece in mine {
+            // Each is taken once.
+            let mut piece = pieces[piece].lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(piece) = piece.take() else { continue };
+            streamed(|stream| {
+                dispatched(Work {
+                    sweep,
+                    cut: &cut,
+                    update,
+                    inputs,
+                    stream,
+                    piece,
+                    scratch: &mut scratch,
+                });
+            });
+        }
+        if !scratch.is_empty() {
+            scratches().push(scratch);
+        }
+    });
+    Ok(())
+}
+
+/// Rows of some planes, to be computed by one thread.
+struct Piece<'out, T, const OUTPUTS: usize> {
+    rows: Range<usize>,
+    planes: Range<usize>,
+    outputs: [Planes<'out, T>; OUTPUTS],
+}
+
+/// Parts of planes, one after the other.
+struct Planes<'out, T> {
+    /// Elements of each.
+    len: usize,
+    /// Where they are: those of a slice follow each other.
+    slices: std::vec::IntoIter<&'out mut [T]>,
+    first: &'out mut [T],
+}
+
+impl<'out, T> Planes<'out, T> {
+    /// The next, which is empty after the last.
+    #[inline(always)]
+    fn next(&mut self) -> &'out mut [T] {
+        if self.first.is_empty() {
+            self.first = self.slices.next().unwrap_or_default();
+        }
+        let len = self.len.min(self.first.len());
+        let (next, later) = take(&mut self.first).split_at_mut(len);
+        self.first = later;
+        next
+    }
+}
+
+fn pieces<'out, T, const OUTPUTS: usize>(
+    cut: &Cut,
     outputs: [&'out mut [T]; OUTPUTS],
+) -> Vec<Piece<'out, T, OUTPUTS>> {
+    let ([nx, rows, planes], [high, thick]) = (cut.geometry.extents, cut.piece);
+    let tiles = rows.div_ceil(high);
+    let places =
+        (0..planes.div_ceil(thick)).flat_map(|band| (0..tiles).map(move |tile| (band, tile)));
+    let mut slices: Vec<[Vec<&'out mut [T]>; OUTPUTS]> = places
+        .clone()
+        .map(|_| [const { Vec::new() }; OUTPUTS])
+        .collect();
+    for (output, values) in outputs.into_iter().enumerate() {
+        for (band, values) in values.chunks_mut(thick * rows * nx).enumerate() {
+            if tiles == 1 {
+                slices[band][output].push(values);
+                continue;
+            }
+            for plane in values.chunks_mut(rows * nx) {
+                for (tile, part) in plane.chunks_mut(high * nx).enumerate() {
+                    slices[band * tiles + tile][output].push(part);
+                }
+            }
+        }
+    }
+    let range =
+        |number: usize, size: usize, all: usize| number * size..all.min((number + 1) * size);
+    places
+        .zip(slices)
+        .map(|((band, tile), slices)| {
+            let rows = range(tile, high, rows);
+            Piece {
+                planes: range(band, thick, planes),
+                outputs: slices.map(|slices| Planes {
+                    len: rows.len() * nx,
+                    slices: slices.into_iter(),
+                    first: &mut [],
+                }),
+                rows,
+            }
+        })
+        .collect()
+}
+
+/// What one thread computes at a time.
+struct Work<'s, 'out, T, U, const INPUTS: usize, const OUTPUTS: usize> {
+    sweep: &'s Sweep<T, INPUTS>,
+    cut: &'s Cut,
+    update: U,
+    inputs: [&'s [T]; INPUTS],
+    stream: &'s Streaming<'out>,
+    piece: Piece<'out, T, OUTPUTS>,
+    scratch: &'s mut [T],
 }
 
 impl<T, U, const INPUTS: usize, const OUTPUTS: usize> WithSimd
-    for Piece<'_, '_, T, U, INPUTS, OUTPUTS>
+    for Work<'_, '_, T, U, INPUTS, OUTPUTS>
 where
     T: Number,
     U: PointUpdate<T, INPUTS, OUTPUTS>,
@@ -201,413 +515,490 @@ where
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let (step, sweep) = (self.step, self.step.sweep);
-        let [nx, ny, _] = sweep.extents();
-        // Planes of each output, of which rows are taken off.
-        let mut planes = self.outputs.map(|output| {
-            let mut planes = output.chunks_exact_mut(nx * ny);
-            std::array::from_fn::<_, LONGEST, _>(|_| planes.next().unwrap_or_default())
-        });
-        let mut rows = Rows::<T, INPUTS>::new();
+        let Self {
+            sweep,
+            cut,
+            update,
+            inputs,
+            stream,
+            mut piece,
+            scratch,
+        } = self;
+        let Geometry {
+            extents: [nx, rows, planes],
+            axes,
+            radii,
+        } = cut.geometry;
+        let (kept, chunks) = scratch.split_at_mut(cut.geometry.levels(cut.depth) * cut.level);
+        let mut chunks = chunks.chunks_exact_mut(cut.run.max(1));
+        let mut chunks: [&mut [T]; OUTPUTS] =
+            std::array::from_fn(|_| chunks.next().unwrap_or_default());
         let mut windows = Windows::<T, INPUTS>::new();
-        let mut chunks = [[T::zeroed(); CHUNK]; OUTPUTS];
-        let tile = tile_rows::<T>(&U::REACH, sweep.dimensions, nx);
-        let mut first = 0;
-        while first < ny {
-            let tile = tile.min(ny - first);
-            for slow in self.slow.clone() {
-                let mut out: [&mut [T]; OUTPUTS] = planes.each_mut().map(|planes| {
-                    let plane = &mut planes[slow - self.slow.start];
-                    let (now, later) = take(plane).split_at_mut(tile * nx);
-                    *plane = later;
-                    now
-                });
-                for j in first..first + tile {
-                    rows.find(sweep, &step.inputs, &U::REACH, j as i32, slow as i32);
-                    let row = out.each_mut().map(|out| {
-                        let (row, later) = take(out).split_at_mut(nx);
-                        *out = later;
-                        row
-                    });
-                    let span = Span {
-                        simd,
-                        update: step.update,
-                        layout: &sweep.layout,
-                        rows: &rows,
-                    };
-                    if step.stores == Stores::Ordinary {
-                        span.compute(0..nx, row, &mut windows);
-                    } else {
-                        span.stream(self.stream, row, &mut chunks, &mut windows);
-                    }
+        let around = axes.map(|axis| sweep.ends[0][axis] == End::Around);
+        // Rows or planes of a piece and those beside it, as far as there are any.
+        let wider = |axis: usize, range: &Range<usize>, level: usize| {
+            let margin = (radii[axis] * (cut.depth - level)) as i32;
+            let (begin, end) = (range.start as i32 - margin, range.end as i32 + margin);
+            let all = [rows, planes][axis] as i32;
+            if around[axis] {
+                begin..end
+            } else {
+                begin.max(0)..end.min(all)
+            }
+        };
+        let first_row = piece.rows.start as i32 - (radii[0] * (cut.depth - 1)) as i32;
+        let first = wider(1, &piece.planes, 1);
+        // Level t is `radius` planes behind level t - 1.
+        for newest in first.start..piece.planes.end as i32 + (radii[1] * (cut.depth - 1)) as i32 {
+            for level in 1..=cut.depth {
+                let plane = newest - (radii[1] * (level - 1)) as i32;
+                if !wider(1, &piece.planes, level).contains(&plane) {
+                    continue;
                 }
-            }
-            first += tile;
-        }
-    }
-}
-
-/// Rows of a tile, so that the planes that it is computed from stay in the cache.
-fn tile_rows<T>(reach: &[Reach], dimensions: usize, nx: usize) -> usize {
-    let planes = reach
-        .iter()
-        .map(|reach| 2 * reach.radius(dimensions - 1) + 1);
-    let row_bytes = planes.sum::<usize>() * nx * size_of::<T>();
-    // Rows beside the tile are read as well.
-    (TILE_BYTES / row_bytes.max(1))
-        .saturating_sub(2 * furthest(reach, 1))
-        .max(4)
-}
-
-/// The rows that a row is computed from.
-struct Rows<'r, T, const INPUTS: usize> {
-    /// Of the same plane, and at the same place of other planes.
-    within: [[&'r [T]; ALONG]; INPUTS],
-    across: [[&'r [T]; ALONG]; INPUTS],
-    /// Others of other planes.
-    off: [[[&'r [T]; BOX]; BOX]; INPUTS],
-}
-
-impl<'r, T: Number, const INPUTS: usize> Rows<'r, T, INPUTS> {
-    fn new() -> Self {
-        Self {
-            within: [[&[]; ALONG]; INPUTS],
-            across: [[&[]; ALONG]; INPUTS],
-            off: [[[&[]; BOX]; BOX]; INPUTS],
-        }
-    }
-
-    /// Finds them for row `j`.
-    #[inline(always)]
-    fn find(
-        &mut self,
-        sweep: &'r Sweep<T, INPUTS>,
-        inputs: &[&'r [T]; INPUTS],
-        reach: &[Reach; INPUTS],
-        j: i32,
-        slow: i32,
-    ) {
-        for (field, reach) in reach.iter().enumerate() {
-            let radius = |axis: usize| reach.radius(axis) as i32;
-            let across = radius(sweep.dimensions - 1);
-            for ds in -across..=across {
-                self.across[field][(MAX_RADIUS as i32 + ds) as usize] =
-                    sweep.row(inputs, field, j, slow + ds);
-            }
-            if sweep.dimensions == 2 {
-                continue;
-            }
-            let within = radius(1);
-            for dj in -within..=within {
-                self.within[field][(MAX_RADIUS as i32 + dj) as usize] =
-                    sweep.row(inputs, field, j + dj, slow);
-                if reach.is_box() {
-                    for ds in -across..=across {
-                        let row = sweep.row(inputs, field, j + dj, slow + ds);
-                        self.off[field][(MAX_BOX as i32 + dj) as usize]
-                            [(MAX_BOX as i32 + ds) as usize] = row;
-                    }
-                }
-            }
-        }
-    }
-
-    /// The row at this offset.
-    #[inline(always)]
-    fn at(&self, field: usize, dj: isize, ds: isize) -> &'r [T] {
-        let along = |d: isize| (MAX_RADIUS as isize + d) as usize;
-        let in_box = |d: isize| (MAX_BOX as isize + d) as usize;
-        if dj == 0 {
-            self.across[field][along(ds)]
-        } else if ds == 0 {
-            self.within[field][along(dj)]
-        } else {
-            self.off[field][in_box(dj)][in_box(ds)]
-        }
-    }
-}
-
-/// What a vector near an end of its row reads: the points of the vector, and on either side.
-struct Windows<T, const INPUTS: usize>([[[[T; WINDOW]; BOX]; BOX]; INPUTS]);
-
-impl<T: Number, const INPUTS: usize> Windows<T, INPUTS> {
-    fn new() -> Self {
-        Self([[[[T::zeroed(); WINDOW]; BOX]; BOX]; INPUTS])
-    }
-
-    /// Fills those of the rows that are read along x, for `lanes` points from `i` on.
-    #[inline(always)]
-    fn fill(
-        &mut self,
-        rows: &Rows<'_, T, INPUTS>,
-        layout: &Layout<T, INPUTS>,
-        reach: &[Reach; INPUTS],
-        dimensions: usize,
-        i: usize,
-        lanes: usize,
-    ) {
-        for (field, reach) in reach.iter().enumerate() {
-            let radius = reach.radius(0);
-            if radius == 0 {
-                continue;
-            }
-            let off = |axis: usize| match reach.is_box() && axis != 0 {
-                true => reach.radius(axis) as isize,
-                false => 0,
-            };
-            let (within, across) = match dimensions {
-                2 => (0, off(1)),
-                _ => (off(1), off(2)),
-            };
-            for (dj, ds) in
-                (-within..=within).flat_map(|dj| (-across..=across).map(move |ds| (dj, ds)))
-            {
-                let row = rows.at(field, dj, ds);
-                let window = &mut self.0[field][(MAX_BOX as isize + dj) as usize]
-                    [(MAX_BOX as isize + ds) as usize];
-                // What is in the row, and then what is beyond its ends.
-                let (from, to) = (
-                    i.saturating_sub(radius),
-                    (i + lanes + radius).min(row.len()),
-                );
-                let at = |place: usize| place + MAX_RADIUS - i;
-                window[at(from)..at(to)].copy_from_slice(&row[from..to]);
-                let mut beyond = |place: i32, cell: usize| {
-                    window[cell] = match layout.place(field, 0, place) {
-                        Place::Point(point) => row[point as usize],
-                        Place::End(end) => layout.value(field, end),
-                    };
+                let rows = wider(0, &piece.rows, level);
+                let levels = cut.geometry.levels(cut.depth).max(1);
+                let (from, to) = ((level + levels - 2) % levels, (level - 1) % levels);
+                let (before, out) = if level == cut.depth {
+                    (&kept[from * cut.level..], &mut [][..])
+                } else if level == 1 {
+                    (&[][..], &mut kept[..cut.level])
+                } else {
+                    two(kept, cut.level, from, to)
                 };
-                for m in i + 1..=radius {
-                    beyond(i as i32 - m as i32, MAX_RADIUS - m);
+                let level_before = Level {
+                    sweep,
+                    geometry: &cut.geometry,
+                    inputs,
+                    kept: (level > 1).then_some(Kept {
+                        values: before,
+                        states: OUTPUTS,
+                        plane: cut.plane,
+                        first: first_row,
+                        around,
+                    }),
+                };
+                let at = Plane {
+                    simd,
+                    update,
+                    level: level_before,
+                    rows: rows.clone(),
+                    plane,
+                };
+                if level == cut.depth {
+                    let out = piece.outputs.each_mut().map(Planes::next);
+                    match cut.stores {
+                        Stores::Ordinary => at.compute(out, &mut windows),
+                        Stores::Streaming => at.stream(stream, out, &mut chunks, &mut windows),
+                    }
+                    continue;
                 }
-                for place in row.len()..i + lanes + radius {
-                    beyond(place as i32, at(place));
-                }
+                let slot = plane.rem_euclid(cut.geometry.kept() as i32) as usize;
+                let mut fields = out.chunks_exact_mut(cut.level / OUTPUTS);
+                let out: [&mut [T]; OUTPUTS] = std::array::from_fn(|_| {
+                    let field = fields.next().unwrap_or_default();
+                    let plane = &mut field[slot * cut.plane..][..cut.plane];
+                    &mut plane[(rows.start - first_row) as usize * nx..][..rows.len() * nx]
+                });
+                at.compute(out, &mut windows);
             }
         }
     }
 }
 
-/// Points of a row.
-struct Span<'s, 'r, S, T, U, const INPUTS: usize> {
+/// Parts `from` and `to`, which differ, of those of `values` that have `len` elements each.
+#[inline(always)]
+fn two<T>(values: &mut [T], len: usize, from: usize, to: usize) -> (&[T], &mut [T]) {
+    let (low, high) = values.split_at_mut(from.max(to) * len);
+    if from < to {
+        (&low[from * len..][..len], &mut high[..len])
+    } else {
+        (&high[..len], &mut low[to * len..][..len])
+    }
+}
+
+/// What a level is computed from.
+struct Level<'a, T, const INPUTS: usize> {
+    sweep: &'a Sweep<T, INPUTS>,
+    geometry: &'a Geometry,
+    inputs: [&'a [T]; INPUTS],
+    /// What outputs are at the level before; none at the first, where they are inputs.
+    kept: Option<Kept<'a, T>>,
+}
+
+/// Planes of a level.
+struct Kept<'a, T> {
+    /// Those of each output.
+    values: &'a [T],
+    states: usize,
+    /// Elements of a plane.
+    plane: usize,
+    /// The row with which each begins.
+    first: i32,
+    /// Whether what lies beyond the ends of rows, and of planes, is kept like all else.
+    around: [bool; 2],
+}
+
+/// The place on an axis of `n` that `at` is, if the axis goes on as it began.
+#[inline(always)]
+fn wrapped(at: i32, n: usize) -> i32 {
+    let n = n as i32;
+    if (at as u32) < n as u32 {
+        at
+    } else {
+        at.rem_euclid(n)
+    }
+}
+
+impl<'a, T: Number, const INPUTS: usize> Level<'a, T, INPUTS> {
+    /// Row `j` of a plane of a field, which may be beyond their ends, and what follows it: of
+    /// places that are whole offsets from one that is computed.
+    #[inline(always)]
+    fn row(&self, field: usize, [j, s]: [i32; 2], [dj, ds]: [i32; 2]) -> &'a [T] {
+        let Geometry {
+            extents: [nx, rows, planes],
+            axes: [row_axis, plane_axis],
+            ..
+        } = *self.geometry;
+        let layout = &self.sweep.layout;
+        let beyond = |end: usize| &self.sweep.beyond[4 * field + end - 2][..nx];
+        if let Some(kept) = &self.kept
+            && field < kept.states
+        {
+            let [j, s] = [j + dj, s + ds];
+            let s = match layout.place(field, plane_axis, s) {
+                _ if kept.around[1] => s,
+                Place::Point(s) => s as i32,
+                Place::End(end) => return beyond(end),
+            };
+            let j = match layout.place(field, row_axis, j) {
+                _ if kept.around[0] => j,
+                Place::Point(j) => j as i32,
+                Place::End(end) => return beyond(end),
+            };
+            let planes = self.geometry.kept();
+            let plane = field * planes + s.rem_euclid(planes as i32) as usize;
+            return &kept.values[plane * kept.plane + (j - kept.first) as usize * nx..];
+        }
+        let [j, s] = [wrapped(j, rows) + dj, wrapped(s, planes) + ds];
+        let s = match layout.place(field, plane_axis, s) {
+            Place::Point(s) => s as usize,
+            Place::End(end) => return beyond(end),
+        };
+        match layout.place(field, row_axis, j) {
+            Place::Point(j) => &self.inputs[field][(s * rows + j as usize) * nx..],
+            Place::End(end) => beyond(end),
+        }
+    }
+
+    /// How many rows from `j` to `end` follow each other with all rows they are computed from;
+    /// at least one.
+    #[inline(always)]
+    fn together(&self, j: i32, s: i32, end: i32) -> usize {
+        let Geometry {
+            extents: [nx, rows, planes],
+            radii,
+            ..
+        } = *self.geometry;
+        let inside =
+            |at: i32, n: usize, radius: usize| at as usize >= radius && at as usize + radius < n;
+        let (row, plane) = (wrapped(j, rows), wrapped(s, planes));
+        if !inside(row, rows, radii[0])
+            || !(inside(plane, planes, radii[1]) || self.sweep.beyond.iter().all(Vec::is_empty))
+        {
+            return 1;
+        }
+        let inner = rows - radii[0] - row as usize;
+        inner.min((end - j) as usize).min((RUN / nx).max(1))
+    }
+}
+
+/// Rows of a plane to be computed.
+struct Plane<'a, S, T, U, const INPUTS: usize> {
     simd: S,
     update: U,
-    layout: &'s Layout<T, INPUTS>,
-    rows: &'s Rows<'r, T, INPUTS>,
+    level: Level<'a, T, INPUTS>,
+    rows: Range<i32>,
+    plane: i32,
 }
 
-impl<S: Simd, T: Number, U, const INPUTS: usize> Span<'_, '_, S, T, U, INPUTS> {
-    /// Computes a whole row and stores it past the caches.
+impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
+    /// Computes them.
+    #[inline(always)]
+    fn compute<const OUTPUTS: usize>(
+        &self,
+        out: [&mut [T]; OUTPUTS],
+        windows: &mut Windows<T, INPUTS>,
+    ) where
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        self.runs(
+            out,
+            #[inline(always)]
+            |run, out| run.compute(out, windows),
+        );
+    }
+
+    /// Computes them and stores them past the caches.
     #[inline(always)]
     fn stream<'out, const OUTPUTS: usize>(
         &self,
         stream: &Streaming<'out>,
-        mut row: [&'out mut [T]; OUTPUTS],
-        chunks: &mut [[T; CHUNK]; OUTPUTS],
+        out: [&'out mut [T]; OUTPUTS],
+        chunks: &mut [&mut [T]; OUTPUTS],
         windows: &mut Windows<T, INPUTS>,
     ) where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
-        let (mut begin, nx) = (0, self.layout.extents[0] as usize);
-        while begin < nx {
-            // Nothing is left over that is shorter than a vector.
-            let len = match nx - begin {
-                left @ ..=CHUNK => left,
-                left if left < CHUNK + MAX_LANES => CHUNK - 4 * MAX_LANES,
-                _ => CHUNK,
-            };
-            let out = chunks.each_mut().map(|chunk| &mut chunk[..len]);
-            self.compute(begin..begin + len, out, windows);
-            for (row, chunk) in row.iter_mut().zip(&*chunks) {
-                let (now, later) = take(row).split_at_mut(len);
-                *row = later;
-                stream.copy(now, &chunk[..len]);
-            }
-            begin += len;
-        }
+        self.runs(
+            out,
+            #[inline(always)]
+            |run, out: [&'out mut [T]; OUTPUTS]| {
+                let len = out[0].len();
+                run.compute(chunks.each_mut().map(|chunk| &mut chunk[..len]), windows);
+                for (out, chunk) in out.into_iter().zip(&*chunks) {
+                    stream.copy(out, &chunk[..len]);
+                }
+            },
+        );
     }
 
-    /// Computes the points `span` of the row.
+    /// Calls `work` for each run of rows that follow each other.
     #[inline(always)]
-    fn compute<const OUTPUTS: usize>(
+    fn runs<'o, const OUTPUTS: usize>(
         &self,
-        span: Range<usize>,
-        mut out: [&mut [T]; OUTPUTS],
-        windows: &mut Windows<T, INPUTS>,
+        mut out: [&'o mut [T]; OUTPUTS],
+        mut work: impl FnMut(&Run<'_, '_, S, T, U, INPUTS>, [&'o mut [T]; OUTPUTS]),
     ) where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
-        let lanes = lanes::<S, T>();
-        if span.len() < lanes {
-            for i in span.clone() {
-                let results = self.update.update(&Point::<T, U, INPUTS, OUTPUTS> {
-                    layout: self.layout,
-                    rows: self.rows,
-                    i,
-                    update: PhantomData,
-                });
-                for (out, result) in out.iter_mut().zip(results) {
-                    out[i - span.start] = result;
+        let Self {
+            level, rows, plane, ..
+        } = self;
+        let nx = level.geometry.extents[0];
+        // In the plane the offset along y is one of rows or of planes.
+        let by_rows = level.sweep.dimensions == 2 && level.geometry.radii[1] == 0;
+        let mut found = Rows::new();
+        let mut j = rows.start;
+        while j < rows.end {
+            let count = level.together(j, *plane, rows.end);
+            found.find(
+                &U::REACH,
+                U::DIMENSIONS,
+                #[inline(always)]
+                |field, [dj, ds]| {
+                    let offset = if by_rows { [ds, 0] } else { [dj, ds] };
+                    level.row(field, [j, *plane], offset)
+                },
+            );
+            let now = out.each_mut().map(|out| {
+                let (now, later) = take(out).split_at_mut(count * nx);
+                *out = later;
+                now
+            });
+            let run = Run {
+                simd: self.simd,
+                update: self.update,
+                layout: &level.sweep.layout,
+                rows: &found,
+            };
+            work(&run, now);
+            j += count as i32;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use halo_stencil::{Beyond, Neighbourhood, Real, Value};
+
+    /// Two fields that change and one that does not, of which all that is declared is read.
+    #[derive(Debug, Clone, Copy)]
+    struct Mixing<const D: usize>;
+
+    impl<T: Real, const D: usize> PointUpdate<T, 3, 2> for Mixing<D> {
+        const DIMENSIONS: usize = D;
+        const REACH: [Reach; 3] = [
+            Reach::cube(1),
+            Reach::axes([2, 1, 2]),
+            Reach::axes([0, 1, 0]),
+        ];
+
+        #[inline(always)]
+        fn update<N: Neighbourhood<T>>(&self, n: &N) -> [N::Value; 2] {
+            let heights: &[isize] = if D == 3 { &[-1, 0, 1] } else { &[0] };
+            let mut first = n.splat(T::from(0.5));
+            for &dk in heights {
+                for dj in -1..=1 {
+                    for di in -1..=1 {
+                        let weight = T::from(1.0 / (40 + 3 * dk + 7 * dj + 11 * di) as f32);
+                        first = n.value(0, [di, dj, dk]).fused(n.splat(weight), first);
+                    }
                 }
             }
-            return;
-        }
-        let (nx, radius) = (
-            self.layout.extents[0] as usize,
-            const { furthest(&U::REACH, 0) },
-        );
-        let mut i = span.start;
-        loop {
-            let near = Near::<S, T, U, INPUTS, OUTPUTS> {
-                simd: self.simd,
-                rows: self.rows,
-                i,
-                update: PhantomData,
-            };
-            let results = if i >= radius && i + lanes + radius <= nx {
-                self.update.update(&near)
-            } else {
-                windows.fill(self.rows, self.layout, &U::REACH, U::DIMENSIONS, i, lanes);
-                self.update.update(&NearEnd {
-                    near,
-                    windows: &*windows,
-                })
-            };
-            for (out, result) in out.iter_mut().zip(results) {
-                let out = &mut out[i - span.start..][..lanes];
-                T::vectors_mut::<S>(out)[0] = T::lanes(result);
+            let mut second = n.pair::<2, 1>(1) * T::from(0.25);
+            for (axis, radius) in [2, 1, 2].into_iter().enumerate().take(D) {
+                for distance in 1..=radius {
+                    let mut offset = [0; 3];
+                    for sign in [-1, 1] {
+                        offset[axis] = sign * distance;
+                        let weight = T::from(1.0 / (20 + 3 * axis as isize + offset[axis]) as f32);
+                        second = n.value(1, offset).fused(n.splat(weight), second);
+                    }
+                }
             }
-            if i + lanes == span.end {
-                return;
+            let second = second + n.at::<0, 0, 0, 0>() * T::from(0.125);
+            [first - n.at::<1, 0, 0, 0>() * T::from(0.25), second]
+        }
+    }
+
+    /// Numbers below 2^24 without a pattern.
+    fn numbers() -> impl FnMut() -> usize {
+        let mut state = 1_u32;
+        move || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as usize
+        }
+    }
+
+    const NEAR_ENDS: [Boundary; 4] = [
+        Boundary::Dirichlet(0.75),
+        Boundary::Neumann,
+        Boundary::NeumannHalfway,
+        Boundary::OneSided,
+    ];
+
+    fn beyond<T: Number>(end: Boundary) -> (Beyond, T) {
+        let beyond = match end {
+            Boundary::Dirichlet(value) => return (Beyond::Value, T::nearest(value)),
+            Boundary::Periodic => Beyond::Periodic,
+            Boundary::PeriodicWithEndpoint => Beyond::PeriodicWithEndpoint,
+            Boundary::Neumann => Beyond::MirrorOnPoint,
+            Boundary::NeumannHalfway => Beyond::MirrorHalfway,
+            _ => Beyond::Copy,
+        };
+        (beyond, T::from(0.0))
+    }
+
+    /// The fields after `steps` steps, and the steps of the longest pass.
+    fn after<T: Number, const D: usize>(
+        layout: Layout<T, 3>,
+        ends: &[[[Boundary; 2]; D]; 3],
+        limits: Limits,
+        fields: &[Vec<T>; 3],
+        steps: usize,
+    ) -> ([Vec<T>; 2], usize) {
+        let sweep = Sweep::new(layout, ends, limits).unwrap();
+        let [u, v, coefficient] = fields;
+        let mut now = [u.clone(), v.clone()];
+        let (mut left, mut deepest) = (steps, 0);
+        while left > 0 {
+            let depth = sweep.depth::<Mixing<D>, 2>(left);
+            let mut next = now.clone();
+            let outputs = next.each_mut().map(|next| &mut next[..]);
+            pass(
+                &sweep,
+                Mixing::<D>,
+                depth,
+                [&now[0], &now[1], coefficient],
+                outputs,
+            )
+            .unwrap();
+            now = next;
+            left -= depth;
+            deepest = deepest.max(depth);
+        }
+        (now, deepest)
+    }
+
+    /// Passes cut up as `limits` say have the bits of single steps. Returns whether one was of
+    /// several.
+    fn check<T: Number, const D: usize>(
+        next: &mut impl FnMut() -> usize,
+        extents: [usize; 3],
+        steps: usize,
+        limits: Limits,
+    ) -> bool {
+        let mut layout = Layout::new(extents.map(|n| n as u32), 1);
+        let mut ends = [[[Boundary::Periodic; 2]; D]; 3];
+        for axis in 0..D {
+            // Mostly such that passes may be of several steps.
+            let around = next().is_multiple_of(3);
+            for (field, ends) in ends.iter_mut().enumerate() {
+                ends[axis] = match next() % 20 {
+                    0 => [Boundary::PeriodicWithEndpoint; 2],
+                    n if around != (field == 2 && n % 2 == 0) => [Boundary::Periodic; 2],
+                    _ => [NEAR_ENDS[next() % 4], NEAR_ENDS[next() % 4]],
+                };
+                layout = layout.with_ends(field, axis, ends[axis].map(beyond));
             }
-            // The last vector computes points again.
-            i = (i + lanes).min(span.end - lanes);
         }
-    }
-}
-
-/// Lanes of a vector.
-#[inline(always)]
-const fn lanes<S: Simd, T: InVectors>() -> usize {
-    size_of::<T::Lanes<S>>() / size_of::<T>()
-}
-
-/// The vector at the beginning of `row`.
-#[inline(always)]
-fn vector<S: Simd, T: InVectors>(simd: S, row: &[T]) -> T::Vector<S> {
-    T::load(simd, T::vectors::<S>(&row[..lanes::<S, T>()])[0])
-}
-
-/// An offset along x, within a plane, and along the slowest axis.
-#[inline(always)]
-const fn by_march(dimensions: usize, [di, dj, dk]: [isize; 3]) -> [isize; 3] {
-    if dimensions == 2 {
-        [di, 0, dj]
-    } else {
-        [di, dj, dk]
-    }
-}
-
-/// A vector of points whose neighbours are all in their rows.
-struct Near<'s, 'r, S, T, U, const INPUTS: usize, const OUTPUTS: usize> {
-    simd: S,
-    rows: &'s Rows<'r, T, INPUTS>,
-    /// The first.
-    i: usize,
-    update: PhantomData<U>,
-}
-
-impl<S, T, U, const INPUTS: usize, const OUTPUTS: usize> Neighbourhood<T>
-    for Near<'_, '_, S, T, U, INPUTS, OUTPUTS>
-where
-    S: Simd,
-    T: Number,
-    U: PointUpdate<T, INPUTS, OUTPUTS>,
-{
-    type Value = T::Vector<S>;
-
-    const REACH: &'static [Reach] = &U::REACH;
-
-    #[inline(always)]
-    fn value(&self, field: usize, offset: [isize; 3]) -> T::Vector<S> {
-        let [di, dj, ds] = by_march(U::DIMENSIONS, offset);
-        let row = self.rows.at(field, dj, ds);
-        vector(self.simd, &row[self.i.wrapping_add_signed(di)..])
-    }
-
-    #[inline(always)]
-    fn splat(&self, number: T) -> T::Vector<S> {
-        InVectors::splat(number, self.simd)
-    }
-}
-
-/// A vector of points near an end of the row.
-struct NearEnd<'s, 'r, S, T, U, const INPUTS: usize, const OUTPUTS: usize> {
-    near: Near<'s, 'r, S, T, U, INPUTS, OUTPUTS>,
-    windows: &'s Windows<T, INPUTS>,
-}
-
-impl<S, T, U, const INPUTS: usize, const OUTPUTS: usize> Neighbourhood<T>
-    for NearEnd<'_, '_, S, T, U, INPUTS, OUTPUTS>
-where
-    S: Simd,
-    T: Number,
-    U: PointUpdate<T, INPUTS, OUTPUTS>,
-{
-    type Value = T::Vector<S>;
-
-    const REACH: &'static [Reach] = &U::REACH;
-
-    #[inline(always)]
-    fn value(&self, field: usize, offset: [isize; 3]) -> T::Vector<S> {
-        let [di, dj, ds] = by_march(U::DIMENSIONS, offset);
-        if di == 0 {
-            return self.near.value(field, offset);
+        let points = extents.iter().product();
+        let mut field = || -> Vec<T> {
+            (0..points)
+                .map(|_| T::from(next() as f32 / (1 << 24) as f32 - 0.5))
+                .collect()
+        };
+        let fields = std::array::from_fn(|_| field());
+        let single = Limits {
+            depth: [1, 1],
+            ..Limits::default()
+        };
+        let (expected, _) = after::<T, D>(layout, &ends, single, &fields, steps);
+        let (got, depth) = after::<T, D>(layout, &ends, limits, &fields, steps);
+        for (output, (got, expected)) in got.iter().zip(&expected).enumerate() {
+            let wrong = (0..points)
+                .find(|&at| bytemuck::bytes_of(&got[at]) != bytemuck::bytes_of(&expected[at]));
+            assert_eq!(
+                wrong, None,
+                "output {output} of {extents:?}, {ends:?}, {steps} steps, {limits:?}"
+            );
         }
-        let window = &self.windows.0[field][(MAX_BOX as isize + dj) as usize]
-            [(MAX_BOX as isize + ds) as usize];
-        vector(
-            self.near.simd,
-            &window[(MAX_RADIUS as isize + di) as usize..],
-        )
+        depth > 1
     }
 
-    #[inline(always)]
-    fn splat(&self, number: T) -> T::Vector<S> {
-        self.near.splat(number)
-    }
-}
-
-/// A point of a row that is shorter than a vector.
-struct Point<'s, 'r, T, U, const INPUTS: usize, const OUTPUTS: usize> {
-    layout: &'s Layout<T, INPUTS>,
-    rows: &'s Rows<'r, T, INPUTS>,
-    i: usize,
-    update: PhantomData<U>,
-}
-
-impl<T, U, const INPUTS: usize, const OUTPUTS: usize> Neighbourhood<T>
-    for Point<'_, '_, T, U, INPUTS, OUTPUTS>
-where
-    T: Number,
-    U: PointUpdate<T, INPUTS, OUTPUTS>,
-{
-    type Value = T;
-
-    const REACH: &'static [Reach] = &U::REACH;
-
-    #[inline(always)]
-    fn value(&self, field: usize, offset: [isize; 3]) -> T {
-        let [di, dj, ds] = by_march(U::DIMENSIONS, offset);
-        match self.layout.place(field, 0, self.i as i32 + di as i32) {
-            Place::Point(i) => self.rows.at(field, dj, ds)[i as usize],
-            Place::End(end) => self.layout.value(field, end),
+    #[test]
+    fn passes_have_the_bits_of_single_steps_however_they_are_cut_up() {
+        let mut next = numbers();
+        let mut several = [0, 0];
+        for case in 0..600 {
+            let mut below = |most: usize| next() % most;
+            let extents = match case % 2 {
+                0 => [1 + below(70), 1 + below(60), 1],
+                _ => [1 + below(40), 1 + below(24), 1 + below(24)],
+            };
+            let limits = Limits {
+                depth: [1 + below(9), 1 + below(5)],
+                scratch_bytes: [2 << 10, 20 << 10, 200 << 10][below(3)],
+                tile_bytes: below(20 << 10),
+                points_per_thread: 1 << 8,
+            };
+            let steps = [1, 2, 3, 5, 7, 11, 17][below(7)];
+            let is_several = match case % 4 {
+                0 => check::<f32, 2>(&mut next, extents, steps, limits),
+                1 => check::<f32, 3>(&mut next, extents, steps, limits),
+                2 => check::<f64, 2>(&mut next, extents, steps, limits),
+                _ => check::<f64, 3>(&mut next, extents, steps, limits),
+            };
+            several[case % 2] += usize::from(is_several);
         }
+        assert!(several.iter().all(|&cases| cases > 50), "{several:?}");
     }
 
-    #[inline(always)]
-    fn splat(&self, number: T) -> T {
-        number
+    #[test]
+    fn large_fields_are_cut_up_and_stored_past_the_caches() {
+        let mut next = numbers();
+        // Rows of all kinds of places in a line of the cache.
+        check::<f32, 2>(&mut next, [2051, 700, 1], 9, Limits::default());
+        check::<f64, 3>(&mut next, [131, 100, 90], 5, Limits::default());
+        let limits = Limits::default();
+        for (by_rows, depth) in [(false, 1), (true, 8)] {
+            let geometry = Geometry::new([4096, 4096, 1], &[Reach::star(1)], 2, by_rows);
+            let cut = Cut::new(geometry, depth, 64, [1, 1], 8, &limits);
+            assert!(
+                cut.piece[0] * cut.piece[1] < 4096 || cut.threads == 1,
+                "{cut:?}"
+            );
+        }
     }
 }

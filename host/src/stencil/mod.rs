@@ -65,6 +65,7 @@ mod plain;
 mod plan;
 mod run;
 mod trace;
+mod vectors;
 
 pub use halo_stencil::{
     Compiled, MAX_BOX, MAX_RADIUS, Neighbourhood, PointUpdate, Reach, Real, Value,
@@ -74,4 +75,5 @@ pub use operation::Stencil;
 #[cfg(feature = "cases")]
 pub(crate) use plain::{Plain, of_points};
 pub use plan::Plan;
+pub(crate) use run::require_looks;
 pub use run::{Run, Settled};

@@ -1,11 +1,12 @@
 //! What is computed.
 
+use super::cpu::{self, Pass};
 use super::number::{Number, OPERATION};
 use super::trace;
+use crate::argument::Argument;
 use crate::{Axis, Boundary, Error, Grid, Shape, Shape2, Shape3};
 use gpu_kernels::registry::Cost;
 use halo_stencil::{Beyond, Layout, PointUpdate, blocks};
-use std::marker::PhantomData;
 
 /// An update of the points of a grid, with a boundary for each end of each field.
 ///
@@ -44,7 +45,9 @@ pub struct Stencil<U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usi
     /// Of each field, along each axis.
     ends: [[[Boundary; 2]; D]; INPUTS],
     flops_per_point: u64,
-    number: PhantomData<T>,
+    /// On the CPU, compiled with [`new`](Self::new): in the library where it is called there for
+    /// a type that is known, whatever the build of whoever runs it.
+    pass: Pass<U, T, INPUTS, OUTPUTS>,
 }
 
 impl<U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usize>
@@ -84,7 +87,7 @@ where
             grid,
             ends: [ends; INPUTS],
             flops_per_point,
-            number: PhantomData,
+            pass: cpu::pass,
         };
         stencil.shape().points()?;
         stencil.layout()?;
@@ -172,6 +175,16 @@ where
         &self.grid
     }
 
+    /// The boundaries of each field along each axis.
+    pub(super) const fn all_ends(&self) -> &[[[Boundary; 2]; D]; INPUTS] {
+        &self.ends
+    }
+
+    /// What takes steps on the CPU.
+    pub(super) const fn pass(&self) -> Pass<U, T, INPUTS, OUTPUTS> {
+        self.pass
+    }
+
     /// Points along x, y and z.
     pub(super) fn extents(&self) -> [usize; 3] {
         Axis::ALL.map(|axis| self.grid.extent(axis))
@@ -210,7 +223,7 @@ where
         let extents = self.extents();
         let Some(blocks) = blocks(D, extents, T::POINTS) else {
             return Err(Error::IndexOverflow {
-                what: format!("an extent of a {OPERATION}'s grid, or the points of a plane,"),
+                quantity: Argument::new(OPERATION, "an extent, or the points of a plane,"),
                 given: self.shape().to_string(),
                 limit: halo_stencil::MAX_EXTENT.into(),
             });

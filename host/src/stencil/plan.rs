@@ -4,6 +4,7 @@ use super::cpu;
 use super::gpu::{Checked, Launch};
 use super::number::{Number, OPERATION};
 use super::operation::Stencil;
+use crate::argument::Argument;
 use crate::device::Lent;
 use crate::{Buffer, Device, DeviceKind, Error};
 use gpu_kernels::registry::Cost;
@@ -42,7 +43,11 @@ where
         let layout = self.layout()?;
         let blocks = blocks(D, self.extents(), T::POINTS);
         let by = match (device.kind(), blocks) {
-            (DeviceKind::Cpu, _) | (_, None) => By::Cpu(cpu::Sweep::new(layout, D)?),
+            (DeviceKind::Cpu, _) | (_, None) => {
+                let sweep = cpu::Sweep::new(layout, self.all_ends(), cpu::Limits::default())?;
+                sweep.reserve::<U, OUTPUTS>(1)?;
+                By::Cpu(sweep)
+            }
             (_, Some(blocks)) => By::Kernel(Launch::new(layout, blocks)),
         };
         Ok(Plan {
@@ -138,14 +143,37 @@ where
         inputs: [&Buffer<T>; INPUTS],
         outputs: [&mut Buffer<T>; OUTPUTS],
     ) -> Result<(), Error> {
+        self.pass(1, inputs, outputs)
+    }
+
+    /// How many of `steps` steps the next [`pass`](Self::pass) may take.
+    pub(super) fn depth(&self, steps: usize) -> usize {
+        match &self.by {
+            By::Kernel(_) => 1,
+            By::Cpu(sweep) => sweep.depth::<U, OUTPUTS>(steps),
+        }
+    }
+
+    /// Allocates what passes of several steps work in.
+    pub(super) fn reserve(&self) -> Result<(), Error> {
+        match &self.by {
+            By::Kernel(_) => Ok(()),
+            By::Cpu(sweep) => sweep.reserve::<U, OUTPUTS>(usize::MAX),
+        }
+    }
+
+    /// As [`step`](Self::step), of `depth` steps, which [`depth`](Self::depth) has given.
+    pub(super) fn pass(
+        &self,
+        depth: usize,
+        inputs: [&Buffer<T>; INPUTS],
+        outputs: [&mut Buffer<T>; OUTPUTS],
+    ) -> Result<(), Error> {
         let shape = self.stencil.shape();
-        let fits = |what: &str, field: usize, buffer: &Buffer<T>| {
-            buffer.require_shape(|| format!("{OPERATION}: {what} {field}"), shape)?;
-            if buffer.device() == &self.device {
-                return Ok(());
-            }
-            self.device
-                .require(&format!("{OPERATION}: {what} {field}"), buffer)
+        let fits = |name, field, buffer: &Buffer<T>| {
+            let argument = Argument::new(OPERATION, name).numbered(field);
+            buffer.require_shape(argument, shape)?;
+            self.device.require(argument, buffer)
         };
         for (field, input) in inputs.iter().enumerate() {
             fits("input", field, input)?;
@@ -167,8 +195,7 @@ where
                     Some(values) => values,
                     None => unreachable!("buffers of the CPU device are host memory"),
                 });
-                sweep.step(*self.stencil.update(), inputs, outputs);
-                Ok(())
+                self.stencil.pass()(sweep, *self.stencil.update(), depth, inputs, outputs)
             }
         }
     }

@@ -3,7 +3,9 @@
 use super::number::{Number, OPERATION};
 use super::operation::Stencil;
 use super::plan::{Plan, all_of};
+use crate::argument::Argument;
 use crate::elementwise::{larger, largest_difference};
+use crate::scalar::Scalar;
 use crate::{Buffer, Device, Error};
 use halo_stencil::Compiled;
 
@@ -19,7 +21,7 @@ pub struct Run<U, T: Number, const D: usize, const INPUTS: usize, const OUTPUTS:
     steps: u64,
 }
 
-/// How [`Run::settle`] ended.
+/// How [`Run::steps_until`] ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settled {
     /// Steps that were taken.
@@ -31,8 +33,8 @@ pub struct Settled {
 }
 
 impl Settled {
-    /// The loop of [`Run::settle`]: `advance` takes this many steps, and returns the largest
-    /// change of a value by the last of them.
+    /// The loop of all families that go on until little changes: `advance` takes this many
+    /// steps, and returns the largest change of a value by the last of them.
     ///
     /// # Errors
     ///
@@ -44,18 +46,7 @@ impl Settled {
         most: usize,
         mut advance: impl FnMut(usize) -> Result<f64, E>,
     ) -> Result<Self, E> {
-        let invalid = |parameter, given: String, required: &str| Error::InvalidParameter {
-            operation: OPERATION,
-            parameter,
-            given,
-            required: required.to_owned(),
-        };
-        if tolerance.is_nan() || tolerance < 0.0 {
-            return Err(invalid("the tolerance", tolerance.to_string(), "0 or more").into());
-        }
-        if every == 0 {
-            return Err(invalid("the steps between looks", "0".into(), "at least 1").into());
-        }
+        require_looks(OPERATION, "steps between two looks", tolerance, every)?;
         let mut settled = Self {
             steps: 0,
             change: f64::NAN,
@@ -69,6 +60,30 @@ impl Settled {
         }
         Ok(settled)
     }
+}
+
+/// Refuses a tolerance that nothing is within, and no steps `between` two looks.
+pub(crate) fn require_looks<T: Scalar>(
+    operation: &'static str,
+    between: &'static str,
+    tolerance: T,
+    every: usize,
+) -> Result<(), Error> {
+    let invalid = |parameter, given, required: &str| {
+        Err(Error::InvalidParameter {
+            operation,
+            parameter,
+            given,
+            required: required.to_owned(),
+        })
+    };
+    if !(tolerance >= T::nearest(0.0)) {
+        return invalid("the tolerance", tolerance.to_string(), "at least 0");
+    }
+    if every == 0 {
+        return invalid(between, "0".to_owned(), "at least 1");
+    }
+    Ok(())
 }
 
 impl<U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usize>
@@ -93,13 +108,14 @@ where
         for (field, input) in inputs.iter().enumerate() {
             if input.len() != points {
                 return Err(Error::LengthMismatch {
-                    what: format!("{OPERATION}: input {field}"),
+                    argument: Argument::new(OPERATION, "input").numbered(field),
                     required: points,
                     given: input.len(),
                 });
             }
         }
         let plan = self.plan(device)?;
+        plan.reserve()?;
         let mut states = Vec::new();
         for _ in 0..OUTPUTS {
             states.push(device.zeros(points)?);
@@ -142,27 +158,31 @@ where
     ///
     /// As [`Plan::step`].
     pub fn steps(&mut self, count: usize) -> Result<(), Error> {
-        for _ in 0..count {
-            self.step()?;
+        let mut left = count;
+        while left > 0 {
+            let depth = self.plan.depth(left);
+            self.pass(depth)?;
+            left -= depth;
         }
         Ok(())
     }
 
-    fn step(&mut self) -> Result<(), Error> {
+    /// Takes so many steps at once.
+    fn pass(&mut self, depth: usize) -> Result<(), Error> {
         let (new, old) = self.states.split_at_mut(OUTPUTS);
         let given = old.len();
         let inputs = std::array::from_fn(|field| match field.checked_sub(given) {
             None => &old[field],
             Some(coefficient) => &self.coefficients[coefficient],
         });
-        self.plan.step(inputs, all_of(new))?;
+        self.plan.pass(depth, inputs, all_of(new))?;
         // Each state makes room for the newer one, the oldest first.
         for older in (OUTPUTS..self.states.len()).rev() {
             let (newer, older) = self.states.split_at_mut(older);
             let newer = &mut newer[newer.len() - OUTPUTS];
             older[0].give_way_to(newer);
         }
-        self.steps += 1;
+        self.steps += depth as u64;
         Ok(())
     }
 
@@ -173,9 +193,16 @@ where
     ///
     /// [`Error::InvalidParameter`] for a tolerance that is NaN or negative, and if `every` is 0;
     /// as [`steps`](Self::steps).
-    pub fn settle(&mut self, tolerance: f64, every: usize, most: usize) -> Result<Settled, Error> {
+    pub fn steps_until(
+        &mut self,
+        tolerance: f64,
+        every: usize,
+        most: usize,
+    ) -> Result<Settled, Error> {
         Settled::after(tolerance, every, most, |count| {
-            self.steps(count)?;
+            // The last one alone, with what was there before it.
+            self.steps(count - 1)?;
+            self.pass(1)?;
             (0..OUTPUTS).try_fold(0.0, |change, output| {
                 let now = largest_difference(self.now(output), self.before(output))?;
                 Ok::<_, Error>(larger(change, now.into()))

@@ -1,6 +1,7 @@
 //! Checks the arguments of a stencil before a launch.
 
 use super::form::Form;
+use crate::argument::Argument;
 use crate::{Buffer, Device, Element, Error};
 use gpu_kernels::registry::Problem;
 use gpu_kernels::stencil1d::custom::MAX_POINTS;
@@ -9,12 +10,12 @@ use gpu_kernels::stencil1d::custom::MAX_POINTS;
 pub(super) const OPERATION: &str = "stencil1d";
 
 /// Refuses another length than the stencil's.
-pub(super) fn length(what: &str, required: usize, given: usize) -> Result<(), Error> {
+pub(super) fn length(what: &'static str, required: usize, given: usize) -> Result<(), Error> {
     if given == required {
         return Ok(());
     }
     Err(Error::LengthMismatch {
-        what: format!("{OPERATION}: {what}"),
+        argument: Argument::new(OPERATION, what),
         required,
         given,
     })

@@ -1,6 +1,7 @@
 //! The kernels of each type.
 
-use crate::stencil::{Compiled, Number};
+use crate::stencil::{Compiled, Number, Stencil};
+use crate::{Error, Grid3};
 use gpu_kernels::wave3d::step::{Absorbing, Closed, Laplacian};
 
 /// `f32` and `f64`: types that there are kernels for.
@@ -11,14 +12,19 @@ pub trait Kernels: Number {
     /// The same where waves are damped.
     type Absorbing: Compiled<Self, 4, 1>;
 
-    /// That with this Laplacian.
+    /// The stencil on a grid, with this Laplacian. Compiled in this crate, with what runs it on
+    /// the CPU.
     #[doc(hidden)]
-    fn closed(laplacian: Laplacian<Self>) -> Self::Closed;
+    fn closed(laplacian: Laplacian<Self>, grid: Grid3) -> Result<OfClosed<Self>, Error>;
 
-    /// That with this Laplacian.
+    /// The same where waves are damped.
     #[doc(hidden)]
-    fn absorbing(laplacian: Laplacian<Self>) -> Self::Absorbing;
+    fn absorbing(laplacian: Laplacian<Self>, grid: Grid3) -> Result<OfAbsorbing<Self>, Error>;
 }
+
+/// The stencils of a type.
+type OfClosed<T> = Stencil<<T as Kernels>::Closed, T, 3, 3, 1>;
+type OfAbsorbing<T> = Stencil<<T as Kernels>::Absorbing, T, 3, 4, 1>;
 
 macro_rules! kernels {
     ($($real:ident),+) => {$(
@@ -26,12 +32,15 @@ macro_rules! kernels {
             type Closed = Closed<Self>;
             type Absorbing = Absorbing<Self>;
 
-            fn closed(laplacian: Laplacian<Self>) -> Closed<Self> {
-                Closed { laplacian }
+            fn closed(laplacian: Laplacian<Self>, grid: Grid3) -> Result<OfClosed<Self>, Error> {
+                Stencil::new(Closed { laplacian }, grid)
             }
 
-            fn absorbing(laplacian: Laplacian<Self>) -> Absorbing<Self> {
-                Absorbing { laplacian }
+            fn absorbing(
+                laplacian: Laplacian<Self>,
+                grid: Grid3,
+            ) -> Result<OfAbsorbing<Self>, Error> {
+                Stencil::new(Absorbing { laplacian }, grid)
             }
         }
     )+};

@@ -2,6 +2,7 @@
 
 use super::gpu::Kernels;
 use super::layer::{Layer, OPERATION};
+use crate::argument::Argument;
 use crate::error::require_positive;
 use crate::finite_difference::Weights;
 use crate::shape::require_shape;
@@ -131,7 +132,7 @@ impl Wave3d {
     ///
     /// As [`plan`](Self::plan).
     pub fn closed<T: Kernels>(&self) -> Result<Stencil<T::Closed, T, 3, 3, 1>, Error> {
-        Stencil::new(T::closed(self.laplacian()), self.grid)
+        T::closed(self.laplacian(), self.grid)
     }
 
     /// The same with damping: the last two fields are the
@@ -141,7 +142,7 @@ impl Wave3d {
     ///
     /// As [`plan`](Self::plan).
     pub fn absorbing<T: Kernels>(&self) -> Result<Stencil<T::Absorbing, T, 3, 4, 1>, Error> {
-        Stencil::new(T::absorbing(self.laplacian()), self.grid)
+        T::absorbing(self.laplacian(), self.grid)
     }
 
     /// The least that a step has to do: three fields read and one written, 41 operations a
@@ -322,7 +323,40 @@ impl Wave3d {
         self.closed()?.start(device, inputs)
     }
 
-    /// The same with a layer before each open end.
+    /// The field after `steps` steps, computed on `device`.
+    ///
+    /// ```
+    /// use halo_gpu::wave3d::Wave3d;
+    /// use halo_gpu::{Device, Field3, Grid3, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let shape = Shape3::new(5, 1, 1);
+    /// let wave = Wave3d::new(Grid3::new(shape, [1.0; 3])?, 2)?;
+    /// let pulse = Field3::from_vec(shape, vec![0.0_f64, 0.0, 1.0, 0.0, 0.0])?;
+    /// let velocity = Field3::filled(shape, 1.0)?;
+    /// let after = wave.steps_of(&Device::cpu(), 0.5, &velocity, [&pulse, &pulse], 1)?;
+    /// assert_eq!(after.as_slice(), [0.0, 0.25, 0.5, 0.25, 0.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start), and what a launch can fail with.
+    pub fn steps_of<T: Kernels>(
+        &self,
+        device: &Device,
+        time_step: f64,
+        velocity: &Field3<T>,
+        fields: [&Field3<T>; 2],
+        steps: usize,
+    ) -> Result<Field3<T>, Error> {
+        let mut waves = self.start(device, time_step, velocity, fields)?;
+        waves.steps(steps)?;
+        Field3::from_vec(self.grid.shape(), waves.to_vec(0)?)
+    }
+
+    /// The same as [`start`](Self::start) with a layer before each open end.
     ///
     /// # Errors
     ///
@@ -347,8 +381,8 @@ impl Wave3d {
             .try_for_each(|field| self.require_grid("the field", field))
     }
 
-    fn require_grid<T: Kernels>(&self, what: &str, field: &Field3<T>) -> Result<(), Error> {
+    fn require_grid<T: Kernels>(&self, name: &'static str, field: &Field3<T>) -> Result<(), Error> {
         let (required, given) = (self.grid.shape().into(), field.shape().into());
-        require_shape(|| format!("{OPERATION}: {what}"), required, given)
+        require_shape(Argument::new(OPERATION, name), required, given)
     }
 }

@@ -108,7 +108,7 @@ pub(super) fn limits(record: &Record) -> Outcome<'_> {
         "limits",
         TITLE,
         "Each kernel at its largest size. The limit is the measured copy for what moves bytes, and the measured rate of \
-         multiply-adds for what computes. Past 100 % a cache, or several sweeps at once, spared memory the work.",
+         multiply-adds for what computes. Past 100 % a cache, or several iterations at once, spared memory the work.",
     ))
 }
 

@@ -57,7 +57,7 @@ pub(super) fn figure(record: &Record) -> Outcome<'_> {
         title: TITLE.to_owned(),
         caption: "Each kernel at the largest size it was timed at. Left of the ridge memory is the limit, right of it \
                   arithmetic. Intensity counts every input and output once; outlines lie around the kernels that they \
-                  are compared with. A point above the slope worked from a cache, or did several sweeps at once. n-body counts its \
+                  are compared with. A point above the slope worked from a cache, or did several iterations at once. n-body counts its \
                   operations by convention; how near it comes to a limit of its own is shown further down."
             .to_owned(),
         description,

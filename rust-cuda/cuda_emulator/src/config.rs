@@ -136,7 +136,7 @@ pub struct Options {
     /// kernel counts as never ending. Default 2²⁰.
     pub step_limit: u64,
     /// Steps of one thread that the launch needs by design, in a loop over so many
-    /// sweeps for instance. The step limit counts what is beyond them, and the time
+    /// iterations for instance. The step limit counts what is beyond them, and the time
     /// limit has a microsecond more for each of them and each thread. Default 0.
     pub expected_steps: u64,
     /// Wall-clock time the launch may take; a thread that is still running then

@@ -113,6 +113,22 @@ pub(crate) struct Return {
     pub address: usize,
 }
 
+/// Instructions that a thread takes one by one, at most.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Steps {
+    /// Wherever they are.
+    Any(u32),
+    /// As long as they are in code that is known to hold a lock.
+    #[allow(dead_code, reason = "where instructions can be taken one by one")]
+    InLock(u32),
+}
+
+impl Default for Steps {
+    fn default() -> Self {
+        Self::Any(0)
+    }
+}
+
 thread_local! {
     /// The state of this OS thread.
     pub(crate) static HERE: Here = const {
@@ -127,7 +143,7 @@ thread_local! {
             detour: Cell::new(None),
             overflow: Cell::new(None),
             delays: Cell::new(0),
-            steps: Cell::new(0),
+            steps: Cell::new(Steps::Any(0)),
             trace: Cell::new(None),
         }
     };
@@ -155,8 +171,8 @@ pub(crate) struct Here {
     overflow: Cell<Option<Fault>>,
     /// How often it has been allowed to continue.
     delays: Cell<u32>,
-    /// How many instructions it still takes one by one.
-    steps: Cell<u32>,
+    /// The instructions that it still takes one by one.
+    steps: Cell<Steps>,
     /// What watches the launch that this OS thread runs. It outlives the time it is set for.
     trace: Cell<Option<NonNull<dyn Watching>>>,
 }
@@ -191,7 +207,7 @@ impl Here {
         self.stop_wanted.set(false);
         self.detour.set(None);
         self.overflow.set(None);
-        self.steps.set(0);
+        self.steps.set(Steps::default());
         self.stack.set((stack.start, stack.end));
     }
 
@@ -409,17 +425,20 @@ impl Here {
         delays
     }
 
-    /// Has the running thread take this many instructions one by one. For signal handlers.
+    /// Has the running thread take instructions one by one. For signal handlers.
     #[allow(dead_code, reason = "where instructions can be taken one by one")]
-    pub fn set_steps(&self, steps: u32) {
+    pub fn set_steps(&self, steps: Steps) {
         self.steps.set(steps);
     }
 
-    /// How many instructions are left after one; `None` where it was none of them. For
+    /// What is left of the instructions after one; `None` where it was none of them. For
     /// signal handlers.
     #[allow(dead_code, reason = "where instructions can be taken one by one")]
-    pub fn step_taken(&self) -> Option<u32> {
-        let left = self.steps.get().checked_sub(1)?;
+    pub fn step_taken(&self) -> Option<Steps> {
+        let left = match self.steps.get() {
+            Steps::Any(count) => Steps::Any(count.checked_sub(1)?),
+            Steps::InLock(count) => Steps::InLock(count.checked_sub(1)?),
+        };
         self.steps.set(left);
         Some(left)
     }

@@ -148,7 +148,7 @@
 //! | a neighbour's element of shared memory read after it was written | yes | yes | yes |
 //! | no barrier between a tile's load and its use, or at the end of a loop | yes | yes | yes |
 //! | a warp's reduction in shared memory without warp barriers | yes | yes | yes |
-//! | a flag between blocks without atomics; a sweep in place | yes | yes | no |
+//! | a flag between blocks without atomics; an update in place | yes | yes | no |
 //! | a plain read beside atomic additions in global memory | yes | yes | no |
 //! | an update through a `*const` input | yes | no | no |
 //!

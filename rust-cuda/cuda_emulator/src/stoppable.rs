@@ -143,6 +143,14 @@ fn return_at(top: usize, address: usize, stack: &Range<usize>) -> Option<Return>
     kept.then_some(Return { slot, address })
 }
 
+/// Whether the instruction at an address is known to be in code that may hold a lock. For
+/// signal handlers.
+#[cfg(traced)]
+pub(crate) fn is_known_to_hold_locks(instruction: usize) -> bool {
+    // Instructions are looked up as what comes before a return address.
+    known(instruction + 1) == HOLDS_LOCKS
+}
+
 /// What is known of an address; if that is nothing, it is noted and [`WANTED`].
 fn known(address: usize) -> u8 {
     for place in places(address) {
@@ -227,7 +235,11 @@ fn holds_locks(address: usize) -> bool {
 /// Whether a function may hold a lock, by its source file and by its name, in the
 /// binary and for people.
 fn function_holds_locks(file: Option<&str>, name: Option<(&str, &str)>) -> bool {
-    if let Some((_, name)) = name {
+    if let Some((raw, name)) = name {
+        // What the compiler makes of a `catch_unwind`, a function where it inlines nothing.
+        if raw == "__rust_try" {
+            return false;
+        }
         // Locks the panic hook; calls the allocator; is one.
         let known = [
             "panic_with_hook",
@@ -320,6 +332,7 @@ mod tests {
             ),
             ("_RNvCs1_5mykernels5sweep", "mykernels::sweep", false),
             ("mi_malloc", "mi_malloc", true),
+            ("__rust_try", "__rust_try", false),
             (
                 "_RNvX_A_GlobalAlloc",
                 "<A as core::alloc::GlobalAlloc>::alloc",

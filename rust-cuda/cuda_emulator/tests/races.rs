@@ -299,7 +299,7 @@ const PLANTED: &[Planted] = &[
         shows: true,
     },
     Planted {
-        name: "a sweep in place",
+        name: "an update in place",
         grid: 8,
         threads: 32,
         kernel: |input, _| {

@@ -6,10 +6,14 @@
 
 use halo_gpu::derivative3d::FiniteDifferences3d;
 use halo_gpu::heat2d::Heat2d;
+use halo_gpu::heat3d::Heat3d;
 use halo_gpu::nbody::Gravity;
 use halo_gpu::nbody::problem::Cluster;
 use halo_gpu::stencil1d::Stencil1d;
-use halo_gpu::{Axis, Device, Error, Field2, Grid3, Scalar, Shape2, Shape3, reduction};
+use halo_gpu::wave3d::Wave3d;
+use halo_gpu::{
+    Axis, Device, Error, Field2, Field3, Grid3, Shape2, Shape3, heat3d, reduction, wave3d,
+};
 use std::time::{Duration, Instant};
 
 /// How much longer than in a release build a call may take.
@@ -29,7 +33,8 @@ fn least(mut work: impl FnMut() -> Result<(), Error>) -> Result<f64, Error> {
     Ok(least.as_secs_f64() * 1e6)
 }
 
-fn of<T: Scalar + halo_gpu::reduction::Number>() -> Result<Vec<(String, f64)>, Error> {
+fn of<T: heat3d::Kernels + wave3d::Kernels + reduction::Number>()
+-> Result<Vec<(String, f64)>, Error> {
     let device = Device::cpu();
     let mut times = Vec::new();
     let mut note = |name: &str, time: Result<f64, Error>| {
@@ -57,6 +62,14 @@ fn of<T: Scalar + halo_gpu::reduction::Number>() -> Result<Vec<(String, f64)>, E
     let plate = Field2::filled(Shape2::new(512, 512), T::nearest(1.0))?;
     let mut plate = Heat2d::dirichlet(plate.shape())?.start(&device, &plate)?;
     note("heat2d", least(|| plate.iterate(20)))?;
+
+    let field = Field3::from_vec(shape, numbers)?;
+    let mut body = Heat3d::new(grid).start(&device, &field)?;
+    note("heat3d", least(|| body.steps(4)))?;
+    let wave = Wave3d::new(grid, 8)?;
+    let velocity = Field3::filled(shape, T::nearest(1.0))?;
+    let mut waves = wave.start(&device, 0.01, &velocity, [&field, &field])?;
+    note("wave3d", least(|| waves.steps(2)))?;
 
     let mut out = f.try_clone()?;
     let smooth = Stencil1d::symmetric(points, T::nearest(0.5), &[T::nearest(0.25)])?;

@@ -5,7 +5,6 @@
 //! made of, and neither of them for the other.
 
 use std::ffi::{OsStr, OsString};
-use std::io::IsTerminal as _;
 use std::process::{Command, ExitCode};
 
 fn main() -> ExitCode {
@@ -19,12 +18,8 @@ fn main() -> ExitCode {
         if needs_launcher(&words) {
             command.args(["--features", "mpi"]);
         }
-        if !std::io::stderr().is_terminal() {
-            eprintln!("building halo-bench, which takes a minute or two the first time");
-            command.arg("--quiet");
-        }
     } else {
-        command.args(["run", "--quiet", "--package", "xtask"]);
+        command.args(["run", "--package", "xtask"]);
     }
     match command.arg("--").args(&words).status() {
         // Whatever goes wrong there is said by cargo or by the program.

@@ -51,7 +51,7 @@ static CRATES: &[Crate] = &[
         sources: "host/src",
         layers: &[
             layer("core", &[
-                "accuracy", "allocation", "axis", "constants", "error", "extents", "field", "field_ndarray",
+                "accuracy", "allocation", "argument", "axis", "constants", "error", "extents", "field", "field_ndarray",
                 "finite_difference", "geometry", "grid", "limits", "shape", "simd", "streaming",
                 "threads", "variants", "versions",
             ], &[]),

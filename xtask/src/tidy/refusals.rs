@@ -45,7 +45,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("move_to", "any buffer and any device; `tests/memory.rs`"),
     ("from_view", "any array makes a field"),
     ("with_extents", "as `Grid3::new`"),
-    ("after", "as `settle`"),
+    ("after", "as `steps_until`"),
     ("check_motion", "as `Leapfrog::start`"),
     ("closed", "as `plan`"),
     ("absorbing", "as `plan`"),

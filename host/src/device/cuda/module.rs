@@ -4,7 +4,7 @@ use super::core::Core;
 use super::driver::said;
 use crate::device::{cubin, ptx};
 use crate::error::LaunchAxis;
-use crate::{ComputeCapability, Error, LaunchConfig};
+use crate::{ComputeCapability, CubinFault, Error, LaunchConfig};
 use cuda_loader::sys::{self, CUdeviceptr};
 use cust::error::CudaError;
 use cust::function::FunctionAttribute;
@@ -54,8 +54,7 @@ impl Code {
         device: &str,
         capability: ComputeCapability,
     ) -> Result<Self, Error> {
-        let built_for =
-            cubin::capability(bytes).map_err(|reason| Error::InvalidCubin { reason })?;
+        let built_for = cubin::capability(bytes).map_err(|fault| Error::InvalidCubin { fault })?;
         if !cubin::runs_on(built_for, capability) {
             return Err(Error::UnsupportedCubin {
                 built_for,
@@ -205,13 +204,10 @@ impl Locked<'_> {
             return Ok(());
         };
         if constant.bytes != value.len() {
-            return Err(Error::SymbolNotFound {
+            return Err(Error::SymbolSize {
                 symbol: name,
-                reason: format!(
-                    "it has {} bytes there, but the value has {}",
-                    constant.bytes,
-                    value.len()
-                ),
+                required: constant.bytes,
+                given: value.len(),
             });
         }
         if constant.value.as_deref() == Some(value) {
@@ -230,10 +226,7 @@ impl Locked<'_> {
 
     fn find_constant(&mut self, core: &Core, name: &'static str) -> Result<LoadedConstant, Error> {
         let module = self.part(core, self.code.part_with(name))?;
-        let unknown = || Error::SymbolNotFound {
-            symbol: name,
-            reason: "there is no global of that name".to_owned(),
-        };
+        let unknown = || Error::SymbolNotFound { symbol: name };
         let c_name = CString::new(name).map_err(|_| unknown())?;
         let (address, bytes) = match module.find_global(&c_name) {
             Err(CudaError::NotFound) => return Err(unknown()),
@@ -261,10 +254,8 @@ fn load_cubin(core: &Core, bytes: &[u8]) -> Result<cust::module::Module, Error> 
     loaded.or_else(|error| match error {
         CudaError::OutOfMemory => Err(core.out_of_memory(bytes.len())),
         CudaError::InvalidImage | CudaError::NoBinaryForGpu | CudaError::InvalidSource => {
-            let code = sys::CUresult(error.code());
-            Err(Error::InvalidCubin {
-                reason: format!("is refused by the driver: {code}"),
-            })
+            let fault = CubinFault::Refused { code: error.code() };
+            Err(Error::InvalidCubin { fault })
         }
         error => said("cuModuleLoadDataEx", Err(error)),
     })

@@ -53,7 +53,7 @@ impl Recorder {
     pub(super) fn require_none(&self) -> Result<(), Error> {
         match *self.lock() {
             Some(_) => Err(Error::NotReplayable {
-                what: "another recording of the device",
+                operation: "another recording of the device",
             }),
             None => Ok(()),
         }
@@ -87,7 +87,7 @@ impl Recorder {
     /// Fails where this thread is recording: `what` cannot be part of that.
     pub(super) fn refuse(&self, what: &'static str) -> Result<(), Error> {
         match self.stream() {
-            Some(_) => Err(Error::NotReplayable { what }),
+            Some(_) => Err(Error::NotReplayable { operation: what }),
             None => Ok(()),
         }
     }

@@ -163,7 +163,7 @@ impl<'a> Capture<'a> {
                 .any(|it| it.has(now) || it.has(before))
             {
                 return Err(Error::NotReplayable {
-                    what: "exchanging more than two buffers in turns, without bringing them back to their places,",
+                    operation: "exchanging more than two buffers in turns, without bringing them back to their places,",
                 });
             }
             // SAFETY: whoever noted the exchange had both, of that size and apart; what

@@ -15,7 +15,7 @@ use corosensei::trap::CoroutineTrapHandler;
 
 use crate::here::{Exit, Fault, HERE, Here};
 #[cfg(traced)]
-use crate::here::{Running, Watching};
+use crate::here::{Running, Steps, Watching};
 use crate::stoppable::{self, Place, Position};
 
 /// Whether [`Mapping::reserve`] gives memory that faults when touched.
@@ -707,12 +707,21 @@ fn end_thread(trap: CoroutineTrapHandler<Exit>, context: &mut libc::ucontext_t, 
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long where it can go on: it may hold the lock that looking up wants.
 const SHORT_PATIENCE: Duration = Duration::from_millis(20);
+/// As many times as long, at most, after many delays: what looking up needs first, and how much of
+/// a processor it has, nobody knows; and each delay may use more of the reserve.
+const MOST_SHORT_PATIENCES: u32 = 10;
 /// How often it may continue before it is stopped where it is.
 const DELAYS: u32 = 2048;
-/// Instructions that it takes at a time where it has no call to return from. So it will
-/// have let go of a lock at some of these times; and looking up gets on at each of them.
+/// Instructions that it takes at a time, at most, where it has no call to return from and it
+/// is not known whether it holds a lock. They are as many as the delays, by turns: with always
+/// the same number, a loop whose length divides it would be seen at one place only, and this may
+/// be one where the lock is held. So it will have let go of the lock at some of these times; and
+/// looking up gets on at each of them.
 #[cfg(traced)]
 const STEPS: u32 = 17;
+/// Instructions that it takes at a time, at most, in code that is known to hold a lock.
+#[cfg(traced)]
+const STEPS_IN_LOCK: u32 = 4096;
 
 /// Ends a thread that has come to the end of its stack, and whose reserve is open; or has
 /// the call that may hold a lock come back here. While it is not known which that is, the
@@ -723,7 +732,8 @@ fn end_overflowed_thread(
     context: &mut libc::ucontext_t,
 ) {
     let delays = here.delay();
-    let position = position_when_known(here, context, SHORT_PATIENCE);
+    let patience = SHORT_PATIENCE * (1 + delays / 8).min(MOST_SHORT_PATIENCES);
+    let position = position_when_known(here, context, patience);
     let call = match position.place {
         Place::Within(call) if !position.recurs => Some(call),
         Place::Within(_) | Place::Unknown => position.innermost,
@@ -737,13 +747,37 @@ fn end_overflowed_thread(
         }
         #[cfg(traced)]
         None if delays <= DELAYS => {
-            here.set_steps(STEPS);
+            let steps = match position.place {
+                Place::Unknown => Steps::Any(1 + delays % STEPS),
+                _ => Steps::InLock(STEPS_IN_LOCK),
+            };
+            here.set_steps(steps);
             set_single_step(context, true);
             here.enter_kernel();
         }
-        // Why is in `Here::overflow`.
-        _ => end_thread(trap, context, Exit::Done),
+        _ => end_within(position.place, here, trap, context),
     }
+}
+
+/// Ends a thread that cannot go on from where it is; the process, if it holds a lock there
+/// that nobody would ever get again.
+fn end_within(
+    place: Place,
+    here: &Here,
+    trap: CoroutineTrapHandler<Exit>,
+    context: &mut libc::ucontext_t,
+) {
+    if matches!(place, Place::Within(_) | Place::Hidden) {
+        let mut text = Text::default();
+        let said = here.say_overflow(&mut text);
+        if said.is_ok() {
+            text.write();
+        }
+        // SAFETY: abort may be called by signal handlers.
+        unsafe { libc::abort() }
+    }
+    // Why is in `Here::overflow`.
+    end_thread(trap, context, Exit::Done);
 }
 
 /// Whether a trap is behind one of the instructions that a thread takes one by one.
@@ -753,15 +787,19 @@ fn overflowed_thread_stepped(context: &mut libc::ucontext_t) -> bool {
         let Some(left) = here.step_taken() else {
             return false;
         };
+        let (pc, _) = registers(context);
+        let goes_on = match left {
+            Steps::Any(left) => left > 0,
+            Steps::InLock(left) => left > 0 && stoppable::is_known_to_hold_locks(pc),
+        };
         // In the emulator's code, the thread ends there.
-        if !here.in_kernel() {
-            here.set_steps(0);
-        } else if left > 0 {
+        if goes_on && here.in_kernel() {
             return true;
         }
+        here.set_steps(Steps::default());
         set_single_step(context, false);
         if let Some(trap) = here.interruptible()
-            && registers(context).0 != end_of_detour()
+            && pc != end_of_detour()
         {
             let _errno = KeepErrno::new();
             here.leave_kernel();
@@ -779,18 +817,8 @@ fn end_without_reserve(
     context: &mut libc::ucontext_t,
 ) {
     here.leave_detour();
-    match position_when_known(here, context, PATIENCE).place {
-        Place::Within(_) | Place::Hidden => {
-            let mut text = Text::default();
-            let said = here.say_overflow(&mut text);
-            if said.is_ok() {
-                text.write();
-            }
-            // SAFETY: abort may be called by signal handlers.
-            unsafe { libc::abort() }
-        }
-        Place::Harmless | Place::Unknown => end_thread(trap, context, Exit::Done),
-    }
+    let place = position_when_known(here, context, PATIENCE).place;
+    end_within(place, here, trap, context);
 }
 
 /// Where the thread is whose reserve is open. For what is not known it waits, so long if

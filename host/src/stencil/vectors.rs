@@ -1,0 +1,620 @@
+//! Rows of points in the processor's vectors.
+//!
+//! Rows that follow each other in memory, with all rows that they are computed from, are one
+//! long row: the points at the ends of each are computed as if the next row went on behind
+//! them, and then again with what lies beyond the end. What is read is found once for such a
+//! run, so that the loop over its vectors has nothing to look up or to check.
+#![forbid(unsafe_code)]
+
+use super::number::Number;
+use crate::simd::InVectors;
+use halo_stencil::{
+    Layout, MAX_BOX, MAX_RADIUS, Neighbourhood, Place, PointUpdate, Reach, furthest,
+};
+use pulp::Simd;
+use std::marker::PhantomData;
+
+/// The most lanes of a vector, and points of a window: those of a vector and on either side.
+const MAX_LANES: usize = 16;
+const WINDOW: usize = MAX_RADIUS + MAX_LANES + MAX_RADIUS;
+
+/// Rows on either side along an axis and the point's own.
+const ALONG: usize = 2 * MAX_RADIUS + 1;
+
+/// The same in a box.
+const BOX: usize = 2 * MAX_BOX + 1;
+
+/// The most values that a vector is computed from of which each has a slice of its own.
+const MOST: usize = 64;
+
+/// How far an end reaches whose points are computed one by one.
+const SHORT: usize = 2;
+
+/// What is read of a field, an offset being along x, within a plane, and along the slowest
+/// axis: how many values.
+const fn values_of(reach: Reach, dimensions: usize) -> usize {
+    let [x, y, z] = radii(reach, dimensions);
+    if reach.is_box() {
+        (2 * x + 1) * (2 * y + 1) * (2 * z + 1)
+    } else {
+        1 + 2 * (x + y + z)
+    }
+}
+
+/// How far a field is read along x, within a plane, and along the slowest axis.
+const fn radii(reach: Reach, dimensions: usize) -> [usize; 3] {
+    if dimensions == 2 {
+        [reach.radius(0), 0, reach.radius(1)]
+    } else {
+        [reach.radius(0), reach.radius(1), reach.radius(2)]
+    }
+}
+
+/// The values of all fields before each.
+const fn values_before<const INPUTS: usize>(
+    reach: &[Reach; INPUTS],
+    dimensions: usize,
+) -> [usize; INPUTS] {
+    let (mut before, mut field) = ([0; INPUTS], 1);
+    while field < INPUTS {
+        before[field] = before[field - 1] + values_of(reach[field - 1], dimensions);
+        field += 1;
+    }
+    before
+}
+
+/// The values of all fields.
+const fn all_values(reach: &[Reach], dimensions: usize) -> usize {
+    let (mut all, mut field) = (0, 0);
+    while field < reach.len() {
+        all += values_of(reach[field], dimensions);
+        field += 1;
+    }
+    all
+}
+
+/// The number of a value of a field: they are counted axis by axis, or through the box.
+#[inline(always)]
+const fn number_of(reach: Reach, dimensions: usize, [di, dj, ds]: [isize; 3]) -> usize {
+    let [x, y, z] = radii(reach, dimensions);
+    let (i, j, s) = (
+        di.wrapping_add_unsigned(x) as usize,
+        dj.wrapping_add_unsigned(y) as usize,
+        ds.wrapping_add_unsigned(z) as usize,
+    );
+    if reach.is_box() {
+        return (s * (2 * y + 1) + j) * (2 * x + 1) + i;
+    }
+    // The point itself is none of those along an axis.
+    if ds != 0 {
+        2 * (x + y) + s + (ds < 0) as usize
+    } else if dj != 0 {
+        2 * x + j + (dj < 0) as usize
+    } else if di != 0 {
+        i + (di < 0) as usize
+    } else {
+        0
+    }
+}
+
+/// The field and the offset of a value by its number among those of all fields.
+const fn value_of(
+    reach: &[Reach],
+    dimensions: usize,
+    number: usize,
+) -> Option<(usize, [isize; 3])> {
+    let (mut field, mut left) = (0, number);
+    while field < reach.len() && left >= values_of(reach[field], dimensions) {
+        left -= values_of(reach[field], dimensions);
+        field += 1;
+    }
+    if field == reach.len() {
+        return None;
+    }
+    let along = radii(reach[field], dimensions);
+    let mut offset = [0; 3];
+    let mut axis = 0;
+    if reach[field].is_box() {
+        while axis < 3 {
+            let places = 2 * along[axis] + 1;
+            offset[axis] = (left % places) as isize - along[axis] as isize;
+            left /= places;
+            axis += 1;
+        }
+        return Some((field, offset));
+    }
+    while axis < 3 && left > 0 {
+        if left <= 2 * along[axis] {
+            let d = left as isize - 1 - along[axis] as isize;
+            offset[axis] = if d < 0 { d } else { d + 1 };
+            break;
+        }
+        left -= 2 * along[axis];
+        axis += 1;
+    }
+    Some((field, offset))
+}
+
+/// An offset along x, within a plane, and along the slowest axis.
+#[inline(always)]
+const fn by_march(dimensions: usize, [di, dj, dk]: [isize; 3]) -> [isize; 3] {
+    if dimensions == 2 {
+        [di, 0, dj]
+    } else {
+        [di, dj, dk]
+    }
+}
+
+/// The rows that a row is computed from, and what follows them in memory.
+pub(super) struct Rows<'r, T, const INPUTS: usize> {
+    /// Of the same plane, and at the same place of other planes.
+    within: [[&'r [T]; ALONG]; INPUTS],
+    across: [[&'r [T]; ALONG]; INPUTS],
+    /// Others of other planes.
+    off: [[[&'r [T]; BOX]; BOX]; INPUTS],
+}
+
+impl<'r, T: Number, const INPUTS: usize> Rows<'r, T, INPUTS> {
+    pub(super) fn new() -> Self {
+        Self {
+            within: [[&[]; ALONG]; INPUTS],
+            across: [[&[]; ALONG]; INPUTS],
+            off: [[[&[]; BOX]; BOX]; INPUTS],
+        }
+    }
+
+    /// Finds them: `row` has that of a field at an offset within the plane and along the
+    /// slowest axis.
+    #[inline(always)]
+    pub(super) fn find(
+        &mut self,
+        reach: &[Reach; INPUTS],
+        dimensions: usize,
+        row: impl Fn(usize, [i32; 2]) -> &'r [T],
+    ) {
+        for (field, reach) in reach.iter().enumerate() {
+            let [_, within, across] = radii(*reach, dimensions).map(|radius| radius as i32);
+            for ds in -across..=across {
+                self.across[field][(MAX_RADIUS as i32 + ds) as usize] = row(field, [0, ds]);
+            }
+            for dj in -within..=within {
+                if dj != 0 {
+                    self.within[field][(MAX_RADIUS as i32 + dj) as usize] = row(field, [dj, 0]);
+                }
+                if reach.is_box() {
+                    for ds in -across..=across {
+                        self.off[field][(MAX_BOX as i32 + dj) as usize]
+                            [(MAX_BOX as i32 + ds) as usize] = row(field, [dj, ds]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The row at this offset.
+    #[inline(always)]
+    fn at(&self, field: usize, dj: isize, ds: isize) -> &'r [T] {
+        let along = |d: isize| (MAX_RADIUS as isize + d) as usize;
+        let in_box = |d: isize| (MAX_BOX as isize + d) as usize;
+        if dj == 0 {
+            self.across[field][along(ds)]
+        } else if ds == 0 {
+            self.within[field][along(dj)]
+        } else {
+            self.off[field][in_box(dj)][in_box(ds)]
+        }
+    }
+}
+
+/// What a vector near an end of its row reads: the points of the vector, and on either side.
+pub(super) struct Windows<T, const INPUTS: usize>([[[[T; WINDOW]; BOX]; BOX]; INPUTS]);
+
+impl<T: Number, const INPUTS: usize> Windows<T, INPUTS> {
+    pub(super) fn new() -> Self {
+        Self([[[[T::zeroed(); WINDOW]; BOX]; BOX]; INPUTS])
+    }
+
+    /// Fills those of the rows that are read along x, which begin at `first` of what has been
+    /// found, for `lanes` points from `i` on.
+    #[inline(always)]
+    fn fill(
+        &mut self,
+        rows: &Rows<'_, T, INPUTS>,
+        layout: &Layout<T, INPUTS>,
+        reach: &[Reach; INPUTS],
+        dimensions: usize,
+        (first, i): (usize, usize),
+        lanes: usize,
+    ) {
+        let nx = layout.extents[0] as usize;
+        for (field, reach) in reach.iter().enumerate() {
+            let radius = reach.radius(0);
+            if radius == 0 {
+                continue;
+            }
+            let [_, within, across] = match reach.is_box() {
+                true => radii(*reach, dimensions).map(|radius| radius as isize),
+                false => [0; 3],
+            };
+            for (dj, ds) in
+                (-within..=within).flat_map(|dj| (-across..=across).map(move |ds| (dj, ds)))
+            {
+                let row = &rows.at(field, dj, ds)[first..][..nx];
+                let window = &mut self.0[field][(MAX_BOX as isize + dj) as usize]
+                    [(MAX_BOX as isize + ds) as usize];
+                // What is in the row, and then what is beyond its ends.
+                let (from, to) = (i.saturating_sub(radius), (i + lanes + radius).min(nx));
+                let at = |place: usize| place + MAX_RADIUS - i;
+                window[at(from)..at(to)].copy_from_slice(&row[from..to]);
+                let mut beyond = |place: i32, cell: usize| {
+                    window[cell] = match layout.place(field, 0, place) {
+                        Place::Point(point) => row[point as usize],
+                        Place::End(end) => layout.value(field, end),
+                    };
+                };
+                for m in i + 1..=radius {
+                    beyond(i as i32 - m as i32, MAX_RADIUS - m);
+                }
+                for place in nx..i + lanes + radius {
+                    beyond(place as i32, at(place));
+                }
+            }
+        }
+    }
+}
+
+/// Rows that are computed as one.
+pub(super) struct Run<'s, 'r, S, T, U, const INPUTS: usize> {
+    pub(super) simd: S,
+    pub(super) update: U,
+    pub(super) layout: &'s Layout<T, INPUTS>,
+    /// What the first is computed from, and behind each what those after it are.
+    pub(super) rows: &'s Rows<'r, T, INPUTS>,
+}
+
+impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
+    /// Computes the rows `out`.
+    #[inline(always)]
+    pub(super) fn compute<const OUTPUTS: usize>(
+        &self,
+        mut out: [&mut [T]; OUTPUTS],
+        windows: &mut Windows<T, INPUTS>,
+    ) where
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        let radius = const { furthest(&U::REACH, 0) };
+        let (lanes, nx) = (lanes::<S, T>(), self.layout.extents[0] as usize);
+        let len = out[0].len();
+        if nx < lanes || len < lanes + 2 * radius {
+            for at in 0..len {
+                self.point(&mut out, at - at % nx, at % nx);
+            }
+            return;
+        }
+        if const { all_values(&U::REACH, U::DIMENSIONS) <= MOST } {
+            self.inner(radius, len - 2 * radius, &mut out);
+        } else {
+            self.checked(radius, len - 2 * radius, &mut out);
+        }
+        if radius == 0 {
+            return;
+        }
+        for first in (0..len).step_by(nx) {
+            if radius <= SHORT {
+                for i in (0..radius).chain(nx - radius..nx) {
+                    self.point(&mut out, first, i);
+                }
+                continue;
+            }
+            for i in [0, nx - lanes] {
+                windows.fill(
+                    self.rows,
+                    self.layout,
+                    &U::REACH,
+                    U::DIMENSIONS,
+                    (first, i),
+                    lanes,
+                );
+                let near = NearEnd::<S, T, U, INPUTS, OUTPUTS> {
+                    near: Near {
+                        simd: self.simd,
+                        rows: self.rows,
+                        at: first + i,
+                        update: PhantomData,
+                    },
+                    windows: &*windows,
+                };
+                put::<S, T, OUTPUTS>(&mut out, first + i, self.update.update(&near));
+            }
+        }
+    }
+
+    /// Computes point `i` of the row that begins at `first`.
+    #[inline(always)]
+    fn point<const OUTPUTS: usize>(&self, out: &mut [&mut [T]; OUTPUTS], first: usize, i: usize)
+    where
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        let results = self.update.update(&Point::<T, U, INPUTS, OUTPUTS> {
+            layout: self.layout,
+            rows: self.rows,
+            first,
+            i,
+            update: PhantomData,
+        });
+        for (out, result) in out.iter_mut().zip(results) {
+            out[first + i] = result;
+        }
+    }
+
+    /// Computes `len` points from `first` on, a vector or more, whose neighbours are all in the
+    /// rows.
+    #[inline(always)]
+    fn inner<const OUTPUTS: usize>(&self, first: usize, len: usize, out: &mut [&mut [T]; OUTPUTS])
+    where
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        let (lanes, end) = (lanes::<S, T>(), first + len);
+        // Vectors of the first output that lie in one line of the cache each. The first and the
+        // last one compute points again.
+        let mut aligned = out[0].as_ptr().align_offset(lanes * size_of::<T>());
+        if aligned < first {
+            aligned += lanes;
+        }
+        if aligned > end {
+            aligned = first;
+        }
+        let whole = (end - aligned) / lanes;
+        let [head, tail] = [aligned > first, aligned + whole * lanes < end].map(usize::from);
+        for (begin, count) in [(first, head), (aligned, whole), (end - lanes, tail)] {
+            macro_rules! values {
+                ($($number:literal)+) => {
+                    [$(match const { value_of(&U::REACH, U::DIMENSIONS, $number) } {
+                        Some((field, [di, dj, ds])) => {
+                            let row = self.rows.at(field, dj, ds);
+                            let from = &row[begin.wrapping_add_signed(di)..][..count * lanes];
+                            &T::vectors::<S>(from)[..count]
+                        }
+                        None => &[],
+                    }),+]
+                };
+            }
+            let values: [&[T::Lanes<S>]; MOST] = values! {
+                0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
+                32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60
+                61 62 63
+            };
+            let mut out = out.each_mut().map(|out| {
+                let out = &mut out[begin..][..count * lanes];
+                &mut T::vectors_mut::<S>(out)[..count]
+            });
+            let mut at = 0;
+            while at < count {
+                let results = self.update.update(&Inner::<S, T, U, INPUTS, OUTPUTS> {
+                    simd: self.simd,
+                    values: &values,
+                    at,
+                    update: PhantomData,
+                });
+                for (out, result) in out.iter_mut().zip(results) {
+                    out[at] = T::lanes(result);
+                }
+                at += 1;
+            }
+        }
+    }
+
+    /// The same, with each read looked up and checked: for updates that read more values than
+    /// there is a slice for each.
+    #[inline(always)]
+    fn checked<const OUTPUTS: usize>(&self, first: usize, len: usize, out: &mut [&mut [T]; OUTPUTS])
+    where
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        let (lanes, last) = (lanes::<S, T>(), first + len - lanes::<S, T>());
+        let mut at = first;
+        loop {
+            let near = Near::<S, T, U, INPUTS, OUTPUTS> {
+                simd: self.simd,
+                rows: self.rows,
+                at,
+                update: PhantomData,
+            };
+            put::<S, T, OUTPUTS>(out, at, self.update.update(&near));
+            if at == last {
+                return;
+            }
+            at = (at + lanes).min(last);
+        }
+    }
+}
+
+/// Writes a vector of each output.
+#[inline(always)]
+fn put<S: Simd, T: InVectors, const OUTPUTS: usize>(
+    out: &mut [&mut [T]; OUTPUTS],
+    at: usize,
+    results: [T::Vector<S>; OUTPUTS],
+) {
+    for (out, result) in out.iter_mut().zip(results) {
+        let out = &mut out[at..][..lanes::<S, T>()];
+        T::vectors_mut::<S>(out)[0] = T::lanes(result);
+    }
+}
+
+/// Lanes of a vector.
+#[inline(always)]
+const fn lanes<S: Simd, T: InVectors>() -> usize {
+    size_of::<T::Lanes<S>>() / size_of::<T>()
+}
+
+/// The vector at the beginning of `row`.
+#[inline(always)]
+fn vector<S: Simd, T: InVectors>(simd: S, row: &[T]) -> T::Vector<S> {
+    <T as InVectors>::load(simd, T::vectors::<S>(&row[..lanes::<S, T>()])[0])
+}
+
+/// A vector of points whose neighbours have been found.
+struct Inner<'s, 'r, S: Simd, T: InVectors, U, const INPUTS: usize, const OUTPUTS: usize> {
+    simd: S,
+    /// By the numbers of the values.
+    values: &'s [&'r [T::Lanes<S>]; MOST],
+    at: usize,
+    update: PhantomData<U>,
+}
+
+impl<S, T, U, const INPUTS: usize, const OUTPUTS: usize> Neighbourhood<T>
+    for Inner<'_, '_, S, T, U, INPUTS, OUTPUTS>
+where
+    S: Simd,
+    T: Number,
+    U: PointUpdate<T, INPUTS, OUTPUTS>,
+{
+    type Value = T::Vector<S>;
+
+    const REACH: &'static [Reach] = &U::REACH;
+
+    #[inline(always)]
+    fn value(&self, field: usize, offset: [isize; 3]) -> T::Vector<S> {
+        let before = const { values_before(&U::REACH, U::DIMENSIONS) };
+        let offset = by_march(U::DIMENSIONS, offset);
+        let number = before[field] + number_of(U::REACH[field], U::DIMENSIONS, offset);
+        <T as InVectors>::load(self.simd, self.values[number][self.at])
+    }
+
+    #[inline(always)]
+    fn splat(&self, number: T) -> T::Vector<S> {
+        InVectors::splat(number, self.simd)
+    }
+}
+
+/// A vector of points whose neighbours are all in their rows.
+struct Near<'s, 'r, S, T, U, const INPUTS: usize, const OUTPUTS: usize> {
+    simd: S,
+    rows: &'s Rows<'r, T, INPUTS>,
+    /// The first.
+    at: usize,
+    update: PhantomData<U>,
+}
+
+impl<S, T, U, const INPUTS: usize, const OUTPUTS: usize> Neighbourhood<T>
+    for Near<'_, '_, S, T, U, INPUTS, OUTPUTS>
+where
+    S: Simd,
+    T: Number,
+    U: PointUpdate<T, INPUTS, OUTPUTS>,
+{
+    type Value = T::Vector<S>;
+
+    const REACH: &'static [Reach] = &U::REACH;
+
+    #[inline(always)]
+    fn value(&self, field: usize, offset: [isize; 3]) -> T::Vector<S> {
+        let [di, dj, ds] = by_march(U::DIMENSIONS, offset);
+        let row = self.rows.at(field, dj, ds);
+        vector(self.simd, &row[self.at.wrapping_add_signed(di)..])
+    }
+
+    #[inline(always)]
+    fn splat(&self, number: T) -> T::Vector<S> {
+        InVectors::splat(number, self.simd)
+    }
+}
+
+/// A vector of points near an end of the row.
+struct NearEnd<'s, 'r, S, T, U, const INPUTS: usize, const OUTPUTS: usize> {
+    near: Near<'s, 'r, S, T, U, INPUTS, OUTPUTS>,
+    windows: &'s Windows<T, INPUTS>,
+}
+
+impl<S, T, U, const INPUTS: usize, const OUTPUTS: usize> Neighbourhood<T>
+    for NearEnd<'_, '_, S, T, U, INPUTS, OUTPUTS>
+where
+    S: Simd,
+    T: Number,
+    U: PointUpdate<T, INPUTS, OUTPUTS>,
+{
+    type Value = T::Vector<S>;
+
+    const REACH: &'static [Reach] = &U::REACH;
+
+    #[inline(always)]
+    fn value(&self, field: usize, offset: [isize; 3]) -> T::Vector<S> {
+        let [di, dj, ds] = by_march(U::DIMENSIONS, offset);
+        if di == 0 {
+            return self.near.value(field, offset);
+        }
+        let window = &self.windows.0[field][(MAX_BOX as isize + dj) as usize]
+            [(MAX_BOX as isize + ds) as usize];
+        vector(
+            self.near.simd,
+            &window[(MAX_RADIUS as isize + di) as usize..],
+        )
+    }
+
+    #[inline(always)]
+    fn splat(&self, number: T) -> T::Vector<S> {
+        self.near.splat(number)
+    }
+}
+
+/// A point.
+struct Point<'s, 'r, T, U, const INPUTS: usize, const OUTPUTS: usize> {
+    layout: &'s Layout<T, INPUTS>,
+    rows: &'s Rows<'r, T, INPUTS>,
+    /// Where its row begins.
+    first: usize,
+    i: usize,
+    update: PhantomData<U>,
+}
+
+impl<T, U, const INPUTS: usize, const OUTPUTS: usize> Neighbourhood<T>
+    for Point<'_, '_, T, U, INPUTS, OUTPUTS>
+where
+    T: Number,
+    U: PointUpdate<T, INPUTS, OUTPUTS>,
+{
+    type Value = T;
+
+    const REACH: &'static [Reach] = &U::REACH;
+
+    #[inline(always)]
+    fn value(&self, field: usize, offset: [isize; 3]) -> T {
+        let [di, dj, ds] = by_march(U::DIMENSIONS, offset);
+        let row = self.rows.at(field, dj, ds);
+        if di == 0 {
+            return row[self.first + self.i];
+        }
+        match self.layout.place(field, 0, self.i as i32 + di as i32) {
+            Place::Point(i) => row[self.first + i as usize],
+            Place::End(end) => self.layout.value(field, end),
+        }
+    }
+
+    #[inline(always)]
+    fn splat(&self, number: T) -> T {
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_value_has_a_number_of_its_own() {
+        let reach = [Reach::axes([2, 1, 3]), Reach::cube(1), Reach::POINT];
+        for dimensions in [2, 3] {
+            let all = all_values(&reach, dimensions);
+            let before = values_before(&reach, dimensions);
+            for number in 0..all {
+                let (field, offset) = value_of(&reach, dimensions, number).unwrap();
+                let again = before[field] + number_of(reach[field], dimensions, offset);
+                assert_eq!(again, number, "{field} {offset:?}");
+            }
+            assert_eq!(value_of(&reach, dimensions, all), None);
+        }
+        assert_eq!(all_values(&reach, 2), (1 + 2 * (2 + 1)) + 9 + 1);
+        assert_eq!(all_values(&reach, 3), (1 + 2 * (2 + 1 + 3)) + 27 + 1);
+    }
+}
