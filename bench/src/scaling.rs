@@ -402,9 +402,9 @@ impl Ranks<'_> {
         let messages = Ghosted::new(communicator, device, cut, width, |_| 0.0_f32)?;
         let [nx, ny, nz] = messages.extents();
         let part = Shape3::new(nx, ny, nz);
-        let [velocity, still] = [1.0, 0.0].map(|value| Field3::filled(part, value));
-        let (velocity, still) = (velocity?, still?);
-        let mut part = of_shape(part)?.start(device, time_step, &velocity, [&still, &still])?;
+        let velocity = Field3::filled(part, 1.0)?;
+        let now = Field3::from_fn(part, |i, j, k| initial([i, j, k]).now)?;
+        let mut part = of_shape(part)?.start(device, time_step, &velocity, [&now, &now])?;
         row.compute_s = self.time(|| Ok(part.steps(1)?))?;
         drop(part);
         row.exchange_s = self.exchange(messages)?;
