@@ -84,7 +84,7 @@ fn remove(path: &Path) {
 ///
 /// # Errors
 ///
-/// [`Error::Disagreement`] and [`Error::InvalidParameter`] as [`write`]; [`Error::File`] where
+/// [`Error::Disagreement`] and [`Error::InvalidParameter`] as [`write()`]; [`Error::File`] where
 /// there is no such file or it is no .npy, [`Error::Unfit`] where its elements are of another
 /// type or their shape is not that of the points, [`Error::FileLength`] where it was cut
 /// short, and [`Error::Elsewhere`] on ranks that found nothing wrong; as
