@@ -186,8 +186,8 @@ impl Threads {
     }
 }
 
-/// The most arrays on either side.
-const MOST_ARRAYS: usize = 3;
+/// The most arrays on either side: two fields, before and after a step.
+const MOST_ARRAYS: usize = 4;
 
 /// Calls a function, with the arrays, sizes and parameters that it asks for.
 fn call(
@@ -284,6 +284,13 @@ impl Cpp {
 
     /// The work of a row, done by the best there is.
     pub(super) fn baseline(&self, job: Job) -> Result<Peer, Error> {
+        let arrays = job.inputs.len().max(job.outputs.len());
+        if arrays > MOST_ARRAYS {
+            return Err(Error::Bench(format!(
+                "{} has {arrays} arrays, but must have at most {MOST_ARRAYS} on either side",
+                job.stem
+            )));
+        }
         let names: Vec<(String, &'static str)> = job
             .ways
             .iter()

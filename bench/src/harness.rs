@@ -37,8 +37,8 @@ pub(super) struct Family {
     /// The sizes at which it is compared with others on a GPU, smallest first, as
     /// `--size` takes them.
     pub(super) sizes: &'static [&'static str],
-    /// The sizes at which it is run on the CPU, likewise, of which the quick run takes the
-    /// first; none: its own alone. Only those beyond the caches show what memory holds back.
+    /// The sizes at which it is run on the CPU, likewise; none: its own alone. The quick run takes
+    /// the first. Only sizes beyond the caches show what memory holds back.
     pub(super) cpu_sizes: &'static [&'static str],
     /// The sizes at which it is compared with others there, likewise.
     pub(super) cpu_comparison: &'static [&'static str],

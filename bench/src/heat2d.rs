@@ -5,7 +5,7 @@
 //! the plate fits on the device. `heat2d_general_f32`, `heat2d_general_f64` and the port
 //! once more iterate on a plate whose bottom and top are insulated, with a source;
 //! `heat2d_step_f32`, `heat2d_step_f64` and the port make steps in time of such a plate.
-//! On the CPU stencils of one's own have rows besides, see `plane`.
+//! On the CPU there are also rows of user-written stencils, see `plane`.
 //!
 //! What is timed is one iteration after another on a plate that stays on the device.
 //! What is checked is the textbook's number of iterations from its initial plate (fewer

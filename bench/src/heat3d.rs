@@ -3,7 +3,7 @@
 
 use halo_gpu::heat3d::{Heat3d, Kernels, problem};
 use halo_gpu::stencil::Stencil;
-use halo_gpu::{Boundary, Device, Field3, Grid3, Shape3};
+use halo_gpu::{Boundary, Device, Grid3};
 
 use super::harness::{Family, Plan};
 use super::size::Size;
@@ -29,12 +29,11 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
     })
 }
 
-impl<T: Kernels> Textbook<T, 1> for Heat3d {
+impl<T: Kernels> Textbook<T, 3, 1, 1> for Heat3d {
     type Update = T::Step;
 
-    fn shape(&self) -> Shape3 {
-        self.grid().shape()
-    }
+    const NAME: &'static str = "heat3d, CPU port";
+    const CPP: (&'static str, &'static [&'static str]) = (NAME, &["planes", "slabs"]);
 
     fn stencil(&self) -> Result<Stencil<T::Step, T, 3, 1, 1>, Error> {
         Ok(*self.plan(&Device::cpu())?.stencil())
@@ -45,12 +44,12 @@ impl<T: Kernels> Textbook<T, 1> for Heat3d {
         Ok([mode.into_vec()])
     }
 
-    fn exact(&self, steps: usize) -> Result<Field3<f64>, Error> {
+    fn exact(&self, steps: usize) -> Result<[Vec<f64>; 1], Error> {
         let modes = modes(self.grid().shape());
         let factor = problem::amplification(self, modes).powi(steps as i32);
         let mut field = problem::mode::<f64>(self, modes)?;
         field.as_mut_slice().iter_mut().for_each(|u| *u *= factor);
-        Ok(field)
+        Ok([field.into_vec()])
     }
 
     /// Some in each operation of a step, which no later step enlarges.

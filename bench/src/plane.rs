@@ -1,12 +1,13 @@
-//! Rows of stencils of one's own in the plane, on the CPU: heat by five points, and Gray and
+//! Rows of user-written stencils in the plane, on the CPU: heat by five points, and Gray and
 //! Scott's reaction of two substances (Pearson, "Complex patterns in a simple system", Science
 //! 261 (1993)). Both planes are periodic.
 
-use halo_gpu::stencil::{Compiled, Neighbourhood, Number, PointUpdate, Reach, Real, Run, Stencil};
-use halo_gpu::{Cost, Device, Errors, Grid2, Shape2};
+use halo_gpu::stencil::{Compiled, Neighbourhood, Number, PointUpdate, Reach, Real, Stencil};
+use halo_gpu::{Grid2, Shape2};
 
-use super::cpp::{Element, Job};
-use super::harness::{Check, Metric, Prepared, Row, Slots, Unit, Work};
+use super::cpp::Element;
+use super::harness::Row;
+use super::steps::{self, Textbook};
 use crate::error::Error;
 
 /// Steps before fields are compared.
@@ -78,9 +79,9 @@ halo_stencil::stencil! {
     pub gray_scott_f64: GrayScott<f64>, f64, (u, v) -> (new_u, new_v)
 }
 
-/// An equation with what it is checked against.
+/// An equation, with a step of a point in f64 to check it by.
 trait Equation<T: Number, const FIELDS: usize>: Compiled<T, FIELDS, FIELDS> {
-    /// What its row is called, and its functions in C++.
+    /// What its rows are called, and its functions in C++.
     const NAMES: [&'static str; 2];
 
     /// The steps of its rows.
@@ -100,7 +101,10 @@ impl<T: Number> Equation<T, 1> for FivePoints<T>
 where
     Self: Compiled<T, 1, 1>,
 {
-    const NAMES: [&'static str; 2] = ["five points of one's own", "stencil_five_points"];
+    const NAMES: [&'static str; 2] = [
+        "heat2d, CPU, five points of one's own",
+        "stencil_five_points",
+    ];
     const STEPS: [usize; 2] = [1, 100];
 
     fn new() -> Self {
@@ -122,11 +126,16 @@ impl<T: Number> Equation<T, 2> for GrayScott<T>
 where
     Self: Compiled<T, 2, 2>,
 {
-    const NAMES: [&'static str; 2] = ["Gray and Scott's reaction", "stencil_gray_scott"];
+    const NAMES: [&'static str; 2] = [
+        "heat2d, CPU, Gray and Scott's reaction",
+        "stencil_gray_scott",
+    ];
     const STEPS: [usize; 2] = [1, 20];
 
     fn new() -> Self {
-        let [diffusion, feed, kill] = [0.08, 0.037, 0.06].map(T::nearest);
+        // At these rates both substances stay: F > 4 (F + k)². Where one dies out, its field
+        // becomes subnormal after some hundred steps, and processors are slow at those.
+        let [diffusion, feed, kill] = [0.08, 0.06, 0.05].map(T::nearest);
         Self {
             diffusion,
             feed,
@@ -158,67 +167,67 @@ where
     FivePoints<T>: Compiled<T, 1, 1>,
     GrayScott<T>: Compiled<T, 2, 2>,
 {
-    let mut rows = rows_of::<T, FivePoints<T>, 1>(shape)?;
-    rows.extend(rows_of::<T, GrayScott<T>, 2>(shape)?);
+    let mut rows = steps::rows(&Plane::<FivePoints<T>>::new(shape))?;
+    rows.extend(steps::rows(&Plane::<GrayScott<T>>::new(shape))?);
     Ok(rows)
 }
 
-fn rows_of<T, E, const FIELDS: usize>(shape: Shape2) -> Result<Vec<Box<dyn Row>>, Error>
-where
-    T: Number + Element,
-    E: Equation<T, FIELDS>,
-{
-    let stencil = Stencil::new(E::new(), Grid2::new(shape, [1.0; 2])?)?;
-    let row = |count| -> Box<dyn Row> { Box::new(Steps { stencil, count }) };
-    Ok(E::STEPS.map(row).into())
+/// An equation on a grid of this shape.
+#[derive(Clone)]
+struct Plane<E> {
+    equation: E,
+    shape: Shape2,
 }
 
-struct Steps<E, T, const FIELDS: usize> {
-    stencil: Stencil<E, T, 2, FIELDS, FIELDS>,
-    count: usize,
-}
-
-impl<T, E, const FIELDS: usize> Row for Steps<E, T, FIELDS>
-where
-    T: Number + Element,
-    E: Equation<T, FIELDS>,
-{
-    fn name(&self) -> String {
-        let steps = match self.count {
-            1 => String::new(),
-            count => format!("{count} steps, "),
-        };
-        format!("heat2d, CPU, {}, {steps}{}", E::NAMES[0], T::SUFFIX)
-    }
-
-    fn work(&self) -> Work {
-        let Cost { bytes, flops } = self.stencil.cost();
-        let points = self.stencil.grid().shape().nx * self.stencil.grid().shape().ny;
-        Work {
-            // Many steps have to move what one has to.
-            bytes,
-            flops: self.count as u64 * flops,
-            items: (self.count * points) as u64,
-            unit: Unit::Points,
-            metric: match self.count {
-                1 => Metric::Bandwidth,
-                _ => Metric::Throughput,
-            },
-            slots: Slots::default(),
-            read_only: false,
+impl<E> Plane<E> {
+    fn new<T: Number, const FIELDS: usize>(shape: Shape2) -> Self
+    where
+        E: Equation<T, FIELDS>,
+    {
+        Self {
+            equation: E::new(),
+            shape,
         }
     }
+}
 
-    fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
-        let inputs = initial::<T, FIELDS>(self.stencil.grid().shape());
-        let run = self
-            .stencil
-            .start(device, inputs.each_ref().map(|input| &input[..]))?;
-        Ok(Box::new(Ready {
-            count: self.count,
-            device: device.clone(),
-            run,
-        }))
+impl<T, E, const FIELDS: usize> Textbook<T, 2, FIELDS, FIELDS> for Plane<E>
+where
+    T: Number,
+    E: Equation<T, FIELDS> + 'static,
+{
+    type Update = E;
+
+    const NAME: &'static str = E::NAMES[0];
+    const CPP: (&'static str, &'static [&'static str]) = (E::NAMES[1], &["rows", "slabs"]);
+    const COUNTS: [usize; 2] = E::STEPS;
+
+    fn steps_to_check(_: usize) -> usize {
+        CHECKED
+    }
+
+    fn stencil(&self) -> Result<Stencil<E, T, 2, FIELDS, FIELDS>, Error> {
+        Ok(Stencil::new(
+            self.equation,
+            Grid2::new(self.shape, [1.0; 2])?,
+        )?)
+    }
+
+    fn inputs(&self) -> Result<[Vec<T>; FIELDS], Error> {
+        Ok(initial(self.shape))
+    }
+
+    fn exact(&self, steps: usize) -> Result<[Vec<f64>; FIELDS], Error> {
+        Ok(plain::<T, E, FIELDS>(self.shape, steps))
+    }
+
+    /// No value is above 1, and steps pass errors on nearly as they are. Each adds some.
+    fn roundings(steps: usize) -> f64 {
+        20.0 * steps as f64
+    }
+
+    fn parameters(&self) -> Result<Vec<f64>, Error> {
+        Ok(self.equation.parameters())
     }
 }
 
@@ -267,108 +276,27 @@ where
     now
 }
 
-/// The errors of fields after [`CHECKED`] steps, the largest of each.
-fn judge<T, E, const FIELDS: usize>(shape: Shape2, fields: [&[T]; FIELDS]) -> Check
-where
-    T: Number + Element,
-    E: Equation<T, FIELDS>,
-{
-    let expected = plain::<T, E, FIELDS>(shape, CHECKED);
-    let mut worst = Errors { rms: 0.0, max: 0.0 };
-    for (field, expected) in fields.iter().zip(&expected) {
-        let errors = Errors::of(field, |index| expected[index]);
-        // One that is not a number stays.
-        if errors.max.is_nan() || errors.max > worst.max {
-            worst = errors;
-        }
-    }
-    // No value is above 1, and steps pass errors on nearly as they are. Each adds some.
-    let bound = 20.0 * CHECKED as f64 * T::ROUNDOFF;
-    Check::new(
-        worst,
-        Errors {
-            rms: bound,
-            max: bound,
-        },
-    )
-}
-
-struct Ready<E, T: Number, const FIELDS: usize> {
-    count: usize,
-    device: Device,
-    run: Run<E, T, 2, FIELDS, FIELDS>,
-}
-
-impl<T, E, const FIELDS: usize> Prepared for Ready<E, T, FIELDS>
-where
-    T: Number + Element,
-    E: Equation<T, FIELDS>,
-{
-    fn check(&mut self) -> Result<Check, Error> {
-        // From the beginning, whatever steps were taken before.
-        let stencil = *self.run.plan().stencil();
-        let shape = stencil.grid().shape();
-        let inputs = initial::<T, FIELDS>(shape);
-        self.run = stencil.start(&self.device, inputs.each_ref().map(|input| &input[..]))?;
-        self.run.steps(CHECKED)?;
-        let mut fields = [const { Vec::new() }; FIELDS];
-        for (field, values) in fields.iter_mut().enumerate() {
-            *values = self.run.to_vec(field)?;
-        }
-        Ok(judge::<T, E, FIELDS>(
-            shape,
-            fields.each_ref().map(|field| &field[..]),
-        ))
-    }
-
-    fn launch(&mut self) -> Result<(), halo_gpu::Error> {
-        self.run.steps(self.count)
-    }
-
-    fn cpp(&self) -> Result<Option<Job>, Error> {
-        // The C++ of several fields is not compared with: it reads outside of them.
-        if FIELDS > 1 {
-            return Ok(None);
-        }
-        let stencil = self.run.plan().stencil();
-        let shape = stencil.grid().shape();
-        let sizes = |steps: usize| [shape.nx, shape.ny, 1, steps].map(|n| n as u64).to_vec();
-        let fields = || initial::<T, FIELDS>(shape).map(T::array);
-        Ok(Some(Job {
-            stem: E::NAMES[1],
-            ways: &["rows", "slabs"],
-            suffix: T::SUFFIX,
-            inputs: Vec::new(),
-            outputs: fields().into_iter().chain(fields()).collect(),
-            sizes: sizes(self.count),
-            sizes_to_check: Some(sizes(CHECKED)),
-            parameters: stencil.update().parameters(),
-            // An even number of steps ends where it has begun.
-            judge: Box::new(move |fields| {
-                Ok(judge::<T, E, FIELDS>(
-                    shape,
-                    std::array::from_fn(|field| T::slice(&fields[field])),
-                ))
-            }),
-        }))
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::steps::judge;
     use super::*;
 
     /// Fields after all steps are right, and those that lack one are wrong.
-    fn a_step_too_few_is_wrong<E: Equation<f32, FIELDS>, const FIELDS: usize>() {
-        let shape = Shape2::new(20, 35);
+    fn a_step_too_few_is_wrong<E, const FIELDS: usize>()
+    where
+        E: Equation<f32, FIELDS> + 'static,
+    {
+        let problem = Plane::<E>::new(Shape2::new(20, 35));
         for (steps, right) in [(CHECKED, true), (CHECKED - 1, false)] {
-            let fields = plain::<f32, E, FIELDS>(shape, steps)
+            let fields = problem
+                .exact(steps)
+                .unwrap()
                 .map(|field| field.into_iter().map(|u| u as f32).collect::<Vec<_>>());
-            let check = judge::<f32, E, FIELDS>(shape, fields.each_ref().map(|u| &u[..]));
+            let check = judge(&problem, fields.each_ref().map(|u| &u[..]), CHECKED).unwrap();
             assert_eq!(check.passes(), right, "{check:?}");
             let mut lost = fields;
             lost[FIELDS - 1][7] = f32::NAN;
-            let check = judge::<f32, E, FIELDS>(shape, lost.each_ref().map(|u| &u[..]));
+            let check = judge(&problem, lost.each_ref().map(|u| &u[..]), CHECKED).unwrap();
             assert!(!check.passes());
         }
     }

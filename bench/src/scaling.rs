@@ -531,13 +531,9 @@ fn values_of<const D: usize>(
     points: [usize; D],
     values: &[f32],
 ) -> impl Iterator<Item = (usize, f32)> {
-    values.iter().enumerate().map(move |(number, value)| {
-        let (mut place, mut stride, mut rest) = (0, 1, number);
-        for ((start, extent), all) in block.start.iter().zip(block.extents).zip(points) {
-            place += stride * (start + rest % extent);
-            rest /= extent;
-            stride *= all;
-        }
-        (place, *value)
-    })
+    let place = move |point: [usize; D]| {
+        let axes = point.into_iter().zip(points).rev();
+        axes.fold(0, |place, (at, points)| place * points + at)
+    };
+    block.points().map(place).zip(values.iter().copied())
 }

@@ -1,8 +1,7 @@
-//! Rows of the families that are stencils, on the CPU: steps of a textbook problem in space
-//! whose course on the grid is known.
+//! Rows of stencils on the CPU: steps of a textbook problem whose course on the grid is known.
 
 use halo_gpu::stencil::{Compiled, Number, PointUpdate, Run, Stencil};
-use halo_gpu::{Cost, Device, DeviceKind, Errors, Field3, Shape3};
+use halo_gpu::{Axis, Cost, Device, DeviceKind, Errors, Shape3};
 
 use gpu_kernels::registry;
 
@@ -16,17 +15,31 @@ use crate::error::Error;
 const COUNTS: [usize; 2] = [1, 20];
 
 /// A textbook problem on a grid.
-pub(super) trait Textbook<T: Number, const INPUTS: usize>: Clone + 'static {
-    type Update: Compiled<T, INPUTS, 1>;
+pub(super) trait Textbook<T: Number, const D: usize, const INPUTS: usize, const OUTPUTS: usize>:
+    Clone + 'static
+{
+    type Update: Compiled<T, INPUTS, OUTPUTS>;
 
-    fn shape(&self) -> Shape3;
+    /// What its rows are called, before the number of steps and the type.
+    const NAME: &'static str;
 
-    fn stencil(&self) -> Result<Stencil<Self::Update, T, 3, INPUTS, 1>, Error>;
+    /// What its functions in C++ are called, and the ways in which they do it.
+    const CPP: (&'static str, &'static [&'static str]);
+
+    /// Steps of a launch of each row.
+    const COUNTS: [usize; 2] = COUNTS;
+
+    /// Steps before fields are compared, where a launch takes `count`.
+    fn steps_to_check(count: usize) -> usize {
+        count.max(9)
+    }
+
+    fn stencil(&self) -> Result<Stencil<Self::Update, T, D, INPUTS, OUTPUTS>, Error>;
 
     fn inputs(&self) -> Result<[Vec<T>; INPUTS], Error>;
 
-    /// The field after this many steps in exact arithmetic.
-    fn exact(&self, steps: usize) -> Result<Field3<f64>, Error>;
+    /// The fields after this many steps in exact arithmetic.
+    fn exact(&self, steps: usize) -> Result<[Vec<f64>; OUTPUTS], Error>;
 
     /// The bound of the rounding error after this many steps, in unit roundoffs.
     fn roundings(steps: usize) -> f64;
@@ -44,7 +57,7 @@ pub(super) fn plan<P, const INPUTS: usize>(
     problem: impl Fn(Shape3) -> Result<P, halo_gpu::Error>,
 ) -> Result<Plan, Error>
 where
-    P: Textbook<f32, INPUTS> + Textbook<f64, INPUTS>,
+    P: Textbook<f32, 3, INPUTS, 1> + Textbook<f64, 3, INPUTS, 1>,
 {
     let kernels = registry::family(family);
     let kernels = kernels.ok_or_else(|| Error::Bench(format!("there is no family {family}")))?;
@@ -56,8 +69,8 @@ where
         };
         let problem = problem(Shape3::new(nx, ny, nz))?;
         plan.problem = "a mode of a box, whose course on the grid is known".to_owned();
-        plan.rows = rows::<f32, P, INPUTS>(family, &problem)?;
-        plan.rows.extend(rows::<f64, P, INPUTS>(family, &problem)?);
+        plan.rows = rows::<f32, P, 3, INPUTS, 1>(&problem)?;
+        plan.rows.extend(rows::<f64, P, 3, INPUTS, 1>(&problem)?);
     }
     Ok(plan)
 }
@@ -68,50 +81,58 @@ pub(super) fn modes(shape: Shape3) -> [usize; 3] {
 }
 
 /// A row for each number of steps.
-fn rows<T, P, const INPUTS: usize>(
-    family: &'static str,
+pub(super) fn rows<T, P, const D: usize, const INPUTS: usize, const OUTPUTS: usize>(
     problem: &P,
 ) -> Result<Vec<Box<dyn Row>>, Error>
 where
     T: Number + Element,
-    P: Textbook<T, INPUTS>,
+    P: Textbook<T, D, INPUTS, OUTPUTS>,
 {
     let stencil = problem.stencil()?;
     let row = |count| -> Box<dyn Row> {
         Box::new(Steps {
-            family,
             problem: problem.clone(),
             stencil,
             count,
         })
     };
-    Ok(COUNTS.map(row).into())
+    Ok(P::COUNTS.map(row).into())
 }
 
-struct Steps<P, U, T, const INPUTS: usize> {
-    family: &'static str,
+struct Steps<P, U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usize> {
     problem: P,
-    stencil: Stencil<U, T, 3, INPUTS, 1>,
+    stencil: Stencil<U, T, D, INPUTS, OUTPUTS>,
     count: usize,
 }
 
-impl<T, P, const INPUTS: usize> Row for Steps<P, P::Update, T, INPUTS>
+/// Points along x, y and z.
+fn extents<U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usize>(
+    stencil: &Stencil<U, T, D, INPUTS, OUTPUTS>,
+) -> [u64; 3]
+where
+    T: Number,
+    U: PointUpdate<T, INPUTS, OUTPUTS>,
+{
+    Axis::ALL.map(|axis| stencil.grid().extent(axis) as u64)
+}
+
+impl<T, P, const D: usize, const INPUTS: usize, const OUTPUTS: usize> Row
+    for Steps<P, P::Update, T, D, INPUTS, OUTPUTS>
 where
     T: Number + Element,
-    P: Textbook<T, INPUTS>,
+    P: Textbook<T, D, INPUTS, OUTPUTS>,
 {
     fn name(&self) -> String {
         let steps = match self.count {
             1 => String::new(),
             count => format!("{count} steps, "),
         };
-        format!("{}, CPU port, {steps}{}", self.family, T::SUFFIX)
+        format!("{}, {steps}{}", P::NAME, T::SUFFIX)
     }
 
     fn work(&self) -> Work {
         let Cost { bytes, flops } = self.stencil.cost();
-        let Shape3 { nx, ny, nz } = self.problem.shape();
-        let points = (nx * ny * nz) as u64;
+        let points: u64 = extents(&self.stencil).iter().product();
         Work {
             // Many steps have to move what one has to.
             bytes,
@@ -133,7 +154,6 @@ where
             .stencil
             .start(device, inputs.each_ref().map(|input| &input[..]))?;
         Ok(Box::new(Ready {
-            family: self.family,
             problem: self.problem.clone(),
             count: self.count,
             device: device.clone(),
@@ -142,30 +162,34 @@ where
     }
 }
 
-struct Ready<P, U, T: Number, const INPUTS: usize> {
-    family: &'static str,
+struct Ready<P, U, T: Number, const D: usize, const INPUTS: usize, const OUTPUTS: usize> {
     problem: P,
     count: usize,
     device: Device,
-    run: Run<U, T, 3, INPUTS, 1>,
+    run: Run<U, T, D, INPUTS, OUTPUTS>,
 }
 
-/// Steps before fields are compared.
-fn steps_to_check(count: usize) -> usize {
-    count.max(9)
-}
-
-/// The error of a field after this many steps.
-fn judge<T, P, const INPUTS: usize>(problem: &P, field: &[T], steps: usize) -> Result<Check, Error>
+/// The errors of the fields after this many steps: of the one that is worst.
+pub(super) fn judge<T, P, const D: usize, const INPUTS: usize, const OUTPUTS: usize>(
+    problem: &P,
+    fields: [&[T]; OUTPUTS],
+    steps: usize,
+) -> Result<Check, Error>
 where
     T: Number + Element,
-    P: Textbook<T, INPUTS>,
+    P: Textbook<T, D, INPUTS, OUTPUTS>,
 {
-    let exact = problem.exact(steps)?;
+    let mut worst = Errors { rms: 0.0, max: 0.0 };
+    for (field, exact) in fields.iter().zip(problem.exact(steps)?) {
+        let errors = Errors::of(field, |index| exact[index]);
+        // One that is not a number stays.
+        if errors.max.is_nan() || errors.max > worst.max {
+            worst = errors;
+        }
+    }
     let bound = T::ROUNDOFF * P::roundings(steps);
-    let errors = Errors::of(field, |index| exact.as_slice()[index]);
     Ok(Check::new(
-        errors,
+        worst,
         Errors {
             rms: bound,
             max: bound,
@@ -173,19 +197,28 @@ where
     ))
 }
 
-impl<T, P, const INPUTS: usize> Prepared for Ready<P, P::Update, T, INPUTS>
+impl<T, P, const D: usize, const INPUTS: usize, const OUTPUTS: usize> Prepared
+    for Ready<P, P::Update, T, D, INPUTS, OUTPUTS>
 where
     T: Number + Element,
-    P: Textbook<T, INPUTS>,
+    P: Textbook<T, D, INPUTS, OUTPUTS>,
 {
     fn check(&mut self) -> Result<Check, Error> {
         // From the beginning, whatever steps were taken before.
         let inputs = self.problem.inputs()?;
         let stencil = *self.run.plan().stencil();
         self.run = stencil.start(&self.device, inputs.each_ref().map(|input| &input[..]))?;
-        let steps = steps_to_check(self.count);
+        let steps = P::steps_to_check(self.count);
         self.run.steps(steps)?;
-        judge(&self.problem, &self.run.to_vec(0)?, steps)
+        let mut fields = [const { Vec::new() }; OUTPUTS];
+        for (field, values) in fields.iter_mut().enumerate() {
+            *values = self.run.to_vec(field)?;
+        }
+        judge(
+            &self.problem,
+            fields.each_ref().map(|field| &field[..]),
+            steps,
+        )
     }
 
     fn launch(&mut self) -> Result<(), halo_gpu::Error> {
@@ -194,25 +227,30 @@ where
 
     fn cpp(&self) -> Result<Option<Job>, Error> {
         let mut fields = self.problem.inputs()?.into_iter();
-        let now = fields.next().unwrap_or_default();
-        let before = match P::Update::PAST {
+        let now: Vec<_> = fields.by_ref().take(OUTPUTS).collect();
+        let before: Vec<_> = match P::Update::PAST {
             0 => now.clone(),
-            _ => fields.next().unwrap_or_default(),
+            _ => fields.by_ref().take(OUTPUTS).collect(),
         };
-        let Shape3 { nx, ny, nz } = self.problem.shape();
-        let sizes = |steps| [nx, ny, nz, steps].map(|n| n as u64).to_vec();
-        let checked = steps_to_check(self.count);
+        let [nx, ny, nz] = extents(self.run.plan().stencil());
+        let sizes = |steps| vec![nx, ny, nz, steps as u64];
+        let checked = P::steps_to_check(self.count);
         let problem = self.problem.clone();
+        let (stem, ways) = P::CPP;
         Ok(Some(Job {
-            stem: self.family,
-            ways: &["planes", "slabs"],
+            stem,
+            ways,
             suffix: T::SUFFIX,
             inputs: fields.map(T::array).collect(),
-            outputs: [now, before].map(T::array).into(),
+            outputs: now.into_iter().chain(before).map(T::array).collect(),
             sizes: sizes(self.count),
             sizes_to_check: Some(sizes(checked)),
             parameters: self.problem.parameters()?,
-            judge: Box::new(move |fields| judge(&problem, T::slice(&fields[checked % 2]), checked)),
+            judge: Box::new(move |fields| {
+                let last = checked % 2 * OUTPUTS;
+                let fields = std::array::from_fn(|field| T::slice(&fields[last + field]));
+                judge(&problem, fields, checked)
+            }),
         }))
     }
 }
@@ -247,13 +285,13 @@ mod tests {
     /// A problem takes a field after `steps` for right and one a step older for wrong.
     fn a_step_too_few_is_wrong<P, const INPUTS: usize>(problem: &P)
     where
-        P: Textbook<f32, INPUTS>,
+        P: Textbook<f32, 3, INPUTS, 1>,
     {
-        for steps in COUNTS.map(steps_to_check) {
+        for steps in COUNTS.map(P::steps_to_check) {
             for (taken, right) in [(steps, true), (steps - 1, false)] {
-                let exact = problem.exact(taken).unwrap();
-                let field: Vec<f32> = exact.as_slice().iter().map(|&u| u as f32).collect();
-                assert_eq!(judge(problem, &field, steps).unwrap().passes(), right);
+                let [exact] = problem.exact(taken).unwrap();
+                let field: Vec<f32> = exact.iter().map(|&u| u as f32).collect();
+                assert_eq!(judge(problem, [&field], steps).unwrap().passes(), right);
             }
         }
     }

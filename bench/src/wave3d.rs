@@ -3,7 +3,7 @@
 
 use halo_gpu::stencil::{Number, Stencil};
 use halo_gpu::wave3d::{Kernels, Wave3d, problem};
-use halo_gpu::{Device, Field3, Grid3, Shape3};
+use halo_gpu::{Device, Field3, Grid3};
 
 use super::harness::{Family, Plan};
 use super::size::Size;
@@ -43,12 +43,11 @@ fn after<T: Number>(wave: &Wave3d, steps: f64) -> Result<Field3<T>, Error> {
     Ok(problem::mode(wave, modes, (frequency * steps * time_step).cos())?)
 }
 
-impl<T: Kernels> Textbook<T, 3> for Wave3d {
+impl<T: Kernels> Textbook<T, 3, 3, 1> for Wave3d {
     type Update = T::Closed;
 
-    fn shape(&self) -> Shape3 {
-        self.grid().shape()
-    }
+    const NAME: &'static str = "wave3d, CPU port";
+    const CPP: (&'static str, &'static [&'static str]) = (NAME, &["planes", "slabs"]);
 
     fn stencil(&self) -> Result<Stencil<T::Closed, T, 3, 3, 1>, Error> {
         Ok(*self.plan(&Device::cpu())?.stencil())
@@ -63,8 +62,8 @@ impl<T: Kernels> Textbook<T, 3> for Wave3d {
         ])
     }
 
-    fn exact(&self, steps: usize) -> Result<Field3<f64>, Error> {
-        after(self, steps as f64)
+    fn exact(&self, steps: usize) -> Result<[Vec<f64>; 1], Error> {
+        Ok([after(self, steps as f64)?.into_vec()])
     }
 
     /// Some in each operation of a step, which go on as waves of their own do.
@@ -73,7 +72,7 @@ impl<T: Kernels> Textbook<T, 3> for Wave3d {
     }
 
     fn parameters(&self) -> Result<Vec<f64>, Error> {
-        let stencil = Textbook::<f64, 3>::stencil(self)?;
+        let stencil = Textbook::<f64, 3, 3, 1>::stencil(self)?;
         let laplacian = stencil.update().laplacian;
         let weights = laplacian.weights.iter().flatten().copied();
         Ok([laplacian.own].into_iter().chain(weights).collect())
