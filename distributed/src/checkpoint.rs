@@ -57,7 +57,7 @@ use std::path::{Path, PathBuf};
 /// What is written in a checkpoint.
 const RECORD: &str = "checkpoint.json";
 
-/// The form of that, and of all that belongs to it.
+/// The version of the record, and of the files that belong to it.
 const FORMAT: u32 = 1;
 
 /// A folder of checkpoints of one run.
@@ -77,8 +77,8 @@ impl Checkpoints {
         }
     }
 
-    /// The same, of which no more than the last `most` stay, but at least one: a new one that is
-    /// whole takes the place of the first.
+    /// The same, keeping only the last `most` checkpoints, and at least one: each new one, once it
+    /// is whole, replaces the oldest.
     #[must_use]
     pub fn keeping(mut self, most: usize) -> Self {
         self.keep = most.max(1);
@@ -116,7 +116,7 @@ impl Checkpoints {
             }
             serde_json::to_vec(&found).map_err(|error| encoded(&self.folder, error))
         })?;
-        // What the first rank has found is what all take, whatever a file system shows them.
+        // All ranks take what the first one has found: file systems may show them different things.
         let all = communicator.all_gather(&found.unwrap_or_default())?;
         let all: Vec<(u64, Record)> =
             serde_json::from_slice(&all[0]).map_err(|error| encoded(&self.folder, error))?;

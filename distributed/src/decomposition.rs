@@ -1,8 +1,8 @@
 //! Which points of a grid are whose.
 
 use crate::error::require_rank;
-use crate::region::reserved;
 use crate::{Communicator, Error};
+use halo_gpu::allocation;
 
 /// The lower or the upper end of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -210,7 +210,7 @@ impl<const D: usize> Decomposition<D> {
         value: impl FnMut([usize; D]) -> T,
     ) -> Result<Vec<T>, Error> {
         let block = self.block(rank)?;
-        let mut values = reserved(block.extents.iter().product())?;
+        let mut values = allocation::reserve(block.extents.iter().product())?;
         values.extend(block.points().map(value));
         Ok(values)
     }

@@ -20,45 +20,40 @@ pub trait Stored: Element + PartialEq + sealed::Sealed {
     /// Its type in an .npy file, without the order of bytes.
     #[doc(hidden)]
     const NPY: &'static str;
-    /// Its type in a Zarr array.
-    #[doc(hidden)]
-    const ZARR: &'static str;
 }
 
 macro_rules! stored {
-    ($($type:ident $npy:literal $zarr:literal)*) => {$(
+    ($($type:ident $npy:literal)*) => {$(
         impl sealed::Sealed for $type {}
         impl Stored for $type {
             const NAME: &'static str = stringify!($type);
             const NPY: &'static str = $npy;
-            const ZARR: &'static str = $zarr;
         }
     )*};
 }
 
 stored! {
-    f32 "f4" "float32"
-    f64 "f8" "float64"
-    i8 "i1" "int8"
-    i16 "i2" "int16"
-    i32 "i4" "int32"
-    i64 "i8" "int64"
-    u8 "u1" "uint8"
-    u16 "u2" "uint16"
-    u32 "u4" "uint32"
-    u64 "u8" "uint64"
+    f32 "f4"
+    f64 "f8"
+    i8 "i1"
+    i16 "i2"
+    i32 "i4"
+    i64 "i8"
+    u8 "u1"
+    u16 "u2"
+    u32 "u4"
+    u64 "u8"
 }
 
-/// The values at a rank's own points, as they were read: `share[point]` is the value at a point
-/// of the whole grid, which must be one of the rank's own. Index out of them panics, as that of a
-/// slice does.
+/// The values at a rank's own points: `share[point]` is the value at a point of the whole grid,
+/// which must be one of the rank's own. Indexing with another point panics, as it does for a slice.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Share<T, const D: usize> {
     block: Block<D>,
     values: Vec<T>,
 }
 
-impl<T: Stored, const D: usize> Share<T, D> {
+impl<T: Copy, const D: usize> Share<T, D> {
     /// `values` has as many elements as the block has points.
     pub(crate) const fn new(block: Block<D>, values: Vec<T>) -> Self {
         Self { block, values }
@@ -79,32 +74,30 @@ impl<T: Stored, const D: usize> Share<T, D> {
     /// The value at a point of the whole grid, if it is one of the rank's own.
     #[must_use]
     pub fn get(&self, point: [usize; D]) -> Option<T> {
-        let mut index = 0;
-        for axis in (0..D).rev() {
-            let at = point[axis].checked_sub(self.block.start[axis])?;
-            if at >= self.block.extents[axis] {
-                return None;
-            }
-            index = index * self.block.extents[axis] + at;
-        }
-        self.values.get(index).copied()
+        self.values.get(self.place(point)?).copied()
+    }
+
+    /// Where the value at a point is, if it is one of the rank's own.
+    fn place(&self, point: [usize; D]) -> Option<usize> {
+        let Block { start, extents } = self.block;
+        (0..D).rev().try_fold(0, |place, axis| {
+            let at = point[axis].checked_sub(start[axis])?;
+            (at < extents[axis]).then(|| place * extents[axis] + at)
+        })
     }
 }
 
-impl<T: Stored, const D: usize> Index<[usize; D]> for Share<T, D> {
+impl<T: Copy, const D: usize> Index<[usize; D]> for Share<T, D> {
     type Output = T;
 
     fn index(&self, point: [usize; D]) -> &T {
-        let index = (0..D).rev().fold(0, |index, axis| {
-            let (start, extent) = (self.block.start[axis], self.block.extents[axis]);
-            assert!(
-                (start..start + extent).contains(&point[axis]),
+        let Some(place) = self.place(point) else {
+            panic!(
                 "{point:?} is no point of this rank, which has {:?}",
                 self.block
             );
-            index * extent + point[axis] - start
-        });
-        &self.values[index]
+        };
+        &self.values[place]
     }
 }
 
@@ -113,8 +106,9 @@ pub(crate) fn region_of<const D: usize>(block: Block<D>) -> Region<D> {
     std::array::from_fn(|axis| block.start[axis]..block.start[axis] + block.extents[axis])
 }
 
-/// What the digests of all ranks' points add up to, whatever the decomposition: a sum of a
-/// number for each element that depends on its bits and on its place in the whole grid.
+/// A rank's part of the digest of a field; the parts add up to the same sum for every
+/// decomposition. Each element adds a number that depends on its bits and on its place in the
+/// whole grid.
 pub(crate) fn digest<T: Stored, const D: usize>(
     points: [usize; D],
     block: Block<D>,
@@ -163,7 +157,7 @@ pub(crate) fn by_first<R>(
     communicator.together(own)
 }
 
-/// Refuses values that are not as many as the block has points.
+/// Refuses values unless there is one for each point of the block.
 pub(crate) fn require_values<const D: usize>(block: Block<D>, given: usize) -> Result<(), Error> {
     let required: usize = block.extents.iter().product();
     if given == required {

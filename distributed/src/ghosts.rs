@@ -1,8 +1,8 @@
 //! Blocks with ghost points around them.
 
-use crate::region::{Region, pieces, points, zeros};
+use crate::region::{Region, pieces, points};
 use crate::{Block, Communicator, Decomposition, Error, Expected, Parcel, Side};
-use halo_gpu::{Buffer, Device, DeviceKind, Element, Priority};
+use halo_gpu::{Buffer, Device, DeviceKind, Element, Priority, allocation};
 
 /// A rank's block of a field, on its device, with ghost points: copies of the nearest points of
 /// the blocks around it.
@@ -131,7 +131,7 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
     ///
     /// As [`Transport::exchange`](crate::Transport::exchange); [`Error::Device`].
     pub fn exchange(&mut self, communicator: &Communicator) -> Result<(), Error> {
-        self.ghosts.exchange(communicator, &mut self.buffer)
+        self.ghosts.exchange(communicator, &mut self.buffer, 1)
     }
 
     /// Brings the ghost points up to date while `meanwhile` reads the field and computes what
@@ -202,8 +202,6 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
 
 /// Fields that are cut in the same way, on one device.
 pub(crate) trait Fields<T: Element> {
-    /// How many, at least one.
-    fn count(&self) -> usize;
     /// One of them.
     fn field(&self, number: usize) -> &Buffer<T>;
     /// The same, to be written.
@@ -211,10 +209,6 @@ pub(crate) trait Fields<T: Element> {
 }
 
 impl<T: Element> Fields<T> for Buffer<T> {
-    fn count(&self) -> usize {
-        1
-    }
-
     fn field(&self, _: usize) -> &Self {
         self
     }
@@ -280,7 +274,7 @@ impl<const D: usize> Ghosts<D> {
         mut value: impl FnMut([usize; D]) -> T,
     ) -> Result<Vec<T>, halo_gpu::Error> {
         let extents = self.extents();
-        let mut values = zeros(extents.iter().product())?;
+        let mut values = allocation::zeroed(extents.iter().product())?;
         let places = pieces(extents, &self.own()).into_iter().flatten();
         for (element, point) in places.zip(self.block.points()) {
             values[element] = value(point);
@@ -326,15 +320,16 @@ impl<const D: usize> Ghosts<D> {
         self.planes.iter().flatten().all(|&planes| planes == 0)
     }
 
-    /// As [`Ghosted::exchange`], with one message for all fields.
+    /// As [`Ghosted::exchange`], with one message for the first `count` fields, at least one.
     pub(crate) fn exchange<T: Element>(
         &self,
         communicator: &Communicator,
         fields: &mut impl Fields<T>,
+        count: usize,
     ) -> Result<(), Error> {
         let device = fields.field(0).device().clone();
         for axis in 0..D {
-            self.exchange_along(communicator, axis, &device, fields, |_| Ok(()))?;
+            self.exchange_along(communicator, axis, &device, (fields, count), |_| Ok(()))?;
         }
         Ok(())
     }
@@ -354,7 +349,7 @@ impl<const D: usize> Ghosts<D> {
         };
         let mut meanwhile = Some(meanwhile);
         for axis in (0..D).filter(|&axis| self.planes[axis] != [0; 2]) {
-            self.exchange_along(communicator, axis, &beside, buffer, |buffer| {
+            self.exchange_along(communicator, axis, &beside, (buffer, 1), |buffer| {
                 meanwhile.take().map_or(Ok(()), |work| work(buffer))
             })?;
         }
@@ -368,7 +363,7 @@ impl<const D: usize> Ghosts<D> {
         communicator: &Communicator,
         axis: usize,
         via: &Device,
-        fields: &mut F,
+        (fields, count): (&mut F, usize),
         meanwhile: impl FnOnce(&F) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let (own, width) = (self.block.extents[axis], self.width);
@@ -408,13 +403,13 @@ impl<const D: usize> Ghosts<D> {
             outgoing.push(Parcel {
                 to: peer,
                 tag: tag(down),
-                bytes: self.pack(fields, &region(rim))?.move_to(via)?,
+                bytes: self.pack(fields, count, &region(rim))?.move_to(via)?,
             });
             let ghost = region(ghost);
             incoming.push(Expected {
                 from: peer,
                 tag: tag(up),
-                bytes: fields.count() * points(&ghost) * size_of::<T>(),
+                bytes: count * points(&ghost) * size_of::<T>(),
             });
             targets.push(ghost);
         }
@@ -422,7 +417,7 @@ impl<const D: usize> Ghosts<D> {
         meanwhile(fields)?;
         let device = fields.field(0).device().clone();
         for (ghost, bytes) in targets.iter().zip(arrival()?) {
-            self.unpack(fields, ghost, &bytes.move_to(&device)?)?;
+            self.unpack(fields, count, ghost, &bytes.move_to(&device)?)?;
         }
         Ok(())
     }
@@ -458,7 +453,7 @@ impl<const D: usize> Ghosts<D> {
     ) -> Result<Vec<T>, Error> {
         let own = self.own_values(communicator, buffer)?;
         let points = self.decomposition.points();
-        let mut whole = zeros(points.iter().product())?;
+        let mut whole = allocation::zeroed(points.iter().product())?;
         for (peer, values) in communicator.all_gather(&own)?.into_iter().enumerate() {
             let Block { start, extents } = self.decomposition.block(peer)?;
             let region: Region<D> =
@@ -482,16 +477,18 @@ impl<const D: usize> Ghosts<D> {
         Ok(whole)
     }
 
-    /// The points of a region, one behind the other, field after field, on the device.
+    /// The points of a region of the first `count` fields, one behind the other, field after
+    /// field, on the device.
     fn pack<T: Element>(
         &self,
         fields: &impl Fields<T>,
+        count: usize,
         region: &Region<D>,
     ) -> Result<Buffer<u8>, Error> {
-        let len = fields.count() * points(region) * size_of::<T>();
+        let len = count * points(region) * size_of::<T>();
         let mut bytes = fields.field(0).device().zeros(len)?;
         let mut done = 0;
-        for number in 0..fields.count() {
+        for number in 0..count {
             for piece in pieces(self.extents(), region) {
                 let next = done + piece.len() * size_of::<T>();
                 let mut there = bytes.view_mut(done..next)?;
@@ -506,11 +503,12 @@ impl<const D: usize> Ghosts<D> {
     fn unpack<T: Element>(
         &self,
         fields: &mut impl Fields<T>,
+        count: usize,
         region: &Region<D>,
         bytes: &Buffer<u8>,
     ) -> Result<(), Error> {
         let mut done = 0;
-        for number in 0..fields.count() {
+        for number in 0..count {
             for piece in pieces(self.extents(), region) {
                 let next = done + piece.len() * size_of::<T>();
                 let mut there = fields.field_mut(number).view_mut(piece)?;

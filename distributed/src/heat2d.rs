@@ -16,8 +16,8 @@ use std::path::PathBuf;
 /// each iteration makes the outermost ghost points useless, and no others. More of them mean
 /// fewer exchanges, and more points that several ranks compute.
 ///
-/// Where rows alone are cut, into blocks of at least 2 `width` rows, and devices are no CPUs, the
-/// rows that neighbours need are computed first, and exchanged while the others are.
+/// Where rows alone are cut, into blocks of at least 2 `width` rows, and no device is a CPU, the
+/// rows that neighbours need are computed first, and exchanged while the others are computed.
 #[derive(Debug)]
 pub struct Plate<'a, T: Scalar> {
     communicator: &'a Communicator,
@@ -268,10 +268,6 @@ struct Rows<T: Scalar> {
 }
 
 impl<T: Scalar> Fields<T> for Rows<T> {
-    fn count(&self) -> usize {
-        1
-    }
-
     fn field(&self, _: usize) -> &Buffer<T> {
         &self.rows
     }

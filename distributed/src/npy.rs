@@ -37,8 +37,9 @@
 //! ```
 
 use crate::files::{by_first, failed, part_of, region_of, require_values};
-use crate::region::{pieces, zeros};
+use crate::region::pieces;
 use crate::{Block, Communicator, Decomposition, Error, Share, Stored};
+use halo_gpu::allocation;
 use py_literal::Value;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -72,7 +73,7 @@ pub fn write<T: Stored, const D: usize>(
     .map(drop)
 }
 
-/// Removes what is of no use. That it cannot be removed says nothing that was not said.
+/// Removes a file that is useless after an error. Its own error is dropped: the first one counts.
 fn remove(path: &Path) {
     let _ = fs::remove_file(path);
 }
@@ -179,7 +180,7 @@ fn read_own<T: Stored, const D: usize>(
             required: start + bytes,
         });
     }
-    let mut values = zeros(block.extents.iter().product())?;
+    let mut values = allocation::zeroed(block.extents.iter().product())?;
     let mut rest = &mut values[..];
     for piece in pieces(points, &region_of(block)) {
         let (these, others) = rest.split_at_mut(piece.len());
@@ -229,7 +230,7 @@ impl Header {
         }
         let mut text = vec![0; len as usize];
         file.read_exact(&mut text)?;
-        let text = std::str::from_utf8(&text).map_err(|_| bad("it is no text"))?;
+        let text = std::str::from_utf8(&text).map_err(|_| bad("it is not text"))?;
         let value: Value = text
             .trim_end()
             .parse()

@@ -1,6 +1,5 @@
 //! Boxes of an array, as pieces that lie together in memory.
 
-use halo_gpu::Element;
 use std::ops::Range;
 
 /// Along each axis of an array, some of its points.
@@ -47,22 +46,6 @@ pub(crate) fn pieces<const D: usize>(extents: [usize; D], region: &Region<D>) ->
 /// How many points a region has.
 pub(crate) fn points<const D: usize>(region: &Region<D>) -> usize {
     region.iter().map(Range::len).product()
-}
-
-/// A list with room for this many elements.
-pub(crate) fn reserved<T>(len: usize) -> Result<Vec<T>, halo_gpu::Error> {
-    let mut list = Vec::new();
-    let requested = (len as u64).saturating_mul(size_of::<T>() as u64);
-    list.try_reserve_exact(len)
-        .map_err(|_| halo_gpu::Error::HostOutOfMemory { requested })?;
-    Ok(list)
-}
-
-/// As many zeros.
-pub(crate) fn zeros<T: Element>(len: usize) -> Result<Vec<T>, halo_gpu::Error> {
-    let mut list = reserved(len)?;
-    list.resize(len, T::zeroed());
-    Ok(list)
 }
 
 #[cfg(test)]

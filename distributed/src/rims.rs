@@ -1,6 +1,6 @@
 //! The planes at the cuts of a part, computed ahead of the others.
 //!
-//! A round is as many steps as the ghost points are good for. The planes that the neighbours need
+//! A round takes as many steps as the ghost points allow. The planes that the neighbours need
 //! after it depend on 3 w planes before it, where w is the width of the ghosts: the ghost planes
 //! and the nearest 2 w of the rank's own. These are computed by themselves first, on a stream of
 //! high priority, and sent; the whole part is computed meanwhile, and takes what has come at the
@@ -36,10 +36,12 @@ struct Rim<S> {
 }
 
 impl<S> Rims<S> {
-    /// Those of the parts that `ghosts` describes, on `device`; `strip` makes one of so many
-    /// points along the axes, on the device it is given. `None` where rims ahead cost more than
-    /// they hide, or are not what this is about: on a CPU, which computes one after the other; where
-    /// another axis than the last one is cut; for blocks of fewer planes than two widths.
+    /// The rims of a part that is cut as `ghosts` says, on `device`. `strip` makes a strip with
+    /// the given number of points along each axis, on the device it is given.
+    ///
+    /// `None` where rims ahead would hide less than they cost, or do not apply: on a CPU, which
+    /// computes one after the other; where an axis other than the last is cut; for blocks of fewer
+    /// planes than twice the width.
     pub(crate) fn new<const D: usize>(
         communicator: &Communicator,
         device: &Device,
@@ -80,11 +82,11 @@ impl<S> Rims<S> {
         Ok(Some(Self { urgent, sides }))
     }
 
-    /// A round of `part`, whose ghost points are up to date and are so again afterwards:
-    /// `steps` steps of the strips, while `meanwhile` takes as many of the whole part.
+    /// Takes a round of `part`, whose ghost points are up to date before it and after it: the
+    /// strips take `steps` steps, while `meanwhile` takes the same steps of the whole part.
     ///
-    /// The strips take the first fields of the part as they are now, `taken` of them; the ghost
-    /// points of the first `sent` go to the neighbours.
+    /// The strips first copy the part's first `taken` fields; the first `sent` fields of the
+    /// strips go to the neighbours.
     pub(crate) fn round<T: Element, P: Fields<T>>(
         &mut self,
         communicator: &Communicator,

@@ -6,7 +6,7 @@ use crate::rims::{Rims, Strip};
 use crate::{Communicator, Decomposition, Error, Stored};
 use halo_gpu::elementwise::{larger, largest_difference};
 use halo_gpu::stencil::{Compiled, Number, Settled, Stencil};
-use halo_gpu::{Axis, Boundary, Buffer, Device, stencil};
+use halo_gpu::{Axis, Boundary, Buffer, Device, allocation, stencil};
 use halo_stencil::furthest;
 use std::fmt;
 use std::path::PathBuf;
@@ -19,8 +19,8 @@ const OPERATION: &str = "a stencil over ranks";
 ///
 /// With `width` planes of ghost points, and an update that reads r points away, there is an
 /// exchange every `width / r` steps. Where the last axis alone is cut, into blocks of at least
-/// 2 `width` planes, and devices are no CPUs, the planes that neighbours need are computed first,
-/// and exchanged while the others are.
+/// 2 `width` planes, and no device is a CPU, the planes that neighbours need are computed first,
+/// and exchanged while the others are computed.
 ///
 /// ```
 /// use halo_distributed::{Decomposition, Error, stencil};
@@ -178,7 +178,7 @@ where
             Ok(None)
         } else {
             Rims::new(communicator, device, &ghosts, |device, extents| {
-                let nothing = vec![T::zeroed(); extents.iter().product()];
+                let nothing: Vec<T> = allocation::zeroed(extents.iter().product())?;
                 Ok(part_of(extents, planes)?.start(device, [&nothing; INPUTS])?)
             })
         };
@@ -300,12 +300,9 @@ where
         } else {
             INPUTS
         };
-        let mut part = Inputs {
-            run: &mut self.part,
-            count: INPUTS,
-        };
-        rims.round(self.communicator, &mut part, [taken, sent], steps, |part| {
-            Ok(part.run.steps(steps)?)
+        let part = &mut self.part;
+        rims.round(self.communicator, part, [taken, sent], steps, |part| {
+            Ok(part.steps(steps)?)
         })?;
         self.have_coefficients = true;
         Ok(())
@@ -318,11 +315,8 @@ where
         }
         if self.fresh == 0 {
             let count = if self.stale { INPUTS } else { self.exchanged() };
-            let mut fields = Inputs {
-                run: &mut self.part,
-                count,
-            };
-            self.ghosts.exchange(self.communicator, &mut fields)?;
+            self.ghosts
+                .exchange(self.communicator, &mut self.part, count)?;
             self.have_coefficients &= !self.stale;
             self.stale = false;
             self.fresh = self.good_for();
@@ -491,52 +485,23 @@ where
     }
 }
 
-/// The first inputs of a run.
-struct Inputs<'a, U, T: Number, const D: usize, const INPUTS: usize, const OUTPUTS: usize> {
-    run: &'a mut stencil::Run<U, T, D, INPUTS, OUTPUTS>,
-    count: usize,
-}
-
-impl<U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usize> Fields<T>
-    for Inputs<'_, U, T, D, INPUTS, OUTPUTS>
-where
-    T: Number,
-    U: Compiled<T, INPUTS, OUTPUTS>,
-{
-    fn count(&self) -> usize {
-        self.count
-    }
-
-    fn field(&self, number: usize) -> &Buffer<T> {
-        Fields::field(&*self.run, number)
-    }
-
-    fn field_mut(&mut self, number: usize) -> &mut Buffer<T> {
-        Fields::field_mut(self.run, number)
-    }
-}
-
 impl<U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usize> Fields<T>
     for stencil::Run<U, T, D, INPUTS, OUTPUTS>
 where
     T: Number,
     U: Compiled<T, INPUTS, OUTPUTS>,
 {
-    fn count(&self) -> usize {
-        INPUTS
-    }
-
     fn field(&self, number: usize) -> &Buffer<T> {
         match stencil::Run::field(self, number) {
             Some(field) => field,
-            None => unreachable!("no more than the inputs are exchanged"),
+            None => unreachable!("no field beyond the inputs is asked for"),
         }
     }
 
     fn field_mut(&mut self, number: usize) -> &mut Buffer<T> {
         match stencil::Run::field_mut(self, number) {
             Some(field) => field,
-            None => unreachable!("no more than the inputs are exchanged"),
+            None => unreachable!("no field beyond the inputs is asked for"),
         }
     }
 }

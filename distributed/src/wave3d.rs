@@ -1,10 +1,9 @@
 //! Waves in space that is shared by ranks.
 
 use crate::checkpoint::Checkpoint;
-use crate::region::reserved;
-use crate::{Communicator, Decomposition, Error, Stored, stencil};
+use crate::{Block, Communicator, Decomposition, Error, Share, Stored, stencil};
 use halo_gpu::wave3d::{Kernels, Layer, Wave3d};
-use halo_gpu::{Device, Field3, Shape3};
+use halo_gpu::{Device, Field3, Shape3, allocation};
 use std::fmt;
 
 /// A field whose points are shared by ranks: [`halo_gpu::wave3d::Waves`] over several devices,
@@ -68,9 +67,9 @@ pub fn start<'a, T: Kernels>(
     let own = Own::new(communicator, &decomposition, initial)?;
     let courant = wave.coefficients_of_part(time_step, &own.velocity);
     let courant = communicator.together(courant.map_err(Error::from))?;
-    let inputs = [&own.now, &own.before, &courant];
+    let inputs = [own.now, own.before, Share::new(own.block, courant)];
     let stencil = wave.closed()?;
-    let value = |field: usize, point| inputs[field][own.index(point)];
+    let value = |field: usize, point| inputs[field][point];
     stencil::Run::new(communicator, device, stencil, decomposition, width, value)
 }
 
@@ -95,11 +94,13 @@ pub fn start_absorbing<'a, T: Kernels>(
 ) -> Result<AbsorbedWaves<'a, T>, Error> {
     communicator.agree("the waves", &(wave, time_step, layer))?;
     let own = Own::new(communicator, &decomposition, initial)?;
-    let all = wave.absorbing_coefficients_of_part(time_step, own.start, &own.velocity, layer);
-    let [courant, kept] = communicator.together(all.map_err(Error::from))?;
-    let inputs = [&own.now, &own.before, &courant, &kept];
+    let start = own.block.start;
+    let all = wave.absorbing_coefficients_of_part(time_step, start, &own.velocity, layer);
+    let all = communicator.together(all.map_err(Error::from))?;
+    let [courant, kept] = all.map(|values| Share::new(own.block, values));
+    let inputs = [own.now, own.before, courant, kept];
     let stencil = wave.absorbing()?;
-    let value = |field: usize, point| inputs[field][own.index(point)];
+    let value = |field: usize, point| inputs[field][point];
     stencil::Run::new(communicator, device, stencil, decomposition, width, value)
 }
 
@@ -160,9 +161,9 @@ where
 
 /// The initial state at a rank's own points.
 struct Own<T> {
-    start: [usize; 3],
-    now: Vec<T>,
-    before: Vec<T>,
+    block: Block<3>,
+    now: Share<T, 3>,
+    before: Share<T, 3>,
     velocity: Field3<T>,
 }
 
@@ -177,7 +178,8 @@ impl<T: Kernels> Own<T> {
         let ([x, y, z], [nx, ny, nz]) = (block.start, block.extents);
         let mut make = || -> Result<_, Error> {
             let points = block.extents.iter().product();
-            let (mut now, mut before) = (reserved(points)?, reserved(points)?);
+            let (mut now, mut before) =
+                (allocation::reserve(points)?, allocation::reserve(points)?);
             let velocity = Field3::from_fn(Shape3::new(nx, ny, nz), |i, j, k| {
                 let point = initial([x + i, y + j, z + k]);
                 now.push(point.now);
@@ -185,18 +187,12 @@ impl<T: Kernels> Own<T> {
                 point.velocity
             })?;
             Ok(Self {
-                start: block.start,
-                now,
-                before,
+                block,
+                now: Share::new(block, now),
+                before: Share::new(block, before),
                 velocity,
             })
         };
         communicator.together(make())
-    }
-
-    /// Which of them a point of the grid is.
-    const fn index(&self, [i, j, k]: [usize; 3]) -> usize {
-        let ([x, y, z], Shape3 { nx, ny, .. }) = (self.start, self.velocity.shape());
-        ((k - z) * ny + (j - y)) * nx + (i - x)
     }
 }

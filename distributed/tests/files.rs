@@ -682,7 +682,7 @@ fn what_was_cut_short_is_not_taken() {
         Some((3, right))
     );
 
-    // The folder that a kill has left, of which nothing has its number yet.
+    // The folder that a kill has left. It has no number yet.
     fs::rename(at("000001"), at("000004.part")).expect("a folder");
     assert_eq!(last_of(&checkpoints).expect("no whole one"), None);
     // The next one takes none of their numbers, and what was begun goes.

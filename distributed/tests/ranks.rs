@@ -212,7 +212,8 @@ fn fields_that_no_memory_holds_are_refused() {
     }
 }
 
-/// A launcher that has started several ranks, each of which would believe that it is alone.
+/// A launcher starts several ranks of a program without MPI: none of them may run as if it were
+/// alone.
 #[cfg(not(feature = "mpi"))]
 #[test]
 fn launched_without_mpi_is_found_out() {

@@ -18,7 +18,11 @@ pub(crate) fn bytes_of<T>(len: usize) -> Result<usize, Error> {
 }
 
 /// An empty vector with room for `len` elements.
-pub(crate) fn reserve<T>(len: usize) -> Result<Vec<T>, Error> {
+///
+/// # Errors
+///
+/// [`Error::HostOutOfMemory`]; [`Error::IndexOverflow`] for more bytes than an object can have.
+pub fn reserve<T>(len: usize) -> Result<Vec<T>, Error> {
     let bytes = bytes_of::<T>(len)?;
     let mut values = Vec::new();
     values
@@ -30,7 +34,11 @@ pub(crate) fn reserve<T>(len: usize) -> Result<Vec<T>, Error> {
 }
 
 /// `len` elements of zeros, which cost no time before they are touched.
-pub(crate) fn zeroed<T: Zeroable>(len: usize) -> Result<Vec<T>, Error> {
+///
+/// # Errors
+///
+/// As [`reserve`].
+pub fn zeroed<T: Zeroable>(len: usize) -> Result<Vec<T>, Error> {
     let bytes = bytes_of::<T>(len)?;
     let zeros = try_zeroed_slice_box(len).map_err(|()| Error::HostOutOfMemory {
         requested: bytes as u64,

@@ -284,7 +284,8 @@ pub mod stencil1d;
 pub mod wave3d;
 
 mod accuracy;
-mod allocation;
+#[doc(hidden)]
+pub mod allocation;
 mod argument;
 mod axis;
 #[cfg(feature = "cases")]

@@ -40,6 +40,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("stage", "takes nothing"),
     ("seal", "takes nothing; `tests/validation.rs`"),
     ("open", "takes nothing; `tests/validation.rs`"),
+    (
+        "reserve",
+        "hidden, any length; `distributed/tests/ranks.rs`",
+    ),
     ("mean_by", "any number and function; `Plan::mean`"),
     ("norm_by", "any function; `Plan::norm`"),
     ("move_to", "any buffer and any device; `tests/memory.rs`"),
