@@ -454,7 +454,7 @@ impl From<Diagnosis> for Error {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CubinFault {
-    /// It is no ELF file.
+    /// It is not an ELF file.
     NotElf,
     /// It is for a processor.
     NotForGpu,

@@ -42,8 +42,8 @@ impl Stores {
         }
     }
 
-    /// What is right for fields of which the next ones are made, and so on, where all have so
-    /// many `bytes`: they stay in a last cache of which they take up no more than two thirds.
+    /// The stores for fields that the next step reads, `bytes` in all: they stay in the last cache
+    /// if they take up no more than two thirds of it.
     pub(crate) fn of_iterated(bytes: usize) -> Self {
         if bytes <= (last_cache() / 3 * 2).max(2 * MIN_BYTES) {
             Self::Ordinary

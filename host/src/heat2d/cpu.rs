@@ -37,7 +37,7 @@ pub trait Port: Sized {
     /// What passes over such plates work in.
     fn scratches(setup: Setup<'_, Self>) -> Result<Scratches<Self>, Error>;
 
-    /// So many iterations of the plate in `current`, whose points that keep their value are in
+    /// Iterates the plate in `current` `iterations` times. Points that keep their value have it in
     /// `next` as well. The result is in `next` if this returns true, and in `current` if not.
     fn iterations<'p>(
         setup: Setup<'_, Self>,

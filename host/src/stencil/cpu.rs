@@ -36,7 +36,7 @@ use halo_stencil::{Layout, Place, PointUpdate, Reach, furthest};
 use pulp::{Simd, WithSimd};
 use std::mem::take;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Points of a run of rows, which stay in the first-level cache.
 const RUN: usize = 4096;
@@ -50,7 +50,7 @@ const PIECES_PER_THREAD: usize = 4;
 /// How many times as thick as what its neighbours compute as well a piece is, at least.
 const THICK: usize = 8;
 
-/// The furthest that updates read of which a pass takes several steps.
+/// A pass takes several steps only of updates that read no further than this.
 const NEAR: usize = 2;
 
 /// What decides how passes are cut up.
@@ -77,9 +77,9 @@ impl Default for Limits {
     }
 }
 
-/// What a step does not change.
+/// What all passes over the fields of a plan have in common.
 #[derive(Debug)]
-pub(super) struct Sweep<T, const INPUTS: usize> {
+pub(super) struct Passes<T, const INPUTS: usize> {
     layout: Layout<T, INPUTS>,
     dimensions: usize,
     /// Of each field, along each axis.
@@ -87,7 +87,7 @@ pub(super) struct Sweep<T, const INPUTS: usize> {
     /// For each field and end of y and z, a row of the value beyond it, if there is one.
     beyond: Vec<Vec<T>>,
     limits: Limits,
-    /// What threads work in, one each. They may hold anything.
+    /// What threads work in, one each, while no pass has them. They may hold anything.
     scratches: Mutex<Vec<Vec<T>>>,
 }
 
@@ -172,8 +172,8 @@ struct Cut {
 }
 
 impl Cut {
-    /// For passes of `depth` steps over tiles of up to `tile` rows of fields, so many
-    /// `inputs` and `outputs`, of elements of so many bytes.
+    /// For passes of `depth` steps over tiles of up to `tile` rows. `inputs` and `outputs` are the
+    /// numbers of fields, `element` the bytes of an element.
     fn new(
         geometry: Geometry,
         depth: usize,
@@ -231,9 +231,9 @@ impl Cut {
 
 /// One pass from fields to what they become, whose update is compiled where it is made.
 pub(super) type Pass<U, T, const INPUTS: usize, const OUTPUTS: usize> =
-    fn(&Sweep<T, INPUTS>, U, usize, [&[T]; INPUTS], [&mut [T]; OUTPUTS]) -> Result<(), Error>;
+    fn(&Passes<T, INPUTS>, U, usize, [&[T]; INPUTS], [&mut [T]; OUTPUTS]) -> Result<(), Error>;
 
-impl<T: Number, const INPUTS: usize> Sweep<T, INPUTS> {
+impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
     pub(super) fn new<const D: usize>(
         layout: Layout<T, INPUTS>,
         ends: &[[[Boundary; 2]; D]; INPUTS],
@@ -344,30 +344,45 @@ impl<T: Number, const INPUTS: usize> Sweep<T, INPUTS> {
     where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
-        self.suit(&self.cut::<U, OUTPUTS>(steps), OUTPUTS)
+        let lent = self.lend(&self.cut::<U, OUTPUTS>(steps), OUTPUTS)?;
+        self.scratches().extend(lent);
+        Ok(())
     }
 
-    /// Makes the scratches as many and as long as a pass needs, if they are not.
-    fn suit(&self, cut: &Cut, outputs: usize) -> Result<(), Error> {
+    /// A scratch for each thread of a pass, of the length it needs: those that there are, and new
+    /// ones where some are missing.
+    fn lend(&self, cut: &Cut, outputs: usize) -> Result<Vec<Vec<T>>, Error> {
         let len = cut.scratch(outputs);
+        let mut lent = Vec::new();
         if len == 0 {
-            return Ok(());
+            return Ok(lent);
         }
-        let mut scratches = self
-            .scratches
+        {
+            let mut scratches = self.scratches();
+            scratches.retain(|scratch| scratch.len() >= len);
+            while lent.len() < cut.threads {
+                let Some(scratch) = scratches.pop() else {
+                    break;
+                };
+                lent.push(scratch);
+            }
+        }
+        while lent.len() < cut.threads {
+            lent.push(allocation::zeroed(len)?);
+        }
+        Ok(lent)
+    }
+
+    fn scratches(&self) -> MutexGuard<'_, Vec<Vec<T>>> {
+        self.scratches
             .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        scratches.retain(|scratch| scratch.len() >= len);
-        while scratches.len() < cut.threads {
-            scratches.push(allocation::zeroed(len)?);
-        }
-        Ok(())
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A pass of `depth` steps, which [`Sweep::depth`] has given. All fields have the layout's points.
+/// A pass of `depth` steps, which [`Passes::depth`] has given. All fields have the layout's points.
 pub(super) fn pass<T, U, const INPUTS: usize, const OUTPUTS: usize>(
-    sweep: &Sweep<T, INPUTS>,
+    passes: &Passes<T, INPUTS>,
     update: U,
     depth: usize,
     inputs: [&[T]; INPUTS],
@@ -377,33 +392,24 @@ where
     T: Number,
     U: PointUpdate<T, INPUTS, OUTPUTS>,
 {
-    let cut = sweep.cut::<U, OUTPUTS>(depth);
+    let cut = passes.cut::<U, OUTPUTS>(depth);
     debug_assert_eq!(cut.depth, depth);
-    sweep.suit(&cut, OUTPUTS)?;
-    let len = cut.scratch(OUTPUTS);
+    let scratches = Mutex::new(passes.lend(&cut, OUTPUTS)?);
     let pieces: Vec<_> = pieces(&cut, outputs)
         .into_iter()
         .map(|piece| Mutex::new(Some(piece)))
         .collect();
     threads::share(cut.threads, pieces.len(), |mine| {
-        let scratches = || {
-            sweep
-                .scratches
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-        };
+        let scratches = || scratches.lock().unwrap_or_else(PoisonError::into_inner);
+        // There is one for each thread, if any are needed.
         let mut scratch = scratches().pop().unwrap_or_default();
-        if scratch.len() < len {
-            // Another call has those that there are.
-            scratch = vec![T::zeroed(); len];
-        }
         for piece in mine {
             // Each is taken once.
             let mut piece = pieces[piece].lock().unwrap_or_else(PoisonError::into_inner);
             let Some(piece) = piece.take() else { continue };
             streamed(|stream| {
                 dispatched(Work {
-                    sweep,
+                    passes,
                     cut: &cut,
                     update,
                     inputs,
@@ -417,6 +423,10 @@ where
             scratches().push(scratch);
         }
     });
+    let lent = scratches
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    passes.scratches().extend(lent);
     Ok(())
 }
 
@@ -496,7 +506,7 @@ fn pieces<'out, T, const OUTPUTS: usize>(
 
 /// What one thread computes at a time.
 struct Work<'s, 'out, T, U, const INPUTS: usize, const OUTPUTS: usize> {
-    sweep: &'s Sweep<T, INPUTS>,
+    passes: &'s Passes<T, INPUTS>,
     cut: &'s Cut,
     update: U,
     inputs: [&'s [T]; INPUTS],
@@ -516,7 +526,7 @@ where
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self {
-            sweep,
+            passes,
             cut,
             update,
             inputs,
@@ -534,7 +544,7 @@ where
         let mut chunks: [&mut [T]; OUTPUTS] =
             std::array::from_fn(|_| chunks.next().unwrap_or_default());
         let mut windows = Windows::<T, INPUTS>::new();
-        let around = axes.map(|axis| sweep.ends[0][axis] == End::Around);
+        let around = axes.map(|axis| passes.ends[0][axis] == End::Around);
         // Rows or planes of a piece and those beside it, as far as there are any.
         let wider = |axis: usize, range: &Range<usize>, level: usize| {
             let margin = (radii[axis] * (cut.depth - level)) as i32;
@@ -566,7 +576,7 @@ where
                     two(kept, cut.level, from, to)
                 };
                 let level_before = Level {
-                    sweep,
+                    passes,
                     geometry: &cut.geometry,
                     inputs,
                     kept: (level > 1).then_some(Kept {
@@ -618,7 +628,7 @@ fn two<T>(values: &mut [T], len: usize, from: usize, to: usize) -> (&[T], &mut [
 
 /// What a level is computed from.
 struct Level<'a, T, const INPUTS: usize> {
-    sweep: &'a Sweep<T, INPUTS>,
+    passes: &'a Passes<T, INPUTS>,
     geometry: &'a Geometry,
     inputs: [&'a [T]; INPUTS],
     /// What outputs are at the level before; none at the first, where they are inputs.
@@ -659,8 +669,8 @@ impl<'a, T: Number, const INPUTS: usize> Level<'a, T, INPUTS> {
             axes: [row_axis, plane_axis],
             ..
         } = *self.geometry;
-        let layout = &self.sweep.layout;
-        let beyond = |end: usize| &self.sweep.beyond[4 * field + end - 2][..nx];
+        let layout = &self.passes.layout;
+        let beyond = |end: usize| &self.passes.beyond[4 * field + end - 2][..nx];
         if let Some(kept) = &self.kept
             && field < kept.states
         {
@@ -703,7 +713,7 @@ impl<'a, T: Number, const INPUTS: usize> Level<'a, T, INPUTS> {
             |at: i32, n: usize, radius: usize| at as usize >= radius && at as usize + radius < n;
         let (row, plane) = (wrapped(j, rows), wrapped(s, planes));
         if !inside(row, rows, radii[0])
-            || !(inside(plane, planes, radii[1]) || self.sweep.beyond.iter().all(Vec::is_empty))
+            || !(inside(plane, planes, radii[1]) || self.passes.beyond.iter().all(Vec::is_empty))
         {
             return 1;
         }
@@ -776,7 +786,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
         } = self;
         let nx = level.geometry.extents[0];
         // In the plane the offset along y is one of rows or of planes.
-        let by_rows = level.sweep.dimensions == 2 && level.geometry.radii[1] == 0;
+        let by_rows = level.passes.dimensions == 2 && level.geometry.radii[1] == 0;
         let mut found = Rows::new();
         let mut j = rows.start;
         while j < rows.end {
@@ -798,7 +808,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
             let run = Run {
                 simd: self.simd,
                 update: self.update,
-                layout: &level.sweep.layout,
+                layout: &level.passes.layout,
                 rows: &found,
             };
             work(&run, now);
@@ -809,10 +819,11 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::operation::beyond;
     use super::*;
-    use halo_stencil::{Beyond, Neighbourhood, Real, Value};
+    use halo_stencil::{Neighbourhood, Real, Value};
 
-    /// Two fields that change and one that does not, of which all that is declared is read.
+    /// Two fields that change and one that does not. The update reads every value it declares.
     #[derive(Debug, Clone, Copy)]
     struct Mixing<const D: usize>;
 
@@ -868,18 +879,6 @@ mod tests {
         Boundary::OneSided,
     ];
 
-    fn beyond<T: Number>(end: Boundary) -> (Beyond, T) {
-        let beyond = match end {
-            Boundary::Dirichlet(value) => return (Beyond::Value, T::nearest(value)),
-            Boundary::Periodic => Beyond::Periodic,
-            Boundary::PeriodicWithEndpoint => Beyond::PeriodicWithEndpoint,
-            Boundary::Neumann => Beyond::MirrorOnPoint,
-            Boundary::NeumannHalfway => Beyond::MirrorHalfway,
-            _ => Beyond::Copy,
-        };
-        (beyond, T::from(0.0))
-    }
-
     /// The fields after `steps` steps, and the steps of the longest pass.
     fn after<T: Number, const D: usize>(
         layout: Layout<T, 3>,
@@ -888,16 +887,16 @@ mod tests {
         fields: &[Vec<T>; 3],
         steps: usize,
     ) -> ([Vec<T>; 2], usize) {
-        let sweep = Sweep::new(layout, ends, limits).unwrap();
+        let passes = Passes::new(layout, ends, limits).unwrap();
         let [u, v, coefficient] = fields;
         let mut now = [u.clone(), v.clone()];
         let (mut left, mut deepest) = (steps, 0);
         while left > 0 {
-            let depth = sweep.depth::<Mixing<D>, 2>(left);
+            let depth = passes.depth::<Mixing<D>, 2>(left);
             let mut next = now.clone();
             let outputs = next.each_mut().map(|next| &mut next[..]);
             pass(
-                &sweep,
+                &passes,
                 Mixing::<D>,
                 depth,
                 [&now[0], &now[1], coefficient],
@@ -930,7 +929,8 @@ mod tests {
                     n if around != (field == 2 && n % 2 == 0) => [Boundary::Periodic; 2],
                     _ => [NEAR_ENDS[next() % 4], NEAR_ENDS[next() % 4]],
                 };
-                layout = layout.with_ends(field, axis, ends[axis].map(beyond));
+                let told = ends[axis].map(|end| (beyond(end), T::nearest(end.dirichlet_value())));
+                layout = layout.with_ends(field, axis, told);
             }
         }
         let points = extents.iter().product();

@@ -243,7 +243,7 @@ where
 }
 
 /// A boundary, as kernels are told it.
-const fn beyond(boundary: Boundary) -> Beyond {
+pub(super) const fn beyond(boundary: Boundary) -> Beyond {
     match boundary {
         Boundary::Periodic => Beyond::Periodic,
         Boundary::PeriodicWithEndpoint => Beyond::PeriodicWithEndpoint,

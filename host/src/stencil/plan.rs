@@ -23,7 +23,7 @@ pub struct Plan<U, T: Number, const D: usize, const INPUTS: usize, const OUTPUTS
 
 #[derive(Debug)]
 enum By<T, const INPUTS: usize> {
-    Cpu(cpu::Sweep<T, INPUTS>),
+    Cpu(cpu::Passes<T, INPUTS>),
     Kernel(Launch<T, INPUTS>),
 }
 
@@ -44,9 +44,9 @@ where
         let blocks = blocks(D, self.extents(), T::POINTS);
         let by = match (device.kind(), blocks) {
             (DeviceKind::Cpu, _) | (_, None) => {
-                let sweep = cpu::Sweep::new(layout, self.all_ends(), cpu::Limits::default())?;
-                sweep.reserve::<U, OUTPUTS>(1)?;
-                By::Cpu(sweep)
+                let passes = cpu::Passes::new(layout, self.all_ends(), cpu::Limits::default())?;
+                passes.reserve::<U, OUTPUTS>(1)?;
+                By::Cpu(passes)
             }
             (_, Some(blocks)) => By::Kernel(Launch::new(layout, blocks)),
         };
@@ -150,7 +150,7 @@ where
     pub(super) fn depth(&self, steps: usize) -> usize {
         match &self.by {
             By::Kernel(_) => 1,
-            By::Cpu(sweep) => sweep.depth::<U, OUTPUTS>(steps),
+            By::Cpu(passes) => passes.depth::<U, OUTPUTS>(steps),
         }
     }
 
@@ -158,7 +158,7 @@ where
     pub(super) fn reserve(&self) -> Result<(), Error> {
         match &self.by {
             By::Kernel(_) => Ok(()),
-            By::Cpu(sweep) => sweep.reserve::<U, OUTPUTS>(usize::MAX),
+            By::Cpu(passes) => passes.reserve::<U, OUTPUTS>(usize::MAX),
         }
     }
 
@@ -186,7 +186,7 @@ where
                 let fields = Checked { inputs, outputs };
                 launch.step(&self.device, self.stencil.update().to_owned(), fields)
             }
-            By::Cpu(sweep) => {
+            By::Cpu(passes) => {
                 let inputs = inputs.map(|input| match input.as_host_slice() {
                     Some(values) => values,
                     None => unreachable!("buffers of the CPU device are host memory"),
@@ -195,7 +195,7 @@ where
                     Some(values) => values,
                     None => unreachable!("buffers of the CPU device are host memory"),
                 });
-                self.stencil.pass()(sweep, *self.stencil.update(), depth, inputs, outputs)
+                self.stencil.pass()(passes, *self.stencil.update(), depth, inputs, outputs)
             }
         }
     }

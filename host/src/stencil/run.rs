@@ -167,7 +167,7 @@ where
         Ok(())
     }
 
-    /// Takes so many steps at once.
+    /// Takes `depth` steps in one pass.
     fn pass(&mut self, depth: usize) -> Result<(), Error> {
         let (new, old) = self.states.split_at_mut(OUTPUTS);
         let given = old.len();

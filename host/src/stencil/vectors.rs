@@ -24,14 +24,14 @@ const ALONG: usize = 2 * MAX_RADIUS + 1;
 /// The same in a box.
 const BOX: usize = 2 * MAX_BOX + 1;
 
-/// The most values that a vector is computed from of which each has a slice of its own.
+/// Updates that read at most this many values have a slice for each value.
 const MOST: usize = 64;
 
 /// How far an end reaches whose points are computed one by one.
 const SHORT: usize = 2;
 
-/// What is read of a field, an offset being along x, within a plane, and along the slowest
-/// axis: how many values.
+/// How many values of a field an update reads. Offsets are along x, within a plane, and along
+/// the slowest axis.
 const fn values_of(reach: Reach, dimensions: usize) -> usize {
     let [x, y, z] = radii(reach, dimensions);
     if reach.is_box() {
@@ -214,8 +214,8 @@ impl<T: Number, const INPUTS: usize> Windows<T, INPUTS> {
         Self([[[[T::zeroed(); WINDOW]; BOX]; BOX]; INPUTS])
     }
 
-    /// Fills those of the rows that are read along x, which begin at `first` of what has been
-    /// found, for `lanes` points from `i` on.
+    /// Fills the windows of the rows that are read along x, for `lanes` points from `i` on; the
+    /// rows begin at `first` of what has been found.
     #[inline(always)]
     fn fill(
         &mut self,
