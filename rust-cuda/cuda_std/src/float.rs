@@ -200,15 +200,15 @@ mod private {
     impl Sealed for f64 {}
 }
 
-use crate::math::single;
+use crate::math::{double, single};
 
 /// What is correctly rounded: an instruction on the device, `std` on the host.
 #[cfg(target_arch = "nvptx64")]
-mod exact {
+pub(crate) mod exact {
     pub use core::{f32::math as f32, f64::math as f64};
 }
 #[cfg(not(target_arch = "nvptx64"))]
-mod exact {
+pub(crate) mod exact {
     macro_rules! exact {
         ($float:ident) => {
             pub mod $float {
@@ -220,6 +220,9 @@ mod exact {
                 }
                 pub fn round(x: $float) -> $float {
                     x.round()
+                }
+                pub fn round_ties_even(x: $float) -> $float {
+                    x.round_ties_even()
                 }
                 pub fn trunc(x: $float) -> $float {
                     x.trunc()
@@ -594,7 +597,7 @@ gpu_float!(f32 by single, {
     rsqrt_coarse: rsqrt_ftz_f,
 });
 
-gpu_float!(f64 by libm, {
+gpu_float!(f64 by double, {
     pow: pow, exp: exp, exp2: exp2, log: log, log2: log2, log10: log10,
     cbrt: cbrt, hypot: hypot, sin: sin, cos: cos, tan: tan, asin: asin,
     acos: acos, atan: atan, atan2: atan2, sincos: sincos, expm1: expm1,

@@ -1,6 +1,6 @@
 //! [`FloatExt`].
 
-use crate::math::single;
+use crate::math::{double, single};
 use crate::special;
 
 mod private {
@@ -195,11 +195,11 @@ float_ext!(f32 by single, {
     y0: y0f, y1: y1f, yn: ynf,
 });
 
-float_ext!(f64 by libm, {
+float_ext!(f64 by double, {
     erf: erf, erfc: erfc, erfcinv: special::erfcinv, normcdf: special::normcdf,
     normcdfinv: special::normcdfinv, frexp: frexp, ilogb: ilogb, j0: j0, j1: j1, jn: jn,
-    ldexp: ldexp, lgamma: lgamma, log1p: log1p, rcbrt: special::rcbrt,
-    sincospi: special::sincospi, scalbn: scalbn, tgamma: tgamma,
+    ldexp: ldexp, lgamma: lgamma, log1p: log1p, rcbrt: double::rcbrt,
+    sincospi: double::sincospi, scalbn: scalbn, tgamma: tgamma,
     y0: y0, y1: y1, yn: yn,
 });
 
