@@ -5,10 +5,9 @@
 //!
 //! - what the GPU has an instruction for that rounds correctly (`floor`, `sqrt`,
 //!   `mul_add`, …) is that instruction;
-//! - everything else (`sin`, `exp`, `powf`, …) is software, the same on the device
-//!   and on the host. For `f32` it is this crate's, which computes in single
-//!   precision alone (`docs/mathematics.md` has the errors and the costs); for
-//!   `f64`, and for the functions that the table there lacks, the pure-Rust `libm`.
+//! - everything else (`sin`, `exp`, `powf`, …) is software of this crate, the same on
+//!   the device and on the host; for `f32` it computes in single precision alone
+//!   (`docs/mathematics.md` has the errors and the costs).
 //!
 //! So a kernel that runs in the emulator gets the bits it gets on the GPU,
 //! except from [`GpuFloat::rsqrt`] and [`GpuFloat::rsqrt_ftz`], which are the

@@ -14,11 +14,22 @@ pub(super) fn reduce(x: f64) -> (f64, i32) {
     (fma(n, -LN_2[1], r), integer)
 }
 
+/// The polynomial of [`exp_reduced`] and [`exp_small`].
+#[inline(always)]
+fn exp_polynomial(r: f64) -> f64 {
+    polynomial!(r; 0.500_000_000_000_001_1, 0.166_666_666_666_664_33, 4.166_666_666_652_699e-2, 8.333_333_333_482_07e-3, 1.388_888_894_433_394_8e-3, 1.984_126_953_269_433e-4, 2.480_149_245_912_925_3e-5, 2.755_756_353_986_215e-6, 2.763_045_338_369_425_5e-7, 2.500_716_380_190_429_8e-8)
+}
+
 /// `exp(r)` for `|r|` at most `ln 2 / 2`.
 #[inline(always)]
 fn exp_reduced(r: f64) -> f64 {
-    let p = polynomial!(r; 0.500_000_000_000_001_1, 0.166_666_666_666_664_33, 4.166_666_666_652_699e-2, 8.333_333_333_482_07e-3, 1.388_888_894_433_394_8e-3, 1.984_126_953_269_433e-4, 2.480_149_245_912_925_3e-5, 2.755_756_353_986_215e-6, 2.763_045_338_369_425_5e-7, 2.500_716_380_190_429_8e-8);
-    fma(fma(p, r, 1.0), r, 1.0)
+    fma(fma(exp_polynomial(r), r, 1.0), r, 1.0)
+}
+
+/// `exp(r) - 1` for such an `r`, rounded as a part of `exp(r)`.
+#[inline(always)]
+pub(super) fn exp_small(r: f64) -> f64 {
+    fma(exp_polynomial(r) * r, r, r)
 }
 
 /// `2^r` for `|r|` at most a half.

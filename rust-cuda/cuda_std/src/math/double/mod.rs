@@ -71,21 +71,27 @@ fn scale(x: f64, n: i32) -> f64 {
 fn divide(a: f64, b: f64) -> f64 {
     #[cfg(target_arch = "nvptx64")]
     {
-        // Markstein's sequence: the last step rounds correctly if the reciprocal
-        // and the quotient before it are within a unit in the last place.
         // SAFETY: arithmetic on a value.
-        let guess = unsafe { crate::sys::rcp_ftz_d(b) };
-        // 20 digits; a step of the third order, and one of the second.
-        let error = fma(-b, guess, 1.0);
-        let inverse = fma(fma(error, error, error), guess, guess);
-        let inverse = fma(fma(-b, inverse, 1.0), inverse, inverse);
-        let quotient = a * inverse;
-        fma(fma(-b, quotient, a), inverse, quotient)
+        quotient(a, b, unsafe { crate::sys::rcp_ftz_d(b) })
     }
     #[cfg(not(target_arch = "nvptx64"))]
     {
         a / b
     }
+}
+
+/// `a / b` by a guess at `1 / b` of 20 digits, in P. Markstein's way ("IA-64 and Elementary Functions",
+/// 2000): the last step rounds correctly if the reciprocal and the quotient before it are within a unit
+/// in the last place.
+#[cfg(any(target_arch = "nvptx64", test))]
+#[inline(always)]
+fn quotient(a: f64, b: f64, guess: f64) -> f64 {
+    // A step of the third order, and one of the second.
+    let error = fma(-b, guess, 1.0);
+    let inverse = fma(fma(error, error, error), guess, guess);
+    let inverse = fma(fma(-b, inverse, 1.0), inverse, inverse);
+    let quotient = a * inverse;
+    fma(fma(-b, quotient, a), inverse, quotient)
 }
 
 /// The square root, rounded correctly, of 0 or a number from 2^-950 to 2^1010.
@@ -95,18 +101,65 @@ fn divide(a: f64, b: f64) -> f64 {
 fn root(x: f64) -> f64 {
     #[cfg(target_arch = "nvptx64")]
     {
-        // Markstein's sequence again.
         // SAFETY: arithmetic on a value.
-        let guess = unsafe { crate::sys::rsqrt_ftz_d(x) };
-        // 20 digits; a step of the third order.
-        let error = fma(-(guess * guess), x, 1.0);
-        let inverse = fma(fma(error, 0.375, 0.5), guess * error, guess);
-        let value = x * inverse;
-        let value = fma(fma(-value, value, x), 0.5 * inverse, value);
-        if x == 0.0 { 0.0 } else { value }
+        root_by(x, unsafe { crate::sys::rsqrt_ftz_d(x) })
     }
     #[cfg(not(target_arch = "nvptx64"))]
     {
         crate::GpuFloat::sqrt(x)
+    }
+}
+
+/// `sqrt(x)` by a guess at `1 / sqrt(x)` of 20 digits, as [`quotient`].
+#[cfg(any(target_arch = "nvptx64", test))]
+#[inline(always)]
+fn root_by(x: f64, guess: f64) -> f64 {
+    // A step of the third order.
+    let error = fma(-(guess * guess), x, 1.0);
+    let inverse = fma(fma(error, 0.375, 0.5), guess * error, guess);
+    let value = x * inverse;
+    let value = fma(fma(-value, value, x), 0.5 * inverse, value);
+    if x == 0.0 { 0.0 } else { value }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the hardware's approximations give: the upper half of a number, off by up to two units there.
+    fn coarse(exact: f64, off: u64) -> f64 {
+        let upper = (exact.to_bits() >> 32) + off % 5 - 2;
+        f64::from_bits(upper << 32)
+    }
+
+    #[test]
+    fn quotients_and_roots_of_the_device_are_rounded_correctly() {
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        // From 1 to 2; among them numbers next to 1 and to 2, where rounding is hardest.
+        let number = |bits: u64| {
+            let low = bits & 0xf_ffff_ffff_ffff;
+            let low = match bits >> 60 {
+                0 => low & 0xff,
+                1 => 0xf_ffff_ffff_ffff - (low & 0xff),
+                _ => low,
+            };
+            f64::from_bits(0x3ff0_0000_0000_0000 | low)
+        };
+        for _ in 0..1_000_000 {
+            let (a, b, off) = (number(next()), number(next()), next());
+            let value = quotient(a, b, coarse(1.0 / b, off));
+            assert_eq!(value, a / b, "{a:e} / {b:e}");
+            for x in [a, 2.0 * a] {
+                let value = root_by(x, coarse(1.0 / x.sqrt(), off));
+                assert_eq!(value, x.sqrt(), "sqrt({x:e})");
+            }
+        }
+        assert_eq!(root_by(0.0, f64::INFINITY), 0.0);
     }
 }

@@ -10,7 +10,10 @@ use super::{SHIFTER, divide, fma, power_of_two, scale};
 fn divided(x: u64, y: u64) -> (f64, bool, f64, i32) {
     let parts = |bits: u64| match bits >> 52 {
         0 => (bits, 1),
-        exponent => (bits & 0xf_ffff_ffff_ffff | 0x10_0000_0000_0000, exponent as i32),
+        exponent => (
+            bits & 0xf_ffff_ffff_ffff | 0x10_0000_0000_0000,
+            exponent as i32,
+        ),
     };
     let ((r, from), (m, exponent)) = (parts(x), parts(y));
     // Of subnormal numbers as well.
