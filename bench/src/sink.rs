@@ -94,12 +94,12 @@ pub(super) fn show(flags: &Bench) -> Result<Outcome, Error> {
         Some(AnyRecord::Device(_)) if flags.project.is_some() => Err(Error::Bench(
             "--project is for records of --ranks, and this is one of a single device".to_owned(),
         )),
-        Some(AnyRecord::Device(record)) => show_record(sink, &record),
+        Some(AnyRecord::Device(record)) => show_record(sink, &*record),
         Some(AnyRecord::Ranks(mut record)) => {
             if let Some(ranks) = flags.project {
                 record.project = Some(ranks as usize);
             }
-            show_record(sink, &record)
+            show_record(sink, &*record)
         }
     }
 }

@@ -92,9 +92,9 @@ impl Shown for Record {
 #[derive(Clone, Debug)]
 pub enum AnyRecord {
     /// Of one device.
-    Device(Record),
+    Device(Box<Record>),
     /// Of several ranks.
-    Ranks(ScalingRecord),
+    Ranks(Box<ScalingRecord>),
 }
 
 /// The files to write a record to, and their formats.
@@ -189,8 +189,8 @@ pub fn read(paths: &[PathBuf]) -> Result<Option<AnyRecord>, Error> {
                 whole = Some(record);
                 continue;
             }
-            (Some(AnyRecord::Device(whole)), AnyRecord::Device(record)) => join(whole, record),
-            (Some(AnyRecord::Ranks(whole)), AnyRecord::Ranks(record)) => whole.join(record),
+            (Some(AnyRecord::Device(whole)), AnyRecord::Device(record)) => join(whole, *record),
+            (Some(AnyRecord::Ranks(whole)), AnyRecord::Ranks(record)) => whole.join(*record),
             _ => Err("one is of one device, the other of several ranks".to_owned()),
         };
         joined.map_err(|why| Error::Join {
@@ -217,9 +217,9 @@ fn read_one(path: &Path) -> Result<AnyRecord, Error> {
         .and_then(|mut value| {
             clean(&mut value);
             if value.get("transport").is_some() {
-                serde_json::from_value(value).map(AnyRecord::Ranks)
+                serde_json::from_value(value).map(|record| AnyRecord::Ranks(Box::new(record)))
             } else {
-                serde_json::from_value(value).map(AnyRecord::Device)
+                serde_json::from_value(value).map(|record| AnyRecord::Device(Box::new(record)))
             }
         });
     parsed.map_err(|source| json_error(path, source))
@@ -452,7 +452,7 @@ mod tests {
     /// The record of one device that these files hold.
     fn read(paths: &[PathBuf]) -> Result<Option<Record>, Error> {
         Ok(super::read(paths)?.map(|read| match read {
-            AnyRecord::Device(record) => record,
+            AnyRecord::Device(record) => *record,
             AnyRecord::Ranks(record) => panic!("{record:?}"),
         }))
     }

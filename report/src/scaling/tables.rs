@@ -146,8 +146,8 @@ fn projection(record: &ScalingRecord) -> Option<Table> {
          into slabs"
             .to_owned(),
         format!(
-            "a message takes {} and its bytes at {}, as measured above, however far it goes and \
-             however many there are at once; those along an axis go together, axes one after the other",
+            "a message takes {}, and its bytes go at {}, as measured above, however far it goes and \
+             however many there are; those along an axis go at once, axes one after the other",
             duration(latency),
             quantity(bandwidth, "B/s")
         ),
