@@ -74,6 +74,10 @@ const KERNELS: &[(&str, usize)] = &[
     ("atan2_f64", 60),
     ("hypot_f64", 46),
     ("sin_cos_f64", 136),
+    ("erf_f64", 130),
+    ("erfc_f64", 140),
+    ("erfcx_f64", 152),
+    ("normcdf_f64", 154),
 ];
 
 #[test]

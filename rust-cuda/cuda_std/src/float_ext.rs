@@ -123,7 +123,7 @@ macro_rules! float_ext {
                 $erfcinv(self)
             }
             fn scaled_complementary_error_function(self) -> Self {
-                special::erfcx(self.into()) as Self
+                double::erfcx(self.into()) as Self
             }
             fn frexp(self) -> (Self, i32) {
                 $library::$frexp(self)
@@ -196,7 +196,7 @@ float_ext!(f32 by single, {
 });
 
 float_ext!(f64 by double, {
-    erf: erf, erfc: erfc, erfcinv: special::erfcinv, normcdf: special::normcdf,
+    erf: erf, erfc: erfc, erfcinv: special::erfcinv, normcdf: double::normcdf,
     normcdfinv: special::normcdfinv, frexp: frexp, ilogb: ilogb, j0: j0, j1: j1, jn: jn,
     ldexp: ldexp, lgamma: lgamma, log1p: log1p, rcbrt: double::rcbrt,
     sincospi: double::sincospi, scalbn: scalbn, tgamma: tgamma,

@@ -615,15 +615,15 @@ functions! {
     /// The inverse of the complementary error function.
     erfcinvf(x: f32) -> f32 = single::erfcinvf(x);
     /// `exp(x²)` times the complementary error function.
-    erfcx(x: f64) -> f64 = special::erfcx(x);
+    erfcx(x: f64) -> f64 = double::erfcx(x);
     /// `exp(x²)` times the complementary error function.
-    erfcxf(x: f32) -> f32 = special::erfcx(x.into()) as f32;
+    erfcxf(x: f32) -> f32 = double::erfcx(x.into()) as f32;
     /// The inverse of the error function.
     erfinv(x: f64) -> f64 = special::erfinv(x);
     /// The inverse of the error function.
     erfinvf(x: f32) -> f32 = single::erfinvf(x);
     /// The distribution function of the standard normal distribution.
-    normcdf(x: f64) -> f64 = special::normcdf(x);
+    normcdf(x: f64) -> f64 = double::normcdf(x);
     /// The distribution function of the standard normal distribution.
     normcdff(x: f32) -> f32 = single::normcdff(x);
     /// The inverse of [`normcdf`].

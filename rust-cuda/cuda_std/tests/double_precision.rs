@@ -59,6 +59,9 @@ const FUNCTIONS: &[Function] = functions! {
         1, -3.0 to 3.0;
     cospi: FloatExt::cospi, |x| pxfm::f_cospi(x) + 0.0, 1, -3.0 to 3.0;
     erf: FloatExt::error_function, pxfm::f_erf, 1, -6.0 to 6.0;
+    erfc: FloatExt::complementary_error_function, pxfm::f_erfc, 2, -6.0 to 28.0;
+    erfcx: FloatExt::scaled_complementary_error_function, erfcx, 2, -27.0 to 50.0;
+    normcdf: FloatExt::norm_cdf, normcdf, 3, -39.0 to 9.0;
 };
 
 /// `pxfm`'s function, which fails where the result is subnormal.
@@ -68,6 +71,39 @@ fn exp10(x: f64) -> f64 {
     } else {
         pxfm::f_exp10(x)
     }
+}
+
+/// `pxfm`'s function, which is NaN where the result is extreme.
+fn erfcx(x: f64) -> f64 {
+    if x < -26.0 {
+        let square = x * x;
+        let low = f64::mul_add(x, x, -square);
+        let half = pxfm::f_exp(square);
+        if half.is_finite() {
+            2.0 * f64::mul_add(half, low, half)
+        } else {
+            f64::INFINITY
+        }
+    } else if x > 1e100 {
+        core::f64::consts::FRAC_2_SQRT_PI / 2.0 / x
+    } else {
+        pxfm::f_erfcx(x)
+    }
+}
+
+/// `erfc(-x/√2) / 2`, with what rounding took from the argument put back: within a unit in the last
+/// place and a half.
+fn normcdf(x: f64) -> f64 {
+    const FACTOR: f64 = core::f64::consts::FRAC_1_SQRT_2;
+    const FACTOR_LOW: f64 = -4.833_646_656_726_457e-17;
+    let z = -x * FACTOR;
+    let value = pxfm::f_erfc(z);
+    if value == 0.0 || !z.is_finite() {
+        return 0.5 * value;
+    }
+    let low = f64::mul_add(-x, FACTOR, -z) - x * FACTOR_LOW;
+    let slope = -core::f64::consts::FRAC_2_SQRT_PI * pxfm::f_exp(-z * z);
+    0.5 * f64::mul_add(slope, low, value)
 }
 
 /// `pxfm`'s function, which loses the sign of a result that vanishes.

@@ -5,6 +5,7 @@
 //! `libm` has more branches, tables and divisions than a GPU likes, and arrays on the stack for large
 //! angles.
 
+mod error_function;
 mod exponential;
 mod hyperbolic;
 mod inverse_trigonometric;
@@ -13,10 +14,11 @@ mod remainder;
 mod root;
 mod trigonometric;
 
+pub use error_function::{erf, erfc, erfcx, normcdf};
 pub use exponential::{exp, exp2, exp10, expm1, tanh};
 pub use hyperbolic::{acosh, asinh, atanh, cosh, sinh};
 pub use inverse_trigonometric::{acos, asin, atan, atan2};
-pub use libm::{erf, erfc, frexp, ilogb, j0, j1, jn, ldexp, lgamma, scalbn, tgamma, y0, y1, yn};
+pub use libm::{frexp, ilogb, j0, j1, jn, ldexp, lgamma, scalbn, tgamma, y0, y1, yn};
 pub use logarithm::{log, log1p, log2, log10, pow};
 pub use remainder::{fmod, remainder};
 pub use root::{cbrt, hypot, rcbrt};
