@@ -96,12 +96,14 @@ pub fn erfcx(x: f64) -> f64 {
             let value = (y + y_low) * factor;
             return if x == f64::INFINITY { 0.0 } else { value };
         }
-        // 2 exp(h) - y, halved on the way. Beyond, it is infinite.
-        let beyond = h > 709.3;
-        let (r, n) = reduce(if beyond { 709.3 } else { h });
+        // 2 exp(h) - y, halved on the way.
+        if h > 709.3 {
+            return f64::INFINITY;
+        }
+        let (r, n) = reduce(h);
         let w = exp_small(r);
         let half = power_of_two(n);
-        let more = if beyond { 0.0 } else { fma(w, h_low, h_low) };
+        let more = fma(w, h_low, h_low);
         let low = fma(half, more, -0.5 * y_low);
         return 2.0 * (half + (fma(half, w, -0.5 * y) + low));
     }
