@@ -48,14 +48,18 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut dish = own_kernel::dish(&device, reaction, n, &u, &v)?;
     let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
-    let mut fields = [&u, &v, &u, &v].map(|field| DeviceBuffer::from_slice(field)).into_iter();
+    let mut fields = [&u, &v, &u, &v]
+        .map(|field| DeviceBuffer::from_slice(field))
+        .into_iter();
     let mut next = || fields.next().expect("there are four");
     let mut now = [next()?, next()?];
     let mut new = [next()?, next()?];
 
     let mut ways = vec!["a copy of as many bytes", "this crate's kernel"];
     let cubin = arguments.next().map(std::fs::read).transpose()?;
-    let module = cubin.map(|cubin| Module::from_cubin(cubin, &[])).transpose()?;
+    let module = cubin
+        .map(|cubin| Module::from_cubin(cubin, &[]))
+        .transpose()?;
     if module.is_some() {
         ways.extend(["CUDA C++, marching", "CUDA C++, row by row"]);
     }
@@ -98,7 +102,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     let bytes = (4 * n * n * size_of::<f32>()) as f64;
-    println!("{n} × {n} points in f32 on {}, medians of {TURNS} turns", device.name());
+    println!(
+        "{n} × {n} points in f32 on {}, medians of {TURNS} turns",
+        device.name()
+    );
     let medians: Vec<f64> = times
         .iter_mut()
         .map(|times| {
@@ -154,13 +161,13 @@ fn step_in_cpp(
 }
 
 /// An error if the fields differ in a bit.
-fn compare(
-    own: [Vec<f32>; 2],
-    theirs: &[DeviceBuffer<f32>; 2],
-) -> Result<(), Box<dyn Error>> {
+fn compare(own: [Vec<f32>; 2], theirs: &[DeviceBuffer<f32>; 2]) -> Result<(), Box<dyn Error>> {
     for (own, theirs) in own.iter().zip(theirs) {
         let theirs = theirs.as_host_vec()?;
-        let differing = own.iter().zip(&theirs).filter(|(a, b)| a.to_bits() != b.to_bits());
+        let differing = own
+            .iter()
+            .zip(&theirs)
+            .filter(|(a, b)| a.to_bits() != b.to_bits());
         match differing.count() {
             0 => {}
             count => return Err(format!("{count} points differ from CUDA C++'s").into()),
