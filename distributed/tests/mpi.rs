@@ -96,6 +96,8 @@ fn processes_have_the_bits_of_one() {
         body: || {
             let communicator = Communicator::mpi()?;
             let (device, ranks, folder) = (Device::cpu(), communicator.size(), folder());
+            // On one machine.
+            assert_eq!(communicator.local_rank(), communicator.rank());
             let alone = folder.join(format!("alone-{}", communicator.rank()));
             std::fs::create_dir_all(&alone).expect("a folder");
             for family in &FAMILIES {

@@ -25,8 +25,10 @@ pub struct Family {
     pub axes: usize,
     /// The bits of the whole result, on every rank, with so many blocks along each axis. Files go
     /// to the folder, which all ranks see.
-    pub bits: fn(&Communicator, &Device, [usize; 3], &Path) -> Result<Vec<u8>, Error>,
+    pub bits: Bits,
 }
+
+type Bits = fn(&Communicator, &Device, [usize; 3], &Path) -> Result<Vec<u8>, Error>;
 
 pub const FAMILIES: [Family; 10] = [
     Family {
