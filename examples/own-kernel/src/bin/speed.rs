@@ -30,13 +30,15 @@ unsafe impl cust::memory::DeviceCopy for Parameter {}
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let n: usize = arguments.next().map_or(Ok(4096), |n| n.parse())?;
-    if n == 0 || n % 4 != 0 {
+    if n == 0 || !n.is_multiple_of(4) {
         return Err(format!("{n} points a row: they must be a multiple of 4").into());
     }
     let device = own_kernel::device()?;
     if device.kind() != halo_gpu::DeviceKind::Cuda {
         return Err("there is no GPU to measure".into());
     }
+    // The device's primary context, which is that of the library's device too.
+    let _context = cust::quick_init()?;
     let reaction = Reaction {
         diffusion_u: 0.16,
         diffusion_v: 0.08,
