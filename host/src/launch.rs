@@ -8,7 +8,7 @@
 use crate::device::Backend;
 use crate::error::LaunchAxis;
 use crate::{Device, Error};
-use cuda_std::host::Kernel;
+use cuda_std::host::{Kernel, LaunchBounds};
 use gpu_kernels::registry::{Problem, Registered};
 
 use crate::constants::Constants;
@@ -30,12 +30,12 @@ pub fn blocks_per_multiprocessor<K: Kernel>(
     device: &Device,
     config: &LaunchConfig,
 ) -> Result<u32, Error> {
-    check::<K>(device, config)?;
+    check(K::NAME, K::LAUNCH_BOUNDS, device, config)?;
     match device.backend() {
         Backend::Cpu => Err(Error::NotLaunchable { kernel: K::NAME }),
         Backend::Emulator(_) => Ok(1),
         #[cfg(halo_cuda)]
-        Backend::Cuda(cuda) => cuda.blocks_per_multiprocessor::<K>(config),
+        Backend::Cuda(cuda) => cuda.blocks_per_multiprocessor(K::NAME, config),
     }
 }
 
@@ -203,17 +203,85 @@ pub unsafe fn launch_with_constants<K: Kernel>(
     constants: &Constants<'_>,
     args: K::Args<'_>,
 ) -> Result<(), Error> {
-    check::<K>(device, config)?;
+    // SAFETY: the caller's promise, passed on.
+    unsafe { launch_call(device, config, constants, &CallOf::<K>(args)) }
+}
+
+/// A kernel and the arguments of a launch. It has no type parameters, so that the code of a
+/// launch is compiled once, and not once for each kernel.
+pub(crate) trait Call {
+    /// [`Kernel::NAME`].
+    fn name(&self) -> &'static str;
+
+    /// [`Kernel::LAUNCH_BOUNDS`].
+    fn bounds(&self) -> Option<LaunchBounds>;
+
+    /// [`Kernel::pack`].
+    #[cfg(halo_cuda)]
+    fn pack(&self, pack: &mut cuda_std::host::ParamPack);
+
+    /// [`Kernel::addresses`].
+    fn addresses(&self, each: &mut dyn FnMut(&'static str, u64));
+
+    /// Runs the kernel once.
+    ///
+    /// # Safety
+    ///
+    /// As [`Kernel::run_thread`].
+    unsafe fn run_thread(&self);
+}
+
+/// A kernel's own arguments.
+struct CallOf<'a, K: Kernel>(K::Args<'a>);
+
+impl<K: Kernel> Call for CallOf<'_, K> {
+    fn name(&self) -> &'static str {
+        K::NAME
+    }
+
+    fn bounds(&self) -> Option<LaunchBounds> {
+        K::LAUNCH_BOUNDS
+    }
+
+    #[cfg(halo_cuda)]
+    fn pack(&self, pack: &mut cuda_std::host::ParamPack) {
+        K::pack(&self.0, pack);
+    }
+
+    fn addresses(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        K::addresses(&self.0, each);
+    }
+
+    unsafe fn run_thread(&self) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { K::run_thread(&self.0) }
+    }
+}
+
+/// [`launch_with_constants`], of any kernel.
+///
+/// # Safety
+///
+/// As [`launch_with_constants`].
+unsafe fn launch_call(
+    device: &Device,
+    config: &LaunchConfig,
+    constants: &Constants<'_>,
+    call: &dyn Call,
+) -> Result<(), Error> {
+    check(call.name(), call.bounds(), device, config)?;
     match device.backend() {
-        Backend::Cpu => Err(Error::NotLaunchable { kernel: K::NAME }),
+        Backend::Cpu => Err(Error::NotLaunchable {
+            kernel: call.name(),
+        }),
         Backend::Emulator(emulator) => {
             // SAFETY: the caller's promise, passed on.
-            unsafe { emulator.launch::<K>(config, constants, &args) }
+            unsafe { emulator.launch(config, constants, call) }
         }
         #[cfg(halo_cuda)]
         Backend::Cuda(cuda) => {
             // SAFETY: the caller's promise, passed on.
-            unsafe { cuda.launch::<K>(config, constants, &args) }
+            unsafe { cuda.launch(config, constants, call) }
         }
     }
 }
@@ -238,14 +306,19 @@ pub(crate) unsafe fn launch_registered<K: Registered>(
     unsafe { launch_with_constants::<K>(device, &config, constants, args) }
 }
 
-/// Checks a launch of `K` against a device's limits and the kernel's own bounds.
-fn check<K: Kernel>(device: &Device, config: &LaunchConfig) -> Result<(), Error> {
-    config.check(K::NAME, device.limits())?;
+/// Checks a launch of `kernel` against a device's limits and the kernel's own bounds.
+fn check(
+    kernel: &'static str,
+    bounds: Option<LaunchBounds>,
+    device: &Device,
+    config: &LaunchConfig,
+) -> Result<(), Error> {
+    config.check(kernel, device.limits())?;
     let threads = config.block.volume();
-    match K::LAUNCH_BOUNDS {
+    match bounds {
         Some(bounds) if threads > u128::from(bounds.max_threads_per_block) => {
             Err(Error::LaunchLimit {
-                kernel: K::NAME,
+                kernel,
                 axis: LaunchAxis::ThreadsPerBlock,
                 required: format!(
                     "at most {}, by the kernel's launch bounds",
