@@ -317,7 +317,8 @@ impl Transport for World {
         let len = usize::try_from(len).unwrap_or(0).min(text.len());
         let bytes: Vec<u8> = text[..len].iter().map(|&byte| byte as u8).collect();
         let version = String::from_utf8_lossy(&bytes);
-        match version.lines().next() {
+        // Open MPI counts the end of the string as well.
+        match version.trim_end_matches('\0').lines().next() {
             Some(version) if code == 0 => format!("MPI through the host: {version}"),
             _ => "MPI through the host".to_owned(),
         }
