@@ -12,6 +12,7 @@ use cuda_std::host::{Kernel, LaunchBounds};
 use gpu_kernels::registry::{Problem, Registered};
 
 use crate::constants::Constants;
+use crate::device::call::{Call, CallOf};
 use crate::geometry::LaunchConfig;
 
 /// How many blocks of the kernel `K`, launched as `config` says, one
@@ -205,57 +206,6 @@ pub unsafe fn launch_with_constants<K: Kernel>(
 ) -> Result<(), Error> {
     // SAFETY: the caller's promise, passed on.
     unsafe { launch_call(device, config, constants, &CallOf::<K>(args)) }
-}
-
-/// A kernel and the arguments of a launch. It has no type parameters, so that the code of a
-/// launch is compiled once, and not once for each kernel.
-pub(crate) trait Call {
-    /// [`Kernel::NAME`].
-    fn name(&self) -> &'static str;
-
-    /// [`Kernel::LAUNCH_BOUNDS`].
-    fn bounds(&self) -> Option<LaunchBounds>;
-
-    /// [`Kernel::pack`].
-    #[cfg(halo_cuda)]
-    fn pack(&self, pack: &mut cuda_std::host::ParamPack);
-
-    /// [`Kernel::addresses`].
-    fn addresses(&self, each: &mut dyn FnMut(&'static str, u64));
-
-    /// Runs the kernel once.
-    ///
-    /// # Safety
-    ///
-    /// As [`Kernel::run_thread`].
-    unsafe fn run_thread(&self);
-}
-
-/// A kernel's own arguments.
-struct CallOf<'a, K: Kernel>(K::Args<'a>);
-
-impl<K: Kernel> Call for CallOf<'_, K> {
-    fn name(&self) -> &'static str {
-        K::NAME
-    }
-
-    fn bounds(&self) -> Option<LaunchBounds> {
-        K::LAUNCH_BOUNDS
-    }
-
-    #[cfg(halo_cuda)]
-    fn pack(&self, pack: &mut cuda_std::host::ParamPack) {
-        K::pack(&self.0, pack);
-    }
-
-    fn addresses(&self, each: &mut dyn FnMut(&'static str, u64)) {
-        K::addresses(&self.0, each);
-    }
-
-    unsafe fn run_thread(&self) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { K::run_thread(&self.0) }
-    }
 }
 
 /// [`launch_with_constants`], of any kernel.

@@ -1,9 +1,9 @@
 //! The emulator as a device: it runs kernels on the CPU, thread by thread.
 
+use super::call::Call;
 use super::cpu;
 use super::layout::{AddressMode, Layout};
 use super::properties::Properties;
-use crate::launch::Call;
 use crate::{Constants, Error, LaunchConfig, Limits};
 use cuda_emulator::{
     Addressing, Allocation, Blocks, DeviceMemory, Diagnosis, LaunchLock, MemoryError, Options,

@@ -3,8 +3,8 @@
 use super::driver::{checked, said};
 use super::handle::CudaDevice;
 use super::recording;
+use crate::device::call::Call;
 use crate::device::tally::Tally;
-use crate::launch::Call;
 use crate::{Constants, Error, LaunchConfig};
 use cuda_loader::sys;
 use cuda_std::host::ParamPack;
