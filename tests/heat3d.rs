@@ -252,7 +252,18 @@ proptest! {
                 prop_assert!(time_step > 0.0 && time_step <= heat.longest_step(diffusivity));
                 let after = heat.steps_of(&Device::cpu(), &initial, 1).unwrap();
                 prop_assert!(after.as_slice().iter().all(|u| u.abs() <= 1.0 + 1e-14));
-                prop_assert!(heat.start(&Device::cpu(), &Field3::filled(Shape3::cube(3), 0.0_f64).unwrap()).is_err());
+                let other = Field3::filled(Shape3::cube(3), 0.0_f64).unwrap();
+                prop_assert!(heat.start(&Device::cpu(), &other).is_err());
+                let heating = heat.heating(&initial).unwrap();
+                let device = Device::cpu();
+                let [old, heating, cut] = [initial.as_slice(), &heating, &heating[1..]]
+                    .map(|values| device.upload(values).unwrap());
+                let mut new = device.zeros(old.len()).unwrap();
+                let plan = heat.plan_heated(&device).unwrap();
+                prop_assert!(plan.step([&old, &cut], [&mut new]).is_err());
+                plan.step([&old, &heating], [&mut new]).unwrap();
+                let most = 1.0 + heat.time_step().unwrap() + 1e-14;
+                prop_assert!(new.to_vec().unwrap().iter().all(|u| u.abs() <= most));
             }
             Err(Error::Unstable { limit, .. }) => prop_assert!(time_step > limit),
             Err(_) => {

@@ -6,7 +6,7 @@ use super::number::{Number, OPERATION};
 use super::operation::Stencil;
 use crate::argument::Argument;
 use crate::device::Lent;
-use crate::{Buffer, Device, DeviceKind, Error};
+use crate::{Axis, Boundary, Buffer, Device, DeviceKind, Error};
 use gpu_kernels::registry::Cost;
 use halo_stencil::{Compiled, blocks};
 
@@ -127,6 +127,24 @@ where
     /// As [`Stencil::with_update`].
     pub fn set_update(&mut self, update: U) -> Result<(), Error> {
         self.stencil = self.stencil.with_update(update)?;
+        Ok(())
+    }
+
+    /// The same with these boundaries for one field at the first and the last point of an axis:
+    /// those of the next step, if they change from step to step.
+    ///
+    /// # Errors
+    ///
+    /// As [`Stencil::with_ends`], and [`Error::HostOutOfMemory`]; the boundaries then stay as
+    /// they were.
+    pub fn set_ends(&mut self, field: usize, axis: Axis, ends: [Boundary; 2]) -> Result<(), Error> {
+        let stencil = self.stencil.with_ends(field, axis, ends)?;
+        let layout = stencil.layout()?;
+        match &mut self.by {
+            By::Kernel(launch) => *launch = launch.with_layout(layout),
+            By::Cpu(passes) => passes.set_ends(layout, stencil.all_ends())?,
+        }
+        self.stencil = stencil;
         Ok(())
     }
 
