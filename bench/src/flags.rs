@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Args, Parser};
+use clap::{ArgGroup, Args, Parser};
 use halo_gpu::DeviceKind;
 
 use crate::size::Size;
@@ -22,6 +22,7 @@ pub(crate) struct HaloBench {
 }
 
 #[derive(Clone, Debug, Args)]
+#[command(group(ArgGroup::new("of ranks").args(["ranks", "from"]).multiple(true)))]
 pub(crate) struct Bench {
     /// Where to run: auto (a GPU if there is one, else the CPU), cpu, emulator, cuda or cuda:N
     #[arg(long, default_value = "auto", value_name = "DEVICE")]
@@ -78,12 +79,12 @@ pub(crate) struct Bench {
     pub(crate) svg: Option<PathBuf>,
 
     /// Measure how problems scale over ranks with a device each: COUNT threads of this process or,
-    /// without COUNT, the processes of an MPI launcher
+    /// without COUNT, the processes of an MPI launcher. --size is that of one rank
     #[arg(
         long,
         value_name = "COUNT",
         value_parser = clap::value_parser!(u32).range(1..=1024),
-        conflicts_with_all = ["size", "full", "launches", "list", "compare", "csv", "html", "svg"]
+        conflicts_with_all = ["full", "launches", "list", "compare"]
     )]
     pub(crate) ranks: Option<Option<u32>>,
 
@@ -91,11 +92,12 @@ pub(crate) struct Bench {
     #[arg(long, requires = "ranks")]
     pub(crate) nccl: bool,
 
-    /// Print what up to COUNT ranks would take, by a model of what was measured
+    /// Show what up to COUNT ranks would take, by a model of what was measured; with --ranks, or
+    /// --from a record of that
     #[arg(
         long,
         value_name = "COUNT",
-        requires = "ranks",
+        requires = "of ranks",
         value_parser = clap::value_parser!(u32).range(1..=1 << 20)
     )]
     pub(crate) project: Option<u32>,
@@ -207,6 +209,12 @@ mod tests {
         assert_eq!(flags.project, Some(4096));
         assert_eq!(bench("halo-bench --ranks").unwrap().ranks, Some(None));
         assert_eq!(bench("halo-bench").unwrap().ranks, None);
+        for line in [
+            "--ranks 2 --size 64 --family nbody --csv a.csv --html a.html --svg a",
+            "--from a.json --project 64",
+        ] {
+            bench(&format!("halo-bench {line}")).unwrap();
+        }
         for refused in ["--ranks 0", "--nccl", "--project 8", "--ranks 2 --compare"] {
             assert!(
                 bench(&format!("halo-bench {refused}")).is_err(),

@@ -3,10 +3,13 @@
 //! Each problem is measured as a whole, as each rank's part of it without messages, and as its
 //! messages alone; shared by the ranks (strong scaling) and with as much for each (weak). The
 //! ranks are threads of this process, of which 1, 2, 4 and so on take part, or the processes that
-//! an MPI launcher has started, besides one rank alone.
+//! an MPI launcher has started, besides the first of them alone.
 
+#[cfg(feature = "mpi")]
+use std::time::Duration;
 use std::time::Instant;
 
+use gpu_kernels::registry;
 use halo_distributed::{
     Block, Communicator, Decomposition, Error as Failed, Expected, Ghosted, Parcel, derivative3d,
     heat2d, nbody, run as run_threads, sum, wave3d,
@@ -17,13 +20,13 @@ use halo_gpu::nbody::{Body, Gravity};
 use halo_gpu::reduction::Reduction;
 use halo_gpu::wave3d::Wave3d;
 use halo_gpu::{Axis, Boundary, Device, DeviceKind, Field3, Grid3, Shape2, Shape3};
-use halo_report::scaling::{self, Halo, MessageTime, ScalingRecord, ScalingRow};
+use halo_report::scaling::{self, Halo, MessageTime, Part, ScalingRecord, ScalingRow};
 
+use super::sink::Sink;
 use super::{environment, harness};
 use crate::Outcome;
-use crate::error::{Error, Shared};
+use crate::error::Error;
 use crate::flags::{Bench, DeviceChoice};
-use crate::output;
 
 /// Timings of which the median counts.
 const SAMPLES: usize = 5;
@@ -36,118 +39,171 @@ const MOST: f64 = 1000.0;
 /// The longest message around the ring: 64 MiB, or 1 MiB.
 const MESSAGE: [usize; 2] = [1 << 26, 1 << 20];
 
-/// Measures what the flags ask for, prints it, and writes it as JSON.
+/// How long a process waits for another one: the first measures alone meanwhile.
+#[cfg(feature = "mpi")]
+const DEADLINE: Duration = Duration::from_secs(600);
+
+/// Measures what the flags ask for, and prints and writes what came of each family as soon as it
+/// has.
 pub(super) fn run(flags: &Bench) -> Result<Outcome, Error> {
-    let date = environment::now();
-    let measured = match flags.ranks {
-        Some(Some(ranks)) => over_threads(flags, ranks as usize)?,
-        _ => over_mpi(flags)?,
-    };
-    let Some(measured) = measured else {
-        return Ok(Outcome::Clean);
-    };
-    let device = device_of(flags.device, 0)?;
-    let record = ScalingRecord {
-        environment: environment::of(harness::describe(&device, None), None, date),
-        ranks: measured.ranks,
-        transport: measured.transport,
-        messages: measured.messages,
-        rows: measured.rows,
-        project: flags.project.map(|ranks| ranks as usize),
-    };
-    if let Some(path) = &flags.json {
-        let text = serde_json::to_vec_pretty(&record).map_err(Shared::json(path))?;
-        std::fs::write(path, text).map_err(Shared::file("write", path))?;
+    match flags.ranks {
+        Some(Some(ranks)) => over_threads(flags, ranks as usize),
+        _ => over_mpi(flags),
     }
-    output::line(&scaling::to_text(&record));
-    let differs = record.rows.iter().any(|row| row.equal_bits == Some(false));
-    Ok(if differs {
-        Outcome::Findings
-    } else {
-        Outcome::Clean
-    })
 }
 
-/// What came of a run.
-struct Measured {
-    ranks: usize,
-    transport: String,
-    messages: Vec<MessageTime>,
-    rows: Vec<ScalingRow>,
+/// A run in progress, where it is printed and written.
+struct Run {
+    sink: Sink,
+    record: ScalingRecord,
+    /// Of results of one rank: family, problem and digest.
+    digests: Vec<(String, String, u64)>,
 }
 
-fn over_threads(flags: &Bench, most: usize) -> Result<Option<Measured>, Error> {
+impl Run {
+    /// The run that the flags ask for, of which everything can be written to.
+    fn open(flags: &Bench, ranks: usize) -> Result<Self, Error> {
+        let sink = Sink::open(flags)?;
+        let device = device_of(flags.device, 0)?;
+        let described = harness::describe(&device, None);
+        Ok(Self {
+            sink,
+            record: ScalingRecord {
+                environment: environment::of(described, None, environment::now()),
+                ranks,
+                transport: String::new(),
+                messages: Vec::new(),
+                rows: Vec::new(),
+                project: flags.project.map(|ranks| ranks as usize),
+                missing: Vec::new(),
+            },
+            digests: Vec::new(),
+        })
+    }
+
+    fn begin(&mut self, families: &[Family], found: (String, Vec<MessageTime>)) {
+        (self.record.transport, self.record.messages) = found;
+        self.sink.print(&scaling::header(&self.record));
+        self.record.missing = families.iter().map(|it| it.name.to_owned()).collect();
+    }
+
+    /// Adds rows, and says of each whether its digest is that of one rank.
+    fn add(&mut self, found: Vec<(ScalingRow, u64)>) {
+        for (mut row, digest) in found {
+            let one = self
+                .digests
+                .iter()
+                .find(|(family, problem, _)| *family == row.family && *problem == row.problem);
+            row.equal_bits = one.map(|(.., one)| *one == digest);
+            if row.ranks == 1 && one.is_none() {
+                let (family, problem) = (row.family.clone(), row.problem.clone());
+                self.digests.push((family, problem, digest));
+            }
+            self.record.rows.push(row);
+        }
+    }
+
+    /// Writes and prints what there is, of which the rows of this family are new.
+    fn finish(&mut self, family: &str) {
+        self.record.missing.retain(|it| it != family);
+        self.sink.save(&self.record);
+        self.sink.print(&scaling::of_family(&self.record, family));
+    }
+
+    fn close(mut self) -> Result<Outcome, Error> {
+        self.sink.print(&scaling::model(&self.record));
+        self.sink.outcome(&self.record)
+    }
+}
+
+fn over_threads(flags: &Bench, most: usize) -> Result<Outcome, Error> {
+    let families = families(flags)?;
+    let mut run = Run::open(flags, most)?;
     let doubled = std::iter::successors(Some(1), |ranks| Some(2 * ranks));
     let mut counts: Vec<usize> = doubled.take_while(|&ranks| ranks < most).collect();
     counts.push(most);
-    let mut measured = Measured {
-        ranks: most,
-        transport: String::new(),
-        messages: Vec::new(),
-        rows: Vec::new(),
+    // What is found is the same on each rank.
+    let first = |ranks: usize, work: &(dyn Fn(&Ranks<'_>) -> Result<_, Failed> + Sync)| {
+        let all = run_threads(ranks, |communicator| {
+            let device = device_of(flags.device, communicator.rank())?;
+            let communicator = over_nccl(flags, communicator, &device)?;
+            work(&Ranks::new(flags, &communicator, &device))
+        })?;
+        Ok::<_, Failed>(all.into_iter().next())
     };
-    let mut digests = Vec::new();
-    for ranks in counts {
-        let all = run_threads(ranks, |communicator| of_rank(flags, communicator))?;
-        // The same on each rank.
-        let Some(found) = all.into_iter().next() else {
-            continue;
-        };
-        measured.transport = found.transport;
-        measured.messages = found.messages;
-        compare(&mut digests, found.rows, &mut measured.rows);
+    let messages = |bench: &Ranks<'_>| bench.messages().map(Found::Messages);
+    if let Some(Found::Messages(messages)) = first(most, &messages)? {
+        run.begin(&families, messages);
     }
-    Ok(Some(measured))
+    for family in &families {
+        for &ranks in &counts {
+            eprintln!("measuring {} on {ranks} of {most} ranks", family.name);
+            let rows = |bench: &Ranks<'_>| bench.rows(family).map(Found::Rows);
+            if let Some(Found::Rows(rows)) = first(ranks, &rows)? {
+                run.add(rows);
+            }
+        }
+        run.finish(family.name);
+    }
+    run.close()
+}
+
+/// What ranks find together.
+enum Found {
+    /// What they go by, and what they take.
+    Messages((String, Vec<MessageTime>)),
+    /// With a digest of the result each.
+    Rows(Vec<(ScalingRow, u64)>),
 }
 
 #[cfg(feature = "mpi")]
-fn over_mpi(flags: &Bench) -> Result<Option<Measured>, Error> {
-    let communicator = Communicator::mpi()?;
+fn over_mpi(flags: &Bench) -> Result<Outcome, Error> {
+    let families = families(flags)?;
+    let communicator = Communicator::mpi()?.with_deadline(DEADLINE);
     let (rank, ranks) = (communicator.rank(), communicator.size());
-    let (mut digests, mut rows) = (Vec::new(), Vec::new());
-    // By each rank alone, of which the first one's counts.
-    let alone = measure(
-        flags,
-        &Communicator::alone(),
-        &device_of(flags.device, rank)?,
-    )?;
-    compare(&mut digests, alone.rows, &mut rows);
-    communicator.barrier()?;
-    let found = of_rank(flags, communicator)?;
-    if ranks > 1 {
-        compare(&mut digests, found.rows, &mut rows);
+    let device = device_of(flags.device, rank)?;
+    // The first rank alone prints and writes; the others learn whether it can.
+    let run = (rank == 0).then(|| Run::open(flags, ranks));
+    let can = !matches!(run, Some(Err(_)));
+    if !communicator.all_reduce(u8::from(can), u8::min)?.eq(&1) {
+        let error = run.and_then(Result::err);
+        return error.map_or(Ok(Outcome::Findings), Err);
     }
-    Ok((rank == 0).then_some(Measured {
-        ranks,
-        transport: found.transport,
-        messages: found.messages,
-        rows,
-    }))
+    let mut run = run.transpose()?;
+    let alone = Communicator::alone();
+    let alone = Ranks::new(flags, &alone, &device);
+    let communicator = over_nccl(flags, communicator, &device)?;
+    let all = Ranks::new(flags, &communicator, &device);
+    let messages = all.messages()?;
+    if let Some(run) = &mut run {
+        run.begin(&families, messages);
+    }
+    for family in &families {
+        if let Some(run) = &mut run {
+            eprintln!("measuring {} on 1 and {ranks} ranks", family.name);
+            run.add(alone.rows(family)?);
+        }
+        communicator.barrier()?;
+        let rows = if ranks > 1 {
+            all.rows(family)?
+        } else {
+            Vec::new()
+        };
+        if let Some(run) = &mut run {
+            run.add(rows);
+            run.finish(family.name);
+        }
+    }
+    run.map_or(Ok(Outcome::Clean), Run::close)
 }
 
 #[cfg(not(feature = "mpi"))]
-fn over_mpi(_: &Bench) -> Result<Option<Measured>, Error> {
+fn over_mpi(_: &Bench) -> Result<Outcome, Error> {
     Err(Error::Bench(
         "this program was built without MPI: give --ranks a number, for threads, or build it with \
          --features mpi"
             .to_owned(),
     ))
-}
-
-/// Says of each row whether its digest is that of one rank.
-fn compare(
-    digests: &mut Vec<(String, u64)>,
-    found: Vec<(ScalingRow, u64)>,
-    rows: &mut Vec<ScalingRow>,
-) {
-    for (mut row, digest) in found {
-        let of_problem = digests.iter().find(|(problem, _)| *problem == row.problem);
-        row.equal_bits = of_problem.map(|(_, one)| *one == digest);
-        if row.ranks == 1 {
-            digests.push((row.problem.clone(), digest));
-        }
-        rows.push(row);
-    }
 }
 
 /// The device of a rank.
@@ -166,72 +222,159 @@ fn device_of(choice: DeviceChoice, rank: usize) -> Result<Device, halo_gpu::Erro
     }
 }
 
-/// What a rank finds.
-struct Found {
-    transport: String,
-    messages: Vec<MessageTime>,
-    /// With a digest of the result each.
-    rows: Vec<(ScalingRow, u64)>,
-}
-
-fn of_rank(flags: &Bench, communicator: Communicator) -> Result<Found, Failed> {
-    let device = device_of(flags.device, communicator.rank())?;
-    let communicator = if flags.nccl {
-        communicator.with_nccl(&device)?
+fn over_nccl(
+    flags: &Bench,
+    communicator: Communicator,
+    device: &Device,
+) -> Result<Communicator, Failed> {
+    if flags.nccl {
+        communicator.with_nccl(device)
     } else {
-        communicator
-    };
-    measure(flags, &communicator, &device)
+        Ok(communicator)
+    }
 }
 
-fn measure(flags: &Bench, communicator: &Communicator, device: &Device) -> Result<Found, Failed> {
-    let bench = Ranks {
-        communicator,
-        device,
-        long: if flags.small { SHORT } else { LONG },
-    };
-    let is_wanted =
-        |name: &str| flags.families.is_empty() || flags.families.iter().any(|it| it == name);
-    // As on GPUs, on a CPU, and for a look.
-    let size = match (flags.small, device.kind()) {
+/// A family, and its problems of one rank.
+struct Family {
+    name: &'static str,
+    problems: Vec<Problem>,
+}
+
+#[derive(Clone, Copy)]
+enum Problem {
+    /// A plate, and iterations at a time.
+    Heat2d([usize; 2], usize),
+    Gradient([usize; 3]),
+    Wave3d([usize; 3]),
+    /// Bodies.
+    Nbody(usize),
+    /// Elements.
+    Sum(usize),
+}
+
+/// The families that the flags name, each with its problems: those of a GPU, of a CPU, or for a
+/// look.
+fn families(flags: &Bench) -> Result<Vec<Family>, Error> {
+    let kind = device_of(flags.device, 0)?.kind();
+    let size = match (flags.small, kind) {
         (true, _) | (_, DeviceKind::Emulator) => 2,
         (_, DeviceKind::Cpu) => 1,
         (_, DeviceKind::Cuda) => 0,
     };
-    let mut rows = Vec::new();
-    for weak in [false, true] {
-        if is_wanted("heat2d") {
-            rows.push(bench.heat2d([(16_384, 16), (2048, 16), (96, 4)][size], weak)?);
+    let given = flags.size.as_ref();
+    let cube = |name| -> Result<_, Error> {
+        let n = [512, 128, 24][size];
+        Ok(given.map_or(Ok([n; 3]), |size| size.cuboid(name))?)
+    };
+    let lengths = |name, own: [&[usize]; 3]| -> Result<_, Error> {
+        match given {
+            Some(size) => Ok(vec![size.length(name)?]),
+            None => Ok(own[size].to_vec()),
         }
-        if is_wanted("derivative3d") {
-            rows.push(bench.gradient([512, 128, 24][size], weak)?);
-        }
-        if is_wanted("wave3d") {
-            rows.push(bench.wave3d([512, 128, 24][size], weak)?);
-        }
-        if is_wanted("nbody") {
-            rows.push(bench.nbody([131_072, 8192, 4096][size], weak)?);
-        }
-        if is_wanted("reduction") {
-            rows.push(bench.sum([1 << 30, 1 << 24, 1 << 16][size], weak)?);
+    };
+    let problems = |name| -> Result<Vec<Problem>, Error> {
+        Ok(match name {
+            "heat2d" => {
+                let (n, k) = [(16_384, 16), (2048, 16), (96, 4)][size];
+                let points = given.map_or(Ok([n; 2]), |size| size.rectangle("heat2d"))?;
+                vec![Problem::Heat2d(points, k)]
+            }
+            "derivative3d" => vec![Problem::Gradient(cube("derivative3d")?)],
+            "wave3d" => vec![Problem::Wave3d(cube("wave3d")?)],
+            "nbody" => {
+                let own = lengths("nbody", [&[131_072, 524_288], &[8192], &[4096]])?;
+                own.into_iter().map(Problem::Nbody).collect()
+            }
+            "reduction" => {
+                let own = lengths("reduction", [&[1 << 30], &[1 << 24], &[1 << 16]])?;
+                own.into_iter().map(Problem::Sum).collect()
+            }
+            _ => Vec::new(),
+        })
+    };
+    let is_wanted =
+        |name: &str| flags.families.is_empty() || flags.families.iter().any(|it| it == name);
+    let mut families = Vec::new();
+    for family in registry::FAMILIES.iter().filter(|it| is_wanted(it.name)) {
+        let (name, problems) = (family.name, problems(family.name)?);
+        if !problems.is_empty() {
+            families.push(Family { name, problems });
+        } else if !flags.families.is_empty() {
+            return Err(Error::Bench(format!(
+                "--ranks has no problem of {name}: it has derivative3d, heat2d, nbody, reduction \
+                 and wave3d"
+            )));
         }
     }
-    Ok(Found {
-        transport: communicator.transport(),
-        messages: bench.messages(MESSAGE[usize::from(size > 0)])?,
-        rows,
-    })
+    Ok(families)
 }
 
 /// Ranks that measure together: each makes the same calls.
 struct Ranks<'a> {
     communicator: &'a Communicator,
     device: &'a Device,
+    /// Whether messages are for a look, or of a CPU.
+    small: bool,
     /// How long a timing takes at least, in seconds.
     long: f64,
 }
 
-impl Ranks<'_> {
+impl<'a> Ranks<'a> {
+    fn new(flags: &Bench, communicator: &'a Communicator, device: &'a Device) -> Self {
+        Self {
+            communicator,
+            device,
+            small: flags.small || device.kind() != DeviceKind::Cuda,
+            long: if flags.small { SHORT } else { LONG },
+        }
+    }
+
+    /// The rows of a family, with a digest of the result each. On one rank both ways of scaling
+    /// have the same.
+    fn rows(&self, family: &Family) -> Result<Vec<(ScalingRow, u64)>, Failed> {
+        let mut rows = Vec::new();
+        for problem in &family.problems {
+            let (row, digest) = self.measure(*problem, false)?;
+            let weak = if self.communicator.size() == 1 {
+                let weak = ScalingRow {
+                    weak: true,
+                    ..row.clone()
+                };
+                (weak, digest)
+            } else {
+                self.measure(*problem, true)?
+            };
+            rows.extend([(row, digest), weak]);
+        }
+        Ok(rows)
+    }
+
+    fn measure(&self, problem: Problem, weak: bool) -> Result<(ScalingRow, u64), Failed> {
+        match problem {
+            Problem::Heat2d(points, k) => self.heat2d(points, k, weak),
+            Problem::Gradient(points) => self.gradient(points, weak),
+            Problem::Wave3d(points) => self.wave3d(points, weak),
+            Problem::Nbody(n) => self.nbody(n, weak),
+            Problem::Sum(n) => self.sum(n, weak),
+        }
+    }
+
+    /// What `compute` takes for a part of a whole problem, on one rank: a second place of the line
+    /// that the model has.
+    fn part(
+        &self,
+        [of, whole]: [usize; 2],
+        compute: impl FnOnce() -> Result<f64, Failed>,
+    ) -> Result<Option<Part>, Failed> {
+        if self.communicator.size() > 1 || of >= whole {
+            return Ok(None);
+        }
+        Ok(Some(Part {
+            share: of as f64 / whole as f64,
+            seconds: compute()?,
+        }))
+    }
+
     /// The median time of `work`, on the slowest rank.
     fn time(&self, mut work: impl FnMut() -> Result<(), Failed>) -> Result<f64, Failed> {
         let mut took = |count: usize| -> Result<f64, Failed> {
@@ -255,9 +398,16 @@ impl Ranks<'_> {
         Ok(samples[SAMPLES / 2])
     }
 
-    fn row(&self, family: &str, problem: String, weak: bool, halo: (Halo, usize)) -> ScalingRow {
+    fn row(
+        &self,
+        family: &str,
+        (size, problem): (String, String),
+        weak: bool,
+        halo: (Halo, usize),
+    ) -> ScalingRow {
         ScalingRow {
             family: family.to_owned(),
+            size,
             problem,
             weak,
             ranks: self.communicator.size(),
@@ -265,6 +415,8 @@ impl Ranks<'_> {
             exchange_s: 0.0,
             both_s: 0.0,
             halo_bytes: halo.1 as u64,
+            field_bytes: 0,
+            part: None,
             halo: halo.0,
             equal_bits: None,
         }
@@ -296,13 +448,18 @@ impl Ranks<'_> {
     }
 
     /// `k` iterations on a plate.
-    fn heat2d(&self, (n, k): (usize, usize), weak: bool) -> Result<(ScalingRow, u64), Failed> {
+    fn heat2d(
+        &self,
+        [nx, ny]: [usize; 2],
+        k: usize,
+        weak: bool,
+    ) -> Result<(ScalingRow, u64), Failed> {
         let Self {
             communicator,
             device,
             ..
         } = *self;
-        let shape = Shape2::new(n, self.points(n, weak));
+        let shape = Shape2::new(nx, self.points(ny, weak));
         let points = [shape.nx, shape.ny];
         let cut = Decomposition::slabs(points, communicator.size())?;
         let heat = Heat2d::dirichlet(shape)?;
@@ -310,35 +467,47 @@ impl Ranks<'_> {
         let mut plate = heat2d::Plate::new(communicator, device, heat, cut, k, value)?;
         plate.iterate(3 * k)?;
         let digest = self.digest(plate.part())?;
-        let problem = format!("{n}x{}, {k} iterations, f32", shape.ny);
-        let mut row = self.row("heat2d", problem, weak, (Halo::Square, 4 * k * n * 4));
+        let problem = format!("{nx}x{}, {k} iterations, f32", shape.ny);
+        let size = format!("{nx}x{ny}");
+        let halo = (Halo::Square, 2 * k * (nx + ny) * size_of::<f32>());
+        let mut row = self.row("heat2d", (size, problem), weak, halo);
+        row.field_bytes = (nx * ny * size_of::<f32>()) as u64;
         row.both_s = self.time(|| plate.iterate(k))?;
 
-        let [nx, ny] = plate.part().extents();
+        let [px, py] = plate.part().extents();
         let mut current = plate.part().buffer().try_clone()?;
         drop(plate);
-        let mut part = Heat2d::dirichlet(Shape2::new(nx, ny))?.plan(device)?;
+        let mut part = Heat2d::dirichlet(Shape2::new(px, py))?.plan(device)?;
         row.compute_s = self.time(|| Ok(part.iterate(&mut current, k)?))?;
         drop((current, part));
+        let [mx, my] = [nx, ny].map(|n| (n / 64).max(32));
+        row.part = self.part([mx * my, nx * ny], || {
+            let mut part = Heat2d::dirichlet(Shape2::new(mx, my))?.plan(device)?;
+            let mut current = device.zeros::<f32>(mx * my)?;
+            self.time(|| Ok(part.iterate(&mut current, k)?))
+        })?;
         row.exchange_s = self.exchange(Ghosted::new(communicator, device, cut, k, |_| 0.0_f32)?)?;
         Ok((row, digest))
     }
 
     /// The derivatives along three axes; those along x and y are computed beside the messages.
-    fn gradient(&self, n: usize, weak: bool) -> Result<(ScalingRow, u64), Failed> {
+    fn gradient(&self, [nx, ny, nz]: [usize; 3], weak: bool) -> Result<(ScalingRow, u64), Failed> {
         let Self {
             communicator,
             device,
             ..
         } = *self;
-        let shape = Shape3::new(n, n, self.points(n, weak));
+        let shape = Shape3::new(nx, ny, self.points(nz, weak));
         let points = [shape.nx, shape.ny, shape.nz];
         let mut cut = Decomposition::slabs(points, communicator.size())?;
         for axis in 0..3 {
             cut = cut.periodic(axis)?;
         }
-        let grid = Grid3::new(shape, [0.1; 3])?.with_boundaries(Boundary::Periodic)?;
-        let grid = FiniteDifferences3d::<f32>::new(&grid)?.with_accuracy(8)?;
+        let of_shape = |shape| -> Result<_, Failed> {
+            let grid = Grid3::new(shape, [0.1; 3])?.with_boundaries(Boundary::Periodic)?;
+            Ok(FiniteDifferences3d::<f32>::new(&grid)?.with_accuracy(8)?)
+        };
+        let grid = of_shape(shape)?;
         let value = |[i, j, k]: [usize; 3]| ((7 * i + 13 * j + 17 * k) % 31) as f32;
         let mut f = Ghosted::new(communicator, device, cut, grid.radius(), value)?;
         let [mut dx, mut dy, mut dz] = [f.zeros_like()?, f.zeros_like()?, f.zeros_like()?];
@@ -351,9 +520,11 @@ impl Ranks<'_> {
             Ok(part.derivative(Axis::Z, f.buffer(), dz.buffer_mut())?)
         };
         both(&mut f)?;
-        let problem = format!("{n}x{n}x{}, order 8, f32", shape.nz);
-        let halo = (Halo::Cube, 6 * grid.radius() * n * n * 4);
-        let mut row = self.row("derivative3d", problem, weak, halo);
+        let problem = format!("{nx}x{ny}x{}, order 8, f32", shape.nz);
+        let size = format!("{nx}x{ny}x{nz}");
+        let halo = (Halo::Cube, halo_of([nx, ny, nz], grid.radius()));
+        let mut row = self.row("derivative3d", (size, problem), weak, halo);
+        row.field_bytes = (nx * ny * nz * size_of::<f32>()) as u64;
         row.both_s = self.time(|| both(&mut f))?;
         let mut digest = 0_u64;
         for df in [&dx, &dy, &dz] {
@@ -364,18 +535,32 @@ impl Ranks<'_> {
             part.derivative(Axis::Y, f.buffer(), dy.buffer_mut())?;
             Ok(part.derivative(Axis::Z, f.buffer(), dz.buffer_mut())?)
         })?;
+        drop((dx, dy, dz));
         row.exchange_s = self.exchange(f)?;
+        let small = [nx, ny, nz].map(|n| (n / 16).max(16));
+        let points: usize = small.iter().product();
+        row.part = self.part([points, nx * ny * nz], || {
+            let [nx, ny, nz] = small;
+            let part = of_shape(Shape3::new(nx, ny, nz))?.plan(device)?;
+            let (f, mut df) = (device.zeros(points)?, device.zeros(points)?);
+            self.time(|| {
+                for axis in Axis::ALL {
+                    part.derivative(axis, &f, &mut df)?;
+                }
+                Ok(())
+            })
+        })?;
         Ok((row, digest))
     }
 
     /// Steps of a wave in a box, with an exchange after each.
-    fn wave3d(&self, n: usize, weak: bool) -> Result<(ScalingRow, u64), Failed> {
+    fn wave3d(&self, [nx, ny, nz]: [usize; 3], weak: bool) -> Result<(ScalingRow, u64), Failed> {
         let Self {
             communicator,
             device,
             ..
         } = *self;
-        let shape = Shape3::new(n, n, self.points(n, weak));
+        let shape = Shape3::new(nx, ny, self.points(nz, weak));
         let cut = Decomposition::slabs([shape.nx, shape.ny, shape.nz], communicator.size())?;
         let of_shape = |shape| -> Result<Wave3d, Failed> {
             let grid = Grid3::new(shape, [1.0; 3])?.with_boundaries(Boundary::NeumannHalfway)?;
@@ -392,21 +577,27 @@ impl Ranks<'_> {
         };
         let mut waves = wave3d::start(communicator, device, &wave, cut, width, time_step, initial)?;
         waves.steps(3)?;
-        let problem = format!("{n}x{n}x{}, radius 4, f32", shape.nz);
-        let mut row = self.row("wave3d", problem, weak, (Halo::Cube, 2 * width * n * n * 4));
+        let problem = format!("{nx}x{ny}x{}, radius 4, f32", shape.nz);
+        let size = format!("{nx}x{ny}x{nz}");
+        let halo = (Halo::Cube, halo_of([nx, ny, nz], width));
+        let mut row = self.row("wave3d", (size, problem), weak, halo);
+        row.field_bytes = (nx * ny * nz * size_of::<f32>()) as u64;
         let block = cut.block(communicator.rank())?;
         let digest = self.digest_of(values_of(block, cut.points(), &waves.own_values(0)?))?;
         row.both_s = self.time(|| waves.steps(1))?;
         drop(waves);
 
         let messages = Ghosted::new(communicator, device, cut, width, |_| 0.0_f32)?;
-        let [nx, ny, nz] = messages.extents();
-        let part = Shape3::new(nx, ny, nz);
-        let velocity = Field3::filled(part, 1.0)?;
-        let now = Field3::from_fn(part, |i, j, k| initial([i, j, k]).now)?;
-        let mut part = of_shape(part)?.start(device, time_step, &velocity, [&now, &now])?;
-        row.compute_s = self.time(|| Ok(part.steps(1)?))?;
-        drop(part);
+        let alone = |[nx, ny, nz]: [usize; 3]| {
+            let part = Shape3::new(nx, ny, nz);
+            let velocity = Field3::filled(part, 1.0)?;
+            let now = Field3::from_fn(part, |i, j, k| initial([i, j, k]).now)?;
+            let mut part = of_shape(part)?.start(device, time_step, &velocity, [&now, &now])?;
+            self.time(|| Ok(part.steps(1)?))
+        };
+        row.compute_s = alone(messages.extents())?;
+        let small = [nx, ny, nz].map(|n| (n / 16).max(16));
+        row.part = self.part([small.iter().product(), nx * ny * nz], || alone(small))?;
         row.exchange_s = self.exchange(messages)?;
         Ok((row, digest))
     }
@@ -423,16 +614,17 @@ impl Ranks<'_> {
         let own = all * rank / ranks..all * (rank + 1) / ranks;
         let values: Vec<f32> = own.map(|i| (i % 1009) as f32 * 1e-3 - 0.5).collect();
         let values = device.upload(&values)?;
-        let mut row = self.row(
-            "reduction",
-            format!("sum of {all} f32"),
-            weak,
-            (Halo::Numbers, 0),
-        );
+        let named = (n.to_string(), format!("sum of {all} f32"));
+        let mut row = self.row("reduction", named, weak, (Halo::Numbers, 0));
         let total = sum(communicator, &values)?;
         row.both_s = self.time(|| sum(communicator, &values).map(drop))?;
         let mut plan = Reduction::new().plan(device)?;
         row.compute_s = self.time(|| Ok(plan.sum(&values).map(drop)?))?;
+        let small = (n / 4096).max(1024);
+        row.part = self.part([small, n], || {
+            let values = device.zeros::<f32>(small)?;
+            self.time(|| Ok(plan.sum(&values).map(drop)?))
+        })?;
         if ranks > 1 {
             row.exchange_s = self.time(|| communicator.all_gather(&[1.0_f32]).map(drop))?;
         }
@@ -452,6 +644,7 @@ impl Ranks<'_> {
         } else {
             1.0
         };
+        let size = n.to_string();
         let n = (n as f64 * more) as usize;
         let gravity = Gravity::new(0.05)?;
         let mut plan = nbody::Plan::<f32>::new(communicator, device, gravity, n)?;
@@ -473,12 +666,19 @@ impl Ranks<'_> {
         let problem = format!("{n} bodies, f32");
         let mut row = self.row(
             "nbody",
-            problem,
+            (size, problem),
             weak,
             (Halo::All, n * size_of::<Body<f32>>()),
         );
         row.both_s = self.time(|| plan.accelerations(&own, &mut found))?;
         row.compute_s = self.time(|| plan.accelerations_as_gathered(&mut found))?;
+        // The first of the parts that sums are made in.
+        let mut part = gravity.plan_of_parts::<f32>(device, n, 0..1)?;
+        row.part = self.part([part.own().len(), n], || {
+            let all = device.upload(&(0..n).map(body).collect::<Vec<_>>())?;
+            let mut found = device.zeros(part.own().len())?;
+            self.time(|| Ok(part.accelerations(&all, &mut found)?))
+        })?;
         if communicator.size() > 1 {
             row.exchange_s = self.time(|| plan.gather(&own))?;
         }
@@ -493,11 +693,16 @@ impl Ranks<'_> {
         self.time(|| field.exchange(self.communicator))
     }
 
-    /// Messages of up to `most` bytes, from every rank to the next one.
-    fn messages(&self, most: usize) -> Result<Vec<MessageTime>, Failed> {
+    /// What messages go by, and what those of up to so many bytes take, from every rank to the
+    /// next one.
+    fn messages(&self) -> Result<(String, Vec<MessageTime>), Failed> {
+        let (most, transport) = (
+            MESSAGE[usize::from(self.small)],
+            self.communicator.transport(),
+        );
         let (rank, ranks) = (self.communicator.rank(), self.communicator.size());
         if ranks == 1 {
-            return Ok(Vec::new());
+            return Ok((transport, Vec::new()));
         }
         let lengths = std::iter::successors(Some(8), |bytes| Some(8 * bytes));
         let lengths = lengths.take_while(|&bytes| bytes < most).chain([most]);
@@ -521,8 +726,13 @@ impl Ranks<'_> {
                 seconds,
             })
         });
-        timed.collect()
+        Ok((transport, timed.collect::<Result<_, Failed>>()?))
     }
+}
+
+/// Bytes of the ghost points of a block with neighbours on every side.
+fn halo_of([nx, ny, nz]: [usize; 3], width: usize) -> usize {
+    2 * width * (nx * ny + ny * nz + nz * nx) * size_of::<f32>()
 }
 
 /// The values of a block of a grid of so many points, with their places in it.

@@ -5,8 +5,7 @@
 
 use std::io::ErrorKind;
 
-use halo_report::Record;
-use halo_report::file::Outputs;
+use halo_report::file::{AnyRecord, Outputs, Shown};
 
 use crate::Outcome;
 use crate::error::{Error, chain};
@@ -42,7 +41,7 @@ impl Sink {
     }
 
     /// Writes the files; says on standard error what could not be written.
-    pub(super) fn save(&mut self, record: &Record) {
+    pub(super) fn save(&mut self, record: &impl Shown) {
         let errors = self.outputs.write(record);
         let failures: Vec<String> = errors.iter().map(|error| chain(error)).collect();
         for failure in failures.iter().filter(|it| !self.failures.contains(it)) {
@@ -72,18 +71,8 @@ impl Sink {
     }
 
     /// What printing and writing this record came to.
-    pub(super) fn outcome(self, record: &Record) -> Result<Outcome, Error> {
-        let problems = record
-            .families
-            .iter()
-            .flat_map(|family| &family.problems)
-            .count();
-        if record.rows().next().is_none() {
-            let none = match (record.families.len(), problems) {
-                (0, _) => "families",
-                (_, 0) => "problems",
-                _ => "rows",
-            };
+    pub(super) fn outcome(self, record: &impl Shown) -> Result<Outcome, Error> {
+        if let Some(none) = record.lacks() {
             return Err(Error::Bench(format!(
                 "nothing was measured: the record has no {none}"
             )));
@@ -99,11 +88,24 @@ impl Sink {
 
 /// Shows the record that these files hold, in every form that the flags ask for.
 pub(super) fn show(flags: &Bench) -> Result<Outcome, Error> {
-    let mut sink = Sink::open(flags)?;
-    let Some(record) = halo_report::file::read(&flags.from)? else {
-        return Ok(Outcome::Clean);
-    };
-    sink.save(&record);
-    sink.print(&halo_report::to_text(&record));
-    sink.outcome(&record)
+    let sink = Sink::open(flags)?;
+    match halo_report::file::read(&flags.from)? {
+        None => Ok(Outcome::Clean),
+        Some(AnyRecord::Device(_)) if flags.project.is_some() => Err(Error::Bench(
+            "--project is for records of --ranks, and this is one of a single device".to_owned(),
+        )),
+        Some(AnyRecord::Device(record)) => show_record(sink, &*record),
+        Some(AnyRecord::Ranks(mut record)) => {
+            if let Some(ranks) = flags.project {
+                record.project = Some(ranks as usize);
+            }
+            show_record(sink, &*record)
+        }
+    }
+}
+
+fn show_record(mut sink: Sink, record: &impl Shown) -> Result<Outcome, Error> {
+    sink.save(record);
+    sink.print(&record.to_text());
+    sink.outcome(record)
 }

@@ -239,31 +239,91 @@ fn one_output_that_fails_while_all_is_measured_costs_no_other() {
 }
 
 #[test]
-fn ranks_have_the_bits_of_one_and_a_record() {
+fn ranks_have_the_bits_of_one_and_a_record_in_every_form() {
     let (_folder, path) = folder();
     let json = path("ranks.json");
-    let line = "--device cpu --ranks 3 --small --project 16 --json";
-    let output = bench(line).arg(&json).output().unwrap();
+    let output = bench("--device cpu --ranks 3 --small --project 16")
+        .args(["--json".as_ref(), json.as_os_str()])
+        .args(["--html".as_ref(), path("ranks.html").as_os_str()])
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}", said(&output));
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(
-        text.contains("model: ") && !text.contains("DIFFER"),
+        text.contains("deviation") && !text.contains("DIFFER"),
         "{text}"
     );
     let record: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(json).unwrap()).expect("JSON");
+        serde_json::from_slice(&std::fs::read(&json).unwrap()).expect("JSON");
     let rows = record["rows"].as_array().expect("rows");
-    // Four families, 1, 2 and 3 ranks, strong and weak.
-    assert_eq!(rows.len(), 4 * 3 * 2);
+    // Five families, 1, 2 and 3 ranks, strong and weak.
+    assert_eq!(rows.len(), 5 * 3 * 2);
     let of_several = |row: &&serde_json::Value| row["weak"] == false && row["ranks"] != 1;
     let strong: Vec<_> = rows.iter().filter(of_several).collect();
     assert!(
-        strong.len() == 8 && strong.iter().all(|row| row["equal_bits"] == true),
+        strong.len() == 10 && strong.iter().all(|row| row["equal_bits"] == true),
         "{text}"
     );
+
+    // The same from the file, and for more ranks.
+    let shown = from(&json);
+    assert!(shown.status.success(), "{}", said(&shown));
+    assert_eq!(String::from_utf8_lossy(&shown.stdout), text);
+    let mut again = bench("--project 4096 --from");
+    again.arg(&json).arg("--svg").arg(path("charts"));
+    assert!(again.output().unwrap().status.success());
+    for made in [
+        "ranks.html",
+        "charts/scaling-strong.svg",
+        "charts/scaling-weak.svg",
+    ] {
+        let made = std::fs::read_to_string(path(made)).unwrap();
+        assert!(made.contains("Efficiency, strong scaling") || made.contains("Efficiency, weak"));
+    }
 
     assert_refused(
         &bench("--ranks --device cpu").output().unwrap(),
         "without MPI",
     );
+}
+
+#[test]
+fn outputs_of_ranks_are_refused_before_anything_is_measured_and_families_are_kept() {
+    let (_folder, path) = folder();
+    std::fs::write(path("file"), "in the way").unwrap();
+    for flag in ["--json", "--csv", "--html", "--svg"] {
+        let mut command = bench("--device cpu --ranks 2 --family reduction --size 1000000000");
+        let output = command.arg(flag).arg(path("file/a")).output().unwrap();
+        assert_refused(&output, "file");
+        assert!(output.stdout.is_empty());
+    }
+    assert_refused(
+        &bench("--device cpu --ranks 2 --family heat2d --size 4x4x4")
+            .output()
+            .unwrap(),
+        "does not fit heat2d",
+    );
+
+    // The second family takes longer than it is given.
+    let mut child = bench("--device cpu --ranks 1 --family heat2d --family wave3d --size 256")
+        .args(["--json".as_ref(), path("a.json").as_os_str()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    while !path("a.json").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "the run is over");
+        sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let shown = from(&path("a.json"));
+    let text = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.status.success(), "{text}");
+    for words in [
+        "cut short  before wave3d had been measured",
+        "256x256, 16 iterations",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
 }

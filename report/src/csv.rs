@@ -72,12 +72,20 @@ struct Line {
 ///
 /// If a line cannot be put together.
 pub fn to_csv(record: &Record) -> Result<String, Error> {
+    of_lines(record.facts(), record.places().flat_map(lines))
+}
+
+/// These lines, after what was measured where.
+pub(crate) fn of_lines(
+    facts: Vec<(&'static str, String)>,
+    lines: impl Iterator<Item = impl Serialize>,
+) -> Result<String, Error> {
     // A comment ends with its line.
     let comment =
         |(word, rest): (&str, String)| format!("# {word}: {}\n", rest.replace(['\n', '\r'], " "));
-    let mut text: String = record.facts().into_iter().map(comment).collect();
+    let mut text: String = facts.into_iter().map(comment).collect();
     let mut writer = csv::Writer::from_writer(Vec::new());
-    for line in record.places().flat_map(lines) {
+    for line in lines {
         writer.serialize(line)?;
     }
     let bytes = writer

@@ -20,11 +20,11 @@ pub(crate) struct Figure<'a> {
     pub(crate) slug: String,
     pub(crate) title: String,
     /// An explanation of how to read it.
-    caption: String,
+    pub(crate) caption: String,
     /// A text alternative, for readers who cannot see it.
-    description: String,
+    pub(crate) description: String,
     /// Draws it for a place of this width.
-    draw: Box<dyn Fn(Width) -> Canvas + 'a>,
+    pub(crate) draw: Box<dyn Fn(Width) -> Canvas + 'a>,
     /// Whether it stands in a row with others, always drawn narrow.
     pub(crate) small: bool,
 }
@@ -38,7 +38,7 @@ pub(crate) struct LeftOut {
 }
 
 impl LeftOut {
-    fn new(title: &str, why: &str) -> Self {
+    pub(crate) fn new(title: &str, why: &str) -> Self {
         let (title, why) = (title.to_owned(), why.to_owned());
         Self { title, why }
     }

@@ -12,12 +12,90 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
-use crate::record::Record;
+use serde::Serialize;
+
+use crate::Error;
+use crate::record::{Environment, Record};
+use crate::scaling::ScalingRecord;
 use crate::units::printable;
-use crate::{Error, html, svg_files, to_csv};
 
 /// The largest size of a decompressed file, in bytes: much more than any record.
 const MOST_BYTES: u64 = 1 << 30;
+
+/// A record, in all the forms in which it is shown.
+pub trait Shown: Serialize {
+    /// Tables for a terminal.
+    fn to_text(&self) -> String;
+
+    /// Comma-separated values.
+    ///
+    /// # Errors
+    ///
+    /// If a line cannot be put together.
+    fn to_csv(&self) -> Result<String, Error>;
+
+    /// One page with charts and tables, which needs no other file.
+    fn html(&self) -> String;
+
+    /// The charts as files: their names, and what goes into them.
+    fn svg_files(&self) -> Vec<(String, String)>;
+
+    /// The families that were to be measured as well.
+    fn missing(&self) -> &[String];
+
+    /// Whether every result is as it must be.
+    fn passes(&self) -> bool;
+
+    /// What the record has none of, where nothing was measured: "rows".
+    fn lacks(&self) -> Option<&'static str>;
+}
+
+impl Shown for Record {
+    fn to_text(&self) -> String {
+        crate::to_text(self)
+    }
+
+    fn to_csv(&self) -> Result<String, Error> {
+        crate::to_csv(self)
+    }
+
+    fn html(&self) -> String {
+        crate::html(self)
+    }
+
+    fn svg_files(&self) -> Vec<(String, String)> {
+        crate::svg_files(self)
+    }
+
+    fn missing(&self) -> &[String] {
+        &self.missing
+    }
+
+    fn passes(&self) -> bool {
+        self.passes()
+    }
+
+    fn lacks(&self) -> Option<&'static str> {
+        let problems = self.families.iter().map(|family| family.problems.len());
+        if self.rows().next().is_some() {
+            return None;
+        }
+        Some(match (self.families.len(), problems.sum()) {
+            (0, _) => "families",
+            (_, 0_usize) => "problems",
+            _ => "rows",
+        })
+    }
+}
+
+/// A record that was read.
+#[derive(Clone, Debug)]
+pub enum AnyRecord {
+    /// Of one device.
+    Device(Box<Record>),
+    /// Of several ranks.
+    Ranks(Box<ScalingRecord>),
+}
 
 /// The files to write a record to, and their formats.
 #[derive(Clone, Debug, Default)]
@@ -61,11 +139,11 @@ impl Outputs {
     /// Writes the record in each of its forms, whatever becomes of the others, and says
     /// what could not be written.
     #[must_use]
-    pub fn write(&self, record: &Record) -> Vec<Error> {
+    pub fn write(&self, record: &impl Shown) -> Vec<Error> {
         let mut results = Vec::new();
         let mut write = |path: &Path, contents: Result<Vec<u8>, Error>| {
             // A pipe takes one record, the last.
-            if is_plain(path) || record.missing.is_empty() {
+            if is_plain(path) || record.missing().is_empty() {
                 results.push(contents.and_then(|contents| write_file(path, &contents)));
             }
         };
@@ -73,13 +151,13 @@ impl Outputs {
             write(path, to_json(path, record));
         }
         if let Some(path) = &self.csv {
-            write(path, to_csv(record).map(String::into_bytes));
+            write(path, record.to_csv().map(String::into_bytes));
         }
         if let Some(path) = &self.html {
-            write(path, Ok(html(record).into_bytes()));
+            write(path, Ok(record.html().into_bytes()));
         }
         if let Some(folder) = &self.svg {
-            for (name, svg) in svg_files(record) {
+            for (name, svg) in record.svg_files() {
                 write(&folder.join(name), Ok(svg.into_bytes()));
             }
         }
@@ -87,7 +165,7 @@ impl Outputs {
     }
 }
 
-fn to_json(path: &Path, record: &Record) -> Result<Vec<u8>, Error> {
+fn to_json(path: &Path, record: &impl Serialize) -> Result<Vec<u8>, Error> {
     let json = serde_json::to_vec_pretty(record).map_err(|source| json_error(path, source))?;
     if path.extension().is_none_or(|extension| extension != "gz") {
         return Ok(json);
@@ -103,23 +181,28 @@ fn to_json(path: &Path, record: &Record) -> Result<Vec<u8>, Error> {
 /// # Errors
 ///
 /// If one of them cannot be read, is no record, or does not belong with the first.
-pub fn read(paths: &[PathBuf]) -> Result<Option<Record>, Error> {
-    let mut whole: Option<Record> = None;
+pub fn read(paths: &[PathBuf]) -> Result<Option<AnyRecord>, Error> {
+    let mut whole: Option<AnyRecord> = None;
     for path in paths {
-        let record = read_one(path)?;
-        match &mut whole {
-            None => whole = Some(record),
-            Some(whole) => join(whole, record).map_err(|why| Error::Join {
-                first: paths[0].clone(),
-                second: path.clone(),
-                why,
-            })?,
-        }
+        let joined = match (&mut whole, read_one(path)?) {
+            (None, record) => {
+                whole = Some(record);
+                continue;
+            }
+            (Some(AnyRecord::Device(whole)), AnyRecord::Device(record)) => join(whole, *record),
+            (Some(AnyRecord::Ranks(whole)), AnyRecord::Ranks(record)) => whole.join(*record),
+            _ => Err("one is of one device, the other of several ranks".to_owned()),
+        };
+        joined.map_err(|why| Error::Join {
+            first: paths[0].clone(),
+            second: path.clone(),
+            why,
+        })?;
     }
     Ok(whole)
 }
 
-fn read_one(path: &Path) -> Result<Record, Error> {
+fn read_one(path: &Path) -> Result<AnyRecord, Error> {
     let mut bytes = fs::read(path).map_err(file_error("read", path))?;
     if bytes.starts_with(&[0x1f, 0x8b]) {
         let mut unpacked = Vec::new();
@@ -133,7 +216,11 @@ fn read_one(path: &Path) -> Result<Record, Error> {
         .map(first_form)
         .and_then(|mut value| {
             clean(&mut value);
-            serde_json::from_value(value)
+            if value.get("transport").is_some() {
+                serde_json::from_value(value).map(|record| AnyRecord::Ranks(Box::new(record)))
+            } else {
+                serde_json::from_value(value).map(|record| AnyRecord::Device(Box::new(record)))
+            }
         });
     parsed.map_err(|source| json_error(path, source))
 }
@@ -222,10 +309,8 @@ fn limit(ceilings: &mut Value, name: &str, amount: &Value, over: &Value) {
     }
 }
 
-/// Adds the families of another run to a record, or says why they cannot stand in
-/// one. Each keeps the limits that its own run measured.
-fn join(whole: &mut Record, other: Record) -> Result<(), String> {
-    let (one, two) = (&whole.environment, &other.environment);
+/// Says why runs in these environments cannot stand in one record, if they cannot.
+pub(crate) fn same_environment(one: &Environment, two: &Environment) -> Result<(), String> {
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     for (what, one, two) in [
         ("device", one.device.name.clone(), two.device.name.clone()),
@@ -241,6 +326,13 @@ fn join(whole: &mut Record, other: Record) -> Result<(), String> {
             ));
         }
     }
+    Ok(())
+}
+
+/// Adds the families of another run to a record, or says why they cannot stand in
+/// one. Each keeps the limits that its own run measured.
+fn join(whole: &mut Record, other: Record) -> Result<(), String> {
+    same_environment(&whole.environment, &other.environment)?;
     for family in &other.families {
         if whole.families.iter().any(|known| known.name == family.name) {
             return Err(format!("both measured {}", family.name));
@@ -356,6 +448,14 @@ mod tests {
     use super::*;
     use crate::record::Ceilings;
     use crate::sample::whole;
+
+    /// The record of one device that these files hold.
+    fn read(paths: &[PathBuf]) -> Result<Option<Record>, Error> {
+        Ok(super::read(paths)?.map(|read| match read {
+            AnyRecord::Device(record) => *record,
+            AnyRecord::Ranks(record) => panic!("{record:?}"),
+        }))
+    }
 
     #[test]
     fn every_form_is_written_with_its_folder_and_json_is_read_back() {

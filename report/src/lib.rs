@@ -7,7 +7,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `record`, `stats` | what a run came to, and the statistics of repeated launches |
-//! | `scaling` | runs over several ranks, as a record of its own |
+//! | `scaling` | runs over several ranks: a record of its own, a model, and their tables, page and charts |
 //! | `file` | records on disk: read, joined, written whole or not at all |
 //! | `view`, `units` | a record as its readers look at it, numbers as people read them |
 //! | `text`, `csv` | tables for a terminal, lines for spreadsheets |

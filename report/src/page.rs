@@ -9,7 +9,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::figure::{self, LeftOut};
 use crate::palette;
-use crate::record::{FamilyRecord, Metric, Record};
+use crate::record::{Environment, FamilyRecord, Metric, Record};
 use crate::stats::Verdict;
 use crate::units::{duration, median, printable, quantity};
 use crate::view::{Mode, Place, Timed};
@@ -23,7 +23,12 @@ const MANY_ROWS: usize = 40;
 /// The charts as files: their names, and what goes into them.
 #[must_use]
 pub fn svg_files(record: &Record) -> Vec<(String, String)> {
-    let drawn = figure::all(record).into_iter().flatten();
+    files_of(figure::all(record))
+}
+
+/// Those of these charts that were drawn, as files.
+pub(crate) fn files_of(charts: Vec<figure::Outcome<'_>>) -> Vec<(String, String)> {
+    let drawn = charts.into_iter().flatten();
     drawn
         .map(|figure| (format!("{}.svg", figure.slug), finished(&figure.document())))
         .collect()
@@ -41,6 +46,27 @@ pub fn html(record: &Record) -> String {
             Err(chart) => left_out.push(chart),
         }
     }
+    let body = html! {
+        p.lead { (lead(record)) }
+        (tiles(record))
+        (setup(&record.facts(), "launches"))
+        @for figure in &large { (figure.section()) }
+        @if !small.is_empty() {
+            h2 { "Speed against size" }
+            div.grid-of-charts { @for figure in &small { (figure.section()) } }
+        }
+        (left_out_of_page(&left_out))
+        h2 { "All figures" }
+        p { "± is half the distance between the quartiles." }
+        @for (hue, family) in record.families.iter().enumerate() {
+            (table(record, hue, family))
+        }
+    };
+    document(&title, &body)
+}
+
+/// A page with this title and what is below it.
+pub(crate) fn document(title: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -54,23 +80,7 @@ pub fn html(record: &Record) -> String {
             body {
                 main {
                     h1 { (title) }
-                    p.lead { (lead(record)) }
-                    (tiles(record))
-                    (setup(record))
-                    @for figure in &large { (figure.section()) }
-                    @if !small.is_empty() {
-                        h2 { "Speed against size" }
-                        div.grid-of-charts { @for figure in &small { (figure.section()) } }
-                    }
-                    @if !left_out.is_empty() {
-                        h2 { "Charts that are not here" }
-                        (reasons(&left_out))
-                    }
-                    h2 { "All figures" }
-                    p { "± is half the distance between the quartiles." }
-                    @for (hue, family) in record.families.iter().enumerate() {
-                        (table(record, hue, family))
-                    }
+                    (body)
                 }
                 script { (PreEscaped(SCRIPT)) }
             }
@@ -94,8 +104,8 @@ fn finished(markup: &str) -> String {
     ENDS.into_iter().fold(printable(markup), break_after)
 }
 
-/// A paragraph for each reason that charts were left out for, and which.
-fn reasons(left_out: &[LeftOut]) -> Markup {
+/// A paragraph for each reason that charts were left out for, and which; nothing for none.
+pub(crate) fn left_out_of_page(left_out: &[LeftOut]) -> Markup {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for chart in left_out {
         let title = format!("“{}”", chart.title);
@@ -105,6 +115,7 @@ fn reasons(left_out: &[LeftOut]) -> Markup {
         }
     }
     html! {
+        @if !reasons.is_empty() { h2 { "Charts that are not here" } }
         @for (why, titles) in reasons { p.left-out { (titles.join(", ")) ": " (why) "." } }
     }
 }
@@ -119,12 +130,12 @@ fn lead(record: &Record) -> String {
         }
         _ => "CPU ports of the kernels, each checked, then timed",
     };
-    let date = record
-        .environment
-        .date
-        .replace('T', " ")
-        .replace('Z', " UTC");
-    format!("{what}. {date}.")
+    format!("{what}. {}.", date(&record.environment))
+}
+
+/// When the run began, for people.
+pub(crate) fn date(environment: &Environment) -> String {
+    environment.date.replace('T', " ").replace('Z', " UTC")
 }
 
 /// The few figures that say most.
@@ -184,14 +195,10 @@ fn tiles(record: &Record) -> Markup {
     }
 }
 
-/// The environment of the measurements, and next to it the method.
-fn setup(record: &Record) -> Markup {
-    let facts = record.facts();
-    let how = facts
-        .iter()
-        .position(|(word, _)| *word == "launches")
-        .unwrap_or(facts.len());
-    let (machine, run) = facts.split_at(how);
+/// The environment of the measurements, and next to it the method, which begins with this word.
+pub(crate) fn setup(facts: &[(&str, String)], method: &str) -> Markup {
+    let how = facts.iter().position(|(word, _)| *word == method);
+    let (machine, run) = facts.split_at(how.unwrap_or(facts.len()));
     html! {
         div.setup {
             @for list in [machine, run] {

@@ -1,9 +1,15 @@
 //! Runs over several ranks: the measurements, and a model's prediction for more ranks.
 
+mod chart;
+mod tables;
+
 use serde::{Deserialize, Serialize};
 
+use crate::Error;
+use crate::file::{Shown, same_environment};
 use crate::record::Environment;
-use crate::units::{duration, quantity};
+
+pub use tables::{header, model, of_family};
 
 /// A run over several ranks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -20,6 +26,9 @@ pub struct ScalingRecord {
     pub rows: Vec<ScalingRow>,
     /// For how many ranks the model was asked.
     pub project: Option<usize>,
+    /// Families that were to be measured as well: there are some where a run was cut short.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
 }
 
 /// What a message took, sent by every rank to the next one at once.
@@ -36,6 +45,9 @@ pub struct MessageTime {
 pub struct ScalingRow {
     /// "heat2d" and the like.
     pub family: String,
+    /// The problem of one rank, as `--size` takes it; it tells problems of a family apart.
+    #[serde(default)]
+    pub size: String,
     /// The whole problem: "16384x16384, 16 iterations, f32".
     pub problem: String,
     /// Whether each rank has as much as one rank alone, and not a share of it.
@@ -48,12 +60,28 @@ pub struct ScalingRow {
     pub exchange_s: f64,
     /// All of it.
     pub both_s: f64,
-    /// Bytes that a rank receives.
+    /// Bytes that a rank would receive that had all of this, with others on every side.
     pub halo_bytes: u64,
+    /// Bytes of all points, of which the halo would be that many more; 0 where a halo is not
+    /// computed with, or that was not noted.
+    #[serde(default)]
+    pub field_bytes: u64,
+    /// What a small part of it takes without messages; of one rank.
+    #[serde(default)]
+    pub part: Option<Part>,
     /// How the halo of a rank changes with the number of ranks.
     pub halo: Halo,
     /// Whether the result has the bits of one rank; `None` where that was not computed.
     pub equal_bits: Option<bool>,
+}
+
+/// A part of a problem, computed without messages.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// How much of the whole it is.
+    pub share: f64,
+    /// The median time.
+    pub seconds: f64,
 }
 
 /// How the halo of a rank, whose problem is shared, changes with the number of ranks.
@@ -80,188 +108,195 @@ impl ScalingRow {
         (less > 0.0 && self.halo != Halo::Numbers)
             .then(|| (self.compute_s + self.exchange_s - self.both_s) / less)
     }
+
+    /// What this share of the problem takes without messages: a line through the times of the
+    /// whole and of a small part. Without such a part, the share of the whole's time.
+    fn compute_of(&self, share: f64) -> f64 {
+        let whole = self.compute_s;
+        match self.part {
+            Some(part) if part.share < 1.0 => {
+                let each = (whole - part.seconds) / (1.0 - part.share);
+                (part.seconds + each * (share - part.share)).max(0.0)
+            }
+            _ => whole * share,
+        }
+    }
+
+    /// How many ranks' worth of work it is, to one rank's.
+    fn shares(&self, ranks: usize) -> f64 {
+        if self.weak { 1.0 } else { ranks as f64 }
+    }
+}
+
+/// What the model says of a problem on some ranks, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Modelled {
+    /// A rank's part without messages.
+    pub compute_s: f64,
+    /// The messages.
+    pub exchange_s: f64,
+    /// What comes after both.
+    pub reductions_s: f64,
+}
+
+impl Modelled {
+    /// All of it: messages are hidden, reductions are not.
+    #[must_use]
+    pub fn all_s(&self) -> f64 {
+        self.compute_s.max(self.exchange_s) + self.reductions_s
+    }
 }
 
 impl ScalingRecord {
+    /// The row of the same problem on this number of ranks.
+    fn on(&self, row: &ScalingRow, ranks: usize) -> Option<&ScalingRow> {
+        let key = |row: &ScalingRow| (row.family.clone(), row.size.clone(), row.weak);
+        self.rows
+            .iter()
+            .find(|it| it.ranks == ranks && key(it) == key(row))
+    }
+
     /// Efficiency of this number of ranks relative to one rank; 1 is ideal. `None` without a row of
     /// one rank.
     #[must_use]
     pub fn efficiency(&self, row: &ScalingRow) -> Option<f64> {
-        let is_alone =
-            |it: &&ScalingRow| it.ranks == 1 && it.family == row.family && it.weak == row.weak;
-        let alone = self.rows.iter().find(is_alone)?;
-        let shares = if row.weak { 1.0 } else { row.ranks as f64 };
-        Some(alone.both_s / (shares * row.both_s))
+        let alone = self.on(row, 1)?;
+        Some(alone.both_s / (row.shares(row.ranks) * row.both_s))
     }
 
-    /// Latency in seconds and bytes in a second, of the shortest and the longest message.
+    /// Latency in seconds and bytes in a second: of the message that took least, and of the longest
+    /// beyond that. `None` without messages of two lengths.
     #[must_use]
     pub fn line(&self) -> Option<(f64, f64)> {
         let (first, last) = (self.messages.first()?, self.messages.last()?);
-        let more = (last.bytes - first.bytes) as f64;
-        let longer = last.seconds - first.seconds;
-        (more > 0.0 && longer > 0.0).then(|| (first.seconds, more / longer))
+        if first.bytes >= last.bytes {
+            return None;
+        }
+        let times = self.messages.iter().map(|it| it.seconds);
+        let latency = times.fold(f64::INFINITY, f64::min);
+        let beyond = last.seconds - latency;
+        // Where nothing was beyond it, the machine was busy with other work meanwhile.
+        let seconds = if beyond > 0.0 { beyond } else { last.seconds };
+        Some((latency, last.bytes as f64 / seconds))
     }
 
-    /// The model's prediction for this many ranks, from a row of one rank: computation, messages,
-    /// reductions and all of it, in seconds.
+    /// The model's prediction for this many ranks, from a row of one rank. `None` without messages
+    /// of two lengths.
     ///
-    /// t = max(compute, exchange) + reductions. Computation is that of one rank, or its share.
-    /// Messages take a latency for each neighbour and the time of their bytes; a reduction
-    /// takes a latency for each doubling of the ranks, as does everything that all ranks
-    /// gather.
+    /// t = max(compute, exchange) + reductions. Computation is a rank's share, the copies of its
+    /// neighbours' points included. Messages take a latency for each axis that is cut, as those
+    /// along one go at once, and the time of their bytes; a reduction takes a latency for each doubling of the ranks, as does everything
+    /// that all ranks gather.
     #[must_use]
-    pub fn model(&self, alone: &ScalingRow, ranks: usize) -> Option<[f64; 4]> {
+    pub fn model(&self, alone: &ScalingRow, ranks: usize) -> Option<Modelled> {
         let (latency, bandwidth) = self.line()?;
-        let r = ranks as f64;
-        let compute = if alone.weak {
-            alone.compute_s
-        } else {
-            alone.compute_s / r
-        };
+        let (r, shares) = (ranks as f64, alone.shares(ranks));
         let doublings = r.log2().ceil();
-        // The surface that a whole problem of one rank would have, in bytes that come.
         let all = alone.halo_bytes as f64;
-        let of_share = |power: f64| if alone.weak { all } else { all / r.powf(power) };
-        let (exchange, reductions) = match alone.halo {
+        // The halo of a share.
+        let halo = match alone.halo {
+            _ if ranks == 1 => 0.0,
+            Halo::Square => all / shares.sqrt(),
+            Halo::Cube => all / shares.cbrt().powi(2),
+            Halo::All | Halo::Numbers => 0.0,
+        };
+        let (exchange_s, reductions_s) = match alone.halo {
             _ if ranks == 1 => (0.0, 0.0),
-            Halo::Square => (4.0 * latency + of_share(0.5) / bandwidth, 0.0),
-            Halo::Cube => (6.0 * latency + of_share(2.0 / 3.0) / bandwidth, 0.0),
+            Halo::Square => (doublings.min(2.0) * latency + halo / bandwidth, 0.0),
+            Halo::Cube => (doublings.min(3.0) * latency + halo / bandwidth, 0.0),
             Halo::All => {
-                let whole = if alone.weak { all * r } else { all };
+                // With as many interactions for each rank, the bodies grow with the root.
+                let whole = if alone.weak { all * r.sqrt() } else { all };
                 (doublings * latency + whole * (r - 1.0) / r / bandwidth, 0.0)
             }
             Halo::Numbers => (0.0, doublings * latency),
         };
-        Some([
-            compute,
-            exchange,
-            reductions,
-            compute.max(exchange) + reductions,
-        ])
-    }
-}
-
-/// The record as tables.
-#[must_use]
-pub fn to_text(record: &ScalingRecord) -> String {
-    let environment = &record.environment;
-    let mut text = format!(
-        "device     {} ({})\nranks      {}\ntransport  {}\nrun        {}\n",
-        environment.device.name,
-        environment.device.kind,
-        record.ranks,
-        record.transport,
-        environment.date,
-    );
-    if record.transport.to_lowercase().contains("tcp") {
-        text += "warning    messages go by TCP, where a faster transport may be there\n";
-    }
-    text += "\nmessages around the ring\n";
-    let messages = record.messages.iter().map(|it| {
-        // Of short ones it is the latency that counts.
-        let rate = match it.bytes {
-            ..65_536 => "–".to_owned(),
-            bytes => quantity(bytes as f64 / it.seconds, "B/s"),
+        let copies = match alone.field_bytes {
+            0 => 0.0,
+            bytes => halo / bytes as f64,
         };
-        vec![it.bytes.to_string(), duration(it.seconds), rate]
-    });
-    text += &table(&["bytes", "time", "rate"], messages);
-    text += "\nscaling: hidden = (compute + exchange - both) / min(compute, exchange)\n";
-    let number = |value: Option<f64>| value.map_or("–".to_owned(), |it| format!("{it:.3}"));
-    let rows = record.rows.iter().map(|row| {
-        vec![
-            row.family.clone(),
-            row.problem.clone(),
-            if row.weak { "weak" } else { "strong" }.to_owned(),
-            row.ranks.to_string(),
-            duration(row.compute_s),
-            duration(row.exchange_s),
-            duration(row.both_s),
-            number(row.hidden().filter(|_| row.ranks > 1)),
-            number(record.efficiency(row)),
-            match row.equal_bits {
-                None => "–",
-                Some(true) => "equal",
-                Some(false) => "DIFFER",
-            }
-            .to_owned(),
-        ]
-    });
-    text += &table(
-        &[
-            "family",
-            "problem",
-            "scaling",
-            "ranks",
-            "compute",
-            "exchange",
-            "both",
-            "hidden",
-            "efficiency",
-            "bits",
-        ],
-        rows,
-    );
-    if let Some(project) = record.project {
-        text += &projection(record, project);
-    }
-    text
-}
-
-/// What the model says, for one rank, four, sixteen and so on.
-fn projection(record: &ScalingRecord, project: usize) -> String {
-    let Some((latency, bandwidth)) = record.line() else {
-        return "\nno model: it needs messages of two lengths\n".to_owned();
-    };
-    let ranks = std::iter::successors(Some(1_usize), |it| it.checked_mul(4));
-    let ranks: Vec<usize> = ranks.take_while(|it| *it <= project).collect();
-    let alone = record.rows.iter().filter(|row| row.ranks == 1);
-    let rows = alone.flat_map(|alone| {
-        ranks.iter().filter_map(|&ranks| {
-            let [compute, exchange, reductions, all] = record.model(alone, ranks)?;
-            let [.., one] = record.model(alone, 1)?;
-            let shares = if alone.weak { 1.0 } else { ranks as f64 };
-            Some(vec![
-                alone.family.clone(),
-                if alone.weak { "weak" } else { "strong" }.to_owned(),
-                ranks.to_string(),
-                duration(compute),
-                duration(exchange),
-                duration(reductions),
-                duration(all),
-                format!("{:.3}", one / (shares * all)),
-            ])
+        Some(Modelled {
+            compute_s: alone.compute_of(1.0 / shares + copies),
+            exchange_s,
+            reductions_s,
         })
-    });
-    format!(
-        "\nmodel: t = max(compute, exchange) + reductions, of the times of one rank, a latency of \
-         {} and {} as measured above.\nIt takes blocks for square or cubic, all links for equal \
-         and free, and exchanges for wholly hidden.\n{}",
-        duration(latency),
-        quantity(bandwidth, "B/s"),
-        table(
-            &[
-                "family",
-                "scaling",
-                "ranks",
-                "compute",
-                "exchange",
-                "reductions",
-                "all",
-                "efficiency",
-            ],
-            rows,
-        )
-    )
+    }
+
+    /// The numbers of ranks that the model is shown for: those that were measured, and powers of
+    /// four up to the one that it was asked for.
+    fn projected(&self) -> Vec<usize> {
+        let most = self.project.unwrap_or(0).max(self.ranks);
+        let powers = std::iter::successors(Some(1_usize), |it| it.checked_mul(4));
+        let powers = powers.take_while(|it| *it <= most);
+        let measured = self.rows.iter().map(|row| row.ranks);
+        let mut ranks: Vec<usize> = powers.chain(measured).chain([most]).collect();
+        ranks.sort_unstable();
+        ranks.dedup();
+        ranks
+    }
+
+    /// The problems, by their rows of one rank.
+    fn alone(&self) -> impl Iterator<Item = &ScalingRow> {
+        self.rows.iter().filter(|row| row.ranks == 1)
+    }
+
+    /// Adds the problems of another run to the record, or says why they cannot stand in one.
+    pub(crate) fn join(&mut self, other: Self) -> Result<(), String> {
+        same_environment(&self.environment, &other.environment)?;
+        let ranks = |it: &Self| it.ranks.to_string();
+        for (what, one, two) in [
+            ("number of ranks", ranks(self), ranks(&other)),
+            ("transport", self.transport.clone(), other.transport.clone()),
+        ] {
+            if one != two {
+                return Err(format!("the {what} of one is {one}, of the other {two}"));
+            }
+        }
+        for row in &other.rows {
+            if self.on(row, row.ranks).is_some() {
+                return Err(format!("both measured {} of {}", row.family, row.problem));
+            }
+        }
+        self.rows.extend(other.rows);
+        self.missing.extend(other.missing);
+        let rows = &self.rows;
+        self.missing
+            .retain(|name| !rows.iter().any(|row| row.family == *name));
+        self.missing.sort();
+        self.missing.dedup();
+        self.project = self.project.max(other.project);
+        Ok(())
+    }
 }
 
-fn table(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let mut table = crate::text::table(header);
-    for row in rows {
-        table.add_row(row);
+impl Shown for ScalingRecord {
+    fn to_text(&self) -> String {
+        tables::text(self)
     }
-    format!("{table}\n")
+
+    fn to_csv(&self) -> Result<String, Error> {
+        tables::csv(self)
+    }
+
+    fn html(&self) -> String {
+        tables::page(self)
+    }
+
+    fn svg_files(&self) -> Vec<(String, String)> {
+        crate::page::files_of(chart::all(self))
+    }
+
+    fn missing(&self) -> &[String] {
+        &self.missing
+    }
+
+    fn passes(&self) -> bool {
+        !self.rows.iter().any(|row| row.equal_bits == Some(false))
+    }
+
+    fn lacks(&self) -> Option<&'static str> {
+        self.rows.is_empty().then_some("rows")
+    }
 }
 
 #[cfg(test)]
@@ -273,6 +308,7 @@ mod tests {
         let [compute_s, exchange_s, both_s] = times;
         ScalingRow {
             family: "heat2d".to_owned(),
+            size: "64".to_owned(),
             problem: "64x64".to_owned(),
             weak,
             ranks,
@@ -280,6 +316,8 @@ mod tests {
             exchange_s,
             both_s,
             halo_bytes: 4000,
+            field_bytes: 0,
+            part: None,
             halo: Halo::Square,
             equal_bits: Some(true),
         }
@@ -299,6 +337,7 @@ mod tests {
                 row(2, true, [1.0, 0.1, 1.25]),
             ],
             project: Some(4),
+            missing: Vec::new(),
         }
     }
 
@@ -320,35 +359,123 @@ mod tests {
         let record = record();
         let (latency, bandwidth) = record.line().expect("two messages");
         assert!(latency == 1e-5 && (bandwidth / 1e11 - 1.0).abs() < 1e-12);
-        let [compute, exchange, reductions, all] =
-            record.model(&record.rows[0], 4).expect("a model");
-        assert!(compute == 0.25 && reductions == 0.0 && all == 0.25);
-        assert!((exchange - (4e-5 + 2000.0 / 1e11)).abs() < 1e-15);
+        let mut busy = record.clone();
+        busy.messages[0].seconds = 1e-3;
+        assert_eq!(busy.line(), Some((2e-5, 1e6 / 2e-5)));
+        let four = record.model(&record.rows[0], 4).expect("a model");
+        assert!(four.compute_s == 0.25 && four.reductions_s == 0.0 && four.all_s() == 0.25);
+        assert!((four.exchange_s - (2e-5 + 2000.0 / 1e11)).abs() < 1e-15);
         let mut numbers = record.rows[2].clone();
         numbers.halo = Halo::Numbers;
-        let [compute, exchange, reductions, all] = record.model(&numbers, 1024).expect("a model");
-        assert!(compute == 1.0 && exchange == 0.0 && (reductions - 1e-4).abs() < 1e-15);
-        assert!((all - 1.0001).abs() < 1e-12);
+        let many = record.model(&numbers, 1024).expect("a model");
+        assert!(many.compute_s == 1.0 && many.exchange_s == 0.0);
+        assert!((many.reductions_s - 1e-4).abs() < 1e-15);
+        assert!((many.all_s() - 1.0001).abs() < 1e-12);
+    }
+
+    #[test]
+    fn small_parts_take_what_launches_take_and_copies_of_points_are_computed_with() {
+        let record = record();
+        let mut alone = record.rows[0].clone();
+        alone.part = Some(Part {
+            share: 0.25,
+            seconds: 0.4,
+        });
+        let compute = |alone: &ScalingRow, ranks| {
+            let modelled = record.model(alone, ranks).expect("a model");
+            modelled.compute_s
+        };
+        // 0.2 and 0.8 for the whole.
+        assert!((compute(&alone, 4) - 0.4).abs() < 1e-12);
+        assert!((compute(&alone, 1_000_000) - 0.2).abs() < 1e-5);
+        // 2000 bytes of ghost points beside a quarter of 16000.
+        alone.part = None;
+        alone.field_bytes = 16_000;
+        assert!((compute(&alone, 4) - (0.25 + 0.125)).abs() < 1e-12);
+        assert!((compute(&alone, 1) - 1.0).abs() < 1e-12);
+        alone.weak = true;
+        assert!((compute(&alone, 4) - 1.25).abs() < 1e-12);
+    }
+
+    #[test]
+    fn runs_of_different_problems_are_one_record() {
+        let bodies = || {
+            let mut other = record();
+            for row in &mut other.rows {
+                row.family = "nbody".to_owned();
+            }
+            other
+        };
+        let mut first = record();
+        first.missing = vec!["nbody".to_owned(), "wave3d".to_owned()];
+        first.join(bodies()).expect("they belong together");
+        assert_eq!(
+            (first.rows.len(), &first.missing[..]),
+            (8, &["wave3d".to_owned()][..])
+        );
+        let why = first.join(bodies()).expect_err("twice the same");
+        assert_eq!(why, "both measured nbody of 64x64");
+        let mut other = bodies();
+        other.transport = "NCCL".to_owned();
+        assert!(
+            record()
+                .join(other)
+                .expect_err("others")
+                .contains("transport")
+        );
+    }
+
+    #[test]
+    fn pages_charts_and_lines_have_all_problems() {
+        let mut record = record();
+        record.project = Some(64);
+        let files = record.svg_files();
+        let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["scaling-strong.svg", "scaling-weak.svg"]);
+        for (name, svg) in &files {
+            let document = roxmltree::Document::parse(svg).expect(name);
+            let is_mark = |it: &roxmltree::Node<'_, '_>| it.attribute("class") == Some("mark");
+            // One in the legend, and two that were measured.
+            assert_eq!(document.descendants().filter(is_mark).count(), 3, "{name}");
+        }
+        let page = record.html();
+        for words in [
+            "scaling-strong-wide",
+            "deviation",
+            "the parts are squares",
+            "0.962",
+        ] {
+            assert!(page.contains(words), "{words}");
+        }
+        let csv = record.to_csv().expect("lines");
+        // 1, 2, 4, 16 and 64 ranks by the model.
+        assert_eq!(csv.matches(",measured,").count(), 4);
+        assert_eq!(csv.matches(",model,").count(), 10, "{csv}");
+        record.messages.clear();
+        record.rows.retain(|row| row.ranks == 1);
+        assert!(record.svg_files().is_empty());
+        assert!(record.html().contains("Charts that are not here"));
     }
 
     #[test]
     fn tables_have_what_was_measured_and_the_model() {
-        let text = to_text(&record());
-        assert!(
-            text.contains("0.800") && text.contains("equal") && text.contains("0.962"),
-            "{text}"
-        );
-        assert!(text.contains("100.00 GB/s"), "{text}");
-        // Twice for 1 and 4 ranks.
-        assert_eq!(
-            text.split("model")
-                .nth(1)
-                .map(|it| it.matches("heat2d").count()),
-            Some(4)
-        );
+        let text = record().to_text();
+        for words in [
+            "0.800",
+            "equal",
+            "0.962",
+            "100.00 GB/s",
+            "+4.0 %",
+            "+25.0 %",
+        ] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        // Strong and weak, for 1, 2 and 4 ranks.
+        let of_model = text.split("\nmodel\n").nth(1).expect("a model");
+        assert_eq!(of_model.matches("heat2d 64").count(), 6, "{text}");
         let mut without = record();
         without.messages.truncate(1);
-        assert!(to_text(&without).contains("no model"));
+        assert!(without.to_text().contains("no model"));
         let json = serde_json::to_string(&record()).expect("JSON");
         let back: ScalingRecord = serde_json::from_str(&json).expect("a record");
         assert_eq!(back.rows, record().rows);

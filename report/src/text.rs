@@ -270,7 +270,7 @@ fn percent(fraction: Option<f64>, what: &str) -> String {
 }
 
 /// Two columns of text, the first padded to its widest word.
-fn columns(lines: &[(&str, String)]) -> String {
+pub(crate) fn columns(lines: &[(&str, String)]) -> String {
     let width = lines.iter().map(|(word, _)| word.chars().count()).max();
     let width = width.unwrap_or(0);
     let line = |(word, rest): &(&str, String)| {

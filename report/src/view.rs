@@ -2,7 +2,8 @@
 //! environment of each measurement.
 
 use crate::record::{
-    BaselineRow, Ceiling, Ceilings, FamilyRecord, Metric, ProblemRecord, Record, Roof, RowRecord,
+    BaselineRow, Ceiling, Ceilings, Environment, FamilyRecord, Metric, ProblemRecord, Record, Roof,
+    RowRecord,
 };
 use crate::stats::{Ratio, Times};
 use crate::units::{median, quantity};
@@ -83,8 +84,7 @@ impl Record {
     /// What was measured where, with what, and how: a word for each, and what there is
     /// to say of it.
     pub(crate) fn facts(&self) -> Vec<(&'static str, String)> {
-        let environment = &self.environment;
-        let (device, toolkit) = (&environment.device, &environment.toolkit);
+        let toolkit = &self.environment.toolkit;
         let ceiling = |ceiling: &Option<Ceiling>, unit: &str| {
             let found = ceiling.as_ref()?;
             Some(format!(
@@ -112,21 +112,6 @@ impl Record {
             fp64,
         } = &self.ceilings;
         let facts = [
-            ("device", Some(format!("{} ({})", device.name, device.kind))),
-            ("why", device.why.clone()),
-            ("capability", device.compute_capability.clone()),
-            ("driver", device.driver.clone()),
-            ("PTX target", device.ptx_target.clone()),
-            (
-                "built by",
-                Some(format!(
-                    "rustc {}, LLVM {}; from commit {}",
-                    environment.rustc,
-                    environment.llvm,
-                    environment.commit.as_deref().unwrap_or("unknown")
-                )),
-            ),
-            ("date", Some(environment.date.clone())),
             ("launches", Some(launches)),
             ("copy", ceiling(copy, "B/s")),
             ("streamed", ceiling(streamed_copy, "B/s")),
@@ -143,13 +128,41 @@ impl Record {
                 Some(format!("{}: {}{why_not}", baseline.name, baseline.what)),
             )
         });
-        let missing = self.missing.join(", ");
-        let cut_short =
-            (!missing.is_empty()).then(|| format!("before {missing} had been measured"));
-        facts
+        let of_run = facts
             .into_iter()
             .chain(baselines)
-            .chain([("cut short", cut_short)])
+            .chain([("cut short", cut_short(&self.missing))]);
+        let of_run = of_run.filter_map(|(word, rest)| Some((word, rest?)));
+        self.environment.facts().into_iter().chain(of_run).collect()
+    }
+}
+
+/// What is said of families that were not measured as well, if there are any.
+pub(crate) fn cut_short(missing: &[String]) -> Option<String> {
+    (!missing.is_empty()).then(|| format!("before {} had been measured", missing.join(", ")))
+}
+
+impl Environment {
+    /// What was measured where, with what: a word for each, and what there is to say of it.
+    pub(crate) fn facts(&self) -> Vec<(&'static str, String)> {
+        let device = &self.device;
+        let built_by = format!(
+            "rustc {}, LLVM {}; from commit {}",
+            self.rustc,
+            self.llvm,
+            self.commit.as_deref().unwrap_or("unknown")
+        );
+        let facts = [
+            ("device", Some(format!("{} ({})", device.name, device.kind))),
+            ("why", device.why.clone()),
+            ("capability", device.compute_capability.clone()),
+            ("driver", device.driver.clone()),
+            ("PTX target", device.ptx_target.clone()),
+            ("built by", Some(built_by)),
+            ("date", Some(self.date.clone())),
+        ];
+        let facts = facts.into_iter();
+        facts
             .filter_map(|(word, rest)| Some((word, rest?)))
             .collect()
     }

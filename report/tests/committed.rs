@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use halo_report::file::{AnyRecord, Shown as _};
+
 #[test]
 fn every_committed_record_has_its_tables_its_page_and_its_charts() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/bench");
@@ -14,7 +16,10 @@ fn every_committed_record_has_its_tables_its_page_and_its_charts() {
         }
         records += 1;
         let stem = name.split('.').next().unwrap().to_owned();
-        let record = halo_report::file::read(&[path]).unwrap().unwrap();
+        let record = match halo_report::file::read(&[path]).unwrap().unwrap() {
+            AnyRecord::Device(record) => record,
+            AnyRecord::Ranks(_) => panic!("records of ranks are in a folder of theirs"),
+        };
         assert!(record.passes() && record.missing.is_empty());
         let (text, page) = (halo_report::to_text(&record), halo_report::html(&record));
         let csv = halo_report::to_csv(&record).unwrap();
@@ -61,6 +66,44 @@ fn every_committed_record_has_its_tables_its_page_and_its_charts() {
     });
     assert!(records > 0);
     assert_eq!(pictures, committed.count());
+}
+
+#[test]
+fn every_committed_record_of_ranks_has_its_tables_its_page_and_its_charts() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/bench/ranks");
+    let paths = std::fs::read_dir(&folder).unwrap();
+    let paths: Vec<PathBuf> = paths.map(|entry| entry.unwrap().path()).collect();
+    let is = |path: &PathBuf, kind: &str| path.extension().is_some_and(|it| it == kind);
+    let mut pictures = 0;
+    for path in paths.iter().filter(|path| is(path, "json")) {
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let record = match halo_report::file::read(std::slice::from_ref(path)) {
+            Ok(Some(AnyRecord::Ranks(record))) => record,
+            other => panic!("{name}: {other:?}"),
+        };
+        assert!(record.passes() && record.missing.is_empty(), "{name}");
+        let (text, page, csv) = (record.to_text(), record.html(), record.to_csv().unwrap());
+        for row in &record.rows {
+            assert!(text.contains(&row.problem) && page.contains(&row.problem));
+            assert!(csv.contains(&row.family));
+        }
+        assert!(page.contains("deviation") && csv.contains("4096,model,"));
+        let charts = record.svg_files();
+        assert_eq!(charts.len(), 2, "{name}");
+        for (chart, svg) in charts {
+            if let Ok(picture) = std::fs::read_to_string(folder.join(format!("{name}-{chart}"))) {
+                pictures += 1;
+                assert!(
+                    picture == svg,
+                    "make {name}-{chart} again, as docs/bench/README.md says"
+                );
+            }
+        }
+    }
+    assert_eq!(
+        pictures,
+        paths.iter().filter(|path| is(path, "svg")).count()
+    );
 }
 
 fn device_kind(record: &halo_report::Record) -> &str {

@@ -5,10 +5,9 @@
 //!
 //! - what the GPU has an instruction for that rounds correctly (`floor`, `sqrt`,
 //!   `mul_add`, …) is that instruction;
-//! - everything else (`sin`, `exp`, `powf`, …) is software, the same on the device
-//!   and on the host. For `f32` it is this crate's, which computes in single
-//!   precision alone (`docs/mathematics.md` has the errors and the costs); for
-//!   `f64`, and for the functions that the table there lacks, the pure-Rust `libm`.
+//! - everything else (`sin`, `exp`, `powf`, …) is software of this crate, the same on
+//!   the device and on the host; for `f32` it computes in single precision alone
+//!   (`docs/mathematics.md` has the errors and the costs).
 //!
 //! So a kernel that runs in the emulator gets the bits it gets on the GPU,
 //! except from [`GpuFloat::rsqrt`] and [`GpuFloat::rsqrt_ftz`], which are the
@@ -200,15 +199,15 @@ mod private {
     impl Sealed for f64 {}
 }
 
-use crate::math::single;
+use crate::math::{double, single};
 
 /// What is correctly rounded: an instruction on the device, `std` on the host.
 #[cfg(target_arch = "nvptx64")]
-mod exact {
+pub(crate) mod exact {
     pub use core::{f32::math as f32, f64::math as f64};
 }
 #[cfg(not(target_arch = "nvptx64"))]
-mod exact {
+pub(crate) mod exact {
     macro_rules! exact {
         ($float:ident) => {
             pub mod $float {
@@ -220,6 +219,9 @@ mod exact {
                 }
                 pub fn round(x: $float) -> $float {
                     x.round()
+                }
+                pub fn round_ties_even(x: $float) -> $float {
+                    x.round_ties_even()
                 }
                 pub fn trunc(x: $float) -> $float {
                     x.trunc()
@@ -594,7 +596,7 @@ gpu_float!(f32 by single, {
     rsqrt_coarse: rsqrt_ftz_f,
 });
 
-gpu_float!(f64 by libm, {
+gpu_float!(f64 by double, {
     pow: pow, exp: exp, exp2: exp2, log: log, log2: log2, log10: log10,
     cbrt: cbrt, hypot: hypot, sin: sin, cos: cos, tan: tan, asin: asin,
     acos: acos, atan: atan, atan2: atan2, sincos: sincos, expm1: expm1,

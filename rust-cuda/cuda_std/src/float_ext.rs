@@ -1,6 +1,6 @@
 //! [`FloatExt`].
 
-use crate::math::single;
+use crate::math::{double, single};
 use crate::special;
 
 mod private {
@@ -123,7 +123,7 @@ macro_rules! float_ext {
                 $erfcinv(self)
             }
             fn scaled_complementary_error_function(self) -> Self {
-                special::erfcx(self.into()) as Self
+                double::erfcx(self.into()) as Self
             }
             fn frexp(self) -> (Self, i32) {
                 $library::$frexp(self)
@@ -195,11 +195,11 @@ float_ext!(f32 by single, {
     y0: y0f, y1: y1f, yn: ynf,
 });
 
-float_ext!(f64 by libm, {
-    erf: erf, erfc: erfc, erfcinv: special::erfcinv, normcdf: special::normcdf,
+float_ext!(f64 by double, {
+    erf: erf, erfc: erfc, erfcinv: special::erfcinv, normcdf: double::normcdf,
     normcdfinv: special::normcdfinv, frexp: frexp, ilogb: ilogb, j0: j0, j1: j1, jn: jn,
-    ldexp: ldexp, lgamma: lgamma, log1p: log1p, rcbrt: special::rcbrt,
-    sincospi: special::sincospi, scalbn: scalbn, tgamma: tgamma,
+    ldexp: ldexp, lgamma: lgamma, log1p: log1p, rcbrt: double::rcbrt,
+    sincospi: double::sincospi, scalbn: scalbn, tgamma: tgamma,
     y0: y0, y1: y1, yn: yn,
 });
 

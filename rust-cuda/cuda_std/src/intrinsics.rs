@@ -22,8 +22,8 @@
 //! parameter have nothing to promise; those with one write their second result
 //! through it.
 
-use crate::float::GpuFloat;
-use crate::math::single;
+use crate::float::{GpuFloat, exact};
+use crate::math::{double, single};
 use crate::{rounding, special};
 
 /// Declares functions; `unsafe` as upstream's.
@@ -238,7 +238,7 @@ pointer_functions! {
     /// The remainder of `x / y`, and low bits of the quotient behind `quo`.
     remquof(x: f32, y: f32; quo: *mut i32) -> f32 = |quotient| libm::remquof(x, y), remainder;
     /// Sine and cosine.
-    sincos(x: f64; sptr: *mut f64, cptr: *mut f64) = |sin, cos| libm::sincos(x);
+    sincos(x: f64; sptr: *mut f64, cptr: *mut f64) = |sin, cos| double::sincos(x);
     /// Sine and cosine.
     sincosf(x: f32; sptr: *mut f32, cptr: *mut f32) = |sin, cos| single::sincosf(x);
     /// Sine and cosine of `πx`.
@@ -377,11 +377,11 @@ functions! {
     /// The lesser of two; of NaN and a number, the number.
     fminf(x: f32, y: f32) -> f32 = x.min(y);
     /// The remainder of `x / y` rounded towards zero: exact.
-    fmod(x: f64, y: f64) -> f64 = libm::fmod(x, y);
+    fmod(x: f64, y: f64) -> f64 = double::fmod(x, y);
     /// The remainder of `x / y` rounded towards zero: exact.
     fmodf(x: f32, y: f32) -> f32 = single::fmodf(x, y);
     /// The remainder of `x / y` rounded to the nearest integer: exact.
-    remainder(x: f64, y: f64) -> f64 = libm::remainder(x, y);
+    remainder(x: f64, y: f64) -> f64 = double::remainder(x, y);
     /// The remainder of `x / y` rounded to the nearest integer: exact.
     remainderf(x: f32, y: f32) -> f32 = single::remainderf(x, y);
 }
@@ -400,8 +400,8 @@ macro_rules! to_integer {
     (@ floor, $x:ident, $from:ident) => { GpuFloat::floor($x) };
     (@ ceil, $x:ident, $from:ident) => { GpuFloat::ceil($x) };
     (@ trunc, $x:ident, $from:ident) => { $x };
-    (@ rint, $x:ident, f32) => { libm::rintf($x) };
-    (@ rint, $x:ident, f64) => { libm::rint($x) };
+    (@ rint, $x:ident, f32) => { exact::f32::round_ties_even($x) };
+    (@ rint, $x:ident, f64) => { exact::f64::round_ties_even($x) };
     (@ round, $x:ident, $from:ident) => { GpuFloat::round($x) };
 }
 
@@ -462,13 +462,13 @@ functions! {
     /// The nearest integer, ties away from zero.
     roundf(x: f32) -> f32 = GpuFloat::round(x);
     /// The nearest integer, ties to even.
-    rint(x: f64) -> f64 = libm::rint(x);
+    rint(x: f64) -> f64 = exact::f64::round_ties_even(x);
     /// The nearest integer, ties to even.
-    rintf(x: f32) -> f32 = libm::rintf(x);
+    rintf(x: f32) -> f32 = exact::f32::round_ties_even(x);
     /// The nearest integer, ties to even.
-    nearbyint(x: f64) -> f64 = libm::rint(x);
+    nearbyint(x: f64) -> f64 = exact::f64::round_ties_even(x);
     /// The nearest integer, ties to even.
-    nearbyintf(x: f32) -> f32 = libm::rintf(x);
+    nearbyintf(x: f32) -> f32 = exact::f32::round_ties_even(x);
 
     /// As an `f32`, rounded down.
     double2float_rd(d: f64) -> f32 = rounding::d2f_rm(d);
@@ -534,12 +534,12 @@ functions! {
 
 // --- mathematics -----------------------------------------------------------------
 
-/// A function in both precisions: `libm`'s, and that of [`single`].
+/// A function in both precisions: those of [`double`] and of [`single`].
 macro_rules! mathematics {
     ($($doc:literal $double:ident $single:ident($($arg:ident),*);)*) => {
         functions! {$(
             #[doc = $doc]
-            $double($($arg: f64),*) -> f64 = libm::$double($($arg),*);
+            $double($($arg: f64),*) -> f64 = double::$double($($arg),*);
             #[doc = $doc]
             $single($($arg: f32),*) -> f32 = single::$single($($arg),*);
         )*}
@@ -595,19 +595,19 @@ functions! {
     /// `x` to an integer power.
     powif(x: f32, y: i32) -> f32 = GpuFloat::powi(x, y);
     /// The Bessel function of the first kind of order `n`.
-    jn(n: i32, x: f64) -> f64 = libm::jn(n, x);
+    jn(n: i32, x: f64) -> f64 = double::jn(n, x);
     /// The Bessel function of the first kind of order `n`.
     jnf(n: i32, x: f32) -> f32 = libm::jnf(n, x);
     /// The Bessel function of the second kind of order `n`.
-    yn(n: i32, x: f64) -> f64 = libm::yn(n, x);
+    yn(n: i32, x: f64) -> f64 = double::yn(n, x);
     /// The Bessel function of the second kind of order `n`.
     ynf(n: i32, x: f32) -> f32 = libm::ynf(n, x);
     /// The cosine of `πx`.
-    cospi(x: f64) -> f64 = special::sincospi(x).1;
+    cospi(x: f64) -> f64 = double::sincospi(x).1;
     /// The cosine of `πx`.
     cospif(x: f32) -> f32 = single::sincospif(x).1;
     /// The sine of `πx`.
-    sinpi(x: f64) -> f64 = special::sincospi(x).0;
+    sinpi(x: f64) -> f64 = double::sincospi(x).0;
     /// The sine of `πx`.
     sinpif(x: f32) -> f32 = single::sincospif(x).0;
     /// The inverse of the complementary error function.
@@ -615,15 +615,15 @@ functions! {
     /// The inverse of the complementary error function.
     erfcinvf(x: f32) -> f32 = single::erfcinvf(x);
     /// `exp(x²)` times the complementary error function.
-    erfcx(x: f64) -> f64 = special::erfcx(x);
+    erfcx(x: f64) -> f64 = double::erfcx(x);
     /// `exp(x²)` times the complementary error function.
-    erfcxf(x: f32) -> f32 = special::erfcx(x.into()) as f32;
+    erfcxf(x: f32) -> f32 = double::erfcx(x.into()) as f32;
     /// The inverse of the error function.
     erfinv(x: f64) -> f64 = special::erfinv(x);
     /// The inverse of the error function.
     erfinvf(x: f32) -> f32 = single::erfinvf(x);
     /// The distribution function of the standard normal distribution.
-    normcdf(x: f64) -> f64 = special::normcdf(x);
+    normcdf(x: f64) -> f64 = double::normcdf(x);
     /// The distribution function of the standard normal distribution.
     normcdff(x: f32) -> f32 = single::normcdff(x);
     /// The inverse of [`normcdf`].
@@ -631,7 +631,7 @@ functions! {
     /// The inverse of [`normcdff`].
     normcdfinvf(x: f32) -> f32 = single::normcdfinvf(x);
     /// The reciprocal cube root.
-    rcbrt(x: f64) -> f64 = special::rcbrt(x);
+    rcbrt(x: f64) -> f64 = double::rcbrt(x);
     /// The reciprocal cube root.
     rcbrtf(x: f32) -> f32 = single::rcbrtf(x);
 }

@@ -2,63 +2,13 @@
 //!
 //! The `f32` versions are these, rounded, where `math` has none.
 
-use core::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, PI, SQRT_2};
+use core::f64::consts::{FRAC_2_SQRT_PI, SQRT_2};
 
 use crate::float::GpuFloat;
+use crate::math::double;
 
 /// `1 / sqrt(π)`.
 const FRAC_1_SQRT_PI: f64 = FRAC_2_SQRT_PI / 2.0;
-
-/// `(sin(πx), cos(πx))`: exact at multiples of a half, and as accurate for large
-/// `x` as for small ones, since the reduction to a period is exact.
-pub fn sincospi(x: f64) -> (f64, f64) {
-    if !x.is_finite() {
-        return (f64::NAN, f64::NAN);
-    }
-    // x = r + n/2 with |r| ≤ 1/4. Both steps are exact: `period` is a multiple
-    // of x's last place below 2, `r` is a difference of close numbers.
-    let period = libm::fmod(x, 2.0);
-    let n = GpuFloat::round(period * 2.0);
-    let r = period - n / 2.0;
-    let (sin, cos) = (libm::sin(PI * r), libm::cos(PI * r));
-    let (sin, cos) = match (n as i32).rem_euclid(4) {
-        0 => (sin, cos),
-        1 => (cos, -sin),
-        2 => (-sin, -cos),
-        _ => (-cos, sin),
-    };
-    // Zeros: the sine's has the sign of x, the cosine's none.
-    (
-        if sin == 0.0 { 0.0_f64.copysign(x) } else { sin },
-        cos + 0.0,
-    )
-}
-
-/// `exp(x²) erfc(x)`, which neither overflows nor underflows for positive `x`.
-pub fn erfcx(x: f64) -> f64 {
-    if x.is_nan() {
-        return x;
-    }
-    if x < 25.0 {
-        // x² = high + low exactly; exp(low) is 1 + low to double precision.
-        let high = x * x;
-        let low = GpuFloat::mul_add(x, x, -high);
-        let scale = libm::exp(high);
-        // Beyond the range of exp only a negative x comes here.
-        if scale.is_infinite() {
-            return f64::INFINITY;
-        }
-        return GpuFloat::mul_add(scale, low, scale) * libm::erfc(x);
-    }
-    // The asymptotic series in t = 1/(2x²), which is below 8e-4: the first term
-    // left out, 1·3·5·…·15 t⁸, is below 1e-18.
-    let t = 0.5 / (x * x);
-    let mut series = 1.0;
-    for factor in [13.0, 11.0, 9.0, 7.0, 5.0, 3.0, 1.0] {
-        series = 1.0 - factor * t * series;
-    }
-    FRAC_1_SQRT_PI / x * series
-}
 
 /// The `x` with `erf(x) = y`.
 pub fn erfinv(y: f64) -> f64 {
@@ -80,7 +30,7 @@ pub fn erfinv(y: f64) -> f64 {
     let z = y / FRAC_2_SQRT_PI;
     let mut x = z * GpuFloat::mul_add(z, z / 3.0, 1.0);
     for _ in 0..4 {
-        let error = (libm::erf(x) - y) / (FRAC_2_SQRT_PI * libm::exp(-x * x));
+        let error = (double::erf(x) - y) / (FRAC_2_SQRT_PI * double::exp(-x * x));
         x -= error / (1.0 + x * error);
     }
     x
@@ -109,39 +59,24 @@ pub fn erfcinv(y: f64) -> f64 {
 /// [`erfcinv`] for `0 < y ≤ 0.5`.
 fn erfcinv_tail(y: f64) -> f64 {
     // From erfc(x) ≈ exp(-x²) / (x sqrt(π)), solved for x twice over.
-    let l = -libm::log(y);
+    let l = -double::log(y);
     let mut x = GpuFloat::sqrt(l);
     for _ in 0..2 {
-        let inner = l - libm::log(x / FRAC_1_SQRT_PI + 0.5);
+        let inner = l - double::log(x / FRAC_1_SQRT_PI + 0.5);
         x = GpuFloat::sqrt(if inner > 0.1 { inner } else { 0.1 });
     }
     // Newton's method for log(erfc(x)) = log(y), whose slope is nearly linear:
     // it converges from anywhere here. d/dx log erfc = -2 / (sqrt(π) erfcx).
     for _ in 0..6 {
-        // erfc(x) = erfcx(x) exp(-x²), with the rounding error of x² put back.
+        // erfc(x) = double::erfcx(x) exp(-x²), with the rounding error of x² put back.
         let high = x * x;
         let low = GpuFloat::mul_add(x, x, -high);
-        let scaled = erfcx(x);
+        let scaled = double::erfcx(x);
         // log(erfc(x) / y), without the underflow of either.
-        let error = (libm::log(scaled) - high + l) - low;
+        let error = (double::log(scaled) - high + l) - low;
         x += error * scaled / FRAC_2_SQRT_PI;
     }
     x
-}
-
-/// The distribution function of the standard normal distribution.
-pub fn normcdf(x: f64) -> f64 {
-    // erfc magnifies the rounding error of -x/sqrt(2) by x²: carry it along.
-    /// What rounding `1/sqrt(2)` to double precision left out.
-    const FRAC_1_SQRT_2_LOW: f64 = -4.833_646_656_726_457e-17;
-    let z = -x * FRAC_1_SQRT_2;
-    if !z.is_finite() {
-        return 0.5 * libm::erfc(z);
-    }
-    let low = GpuFloat::mul_add(-x, FRAC_1_SQRT_2, -z) - x * FRAC_1_SQRT_2_LOW;
-    let value = 0.5 * libm::erfc(z);
-    // erfc'(z) = -2/sqrt(π) exp(-z²)
-    GpuFloat::mul_add(-0.5 * FRAC_2_SQRT_PI * libm::exp(-z * z), low, value)
 }
 
 /// The `x` with `normcdf(x) = p`.
@@ -149,14 +84,10 @@ pub fn normcdfinv(p: f64) -> f64 {
     -SQRT_2 * erfcinv(2.0 * p)
 }
 
-/// The reciprocal cube root.
-pub fn rcbrt(x: f64) -> f64 {
-    1.0 / libm::cbrt(x)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::math::double::{erfcx, normcdf};
 
     fn close(value: f64, expected: f64, ulps: f64) {
         let error = (value - expected).abs();
@@ -165,34 +96,6 @@ mod tests {
             error <= allowed,
             "{value:e} is not {expected:e}: off by {error:e}"
         );
-    }
-
-    #[test]
-    fn sincospi_is_exact_at_halves_and_good_between() {
-        for n in -9_i32..=9 {
-            let (sin, cos) = sincospi(f64::from(n) / 2.0);
-            let expected = match n.rem_euclid(4) {
-                0 => (0.0, 1.0),
-                1 => (1.0, 0.0),
-                2 => (0.0, -1.0),
-                _ => (-1.0, 0.0),
-            };
-            assert_eq!((sin, cos), expected, "{n}/2");
-        }
-        for i in 1..1000 {
-            let x = f64::from(i) * 0.000_37;
-            let (sin, cos) = sincospi(x);
-            assert!((sin - (PI * x).sin()).abs() < 4e-16, "{x}");
-            assert!((cos - (PI * x).cos()).abs() < 4e-16, "{x}");
-            assert_eq!(
-                sincospi(x + 1e6).0.signum(),
-                sincospi((x + 1e6) % 2.0).0.signum()
-            );
-        }
-        assert!(sincospi(f64::INFINITY).0.is_nan());
-        assert_eq!(sincospi(-0.0).0.to_bits(), (-0.0_f64).to_bits());
-        // Large arguments: 2^52 + 1 is odd.
-        assert_eq!(sincospi(4_503_599_627_370_497.0), (0.0, -1.0));
     }
 
     // Reference values: Abramowitz and Stegun's functions evaluated to 20 digits.
@@ -223,7 +126,7 @@ mod tests {
     fn inverses_invert() {
         for i in -999..=999 {
             let y = f64::from(i) / 1000.0;
-            close(libm::erf(erfinv(y)), y, 4.0);
+            close(double::erf(erfinv(y)), y, 4.0);
         }
         let mut y = 1.9;
         while y > 1e-300 {

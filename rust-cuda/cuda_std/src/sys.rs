@@ -118,6 +118,8 @@ unsafe extern "C" {
     pub fn rsqrt_ftz_f(x: f32) -> f32;
     #[link_name = "llvm.nvvm.rcp.approx.ftz.f"]
     pub fn rcp_ftz_f(x: f32) -> f32;
+    #[link_name = "llvm.nvvm.rcp.approx.ftz.d"]
+    pub fn rcp_ftz_d(x: f64) -> f64;
     #[link_name = "llvm.nvvm.rsqrt.approx.d"]
     pub fn rsqrt_d(x: f64) -> f64;
     #[link_name = "llvm.nvvm.rsqrt.approx.ftz.d"]

@@ -1,4 +1,5 @@
-//! Single-precision mathematics by FP32 and integer operations alone.
+//! Mathematics: in single precision by FP32 and integer operations alone, and in
+//! [double] precision.
 //!
 //! The functions have the names that `libm` gives them. `libm` computes most of
 //! them in double precision, which a consumer's GPU has at 1/64 of the rate of
@@ -12,6 +13,7 @@
 //! being fitted anew after each. What each function's largest error is, and how
 //! it was found, is in `docs/mathematics.md`.
 
+pub mod double;
 mod error_function;
 mod exponential;
 mod hyperbolic;

@@ -1,0 +1,190 @@
+//! Logarithms and powers: the argument is `2^k (1 + f)`, and the logarithm of `1 + f` comes from
+//! `atanh`'s series in `s = f / (2 + f)`.
+
+use super::super::polynomial;
+use super::exponential::exp2_reduced;
+use super::{LN_2, LOG10_2, divide, fma, nearest, scale};
+
+/// `(f, k)` with `x = 2^k (1 + f)` and `1 + f` from `least` (its upper bits) up to twice
+/// that, for positive finite `x`.
+#[inline(always)]
+fn split(x: f64, least: u32) -> (f64, f64) {
+    let subnormal = x < f64::MIN_POSITIVE;
+    let bits = if subnormal {
+        x * 18_014_398_509_481_984.0
+    } else {
+        x
+    }
+    .to_bits();
+    let power = ((bits >> 32) as u32).wrapping_sub(least) & 0xfff0_0000;
+    let offset = if subnormal { -54 } else { 0 };
+    let k = f64::from(((power as i32) >> 20).wrapping_add(offset));
+    let m = f64::from_bits(bits.wrapping_sub(u64::from(power) << 32));
+    (m - 1.0, k)
+}
+
+/// The upper bits of 2/3.
+const TWO_THIRDS: u32 = 0x3fe5_5555;
+
+/// `ln(1 + f) - f` for `|f|` up to 1/3.
+#[inline(always)]
+fn log1p_rest(f: f64) -> f64 {
+    let s = divide(f, 2.0 + f);
+    let u = s * s;
+    let p = polynomial!(u; 0.666_666_666_666_666, 0.400_000_000_000_564_57, 0.285_714_285_559_088_07, 0.222_222_242_854_960_14, 0.181_816_666_063_800_8, 0.153_910_864_180_471_6, 0.131_740_488_718_281_42, 0.138_398_918_497_036_2);
+    // 2s = f - s f, and f - s f = f - f²/2 + s f²/2.
+    let half = 0.5 * f * f;
+    fma(s, fma(u, p, half), -half)
+}
+
+/// `value`, or what a logarithm is of zero, negative numbers, infinity and NaN.
+#[inline(always)]
+fn special(x: f64, value: f64) -> f64 {
+    let value = if (x.to_bits() >> 32) as u32 >= 0x7ff0_0000 {
+        // Infinity of itself, NaN of NaN and of negative numbers.
+        fma(x, f64::INFINITY, f64::INFINITY)
+    } else {
+        value
+    };
+    if x == 0.0 { f64::NEG_INFINITY } else { value }
+}
+
+/// The natural logarithm.
+#[inline]
+pub fn log(x: f64) -> f64 {
+    let (f, k) = split(x, TWO_THIRDS);
+    let rest = fma(k, LN_2[1], log1p_rest(f));
+    special(x, fma(k, LN_2[0], f + rest))
+}
+
+/// The logarithm to base 2.
+#[inline]
+pub fn log2(x: f64) -> f64 {
+    /// `1 / ln 2`
+    const SCALE: [f64; 2] = [core::f64::consts::LOG2_E, 2.035_527_374_093_103_3e-17];
+    let (f, k) = split(x, TWO_THIRDS);
+    let rest = fma(log1p_rest(f), SCALE[0], f * SCALE[1]);
+    special(x, k + fma(f, SCALE[0], rest))
+}
+
+/// The logarithm to base 10.
+#[inline]
+pub fn log10(x: f64) -> f64 {
+    /// `1 / ln 10`
+    const SCALE: [f64; 2] = [core::f64::consts::LOG10_E, 1.098_319_650_216_765e-17];
+    let (f, k) = split(x, TWO_THIRDS);
+    let rest = fma(log1p_rest(f), SCALE[0], fma(f, SCALE[1], k * LOG10_2[1]));
+    special(x, fma(k, LOG10_2[0], fma(f, SCALE[0], rest)))
+}
+
+/// `(f, k, inverse)` with `1 + x = 2^k (1 + f)` and `inverse = 4 · 2^-k`, for `x` above
+/// -1.
+#[inline(always)]
+fn split_1p(x: f64) -> (f64, f64, f64) {
+    // 1 + x is used for its exponent alone: 1 + f = 2^-k (1 + x) comes from x.
+    let upper = ((1.0 + x).to_bits() >> 32) as u32;
+    let power = upper.wrapping_sub(TWO_THIRDS) & 0xfff0_0000;
+    // A normal number for every k.
+    let inverse = f64::from_bits(u64::from(0x4010_0000_u32.wrapping_sub(power)) << 32);
+    let f = fma(0.25 * x, inverse, fma(0.25, inverse, -1.0));
+    (f, f64::from((power as i32) >> 20), inverse)
+}
+
+/// `ln(1 + x + low) + twos · ln 2`.
+#[inline(always)]
+pub(super) fn ln_1p_sum(x: f64, low: f64, twos: f64) -> f64 {
+    let (f, k, inverse) = split_1p(x);
+    let k = k + twos;
+    // The logarithm's slope is 1 / (1 + f), of which 1 - f is enough here.
+    let low = 0.25 * low * inverse;
+    let rest = log1p_rest(f) + fma(-low, f, fma(k, LN_2[1], low));
+    fma(k, LN_2[0], f + rest)
+}
+
+/// The natural logarithm of `1 + x`.
+#[inline]
+pub fn log1p(x: f64) -> f64 {
+    let value = ln_1p_sum(x, 0.0, 0.0);
+    let value = if x > -1.0 && x < f64::INFINITY {
+        value
+    } else {
+        // -1: minus infinity. Less: NaN. Infinity and NaN: themselves.
+        special(1.0 + x, 0.0)
+    };
+    if x.abs() < 1e-16 { x } else { value }
+}
+
+/// `x^y`.
+///
+/// `log2 |x|` is found as a sum of two floats, as is its product with `y` (T. J. Dekker, "A
+/// floating-point technique for extending the available precision", 1971).
+#[inline]
+pub fn pow(x: f64, y: f64) -> f64 {
+    /// `2 / ln 2`
+    const SCALE: [f64; 2] = [2.885_390_081_777_926_8, 4.071_054_748_186_206_6e-17];
+    const THIRD: [f64; 2] = [0.333_333_333_333_333_3, 1.850_371_707_708_594e-17];
+    const SQRT_HALF: u32 = 0x3fe6_a09e;
+
+    let a = x.abs();
+    let (f, k) = split(a, SQRT_HALF);
+    // s = f / (2 + f)
+    let sum = 2.0 + f;
+    let sum_low = f - (sum - 2.0);
+    let inverse = divide(1.0, sum);
+    let s = f * inverse;
+    let s_low = fma(-s, sum_low, fma(-s, sum, f)) * inverse;
+    // w = atanh(s) / s - 1 = u/3 + u² p(u), u = s²
+    let u = s * s;
+    let u_low = fma(s + s, s_low, fma(s, s, -u));
+    let p = polynomial!(u; 0.200_000_000_000_011_34, 0.142_857_142_850_474_4, 0.111_111_112_603_436_7, 9.090_892_152_467_342e-2, 7.693_380_015_229_584e-2, 6.628_378_964_762_335e-2, 6.598_430_569_874_157e-2);
+    let third = u * THIRD[0];
+    let third_low = fma(u, THIRD[1], fma(u, THIRD[0], -third)) + u_low * THIRD[0];
+    let rest = u * u * p;
+    let w = third + rest;
+    let w_low = (third - w) + rest + third_low;
+    // t = atanh(s) = s + s w
+    let product = s * w;
+    let product_low = fma(s, w, -product) + fma(s, w_low, s_low * w);
+    let t = s + product;
+    let t_low = (s - t) + product + (s_low + product_low);
+    // log2 a = k + 2/ln 2 t
+    let fraction = t * SCALE[0];
+    let fraction_low = fma(t, SCALE[0], -fraction) + fma(t, SCALE[1], t_low * SCALE[0]);
+    let log = k + fraction;
+    let log_low = (k - log) + fraction + fraction_low;
+    // e = y log2 a
+    let e = y * log;
+    let e_low = fma(y, log_low, fma(y, log, -e));
+    let (n, integer) = nearest(e, 1.0);
+    let value = scale(exp2_reduced((e - n) + e_low), integer);
+    let value = if e > 1100.0 { f64::INFINITY } else { value };
+    let value = if e < -1100.0 { 0.0 } else { value };
+
+    // 1 to an infinite power; 0 and infinity.
+    let value = if a == 1.0 { 1.0 } else { value };
+    let value = if a == 0.0 || a == f64::INFINITY {
+        if (a == 0.0) == (y < 0.0) {
+            f64::INFINITY
+        } else {
+            0.0
+        }
+    } else {
+        value
+    };
+    // Negative x: NaN, or a sign if y is an odd integer.
+    let integer = crate::GpuFloat::trunc(y) == y;
+    let odd = integer && crate::GpuFloat::trunc(0.5 * y) != 0.5 * y;
+    let value = if x.is_sign_negative() && odd {
+        -value
+    } else {
+        value
+    };
+    let undefined = x < 0.0 && !integer && a != f64::INFINITY;
+    let value = if undefined { f64::NAN } else { value };
+    let value = if x.is_nan() || y.is_nan() {
+        x + y
+    } else {
+        value
+    };
+    if x == 1.0 || y == 0.0 { 1.0 } else { value }
+}
