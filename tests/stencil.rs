@@ -565,6 +565,22 @@ fn fields_can_be_looked_at_and_changed_between_steps() {
 }
 
 #[test]
+fn recorded_steps_go_on_from_replay_to_replay() {
+    let (stencil, mode) = standing(8);
+    for device in devices() {
+        let start = || stencil.start(&device, [&mode, &mode]).unwrap();
+        let (mut recorded, mut plain) = (start(), start());
+        // Three fields change places: after three steps each is where it was.
+        let mut replay = device.record(1, || recorded.steps(3)).unwrap();
+        (0..3).for_each(|_| replay.run().unwrap());
+        drop(replay);
+        plain.steps(12).unwrap();
+        let [recorded, plain] = [recorded, plain].map(|run| run.to_vec(0).unwrap());
+        assert_same_bits(&recorded, &plain, |at| at);
+    }
+}
+
+#[test]
 fn boundaries_change_between_steps() {
     let (stencil, mode) = standing(9);
     let ends = |step: usize| [Boundary::Dirichlet(step as f64 * 0.5), Boundary::Neumann];

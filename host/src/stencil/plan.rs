@@ -150,7 +150,19 @@ where
 
     /// One step: what the update makes of `inputs` at all points, in `outputs`.
     ///
-    /// Outputs that are inputs as well do not compile.
+    /// Outputs that are inputs as well do not compile:
+    ///
+    /// ```compile_fail,E0502
+    /// # use halo_gpu::heat3d::Heat3d;
+    /// # use halo_gpu::{Device, Grid3, Shape3};
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// # let device = Device::cpu();
+    /// # let heat = Heat3d::new(Grid3::new(Shape3::new(4, 1, 1), [1.0; 3])?);
+    /// let mut u = device.upload(&[6.0_f32, 0.0, 0.0, 0.0])?;
+    /// heat.plan(&device)?.step([&u], [&mut u])?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
