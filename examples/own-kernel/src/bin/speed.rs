@@ -9,6 +9,7 @@
 use std::error::Error;
 use std::time::Instant;
 
+use cust::context::CurrentContext;
 use cust::function::GridSize;
 use cust::memory::{CopyDestination, DeviceBuffer};
 use cust::module::Module;
@@ -76,7 +77,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                             new.copy_from(now)?;
                         }
                     }
-                    stream.synchronize()?;
+                    CurrentContext::synchronize()?;
                 }
                 1 => {
                     dish.steps(STEPS)?;
