@@ -116,6 +116,56 @@ fn a_body_between_walls_becomes_steady() {
 }
 
 #[test]
+fn a_source_bends_the_steady_state() {
+    // u'' = -f between walls at 1 and 5: a parabola, which the differences have exactly.
+    let shape = Shape3::new(3, 2, 9);
+    let grid = Grid3::new(shape, [1.0, 0.7, 0.5]).unwrap();
+    let ends = [Boundary::Dirichlet(1.0), Boundary::Dirichlet(5.0)];
+    let grid = grid.with_ends(Axis::Z, ends).unwrap();
+    let cold = Field3::filled(shape, 0.0_f64).unwrap();
+    let source = Field3::filled(shape, 3.0).unwrap();
+    for device in devices() {
+        let mut rod = Heat3d::new(grid)
+            .start_heated(&device, &cold, &source)
+            .unwrap();
+        let settled = rod.steps_until(1e-13, 100, 10_000).unwrap();
+        assert!(settled.converged, "{settled:?}");
+        let parabola = |at: usize| {
+            let z = 0.5 * (at / 6 + 1) as f64;
+            1.0 + 4.0 * z / 5.0 + 1.5 * z * (5.0 - z)
+        };
+        assert!(largest_error(&rod.to_vec(0).unwrap(), parabola) < 1e-9);
+    }
+}
+
+#[test]
+fn a_source_gives_its_heat_step_by_step() {
+    let mut rng = rng();
+    let heat = insulated([9, 7, 5]);
+    let heat = heat
+        .with_time_step(2.0, 0.6 * heat.longest_step(2.0))
+        .unwrap();
+    let time_step = heat.time_step().unwrap();
+    let shape = heat.grid().shape();
+    let [initial, source] =
+        [(); 2].map(|()| Field3::from_fn(shape, |_, _, _| rng.random_range(-1.0..1.0)).unwrap());
+    let total = |values: &[f64]| values.iter().sum::<f64>();
+    let (before, given) = (total(initial.as_slice()), total(source.as_slice()));
+    for device in devices() {
+        let mut body = heat.start_heated(&device, &initial, &source).unwrap();
+        body.steps(12).unwrap();
+        let after = total(&body.to_vec(0).unwrap());
+        let expected = before + 12.0 * time_step * given;
+        assert!((after - expected).abs() < 1e-12, "{after} {expected}");
+    }
+    let none = Field3::filled(shape, 0.0).unwrap();
+    let mut body = heat.start_heated(&Device::cpu(), &initial, &none).unwrap();
+    body.steps(3).unwrap();
+    let without = heat.steps_of(&Device::cpu(), &initial, 3).unwrap();
+    assert_same_bits(&body.to_vec(0).unwrap(), without.as_slice(), |at| at);
+}
+
+#[test]
 fn wrong_parameters_are_refused() {
     let heat = insulated([4, 4, 4]);
     for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
@@ -141,12 +191,26 @@ fn wrong_parameters_are_refused() {
     assert!(matches!(error, Error::Unstable { .. }), "{error}");
 
     let other = Field3::filled(Shape3::new(2, 4, 8), 0.0_f32).unwrap();
-    let error = heat.start(&Device::cpu(), &other).unwrap_err();
-    assert!(matches!(error, Error::ShapeMismatch { .. }), "{error}");
-    // The table's cost is the stencil's.
-    let entry = registry::entry("heat3d_step_f64").unwrap();
-    let cost = heat.cost::<f64>().unwrap();
-    assert_eq!(entry.cost(&Problem::volume(4, 4, 4)), cost);
+    let cold = Field3::filled(Shape3::cube(4), 0.0_f32).unwrap();
+    for error in [
+        heat.start(&Device::cpu(), &other).unwrap_err(),
+        heat.start_heated(&Device::cpu(), &other, &cold)
+            .unwrap_err(),
+        heat.start_heated(&Device::cpu(), &cold, &other)
+            .unwrap_err(),
+        heat.heating(&other).unwrap_err(),
+    ] {
+        assert!(matches!(error, Error::ShapeMismatch { .. }), "{error}");
+    }
+    // The table's costs are the stencils'.
+    let cost = |name| {
+        registry::entry(name)
+            .unwrap()
+            .cost(&Problem::volume(4, 4, 4))
+    };
+    assert_eq!(cost("heat3d_step_f64"), heat.cost::<f64>().unwrap());
+    let heated = heat.heated::<f32>().unwrap().cost();
+    assert_eq!(cost("heat3d_heated_f32"), heated);
 }
 
 #[test]
@@ -188,7 +252,18 @@ proptest! {
                 prop_assert!(time_step > 0.0 && time_step <= heat.longest_step(diffusivity));
                 let after = heat.steps_of(&Device::cpu(), &initial, 1).unwrap();
                 prop_assert!(after.as_slice().iter().all(|u| u.abs() <= 1.0 + 1e-14));
-                prop_assert!(heat.start(&Device::cpu(), &Field3::filled(Shape3::cube(3), 0.0_f64).unwrap()).is_err());
+                let other = Field3::filled(Shape3::cube(3), 0.0_f64).unwrap();
+                prop_assert!(heat.start(&Device::cpu(), &other).is_err());
+                let heating = heat.heating(&initial).unwrap();
+                let device = Device::cpu();
+                let [old, heating, cut] = [initial.as_slice(), &heating, &heating[1..]]
+                    .map(|values| device.upload(values).unwrap());
+                let mut new = device.zeros(old.len()).unwrap();
+                let plan = heat.plan_heated(&device).unwrap();
+                prop_assert!(plan.step([&old, &cut], [&mut new]).is_err());
+                plan.step([&old, &heating], [&mut new]).unwrap();
+                let most = 1.0 + heat.time_step().unwrap() + 1e-14;
+                prop_assert!(new.to_vec().unwrap().iter().all(|u| u.abs() <= most));
             }
             Err(Error::Unstable { limit, .. }) => prop_assert!(time_step > limit),
             Err(_) => {

@@ -565,6 +565,125 @@ fn fields_can_be_looked_at_and_changed_between_steps() {
 }
 
 #[test]
+fn recorded_steps_go_on_from_replay_to_replay() {
+    let (stencil, mode) = standing(8);
+    for device in devices() {
+        let start = || stencil.start(&device, [&mode, &mode]).unwrap();
+        let (mut recorded, mut plain) = (start(), start());
+        // Three fields change places: after three steps each is where it was.
+        let mut replay = device.record(1, || recorded.steps(3)).unwrap();
+        (0..3).for_each(|_| replay.run().unwrap());
+        drop(replay);
+        plain.steps(12).unwrap();
+        let [recorded, plain] = [recorded, plain].map(|run| run.to_vec(0).unwrap());
+        assert_same_bits(&recorded, &plain, |at| at);
+    }
+}
+
+#[test]
+fn boundaries_change_between_steps() {
+    let (stencil, mode) = standing(9);
+    let ends = |step: usize| [Boundary::Dirichlet(step as f64 * 0.5), Boundary::Neumann];
+    for device in devices() {
+        let mut run = stencil.start(&device, [&mode, &mode]).unwrap();
+        let (mut now, mut past) = (mode.clone(), mode.clone());
+        for step in 0..5 {
+            run.set_ends(0, Axis::Y, ends(step)).unwrap();
+            run.steps(1).unwrap();
+            // As a stencil with these boundaries does it.
+            let of_step = stencil.with_ends(0, Axis::Y, ends(step)).unwrap();
+            let [next] = of_step.step_of(&device, [&now, &past]).unwrap();
+            (past, now) = (now, next);
+            assert_same_bits(&run.to_vec(0).unwrap(), &now, |at| at);
+        }
+        let ends = [Boundary::Periodic, Boundary::Neumann];
+        assert!(run.set_ends(0, Axis::Y, ends).is_err());
+        assert!(run.set_ends(2, Axis::Y, [Boundary::Neumann; 2]).is_err());
+        let before = run.to_vec(0).unwrap();
+        run.set_update(Wave {
+            courant_squared: 0.0,
+        })
+        .unwrap();
+        run.steps(1).unwrap();
+        // Nothing moves it: it goes on as it went.
+        let on: Vec<f64> = now
+            .iter()
+            .zip(&past)
+            .map(|(u, past)| u * 2.0 - past)
+            .collect();
+        assert_same_bits(&run.to_vec(0).unwrap(), &on, |at| at);
+        assert_same_bits(&run.to_vec(1).unwrap(), &before, |at| at);
+    }
+}
+
+/// Diffusion along x in the plane where some points have a value of their own, which a parameter
+/// multiplies: fields u, held, value.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Held {
+    ratio: f64,
+    factor: f64,
+}
+
+impl PointUpdate<f64, 3, 1> for Held {
+    const DIMENSIONS: usize = 2;
+    const REACH: [Reach; 3] = [Reach::star(1), Reach::POINT, Reach::POINT];
+
+    #[inline(always)]
+    fn update<N: Neighbourhood<f64>>(&self, n: &N) -> [N::Value; 1] {
+        let u = n.at::<0, 0, 0, 0>();
+        let new = u + (n.pair::<0, 0>(1) - u * 2.0) * self.ratio;
+        let value = n.at::<2, 0, 0, 0>() * self.factor;
+        [new + (value - new) * n.at::<1, 0, 0, 0>()]
+    }
+}
+
+halo_gpu::stencil::stencil! {
+    /// A step of it.
+    pub held: Held, f64, (u, held, value) -> (new)
+}
+
+#[test]
+fn values_that_differ_from_point_to_point_are_held() {
+    let (nx, ny) = (12, 6);
+    let grid = plane([nx, ny, 1])
+        .with_boundaries(Boundary::Neumann)
+        .unwrap();
+    let factor = |step: usize| 1.0 + 0.25 * step as f64;
+    let update = |step| Held {
+        ratio: 0.5,
+        factor: factor(step),
+    };
+    let stencil = Stencil::new(update(0), grid).unwrap();
+    // Held at both ends of each row, at values that differ from row to row.
+    let at_end = |at: usize| at % nx == 0 || at % nx == nx - 1;
+    let held: Vec<f64> = (0..nx * ny)
+        .map(|at| f64::from(u8::from(at_end(at))))
+        .collect();
+    let value: Vec<f64> = (0..nx * ny)
+        .map(|at| (at / nx) as f64 + (at % nx) as f64)
+        .collect();
+    for device in devices() {
+        let start = vec![0.0; nx * ny];
+        let mut run = stencil.start(&device, [&start, &held, &value]).unwrap();
+        for step in 0..4 {
+            run.set_update(update(step)).unwrap();
+            run.steps(1).unwrap();
+            let u = run.to_vec(0).unwrap();
+            for at in (0..nx * ny).filter(|&at| at_end(at)) {
+                assert_eq!(u[at], value[at] * factor(step), "{at} {step}");
+            }
+        }
+        // Steady between them: the line from one to the other.
+        run.set_update(update(0)).unwrap();
+        assert!(run.steps_until(1e-13, 50, 5000).unwrap().converged);
+        let u = run.to_vec(0).unwrap();
+        let off = u.iter().zip(&value).map(|(u, line)| (u - line).abs());
+        assert!(off.fold(0.0, f64::max) < 1e-10);
+    }
+}
+
+#[test]
 fn sources_are_added_at_their_point_and_receivers_read_there() {
     let (stencil, mode) = standing(7);
     for device in devices() {
@@ -774,5 +893,25 @@ proptest! {
         prop_assert_eq!(moved.is_ok(), offset <= 1);
         let mut plan = stencil.plan(&device).unwrap();
         plan.set_update(Wave { courant_squared: 0.1 }).unwrap();
+    }
+
+    #[test]
+    fn whatever_ends_are_given_are_refused_or_there(
+        field in 0..4_usize,
+        axis in 0..3_usize,
+        value in awkward(),
+        one_sided in 0..2_usize,
+        courant_squared in awkward(),
+    ) {
+        let (stencil, mode) = standing(5);
+        let mut run = stencil.start(&Device::cpu(), [&mode, &mode]).unwrap();
+        let ends = [Boundary::Dirichlet(value), [Boundary::Neumann, Boundary::Periodic][one_sided]];
+        let axis = Axis::ALL[axis];
+        let right = field < 2 && axis != Axis::Z && value.is_finite() && one_sided == 0;
+        prop_assert_eq!(run.set_ends(field, axis, ends).is_ok(), right);
+        let there = run.plan().stencil().ends(field, axis) == Some(ends);
+        prop_assert_eq!(there, right);
+        run.set_update(Wave { courant_squared }).unwrap();
+        run.steps(1).unwrap();
     }
 }

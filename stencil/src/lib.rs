@@ -74,8 +74,7 @@ pub use cuda_std;
 /// ```
 ///
 /// The type is `f32` or `f64`, and the inputs and outputs are as many as the update has. The
-/// update is `#[repr(C)]` where it has more than one number. The crate needs a dependency on
-/// `cuda_std`, whose attributes the macro uses.
+/// update is `#[repr(C)]` where it has more than one number.
 #[macro_export]
 macro_rules! stencil {
     (
@@ -92,7 +91,7 @@ macro_rules! stencil {
         ///   accesses the outputs, which overlap nothing.
         /// - The layout keeps to what its type says, and the block and the grid are those of
         ///   `halo_stencil::blocks` for it.
-        #[$crate::cuda_std::prelude::kernel]
+        #[$crate::cuda_std::prelude::kernel(crate = $crate::cuda_std)]
         #[$crate::cuda_std::launch_bounds(256)]
         #[allow(clippy::too_many_arguments)]
         $vis unsafe fn $name(

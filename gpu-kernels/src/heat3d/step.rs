@@ -29,6 +29,28 @@ impl<T: Real> PointUpdate<T, 1, 1> for Step<T> {
     }
 }
 
+/// The same with a source of heat: the fields are u, and what a step adds at each point, Δt q.
+///
+/// 16 operations a point.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Heated<T> {
+    /// The step without the source.
+    pub step: Step<T>,
+}
+
+impl<T: Real> PointUpdate<T, 2, 1> for Heated<T> {
+    const DIMENSIONS: usize = 3;
+    const REACH: [Reach; 2] = [Reach::star(1), Reach::POINT];
+
+    #[inline(always)]
+    fn update<N: Neighbourhood<T>>(&self, n: &N) -> [N::Value; 1] {
+        let [new] = self.step.update(n);
+        [new + n.at::<1, 0, 0, 0>()]
+    }
+}
+
+// gate heat3d_heated_*: registers <= 64, stack = 0, LD = 0, ST = 0, LDL = 0, STL = 0, LDG.E.128.CONSTANT >= 7, STG.E.EF.128 = 2
 // gate heat3d_step_*: registers <= 64, stack = 0, LD = 0, ST = 0, LDL = 0, STL = 0, LDG.E.128.CONSTANT >= 6, STG.E.EF.128 = 2
 
 halo_stencil::stencil! {
@@ -41,12 +63,22 @@ halo_stencil::stencil! {
     pub heat3d_step_f64: Step<f64>, f64, (u) -> (new)
 }
 
+halo_stencil::stencil! {
+    /// A step of heat in space with a source, in f32.
+    pub heat3d_heated_f32: Heated<f32>, f32, (u, heating) -> (new)
+}
+
+halo_stencil::stencil! {
+    /// A step of heat in space with a source, in f64.
+    pub heat3d_heated_f64: Heated<f64>, f64, (u, heating) -> (new)
+}
+
 macro_rules! registered {
     ($($name:ident: $real:ident;)+) => {$(
         crate::register! {
             $name: $real, Tuned,
             "planes in registers, marching along z",
-            geometry: crate::registry::march_of_stencil::<$real>,
+            geometry: crate::registry::march_of_stencil::<$real, 1>,
             cost: |body| Cost {
                 bytes: (body.points() as u64).saturating_mul(2 * size_of::<$real>() as u64),
                 flops: (body.points() as u64).saturating_mul(15),
@@ -61,4 +93,25 @@ macro_rules! registered {
 registered! {
     heat3d_step_f32: f32;
     heat3d_step_f64: f64;
+}
+
+macro_rules! heated {
+    ($($name:ident: $real:ident;)+) => {$(
+        crate::register! {
+            $name: $real, Tuned,
+            "the same, with a source",
+            geometry: crate::registry::march_of_stencil::<$real, 1>,
+            cost: |body| Cost {
+                bytes: (body.points() as u64).saturating_mul(3 * size_of::<$real>() as u64),
+                flops: (body.points() as u64).saturating_mul(16),
+            },
+            example: Problem::volume(256, 256, 256),
+            tile: "32 vectors × 8 rows",
+        }
+    )+};
+}
+
+heated! {
+    heat3d_heated_f32: f32;
+    heat3d_heated_f64: f64;
 }

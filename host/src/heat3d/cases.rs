@@ -3,11 +3,11 @@
 use super::cpu;
 use super::gpu::Kernels;
 use super::heat::Heat3d;
+use crate::Error;
 use crate::subject::{
-    Case, Entry, Expected, Problem, Random, ScalarType, Subject, buffer, buffer_mut, launching,
-    periodic_and_walled, random,
+    Case, Entry, Expected, Problem, Random, ScalarType, Subject, Values, buffer, buffer_mut,
+    launching, periodic_and_walled, random,
 };
-use crate::{Buffer, Error};
 
 /// The family.
 pub(crate) struct Cases;
@@ -40,25 +40,37 @@ impl Subject for Cases {
     ) -> Result<Vec<Case>, Error> {
         Ok(periodic_and_walled(problem, numbers)?
             .map(|grid| match entry.scalar {
-                ScalarType::F64 => case::<f64>(Heat3d::new(grid), numbers),
-                _ => case::<f32>(Heat3d::new(grid), numbers),
+                ScalarType::F64 => case::<f64>(entry, Heat3d::new(grid), numbers),
+                _ => case::<f32>(entry, Heat3d::new(grid), numbers),
             })
             .into())
     }
 }
 
-fn case<T: Kernels>(heat: Heat3d, numbers: &mut Random<'_>) -> Case {
+fn case<T: Kernels>(entry: &Entry, heat: Heat3d, numbers: &mut Random<'_>) -> Case {
     let points = heat.grid().shape().points().unwrap_or_default();
-    let old = random(numbers, points, T::nearest);
-    let expected = cpu::step(&heat, &old);
+    let heated = entry.variant == "heated";
+    let inputs: Vec<Vec<T>> = (0..1 + usize::from(heated))
+        .map(|_| random(numbers, points, T::nearest))
+        .collect();
+    let expected = cpu::step(&heat, &inputs);
+    let inputs = inputs
+        .into_iter()
+        .map(|field| Box::new(field) as Box<dyn Values>);
     Case {
-        inputs: vec![Box::new(old)],
+        inputs: inputs.collect(),
         outputs: vec![Box::new(random(numbers, points, |x| T::nearest(1e6 + x)))],
         launch: Box::new(move |inputs, outputs| {
-            let old: &Buffer<T> = buffer(inputs[0].as_ref());
-            let new: &mut Buffer<T> = buffer_mut(outputs[0].as_mut());
-            let device = launching([old.device(), new.device()]);
-            heat.plan(device)?.step([old], [new])
+            let old = buffer::<T>(inputs[0].as_ref());
+            let new = buffer_mut::<T>(outputs[0].as_mut());
+            if heated {
+                let heating = buffer::<T>(inputs[1].as_ref());
+                let device = launching([old.device(), heating.device(), new.device()]);
+                heat.plan_heated(device)?.step([old, heating], [new])
+            } else {
+                let device = launching([old.device(), new.device()]);
+                heat.plan(device)?.step([old], [new])
+            }
         }),
         expected: Expected::Bits(vec![Box::new(expected)]),
     }

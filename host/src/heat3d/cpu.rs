@@ -6,9 +6,10 @@ use super::heat::Heat3d;
 use crate::Axis;
 use crate::stencil::{Number, Plain, Value, of_points};
 
-/// A step from `old`, with the points of the grid.
-pub(super) fn step<T: Number>(heat: &Heat3d, old: &[T]) -> Vec<T> {
-    let field = Plain::new(heat.grid(), old);
+/// A step from fields with the points of the grid: u, and where there is a source what a step adds.
+pub(super) fn step<T: Number>(heat: &Heat3d, fields: &[Vec<T>]) -> Vec<T> {
+    let field = Plain::new(heat.grid(), &fields[0]);
+    let heating = fields.get(1).map(|it| Plain::new(heat.grid(), it));
     of_points(heat.grid(), |point| {
         let u = field.at(point);
         let mut new = u;
@@ -18,6 +19,6 @@ pub(super) fn step<T: Number>(heat: &Heat3d, old: &[T]) -> Vec<T> {
             let ratio = T::nearest(heat.ratios()[axis.index()]);
             new = Value::fused(change, ratio, new);
         }
-        new
+        heating.map_or(new, |heating| new + heating.at(point))
     })
 }

@@ -19,6 +19,13 @@ pub type Plan<T> = stencil::Plan<<T as Kernels>::Step, T, 3, 1, 1>;
 /// `steps_until` goes on until it changes little.
 pub type Body<T> = stencil::Run<<T as Kernels>::Step, T, 3, 1, 1>;
 
+/// The same with a source: its `step` takes the old field and what a step adds
+/// ([`Heat3d::heating`]).
+pub type HeatedPlan<T> = stencil::Plan<<T as Kernels>::Heated, T, 3, 2, 1>;
+
+/// A body with a source of heat.
+pub type HeatedBody<T> = stencil::Run<<T as Kernels>::Heated, T, 3, 2, 1>;
+
 /// Heat on a grid: Jacobi iterations, or steps in time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Heat3d {
@@ -30,7 +37,8 @@ pub struct Heat3d {
 }
 
 impl Heat3d {
-    /// Jacobi iterations of Laplace's equation: a body goes towards its steady temperature.
+    /// Jacobi iterations of Laplace's equation, or with a source of Poisson's: a body goes towards
+    /// its steady temperature.
     ///
     /// ```
     /// use halo_gpu::heat3d::Heat3d;
@@ -162,6 +170,31 @@ impl Heat3d {
         T::steps(self.ratios.map(T::nearest), self.grid)
     }
 
+    /// The same as a stencil with a source: of the field and its [`heating`](Self::heating).
+    ///
+    /// # Errors
+    ///
+    /// As [`plan`](Self::plan).
+    pub fn heated<T: Kernels>(&self) -> Result<Stencil<T::Heated, T, 3, 2, 1>, Error> {
+        T::heated(self.ratios.map(T::nearest), self.grid)
+    }
+
+    /// What a step adds to each point, x fastest, where the body has a `source`: Δt q, with q in
+    /// units of the temperature over the time. For Jacobi iterations of Poisson's equation
+    /// `∇²u = -f` the source is f, and an iteration adds `f / (2 Σ 1 / h²)`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ShapeMismatch`] for a source of another shape than the grid.
+    pub fn heating<T: Kernels>(&self, source: &Field3<T>) -> Result<Vec<T>, Error> {
+        self.require_grid("the source", source)?;
+        let time_step = self.time_step().unwrap_or_else(|| self.longest_step(1.0));
+        let all = source.as_slice().iter();
+        Ok(all
+            .map(|&q| T::nearest(time_step * Into::<f64>::into(q)))
+            .collect())
+    }
+
     /// The least that a step has to do: each point read once and written once, 15 operations.
     ///
     /// # Errors
@@ -197,6 +230,15 @@ impl Heat3d {
         self.stencil()?.plan(device)
     }
 
+    /// The steps with a source on `device`.
+    ///
+    /// # Errors
+    ///
+    /// As [`plan`](Self::plan).
+    pub fn plan_heated<T: Kernels>(&self, device: &Device) -> Result<HeatedPlan<T>, Error> {
+        self.heated()?.plan(device)
+    }
+
     /// A body of these temperatures on `device`, to go on from.
     ///
     /// # Errors
@@ -208,10 +250,46 @@ impl Heat3d {
         device: &Device,
         initial: &Field3<T>,
     ) -> Result<Body<T>, Error> {
-        let (required, given) = (self.grid.shape(), initial.shape());
-        let argument = Argument::new(OPERATION, "the field");
-        require_shape(argument, required.into(), given.into())?;
+        self.require_grid("the field", initial)?;
         self.stencil()?.start(device, [initial.as_slice()])
+    }
+
+    /// The same with a `source`, as [`heating`](Self::heating) says.
+    ///
+    /// ```
+    /// use halo_gpu::heat3d::Heat3d;
+    /// use halo_gpu::{Axis, Boundary, Device, Field3, Grid3, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// // u'' = -2 between walls at 0: u = x (L - x), which the grid has exactly.
+    /// let shape = Shape3::new(9, 2, 2);
+    /// let grid = Grid3::new(shape, [0.1, 1.0, 1.0])?
+    ///     .with_ends(Axis::X, [Boundary::Dirichlet(0.0); 2])?;
+    /// let (cold, source) = (Field3::filled(shape, 0.0_f64)?, Field3::filled(shape, 2.0)?);
+    /// let mut rod = Heat3d::new(grid).start_heated(&Device::cpu(), &cold, &source)?;
+    /// assert!(rod.steps_until(1e-14, 50, 5000)?.converged);
+    /// assert!((rod.at(0, [4, 1, 1])? - 0.25).abs() < 1e-11); // the point at x = 0.5, of L = 1
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start), also for the source.
+    pub fn start_heated<T: Kernels>(
+        &self,
+        device: &Device,
+        initial: &Field3<T>,
+        source: &Field3<T>,
+    ) -> Result<HeatedBody<T>, Error> {
+        self.require_grid("the field", initial)?;
+        let heating = self.heating(source)?;
+        self.heated()?.start(device, [initial.as_slice(), &heating])
+    }
+
+    fn require_grid<T: Kernels>(&self, name: &'static str, field: &Field3<T>) -> Result<(), Error> {
+        let (required, given) = (self.grid.shape().into(), field.shape().into());
+        require_shape(Argument::new(OPERATION, name), required, given)
     }
 
     /// The body after `steps` steps, computed on `device`.

@@ -263,6 +263,18 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
         })
     }
 
+    /// From now on these lie beyond the ends; the layout has them, and the same extents.
+    pub(super) fn set_ends<const D: usize>(
+        &mut self,
+        layout: Layout<T, INPUTS>,
+        ends: &[[[Boundary; 2]; D]; INPUTS],
+    ) -> Result<(), Error> {
+        let new = Self::new(layout, ends, self.limits)?;
+        let scratches = take(&mut self.scratches);
+        *self = Self { scratches, ..new };
+        Ok(())
+    }
+
     /// The most steps of a pass, and how it is cut up, if it is to have `steps` or fewer.
     fn cut<U, const OUTPUTS: usize>(&self, steps: usize) -> Cut
     where

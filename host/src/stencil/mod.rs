@@ -2,14 +2,14 @@
 //!
 //! An update is a type with the parameters of an equation that implements [`PointUpdate`]:
 //! what a point becomes, from fields at offsets that are known when it is compiled. The macro
-//! `halo_stencil::stencil!` makes its kernel. [`Stencil`] puts it on a grid, with a boundary
+//! [`stencil!`](macro@stencil) makes its kernel. [`Stencil`] puts it on a grid, with a boundary
 //! for each end of each field; [`Stencil::plan`] and [`Stencil::start`] run it on a device: on
 //! GPUs and in the emulator by the kernel, on the CPU in vectors on all cores. All devices give
 //! the same bits: the order of the operations is the update's, and nothing is fused but what it
 //! says.
 //!
 //! ```
-//! use halo_gpu::stencil::{Neighbourhood, PointUpdate, Reach, Stencil};
+//! use halo_gpu::stencil::{Neighbourhood, PointUpdate, Reach, Stencil, stencil};
 //! use halo_gpu::{Boundary, Device, Grid2, Shape2};
 //!
 //! /// Diffusion in the plane: u + r (((W + E) + (S + N)) - 4 u).
@@ -32,7 +32,7 @@
 //!     }
 //! }
 //!
-//! halo_stencil::stencil! {
+//! stencil! {
 //!     /// A step of diffusion.
 //!     pub diffusion: Diffusion, f32, (u) -> (new_u)
 //! }
@@ -67,6 +67,7 @@ mod run;
 mod trace;
 mod vectors;
 
+pub use halo_stencil::stencil;
 pub use halo_stencil::{
     Compiled, MAX_BOX, MAX_RADIUS, Neighbourhood, PointUpdate, Reach, Real, Value,
 };

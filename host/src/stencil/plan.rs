@@ -6,9 +6,9 @@ use super::number::{Number, OPERATION};
 use super::operation::Stencil;
 use crate::argument::Argument;
 use crate::device::Lent;
-use crate::{Buffer, Device, DeviceKind, Error};
+use crate::{Axis, Boundary, Buffer, Device, DeviceKind, Error};
 use gpu_kernels::registry::Cost;
-use halo_stencil::{Compiled, blocks};
+use halo_stencil::Compiled;
 
 /// Steps of a [`Stencil`] on a device.
 ///
@@ -41,8 +41,7 @@ where
     /// [`Error::HostOutOfMemory`].
     pub fn plan(&self, device: &Device) -> Result<Plan<U, T, D, INPUTS, OUTPUTS>, Error> {
         let layout = self.layout()?;
-        let blocks = blocks(D, self.extents(), T::POINTS);
-        let by = match (device.kind(), blocks) {
+        let by = match (device.kind(), self.blocks()) {
             (DeviceKind::Cpu, _) | (_, None) => {
                 let passes = cpu::Passes::new(layout, self.all_ends(), cpu::Limits::default())?;
                 passes.reserve::<U, OUTPUTS>(1)?;
@@ -130,9 +129,39 @@ where
         Ok(())
     }
 
+    /// The same with these boundaries for one field at the first and the last point of an axis:
+    /// those of the next step, if they change from step to step.
+    ///
+    /// # Errors
+    ///
+    /// As [`Stencil::with_ends`], and [`Error::HostOutOfMemory`]; the boundaries then stay as
+    /// they were.
+    pub fn set_ends(&mut self, field: usize, axis: Axis, ends: [Boundary; 2]) -> Result<(), Error> {
+        let stencil = self.stencil.with_ends(field, axis, ends)?;
+        let layout = stencil.layout()?;
+        match &mut self.by {
+            By::Kernel(launch) => *launch = launch.with_layout(layout),
+            By::Cpu(passes) => passes.set_ends(layout, stencil.all_ends())?,
+        }
+        self.stencil = stencil;
+        Ok(())
+    }
+
     /// One step: what the update makes of `inputs` at all points, in `outputs`.
     ///
-    /// Outputs that are inputs as well do not compile.
+    /// Outputs that are inputs as well do not compile:
+    ///
+    /// ```compile_fail,E0502
+    /// # use halo_gpu::heat3d::Heat3d;
+    /// # use halo_gpu::{Device, Grid3, Shape3};
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// # let device = Device::cpu();
+    /// # let heat = Heat3d::new(Grid3::new(Shape3::new(4, 1, 1), [1.0; 3])?);
+    /// let mut u = device.upload(&[6.0_f32, 0.0, 0.0, 0.0])?;
+    /// heat.plan(&device)?.step([&u], [&mut u])?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

@@ -6,7 +6,7 @@ use super::plan::{Plan, all_of};
 use crate::argument::Argument;
 use crate::elementwise::{larger, largest_difference};
 use crate::scalar::Scalar;
-use crate::{Buffer, Device, Error};
+use crate::{Axis, Boundary, Buffer, Device, Error};
 use halo_stencil::Compiled;
 
 /// Fields on a device that a stencil takes from step to step: [`Stencil::start`].
@@ -150,6 +150,52 @@ where
     #[must_use]
     pub const fn steps_taken(&self) -> u64 {
         self.steps
+    }
+
+    /// Other parameters from the next step on, as [`Plan::set_update`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn set_update(&mut self, update: U) -> Result<(), Error> {
+        self.plan.set_update(update)
+    }
+
+    /// Other boundaries of a field from the next step on, as [`Plan::set_ends`]: values that
+    /// change with time.
+    ///
+    /// ```
+    /// use halo_gpu::heat3d::Heat3d;
+    /// use halo_gpu::{Axis, Boundary, Device, Field3, Grid3, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// // The seasons' warmth goes into the ground: less of it and later, the deeper.
+    /// let shape = Shape3::new(60, 1, 1);
+    /// let heat = Heat3d::new(Grid3::new(shape, [0.25, 1.0, 1.0])?);
+    /// let heat = heat.with_time_step(1.0, 0.02)?; // metres, and units of time of m² over α
+    /// let mut ground = heat.start(&Device::cpu(), &Field3::filled(shape, 0.0_f64)?)?;
+    /// let mut warmest = [0.0_f64; 2];
+    /// for step in 0..2000 {
+    ///     // A year is 500 steps.
+    ///     let surface = (std::f64::consts::TAU * f64::from(step) * 0.02 / 10.0).sin();
+    ///     let ends = [Boundary::Dirichlet(surface), Boundary::Neumann];
+    ///     ground.set_ends(0, Axis::X, ends)?;
+    ///     ground.steps(1)?;
+    ///     for (most, depth) in warmest.iter_mut().zip([3, 7]).filter(|_| step >= 1500) {
+    ///         *most = most.max(ground.at(0, [depth, 0, 0])?);
+    ///     }
+    /// }
+    /// // e^(-x √(π / year)) at x = 1 and 2.
+    /// assert!((warmest[0] - 0.57).abs() < 0.02 && (warmest[1] - 0.33).abs() < 0.02);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn set_ends(&mut self, field: usize, axis: Axis, ends: [Boundary; 2]) -> Result<(), Error> {
+        self.plan.set_ends(field, axis, ends)
     }
 
     /// Takes `count` steps. On CUDA devices this does not wait for them.

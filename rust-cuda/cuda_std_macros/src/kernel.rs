@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use proc_macro2::{Ident, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use proc_macro2::{Group, Ident, TokenStream, TokenTree};
+use quote::{ToTokens as _, format_ident, quote, quote_spanned};
+use syn::ext::IdentExt as _;
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
@@ -41,7 +42,47 @@ pub fn expand(attr: TokenStream, item: TokenStream, file: Option<&Path>) -> Resu
         .map(|bounds| bounds.items(&function.sig.ident, &cfgs(&function)));
     let host = host_function(&function)?;
     let handle = handle(&handle_name, &function, &parameters, bounds.as_ref());
-    Ok(quote! { #device #bounds_items #host #handle })
+    let expansion = quote! { #device #bounds_items #host #handle };
+    Ok(match &arguments.cuda_std {
+        Some(path) => renamed(expansion, &path.to_token_stream()),
+        None => expansion,
+    })
+}
+
+/// The tokens with this path in place of each `::cuda_std` that begins one.
+fn renamed(tokens: TokenStream, path: &TokenStream) -> TokenStream {
+    let mut renamed: Vec<TokenTree> = Vec::new();
+    for token in tokens {
+        match token {
+            TokenTree::Ident(name) if name == "cuda_std" && begins_path(&renamed) => {
+                renamed.truncate(renamed.len() - 2);
+                renamed.extend(path.clone());
+            }
+            TokenTree::Group(group) => {
+                let mut inner = Group::new(group.delimiter(), self::renamed(group.stream(), path));
+                inner.set_span(group.span());
+                renamed.push(inner.into());
+            }
+            token => renamed.push(token),
+        }
+    }
+    renamed.into_iter().collect()
+}
+
+/// Whether these tokens end in the `::` that a path begins with.
+fn begins_path(before: &[TokenTree]) -> bool {
+    let is =
+        |token: &TokenTree, sign| matches!(token, TokenTree::Punct(it) if it.as_char() == sign);
+    match before {
+        [before @ .., first, second] if is(first, ':') && is(second, ':') => {
+            let goes_on = |token: &TokenTree| match token {
+                TokenTree::Ident(word) => word != "as" && word != "impl" && word != "mut",
+                token => is(token, '>'),
+            };
+            !before.last().is_some_and(goes_on)
+        }
+        _ => false,
+    }
 }
 
 /// What the handle is called: as the kernel, unless the kernel has its name from
@@ -62,29 +103,32 @@ fn handle_name(kernel: &Ident, file: Option<&Path>) -> Ident {
 // --- attribute arguments ---------------------------------------------------------
 
 /// `grid_dim = 2d, block_dim = 1d`, read, checked and, as upstream, not used;
-/// `handle = name`.
+/// `handle = name`; `crate = path`.
 #[derive(Default)]
 struct Arguments {
     handle: Option<Ident>,
+    cuda_std: Option<syn::Path>,
 }
 
 impl Parse for Arguments {
     fn parse(input: ParseStream) -> Result<Self> {
         let mut arguments = Self::default();
         while !input.is_empty() {
-            let name: Ident = input.parse()?;
-            if name != "grid_dim" && name != "block_dim" && name != "handle" {
+            let name = input.call(Ident::parse_any)?;
+            if !["grid_dim", "block_dim", "handle", "crate"].contains(&name.to_string().as_str()) {
                 return Err(Error::new(
                     name.span(),
                     format!(
-                        "unknown argument `{name}`: #[kernel] knows `grid_dim`, `block_dim` and \
-                         `handle`"
+                        "unknown argument `{name}`: #[kernel] knows `grid_dim`, `block_dim`, \
+                         `handle` and `crate`"
                     ),
                 ));
             }
             input.parse::<Token![=]>()?;
             if name == "handle" {
                 arguments.handle = Some(input.parse()?);
+            } else if name == "crate" {
+                arguments.cuda_std = Some(input.call(syn::Path::parse_mod_style)?);
             } else {
                 dimension(&name, input)?;
             }
@@ -657,6 +701,20 @@ mod tests {
         assert!(device.contains("let a : & [f32] = unsafe { :: core :: slice :: from_raw_parts"));
         assert!(device.contains("let out : & mut [u8] = unsafe"));
         assert!(device.contains("extern \"ptx-kernel\""));
+    }
+
+    #[test]
+    fn another_path_to_cuda_std_is_everywhere() {
+        let item = quote! {
+            #[a::cuda_std::launch_bounds(64)]
+            unsafe fn k(a: &[f32], n: u32) { body(); }
+        };
+        let expand = |attr| expand(attr, item.clone(), None).unwrap().to_string();
+        let (usual, other) = (expand(quote!()), expand(quote!(crate = a::b)));
+        let usual = usual
+            .replace("a :: cuda_std", "A")
+            .replace(":: cuda_std", "a :: b");
+        assert_eq!(usual, other.replace("a :: cuda_std", "A"));
     }
 
     #[test]

@@ -21,7 +21,7 @@
 //!
 //! Kernel crates do not name this crate: `cuda_std` re-exports all of it. The
 //! expansions name `::cuda_std`, so a kernel crate must depend on it under that
-//! name.
+//! name, or say `#[kernel(crate = path)]`.
 
 mod gpu_only;
 mod grid_constant;
@@ -130,6 +130,8 @@ use proc_macro::TokenStream;
 /// - `#[kernel(handle = Name)]` names the handle. Otherwise it is called as the
 ///   kernel; but `gemm_handle` for a kernel `gemm` in a file `gemm.rs`, whose
 ///   parent module would have the name twice after `pub use gemm::gemm;`.
+/// - `#[kernel(crate = path)]` says where `cuda_std` is, for macros that make kernels in
+///   crates without a dependency on it: `crate = $crate::cuda_std`.
 ///
 /// # Errors at compile time
 ///

@@ -10,7 +10,8 @@ use cargo_metadata::Message;
 use cargo_metadata::diagnostic::{Diagnostic, DiagnosticLevel};
 use sha2::{Digest as _, Sha256};
 
-use super::instrument::{Instrumented, crate_root};
+use super::SOURCES;
+use super::instrument::{Instrumented, crate_root, dependent_root};
 use super::operators::Site;
 use super::suite::Suite;
 use crate::error::Error;
@@ -19,6 +20,9 @@ use crate::workspace;
 
 /// The root file of the kernels' crate.
 const CRATE_ROOT: &str = "gpu-kernels/src/lib.rs";
+
+/// That of the crate of the stencils, which the kernels' depends on.
+const STENCIL_ROOT: &str = "stencil/src/lib.rs";
 
 /// Settings that the original is not built with. Without them cargo takes the crates of
 /// the copy for those of the original, being at the same places of their workspaces, so
@@ -93,7 +97,7 @@ impl Copy {
         let mut rejected = Vec::new();
         loop {
             let written = self.instrument(sources)?;
-            let attempt = self.cargo(names)?;
+            let attempt = self.cargo(names, has_stencils(sources))?;
             if attempt.success {
                 return Ok((attempt.suites, rejected));
             }
@@ -122,6 +126,12 @@ impl Copy {
 
     fn instrument(&self, sources: &[Source]) -> Result<Vec<(PathBuf, Instrumented)>, Error> {
         let mut written = Vec::new();
+        let has_stencils = has_stencils(sources);
+        let root = if has_stencils {
+            STENCIL_ROOT
+        } else {
+            CRATE_ROOT
+        };
         for source in sources {
             let sites: Vec<(u32, &Site)> = source
                 .sites
@@ -129,10 +139,12 @@ impl Copy {
                 .map(|(number, site)| (*number, site))
                 .collect();
             let mut instrumented = Instrumented::new(&source.text, &sites);
-            if source.path == Path::new(CRATE_ROOT) {
+            if source.path == Path::new(root) {
                 let numbers = sources.iter().flat_map(|source| &source.sites);
                 let last = numbers.map(|&(number, _)| number).max();
                 instrumented.text = crate_root(&instrumented.text, last.map_or(0, |it| it + 1));
+            } else if source.path == Path::new(CRATE_ROOT) {
+                instrumented.text = dependent_root(&instrumented.text, "halo_stencil");
             }
             workspace::write_if_changed(&self.folder.join(&source.path), &instrumented.text)?;
             written.push((source.path.clone(), instrumented));
@@ -140,7 +152,7 @@ impl Copy {
         Ok(written)
     }
 
-    fn cargo(&self, names: &[String]) -> Result<Attempt, Error> {
+    fn cargo(&self, names: &[String], has_stencils: bool) -> Result<Attempt, Error> {
         let mut command = Command::new(process::cargo());
         command
             .current_dir(&self.folder)
@@ -148,9 +160,16 @@ impl Copy {
             .args(["--package", "halo-tests", "--package", "gpu-kernels"])
             // Much of it is conditions, on which optimising takes longer than it saves.
             .args(["--config", "profile.dev.package.gpu-kernels.opt-level=1"])
+            .args(["--config", "profile.dev.package.halo-stencil.opt-level=1"])
+            // The suites are run many times.
+            .args(["--config", "profile.dev.package.halo-gpu.opt-level=1"])
+            .args(["--config", "profile.dev.package.halo-tests.opt-level=1"])
             .arg("--message-format=json")
             .env("CARGO_TARGET_DIR", &self.target)
             .envs(PROFILE);
+        if has_stencils {
+            command.args(["--package", "halo-stencil"]);
+        }
         for name in names {
             command.args(["--test", name]);
         }
@@ -219,8 +238,15 @@ impl Attempt {
     }
 }
 
+/// Whether the crate of the stencils is among them.
+fn has_stencils(sources: &[Source]) -> bool {
+    sources
+        .iter()
+        .any(|source| source.path == Path::new(STENCIL_ROOT))
+}
+
 fn is_kernel_source(file: &Path) -> bool {
-    file.starts_with("gpu-kernels/src")
+    SOURCES.iter().any(|folder| file.starts_with(folder))
         && file.extension().is_some_and(|extension| extension == "rs")
 }
 

@@ -134,12 +134,21 @@ impl Output<'_> {
     }
 }
 
-/// The crate root of the kernels, `lib.rs`, once instrumented: with the switch
-/// in it, and without the lints that notice that a mutant is absurd. Numbers of
-/// mutations are below `count`.
+/// Before everything in a crate root: what lets absurd mutants compile.
+const ALLOWED: &str =
+    "#![allow(warnings, arithmetic_overflow, unconditional_panic, unexpected_cfgs)]";
+
+/// The crate root, once instrumented, of a crate that takes the switch from `switch`, a crate
+/// that it depends on.
+pub(crate) fn dependent_root(instrumented: &str, switch: &str) -> String {
+    format!("{ALLOWED} {instrumented}\n#[doc(hidden)]\npub use {switch}::halo_mutation;\n")
+}
+
+/// A crate root, once instrumented: with the switch in it, and without the lints that notice
+/// that a mutant is absurd. Numbers of mutations are below `count`.
 pub(crate) fn crate_root(instrumented: &str, count: u32) -> String {
     format!(
-        "#![allow(warnings, arithmetic_overflow, unconditional_panic, unexpected_cfgs)] {instrumented}
+        "{ALLOWED} {instrumented}
 /// Which mutation is on, and which ones a test program has come to.
 #[doc(hidden)]
 pub mod halo_mutation {{
@@ -148,9 +157,11 @@ pub mod halo_mutation {{
     use std::sync::atomic::{{AtomicBool, AtomicU32, Ordering}};
     static REACHED: [AtomicBool; {count}] = [const {{ AtomicBool::new(false) }}; {count}];
     static ACTIVE: AtomicU32 = AtomicU32::new(ASK);
-    /// Who wants to know must ask the environment, or be noted.
+    /// Who wants to know must ask the environment.
     const ASK: u32 = u32::MAX;
-    const NONE: u32 = u32::MAX - 1;
+    /// All are noted, and none is on.
+    const NOTE: u32 = u32::MAX - 1;
+    const NONE: u32 = u32::MAX - 2;
     unsafe extern \"C\" {{
         safe fn atexit(last: extern \"C\" fn()) -> i32;
     }}
@@ -159,27 +170,31 @@ pub mod halo_mutation {{
     #[inline(never)]
     pub fn is(number: u32) -> bool {{
         let active = ACTIVE.load(Ordering::Relaxed);
+        if active == NOTE {{
+            let reached = &REACHED[number as usize];
+            // Written once: all threads come here.
+            if !reached.load(Ordering::Relaxed) {{
+                reached.store(true, Ordering::Relaxed);
+            }}
+            return false;
+        }}
         active == number || active == ASK && ask(number)
     }}
     #[cold]
     #[inline(never)]
     fn ask(number: u32) -> bool {{
-        static HOW: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-        let noted = *HOW.get_or_init(|| {{
-            let noted = std::env::var_os(\"{REACHED}\").is_some();
-            if noted {{
+        static ASKED: std::sync::Once = std::sync::Once::new();
+        ASKED.call_once(|| {{
+            let active = if std::env::var_os(\"{REACHED}\").is_some() {{
                 atexit(write);
+                NOTE
             }} else {{
                 let number = std::env::var(\"{SWITCH}\").ok();
-                let number = number.and_then(|number| number.parse().ok());
-                ACTIVE.store(number.unwrap_or(NONE), Ordering::Relaxed);
-            }}
-            noted
+                number.and_then(|number| number.parse().ok()).unwrap_or(NONE)
+            }};
+            ACTIVE.store(active, Ordering::Relaxed);
         }});
-        if noted {{
-            REACHED[number as usize].store(true, Ordering::Relaxed);
-        }}
-        ACTIVE.load(Ordering::Relaxed) == number
+        is(number)
     }}
     extern \"C\" fn write() {{
         let mut numbers = std::string::String::new();
@@ -281,5 +296,8 @@ mod tests {
         let root = crate_root("//! Docs.\n#![no_std]\nfn f() {}\n", 7);
         assert!(root.lines().nth(2).unwrap().starts_with("fn f"));
         syn::parse_file(&root).unwrap();
+        let dependent = dependent_root("//! Docs.\n#![no_std]\nfn f() {}\n", "below");
+        assert!(dependent.lines().nth(2).unwrap().starts_with("fn f"));
+        syn::parse_file(&dependent).unwrap();
     }
 }

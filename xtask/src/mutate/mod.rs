@@ -14,6 +14,7 @@
 mod build;
 mod instrument;
 mod operators;
+mod reach;
 mod record;
 mod suite;
 mod trial;
@@ -41,6 +42,7 @@ use crate::tidy::KERNELS;
 use crate::workspace;
 use build::{Copy, Source};
 use operators::Site;
+use reach::Reach;
 use record::Record;
 use suite::Verdict;
 use trial::{Fate, Trials};
@@ -87,8 +89,9 @@ struct Found {
 
 pub(crate) fn run(flags: &Mutate) -> Result<Outcome, Error> {
     let root = workspace::root()?;
-    let families = registry::FAMILIES.iter();
-    let found = find(&root, families.map(|it| it.name.to_owned()).collect())?;
+    let families = registry::FAMILIES.iter().map(|it| it.name);
+    let families = families.chain([STENCIL]).map(str::to_owned);
+    let found = find(&root, families.collect())?;
     for complaint in &found.complaints {
         output::line(complaint);
     }
@@ -176,7 +179,7 @@ fn execute(
     families.retain(|family| {
         to_run
             .iter()
-            .any(|mutation| mutation.family.as_ref().is_none_or(|of| of == family))
+            .any(|it| it.family.as_ref().is_none_or(|of| serves(family, of)))
     });
 
     eprintln!(
@@ -206,17 +209,24 @@ fn execute(
     }
     let (mut built, rejected) = copy.build(&mut sources, &names)?;
     // A crate without unit tests, and its empty program.
-    if let Some(units) = built.get(UNITS)
-        && units.tests().is_ok_and(|tests| tests.is_empty())
-    {
-        built.remove(UNITS);
-    }
+    built.retain(|name, suite| {
+        !UNITS.contains(&name.as_str()) || suite.tests().is_ok_and(|tests| !tests.is_empty())
+    });
     to_run.retain(|mutation| !rejected.contains(&mutation.number));
+
+    let mut tree = Sha256::new().chain_update(&copy.hash);
+    for mutation in &to_run {
+        tree.update(mutation.number.to_le_bytes());
+    }
+    let reach = Reach::open(
+        &target.join("mutate/reach.jsonl"),
+        format!("{:x}", tree.finalize()),
+    )?;
+    let timeout = flags.timeout.map(Duration::from_secs);
+    let trials = Trials::of(&built, &families, timeout, reach)?;
     if let Some((part, of)) = flags.part {
         to_run = self::part(&to_run, part as usize, of as usize);
     }
-
-    let trials = Trials::of(&built, &families, flags.timeout.map(Duration::from_secs))?;
     let record = Record::open(
         &target.join("mutate/record.jsonl"),
         found.codes.clone(),
@@ -237,8 +247,22 @@ fn part<T: Clone>(all: &[T], part: usize, of: usize) -> Vec<T> {
     all[all.len() * (part - 1) / of..all.len() * part / of].to_vec()
 }
 
-/// The unit tests of the kernels' crate.
-const UNITS: &str = "gpu_kernels";
+/// The unit tests of the crates that are mutated.
+const UNITS: [&str; 2] = ["gpu_kernels", "halo_stencil"];
+
+/// The folders of what is mutated.
+const SOURCES: [&str; 2] = [KERNELS, "stencil/src"];
+
+/// The skeleton of all stencils: as a family its suite is that of stencils of one's own.
+const STENCIL: &str = "stencil";
+
+/// The families whose kernels are stencils.
+const STENCILS: [&str; 2] = ["heat3d", "wave3d"];
+
+/// Whether a test of the family `of` is one of `family` as well.
+fn serves(of: &str, family: &str) -> bool {
+    of == family || family == STENCIL && STENCILS.contains(&of)
+}
 
 /// The suite that goes through the table of kernels.
 const CONFORMANCE: &str = "conformance";
@@ -260,14 +284,18 @@ fn find(root: &Path, families: Vec<String>) -> Result<Found, Error> {
         mutations: Vec::new(),
         complaints: Vec::new(),
     };
-    for file in rust_files(&root.join(KERNELS))? {
+    let mut files = Vec::new();
+    for folder in SOURCES {
+        files.extend(rust_files(&root.join(folder))?);
+    }
+    for file in files {
         let path = file.strip_prefix(root).unwrap_or(&file).to_path_buf();
         let text = workspace::read(&file)?;
-        let family = found
-            .families
-            .iter()
-            .find(|family| path.starts_with(Path::new(KERNELS).join(family)))
-            .cloned();
+        let family = found.families.iter().find(|family| {
+            path.starts_with(Path::new(KERNELS).join(family))
+                || *family == STENCIL && !path.starts_with(KERNELS)
+        });
+        let family = family.cloned();
 
         let (waivers, malformed) = waiver::waivers(&text);
         for wrong in malformed {

@@ -442,7 +442,18 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_macro(&mut self, call: &'ast syn::Macro) {
-        self.tokens(&call.tokens);
+        // `each!(K < COUNT, { … })` of the stencils is a loop whose body is written out.
+        let body = call.path.is_ident("each").then(|| {
+            call.parse_body_with(|input: syn::parse::ParseStream<'_>| {
+                input.parse::<Expr>()?;
+                input.parse::<syn::Token![,]>()?;
+                input.parse::<syn::Block>()
+            })
+        });
+        match body {
+            Some(Ok(body)) => Finder::visit_block(self, &body),
+            _ => self.tokens(&call.tokens),
+        }
     }
 
     fn visit_local(&mut self, local: &'ast syn::Local) {

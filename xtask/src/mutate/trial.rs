@@ -3,8 +3,9 @@
 //! A test that never comes to a mutated expression cannot notice the mutation. So each
 //! test is run once with no mutation on, when it is first wanted, and notes what it comes
 //! to and what it takes. Most mutations are noticed at once by their own kernel's cases,
-//! launched once each: those come first, and a family's whole suite last, of each the
-//! quickest first. A mutated loop may never end: a test has a few times what it took.
+//! launched once each: those come first, of each stage the quickest first. Whole suites come
+//! last, and verified launches after launches that run once. A mutated loop may never end: a
+//! test has a few times what it took.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -14,8 +15,10 @@ use std::time::Duration;
 use gpu_kernels::registry;
 use serde::{Deserialize, Serialize};
 
-use super::suite::{Limits, Part, Ran, Suite, Verdict, With};
-use super::{CONFORMANCE, Mutation, UNITS};
+use super::operators::Operator;
+use super::reach::{Known, Reach};
+use super::suite::{Limits, Part, Suite, Verdict, With};
+use super::{CONFORMANCE, Mutation, UNITS, serves};
 use crate::error::Error;
 
 /// A part of a suite, as mutations are tried on it.
@@ -31,14 +34,10 @@ pub(crate) struct Trial {
     /// The same with launches that run once, where this one verifies them: it comes to
     /// what that comes to, and takes long to find out.
     once: Option<usize>,
+    /// From a run with no mutation on, of a trial with launches that run once.
     known: OnceLock<Result<Known, String>>,
-}
-
-/// What is known of a trial from a run with no mutation on.
-struct Known {
-    ran: Ran,
-    /// The mutations that it comes to.
-    reached: HashSet<u32>,
+    /// Whether one with verified launches passes with no mutation on.
+    passes: OnceLock<Result<(), String>>,
 }
 
 impl Trial {
@@ -51,12 +50,22 @@ impl Trial {
             once: None,
             name: name.to_owned(),
             known: OnceLock::new(),
+            passes: OnceLock::new(),
         }
     }
 
     /// Runs it with no mutation on, if nobody has: it must pass.
-    fn known(&self) -> Result<&Known, Error> {
-        let known = self.known.get_or_init(|| self.measure());
+    fn known(&self, reach: &Reach) -> Result<&Known, Error> {
+        let known = self.known.get_or_init(|| {
+            let name = format!("{} {:?}", self.name, self.part);
+            if let Some(known) = reach.known(&name) {
+                return Ok(known);
+            }
+            let known = self.measure()?;
+            let kept = reach.add(&name, &known);
+            kept.map_err(|error| error.to_string())?;
+            Ok(known)
+        });
         known
             .as_ref()
             .map_err(|problem| Error::Mutation(problem.clone()))
@@ -70,20 +79,37 @@ impl Trial {
             .run(&self.part, With::Notes(notes.path()), NO_LIMITS)
             .map_err(|error| error.to_string())?;
         let name = &self.name;
-        match &ran.verdict {
-            Verdict::Passed(0) => return Err(format!("{name} ran no test")),
-            Verdict::Passed(_) => {}
-            other => {
-                return Err(format!(
-                    "{name} fails with no mutation on ({}): mend that first",
-                    other.test().unwrap_or_default()
-                ));
-            }
-        }
+        self.require_passed(&ran.verdict)?;
         let text = std::fs::read_to_string(notes.path())
             .map_err(|source| format!("what {name} came to cannot be read: {source}"))?;
-        let reached = text.lines().filter_map(|line| line.parse().ok()).collect();
-        Ok(Known { ran, reached })
+        Ok(Known {
+            work: ran.work,
+            time: ran.time,
+            reached: text.lines().filter_map(|line| line.parse().ok()).collect(),
+        })
+    }
+
+    fn require_passed(&self, verdict: &Verdict) -> Result<(), String> {
+        let name = &self.name;
+        match verdict {
+            Verdict::Passed(0) => Err(format!("{name} ran no test")),
+            Verdict::Passed(_) => Ok(()),
+            other => Err(format!(
+                "{name} fails with no mutation on ({}): mend that first",
+                other.test().unwrap_or_default()
+            )),
+        }
+    }
+
+    /// Fails unless it passes within `limits` with no mutation on. Of one with verified
+    /// launches that is asked when it has noticed something: most never do.
+    fn require_passes(&self, limits: Limits) -> Result<(), Error> {
+        let passes = self.passes.get_or_init(|| {
+            let ran = self.suite.run(&self.part, With::Nothing, limits);
+            let ran = ran.map_err(|error| error.to_string())?;
+            self.require_passed(&ran.verdict)
+        });
+        passes.clone().map_err(Error::Mutation)
     }
 }
 
@@ -96,20 +122,26 @@ const NO_LIMITS: Limits = Limits {
     time: Duration::from_secs(3600),
 };
 
-/// How long a test may take that took `ran` with no mutation on, unless the user says.
-fn limits(ran: &Ran, timeout: Option<Duration>) -> Limits {
+/// How long a test may take that took `known` with no mutation on, unless the user says.
+/// `verified`: that was with launches that run once, and now they are verified.
+fn limits(known: &Known, verified: bool, timeout: Option<Duration>) -> Limits {
+    let times = if verified { VERIFICATION } else { 1 };
     Limits {
-        work: timeout.unwrap_or(Duration::from_secs(1) + 4 * ran.work),
+        work: timeout.unwrap_or(times * (Duration::from_secs(1) + 4 * known.work)),
         // Generous: other work may share the machine by then.
-        time: timeout.unwrap_or(Duration::from_secs(30) + 20 * ran.time),
+        time: timeout.unwrap_or(times * (Duration::from_secs(30) + 20 * known.time)),
     }
 }
+
+/// More than verified launches take longer than launches that run once.
+const VERIFICATION: u32 = 20;
 
 /// Everything that mutations are tried on.
 pub(crate) struct Trials {
     all: Vec<Trial>,
     /// The longest that one may take, where the user says so.
     timeout: Option<Duration>,
+    reach: Reach,
 }
 
 /// What became of a mutation.
@@ -130,14 +162,30 @@ impl Fate {
 }
 
 impl Trials {
-    /// Those of these suites. Each test is one, and of the conformance suite each test of
-    /// each kernel two: with launches that run once, and with verified ones.
+    /// Those of these suites. Each test is two, with launches that run once and with verified
+    /// ones; of the conformance suite each test of each kernel is. Unit tests launch nothing.
     pub(crate) fn of(
         suites: &BTreeMap<String, Suite>,
         families: &[String],
         timeout: Option<Duration>,
+        reach: Reach,
     ) -> Result<Self, Error> {
-        let mut all = Vec::new();
+        let mut all: Vec<Trial> = Vec::new();
+        let mut add = |trial: Trial| {
+            let launches = !UNITS.contains(&trial.name.as_str());
+            let verified = launches.then(|| Trial {
+                family: trial.family.clone(),
+                once: Some(all.len()),
+                ..Trial {
+                    file: trial.file,
+                    ..Trial::new(&trial.name, &trial.suite, trial.part.clone())
+                }
+            });
+            let mut once = trial;
+            once.part.once = launches;
+            all.push(once);
+            all.extend(verified);
+        };
         for (name, suite) in suites {
             for test in suite.tests()? {
                 let part = Part {
@@ -145,7 +193,7 @@ impl Trials {
                     ..Part::default()
                 };
                 if name != CONFORMANCE || !asks_for_kernels(suite, &part)? {
-                    all.push(Trial {
+                    add(Trial {
                         family: families.iter().find(|family| *family == name).cloned(),
                         ..Trial::new(name, suite, part)
                     });
@@ -153,23 +201,29 @@ impl Trials {
                 }
                 let kernels = registry::entries();
                 for entry in kernels.filter(|entry| families.iter().any(|it| it == entry.family)) {
-                    for once in [true, false] {
-                        let part = Part {
-                            kernel: Some(entry.name.to_owned()),
-                            once,
-                            ..part.clone()
-                        };
-                        all.push(Trial {
-                            family: Some(entry.family.to_owned()),
-                            file: Some(entry.file),
-                            once: (!once).then(|| all.len() - 1),
-                            ..Trial::new(name, suite, part)
-                        });
-                    }
+                    let part = Part {
+                        kernel: Some(entry.name.to_owned()),
+                        ..part.clone()
+                    };
+                    add(Trial {
+                        family: Some(entry.family.to_owned()),
+                        file: Some(entry.file),
+                        ..Trial::new(name, suite, part)
+                    });
                 }
             }
         }
-        Ok(Self { all, timeout })
+        Ok(Self {
+            all,
+            timeout,
+            reach,
+        })
+    }
+
+    /// What is known of a trial, or of the same with launches that run once.
+    fn known(&self, index: usize) -> Result<&Known, Error> {
+        let trial = &self.all[index];
+        self.all[trial.once.unwrap_or(index)].known(&self.reach)
     }
 
     /// Tries a mutation until a trial notices, those of `likely` first.
@@ -178,9 +232,10 @@ impl Trials {
         for stage in std::iter::once(likely.to_vec()).chain(self.stages(mutation)) {
             let mut reaching = Vec::new();
             for index in self.few_verified(stage, mutation)? {
-                let known = self.all[index].known()?;
+                let known = self.known(index)?;
                 if known.reached.contains(&mutation.number) && tried.insert(index) {
-                    reaching.push((known.ran.time, index, limits(&known.ran, self.timeout)));
+                    let verified = self.all[index].once.is_some();
+                    reaching.push((known.time, index, limits(known, verified, self.timeout)));
                 }
             }
             reaching.sort_unstable_by_key(|&(time, index, _)| (time, index));
@@ -189,6 +244,9 @@ impl Trials {
                 let with = With::Mutation(mutation.number);
                 let ran = trial.suite.run(&trial.part, with, limits)?;
                 if ran.verdict.test().is_some() {
+                    if trial.once.is_some() {
+                        trial.require_passes(limits)?;
+                    }
                     return Ok(Fate {
                         verdict: ran.verdict,
                         by: Some(index),
@@ -211,16 +269,17 @@ impl Trials {
     fn few_verified(&self, trials: Vec<usize>, mutation: &Mutation) -> Result<Vec<usize>, Error> {
         let (mut verified, mut kept) = (Vec::new(), Vec::new());
         for index in trials {
-            let Some(once) = self.all[index].once else {
+            let trial = &self.all[index];
+            if trial.once.is_none() || trial.part.kernel.is_none() {
                 kept.push(index);
                 continue;
-            };
-            let known = self.all[once].known()?;
+            }
+            let known = self.known(index)?;
             if known.reached.contains(&mutation.number) {
                 if self.is_own(index, mutation) {
                     kept.push(index);
                 } else {
-                    verified.push((known.ran.time, index));
+                    verified.push((known.time, index));
                 }
             }
         }
@@ -238,18 +297,24 @@ impl Trials {
     /// The trials that may notice a mutation, the most likely and cheapest first.
     fn stages(&self, mutation: &Mutation) -> impl Iterator<Item = Vec<usize>> {
         let concerned = |trial: &Trial| match (&trial.family, &mutation.family) {
-            (Some(of), Some(family)) => of == family,
+            (Some(of), Some(family)) => serves(of, family),
             _ => true,
+        };
+        // That a barrier is missing is seen by verified launches, most else by their results.
+        let [verified, suite] = match mutation.site.operator {
+            Operator::Barrier => [3, 5],
+            _ => [4, 3],
         };
         let class = |index, trial: &Trial| match (&trial.part.kernel, trial.part.once) {
             (Some(_), true) if self.is_own(index, mutation) => 0,
-            (None, _) if trial.name == UNITS => 1,
+            (None, _) if UNITS.contains(&trial.name.as_str()) => 1,
             (Some(_), true) => 2,
-            (Some(_), false) if self.is_own(index, mutation) => 3,
-            (Some(_), false) => 4,
-            (None, _) => 5,
+            (Some(_), false) if self.is_own(index, mutation) => verified,
+            (Some(_), false) => verified + 1,
+            (None, true) => suite,
+            (None, false) => 6,
         };
-        let mut stages = vec![Vec::new(); 6];
+        let mut stages = vec![Vec::new(); 7];
         for (index, trial) in self.all.iter().enumerate() {
             if concerned(trial) {
                 stages[class(index, trial)].push(index);
