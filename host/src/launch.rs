@@ -8,10 +8,11 @@
 use crate::device::Backend;
 use crate::error::LaunchAxis;
 use crate::{Device, Error};
-use cuda_std::host::Kernel;
+use cuda_std::host::{Kernel, LaunchBounds};
 use gpu_kernels::registry::{Problem, Registered};
 
 use crate::constants::Constants;
+use crate::device::call::{Call, CallOf};
 use crate::geometry::LaunchConfig;
 
 /// How many blocks of the kernel `K`, launched as `config` says, one
@@ -30,12 +31,12 @@ pub fn blocks_per_multiprocessor<K: Kernel>(
     device: &Device,
     config: &LaunchConfig,
 ) -> Result<u32, Error> {
-    check::<K>(device, config)?;
+    check(K::NAME, K::LAUNCH_BOUNDS, device, config)?;
     match device.backend() {
         Backend::Cpu => Err(Error::NotLaunchable { kernel: K::NAME }),
         Backend::Emulator(_) => Ok(1),
         #[cfg(halo_cuda)]
-        Backend::Cuda(cuda) => cuda.blocks_per_multiprocessor::<K>(config),
+        Backend::Cuda(cuda) => cuda.blocks_per_multiprocessor(K::NAME, config),
     }
 }
 
@@ -203,17 +204,34 @@ pub unsafe fn launch_with_constants<K: Kernel>(
     constants: &Constants<'_>,
     args: K::Args<'_>,
 ) -> Result<(), Error> {
-    check::<K>(device, config)?;
+    // SAFETY: the caller's promise, passed on.
+    unsafe { launch_call(device, config, constants, &CallOf::<K>(args)) }
+}
+
+/// [`launch_with_constants`], of any kernel.
+///
+/// # Safety
+///
+/// As [`launch_with_constants`].
+unsafe fn launch_call(
+    device: &Device,
+    config: &LaunchConfig,
+    constants: &Constants<'_>,
+    call: &dyn Call,
+) -> Result<(), Error> {
+    check(call.name(), call.bounds(), device, config)?;
     match device.backend() {
-        Backend::Cpu => Err(Error::NotLaunchable { kernel: K::NAME }),
+        Backend::Cpu => Err(Error::NotLaunchable {
+            kernel: call.name(),
+        }),
         Backend::Emulator(emulator) => {
             // SAFETY: the caller's promise, passed on.
-            unsafe { emulator.launch::<K>(config, constants, &args) }
+            unsafe { emulator.launch(config, constants, call) }
         }
         #[cfg(halo_cuda)]
         Backend::Cuda(cuda) => {
             // SAFETY: the caller's promise, passed on.
-            unsafe { cuda.launch::<K>(config, constants, &args) }
+            unsafe { cuda.launch(config, constants, call) }
         }
     }
 }
@@ -238,14 +256,19 @@ pub(crate) unsafe fn launch_registered<K: Registered>(
     unsafe { launch_with_constants::<K>(device, &config, constants, args) }
 }
 
-/// Checks a launch of `K` against a device's limits and the kernel's own bounds.
-fn check<K: Kernel>(device: &Device, config: &LaunchConfig) -> Result<(), Error> {
-    config.check(K::NAME, device.limits())?;
+/// Checks a launch of `kernel` against a device's limits and the kernel's own bounds.
+fn check(
+    kernel: &'static str,
+    bounds: Option<LaunchBounds>,
+    device: &Device,
+    config: &LaunchConfig,
+) -> Result<(), Error> {
+    config.check(kernel, device.limits())?;
     let threads = config.block.volume();
-    match K::LAUNCH_BOUNDS {
+    match bounds {
         Some(bounds) if threads > u128::from(bounds.max_threads_per_block) => {
             Err(Error::LaunchLimit {
-                kernel: K::NAME,
+                kernel,
                 axis: LaunchAxis::ThreadsPerBlock,
                 required: format!(
                     "at most {}, by the kernel's launch bounds",

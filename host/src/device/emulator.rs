@@ -1,5 +1,6 @@
 //! The emulator as a device: it runs kernels on the CPU, thread by thread.
 
+use super::call::Call;
 use super::cpu;
 use super::layout::{AddressMode, Layout};
 use super::properties::Properties;
@@ -8,7 +9,6 @@ use cuda_emulator::{
     Addressing, Allocation, Blocks, DeviceMemory, Diagnosis, LaunchLock, MemoryError, Options,
     Placement, Poison, RESIDENT_THREADS_MAX, TextureDescriptor, TextureShape, ThreadOrder, Verify,
 };
-use cuda_std::host::Kernel;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -190,37 +190,37 @@ impl EmulatorDevice {
         })
     }
 
-    /// Sets the constants and runs `K`, as one step.
+    /// Sets the constants and runs the kernel of `call`, as one step.
     ///
     /// # Safety
     ///
     /// As [`launch_with_constants`](crate::launch_with_constants).
-    pub(crate) unsafe fn launch<K: Kernel>(
+    pub(crate) unsafe fn launch(
         &self,
         config: &LaunchConfig,
         constants: &Constants<'_>,
-        args: &K::Args<'_>,
+        call: &dyn Call,
     ) -> Result<(), Error> {
         // It would wait for the constants that its own launch has.
         if cuda_emulator::intrinsics::in_kernel() {
             return Err(Error::from(Diagnosis::InvalidLaunch {
-                kernel: K::NAME,
+                kernel: call.name(),
                 reason: "a kernel cannot be launched from within a kernel".to_owned(),
             }));
         }
         let mut options = self.options.clone();
         options.expected_steps = config.steps;
         let config = cuda_emulator::LaunchConfig {
-            kernel: K::NAME,
+            kernel: call.name(),
             grid: config.grid.to_array(),
             block: config.block.to_array(),
             dynamic_shared_bytes: config.dynamic_shared_bytes as usize,
         };
-        let args = &SharedByThreads(args);
+        let call = &SharedByThreads(call);
         let thread = || {
             // SAFETY: the buffers are in this process, being this device's; the
             // rest is the caller's promise.
-            unsafe { K::run_thread(args.get()) }
+            unsafe { call.get().run_thread() }
         };
 
         let kept = self.keep(constants);
@@ -238,7 +238,7 @@ impl EmulatorDevice {
             let named = |fault: Diagnosis| {
                 let mut parameters = Vec::new();
                 let mut note = |name, address| parameters.push((name, address));
-                K::addresses(args.get(), &mut note);
+                call.get().addresses(&mut note);
                 fault.name_parameters(&parameters)
             };
             Ok(outcome.map(drop).map_err(named)?)
@@ -330,10 +330,10 @@ impl Drop for ConstantsInPlace {
 }
 
 /// Arguments that all emulated threads read.
-struct SharedByThreads<'a, T>(&'a T);
+struct SharedByThreads<'a>(&'a dyn Call);
 
-impl<T> SharedByThreads<'_, T> {
-    fn get(&self) -> &T {
+impl SharedByThreads<'_> {
+    fn get(&self) -> &dyn Call {
         self.0
     }
 }
@@ -341,7 +341,7 @@ impl<T> SharedByThreads<'_, T> {
 // SAFETY: kernel arguments are addresses and plain values, which each thread
 // copies, as each thread of a GPU does. What a copied value may lead to is part
 // of the kernel's contract, which the caller of `launch` vouches for.
-unsafe impl<T> Sync for SharedByThreads<'_, T> {}
+unsafe impl Sync for SharedByThreads<'_> {}
 
 fn of_memory(error: MemoryError) -> Error {
     match error {

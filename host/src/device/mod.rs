@@ -17,6 +17,7 @@
 //! | `properties`, `layout`, `image`, `tally`, `ptx`, `cubin` | plain data that the kinds share |
 
 mod buffer;
+pub(crate) mod call;
 mod cpu;
 mod emulator;
 mod event;

@@ -161,6 +161,9 @@ impl Copy {
             // Much of it is conditions, on which optimising takes longer than it saves.
             .args(["--config", "profile.dev.package.gpu-kernels.opt-level=1"])
             .args(["--config", "profile.dev.package.halo-stencil.opt-level=1"])
+            // The suites are run many times.
+            .args(["--config", "profile.dev.package.halo-gpu.opt-level=1"])
+            .args(["--config", "profile.dev.package.halo-tests.opt-level=1"])
             .arg("--message-format=json")
             .env("CARGO_TARGET_DIR", &self.target)
             .envs(PROFILE);

@@ -3,10 +3,11 @@
 use super::driver::{checked, said};
 use super::handle::CudaDevice;
 use super::recording;
+use crate::device::call::Call;
 use crate::device::tally::Tally;
 use crate::{Constants, Error, LaunchConfig};
 use cuda_loader::sys;
-use cuda_std::host::{Kernel, ParamPack};
+use cuda_std::host::ParamPack;
 use cust::function::BlockSize;
 
 /// An error on the way to a launch of `kernel`, which a call of the driver does not
@@ -21,24 +22,26 @@ fn on_the_way_to(kernel: &'static str) -> impl FnOnce(Error) -> Error {
 }
 
 impl CudaDevice {
-    /// Blocks of `K` that a multiprocessor holds at a time.
-    pub(crate) fn blocks_per_multiprocessor<K: Kernel>(
+    /// Blocks of `kernel` that a multiprocessor holds at a time.
+    pub(crate) fn blocks_per_multiprocessor(
         &self,
+        kernel: &'static str,
         config: &LaunchConfig,
     ) -> Result<u32, Error> {
-        self.try_blocks_per_multiprocessor::<K>(config)
-            .map_err(on_the_way_to(K::NAME))
+        self.try_blocks_per_multiprocessor(kernel, config)
+            .map_err(on_the_way_to(kernel))
     }
 
-    fn try_blocks_per_multiprocessor<K: Kernel>(
+    fn try_blocks_per_multiprocessor(
         &self,
+        kernel: &'static str,
         config: &LaunchConfig,
     ) -> Result<u32, Error> {
         let core = &self.core;
         let _current = core.enter()?;
-        let (code, entry) = self.code_of(K::NAME);
+        let (code, entry) = self.code_of(kernel);
         let mut module = code.module().lock();
-        let function = module.function(core, K::NAME, &entry, config)?;
+        let function = module.function(core, kernel, &entry, config)?;
         // SAFETY: the module is locked, and stays loaded.
         let function = unsafe { function.as_cust() };
         let block = config.block;
@@ -51,20 +54,20 @@ impl CudaDevice {
         )
     }
 
-    /// Sets the constants and launches `K`, as one step.
+    /// Sets the constants and launches the kernel of `call`, as one step.
     ///
     /// # Safety
     ///
     /// As [`launch_with_constants`](crate::launch_with_constants).
-    pub(crate) unsafe fn launch<K: Kernel>(
+    pub(crate) unsafe fn launch(
         &self,
         config: &LaunchConfig,
         constants: &Constants<'_>,
-        args: &K::Args<'_>,
+        call: &dyn Call,
     ) -> Result<(), Error> {
         // SAFETY: the caller's promise, passed on.
-        let result = unsafe { self.try_launch::<K>(config, constants, args) };
-        result.map_err(on_the_way_to(K::NAME))
+        let result = unsafe { self.try_launch(config, constants, call) };
+        result.map_err(on_the_way_to(call.name()))
     }
 
     /// [`launch`](Self::launch), whose errors of the driver do not name the kernel.
@@ -72,22 +75,22 @@ impl CudaDevice {
     /// # Safety
     ///
     /// As [`launch`](Self::launch).
-    unsafe fn try_launch<K: Kernel>(
+    unsafe fn try_launch(
         &self,
         config: &LaunchConfig,
         constants: &Constants<'_>,
-        args: &K::Args<'_>,
+        call: &dyn Call,
     ) -> Result<(), Error> {
         let core = &self.core;
         let _current = core.enter()?;
-        let (code, entry) = self.code_of(K::NAME);
+        let (code, entry) = self.code_of(call.name());
         let mut module = code.module().lock();
-        let function = module.function(core, K::NAME, &entry, config)?;
+        let function = module.function(core, call.name(), &entry, config)?;
         for constant in constants.entries() {
             module.set_constant(core, constant.name, constant.bytes)?;
         }
         let mut pack = ParamPack::new();
-        K::pack(args, &mut pack);
+        call.pack(&mut pack);
         let mut parameters = pack.as_ptrs();
         let LaunchConfig { grid, block, .. } = config;
         // SAFETY: function and stream are alive; `Kernel` promises that the pack
