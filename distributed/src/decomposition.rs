@@ -259,7 +259,7 @@ impl<const D: usize> Decomposition<D> {
     }
 
     /// Which block along each axis a rank has.
-    fn place(&self, rank: usize) -> Result<[usize; D], Error> {
+    pub(crate) fn place(&self, rank: usize) -> Result<[usize; D], Error> {
         require_rank(rank, self.ranks())?;
         let mut left = rank;
         Ok(self.parts.map(|parts| {

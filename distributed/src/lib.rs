@@ -71,6 +71,8 @@ mod sum;
 mod threads;
 mod transport;
 pub mod wave3d;
+#[cfg(feature = "zarr")]
+pub mod zarr;
 
 pub use communicator::Communicator;
 pub use decomposition::{Block, Decomposition, Side};
