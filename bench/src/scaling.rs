@@ -125,7 +125,7 @@ fn over_threads(flags: &Bench, most: usize) -> Result<Outcome, Error> {
     // What is found is the same on each rank.
     let first = |ranks: usize, work: &(dyn Fn(&Ranks<'_>) -> Result<_, Failed> + Sync)| {
         let all = run_threads(ranks, |communicator| {
-            let device = device_of(flags.device, communicator.rank())?;
+            let device = device_of(flags.device, communicator.local_rank())?;
             let communicator = over_nccl(flags, communicator, &device)?;
             work(&Ranks::new(flags, &communicator, &device))
         })?;
@@ -161,7 +161,7 @@ fn over_mpi(flags: &Bench) -> Result<Outcome, Error> {
     let families = families(flags)?;
     let communicator = Communicator::mpi()?.with_deadline(DEADLINE);
     let (rank, ranks) = (communicator.rank(), communicator.size());
-    let device = device_of(flags.device, rank)?;
+    let device = device_of(flags.device, communicator.local_rank())?;
     // The first rank alone prints and writes; the others learn whether it can.
     let run = (rank == 0).then(|| Run::open(flags, ranks));
     let can = !matches!(run, Some(Err(_)));

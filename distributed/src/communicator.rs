@@ -129,21 +129,27 @@ impl Communicator {
         self.transport.size()
     }
 
+    /// The number of this rank among those of its machine, from 0 on.
+    #[must_use]
+    pub fn local_rank(&self) -> usize {
+        self.transport.local_rank()
+    }
+
     /// What the messages go by, for people.
     #[must_use]
     pub fn transport(&self) -> String {
         self.transport.name()
     }
 
-    /// The CUDA device of this rank, of as many as there are in turn, or the CPU where there is
-    /// none.
+    /// The CUDA device of this rank, or the CPU where there is none: the ranks of a machine have its
+    /// devices in turn.
     ///
     /// # Errors
     ///
     /// [`Error::Device`] where there is a CUDA device that cannot be opened.
     pub fn device(&self) -> Result<Device, Error> {
         match Device::cuda_count() {
-            Ok(count) if count > 0 => Ok(Device::cuda(self.rank() % count)?),
+            Ok(count) if count > 0 => Ok(Device::cuda(self.local_rank() % count)?),
             _ => Ok(Device::cpu()),
         }
     }

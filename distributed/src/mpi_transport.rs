@@ -40,6 +40,8 @@ impl Communicator {
 struct World {
     rank: usize,
     size: usize,
+    /// The number of this rank among those of its machine.
+    local_rank: usize,
     /// Of messages with tags.
     tagged: ffi::MPI_Comm,
     /// Of messages of devices.
@@ -139,6 +141,7 @@ impl World {
         Ok(Self {
             rank,
             size,
+            local_rank: local_rank(tagged)?,
             tagged,
             parcels,
             gathers,
@@ -301,6 +304,10 @@ impl Transport for World {
         self.size
     }
 
+    fn local_rank(&self) -> usize {
+        self.local_rank
+    }
+
     fn name(&self) -> String {
         // No MPI's longest string is longer.
         let mut text = [0 as c_char; 1 << 14];
@@ -310,7 +317,8 @@ impl Transport for World {
         let len = usize::try_from(len).unwrap_or(0).min(text.len());
         let bytes: Vec<u8> = text[..len].iter().map(|&byte| byte as u8).collect();
         let version = String::from_utf8_lossy(&bytes);
-        match version.lines().next() {
+        // Open MPI counts the end of the string as well.
+        match version.trim_end_matches('\0').lines().next() {
             Some(version) if code == 0 => format!("MPI through the host: {version}"),
             _ => "MPI through the host".to_owned(),
         }
@@ -392,6 +400,33 @@ fn duplicate() -> Result<ffi::MPI_Comm, Error> {
         ffi::MPI_Comm_set_errhandler(comm, ffi::RSMPI_ERRORS_RETURN)
     })?;
     Ok(comm)
+}
+
+/// The number of this rank among those that share its machine's memory.
+fn local_rank(comm: ffi::MPI_Comm) -> Result<usize, Error> {
+    // SAFETY: constants of the MPI's, which is initialised.
+    let (shared, info, mut local) = unsafe {
+        (
+            ffi::RSMPI_COMM_TYPE_SHARED,
+            ffi::RSMPI_INFO_NULL,
+            ffi::RSMPI_COMM_NULL,
+        )
+    };
+    // SAFETY: the communicator is there, the pointer good for another; all ranks come here. Of
+    // equal keys ranks keep their order.
+    said("MPI_Comm_split_type", unsafe {
+        ffi::MPI_Comm_split_type(comm, shared, 0, info, &raw mut local)
+    })?;
+    let mut rank = 0;
+    // SAFETY: the communicator is there; the pointer is good for a number.
+    said("MPI_Comm_rank", unsafe {
+        ffi::MPI_Comm_rank(local, &raw mut rank)
+    })?;
+    // SAFETY: the communicator is there, and used no more; all its ranks come here.
+    said("MPI_Comm_free", unsafe {
+        ffi::MPI_Comm_free(&raw mut local)
+    })?;
+    Ok(rank as usize)
 }
 
 /// The tag, if it is one of those that every MPI has.

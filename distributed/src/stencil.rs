@@ -469,7 +469,8 @@ where
     std::array::from_fn(|axis| stencil.grid().extent(Axis::ALL[axis]))
 }
 
-/// What a checkpoint of a stencil is of: its update says its parameters.
+/// What a checkpoint of a stencil is of: its update says its parameters. Nothing of this process is
+/// in it, as another one takes it up.
 fn of<U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usize>(
     stencil: &Stencil<U, T, D, INPUTS, OUTPUTS>,
 ) -> Of
@@ -477,11 +478,13 @@ where
     T: Number + Stored,
     U: Compiled<T, INPUTS, OUTPUTS> + fmt::Debug,
 {
+    let ends: [_; INPUTS] =
+        std::array::from_fn(|field| Axis::ALL.map(|axis| stencil.ends(field, axis)));
     Of {
         family: "stencil".to_owned(),
         element: <T as Stored>::NAME.to_owned(),
         points: points_of(stencil).to_vec(),
-        problem: format!("{stencil:?}"),
+        problem: format!("{:?}, {:?}, {ends:?}", stencil.update(), stencil.grid()),
     }
 }
 

@@ -67,6 +67,12 @@ pub trait Transport: Send {
     /// How many ranks there are.
     fn size(&self) -> usize;
 
+    /// The number of this rank among those of its machine, from 0 on: its number, unless it is
+    /// said, as if there were one machine.
+    fn local_rank(&self) -> usize {
+        self.rank()
+    }
+
     /// What it is, for people.
     fn name(&self) -> String;
 

@@ -1,41 +1,76 @@
 //! Ranks that are processes: each case runs this test again under the launcher, `mpirun` or
-//! the one that `HALO_MPIRUN` names.
+//! the one that `HALO_MPIRUN` names. `HALO_OTHER_MPIRUN` names that of another MPI.
 
-use halo_distributed::{Communicator, Decomposition, Error, Ghosted, derivative3d, heat2d, sum};
-use halo_gpu::derivative3d::FiniteDifferences3d;
-use halo_gpu::heat2d::{Heat2d, problem};
-use halo_gpu::{Device, Field3, Grid3, Shape2, Shape3, reduction};
+#[path = "ways/families.rs"]
+mod families;
+#[allow(dead_code, reason = "processes have no other ways")]
+mod ways;
+
+use families::{CUTS, FAMILIES, parts, restored, saved};
+use halo_distributed::{Communicator, Decomposition, Error, Ghosted};
+use halo_gpu::Device;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 const CASE: &str = "HALO_MPI_CASE";
+const FOLDER: &str = "HALO_MPI_FOLDER";
 
-/// Runs the test `name` on this many ranks, each a process that calls `body`.
-fn launched(name: &str, ranks: usize, body: fn() -> Result<(), Error>) -> Option<Output> {
-    if std::env::var(CASE).is_ok_and(|case| case == name) {
-        if let Err(error) = body() {
+/// A case of this suite: the name of its test, and what each of its processes does.
+struct Case {
+    name: &'static str,
+    body: fn() -> Result<(), Error>,
+}
+
+impl Case {
+    /// Whether this is one of its processes, which is done then.
+    fn is_done(&self) -> bool {
+        let is_one = std::env::var(CASE).is_ok_and(|case| case == self.name);
+        if is_one && let Err(error) = (self.body)() {
             eprintln!("{error}");
             // Without the end of the test that a panic would be.
             std::process::exit(7);
         }
-        return None;
+        is_one
     }
-    let launcher = std::env::var("HALO_MPIRUN").unwrap_or_else(|_| "mpirun".to_owned());
-    let mut command = Command::new(&launcher);
-    if !launcher.contains("mpich") {
-        // Open MPI's own: for containers, and for more ranks than processors.
-        command.args(["--allow-run-as-root", "--oversubscribe"]);
+
+    /// Runs it on this many ranks, which find this folder in their environment.
+    fn launch(&self, ranks: usize, folder: &Path) -> Output {
+        let launcher = std::env::var("HALO_MPIRUN").unwrap_or_else(|_| "mpirun".to_owned());
+        self.launch_by(&launcher, ranks, folder)
     }
-    let output = command
-        .arg("-n")
-        .arg(ranks.to_string())
-        .arg(std::env::current_exe().expect("the path of this test"))
-        .args(["--exact", name, "--nocapture", "--test-threads=1"])
-        .env(CASE, name)
-        .env("OMPI_MCA_btl_vader_single_copy_mechanism", "none")
-        .output()
-        .expect("the launcher");
-    Some(output)
+
+    fn launch_by(&self, launcher: &str, ranks: usize, folder: &Path) -> Output {
+        let mut command = Command::new(launcher);
+        if !launcher.contains("mpich") {
+            // Open MPI's own: for containers, and for more ranks than processors.
+            command.args(["--allow-run-as-root", "--oversubscribe"]);
+        }
+        // The same numbers on all ranks.
+        let seed =
+            std::env::var("HALO_TEST_SEED").unwrap_or_else(|_| rand::random::<u32>().to_string());
+        command
+            .arg("-n")
+            .arg(ranks.to_string())
+            .arg(std::env::current_exe().expect("the path of this test"))
+            .args(["--exact", self.name, "--nocapture", "--test-threads=1"])
+            .env(CASE, self.name)
+            .env(FOLDER, folder)
+            .env("HALO_TEST_SEED", seed)
+            .env("OMPI_MCA_btl_vader_single_copy_mechanism", "none")
+            .output()
+            .expect("the launcher")
+    }
+}
+
+/// Runs the test `name` on this many ranks, each a process that calls `body`.
+fn launched(name: &'static str, ranks: usize, body: fn() -> Result<(), Error>) -> Option<Output> {
+    let case = Case { name, body };
+    (!case.is_done()).then(|| case.launch(ranks, Path::new("")))
+}
+
+fn folder() -> PathBuf {
+    std::env::var_os(FOLDER).expect("a folder").into()
 }
 
 fn words(output: &Output) -> String {
@@ -43,59 +78,93 @@ fn words(output: &Output) -> String {
     String::from_utf8_lossy(&both).into_owned()
 }
 
-fn bits_of_one_device() -> Result<(), Error> {
-    let communicator = Communicator::mpi()?;
-    let (device, ranks) = (Device::cpu(), communicator.size());
-    let shape = Shape2::new(61, 45);
-    let heat = Heat2d::dirichlet(shape)?;
-    let initial = problem::hot_left_wall::<f32>(shape)?;
-    let one = heat.iterate_of(&device, &initial, 50)?;
-    for cut in [
-        Decomposition::slabs([61, 45], ranks)?,
-        Decomposition::least_surface([61, 45], ranks)?,
-    ] {
-        let value = |[i, j]: [usize; 2]| initial[(i, j)];
-        let mut plate = heat2d::Plate::new(&communicator, &device, heat, cut, 4, value)?;
-        plate.iterate(50)?;
-        assert_eq!(plate.field()?.as_slice(), one.as_slice());
+/// That all ranks have passed.
+fn assert_passed(ranks: usize, output: &Output) {
+    let words = words(output);
+    let passed = words.matches("1 passed").count();
+    assert!(
+        output.status.success() && passed == ranks,
+        "{ranks} ranks: {words}"
+    );
+}
+
+/// Every family in every decomposition.
+#[test]
+fn processes_have_the_bits_of_one() {
+    let case = Case {
+        name: "processes_have_the_bits_of_one",
+        body: || {
+            let communicator = Communicator::mpi()?;
+            let (device, ranks, folder) = (Device::cpu(), communicator.size(), folder());
+            // On one machine.
+            assert_eq!(communicator.local_rank(), communicator.rank());
+            let alone = folder.join(format!("alone-{}", communicator.rank()));
+            std::fs::create_dir_all(&alone).expect("a folder");
+            for family in &FAMILIES {
+                let one = (family.bits)(&Communicator::alone(), &device, [1; 3], &alone)?;
+                for (cut, name) in CUTS.iter().enumerate() {
+                    if let Some(parts) = parts(cut, family.axes, ranks) {
+                        let all = (family.bits)(&communicator, &device, parts, &folder)?;
+                        assert!(all == one, "{} on {ranks} ranks, {name}", family.name);
+                    }
+                }
+            }
+            communicator.barrier()
+        },
+    };
+    if case.is_done() {
+        return;
     }
+    for ranks in [1, 2, 3, 4, 7] {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert_passed(ranks, &case.launch(ranks, folder.path()));
+    }
+}
 
-    // On a ring, of two ranks too.
-    let grid = Grid3::new(Shape3::new(8, 9, 32), [0.1; 3])?;
-    let grid = FiniteDifferences3d::<f64>::new(&grid)?;
-    let wave = Field3::from_fn(grid.shape(), |i, j, k| ((i + 2 * j + 3 * k) as f64).sin())?;
-    let right = grid.laplacian_of(&device, &wave)?;
-    let ring = Decomposition::slabs([8, 9, 32], ranks)?.periodic(2)?;
-    let value = |[i, j, k]: [usize; 3]| wave[(i, j, k)];
-    let mut f = Ghosted::new(&communicator, &device, ring, grid.radius(), value)?;
-    let mut laplacian = f.zeros_like()?;
-    let part = derivative3d::on_part(&communicator, &grid, &f)?;
-    f.exchange(&communicator)?;
-    part.laplacian(f.buffer(), laplacian.buffer_mut())?;
-    assert_eq!(laplacian.gather(&communicator)?, right.as_slice());
-
-    let values: Vec<f32> = (0..100_003).map(|i| (i as f32).sin()).collect();
-    let right = reduction::sum_of(&device, &values)?;
-    let bound = |rank: usize| values.len() * rank / ranks;
-    let own = &values[bound(communicator.rank())..bound(communicator.rank() + 1)];
-    assert_eq!(sum(&communicator, &device.upload(own)?)?, right);
-    communicator.barrier()
+/// What three processes have saved is taken up by others.
+#[test]
+fn checkpoints_are_taken_up_by_another_number_of_processes() {
+    let case = Case {
+        name: "checkpoints_are_taken_up_by_another_number_of_processes",
+        body: || {
+            let communicator = Communicator::mpi()?;
+            let (device, folder) = (Device::cpu(), folder());
+            if communicator.size() == 3 {
+                return saved(&communicator, &device, &folder);
+            }
+            let alone = restored(&Communicator::alone(), &device, &folder)?;
+            assert!(restored(&communicator, &device, &folder)? == alone);
+            communicator.barrier()
+        },
+    };
+    if case.is_done() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for ranks in [3, 2, 4] {
+        assert_passed(ranks, &case.launch(ranks, folder.path()));
+    }
 }
 
 #[test]
-fn processes_have_the_bits_of_one_device() {
-    for ranks in [1, 2, 3, 4, 7] {
-        let name = "processes_have_the_bits_of_one_device";
-        let Some(output) = launched(name, ranks, bits_of_one_device) else {
-            return;
-        };
-        let passed = words(&output).matches("1 passed").count();
-        assert!(
-            output.status.success() && passed == ranks,
-            "{ranks} ranks: {}",
-            words(&output)
-        );
-    }
+fn processes_that_were_given_different_things_learn_it() {
+    let output = launched(
+        "processes_that_were_given_different_things_learn_it",
+        2,
+        || {
+            let communicator = Communicator::mpi()?;
+            let width = 1 + communicator.rank();
+            let rows = Decomposition::slabs([8, 8], 2)?;
+            Ghosted::new(&communicator, &Device::cpu(), rows, width, |_| 0.0_f32).map(drop)
+        },
+    );
+    let Some(output) = output else { return };
+    let words = words(&output);
+    assert!(!output.status.success(), "{words}");
+    assert!(
+        words.contains("the width of the ghosts must be the same on all ranks"),
+        "{words}"
+    );
 }
 
 #[test]
@@ -165,12 +234,14 @@ fn messages_of_another_length_are_refused() {
 #[test]
 fn a_launcher_of_another_make_is_found_out() {
     let name = "a_launcher_of_another_make_is_found_out";
-    let body = || match Communicator::mpi() {
-        Err(error @ Error::Launcher { launched: 5, .. }) => Err(error),
-        other => panic!("{other:?}"),
+    let case = Case {
+        name,
+        body: || match Communicator::mpi() {
+            Err(error @ Error::Launcher { launched: 5, .. }) => Err(error),
+            other => panic!("{other:?}"),
+        },
     };
-    if std::env::var(CASE).is_ok_and(|case| case == name) {
-        let _ = launched(name, 1, body);
+    if case.is_done() {
         return;
     }
     let output = Command::new(std::env::current_exe().expect("the path of this test"))
@@ -181,4 +252,24 @@ fn a_launcher_of_another_make_is_found_out() {
         .expect("this test");
     let words = words(&output);
     assert!(words.contains("PMI_SIZE says 5"), "{words}");
+}
+
+/// Under the launcher of another MPI, where there is one: `HALO_OTHER_MPIRUN` names it.
+#[test]
+fn another_mpis_launcher_is_found_out() {
+    let case = Case {
+        name: "another_mpis_launcher_is_found_out",
+        body: || Communicator::mpi()?.barrier(),
+    };
+    if case.is_done() {
+        return;
+    }
+    let Ok(launcher) = std::env::var("HALO_OTHER_MPIRUN") else {
+        println!("no HALO_OTHER_MPIRUN: there is no launcher of another MPI");
+        return;
+    };
+    let output = case.launch_by(&launcher, 2, Path::new(""));
+    let words = words(&output);
+    assert!(!output.status.success(), "{words}");
+    assert!(words.contains("says 2 ranks, but MPI knows 1"), "{words}");
 }

@@ -310,14 +310,17 @@ pub fn blocks_for(kernel: &'static str, points: usize, per_group: usize) -> Resu
     })
 }
 
-/// The launch of a stencil in space that reads and writes fields of `T`: what
-/// `halo_stencil` marches with.
+/// The launch of a stencil in space that reads up to `RADIUS` away along z and writes fields of
+/// `T`: what `halo_stencil` marches with.
 ///
 /// # Errors
 ///
 /// [`Refusal`] for fields that it cannot count.
-pub fn march_of_stencil<T>(kernel: &'static str, field: &Problem) -> Result<Geometry, Refusal> {
-    match halo_stencil::blocks(3, field.extents, 16 / size_of::<T>()) {
+pub fn march_of_stencil<T, const RADIUS: usize>(
+    kernel: &'static str,
+    field: &Problem,
+) -> Result<Geometry, Refusal> {
+    match halo_stencil::blocks(3, field.extents, 16 / size_of::<T>(), RADIUS) {
         Some(blocks) => {
             let [x, y] = blocks.block;
             Ok(Geometry::new(blocks.grid, [x, y, 1]))

@@ -4,6 +4,9 @@
 //!   the rows are no whole vectors. It goes along the slowest axis through `segment` points of
 //!   it, with all that its fields have on that axis up to the radius in registers: each point
 //!   is loaded once for them, and the next one is on its way while one is computed.
+//! - All loads of a step come before its arithmetic, so that they are on their way at the same
+//!   time: fields that are read at the point itself alone, then the rows around in the plane,
+//!   then what is beside the thread's points.
 //! - Neighbours along x are the thread's own points or in the vectors beside them; neighbours
 //!   along y, of a stencil in space, and off the axes are loaded where they are used. Other
 //!   threads of the block have loaded most of them: they come from the first-level cache.
@@ -23,13 +26,16 @@ use crate::value::Real;
 use cuda_std::thread;
 
 /// Threads of a block along x and y, in the plane.
-pub const BLOCK_2D: [u32; 2] = [256, 1];
+pub const BLOCK_2D: [u32; 2] = [64, 4];
 
 /// Threads of a block along x and y, in space.
 pub const BLOCK_3D: [u32; 2] = [32, 8];
 
 /// The most points along an axis.
 pub const MAX_EXTENT: u32 = 1 << 30;
+
+/// The most rows around, of all fields, that are loaded before the arithmetic.
+const MAX_ROWS: usize = 8;
 
 /// Planes on either side and the point's own.
 const WINDOW: usize = 2 * MAX_RADIUS + 1;
@@ -52,18 +58,26 @@ pub struct Blocks {
     pub segment: u32,
 }
 
-/// The launch for fields of `extents`, with vectors of `points` where the rows are whole ones.
+/// The launch for fields of `extents`, with vectors of `points` where the rows are whole ones,
+/// for updates that read up to `radius` away along the slowest axis.
 ///
 /// `None` for an extent of 0 or above [`MAX_EXTENT`], for planes (in the plane: rows) of 2³¹
 /// points or more, and for more blocks than a grid has.
 #[cfg(not(target_arch = "nvptx64"))]
 #[must_use]
-pub fn blocks(dimensions: usize, extents: [usize; 3], points: usize) -> Option<Blocks> {
-    /// Blocks that keep a device busy, and the shortest and the longest march that is chosen
-    /// for their sake.
-    const ENOUGH: usize = 1024;
+pub fn blocks(
+    dimensions: usize,
+    extents: [usize; 3],
+    points: usize,
+    radius: usize,
+) -> Option<Blocks> {
+    /// In space, blocks that keep a device busy to the end.
+    const ENOUGH: usize = 4096;
+    /// The shortest march in space that is chosen for their sake.
     const SHORTEST: usize = 8;
-    const LONGEST: usize = 64;
+    /// In space, the planes that a march goes through at most for each that a point reads on
+    /// one side: a third as many again are read at its ends.
+    const PER_RADIUS: usize = 6;
     /// The most blocks of a grid along y and z.
     const MOST: usize = 65_535;
 
@@ -75,22 +89,22 @@ pub fn blocks(dimensions: usize, extents: [usize; 3], points: usize) -> Option<B
     let per_thread = if nx.is_multiple_of(points) { points } else { 1 };
     let block = block(dimensions);
     let columns = nx.div_ceil(block[0] as usize * per_thread);
-    let (rows, marched, plane) = if dimensions == 2 {
-        (1, ny, nx)
+    let lines = block[1] as usize;
+    let (rows, segments, segment, plane) = if dimensions == 2 {
+        // Rows around come from the caches: a march as long as what it reads at its ends.
+        let segment = (2 * radius).max(2).max(ny.div_ceil(MOST * lines));
+        (ny.div_ceil(segment * lines), 1, segment, nx)
     } else {
-        (ny.div_ceil(block[1] as usize), nz, nx.checked_mul(ny)?)
+        let rows = ny.div_ceil(lines);
+        let wanted = (columns * rows).saturating_mul(nz) / ENOUGH;
+        let longest = (PER_RADIUS * radius).max(SHORTEST);
+        let segment = wanted.clamp(SHORTEST, longest).max(nz.div_ceil(MOST));
+        (rows, nz.div_ceil(segment), segment, nx.checked_mul(ny)?)
     };
-    let wanted = (columns * rows).saturating_mul(marched) / ENOUGH;
-    let segment = wanted.clamp(SHORTEST, LONGEST).max(marched.div_ceil(MOST));
-    let segments = marched.div_ceil(segment);
     if plane >= 1 << 31 || rows > MOST || u32::try_from(columns).is_err() {
         return None;
     }
-    let grid = if dimensions == 2 {
-        [columns, segments, 1]
-    } else {
-        [columns, rows, segments]
-    };
+    let grid = [columns, rows, segments];
     Some(Blocks {
         grid: grid.map(|extent| extent as u32),
         block,
@@ -121,6 +135,8 @@ struct Thread<
     pitch: u32,
     /// Each field along the slowest axis.
     window: [[Lanes<T, P>; WINDOW]; INPUTS],
+    /// In space, the rows around in the plane: by distance, south and north of it.
+    rows: [[[Lanes<T, P>; 2]; MAX_RADIUS]; INPUTS],
     /// Beside the thread's points, the nearest one first.
     west: [[T; MAX_RADIUS]; INPUTS],
     east: [[T; MAX_RADIUS]; INPUTS],
@@ -138,6 +154,17 @@ impl<
 {
     /// The slowest axis.
     const SLOW: usize = U::DIMENSIONS - 1;
+
+    /// Whether the rows around are loaded before the arithmetic: where all of them are in the
+    /// field, and where the registers suffice for them.
+    const AHEAD: bool = {
+        let (mut rows, mut field) = (0, 0);
+        while field < INPUTS {
+            rows += 2 * Self::radius(field, 1);
+            field += 1;
+        }
+        INNER && Self::SLOW == 2 && rows <= MAX_ROWS
+    };
 
     /// How far a field, if there is one of this number, reaches along an axis.
     const fn radius(field: usize, axis: usize) -> usize {
@@ -160,13 +187,20 @@ impl<
     /// As [`step`], within whose field the thread is.
     #[inline(always)]
     unsafe fn column(&self, field: usize, slow: i32) -> Lanes<T, P> {
-        let stored = match self.layout.place(field, Self::SLOW, slow) {
-            Place::Point(stored) => stored,
-            Place::End(end) => return Lanes::splat(self.layout.value(field, end)),
+        let here = |stored| {
+            let at = self.element(self.j, stored) + self.i as usize;
+            // SAFETY: a row of the field, of which the thread's points are.
+            Lanes(unsafe { T::load(self.inputs[field].add(at)) })
         };
-        let at = self.element(self.j, stored) + self.i as usize;
-        // SAFETY: a row of the field, of which the thread's points are.
-        Lanes(unsafe { T::load(self.inputs[field].add(at)) })
+        // What lies beyond the ends has a branch of its own: a move into the registers of a load
+        // would wait for the load. A field of radius 0 is read within the ends alone.
+        if Self::radius(field, Self::SLOW) == 0 || (slow as u32) < self.layout.extents[Self::SLOW] {
+            return here(slow as u32);
+        }
+        match self.layout.place(field, Self::SLOW, slow) {
+            Place::Point(stored) => here(stored),
+            Place::End(end) => Lanes::splat(self.layout.value(field, end)),
+        }
     }
 
     /// The first element of a row.
@@ -194,13 +228,13 @@ impl<
         }
     }
 
-    /// Loads what is beside the thread's points.
+    /// Loads what is beside the thread's points; `INSIDE`: all of it is in the row.
     ///
     /// # Safety
     ///
     /// As [`step`].
     #[inline(always)]
-    unsafe fn look_beside(&mut self) {
+    unsafe fn look_beside<const INSIDE: bool>(&mut self) {
         each!(FIELD < INPUTS, {
             if const { Self::radius(FIELD, 0) > 0 } {
                 let row = self.element(self.j, self.slow);
@@ -209,7 +243,7 @@ impl<
                 let reach = const { Self::vectors(FIELD) * P };
                 // SAFETY: rows are whole vectors; those that are asked for are in the row.
                 unsafe {
-                    if i >= reach {
+                    if INSIDE || i >= reach {
                         each!(V < Self::vectors(FIELD), {
                             let from = self.inputs[FIELD].add(row + i - (V + 1) * P);
                             let vector = T::load::<P>(from);
@@ -223,7 +257,7 @@ impl<
                             self.west[FIELD][M] = self.beside(FIELD, Ok(row), place);
                         });
                     }
-                    if i + P + reach <= nx {
+                    if INSIDE || i + P + reach <= nx {
                         each!(V < Self::vectors(FIELD), {
                             let from = self.inputs[FIELD].add(row + i + (V + 1) * P);
                             let vector = T::load::<P>(from);
@@ -242,6 +276,30 @@ impl<
         });
     }
 
+    /// Loads the rows around in the plane. The compiler drops those that the update does not
+    /// read.
+    ///
+    /// # Safety
+    ///
+    /// As [`step`].
+    #[inline(always)]
+    unsafe fn look_around(&mut self) {
+        each!(FIELD < INPUTS, {
+            if const { Self::AHEAD } {
+                each!(M < Self::radius(FIELD, 1), {
+                    const DISTANCE: isize = M as isize + 1;
+                    // SAFETY: forwarded word for word.
+                    self.rows[FIELD][M] = unsafe {
+                        [
+                            self.straight(FIELD, -DISTANCE, 0),
+                            self.straight(FIELD, DISTANCE, 0),
+                        ]
+                    };
+                });
+            }
+        });
+    }
+
     /// Fills the window before the first step of the march, at `begin`.
     ///
     /// # Safety
@@ -249,19 +307,36 @@ impl<
     /// As [`step`].
     #[inline(always)]
     unsafe fn fill(&mut self, begin: i32) {
-        // SAFETY: forwarded word for word.
-        unsafe {
-            each!(FIELD < INPUTS, {
-                self.window[FIELD][MAX_RADIUS] = self.column(FIELD, begin);
-                each!(M < Self::radius(FIELD, Self::SLOW), {
-                    const DISTANCE: usize = M + 1;
-                    self.window[FIELD][MAX_RADIUS - DISTANCE] =
-                        self.column(FIELD, begin - DISTANCE as i32);
-                    self.window[FIELD][MAX_RADIUS + DISTANCE] =
-                        self.column(FIELD, begin + DISTANCE as i32);
-                });
-            });
-        }
+        each!(FIELD < INPUTS, {
+            if const { Self::radius(FIELD, Self::SLOW) > 0 } {
+                // SAFETY: forwarded word for word.
+                unsafe {
+                    self.window[FIELD][MAX_RADIUS] = self.column(FIELD, begin);
+                    each!(M < Self::radius(FIELD, Self::SLOW), {
+                        const DISTANCE: usize = M + 1;
+                        self.window[FIELD][MAX_RADIUS - DISTANCE] =
+                            self.column(FIELD, begin - DISTANCE as i32);
+                        self.window[FIELD][MAX_RADIUS + DISTANCE] =
+                            self.column(FIELD, begin + DISTANCE as i32);
+                    });
+                }
+            }
+        });
+    }
+
+    /// Loads the fields that have no neighbours along the march.
+    ///
+    /// # Safety
+    ///
+    /// As [`step`].
+    #[inline(always)]
+    unsafe fn look_here(&mut self) {
+        each!(FIELD < INPUTS, {
+            if const { Self::radius(FIELD, Self::SLOW) == 0 } {
+                // SAFETY: forwarded word for word.
+                self.window[FIELD][MAX_RADIUS] = unsafe { self.column(FIELD, self.slow as i32) };
+            }
+        });
     }
 
     /// What comes into the window by a step of the march from `slow`.
@@ -273,9 +348,11 @@ impl<
     unsafe fn next(&self, slow: i32) -> [Lanes<T, P>; INPUTS] {
         let mut next = [Lanes::splat(T::ZERO); INPUTS];
         each!(FIELD < INPUTS, {
-            let place = slow + 1 + const { Self::radius(FIELD, Self::SLOW) } as i32;
-            // SAFETY: forwarded word for word.
-            next[FIELD] = unsafe { self.column(FIELD, place) };
+            if const { Self::radius(FIELD, Self::SLOW) > 0 } {
+                let place = slow + 1 + const { Self::radius(FIELD, Self::SLOW) } as i32;
+                // SAFETY: forwarded word for word.
+                next[FIELD] = unsafe { self.column(FIELD, place) };
+            }
         });
         next
     }
@@ -291,8 +368,10 @@ impl<
             each!(M < Self::radius(FIELD, Self::SLOW), {
                 self.window[FIELD][MAX_RADIUS + M] = self.window[FIELD][MAX_RADIUS + M + 1];
             });
-            self.window[FIELD][const { MAX_RADIUS + Self::radius(FIELD, Self::SLOW) }] =
-                next[FIELD];
+            if const { Self::radius(FIELD, Self::SLOW) > 0 } {
+                self.window[FIELD][const { MAX_RADIUS + Self::radius(FIELD, Self::SLOW) }] =
+                    next[FIELD];
+            }
         });
     }
 
@@ -419,6 +498,8 @@ impl<
             self.window[FIELD][(MAX_RADIUS as isize + ds) as usize]
         } else if const { DJ == 0 && DK == 0 } {
             self.along_x(FIELD, DI)
+        } else if const { Self::AHEAD && DI == 0 && DK == 0 } {
+            self.rows[FIELD][(DJ.unsigned_abs() - 1) % MAX_RADIUS][usize::from(DJ > 0)]
         } else if const { DI == 0 } {
             // SAFETY: a thread is made where it is in the field.
             unsafe { self.straight(FIELD, DJ, DK) }
@@ -470,11 +551,11 @@ pub unsafe fn step<T, U, const INPUTS: usize, const OUTPUTS: usize, const P: usi
     let [width, height] = block(U::DIMENSIONS);
     let i = (thread::block_idx_x() * width + thread::thread_idx_x()) * P as u32;
     let in_plane = U::DIMENSIONS == 2;
+    let line = thread::block_idx_y() * height + thread::thread_idx_y();
     let (j, nth) = if in_plane {
-        (0, thread::block_idx_y())
+        (0, line)
     } else {
-        let j = thread::block_idx_y() * height + thread::thread_idx_y();
-        (j, thread::block_idx_z())
+        (line, thread::block_idx_z())
     };
     let [nx, ny, nz] = layout.extents;
     let begin = nth * layout.segment;
@@ -562,6 +643,7 @@ unsafe fn march<
         nx,
         pitch,
         window: [[Lanes::splat(T::ZERO); WINDOW]; INPUTS],
+        rows: [[[Lanes::splat(T::ZERO); 2]; MAX_RADIUS]; INPUTS],
         west: [[T::ZERO; MAX_RADIUS]; INPUTS],
         east: [[T::ZERO; MAX_RADIUS]; INPUTS],
         update: core::marker::PhantomData,
@@ -570,17 +652,28 @@ unsafe fn march<
     unsafe {
         thread.fill(begin as i32);
         let mut slow = begin;
+        let reach = const { (furthest(&U::REACH, 0).div_ceil(P) * P) as u32 };
+        let inside = i >= reach && nx - i >= P as u32 + reach;
         while slow < end {
             thread.slow = slow;
-            (thread.i, thread.j, thread.nx) = (forgotten(i), forgotten(j), forgotten(nx));
+            thread.i = forgotten(i);
+            if U::DIMENSIONS == 3 {
+                thread.j = forgotten(j);
+            }
             let next = if slow + 1 < end {
                 thread.next(slow as i32)
             } else {
                 [Lanes::splat(T::ZERO); INPUTS]
             };
-            thread.look_beside();
+            thread.look_here();
+            thread.look_around();
+            if inside {
+                thread.look_beside::<true>();
+            } else {
+                thread.look_beside::<false>();
+            }
             let results = update.update(&thread);
-            let at = thread.element(j, slow) + i as usize;
+            let at = thread.element(thread.j, slow) + thread.i as usize;
             each!(OUTPUT < OUTPUTS, {
                 T::store(outputs[OUTPUT].add(at), results[OUTPUT].0);
             });

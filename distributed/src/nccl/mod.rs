@@ -278,6 +278,10 @@ impl Transport for Ring {
         self.host.rank()
     }
 
+    fn local_rank(&self) -> usize {
+        self.host.local_rank()
+    }
+
     fn size(&self) -> usize {
         self.host.size()
     }

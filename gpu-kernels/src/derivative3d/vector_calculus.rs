@@ -100,6 +100,8 @@ impl Share {
             rule_of(rules, X) == rule::ONE_SIDED || rule_of(rules, Y) == rule::ONE_SIDED;
         let longest = if one_sided {
             MAX_SEGMENT_AT_ENDS
+        } else if nx * ny >= LARGE_PLANE / size && self.longest < LONG_SEGMENT {
+            LONG_SEGMENT
         } else {
             self.longest
         };
@@ -155,6 +157,11 @@ impl Share {
 
 /// The fewest planes that a block goes through.
 const MIN_SEGMENT: u32 = 2;
+
+/// Bytes of a plane from which every operator goes through [`LONG_SEGMENT`] planes or more: the
+/// second-level cache keeps less of what the next block reads again.
+const LARGE_PLANE: usize = 2 << 20;
+const LONG_SEGMENT: u32 = 16;
 
 /// The most, where there are one-sided ends along x or y.
 const MAX_SEGMENT_AT_ENDS: u32 = 8;

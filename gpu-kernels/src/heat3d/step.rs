@@ -46,7 +46,7 @@ macro_rules! registered {
         crate::register! {
             $name: $real, Tuned,
             "planes in registers, marching along z",
-            geometry: crate::registry::march_of_stencil::<$real>,
+            geometry: crate::registry::march_of_stencil::<$real, 1>,
             cost: |body| Cost {
                 bytes: (body.points() as u64).saturating_mul(2 * size_of::<$real>() as u64),
                 flops: (body.points() as u64).saturating_mul(15),

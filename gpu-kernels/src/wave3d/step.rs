@@ -129,7 +129,7 @@ macro_rules! registered {
         crate::register! {
             $name: $real, Tuned,
             $computes,
-            geometry: crate::registry::march_of_stencil::<$real>,
+            geometry: crate::registry::march_of_stencil::<$real, RADIUS>,
             cost: |field| cost::<$real>(field, $fields, $flops),
             example: Problem::volume(256, 256, 256),
             tile: "32 vectors × 8 rows",

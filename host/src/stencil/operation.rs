@@ -6,7 +6,7 @@ use super::trace;
 use crate::argument::Argument;
 use crate::{Axis, Boundary, Error, Grid, Shape, Shape2, Shape3};
 use gpu_kernels::registry::Cost;
-use halo_stencil::{Beyond, Layout, PointUpdate, blocks};
+use halo_stencil::{Beyond, Blocks, Layout, PointUpdate, blocks, furthest};
 
 /// An update of the points of a grid, with a boundary for each end of each field.
 ///
@@ -218,10 +218,16 @@ where
         }
     }
 
+    /// The launch, or `None` for fields that kernels cannot count.
+    pub(super) fn blocks(&self) -> Option<Blocks> {
+        let radius = furthest(&U::REACH, D - 1);
+        blocks(D, self.extents(), T::POINTS, radius)
+    }
+
     /// What kernels are told of the fields.
     pub(super) fn layout(&self) -> Result<Layout<T, INPUTS>, Error> {
         let extents = self.extents();
-        let Some(blocks) = blocks(D, extents, T::POINTS) else {
+        let Some(blocks) = self.blocks() else {
             return Err(Error::IndexOverflow {
                 quantity: Argument::new(OPERATION, "an extent, or the points of a plane,"),
                 given: self.shape().to_string(),

@@ -8,7 +8,7 @@ use crate::argument::Argument;
 use crate::device::Lent;
 use crate::{Buffer, Device, DeviceKind, Error};
 use gpu_kernels::registry::Cost;
-use halo_stencil::{Compiled, blocks};
+use halo_stencil::Compiled;
 
 /// Steps of a [`Stencil`] on a device.
 ///
@@ -41,8 +41,7 @@ where
     /// [`Error::HostOutOfMemory`].
     pub fn plan(&self, device: &Device) -> Result<Plan<U, T, D, INPUTS, OUTPUTS>, Error> {
         let layout = self.layout()?;
-        let blocks = blocks(D, self.extents(), T::POINTS);
-        let by = match (device.kind(), blocks) {
+        let by = match (device.kind(), self.blocks()) {
             (DeviceKind::Cpu, _) | (_, None) => {
                 let passes = cpu::Passes::new(layout, self.all_ends(), cpu::Limits::default())?;
                 passes.reserve::<U, OUTPUTS>(1)?;

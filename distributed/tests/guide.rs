@@ -1,0 +1,51 @@
+//! The table of equal bits in the guide is what comes of every family, on any number of ranks, in
+//! every decomposition.
+
+#[path = "ways/families.rs"]
+mod families;
+#[allow(dead_code, reason = "this suite has no other devices")]
+mod ways;
+
+use families::{CUTS, FAMILIES, Family, parts};
+use halo_distributed::{Communicator, run};
+use halo_gpu::Device;
+use std::path::Path;
+
+const RANKS: [usize; 6] = [1, 2, 3, 4, 7, 8];
+
+/// The numbers of ranks whose results have the bits of one.
+fn equal(family: &Family, cut: usize, one: &[u8], folder: &Path) -> String {
+    let is_equal = |ranks: usize| {
+        let parts = parts(cut, family.axes, ranks)?;
+        let all = run(ranks, |communicator| {
+            (family.bits)(&communicator, &Device::cpu(), parts, folder)
+        });
+        let all = all.unwrap_or_else(|error| panic!("{} on {ranks}: {error}", family.name));
+        all.iter().all(|it| it == one).then(|| ranks.to_string())
+    };
+    let equal: Vec<String> = RANKS.into_iter().filter_map(is_equal).collect();
+    if equal.is_empty() {
+        "–".to_owned()
+    } else {
+        equal.join(", ")
+    }
+}
+
+#[test]
+fn the_table_of_equal_bits_is_that_of_the_guide() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut table = format!("| | {} |\n|---|---|---|---|\n", CUTS.join(" | "));
+    for family in &FAMILIES {
+        let alone = Communicator::alone();
+        let one = (family.bits)(&alone, &Device::cpu(), [1; 3], folder.path());
+        let one = one.unwrap_or_else(|error| panic!("{} alone: {error}", family.name));
+        let cells = [0, 1, 2].map(|cut| equal(family, cut, &one, folder.path()));
+        table += &format!("| {} | {} |\n", family.name, cells.join(" | "));
+    }
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/guide/src/ranks.md");
+    let guide = std::fs::read_to_string(guide).expect("the guide");
+    assert!(
+        guide.contains(&table),
+        "the guide must have this table:\n{table}"
+    );
+}
