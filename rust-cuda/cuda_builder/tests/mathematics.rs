@@ -36,11 +36,11 @@ const KERNELS: &[(&str, usize)] = &[
     ("sinpi", 70),
     ("cospi", 70),
     ("hypot", 60),
-    ("erf", 88),
-    ("erfc", 124),
+    ("erf", 46),
+    ("erfc", 104),
     ("erfinv", 110),
     ("erfcinv", 124),
-    ("normcdf", 150),
+    ("normcdf", 116),
     ("normcdfinv", 128),
     ("fmod", 182),
     ("remainder", 220),
@@ -78,6 +78,10 @@ const KERNELS: &[(&str, usize)] = &[
     ("erfc_f64", 140),
     ("erfcx_f64", 152),
     ("normcdf_f64", 154),
+    ("erfcinv_f64", 240),
+    ("erfcx", 152),
+    ("erfinv_f64", 236),
+    ("normcdfinv_f64", 264),
 ];
 
 #[test]

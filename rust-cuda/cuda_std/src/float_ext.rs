@@ -1,7 +1,6 @@
 //! [`FloatExt`].
 
 use crate::math::{double, single};
-use crate::special;
 
 mod private {
     /// Closed, so that functions can be added without breaking anyone.
@@ -102,7 +101,7 @@ pub trait FloatExt: Sized + private::Sealed {
 
 macro_rules! float_ext {
     ($float:ident by $library:ident, {
-        erf: $erf:ident, erfc: $erfc:ident, erfcinv: $erfcinv:path, normcdf: $normcdf:path,
+        erf: $erf:ident, erfc: $erfc:ident, erfcx: $erfcx:ident, erfcinv: $erfcinv:path, normcdf: $normcdf:path,
         normcdfinv: $normcdfinv:path, frexp: $frexp:ident, ilogb: $ilogb:ident,
         j0: $j0:ident, j1: $j1:ident, jn: $jn:ident, ldexp: $ldexp:ident,
         lgamma: $lgamma:ident, log1p: $log1p:ident, rcbrt: $rcbrt:path,
@@ -123,7 +122,7 @@ macro_rules! float_ext {
                 $erfcinv(self)
             }
             fn scaled_complementary_error_function(self) -> Self {
-                double::erfcx(self.into()) as Self
+                $library::$erfcx(self)
             }
             fn frexp(self) -> (Self, i32) {
                 $library::$frexp(self)
@@ -188,7 +187,7 @@ macro_rules! float_ext {
 }
 
 float_ext!(f32 by single, {
-    erf: erff, erfc: erfcf, erfcinv: single::erfcinvf, normcdf: single::normcdff,
+    erf: erff, erfc: erfcf, erfcx: erfcxf, erfcinv: single::erfcinvf, normcdf: single::normcdff,
     normcdfinv: single::normcdfinvf, frexp: frexpf, ilogb: ilogbf, j0: j0f, j1: j1f, jn: jnf,
     ldexp: ldexpf, lgamma: lgammaf, log1p: log1pf, rcbrt: single::rcbrtf,
     sincospi: single::sincospif, scalbn: scalbnf, tgamma: tgammaf,
@@ -196,8 +195,8 @@ float_ext!(f32 by single, {
 });
 
 float_ext!(f64 by double, {
-    erf: erf, erfc: erfc, erfcinv: special::erfcinv, normcdf: double::normcdf,
-    normcdfinv: special::normcdfinv, frexp: frexp, ilogb: ilogb, j0: j0, j1: j1, jn: jn,
+    erf: erf, erfc: erfc, erfcx: erfcx, erfcinv: double::erfcinv, normcdf: double::normcdf,
+    normcdfinv: double::normcdfinv, frexp: frexp, ilogb: ilogb, j0: j0, j1: j1, jn: jn,
     ldexp: ldexp, lgamma: lgamma, log1p: log1p, rcbrt: double::rcbrt,
     sincospi: double::sincospi, scalbn: scalbn, tgamma: tgamma,
     y0: y0, y1: y1, yn: yn,

@@ -24,7 +24,7 @@
 
 use crate::float::{GpuFloat, exact};
 use crate::math::{double, single};
-use crate::{rounding, special};
+use crate::rounding;
 
 /// Declares functions; `unsafe` as upstream's.
 macro_rules! functions {
@@ -611,15 +611,15 @@ functions! {
     /// The sine of `πx`.
     sinpif(x: f32) -> f32 = single::sincospif(x).0;
     /// The inverse of the complementary error function.
-    erfcinv(x: f64) -> f64 = special::erfcinv(x);
+    erfcinv(x: f64) -> f64 = double::erfcinv(x);
     /// The inverse of the complementary error function.
     erfcinvf(x: f32) -> f32 = single::erfcinvf(x);
     /// `exp(x²)` times the complementary error function.
     erfcx(x: f64) -> f64 = double::erfcx(x);
     /// `exp(x²)` times the complementary error function.
-    erfcxf(x: f32) -> f32 = double::erfcx(x.into()) as f32;
+    erfcxf(x: f32) -> f32 = single::erfcxf(x);
     /// The inverse of the error function.
-    erfinv(x: f64) -> f64 = special::erfinv(x);
+    erfinv(x: f64) -> f64 = double::erfinv(x);
     /// The inverse of the error function.
     erfinvf(x: f32) -> f32 = single::erfinvf(x);
     /// The distribution function of the standard normal distribution.
@@ -627,7 +627,7 @@ functions! {
     /// The distribution function of the standard normal distribution.
     normcdff(x: f32) -> f32 = single::normcdff(x);
     /// The inverse of [`normcdf`].
-    normcdfinv(x: f64) -> f64 = special::normcdfinv(x);
+    normcdfinv(x: f64) -> f64 = double::normcdfinv(x);
     /// The inverse of [`normcdff`].
     normcdfinvf(x: f32) -> f32 = single::normcdfinvf(x);
     /// The reciprocal cube root.

@@ -96,7 +96,6 @@ mod rounding;
 #[cfg(target_arch = "nvptx64")]
 mod runtime;
 pub mod shared;
-mod special;
 #[cfg(target_arch = "nvptx64")]
 mod sys;
 pub mod texture;

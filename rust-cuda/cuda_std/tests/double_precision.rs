@@ -62,6 +62,9 @@ const FUNCTIONS: &[Function] = functions! {
     erfc: FloatExt::complementary_error_function, pxfm::f_erfc, 2, -6.0 to 28.0;
     erfcx: FloatExt::scaled_complementary_error_function, erfcx, 2, -27.0 to 50.0;
     normcdf: FloatExt::norm_cdf, normcdf, 3, -39.0 to 9.0;
+    // SAFETY: nothing to keep.
+    erfinv: |x| unsafe { intrinsics::erfinv(x) }, |x| if x == 0.0 { x } else { pxfm::f_erfinv(x) },
+        2, -1.0 to 1.0;
 };
 
 /// `pxfm`'s function, which fails where the result is subnormal.
@@ -348,6 +351,48 @@ fn pairs_of_special_arguments() {
         for pair in PAIRS {
             check_pair(pair, x, y);
         }
+    }
+}
+
+/// `pxfm` has no function that is right for a small tail: that of what ours gives must be the tail
+/// again, to within the units by which the tail changes where the argument changes by one and a half.
+#[test]
+fn inverses_of_tails_invert() {
+    let mut next = random();
+    for upper in 0..1024_u64 {
+        for _ in 0..200 {
+            // From the least number to 1, and from 1 to 2 where the exponent is 0.
+            let y = f64::from_bits(upper << 52 | next() >> 12);
+            let x = y.inv_complementary_error_function();
+            let z = (0.5 * y).inv_norm_cdf();
+            // -y erfc'(x) x / erfc(x) is the relative change.
+            let slope = 2.0 * x * x + 2.0;
+            let half_unit = f64::EPSILON.max(f64::from_bits(1) / y);
+            for (again, what) in [
+                (pxfm::f_erfc(x), "erfcinv"),
+                (2.0 * normcdf(z), "normcdfinv"),
+            ] {
+                let error = (again - y).abs() / y;
+                let allowed = (2.0 + slope) * half_unit;
+                assert!(
+                    error <= allowed,
+                    "{what} of {y:e}: {error:e}, allowed {allowed:e}"
+                );
+            }
+        }
+    }
+    for (y, expected) in [
+        (0.0, f64::INFINITY),
+        (2.0, f64::NEG_INFINITY),
+        (1.0, 0.0),
+        (-0.1, f64::NAN),
+        (2.1, f64::NAN),
+        (f64::NAN, f64::NAN),
+    ] {
+        let x = y.inv_complementary_error_function();
+        assert_eq!(distance(x, expected), 0, "erfcinv({y}) = {x}");
+        let z = (0.5 * y).inv_norm_cdf();
+        assert_eq!(distance(z, 0.0 - expected), 0, "normcdfinv({y} / 2) = {z}");
     }
 }
 

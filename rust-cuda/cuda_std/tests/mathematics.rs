@@ -58,11 +58,13 @@ const FUNCTIONS: &[Function] = functions! {
     cospi: FloatExt::cospi, FloatExt::cospi, 1.2;
     erf: FloatExt::error_function, libm::erf, 1.3;
     erfc: FloatExt::complementary_error_function, libm::erfc, 2.0;
+    erfcx: FloatExt::scaled_complementary_error_function,
+        FloatExt::scaled_complementary_error_function, 2.0;
     // SAFETY: nothing to keep.
     erfinv: |x| unsafe { intrinsics::erfinvf(x) }, |x| unsafe { intrinsics::erfinv(x) }, 1.7;
     erfcinv: FloatExt::inv_complementary_error_function,
         FloatExt::inv_complementary_error_function, 1.9;
-    normcdf: FloatExt::norm_cdf, FloatExt::norm_cdf, 2.15;
+    normcdf: FloatExt::norm_cdf, FloatExt::norm_cdf, 2.0;
     // The median is 0, without a sign.
     normcdfinv: FloatExt::inv_norm_cdf, |p| p.inv_norm_cdf() + 0.0, 2.0;
 };

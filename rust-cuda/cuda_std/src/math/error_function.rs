@@ -6,6 +6,7 @@
 
 use super::exponential::{exp_small, reduce};
 use super::{divide, fma, logarithm::logf, polynomial, power_of_two, root, scale};
+use core::f32::consts::FRAC_2_SQRT_PI;
 
 /// `erf(x) / x - 1` for `|x|` up to 0.92, by `u = x²`.
 #[inline(always)]
@@ -58,11 +59,15 @@ fn tail(a: f32, low: f32, shift: i32) -> f32 {
     scale(y + fma(y, w, fma(more, w, more)), n.wrapping_add(shift))
 }
 
-/// `1 - erf(x)` for `|x|` up to a half.
+/// `1 - erf(x + low)` for `|x|` up to a half, as the sum of two floats.
 #[inline(always)]
-fn one_less(x: f32) -> f32 {
+fn one_less(x: f32, low: f32) -> (f32, f32) {
+    let u = x * x;
     let difference = 1.0 - x;
-    difference + fma(-near_zero(x * x), x, (1.0 - difference) - x)
+    // The slope, -2/√π exp(-u), but for its last digits.
+    let slope = u - FRAC_2_SQRT_PI;
+    let low = fma(low, slope, (1.0 - difference) - x);
+    (difference, fma(-near_zero(u), x, low))
 }
 
 /// One minus the error function.
@@ -71,7 +76,54 @@ pub fn erfcf(x: f32) -> f32 {
     let a = x.abs();
     let value = tail(a, 0.0, 0);
     let far = if x < 0.0 { 2.0 - value } else { value };
-    if a > 0.5 { far } else { one_less(x) }
+    let (near, low) = one_less(x, 0.0);
+    if a > 0.5 { far } else { near + low }
+}
+
+/// `exp(x²) erfc(x)`.
+#[inline]
+pub fn erfcxf(x: f32) -> f32 {
+    let a = x.abs();
+    let h = x * x;
+    let h_low = fma(x, x, -h);
+    if a > 10.0 && x > 0.0 {
+        /// 2^-60: the quotient would be subnormal far out.
+        const DOWN: f32 = f32::from_bits((127 - 60) << 23);
+        let factor = if a > 1e30 { DOWN } else { 1.0 };
+        // The asymptotic series in 1/x²; what is left out is below 1e-8.
+        let s = divide(1.0, a * factor);
+        let u = (factor * s) * (factor * s);
+        let p = polynomial!(u; -0.282_094_8, 0.423_142_2, -1.057_855_5, 3.702_494_2);
+        const FRAC_1_SQRT_PI: [f32; 2] = [0.564_189_6, -2.931_769e-8];
+        let y = s * FRAC_1_SQRT_PI[0];
+        let rest = fma(-s, a * factor, 1.0);
+        let y_low = fma(
+            s,
+            FRAC_1_SQRT_PI[1],
+            fma(y, rest, fma(s, FRAC_1_SQRT_PI[0], -y)),
+        );
+        let value = (y + fma(p * u, s, y_low)) * factor;
+        return if x == f32::INFINITY { 0.0 } else { value };
+    }
+    if a > 0.5 {
+        let (y, y_low) = scaled(a, 0.0);
+        if x > 0.0 {
+            return y + y_low;
+        }
+        // 2 exp(h) - y, halved on the way.
+        if h > 88.3 {
+            return f32::INFINITY;
+        }
+        let (r, n) = reduce(h);
+        let w = exp_small(r);
+        let half = power_of_two(n);
+        let low = fma(half, fma(w, h_low, h_low), -0.5 * y_low);
+        return 2.0 * (half + (fma(half, w, -0.5 * y) + low));
+    }
+    let (y, y_low) = one_less(x, 0.0);
+    let w = exp_small(h);
+    let more = fma(y, h_low, y_low);
+    y + fma(y, w, fma(more, w, more))
 }
 
 /// `1/√2` as the sum of two floats.
@@ -82,13 +134,19 @@ const FRAC_1_SQRT_2: [f32; 2] = [core::f32::consts::FRAC_1_SQRT_2, 1.210_161_7e-
 pub fn normcdff(x: f32) -> f32 {
     let m = x.abs();
     // Beyond, the argument's low part would be none.
-    let m = if m < 15.0 { m } else { 15.0 };
+    let m = if m > 15.0 { 15.0 } else { m };
     let a = m * FRAC_1_SQRT_2[0];
     let low = fma(m, FRAC_1_SQRT_2[1], fma(m, FRAC_1_SQRT_2[0], -a));
     let value = tail(a, low, -1);
     let far = if x > 0.0 { 1.0 - value } else { value };
-    let near = 0.5 * one_less(-FRAC_1_SQRT_2[0] * x);
-    if x.abs() > 0.7 { far } else { near }
+    // erfc(-a) of a positive x.
+    let (a, low) = if x > 0.0 { (-a, -low) } else { (a, low) };
+    let (near, rest) = one_less(a, low);
+    if x.abs() > 0.7 {
+        far
+    } else {
+        0.5 * (near + rest)
+    }
 }
 
 /// `erfinv(x + x_low)`, with `w = -ln(1 - x²)`, as the sum of two floats.

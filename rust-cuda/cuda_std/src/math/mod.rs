@@ -26,7 +26,9 @@ mod trigonometric;
 /// Every single-precision function by the name it has in `libm`: those of this
 /// module, and `libm`'s others.
 pub mod single {
-    pub use super::error_function::{erfcf, erfcinvf, erff, erfinvf, normcdff, normcdfinvf};
+    pub use super::error_function::{
+        erfcf, erfcinvf, erfcxf, erff, erfinvf, normcdff, normcdfinvf,
+    };
     pub use super::exponential::{exp2f, exp10f, expf, expm1f, tanhf};
     pub use super::hyperbolic::{acoshf, asinhf, atanhf, coshf, sinhf};
     pub use super::inverse_trigonometric::{acosf, asinf, atan2f, atanf};

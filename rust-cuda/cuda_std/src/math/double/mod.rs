@@ -14,7 +14,7 @@ mod remainder;
 mod root;
 mod trigonometric;
 
-pub use error_function::{erf, erfc, erfcx, normcdf};
+pub use error_function::{erf, erfc, erfcinv, erfcx, erfinv, normcdf, normcdfinv};
 pub use exponential::{exp, exp2, exp10, expm1, tanh};
 pub use hyperbolic::{acosh, asinh, atanh, cosh, sinh};
 pub use inverse_trigonometric::{acos, asin, atan, atan2};
