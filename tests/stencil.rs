@@ -656,7 +656,7 @@ fn values_that_differ_from_point_to_point_are_held() {
     };
     let stencil = Stencil::new(update(0), grid).unwrap();
     // Held at both ends of each row, at values that differ from row to row.
-    let at_end = |at: usize| at % nx == 0 || at % nx == nx - 1;
+    let at_end = |at: usize| at.is_multiple_of(nx) || at % nx == nx - 1;
     let held: Vec<f64> = (0..nx * ny)
         .map(|at| f64::from(u8::from(at_end(at))))
         .collect();
