@@ -1,5 +1,5 @@
-//! Fields as Zarr arrays (version 3), of which each rank writes its chunks: what xarray and
-//! zarr-python open.
+//! Fields as Zarr arrays (version 3), which xarray and zarr-python open. Each rank writes its own
+//! chunks.
 //!
 //! A group is a folder, and each of its arrays a folder in that. The last axis of a grid is the
 //! first of the array, as in an [.npy file](crate::npy): xarray has a field as `(z, y, x)`. There is
@@ -115,8 +115,8 @@ pub fn write<T: Stored, const D: usize>(
 ///
 /// # Errors
 ///
-/// [`Error::Disagreement`] and [`Error::InvalidParameter`] as [`write()`]; [`Error::File`] where there
-/// is no such array or it cannot be decoded, [`Error::Unfit`] where its elements are of another type
+/// [`Error::Disagreement`] and [`Error::InvalidParameter`] as [`write()`]; [`Error::File`] where the
+/// array does not exist or cannot be decoded, [`Error::Unfit`] where its elements are of another type
 /// or its shape is not that of the points, and [`Error::Elsewhere`] on ranks that found nothing wrong;
 /// as [`Transport::exchange`](crate::Transport::exchange).
 pub fn read<T: Stored, const D: usize>(

@@ -23,8 +23,8 @@ pub struct Family {
     pub name: &'static str,
     /// How many axes can be cut; none where ranks have shares of a list.
     pub axes: usize,
-    /// The bits of the whole result, on every rank, with so many blocks along each axis. Files go
-    /// to the folder, which all ranks see.
+    /// Computes with this number of blocks along each axis, and returns the bits of the whole result
+    /// on every rank. Files go to the folder, which all ranks see.
     pub bits: Bits,
 }
 

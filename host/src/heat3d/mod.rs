@@ -6,17 +6,18 @@
 //! new = u + Σ r_a ((low + high) - 2 u) + Δt q      over the axes a, r_a = α Δt / h_a²
 //! ```
 //!
-//! with the neighbours `low` and `high` along each axis and a source q, if there is one: forward in time and centred in space,
-//! of first order in Δt and of second in h (LeVeque, "Finite Difference Methods for Ordinary
-//! and Partial Differential Equations", SIAM 2007, chapter 9). Steps are stable up to
-//! `Σ r_a = 1/2`; there a step is a Jacobi iteration of Poisson's equation.
+//! with the neighbours `low` and `high` along each axis, and a source q if there is one: forward
+//! in time and centred in space, of first order in Δt and of second in h (LeVeque, "Finite
+//! Difference Methods for Ordinary and Partial Differential Equations", SIAM 2007, chapter 9).
+//! Steps are stable up to `Σ r_a = 1/2`; there a step is a Jacobi iteration of Poisson's equation.
 //!
 //! [`Heat3d`] says what is computed: a [`Grid3`](crate::Grid3), whose boundaries are those of
 //! the body, and the steps. Every point is computed, those at the ends too: a Dirichlet value is
 //! that of the next point beyond. [`Heat3d::plan`] makes a [`Plan`] for a device,
 //! [`Heat3d::start`] puts a body there ([`Body`]), [`Heat3d::steps_of`] takes a field and gives one
-//! back. [`Heat3d::start_heated`] and [`Heat3d::plan_heated`] have a source of heat. It is a stencil ([`stencil`](mod@crate::stencil)): in the emulator and on CUDA devices
-//! by the kernel, on the CPU in vectors, with the same bits in `f32` and in `f64`.
+//! back. [`Heat3d::start_heated`] and [`Heat3d::plan_heated`] have a source of heat. All are
+//! stencils ([`stencil`](mod@crate::stencil)): in the emulator and on CUDA devices by the kernel,
+//! on the CPU in vectors, with the same bits in `f32` and in `f64`.
 //!
 //! ```
 //! use halo_gpu::heat3d::Heat3d;

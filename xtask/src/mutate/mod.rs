@@ -13,6 +13,7 @@
 
 mod build;
 mod instrument;
+mod journal;
 mod operators;
 mod reach;
 mod record;

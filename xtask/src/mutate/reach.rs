@@ -2,17 +2,13 @@
 //! long as all tests of a family, and a run that is taken up again need not.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{File, OpenOptions};
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::lock;
+use super::journal::{self, Journal};
 use crate::error::Error;
-use crate::workspace;
 
 /// What is known of a trial from a run with no mutation on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,34 +32,19 @@ struct Line {
 
 /// The file, to which what is found out is added.
 pub(crate) struct Reach {
-    path: PathBuf,
-    file: Mutex<File>,
+    journal: Journal,
     tree: String,
-    earlier: HashMap<String, Known>,
+    earlier: HashMap<String, Line>,
 }
 
 impl Reach {
     /// What the one at `path` has of a workspace and mutations with this hash; the rest goes.
     pub(crate) fn open(path: &Path, tree: String) -> Result<Self, Error> {
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        // The line at which a run was stopped may be half of one.
-        let lines = text
-            .lines()
-            .filter_map(|line| serde_json::from_str::<Line>(line).ok())
-            .filter(|line| line.tree == tree);
-        let earlier: HashMap<String, Known> = lines.map(|line| (line.trial, line.known)).collect();
-        let kept: String = earlier
-            .iter()
-            .map(|(trial, known)| text_of(&tree, trial, known))
-            .collect();
-        workspace::write_if_changed(path, &kept)?;
-        let file = OpenOptions::new()
-            .append(true)
-            .open(path)
-            .map_err(Error::file("open", path))?;
+        let lines = journal::lines::<Line>(path).into_iter();
+        let lines = lines.filter(|line| line.tree == tree);
+        let earlier: HashMap<String, Line> = lines.map(|line| (line.trial.clone(), line)).collect();
         Ok(Self {
-            path: path.to_owned(),
-            file: Mutex::new(file),
+            journal: Journal::with(path, earlier.values())?,
             tree,
             earlier,
         })
@@ -71,24 +52,16 @@ impl Reach {
 
     /// What an earlier run has found out of this trial.
     pub(crate) fn known(&self, trial: &str) -> Option<Known> {
-        self.earlier.get(trial).cloned()
+        self.earlier.get(trial).map(|line| line.known.clone())
     }
 
     pub(crate) fn add(&self, trial: &str, known: &Known) -> Result<(), Error> {
-        lock(&self.file)
-            .write_all(text_of(&self.tree, trial, known).as_bytes())
-            .map_err(Error::file("write", &self.path))
+        self.journal.add(&Line {
+            tree: self.tree.clone(),
+            trial: trial.to_owned(),
+            known: known.clone(),
+        })
     }
-}
-
-fn text_of(tree: &str, trial: &str, known: &Known) -> String {
-    let line = Line {
-        tree: tree.to_owned(),
-        trial: trial.to_owned(),
-        known: known.clone(),
-    };
-    let text = serde_json::to_string(&line).expect("strings and numbers make JSON");
-    text + "\n"
 }
 
 #[cfg(test)]

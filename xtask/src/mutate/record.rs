@@ -6,17 +6,14 @@
 //! after any change of the workspace.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{File, OpenOptions};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
+use super::Mutation;
+use super::journal::{self, Journal};
 use super::trial::Fate;
-use super::{Mutation, lock};
 use crate::error::Error;
-use crate::workspace;
 
 /// A line of the file, the last of its mutation's.
 #[derive(Clone, Serialize, Deserialize)]
@@ -32,8 +29,7 @@ struct Line {
 
 /// The file, to which fates are added.
 pub(crate) struct Record {
-    path: PathBuf,
-    file: Mutex<File>,
+    journal: Journal,
     earlier: HashMap<String, Line>,
     codes: BTreeMap<PathBuf, String>,
     tree: String,
@@ -47,23 +43,13 @@ impl Record {
         codes: BTreeMap<PathBuf, String>,
         tree: String,
     ) -> Result<Self, Error> {
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        // The line at which a run was stopped may be half of one.
-        let lines = text
-            .lines()
-            .filter_map(|line| serde_json::from_str::<Line>(line).ok());
+        let lines = journal::lines::<Line>(path).into_iter();
         let earlier: HashMap<String, Line> =
             lines.map(|line| (line.mutation.clone(), line)).collect();
         let mut kept: Vec<&Line> = earlier.values().collect();
         kept.sort_by_key(|line| &line.mutation);
-        workspace::write_if_changed(path, &kept.into_iter().map(text_of).collect::<String>())?;
-        let file = OpenOptions::new()
-            .append(true)
-            .open(path)
-            .map_err(Error::file("open", path))?;
         Ok(Self {
-            path: path.to_owned(),
-            file: Mutex::new(file),
+            journal: Journal::with(path, kept)?,
             earlier,
             codes,
             tree,
@@ -79,15 +65,12 @@ impl Record {
     }
 
     pub(crate) fn add(&self, mutation: &Mutation, fate: &Fate) -> Result<(), Error> {
-        let line = text_of(&Line {
+        self.journal.add(&Line {
             mutation: name(mutation),
             code: self.codes[&mutation.path].clone(),
             tree: self.tree.clone(),
             fate: fate.clone(),
-        });
-        lock(&self.file)
-            .write_all(line.as_bytes())
-            .map_err(Error::file("write", &self.path))
+        })
     }
 }
 
@@ -95,16 +78,13 @@ fn name(mutation: &Mutation) -> String {
     format!("{:016x}", mutation.rank)
 }
 
-fn text_of(line: &Line) -> String {
-    let text = serde_json::to_string(line).expect("strings and numbers make JSON");
-    text + "\n"
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::operators::sites;
     use super::super::suite::Verdict;
     use super::*;
+    use std::fs::OpenOptions;
+    use std::io::Write as _;
 
     #[test]
     fn what_was_caught_stays_so_and_survivors_until_something_changes() {
