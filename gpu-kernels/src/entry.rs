@@ -334,6 +334,17 @@ pub fn march_of_stencil<T, const RADIUS: usize>(
     }
 }
 
+/// What a stencil does to `field`: fields of `T` that are read or written once, and operations a
+/// point.
+#[must_use]
+pub const fn cost_of_stencil<T>(field: &Problem, fields: usize, flops: u64) -> Cost {
+    let points = field.points() as u64;
+    Cost {
+        bytes: points.saturating_mul((fields * size_of::<T>()) as u64),
+        flops: points.saturating_mul(flops),
+    }
+}
+
 /// One entry point.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {

@@ -23,7 +23,7 @@
 
 pub use crate::entry::{
     Cost, Counted, Entry, Family, Geometry, HasScalar, Measured, Problem, Refusal, Registered,
-    Role, Scalar, Twin, blocks_for, family_of, march_of_stencil, variant_of,
+    Role, Scalar, Twin, blocks_for, cost_of_stencil, family_of, march_of_stencil, variant_of,
 };
 
 /// All families.

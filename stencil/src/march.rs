@@ -6,7 +6,7 @@
 //!   is loaded once for them, and the next one is on its way while one is computed.
 //! - All loads of a step come before its arithmetic, so that they are on their way at the same
 //!   time: fields that are read at the point itself alone, then the rows around in the plane,
-//!   then what is beside the thread's points.
+//!   then the points beside the thread's own in its row.
 //! - Neighbours along x are the thread's own points or in the vectors beside them; neighbours
 //!   along y, of a stencil in space, and off the axes are loaded where they are used. Other
 //!   threads of the block have loaded most of them: they come from the first-level cache.

@@ -15,7 +15,7 @@
 //! | [`step`], `step` | without a source: q = 0 |
 //! | [`step`], `heated` | with one |
 //!
-//! Both are stencils: what is around a point is `halo_stencil`'s.
+//! Both are stencils: `halo_stencil` finds the neighbours of a point and applies the boundaries.
 
 pub mod step;
 

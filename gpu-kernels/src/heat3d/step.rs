@@ -74,44 +74,22 @@ halo_stencil::stencil! {
 }
 
 macro_rules! registered {
-    ($($name:ident: $real:ident;)+) => {$(
+    ($($name:ident: $real:ident, $computes:literal, $fields:literal, $flops:literal $(, $twin:ident)?;)+) => {$(
         crate::register! {
             $name: $real, Tuned,
-            "planes in registers, marching along z",
+            $computes,
             geometry: crate::registry::march_of_stencil::<$real, 1>,
-            cost: |body| Cost {
-                bytes: (body.points() as u64).saturating_mul(2 * size_of::<$real>() as u64),
-                flops: (body.points() as u64).saturating_mul(15),
-            },
+            cost: |body| crate::registry::cost_of_stencil::<$real>(body, $fields, $flops),
             example: Problem::volume(256, 256, 256),
             tile: "32 vectors × 8 rows",
-            twin: same,
+            $(twin: $twin,)?
         }
     )+};
 }
 
 registered! {
-    heat3d_step_f32: f32;
-    heat3d_step_f64: f64;
-}
-
-macro_rules! heated {
-    ($($name:ident: $real:ident;)+) => {$(
-        crate::register! {
-            $name: $real, Tuned,
-            "the same, with a source",
-            geometry: crate::registry::march_of_stencil::<$real, 1>,
-            cost: |body| Cost {
-                bytes: (body.points() as u64).saturating_mul(3 * size_of::<$real>() as u64),
-                flops: (body.points() as u64).saturating_mul(16),
-            },
-            example: Problem::volume(256, 256, 256),
-            tile: "32 vectors × 8 rows",
-        }
-    )+};
-}
-
-heated! {
-    heat3d_heated_f32: f32;
-    heat3d_heated_f64: f64;
+    heat3d_step_f32: f32, "planes in registers, marching along z", 2, 15, same;
+    heat3d_step_f64: f64, "planes in registers, marching along z", 2, 15, same;
+    heat3d_heated_f32: f32, "the same, with a source", 3, 16;
+    heat3d_heated_f64: f64, "the same, with a source", 3, 16;
 }

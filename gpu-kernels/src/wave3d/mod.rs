@@ -17,7 +17,7 @@
 //! | [`step`], `closed` | as above |
 //! | [`step`], `absorbing` | with a damping σ, a field too: `∂²u/∂t² + σ ∂u/∂t = c² ∇²u` |
 //!
-//! Both are stencils: what is around a point is `halo_stencil`'s.
+//! Both are stencils: `halo_stencil` finds the neighbours of a point and applies the boundaries.
 
 pub mod step;
 

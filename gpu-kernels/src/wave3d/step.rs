@@ -110,27 +110,13 @@ halo_stencil::stencil! {
     pub wave3d_absorbing_f64: Absorbing<f64>, f64, (u, past, courant, kept) -> (new)
 }
 
-/// The fields read and written, and the operations a point.
-#[cfg(not(target_arch = "nvptx64"))]
-const fn cost<T>(
-    field: &crate::registry::Problem,
-    fields: usize,
-    flops: u64,
-) -> crate::registry::Cost {
-    let points = field.points() as u64;
-    crate::registry::Cost {
-        bytes: points.saturating_mul((fields * size_of::<T>()) as u64),
-        flops: points.saturating_mul(flops),
-    }
-}
-
 macro_rules! registered {
     ($($name:ident: $real:ident, $computes:literal, $fields:literal, $flops:literal;)+) => {$(
         crate::register! {
             $name: $real, Tuned,
             $computes,
             geometry: crate::registry::march_of_stencil::<$real, RADIUS>,
-            cost: |field| cost::<$real>(field, $fields, $flops),
+            cost: |field| crate::registry::cost_of_stencil::<$real>(field, $fields, $flops),
             example: Problem::volume(256, 256, 256),
             tile: "32 vectors × 8 rows",
             twin: same,

@@ -4,6 +4,7 @@
 //! part of it that its rounding cuts off. The inverses are polynomials in `w = -ln(1 - x²)`, and
 //! in `1/√w` far out, as M. Giles takes them ("Approximating the erfinv function", 2010).
 
+use super::alike::inverse_error_functions;
 use super::exponential::{exp_small, reduce};
 use super::{divide, fma, logarithm::logf, polynomial, power_of_two, root, scale};
 use core::f32::consts::FRAC_2_SQRT_PI;
@@ -176,43 +177,13 @@ fn inverse(w: f32, x: f32, x_low: f32) -> (f32, f32) {
     (value, fma(p, factor, -value) + more)
 }
 
-/// The inverse of the error function.
-#[inline]
-pub fn erfinvf(x: f32) -> f32 {
-    let (value, _) = inverse(-logf(fma(-x, x, 1.0)), x, 0.0);
-    if x.abs() == 1.0 {
-        f32::INFINITY.copysign(x)
-    } else if x == 0.0 {
-        // Zeros have signs.
-        x
-    } else {
-        value
-    }
-}
-
-/// The inverse of [`erfcf`].
-#[inline]
-pub fn erfcinvf(y: f32) -> f32 {
-    erfcinv(y).0
-}
-
-/// The inverse of [`erfcf`], as the sum of two floats.
-#[inline(always)]
-fn erfcinv(y: f32) -> (f32, f32) {
-    let x = 1.0 - y;
-    let (value, low) = inverse(-logf(y * (2.0 - y)), x, (1.0 - x) - y);
-    if y == 0.0 || y == 2.0 {
-        (f32::INFINITY.copysign(x), 0.0)
-    } else {
-        (value, low)
-    }
-}
+inverse_error_functions!(f32: erfinvf, erfcinvf; logf);
 
 /// The inverse of [`normcdff`], `-√2 erfcinv(2 p)`.
 #[inline]
 pub fn normcdfinvf(p: f32) -> f32 {
     const SQRT_2: [f32; 2] = [core::f32::consts::SQRT_2, 2.420_323_4e-8];
-    let (z, low) = erfcinv(2.0 * p);
+    let (z, low) = inverse_of_tail(2.0 * p);
     // The quantile of a half is 0, without a sign.
     0.0 - fma(z, SQRT_2[0], fma(low, SQRT_2[0], z * SQRT_2[1]))
 }

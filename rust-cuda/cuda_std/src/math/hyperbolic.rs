@@ -1,5 +1,6 @@
 //! Hyperbolic functions and their inverses.
 
+use super::alike::hyperbolic;
 use super::exponential::{limited, reduce};
 use super::logarithm::ln_1p_sum;
 use super::{divide, fma, polynomial, power_of_two, root};
@@ -34,77 +35,4 @@ pub fn sinhf(x: f32) -> f32 {
     if a > 1.0 { far } else { near }
 }
 
-/// The hyperbolic cosine.
-#[inline]
-pub fn coshf(x: f32) -> f32 {
-    let (s, rising, t, falling) = quarters(x.abs());
-    2.0 * (s + fma(s, rising, fma(t, falling, t)))
-}
-
-/// `sqrt(a² + b)` and what rounding took from it, for `a` up to 2^23 and `b` up to 2^24.
-#[inline(always)]
-fn root_of_sum(a: f32, b: f32) -> (f32, f32) {
-    let square = a * a;
-    let square_low = fma(a, a, -square);
-    let (more, less) = if square > b { (square, b) } else { (b, square) };
-    let sum = more + less;
-    let low = (more - sum) + less + square_low;
-    let s = root(sum);
-    (s, (fma(-s, s, sum) + low) * divide(0.5, s))
-}
-
-/// From here on, `x` and `sqrt(x² ± 1)` are the same for a logarithm.
-const LARGE: f32 = 8_388_608.0;
-
-/// The inverse hyperbolic sine: `ln(1 + (a + (sqrt(1 + a²) - 1)))`, all of it in sums
-/// of two floats.
-#[inline]
-pub fn asinhf(x: f32) -> f32 {
-    let a = x.abs();
-    let (s, s_low) = root_of_sum(if a > LARGE { LARGE } else { a }, 1.0);
-    let sum = a + (s - 1.0);
-    let low = (a - sum) + (s - 1.0) + s_low;
-    // ln 2a = ln 2 + ln(1 + (a - 1))
-    let (sum, low, twos) = if a > LARGE {
-        (a, -1.0, 1.0)
-    } else {
-        (sum, low, 0.0)
-    };
-    let value = ln_1p_sum(sum, low, twos);
-    let value = if a < 6e-8 { a } else { value };
-    if a == f32::INFINITY { a } else { value }.copysign(x)
-}
-
-/// The inverse hyperbolic cosine: `ln(1 + (t + sqrt(t² + 2t)))` with `t = x - 1`.
-#[inline]
-pub fn acoshf(x: f32) -> f32 {
-    let t = x - 1.0;
-    let small = if t > LARGE { LARGE } else { t };
-    let (s, s_low) = root_of_sum(small, 2.0 * small);
-    let sum = s + t;
-    let low = (s - sum) + t + s_low;
-    let (sum, low, twos) = if t > LARGE {
-        (x, -1.0, 1.0)
-    } else {
-        (sum, low, 0.0)
-    };
-    let value = ln_1p_sum(sum, low, twos);
-    let value = if x > 1.0 { value } else { f32::NAN };
-    let value = if x == 1.0 { 0.0 } else { value };
-    if x == f32::INFINITY { x } else { value }
-}
-
-/// The inverse hyperbolic tangent: half of `ln(1 + 2a / (1 - a))`.
-#[inline]
-pub fn atanhf(x: f32) -> f32 {
-    let a = x.abs();
-    let below = 1.0 - a;
-    let below_low = (1.0 - below) - a;
-    let inverse = divide(1.0, below);
-    let quotient = 2.0 * a * inverse;
-    let low = fma(-quotient, below_low, fma(-quotient, below, 2.0 * a)) * inverse;
-    let value = 0.5 * ln_1p_sum(quotient, low, 0.0);
-    let value = if a < 6e-8 { a } else { value };
-    let value = if a == 1.0 { f32::INFINITY } else { value };
-    if a > 1.0 { f32::NAN } else { value.copysign(x) }
-}
+hyperbolic!(f32: coshf, asinhf, acoshf, atanhf; large 8_388_608.0, small 6e-8);

@@ -1,6 +1,7 @@
 //! Logarithms and powers: the argument is `2^k m` with `m` about 1, and the
 //! logarithm of `m` a polynomial.
 
+use super::alike::power;
 use super::exponential::exp2_reduced;
 use super::{LOG10_2, divide, fma, nearest, polynomial, scale};
 
@@ -84,7 +85,7 @@ fn split_1p(x: f32) -> (f32, f32, f32) {
 #[inline(always)]
 pub(super) fn ln_1p_sum(x: f32, low: f32, twos: f32) -> f32 {
     let (f, k, inverse) = split_1p(x);
-    // The logarithm's slope is 1 / (1 + f), of which 1 - f is enough here.
+    // The derivative of the logarithm is 1 / (1 + f); its first two terms, 1 - f, suffice here.
     let low = 0.25 * low * inverse;
     let rest = log1p_rest(f) + fma(-low, f, low);
     fma(k + twos, LN_2, f + rest)
@@ -104,78 +105,6 @@ pub fn log1pf(x: f32) -> f32 {
     if x.abs() < 6e-8 { x } else { value }
 }
 
-/// `x^y`.
-///
-/// `log2 |x|` is found as a sum of two floats, from `atanh`'s series in
-/// `s = (m - 1) / (m + 1)`; so is its product with `y` (T. J. Dekker, "A
-/// floating-point technique for extending the available precision", 1971).
-#[inline]
-pub fn powf(x: f32, y: f32) -> f32 {
-    /// `2 / ln 2`
-    const SCALE: [f32; 2] = [f32::from_bits(0x4038_aa3b), f32::from_bits(0x3325_7060)];
-    const THIRD: [f32; 2] = [f32::from_bits(0x3eaa_aaab), f32::from_bits(0xb22a_aaab)];
-    const SQRT_HALF: u32 = 0x3f35_04f3;
-
-    let a = x.abs();
-    let (f, k) = split(a, SQRT_HALF);
-    // s = f / (2 + f)
-    let sum = 2.0 + f;
-    let sum_low = f - (sum - 2.0);
-    let inverse = divide(1.0, sum);
-    let s = f * inverse;
-    let s_low = fma(-s, sum_low, fma(-s, sum, f)) * inverse;
-    // w = atanh(s) / s - 1 = u/3 + u² p(u), u = s²
-    let u = s * s;
-    let u_low = fma(s + s, s_low, fma(s, s, -u));
-    let p = polynomial!(u; 0.200_000_78, 0.142_733_95, 0.117_134_21);
-    let third = u * THIRD[0];
-    let third_low = fma(u, THIRD[1], fma(u, THIRD[0], -third)) + u_low * THIRD[0];
-    let rest = u * u * p;
-    let w = third + rest;
-    let w_low = (third - w) + rest + third_low;
-    // t = atanh(s) = s + s w
-    let product = s * w;
-    let product_low = fma(s, w, -product) + fma(s, w_low, s_low * w);
-    let t = s + product;
-    let t_low = (s - t) + product + (s_low + product_low);
-    // log2 a = k + 2/ln 2 t
-    let fraction = t * SCALE[0];
-    let fraction_low = fma(t, SCALE[0], -fraction) + fma(t, SCALE[1], t_low * SCALE[0]);
-    let log = k + fraction;
-    let log_low = (k - log) + fraction + fraction_low;
-    // e = y log2 a
-    let e = y * log;
-    let e_low = fma(y, log_low, fma(y, log, -e));
-    let (n, integer) = nearest(e, 1.0);
-    let value = scale(exp2_reduced((e - n) + e_low), integer);
-    let value = if e > 150.0 { f32::INFINITY } else { value };
-    let value = if e < -160.0 { 0.0 } else { value };
-
-    // 1 to an infinite power; 0 and infinity.
-    let value = if a == 1.0 { 1.0 } else { value };
-    let value = if a == 0.0 || a == f32::INFINITY {
-        if (a == 0.0) == (y < 0.0) {
-            f32::INFINITY
-        } else {
-            0.0
-        }
-    } else {
-        value
-    };
-    // Negative x: NaN, or a sign if y is an odd integer.
-    let integer = crate::GpuFloat::trunc(y) == y;
-    let odd = integer && crate::GpuFloat::trunc(0.5 * y) != 0.5 * y;
-    let value = if x.is_sign_negative() && odd {
-        -value
-    } else {
-        value
-    };
-    let undefined = x < 0.0 && !integer && a != f32::INFINITY;
-    let value = if undefined { f32::NAN } else { value };
-    let value = if x.is_nan() || y.is_nan() {
-        x + y
-    } else {
-        value
-    };
-    if x == 1.0 || y == 0.0 { 1.0 } else { value }
-}
+power!(f32: powf;
+    scale [f32::from_bits(0x4038_aa3b), f32::from_bits(0x3325_7060)], third [f32::from_bits(0x3eaa_aaab), f32::from_bits(0xb22a_aaab)], sqrt_half 0x3f35_04f3,
+    series 0.200_000_78 0.142_733_95 0.117_134_21, over 150.0, under 160.0);

@@ -13,6 +13,7 @@
 //! being fitted anew after each. What each function's largest error is, and how
 //! it was found, is in `docs/mathematics.md`.
 
+mod alike;
 pub mod double;
 mod error_function;
 mod exponential;

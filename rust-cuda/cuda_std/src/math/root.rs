@@ -1,5 +1,6 @@
 //! Cube roots and the hypotenuse.
 
+use super::alike::cube_roots;
 use super::{fma, root};
 
 /// `(a, y, subnormal)`: `a` is `|x|`, or `2²⁴ |x|` where `x` is subnormal, and `y` is
@@ -20,42 +21,7 @@ fn inverse_cube_root(x: f32) -> (f32, f32, bool) {
     (a, y, subnormal)
 }
 
-/// The cube root.
-#[inline]
-pub fn cbrtf(x: f32) -> f32 {
-    let (a, y, subnormal) = inverse_cube_root(x);
-    let square = y * y;
-    let r = a * square;
-    // a - r³, but for its last digits.
-    let r2 = r * r;
-    let error = fma(-r2, r, a) - fma(r, r, -r2) * r;
-    let value = fma(error * (1.0 / 3.0), square, r);
-    let value = if subnormal {
-        value * (1.0 / 256.0)
-    } else {
-        value
-    };
-    if x == 0.0 || !x.is_finite() {
-        x
-    } else {
-        value.copysign(x)
-    }
-}
-
-/// The reciprocal cube root.
-#[inline]
-pub fn rcbrtf(x: f32) -> f32 {
-    let (a, y, subnormal) = inverse_cube_root(x);
-    // 1 - a y³, but for its last digits.
-    let (p, q) = (a * y, y * y);
-    let (p_low, q_low) = (fma(a, y, -p), fma(y, y, -q));
-    let error = fma(-p_low, q, fma(-p, q_low, fma(-p, q, 1.0)));
-    let value = fma(y * (1.0 / 3.0), error, y);
-    let value = if subnormal { value * 256.0 } else { value };
-    let value = if x == 0.0 { f32::INFINITY } else { value };
-    let value = if x.is_infinite() { 0.0 } else { value };
-    if x.is_nan() { x } else { value.copysign(x) }
-}
+cube_roots!(f32: cbrtf, rcbrtf; factor 256.0);
 
 /// `sqrt(x² + y²)`.
 #[inline]

@@ -5,6 +5,7 @@
 //! 1983): only those bits of `2/π` are multiplied, as integers, that decide the
 //! quadrant and the digits of `r`.
 
+use super::alike::quarter_turns;
 use super::{FRAC_PI_2_LOW, divide, fma, nearest, polynomial};
 
 /// `2/π`: 32 zeros, then the bits after the binary point.
@@ -19,36 +20,7 @@ static FRAC_2_PI: [u32; 8] = [
     0xfe51_63ab,
 ];
 
-/// `(r, low, q)` with `x = q π/2 + r + low` and `|r|` at most a little over `π/4`;
-/// `low` is what rounding took from `r`, or 0 if it is not asked for; `q` counts
-/// modulo 4.
-#[inline(always)]
-fn reduce<const LOW: bool>(x: f32) -> (f32, f32, i32) {
-    /// `π/2`, each part cut off: all are positive, so that -0 stays -0.
-    const FRAC_PI_2: [f32; 3] = [
-        f32::from_bits(0x3fc9_0fda),
-        f32::from_bits(0x33a2_2168),
-        f32::from_bits(0x27c2_34c4),
-    ];
-    if x.abs() < 131_072.0 {
-        let (n, q) = nearest(x, core::f32::consts::FRAC_2_PI);
-        // The first product cancels x's leading digits: exact.
-        let first = fma(n, -FRAC_PI_2[0], x);
-        if LOW {
-            let second = n * FRAC_PI_2[1];
-            let r = first - second;
-            let second_low = fma(n, FRAC_PI_2[1], -second);
-            let low = (first - r) - second - second_low;
-            let low = fma(n, -FRAC_PI_2[2], low);
-            (r + low, r - (r + low) + low, q)
-        } else {
-            let r = fma(n, -FRAC_PI_2[1], first);
-            (fma(n, -FRAC_PI_2[2], r), 0.0, q)
-        }
-    } else {
-        reduce_large(x)
-    }
-}
+quarter_turns!(f32: limit 131_072.0, parts 0x3fc9_0fda 0x33a2_2168 0x27c2_34c4);
 
 /// [`reduce`] of any number that is not small: NaN if it is not finite.
 #[inline(always)]
@@ -56,7 +28,7 @@ fn reduce_large(x: f32) -> (f32, f32, i32) {
     let bits = x.to_bits();
     let mantissa = u64::from(bits & 0x7f_ffff | 0x80_0000);
     // |x| = mantissa 2^(e-23). Of 2/π the bits from the one of weight 2^(25-e) on
-    // matter: what is above gives whole turns.
+    // matter: the bits above them add whole turns.
     let exponent = (bits >> 23 & 0xff).wrapping_sub(127);
     let offset = exponent.wrapping_add(7);
     let word = |i: u32| FRAC_2_PI[((offset >> 5).wrapping_add(i) & 7) as usize];

@@ -2,6 +2,7 @@
 //! `exp(-x²) g(x) / (x + 3)` with a polynomial `g` in `1 / (x + 3)`, the inverses are polynomials in
 //! `w = -ln(1 - x²)` and in its root.
 
+use super::super::alike::inverse_error_functions;
 use super::super::polynomial;
 use super::exponential::{exp_small, reduce};
 use super::{divide, fma, logarithm::log, power_of_two, root, scale};
@@ -184,37 +185,7 @@ fn inverse(w: f64, x: f64, low: f64) -> (f64, f64) {
     }
 }
 
-/// The inverse of [`erf`].
-#[inline]
-pub fn erfinv(x: f64) -> f64 {
-    let (value, _) = inverse(-log(fma(-x, x, 1.0)), x, 0.0);
-    if x.abs() == 1.0 {
-        f64::INFINITY.copysign(x)
-    } else if x == 0.0 {
-        // Zeros have signs.
-        x
-    } else {
-        value
-    }
-}
-
-/// The inverse of [`erfc`].
-#[inline]
-pub fn erfcinv(y: f64) -> f64 {
-    inverse_of_tail(y).0
-}
-
-/// The inverse of [`erfc`], as the sum of two floats.
-#[inline(always)]
-fn inverse_of_tail(y: f64) -> (f64, f64) {
-    let x = 1.0 - y;
-    let (value, low) = inverse(-log(y * (2.0 - y)), x, (1.0 - x) - y);
-    if y == 0.0 || y == 2.0 {
-        (f64::INFINITY.copysign(x), 0.0)
-    } else {
-        (value, low)
-    }
-}
+inverse_error_functions!(f64: erfinv, erfcinv; log);
 
 /// The inverse of [`normcdf`], `-√2 erfcinv(2 p)`.
 #[inline]

@@ -1,6 +1,7 @@
 //! Logarithms and powers: the argument is `2^k (1 + f)`, and the logarithm of `1 + f` comes from
 //! `atanh`'s series in `s = f / (2 + f)`.
 
+use super::super::alike::power;
 use super::super::polynomial;
 use super::exponential::exp2_reduced;
 use super::{LN_2, LOG10_2, divide, fma, nearest, scale};
@@ -95,7 +96,7 @@ fn split_1p(x: f64) -> (f64, f64, f64) {
 pub(super) fn ln_1p_sum(x: f64, low: f64, twos: f64) -> f64 {
     let (f, k, inverse) = split_1p(x);
     let k = k + twos;
-    // The logarithm's slope is 1 / (1 + f), of which 1 - f is enough here.
+    // The derivative of the logarithm is 1 / (1 + f); its first two terms, 1 - f, suffice here.
     let low = 0.25 * low * inverse;
     let rest = log1p_rest(f) + fma(-low, f, fma(k, LN_2[1], low));
     fma(k, LN_2[0], f + rest)
@@ -114,77 +115,6 @@ pub fn log1p(x: f64) -> f64 {
     if x.abs() < 1e-16 { x } else { value }
 }
 
-/// `x^y`.
-///
-/// `log2 |x|` is found as a sum of two floats, as is its product with `y` (T. J. Dekker, "A
-/// floating-point technique for extending the available precision", 1971).
-#[inline]
-pub fn pow(x: f64, y: f64) -> f64 {
-    /// `2 / ln 2`
-    const SCALE: [f64; 2] = [2.885_390_081_777_926_8, 4.071_054_748_186_206_6e-17];
-    const THIRD: [f64; 2] = [0.333_333_333_333_333_3, 1.850_371_707_708_594e-17];
-    const SQRT_HALF: u32 = 0x3fe6_a09e;
-
-    let a = x.abs();
-    let (f, k) = split(a, SQRT_HALF);
-    // s = f / (2 + f)
-    let sum = 2.0 + f;
-    let sum_low = f - (sum - 2.0);
-    let inverse = divide(1.0, sum);
-    let s = f * inverse;
-    let s_low = fma(-s, sum_low, fma(-s, sum, f)) * inverse;
-    // w = atanh(s) / s - 1 = u/3 + u² p(u), u = s²
-    let u = s * s;
-    let u_low = fma(s + s, s_low, fma(s, s, -u));
-    let p = polynomial!(u; 0.200_000_000_000_011_34, 0.142_857_142_850_474_4, 0.111_111_112_603_436_7, 9.090_892_152_467_342e-2, 7.693_380_015_229_584e-2, 6.628_378_964_762_335e-2, 6.598_430_569_874_157e-2);
-    let third = u * THIRD[0];
-    let third_low = fma(u, THIRD[1], fma(u, THIRD[0], -third)) + u_low * THIRD[0];
-    let rest = u * u * p;
-    let w = third + rest;
-    let w_low = (third - w) + rest + third_low;
-    // t = atanh(s) = s + s w
-    let product = s * w;
-    let product_low = fma(s, w, -product) + fma(s, w_low, s_low * w);
-    let t = s + product;
-    let t_low = (s - t) + product + (s_low + product_low);
-    // log2 a = k + 2/ln 2 t
-    let fraction = t * SCALE[0];
-    let fraction_low = fma(t, SCALE[0], -fraction) + fma(t, SCALE[1], t_low * SCALE[0]);
-    let log = k + fraction;
-    let log_low = (k - log) + fraction + fraction_low;
-    // e = y log2 a
-    let e = y * log;
-    let e_low = fma(y, log_low, fma(y, log, -e));
-    let (n, integer) = nearest(e, 1.0);
-    let value = scale(exp2_reduced((e - n) + e_low), integer);
-    let value = if e > 1100.0 { f64::INFINITY } else { value };
-    let value = if e < -1100.0 { 0.0 } else { value };
-
-    // 1 to an infinite power; 0 and infinity.
-    let value = if a == 1.0 { 1.0 } else { value };
-    let value = if a == 0.0 || a == f64::INFINITY {
-        if (a == 0.0) == (y < 0.0) {
-            f64::INFINITY
-        } else {
-            0.0
-        }
-    } else {
-        value
-    };
-    // Negative x: NaN, or a sign if y is an odd integer.
-    let integer = crate::GpuFloat::trunc(y) == y;
-    let odd = integer && crate::GpuFloat::trunc(0.5 * y) != 0.5 * y;
-    let value = if x.is_sign_negative() && odd {
-        -value
-    } else {
-        value
-    };
-    let undefined = x < 0.0 && !integer && a != f64::INFINITY;
-    let value = if undefined { f64::NAN } else { value };
-    let value = if x.is_nan() || y.is_nan() {
-        x + y
-    } else {
-        value
-    };
-    if x == 1.0 || y == 0.0 { 1.0 } else { value }
-}
+power!(f64: pow;
+    scale [2.885_390_081_777_926_8, 4.071_054_748_186_206_6e-17], third [0.333_333_333_333_333_3, 1.850_371_707_708_594e-17], sqrt_half 0x3fe6_a09e,
+    series 0.200_000_000_000_011_34 0.142_857_142_850_474_4 0.111_111_112_603_436_7 9.090_892_152_467_342e-2 7.693_380_015_229_584e-2 6.628_378_964_762_335e-2 6.598_430_569_874_157e-2, over 1100.0, under 1100.0);

@@ -3,6 +3,7 @@
 //! Up to 2^20 the reduction is Cody and Waite's, with `π/2` in three parts. Above, it is M. Payne's and
 //! R. Hanek's, as in single precision.
 
+use super::super::alike::quarter_turns;
 use super::super::polynomial;
 use super::{FRAC_PI_2_LOW, divide, fma, nearest, power_of_two};
 use core::f64::consts::PI;
@@ -31,36 +32,7 @@ static FRAC_2_PI: [u64; 20] = [
     0x5603_3046_fc7b_6bab,
 ];
 
-/// `(r, low, q)` with `x = q π/2 + r + low` and `|r|` at most a little over `π/4`;
-/// `low` is what rounding took from `r`, or 0 if it is not asked for; `q` counts
-/// modulo 4.
-#[inline(always)]
-fn reduce<const LOW: bool>(x: f64) -> (f64, f64, i32) {
-    /// `π/2`, each part cut off: all are positive, so that -0 stays -0.
-    const FRAC_PI_2: [f64; 3] = [
-        f64::from_bits(0x3ff9_21fb_5440_0000),
-        f64::from_bits(0x3dd0_b461_1a62_6331),
-        f64::from_bits(0x3a71_701b_839a_2520),
-    ];
-    if x.abs() < 1_048_576.0 {
-        let (n, q) = nearest(x, core::f64::consts::FRAC_2_PI);
-        // The first product cancels x's leading digits: exact.
-        let first = fma(n, -FRAC_PI_2[0], x);
-        if LOW {
-            let second = n * FRAC_PI_2[1];
-            let r = first - second;
-            let second_low = fma(n, FRAC_PI_2[1], -second);
-            let low = (first - r) - second - second_low;
-            let low = fma(n, -FRAC_PI_2[2], low);
-            (r + low, r - (r + low) + low, q)
-        } else {
-            let r = fma(n, -FRAC_PI_2[1], first);
-            (fma(n, -FRAC_PI_2[2], r), 0.0, q)
-        }
-    } else {
-        reduce_large(x)
-    }
-}
+quarter_turns!(f64: limit 1_048_576.0, parts 0x3ff9_21fb_5440_0000 0x3dd0_b461_1a62_6331 0x3a71_701b_839a_2520);
 
 /// [`reduce`] of any number that is not small: NaN if it is not finite.
 #[inline(always)]
@@ -70,7 +42,7 @@ fn reduce_large(x: f64) -> (f64, f64, i32) {
     let bits = x.to_bits();
     let mantissa = u128::from(bits & 0xf_ffff_ffff_ffff | 0x10_0000_0000_0000);
     // |x| = mantissa 2^(e-52). Of 2/π the bits from the one of weight 2^(53-e) on
-    // matter: what is above gives whole turns.
+    // matter: the bits above them add whole turns.
     let exponent = (bits >> 52 & 0x7ff) as u32;
     let offset = exponent.wrapping_sub(1023 - 10);
     let (word, bit) = (offset >> 6, offset & 63);
