@@ -135,6 +135,15 @@ pub(crate) struct Mutate {
     #[arg(long)]
     pub(crate) resume: bool,
 
+    /// Build the tests with those mutations into this folder, for a machine without cargo; try none
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["part", "list", "resume"])]
+    pub(crate) pack: Option<PathBuf>,
+
+    /// Try mutations of a folder that --pack has made. `FOLDER/tasks` is this program, and
+    /// `FOLDER/record.jsonl` what --resume wants, in target/mutate
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["pack", "list"])]
+    pub(crate) packed: Option<PathBuf>,
+
     /// Longest time a test may take, in seconds [default: from the unmutated run]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: Option<u64>,

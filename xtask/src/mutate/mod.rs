@@ -9,12 +9,14 @@
 //! All mutations are compiled in at once, each behind a switch ([`instrument`]),
 //! in a copy of the workspace under the target folder ([`build`]); trying one
 //! costs a run of the tests that come to it ([`trial`]), and no build. What became of
-//! each is kept ([`record`]), so that a run can be stopped and taken up.
+//! each is kept ([`record`]), so that a run can be stopped and taken up, and the built tests
+//! can be taken to a machine that has nothing else ([`pack`]).
 
 mod build;
 mod instrument;
 mod journal;
 mod operators;
+mod pack;
 mod reach;
 mod record;
 mod suite;
@@ -32,6 +34,7 @@ use cargo_halo::kernels::rust_files;
 use gpu_kernels::registry;
 use indicatif::{ProgressBar, ProgressStyle};
 use quote::ToTokens as _;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::Outcome;
@@ -45,10 +48,11 @@ use build::{Copy, Source};
 use operators::Site;
 use reach::Reach;
 use record::Record;
-use suite::Verdict;
+use suite::{Suite, Verdict};
 use trial::{Fate, Trials};
 
 /// A mutation among all of them.
+#[derive(Clone, Serialize, Deserialize)]
 struct Mutation {
     number: u32,
     path: PathBuf,
@@ -89,6 +93,11 @@ struct Found {
 }
 
 pub(crate) fn run(flags: &Mutate) -> Result<Outcome, Error> {
+    if let Some(folder) = &flags.packed {
+        let tally = pack::read(folder)?.try_all(folder, flags)?;
+        output::line(&tally.to_string());
+        return Ok(clean_if(tally.survived == 0));
+    }
     let root = workspace::root()?;
     let families = registry::FAMILIES.iter().map(|it| it.name);
     let families = families.chain([STENCIL]).map(str::to_owned);
@@ -122,6 +131,10 @@ pub(crate) fn run(flags: &Mutate) -> Result<Outcome, Error> {
 
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| root.join("target"), |folder| root.join(folder));
+    if let Some(folder) = &flags.pack {
+        pack::write(folder, build(&root, &target, &found, &selected)?)?;
+        return Ok(Outcome::Clean);
+    }
     let tally = execute(&root, &target, &found, &selected, flags)?;
     output::line(&tally.to_string());
     Ok(clean_if(tally.survived == 0 && found.complaints.is_empty()))
@@ -165,12 +178,38 @@ fn execute(
     selected: &[&Mutation],
     flags: &Mutate,
 ) -> Result<Tally, Error> {
-    let mut to_run: Vec<&Mutation> = selected
+    let built = build(root, target, found, selected)?;
+    built.try_all(&target.join("mutate"), flags)
+}
+
+/// Tests, and the mutations that are built into them: all that trials need.
+#[derive(Serialize, Deserialize)]
+struct Built {
+    /// Those with mutations among these.
+    families: Vec<String>,
+    suites: BTreeMap<String, Suite>,
+    /// Those that were selected.
+    mutations: Vec<Mutation>,
+    /// The numbers of those that did not compile.
+    rejected: Vec<u32>,
+    /// As in [`Found`].
+    codes: BTreeMap<PathBuf, String>,
+    /// A hash of the workspace.
+    hash: String,
+}
+
+/// Builds the selected mutations into a copy of the workspace under `target`.
+fn build(
+    root: &Path,
+    target: &Path,
+    found: &Found,
+    selected: &[&Mutation],
+) -> Result<Built, Error> {
+    let to_run: Vec<&Mutation> = selected
         .iter()
         .copied()
         .filter(|mutation| mutation.waived.is_none())
         .collect();
-    let waived = selected.len() - to_run.len();
     if to_run.is_empty() {
         return Err(Error::Mutation(
             "no mutation to run: the flags leave none (see cargo xtask mutate --list)".to_owned(),
@@ -208,39 +247,58 @@ fn execute(
     if families.iter().any(|family| in_table(&family)) {
         names.push(CONFORMANCE.to_owned());
     }
-    let (mut built, rejected) = copy.build(&mut sources, &names)?;
+    let (mut suites, rejected) = copy.build(&mut sources, &names)?;
     // A crate without unit tests, and its empty program.
-    built.retain(|name, suite| {
+    suites.retain(|name, suite| {
         !UNITS.contains(&name.as_str()) || suite.tests().is_ok_and(|tests| !tests.is_empty())
     });
-    to_run.retain(|mutation| !rejected.contains(&mutation.number));
-
-    let mut tree = Sha256::new().chain_update(&copy.hash);
-    for mutation in &to_run {
-        tree.update(mutation.number.to_le_bytes());
-    }
-    let reach = Reach::open(
-        &target.join("mutate/reach.jsonl"),
-        format!("{:x}", tree.finalize()),
-    )?;
-    let timeout = flags.timeout.map(Duration::from_secs);
-    let trials = Trials::of(&built, &families, timeout, reach)?;
-    if let Some((part, of)) = flags.part {
-        to_run = self::part(&to_run, part as usize, of as usize);
-    }
-    let record = Record::open(
-        &target.join("mutate/record.jsonl"),
-        found.codes.clone(),
-        copy.hash.clone(),
-    )?;
-    let fates = try_all(&to_run, &trials, &record, flags)?;
-    let caught = fates.iter().filter(|fate| fate.caught()).count();
-    Ok(Tally {
-        caught,
-        survived: fates.len() - caught,
-        waived,
-        rejected: rejected.len(),
+    Ok(Built {
+        families,
+        suites,
+        mutations: selected.iter().copied().cloned().collect(),
+        rejected,
+        codes: found.codes.clone(),
+        hash: copy.hash,
     })
+}
+
+impl Built {
+    /// Tries each of the mutations that the flags ask for, keeps in `folder` what is found
+    /// out, and prints what became of each.
+    fn try_all(&self, folder: &Path, flags: &Mutate) -> Result<Tally, Error> {
+        let runs = |mutation: &&Mutation| {
+            mutation.waived.is_none() && !self.rejected.contains(&mutation.number)
+        };
+        let mut tree = Sha256::new().chain_update(&self.hash);
+        for mutation in self.mutations.iter().filter(runs) {
+            tree.update(mutation.number.to_le_bytes());
+        }
+        let tree = format!("{:x}", tree.finalize());
+        let reach = Reach::open(&folder.join("reach.jsonl"), tree)?;
+        let timeout = flags.timeout.map(Duration::from_secs);
+        let trials = Trials::of(&self.suites, &self.families, timeout, reach)?;
+
+        let selected = select(&self.mutations, flags);
+        let mut to_run: Vec<&Mutation> = selected.iter().copied().filter(runs).collect();
+        if let Some((part, of)) = flags.part {
+            to_run = self::part(&to_run, part as usize, of as usize);
+        }
+        let record = Record::open(
+            &folder.join("record.jsonl"),
+            self.codes.clone(),
+            self.hash.clone(),
+        )?;
+        let fates = try_all(&to_run, &trials, &record, flags)?;
+        let caught = fates.iter().filter(|fate| fate.caught()).count();
+        let is_waived = |mutation: &&&Mutation| mutation.waived.is_some();
+        let is_rejected = |it: &&&Mutation| self.rejected.contains(&it.number);
+        Ok(Tally {
+            caught,
+            survived: fates.len() - caught,
+            waived: selected.iter().filter(is_waived).count(),
+            rejected: selected.iter().filter(is_rejected).count(),
+        })
+    }
 }
 
 /// The `part`-th of `of` parts, from 1, in the order of the sources.
@@ -678,7 +736,8 @@ fn counts() {
         let found = find(&root, vec!["sum".to_owned()]).unwrap();
         let selected: Vec<&Mutation> = found.mutations.iter().collect();
         let target = folder.path().join("target");
-        let tally = execute(&root, &target, &found, &selected, &flags("--timeout 5")).unwrap();
+        let flags = flags("--timeout 5");
+        let tally = execute(&root, &target, &found, &selected, &flags).unwrap();
         // Caught: a - 10, a + 11, `>` made `>=` (an underflow), `>` with 1 for 0,
         // `-=` made `+=` (an overflow, or no end), 2 for 1 (an underflow).
         // By the unit test: a * 2, a / 3. Survived: a + a. Waived: the `!`. Refused: a String less a &str.
@@ -700,6 +759,15 @@ fn counts() {
             tally.to_string(),
             "mutate: 11 mutations: 8 caught, 1 survived, 1 equivalent by their waivers, 1 that do not compile"
         );
+
+        let (packed, elsewhere) = (folder.path().join("packed"), folder.path().join("moved"));
+        let built = build(&root, &target, &found, &selected).unwrap();
+        pack::write(&packed, built).unwrap();
+        std::fs::rename(&packed, &elsewhere).unwrap();
+        std::fs::remove_dir_all(&root).unwrap();
+        let there = pack::read(&elsewhere).unwrap();
+        assert_eq!(there.try_all(&elsewhere, &flags).unwrap(), tally);
+        assert!(elsewhere.join("record.jsonl").exists());
     }
 
     #[test]

@@ -14,6 +14,7 @@ use std::path::Path;
 
 use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
+use serde::{Deserialize, Serialize};
 use syn::spanned::Spanned as _;
 use syn::visit::{self, Visit};
 use syn::{BinOp, Expr};
@@ -22,7 +23,7 @@ use crate::error::Error;
 use crate::rust_source;
 
 /// A kind of mutation. Its name is what a waiver says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) enum Operator {
     /// A barrier is removed.
     Barrier,
@@ -67,7 +68,7 @@ impl Operator {
 }
 
 /// One way to break one expression.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Site {
     /// From 1.
     pub(crate) line: usize,

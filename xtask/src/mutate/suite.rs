@@ -6,12 +6,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use super::instrument::{REACHED, SWITCH};
 use crate::error::Error;
 use crate::process;
 
 /// The built tests of one family.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Suite {
     pub(crate) executable: PathBuf,
     /// The folder tests run in: their package's.
@@ -60,7 +62,7 @@ pub(crate) struct Ran {
 }
 
 /// What a run of a suite came to.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Verdict {
     /// Every test passed; how many there were.
     Passed(usize),
