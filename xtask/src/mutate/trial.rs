@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use gpu_kernels::registry;
@@ -34,6 +35,8 @@ pub(crate) struct Trial {
     /// The same with launches that run once, where this one verifies them: it comes to
     /// what that comes to, and takes long to find out.
     once: Option<usize>,
+    /// Whether somebody has begun to find out what is known of it.
+    claimed: AtomicBool,
     /// From a run with no mutation on, of a trial with launches that run once.
     known: OnceLock<Result<Known, String>>,
     /// Whether one with verified launches passes with no mutation on.
@@ -49,6 +52,7 @@ impl Trial {
             file: None,
             once: None,
             name: name.to_owned(),
+            claimed: AtomicBool::new(false),
             known: OnceLock::new(),
             passes: OnceLock::new(),
         }
@@ -226,10 +230,23 @@ impl Trials {
         self.all[trial.once.unwrap_or(index)].known(&self.reach)
     }
 
+    /// Finds out what is known of these trials that nobody else works at, so that workers
+    /// share a stage rather than all wait for its first.
+    fn learn(&self, stage: &[usize]) -> Result<(), Error> {
+        for &index in stage {
+            let trial = &self.all[self.all[index].once.unwrap_or(index)];
+            if !trial.claimed.swap(true, Ordering::Relaxed) {
+                trial.known(&self.reach)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Tries a mutation until a trial notices, those of `likely` first.
     pub(crate) fn try_one(&self, mutation: &Mutation, likely: &[usize]) -> Result<Fate, Error> {
         let mut tried = HashSet::new();
         for stage in std::iter::once(likely.to_vec()).chain(self.stages(mutation)) {
+            self.learn(&stage)?;
             let mut reaching = Vec::new();
             for index in self.few_verified(stage, mutation)? {
                 let known = self.known(index)?;
