@@ -697,3 +697,16 @@ fn blocks_are_the_textbooks_unless_the_problem_says() {
         assert_eq!(entry.geometry(&elements).unwrap(), told);
     });
 }
+
+#[test]
+fn each_chunk_has_a_block_where_that_many_reside() {
+    let kernel = registry::entry("reduction_single_pass_sum_f32").unwrap();
+    // Nine tiles of 2048, of which each is a chunk.
+    let elements = Problem::line(8 * 2048 + 1);
+    for (most, blocks) in [(1, 1), (2, 2), (8, 8), (9, 9), (10, 9)] {
+        let launch = kernel
+            .geometry(&elements.with_resident_blocks(most))
+            .unwrap();
+        assert_eq!(launch.grid, [blocks, 1, 1], "at most {most}");
+    }
+}

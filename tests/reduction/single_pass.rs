@@ -259,13 +259,18 @@ fn chunks_of_any_number_of_tiles_are_read_whole() {
     // Only their number of tiles distinguishes huge arrays from these.
     let mut rng = rng();
     for_each("tiles", kernel_devices(), |device| {
-        for tiles in [1, 3, 4, 5, 6, 11, 16] {
-            let n = 2 * tiles as usize * lanes::<f32>() + 77;
+        for (tiles, whole) in [1, 3, 4, 5, 6, 11, 16]
+            .into_iter()
+            .zip([1, 2].into_iter().cycle())
+        {
+            let n = whole * tiles as usize * lanes::<f32>() + 77;
             let values = f32::random(&mut rng, n);
             let mut reductions = new_plan(&Reduction::new().with_tiles(tiles), &device);
             let got = run(&mut reductions, Operation::Sum, &values).unwrap();
             let expected = by_definition(Operation::Sum, &values, tiles as usize);
-            assert_same_bits(&[got], &[expected], |_| format!("chunks of {tiles} tiles"));
+            assert_same_bits(&[got], &[expected], |_| {
+                format!("{whole} chunks of {tiles} tiles and one of less")
+            });
         }
     });
 }
