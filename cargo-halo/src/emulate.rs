@@ -13,7 +13,7 @@ use cargo_metadata::{Package, TargetKind};
 use crate::Outcome;
 use crate::error::Error;
 use crate::flags::Emulate;
-use crate::kernels::Kernels;
+use crate::kernels::{Kernels, package_of};
 use crate::process;
 
 /// The program's fixed part.
@@ -52,10 +52,10 @@ fn manifest(kernels: &Kernels) -> Result<String, Error> {
         folder: kernels.folder.clone(),
         why: why.to_owned(),
     };
-    let named = |name: &str| {
+    let of_library = |name: &str| {
         let mut packages = kernels.metadata.packages.iter();
         packages
-            .find(|package| package.name == name)
+            .find(|package| package.name == package_of(name))
             .ok_or_else(|| missing(&format!("{name} is not among its dependencies")))
     };
     let own = kernels
@@ -71,21 +71,22 @@ fn manifest(kernels: &Kernels) -> Result<String, Error> {
         own.name
     );
     for name in ["cuda_std", "cuda_emulator"] {
-        let _ = writeln!(text, "{name} = {}", dependency(named(name)?));
+        let _ = writeln!(text, "{name} = {}", dependency(of_library(name)?));
     }
     Ok(text)
 }
 
 /// A dependency on this package from the same source: from another it would be another crate.
 fn dependency(package: &Package) -> String {
+    let name = format!("package = \"{}\"", package.name);
     let folder = package.manifest_path.parent().map(|it| it.as_std_path());
     let Some(source) = &package.source else {
         let folder = toml_string(folder.unwrap_or(Path::new(".")));
-        return format!("{{ path = {folder}, default-features = false }}");
+        return format!("{{ {name}, path = {folder}, default-features = false }}");
     };
     let Some(git) = source.repr.strip_prefix("git+") else {
         return format!(
-            "{{ version = \"={}\", default-features = false }}",
+            "{{ {name}, version = \"={}\", default-features = false }}",
             package.version
         );
     };
@@ -95,7 +96,7 @@ fn dependency(package: &Package) -> String {
         Some((key @ ("branch" | "tag" | "rev"), value)) => format!(", {key} = \"{value}\""),
         _ => String::new(),
     };
-    format!("{{ git = \"{address}\"{at}, default-features = false }}")
+    format!("{{ {name}, git = \"{address}\"{at}, default-features = false }}")
 }
 
 fn toml_string(path: &Path) -> String {

@@ -25,6 +25,11 @@ pub struct Kernels {
     pub metadata: Metadata,
 }
 
+/// The package with Halo's library of this name, whose own name upstream's package has.
+pub(crate) fn package_of(library: &str) -> String {
+    format!("halo-{}", library.replace('_', "-"))
+}
+
 impl Kernels {
     /// The crate that the flags mean.
     pub fn find(place: &flags::Place) -> Result<Self, Error> {
@@ -54,7 +59,13 @@ impl Kernels {
         let package = kernels
             .package()
             .ok_or_else(|| no_kernels("its Cargo.toml is of a workspace, and of no package"))?;
-        if package.dependencies.iter().all(|it| it.name != "cuda_std") {
+        // By its own name, or by upstream's, which rust-cuda/upstream has.
+        let names = [package_of("cuda_std"), "cuda_std".to_owned()];
+        if !package
+            .dependencies
+            .iter()
+            .any(|it| names.contains(&it.name))
+        {
             return Err(no_kernels("it does not depend on cuda_std"));
         }
         Ok(kernels)

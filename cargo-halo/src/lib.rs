@@ -72,10 +72,8 @@ pub fn main() -> ExitCode {
 
 fn run_doctor() -> Result<Outcome, error::Error> {
     let project = doctor::Project {
-        builds: "cargo halo ptx",
-        checks: "cargo halo check and inspect",
         without_gpu: "cargo halo emulate",
-        cpp: None,
+        compares_and_ranks: false,
     };
     let here = std::env::current_dir().map_err(error::Error::file("find", "."))?;
     doctor::run(&project, &here, Vec::new())

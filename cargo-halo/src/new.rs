@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::Outcome;
 use crate::error::Error;
 use crate::flags::New;
+use crate::kernels::package_of;
 use crate::output;
 
 /// The files of a new crate, and what they hold: `{{name}}` is the crate's name, `{{ident}}`
@@ -65,16 +66,17 @@ impl Source {
         }
     }
 
-    /// The value of a dependency on this crate.
+    /// The value of a dependency on the library of this name.
     fn dependency(&self, name: &str) -> String {
-        match self {
+        let source = match self {
             Self::Folder(folder) => {
                 let path = folder.join("rust-cuda").join(name);
                 let path = path.to_string_lossy().replace('\\', "\\\\");
                 format!("path = \"{}\"", path.replace('"', "\\\""))
             }
             Self::Git(address) => format!("git = \"{address}\""),
-        }
+        };
+        format!("package = \"{}\", {source}", package_of(name))
     }
 }
 

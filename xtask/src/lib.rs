@@ -60,10 +60,8 @@ fn exit_code(outcome: Result<Outcome, Error>) -> ExitCode {
 fn run_doctor() -> Result<Outcome, Error> {
     let root = workspace::root()?;
     let project = doctor::Project {
-        builds: "cargo xtask ptx",
-        checks: "cargo xtask inspect",
         without_gpu: "cargo xtask bench --device emulator",
-        cpp: Some("the CUDA C++ baselines"),
+        compares_and_ranks: true,
     };
     let committed = ptx::TARGETS
         .into_iter()

@@ -32,6 +32,8 @@ impl Version {
 #[derive(Clone, Debug)]
 pub struct Machine {
     pub(super) system: System,
+    /// Whether it is a Linux on Windows, which takes the driver from there.
+    pub wsl: bool,
     /// Whether there is `.ci/device-toolchain`, and a pip for it.
     pub script: bool,
     pub pip: bool,
@@ -46,7 +48,14 @@ pub struct Machine {
     pub ptxas: Option<Tool>,
     pub nvdisasm: Option<Tool>,
     pub nvcc: Option<Tool>,
+    /// What rustc links with, and a C++ compiler.
+    pub cc: Option<PathBuf>,
     pub cxx: Option<PathBuf>,
+    /// MPI's compiler and launcher, and what its bindings are made with.
+    pub mpicc: Option<PathBuf>,
+    pub mpirun: Option<PathBuf>,
+    pub libclang: Option<PathBuf>,
+    pub nccl: Option<PathBuf>,
     /// The driver, or why there is none.
     pub driver: Result<Driver, String>,
     /// Whether a GPU of NVIDIA's is in the machine; `None` where that cannot be seen.
@@ -117,7 +126,10 @@ impl Machine {
             })
         };
         Self {
-            system: System::of(&read("/etc/os-release"), &read("/proc/version")),
+            system: System::of(&read("/etc/os-release")),
+            wsl: read("/proc/version")
+                .to_ascii_lowercase()
+                .contains("microsoft"),
             script: cfg!(target_os = "linux") && root.join(".ci/device-toolchain").exists(),
             pip: process::output(Command::new("python3").args(["-m", "pip", "--version"])).is_ok(),
             rustup: on_path(&["rustup"]).is_some(),
@@ -131,13 +143,56 @@ impl Machine {
             ptxas: tool("ptxas"),
             nvdisasm: tool("nvdisasm"),
             nvcc: tool("nvcc"),
+            cc: on_path(&["cc", "gcc", "clang"]),
             cxx: on_path(&["g++", "clang++"]),
+            mpicc: match std::env::var_os("MPICC") {
+                Some(said) => find_in(&path_folders(), &[&said.to_string_lossy()]),
+                None => on_path(&["mpicc"]),
+            },
+            mpirun: on_path(&["mpirun", "mpiexec", "srun"]),
+            libclang: library("LIBCLANG_PATH", is_libclang),
+            nccl: library("HALO_NCCL", |name| name == "libnccl.so.2"),
             driver: driver(),
             gpu_on_bus: gpu_on_bus(Path::new("/sys/bus/pci/devices")),
             devices_chosen: std::env::var_os("CUDA_VISIBLE_DEVICES").is_some(),
             committed,
         }
     }
+}
+
+/// A shared library with such a name: where the environment variable says, which names a file or
+/// a folder, and then in the folders that the linker looks in.
+fn library(variable: &str, is_its_name: fn(&str) -> bool) -> Option<PathBuf> {
+    let said = std::env::var_os(variable).map(PathBuf::from);
+    let more = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = said.clone().into_iter().collect();
+    folders.extend(std::env::split_paths(&more));
+    folders.extend(["/usr/local/lib", "/usr/lib64", "/usr/lib"].map(PathBuf::from));
+    folders.push(format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH).into());
+    let llvm = std::fs::read_dir("/usr/lib")
+        .into_iter()
+        .flatten()
+        .flatten();
+    folders.extend(llvm.map(|entry| entry.path().join("lib")));
+    said.filter(|path| path.is_file()).or_else(|| {
+        folders
+            .iter()
+            .find_map(|folder| library_in(folder, is_its_name))
+    })
+}
+
+fn library_in(folder: &Path, is_its_name: fn(&str) -> bool) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(folder).ok()?;
+    let mut files = entries.flatten();
+    files
+        .find(|entry| entry.file_name().to_str().is_some_and(is_its_name))
+        .map(|entry| entry.path())
+}
+
+/// `libclang.so`, `libclang.so.1`, `libclang-14.so.1`, and not `libclang-cpp.so`.
+fn is_libclang(file: &str) -> bool {
+    let digit = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit()) && rest.contains(".so");
+    file.starts_with("libclang.so") || file.strip_prefix("libclang-").is_some_and(digit)
 }
 
 /// The release that rust-toolchain.toml asks for.
@@ -266,6 +321,21 @@ fn driver_release(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn libraries_are_found_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| std::fs::write(folder.path().join(name), "").unwrap();
+        for name in ["libclang-cpp.so.14", "libclang-common.so", "clang.so"] {
+            file(name);
+            assert_eq!(library_in(folder.path(), is_libclang), None, "{name}");
+        }
+        file("libclang-14.so.1");
+        let found = library_in(folder.path(), is_libclang);
+        assert_eq!(found, Some(folder.path().join("libclang-14.so.1")));
+        assert!(is_libclang("libclang.so") && is_libclang("libclang.so.18"));
+        assert_eq!(library_in(&folder.path().join("none"), is_libclang), None);
+    }
 
     #[test]
     fn the_pinned_release_is_read() {

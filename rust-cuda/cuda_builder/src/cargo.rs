@@ -325,7 +325,7 @@ impl Crate {
                 part.id != package.id
                     && reached(&part.id)[1..]
                         .iter()
-                        .any(|(p, _)| p.name == "cuda_std")
+                        .any(|(p, _)| p.name == "halo-cuda-std")
             })
             .map(|(part, _)| part.id.clone())
             .collect();

@@ -157,7 +157,7 @@ impl Copy {
         command
             .current_dir(&self.folder)
             .args(["test", "--no-run", "--quiet", "--lib"])
-            .args(["--package", "halo-tests", "--package", "gpu-kernels"])
+            .args(["--package", "halo-tests", "--package", "halo-kernels"])
             // Much of it is conditions, on which optimising takes longer than it saves.
             .args(["--config", "profile.dev.package.gpu-kernels.opt-level=1"])
             .args(["--config", "profile.dev.package.halo-stencil.opt-level=1"])

@@ -619,7 +619,8 @@ mod tests {
         );
         write(
             "gpu-kernels/Cargo.toml",
-            "[package]\nname = \"gpu-kernels\"\nversion = \"0.0.0\"\nedition = \"2024\"\n",
+            "[package]\nname = \"halo-kernels\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\
+             [lib]\nname = \"gpu_kernels\"\n",
         );
         write("gpu-kernels/src/lib.rs", "//! L.\npub mod sum;\n");
         let kernels = "//! S.
@@ -655,7 +656,7 @@ fn counts() {
         write(
             "tests/Cargo.toml",
             "[package]\nname = \"halo-tests\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\
-             [lib]\npath = \"lib.rs\"\n[dependencies]\ngpu-kernels = { path = \"../gpu-kernels\" }\n\
+             [lib]\npath = \"lib.rs\"\n[dependencies]\nhalo-kernels = { path = \"../gpu-kernels\" }\n\
              [[test]]\nname = \"sum\"\npath = \"sum.rs\"\n",
         );
         write("tests/lib.rs", "");

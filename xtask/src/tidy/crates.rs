@@ -117,14 +117,14 @@ mod tests {
     #[test]
     fn refused_crates_are_found_by_whoever_brings_them() {
         assert_eq!(found(&[("paste", &["pulp"])]), Vec::<String>::new());
-        let messages = found(&[("paste", &["pulp", "other"]), ("vek", &["cuda_std"])]);
+        let messages = found(&[("paste", &["pulp", "other"]), ("vek", &["halo-cuda-std"])]);
         assert_eq!(messages.len(), 2, "{messages:?}");
         assert!(
             messages[0].starts_with("other brings paste"),
             "{messages:?}"
         );
         assert!(
-            messages[1].starts_with("cuda_std brings vek"),
+            messages[1].starts_with("halo-cuda-std brings vek"),
             "{messages:?}"
         );
         // An excuse that nobody needs goes.
