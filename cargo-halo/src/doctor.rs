@@ -20,9 +20,9 @@ pub use machine::Committed;
 /// What differs between the projects that have a doctor.
 #[derive(Clone, Copy, Debug)]
 pub struct Project {
-    /// The command that does without a GPU.
+    /// The command that works without a GPU.
     pub without_gpu: &'static str,
-    /// Whether kernels are compared with CUDA C++, and whether there are ranks.
+    /// Whether the project compares kernels with CUDA C++ and runs ranks.
     pub compares_and_ranks: bool,
 }
 
@@ -82,7 +82,7 @@ impl Need {
         }
     }
 
-    /// Whether device code cannot be built without it.
+    /// Whether building device code requires it.
     fn is_required(&self) -> bool {
         matches!(self.task, Task::Cpu | Task::Build)
     }
@@ -110,7 +110,7 @@ enum Mend {
     Run(String),
     /// A page, where no command is right everywhere.
     See(&'static str),
-    /// A command that does without.
+    /// A command that works without it.
     Instead(String),
 }
 
@@ -249,7 +249,7 @@ fn driver_mend(project: &Project, machine: &Machine) -> Mend {
     }
 }
 
-/// Each GPU, or the one that is not there.
+/// Each GPU, or one need for a missing GPU.
 fn gpus(project: &Project, machine: &Machine) -> Vec<(State, Mend)> {
     match machine.driver.as_ref().map(|driver| &driver.gpus) {
         Ok(Ok(gpus)) if !gpus.is_empty() => {
@@ -258,7 +258,7 @@ fn gpus(project: &Project, machine: &Machine) -> Vec<(State, Mend)> {
         }
         Ok(Ok(_)) => vec![no_gpus(project, machine, &NoGpus::NoDevice)],
         Ok(Err(trouble)) => vec![no_gpus(project, machine, trouble)],
-        // Without a driver only the bus can tell.
+        // Without a driver, the bus shows whether a GPU is there.
         Err(_) if machine.gpu_on_bus == Some(true) => {
             let why = "one of NVIDIA's is there, and needs the driver".to_owned();
             vec![(State::Missing(Some(why)), machine.driver_command())]
@@ -359,7 +359,7 @@ fn cuda_for(isa: Version) -> Option<Version> {
         .map(|(_, cuda)| cuda)
 }
 
-/// Why something of this CUDA version cannot take that PTX.
+/// The reason why this version of CUDA cannot load this PTX.
 fn too_old_for(cuda: Version, ptx: &Committed) -> Option<String> {
     let needed = cuda_for(ptx.isa)?;
     (cuda < needed).then(|| {
@@ -370,7 +370,7 @@ fn too_old_for(cuda: Version, ptx: &Committed) -> Option<String> {
     })
 }
 
-/// The committed PTX that a GPU is given: the highest target that it can run.
+/// The committed PTX for a GPU: the highest target that it can run.
 fn taken_by(capability: Version, committed: &[Committed]) -> Option<&Committed> {
     committed
         .iter()
@@ -394,8 +394,8 @@ fn toolkit_program(what: &str, tool: Option<&Tool>, committed: &[Committed]) -> 
     }
 }
 
-/// The driver, judged by the PTX that its GPUs are given or, where it shows none, by
-/// the least that it could have to take.
+/// The state of the driver. It must load the PTX of its GPUs or, where it shows none, the lowest
+/// committed PTX.
 fn driver_state(machine: &Machine) -> State {
     let driver = match &machine.driver {
         Ok(driver) => driver,
@@ -433,7 +433,7 @@ fn gpu_state(gpu: &Gpu, committed: &[Committed]) -> State {
     }
 }
 
-/// Why a driver that is there shows no GPU, and what mends that.
+/// The reason why a driver shows no GPU, and the remedy.
 fn no_gpus(project: &Project, machine: &Machine, trouble: &NoGpus) -> (State, Mend) {
     let run = |command: &str| Mend::Run(command.to_owned());
     let (why, mend) = match trouble {
@@ -517,8 +517,8 @@ fn report(needs: &[Need]) -> String {
     text
 }
 
-/// Lines of at most 80 columns. The first begins with `start` and the others with as many
-/// blanks; a line that goes on in the next ends in `goes_on`.
+/// Lines of at most 80 columns. The first begins with `start`, the others with as many blanks; all
+/// but the last end in `goes_on`.
 fn wrapped(start: &str, words: &str, goes_on: &str) -> String {
     let indent = start.chars().count();
     let mut text = start.to_owned();
@@ -601,7 +601,7 @@ mod tests {
         }
     }
 
-    /// A machine that has cargo alone.
+    /// A machine with rustc alone.
     fn bare() -> Machine {
         Machine {
             core_source: None,
@@ -641,7 +641,7 @@ mod tests {
         }
     }
 
-    /// What is said of the first need whose name starts like this, and what mends it.
+    /// The state and the remedy of the first need whose name starts with `what`.
     fn of(machine: &Machine, what: &str) -> (State, Mend) {
         let need = needs(&PROJECT, machine)
             .into_iter()
@@ -716,7 +716,7 @@ Device code cannot be built here.
         );
     }
 
-    /// On every system, with a GPU or without: a terminal's screen has it all.
+    /// On every system, with or without a GPU, the report fits on a terminal's screen.
     #[test]
     fn the_report_is_one_screen() {
         for system in [
@@ -738,7 +738,7 @@ Device code cannot be built here.
                     let text = report(&needs(&PROJECT, &machine));
                     assert!(text.lines().count() <= 24, "{text}");
                     let width = text.lines().map(|line| line.chars().count()).max();
-                    // But for the address of a repository, which is one word.
+                    // Except for the address of a repository, which is one word.
                     let most = if system == System::Fedora {
                         110
                     } else {
@@ -785,7 +785,7 @@ Device code cannot be built here.
             run("sudo pacman -S --needed --noconfirm gcc")
         );
 
-        // The script's own needs come before it; where nobody knows them, a page.
+        // A missing pip is installed first; on an unknown system, a page is named.
         let bare_of_pip = |system| Machine {
             system,
             pip: false,
@@ -896,7 +896,7 @@ Device code cannot be built here.
             }
         );
         assert_eq!(mend, System::Ubuntu.driver());
-        // The same driver does for a GPU that is given the other file.
+        // The same driver suffices for a GPU that runs the other file.
         assert!(matches!(
             state(Version(11, 7), Version(8, 6)).0,
             State::Found(_)
@@ -964,7 +964,7 @@ Device code cannot be built here.
         assert_eq!(cuda_for(Version(7, 8)), Some(Version(11, 8)));
         assert_eq!(cuda_for(Version(8, 5)), Some(Version(12, 5)));
         assert_eq!(cuda_for(Version(99, 0)), None);
-        // What is committed is known.
+        // The committed PTX versions are known.
         for file in complete().committed {
             assert!(cuda_for(file.isa).is_some());
         }

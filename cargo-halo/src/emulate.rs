@@ -1,8 +1,7 @@
 //! `emulate`: launches one kernel in the emulator.
 //!
-//! A kernel in the emulator is an ordinary function, so what launches it is an ordinary
-//! program: this writes one, with the arguments as the command line gives them, and has cargo
-//! build and run it.
+//! A kernel in the emulator is an ordinary function. This writes a program that launches it with
+//! the arguments of the command line, and has cargo build and run the program.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -32,7 +31,7 @@ pub fn run(flags: &Emulate) -> Result<Outcome, Error> {
     };
     write("Cargo.toml", &manifest(&kernels)?)?;
     write("src/main.rs", &program)?;
-    // The same releases of what both depend on.
+    // The same versions of common dependencies.
     let lock = kernels.metadata.workspace_root.join("Cargo.lock");
     if lock.is_file() {
         let to = folder.join("Cargo.lock");
@@ -76,7 +75,8 @@ fn manifest(kernels: &Kernels) -> Result<String, Error> {
     Ok(text)
 }
 
-/// A dependency on this package from the same source: from another it would be another crate.
+/// A dependency on this package from the same source. (From another source it would be another
+/// crate.)
 fn dependency(package: &Package) -> String {
     let name = format!("package = \"{}\"", package.name);
     let folder = package.manifest_path.parent().map(|it| it.as_std_path());
@@ -112,13 +112,13 @@ enum Argument {
     Buffer {
         element: String,
         len: usize,
-        /// The value of each element; random, or unwritten, by default.
+        /// The value of each element; by default random, or unwritten for outputs.
         value: Option<String>,
         is_output: bool,
     },
 }
 
-/// The types that buffers have elements of.
+/// The element types of buffers.
 const ELEMENTS: [&str; 12] = [
     "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "usize", "isize",
 ];
@@ -216,7 +216,7 @@ fn program(kernels: &Kernels, flags: &Emulate) -> Result<String, Error> {
                     buffers,
                     "    let {name} = Buffer::<{element}>::of(&memory, {index}, {len}, {element_of});"
                 );
-                // Read where the kernel's parameter says so, and written where it does.
+                // The kernel's parameter decides whether it is read or written.
                 let _ = writeln!(
                     arguments,
                     "            // SAFETY: memory of this length, of this launch alone.\n            unsafe {{ {of}::from_raw({name}.addr(), {len}) }},"

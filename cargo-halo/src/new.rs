@@ -1,4 +1,4 @@
-//! `new`: creates a crate with a kernel, whose tests run without a GPU.
+//! `new`: makes a crate with a kernel and with tests that run without a GPU.
 
 use std::path::{Path, PathBuf};
 
@@ -8,8 +8,9 @@ use crate::flags::New;
 use crate::kernels::package_of;
 use crate::output;
 
-/// The files of a new crate, and what they hold: `{{name}}` is the crate's name, `{{ident}}`
-/// the same as Rust has it, `{{crate:NAME}}` where the crate NAME comes from.
+/// The files of a new crate and their contents. In them `{{name}}` is the crate's name,
+/// `template_name` the same as a Rust identifier, and `{{crate:NAME}}` the source of the library
+/// NAME.
 const FILES: [(&str, &str); 10] = [
     ("Cargo.toml", include_str!("../template/Cargo.toml.txt")),
     ("README.md", include_str!("../template/README.md.txt")),
@@ -35,17 +36,17 @@ const FILES: [(&str, &str); 10] = [
     ),
 ];
 
-/// The source of the crates that a new one depends on.
+/// The source of the new crate's dependencies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Source {
     /// A folder with the repository.
     Folder(PathBuf),
-    /// The URL that git clones.
+    /// An address that git can clone.
     Git(String),
 }
 
 impl Source {
-    /// The argument of `--source`, or the folder where this program was built.
+    /// The argument of `--source`, or the repository in which this program was built.
     fn of(said: Option<&str>) -> Result<Self, Error> {
         let said = match said {
             Some(address) if address.contains("://") || address.starts_with("git@") => {
@@ -108,7 +109,7 @@ pub fn run(flags: &New) -> Result<Outcome, Error> {
     Ok(Outcome::Clean)
 }
 
-/// The name, if cargo takes it.
+/// The name, if cargo accepts it.
 fn name_of_crate(name: &str) -> Result<&str, Error> {
     let wrong = |why| Error::Name {
         name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! What the doctor, who asks the driver, makes of drivers that are broken.
+//! Runs `cargo xtask doctor` with broken drivers: it must report them and end.
 
 #![cfg(all(
     target_os = "linux",

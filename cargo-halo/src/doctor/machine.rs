@@ -1,4 +1,4 @@
-//! Finds which of the tools that the tasks need are installed.
+//! Finds the programs, libraries and devices of this machine that the doctor reports on.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use super::system::System;
 use crate::process;
 use crate::toolchain::{Toolchain, find_in, path_folders};
 
-/// Two numbers: of a compute capability, of CUDA, of PTX.
+/// A version of two numbers: of a compute capability, of CUDA, of PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub u32, pub u32);
 
@@ -19,7 +19,7 @@ impl fmt::Display for Version {
 }
 
 impl Version {
-    /// `13.0`, also where more follows.
+    /// The first two numbers of a text like `13.0` or `13.0.88`.
     fn parse(text: &str) -> Option<Self> {
         let mut numbers = text
             .split(|c: char| !c.is_ascii_digit())
@@ -28,17 +28,17 @@ impl Version {
     }
 }
 
-/// Everything that the decisions are made from.
+/// The facts on which the doctor decides.
 #[derive(Clone, Debug)]
 pub struct Machine {
     pub(super) system: System,
     /// Whether it is a Linux on Windows, which takes the driver from there.
     pub wsl: bool,
-    /// Whether there is `.ci/device-toolchain`, and a pip for it.
+    /// Whether `.ci/device-toolchain` exists, and pip, which it needs.
     pub script: bool,
     pub pip: bool,
     pub rustup: bool,
-    /// First line of `rustc --version`, and the release that is asked for.
+    /// First line of `rustc --version`, and the release in rust-toolchain.toml.
     pub rustc: String,
     pub pinned: Option<String>,
     pub core_source: Option<PathBuf>,
@@ -48,17 +48,17 @@ pub struct Machine {
     pub ptxas: Option<Tool>,
     pub nvdisasm: Option<Tool>,
     pub nvcc: Option<Tool>,
-    /// What rustc links with, and a C++ compiler.
+    /// rustc's linker, and a C++ compiler.
     pub cc: Option<PathBuf>,
     pub cxx: Option<PathBuf>,
-    /// MPI's compiler and launcher, and what its bindings are made with.
+    /// MPI's compiler and launcher, and libclang, which its bindings need.
     pub mpicc: Option<PathBuf>,
     pub mpirun: Option<PathBuf>,
     pub libclang: Option<PathBuf>,
     pub nccl: Option<PathBuf>,
-    /// The driver, or why there is none.
+    /// The driver, or the reason why there is none.
     pub driver: Result<Driver, String>,
-    /// Whether a GPU of NVIDIA's is in the machine; `None` where that cannot be seen.
+    /// Whether an NVIDIA GPU is in the machine; `None` where the system does not tell.
     pub gpu_on_bus: Option<bool>,
     /// Whether `CUDA_VISIBLE_DEVICES` is set.
     pub devices_chosen: bool,
@@ -70,7 +70,7 @@ pub struct Machine {
 #[derive(Clone, Debug)]
 pub struct Tool {
     pub path: PathBuf,
-    /// The CUDA version it is of, where it says so.
+    /// Its CUDA version, if it prints one.
     pub release: Option<Version>,
 }
 
@@ -79,19 +79,19 @@ pub struct Tool {
 pub struct Driver {
     /// The CUDA version it supports.
     pub cuda: Version,
-    /// Its own version, where it can be seen.
+    /// Its own version, if the system tells it.
     pub release: Option<String>,
     pub gpus: Result<Vec<Gpu>, NoGpus>,
 }
 
-/// Why a driver shows no GPU.
+/// The reason why a driver shows no GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoGpus {
-    /// It says that there is none.
+    /// The driver says that there is none.
     NoDevice,
-    /// Its library is of another version than what runs in the kernel.
+    /// The version of its library differs from the loaded kernel module's.
     Mismatch,
-    /// Something else, in its own words.
+    /// Another error, in the driver's words.
     Other(String),
 }
 
@@ -104,16 +104,16 @@ pub struct Gpu {
 /// A committed PTX file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Committed {
-    /// Relative to the repository's root.
+    /// Its path from the repository's root.
     pub file: String,
-    /// The compute capability that it needs at least.
+    /// The lowest compute capability that can run it.
     pub target: Version,
-    /// The version of PTX that it is written in.
+    /// Its PTX version.
     pub isa: Version,
 }
 
 impl Machine {
-    /// This machine.
+    /// Looks at this machine.
     pub fn look(root: &Path, toolchain: &Toolchain, committed: Vec<Committed>) -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let on_path = |names: &[&str]| find_in(&path_folders(), names);
@@ -160,8 +160,8 @@ impl Machine {
     }
 }
 
-/// A shared library with such a name: where the environment variable says, which names a file or
-/// a folder, and then in the folders that the linker looks in.
+/// A shared library with such a name: first in the file or folder that the environment variable
+/// names, then in the folders of the dynamic linker.
 fn library(variable: &str, is_its_name: fn(&str) -> bool) -> Option<PathBuf> {
     let said = std::env::var_os(variable).map(PathBuf::from);
     let more = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
@@ -195,7 +195,7 @@ fn is_libclang(file: &str) -> bool {
     file.starts_with("libclang.so") || file.strip_prefix("libclang-").is_some_and(digit)
 }
 
-/// The release that rust-toolchain.toml asks for.
+/// The release in rust-toolchain.toml.
 fn pinned(root: &Path) -> Option<String> {
     let text = std::fs::read_to_string(root.join("rust-toolchain.toml")).ok()?;
     let line = text
@@ -208,14 +208,14 @@ fn pinned(root: &Path) -> Option<String> {
     )
 }
 
-/// The CUDA version in what the toolkit's programs print, `… release 13.0, V13.0.88`.
+/// The CUDA version in the output of the toolkit's programs, `… release 13.0, V13.0.88`.
 fn release(text: &str) -> Option<Version> {
     let (_, rest) = text.split_once("release ")?;
     Version::parse(rest)
 }
 
 impl Committed {
-    /// The file of this name below `root`; `None` where it cannot be read as PTX.
+    /// The file of this name below `root`; `None` where it is no readable PTX.
     pub fn read(root: &Path, file: &str) -> Option<Self> {
         let text = std::fs::read_to_string(root.join(file)).ok()?;
         let (target, isa) = header(&text)?;
@@ -227,7 +227,7 @@ impl Committed {
     }
 }
 
-/// The target and the version that a PTX module states.
+/// The target and the version in a PTX module.
 fn header(ptx: &str) -> Option<(Version, Version)> {
     let directive = |name: &str| ptx.lines().find_map(|line| line.strip_prefix(name));
     let digits: String = directive(".target sm_")?
@@ -239,8 +239,7 @@ fn header(ptx: &str) -> Option<(Version, Version)> {
     Some((Version(target / 10, target % 10), isa))
 }
 
-/// Whether one of the PCI devices listed in `folder` is a display controller of
-/// NVIDIA's.
+/// Whether a PCI device listed in `folder` is a display controller of NVIDIA.
 fn gpu_on_bus(folder: &Path) -> Option<bool> {
     let devices = std::fs::read_dir(folder).ok()?;
     let says = |device: &Path, file: &str, start: &str| {
@@ -252,7 +251,7 @@ fn gpu_on_bus(folder: &Path) -> Option<bool> {
     }))
 }
 
-/// The driver and its GPUs, loaded and asked as the library does.
+/// Loads the driver and asks it for its GPUs, as the library does.
 #[cfg(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64")

@@ -2,33 +2,33 @@
 
 use super::Mend;
 
-/// The vendor's page on which driver belongs to which GPU.
+/// NVIDIA's page of drivers.
 pub(super) const DRIVER_PAGE: &str = "https://www.nvidia.com/drivers";
 
 const COMPILER_PAGE: &str = "https://gcc.gnu.org/install/binaries.html";
 
-/// Systems that bring programs in ways of their own.
+/// Systems with different install commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum System {
     Debian,
-    /// And what is made of it.
+    /// And systems derived from it.
     Ubuntu,
     Fedora,
-    /// And what is made of it.
+    /// And systems derived from it.
     Arch,
     Other,
 }
 
 impl System {
-    /// By the text of `/etc/os-release`.
+    /// The system of this `/etc/os-release`.
     pub(super) fn of(os_release: &str) -> Self {
         let field = |name: &str| {
             let line = os_release.lines().find_map(|line| line.strip_prefix(name));
             line.unwrap_or_default().trim_matches('"')
         };
         let (own, like) = (field("ID="), field("ID_LIKE="));
-        // What is like Ubuntu is like Debian too, but only Ubuntu has its tools; and
-        // what is merely like Debian or Fedora need not have their repositories.
+        // A system like Ubuntu is like Debian too, but only Ubuntu has its tools; a system like
+        // Debian or Fedora need not have their repositories.
         match own {
             "debian" => Self::Debian,
             "fedora" => Self::Fedora,
@@ -48,10 +48,9 @@ impl System {
         }
     }
 
-    /// The command that installs NVIDIA's driver, or the newest one.
+    /// The command that installs NVIDIA's newest driver.
     pub(super) fn driver(self) -> Mend {
-        // One command each, which brings the repository too where the driver is in
-        // one that is not there by default.
+        // One command each. It adds the driver's repository where that is missing by default.
         Mend::Run(
             match self {
                 Self::Debian => {
@@ -85,13 +84,13 @@ impl System {
             .unwrap_or(Mend::See(COMPILER_PAGE))
     }
 
-    /// The command that installs what rustc links with.
+    /// The command that installs rustc's linker.
     pub(super) fn linker(self) -> Mend {
         self.package("gcc", "gcc", "gcc")
             .unwrap_or(Mend::See(COMPILER_PAGE))
     }
 
-    /// The command that installs an MPI, and libclang, which reads its headers.
+    /// The command that installs an MPI and libclang, which its bindings need.
     pub(super) fn mpi(self) -> Mend {
         let fedora = "openmpi-devel clang-devel && . /etc/profile.d/modules.sh && \
                       module load mpi/openmpi-$(uname -m)";
@@ -166,7 +165,7 @@ mod tests {
                     Mend::Run(command) => {
                         assert!(command.contains("sudo "), "{system:?}: {command}");
                         assert!(!command.contains(['\n', ';']), "{system:?}: {command}");
-                        // What a line's continuation would leave behind.
+                        // A line break in the source would leave two blanks.
                         assert!(!command.contains("  "), "{system:?}: {command}");
                     }
                     Mend::See(page) => assert!(page.starts_with("https://"), "{page}"),
