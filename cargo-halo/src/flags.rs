@@ -48,7 +48,7 @@ pub struct New {
     pub folder: PathBuf,
 
     /// The source of cuda_std and the other crates: a folder with Halo's repository, or an address
-    /// that git can clone [default: where this program was built]
+    /// that git can clone [default: the repository in which this program was built, or the registry]
     #[arg(long, value_name = "PLACE")]
     pub source: Option<String>,
 }

@@ -36,6 +36,9 @@ const FILES: [(&str, &str); 10] = [
     ),
 ];
 
+/// A file that the repository has.
+const PROBE: &str = "rust-cuda/cuda_std/Cargo.toml";
+
 /// The source of the new crate's dependencies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Source {
@@ -43,22 +46,27 @@ enum Source {
     Folder(PathBuf),
     /// An address that git can clone.
     Git(String),
+    /// The registry.
+    Registry,
 }
 
 impl Source {
-    /// The argument of `--source`, or the repository in which this program was built.
+    /// The argument of `--source`; by default the repository in which this program was built or, for
+    /// a program that cargo took from a registry, the registry.
     fn of(said: Option<&str>) -> Result<Self, Error> {
+        let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let said = match said {
             Some(address) if address.contains("://") || address.starts_with("git@") => {
                 return Ok(Self::Git(address.to_owned()));
             }
             Some(folder) => PathBuf::from(folder),
-            None => Path::new(env!("CARGO_MANIFEST_DIR")).join(".."),
+            None if built.join(PROBE).is_file() => built,
+            None => return Ok(Self::Registry),
         };
         let folder = said
             .canonicalize()
             .map_err(Error::file("find Halo's repository in", &said))?;
-        let probe = folder.join("rust-cuda/cuda_std/Cargo.toml");
+        let probe = folder.join(PROBE);
         match probe.is_file() {
             true => Ok(Self::Folder(folder)),
             false => Err(Error::file("find Halo's repository by", probe)(
@@ -76,6 +84,7 @@ impl Source {
                 format!("path = \"{}\"", path.replace('"', "\\\""))
             }
             Self::Git(address) => format!("git = \"{address}\""),
+            Self::Registry => format!("version = \"{}\"", env!("CARGO_PKG_VERSION")),
         };
         format!("package = \"{}\", {source}", package_of(name))
     }
@@ -161,7 +170,7 @@ mod tests {
     #[test]
     fn nothing_is_left_to_fill_in() {
         let git = Source::of(Some("https://example.com/halo.git")).unwrap();
-        for source in [Source::of(None).unwrap(), git] {
+        for source in [Source::of(None).unwrap(), git, Source::Registry] {
             for (file, text) in FILES {
                 let text = filled(text, "my-crate", &source);
                 assert!(!text.contains("{{"), "{file}:\n{text}");
