@@ -258,12 +258,11 @@ fn gpus(project: &Project, machine: &Machine) -> Vec<(State, Mend)> {
         }
         Ok(Ok(_)) => vec![no_gpus(project, machine, &NoGpus::NoDevice)],
         Ok(Err(trouble)) => vec![no_gpus(project, machine, trouble)],
-        // Without a driver, the bus shows whether a GPU is there.
-        Err(_) if machine.gpu_on_bus == Some(true) => {
-            let why = "one of NVIDIA's is there, and needs the driver".to_owned();
-            vec![(State::Missing(Some(why)), machine.driver_command())]
+        // Without a driver, only the bus can show that there is no GPU.
+        Err(_) if machine.gpu_on_bus == Some(false) => {
+            vec![(State::Missing(None), project.without_gpu())]
         }
-        Err(_) => vec![(State::Missing(None), project.without_gpu())],
+        Err(_) => Vec::new(),
     }
 }
 
@@ -470,11 +469,13 @@ fn report(needs: &[Need]) -> String {
     };
     let width = tasks().map(|task| task.name().len()).max().unwrap_or(0);
     let mut text = String::new();
+    // A command that installs what several tasks lack is printed once.
+    let mut mends: Vec<&Mend> = Vec::new();
     for task in tasks() {
         let of_task = || needs.iter().filter(|need| need.task == task);
         let works = of_task().all(Need::is_met);
         let mut said: Vec<(String, usize)> = Vec::new();
-        let mut mends: Vec<&Mend> = Vec::new();
+        let printed = mends.len();
         for need in of_task() {
             let words = match &need.state {
                 State::Found(found) if works => found.clone(),
@@ -502,7 +503,7 @@ fn report(needs: &[Need]) -> String {
         let row = format!("{word}  {:width$}  ", task.name());
         let separator = if works { ", " } else { "; " };
         text.push_str(&wrapped(&row, &said.join(separator), ""));
-        for mend in mends {
+        for mend in &mends[printed..] {
             text.push_str(&match mend {
                 Mend::Run(command) => wrapped("    run: ", command, " \\"),
                 Mend::See(page) => wrapped("    see: ", page, ""),
@@ -703,7 +704,6 @@ no  building kernels     no rust-src; no llvm-link of LLVM 22
 no  their machine code   no ptxas; no nvdisasm
     run: .ci/device-toolchain --toolkit
 no  CUDA C++ to compare  no nvcc; no C++ compiler
-    run: .ci/device-toolchain --toolkit
     run: sudo apt-get update && sudo apt-get install --yes g++
 no  GPU                  no CUDA driver: libcuda.so.1: cannot open shared object
                          file; no GPU
@@ -823,11 +823,6 @@ Device code cannot be built here.
             };
             assert_eq!(of(&machine, "CUDA driver").1, system.driver());
         }
-        let machine = Machine {
-            gpu_on_bus: Some(true),
-            ..bare()
-        };
-        assert_eq!(of(&machine, "GPU").1, System::Ubuntu.driver());
     }
 
     #[test]
