@@ -7,6 +7,7 @@ mod energy;
 mod properties;
 
 use halo_gpu::Scalar;
+use halo_gpu::case::{Problem, registry};
 use halo_gpu::nbody::Range as _;
 use halo_gpu::nbody::problem::{Cluster, Reference, error_bound, potential_energy};
 use halo_gpu::nbody::{
@@ -470,6 +471,17 @@ fn little_memory_takes_rounds() {
     let mut rng = rng();
     check::<f32>(&mut rng);
     check::<f64>(&mut rng);
+}
+
+#[test]
+fn blocks_are_the_textbooks_unless_the_problem_says() {
+    let kernels = registry::family("nbody").unwrap().kernels.iter();
+    for_each("kernels", kernels.map(|entry| entry.name), |name| {
+        let entry = registry::entry(name).unwrap();
+        let bodies = Problem::plane(1000, 2);
+        let told = entry.geometry(&bodies.with_block(DEFAULT_BLOCK)).unwrap();
+        assert_eq!(entry.geometry(&bodies).unwrap(), told);
+    });
 }
 
 #[test]
