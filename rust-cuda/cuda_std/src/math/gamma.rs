@@ -476,14 +476,18 @@ fn by_zeros(n: f32, d: f32) -> f32 {
     let p = polynomial!(d; row[4], row[5], row[6], row[7], row[8], row[9], row[10], row[11], row[12], row[13]);
     let quotient = d * inverse;
     let (f, k) = split(quotient, TWO_THIRDS);
-    // Next to the zero d/z is 1, and its logarithm t/z; elsewhere f is to be rounded as such.
+    // Next to the zero d/z is 1, and its logarithm t/z; elsewhere what rounding took from d/z counts.
     let near = k == 0.0;
-    let f = fma(d, inverse * inverse_power(quotient, f), -1.0);
+    let low = fma(d, inverse, -quotient) * inverse_power(quotient, f);
     let rest = log1p_rest(if near { t * inverse } else { f });
     let value = if near {
-        fma(t, (p - row[3]) - inverse, -rest)
+        let more = p - row[3];
+        let slope = more - inverse;
+        let slope_low = more - (slope + inverse);
+        fma(t, slope, fma(t, slope_low, -rest))
     } else {
-        (fma(t, p, -(row[3] * row[0])) - f) - rest
+        let log = f + (rest + fma(-low, f, low));
+        fma(t, p, -fma(row[3], row[0], log))
     };
     fma(-k, LN_2[0], value)
 }
