@@ -392,7 +392,7 @@ fn log_series(u: f32) -> f32 {
 /// The logarithm of the absolute value of the gamma function.
 #[inline]
 pub fn lgammaf(x: f32) -> f32 {
-    if x >= 0.5 && x < 3.0 {
+    if (0.5..3.0).contains(&x) {
         return if x < 1.36 {
             about_one(x - 1.0)
         } else {
