@@ -698,6 +698,7 @@ pub(super) mod tests {
     use std::rc::Rc;
 
     use super::*;
+    use crate::flags::{Cut, Rims};
 
     /// A row that counts its launches and has whatever error it is told.
     struct Fake {
@@ -766,6 +767,8 @@ pub(super) mod tests {
             svg: None,
             ranks: None,
             nccl: false,
+            cut: Cut::Slabs,
+            rims: Rims::WherePaid,
             project: None,
             from: Vec::new(),
         }
