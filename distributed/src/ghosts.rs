@@ -7,9 +7,8 @@ use halo_gpu::{Buffer, Device, DeviceKind, Element, Priority, allocation};
 /// A rank's block of a field, on its device, with ghost points: copies of the nearest points of
 /// the blocks around it.
 ///
-/// There are `width` planes of them on each side on which the block has a neighbour, and none
-/// at the ends of the grid. [`exchange`](Self::exchange) brings them up to date, those in the
-/// corners included.
+/// There are `width` planes of them on each side with a neighbour, and none at the ends of the
+/// grid. [`exchange`](Self::exchange) updates them, those in the corners included.
 ///
 /// ```
 /// use halo_distributed::{Decomposition, Error, Ghosted};
@@ -42,8 +41,8 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
     /// # Errors
     ///
     /// [`Error::Disagreement`] unless all ranks give the same decomposition and width;
-    /// [`Error::InvalidParameter`] unless there are as many ranks as blocks, and no block that
-    /// has neighbours along an axis is thinner than `width`, which is at least 1;
+    /// [`Error::InvalidParameter`] unless there are as many ranks as blocks, and for a block with
+    /// neighbours that is thinner than `width` along their axis (`width` is at least 1);
     /// [`Error::Device`], and [`Error::Elsewhere`] on the other ranks; as
     /// [`Transport::exchange`](crate::Transport::exchange).
     pub fn new(

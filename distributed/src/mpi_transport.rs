@@ -1,11 +1,11 @@
 //! Ranks that are processes, over MPI.
 //!
-//! The calls are those of `mpi::ffi`: the crate's safe layer drops what they return. Messages
-//! are sent and received without blocking and asked after until the deadline, so that no call
-//! waits for a rank that will never come.
+//! The calls are those of `mpi::ffi`, because the crate's safe layer drops return codes. Messages
+//! are sent and received without blocking, and tested until the deadline, so that no call waits for
+//! a rank that never comes.
 //!
-//! An MPI does nothing for a message but while it is called. What has been begun and not ended a
-//! thread of its own asks after, so that messages go on while the rank computes.
+//! MPI moves a message only while it is called. A thread of its own tests the exchanges that have
+//! begun, so that messages move while the rank computes.
 
 use crate::communicator::{Launched, launched_ranks};
 use crate::error::require_rank;
@@ -22,8 +22,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 impl Communicator {
-    /// The rank that this process is, by MPI, among those that the launcher has started; without
-    /// a launcher a single one.
+    /// This process's rank among the processes that the launcher has started, by MPI; a single rank
+    /// without a launcher.
     ///
     /// MPI is initialised here and finalised when the communicator is dropped, so that there is
     /// one in the life of a process. After an error it is not finalised, which would wait for
@@ -46,7 +46,7 @@ impl Communicator {
 struct World {
     rank: usize,
     size: usize,
-    /// The number of this rank among those of its machine.
+    /// The number of this rank among the ranks of its machine.
     local_rank: usize,
     is_across_machines: bool,
     /// Of messages with tags.
@@ -369,8 +369,8 @@ impl World {
         let number = self.number(to)?;
         let count = count_of(bytes.len(), self.rank, to)?;
         let mut pending = Pending::new(to, bytes);
-        // SAFETY: the bytes stay until the request is done, or for ever: `Pending` sees to
-        // that; nobody writes them. The communicator is there.
+        // SAFETY: the bytes stay until the request has ended, or for ever: `Pending` makes sure of
+        // that. Nothing writes them. The communicator exists.
         let code = unsafe {
             ffi::MPI_Isend(
                 pending.bytes.as_ptr().cast::<c_void>(),
@@ -701,7 +701,7 @@ fn on_this_machine(comm: ffi::MPI_Comm) -> Result<[usize; 2], Error> {
     Ok([rank as usize, size as usize])
 }
 
-/// The tag, if it is one of those that every MPI has.
+/// The tag, if every MPI supports it.
 fn tag_of(tag: u32) -> Result<c_int, Error> {
     if tag < 32_768 {
         return Ok(tag as c_int);

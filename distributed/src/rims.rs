@@ -1,11 +1,11 @@
 //! The planes at the cuts of a part, computed ahead of the others.
 //!
-//! A round takes as many steps as the ghost points allow. The planes that the neighbours need
-//! after it depend on 3 w planes before it, where w is the width of the ghosts: the ghost planes
-//! and the nearest 2 w of the rank's own. Along each axis that is cut these are computed by
-//! themselves first, on a stream of high priority, and sent, to the neighbours at edges and
-//! corners as well; the whole part is computed meanwhile, and takes what has come at the end. The
-//! bits are the same, as each point is computed from the same numbers in the same order.
+//! A round has as many steps as the ghost points allow. The planes that the neighbours need after
+//! it depend on 3 w planes before it, where w is the width of the ghosts: the ghost planes and the
+//! nearest 2 w of the rank's own. Along each axis that is cut these are computed first, separately,
+//! on a stream of high priority, and sent, to the neighbours at edges and corners as well. The whole
+//! part is computed meanwhile, and receives the messages at the end. The bits are the same, since
+//! each point is computed from the same numbers in the same order.
 
 use crate::ghosts::{Fields, Ghosts, Neighbour, pack};
 use crate::region::{Region, pieces, points};
