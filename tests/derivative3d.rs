@@ -10,6 +10,7 @@ mod properties;
 mod vector_calculus;
 
 use approx::assert_relative_eq;
+use halo_gpu::case::{Problem, registry};
 use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, Plan, RADIUS, Variant, problem};
 use halo_gpu::{
     Axis, Boundary, Buffer, Device, DeviceKind, Error, Field3, Grid3, LaunchAxis, Shape3,
@@ -1064,6 +1065,38 @@ fn ptx_facts_of_the_kernels_for_any_boundary() {
             assert_eq!(count("ld.local") + count("st.local"), 0, "local memory");
             assert!(count("ld.global.nc") > 0 && count("st.global.cs") > 0);
         }
+    });
+}
+
+#[test]
+fn a_textbook_block_has_the_threads_and_memory_of_its_pencils() {
+    let each = (0..3).flat_map(|axis| [4_u32, 32].map(|side| (axis, side)));
+    for_each("pencils", each, |(axis, side)| {
+        let name = format!("derivative3d_{}_pencil{side}", ["x", "y", "z"][axis]);
+        let kernel = registry::entry(&name).unwrap();
+        for len in [32, 64, 256] {
+            let mut extents = [96, 96, 96];
+            extents[axis] = len as usize;
+            let [nx, ny, nz] = extents;
+            let launch = kernel.geometry(&Problem::volume(nx, ny, nz)).unwrap();
+            let block = match axis {
+                0 => [len, 4, 1],
+                _ => [side, len / (side / 4), 1],
+            };
+            assert_eq!(launch.grid, [96 / side, 96, 1]);
+            assert_eq!(launch.block, block);
+            assert_eq!(launch.dynamic_shared_bytes, (len + 2 * 4) * side * 4);
+        }
+        // 257 points along the axis are one too many, and x kernels count rows in 32 bits.
+        let mut long = [64; 3];
+        long[axis] = 257;
+        let [nx, ny, nz] = long;
+        assert!(kernel.geometry(&Problem::volume(nx, ny, nz)).is_err());
+        let rows = match axis {
+            2 => Problem::volume(64, 1 << 27, 64),
+            _ => Problem::volume(64, 64, 1 << 27),
+        };
+        assert_eq!(kernel.geometry(&rows).is_err(), axis == 0);
     });
 }
 
