@@ -59,7 +59,11 @@ pub struct Blocks {
 }
 
 /// The launch for fields of `extents`, with vectors of `points` where the rows are whole ones,
-/// for updates that read up to `radius` away along the slowest axis.
+/// for updates that read up to `radius` away along the slowest axis, on a device with so many
+/// multiprocessors.
+///
+/// Marches are short where longer ones would leave multiprocessors without enough blocks to
+/// hide the latency of their loads.
 ///
 /// `None` for an extent of 0 or above [`MAX_EXTENT`], for planes (in the plane: rows) of 2³¹
 /// points or more, and for more blocks than a grid has.
@@ -70,11 +74,14 @@ pub fn blocks(
     extents: [usize; 3],
     points: usize,
     radius: usize,
+    multiprocessors: usize,
 ) -> Option<Blocks> {
-    /// In space, blocks that keep a device busy to the end.
-    const ENOUGH: usize = 4096;
-    /// The shortest march in space that is chosen for their sake.
-    const SHORTEST: usize = 8;
+    /// Blocks on a multiprocessor that hide the latency of each other's loads.
+    const OCCUPYING: usize = 4;
+    /// In space, blocks for a multiprocessor that keep all of them busy to the end.
+    const ENOUGH: usize = 32;
+    /// In space, the longest march where there are not as many.
+    const SHORT: usize = 8;
     /// In space, the planes that a march goes through at most for each that a point reads on
     /// one side: a third as many again are read at its ends.
     const PER_RADIUS: usize = 6;
@@ -90,15 +97,18 @@ pub fn blocks(
     let block = block(dimensions);
     let columns = nx.div_ceil(block[0] as usize * per_thread);
     let lines = block[1] as usize;
+    let rows = ny.div_ceil(lines);
+    // The blocks for a multiprocessor if marches have one step.
+    let most = (columns * rows).saturating_mul(nz) / multiprocessors.max(1);
+    let short = most / OCCUPYING;
     let (rows, segments, segment, plane) = if dimensions == 2 {
         // Rows around come from the caches: a march as long as what it reads at its ends.
-        let segment = (2 * radius).max(2).max(ny.div_ceil(MOST * lines));
+        let segment = short.clamp(1, (2 * radius).max(2)).max(rows.div_ceil(MOST));
         (ny.div_ceil(segment * lines), 1, segment, nx)
     } else {
-        let rows = ny.div_ceil(lines);
-        let wanted = (columns * rows).saturating_mul(nz) / ENOUGH;
-        let longest = (PER_RADIUS * radius).max(SHORTEST);
-        let segment = wanted.clamp(SHORTEST, longest).max(nz.div_ceil(MOST));
+        let longest = PER_RADIUS * radius.max(1);
+        let short = short.clamp(1, longest.min(SHORT));
+        let segment = (most / ENOUGH).clamp(short, longest).max(nz.div_ceil(MOST));
         (rows, nz.div_ceil(segment), segment, nx.checked_mul(ny)?)
     };
     if plane >= 1 << 31 || rows > MOST || u32::try_from(columns).is_err() {
