@@ -1,6 +1,6 @@
 //! Mistakes that do not compile, and what the compiler says about them.
 //!
-//! `TRYBUILD=overwrite cargo test -p cuda_std --test compile_fail` writes what it
+//! `TRYBUILD=overwrite cargo test -p halo-cuda-std --test compile_fail` writes what it
 //! says now; read it before you keep it.
 
 #[test]
