@@ -1,5 +1,5 @@
-//! Tells the benchmark what it was built by and from: its records name the
-//! compiler, LLVM and the commit, also on machines that have none of them.
+//! Puts the compiler, LLVM and the commit into the benchmark, so that its records name them also on
+//! machines that have neither compiler nor repository.
 
 use std::path::Path;
 use std::process::Command;
@@ -26,12 +26,12 @@ fn main() {
     );
 }
 
-/// The commit, and whether what is built differs from it.
+/// The commit, and whether the sources differ from it.
 fn commit() -> Option<String> {
     let git = |arguments: &[&str]| output(Command::new("git").args(arguments));
     let head = git(&["rev-parse", "--short=12", "HEAD"])?;
     let changes = git(&["status", "--porcelain", "--untracked-files=no", ":/"])?;
-    // A new commit, and a change of anything that the benchmark is made of.
+    // A new commit changes these; so does a change of any source of the benchmark.
     for name in ["HEAD", "logs/HEAD"] {
         let path = git(&["rev-parse", "--git-path", name])?;
         if Path::new(&path).exists() {
@@ -59,7 +59,7 @@ fn commit() -> Option<String> {
     })
 }
 
-/// What a command prints, without the line's end; `None` where it fails.
+/// The output of a command without its line end; `None` where the command fails.
 fn output(command: &mut Command) -> Option<String> {
     let output = command.output().ok().filter(|out| out.status.success())?;
     Some(String::from_utf8(output.stdout).ok()?.trim_end().to_owned())

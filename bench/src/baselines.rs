@@ -1,10 +1,9 @@
-//! Who the rows are compared with: on a GPU the same kernels in CUDA C++, compiled by the
-//! nvcc of this machine, and CUB; on the CPU C++ with OpenMP, see [`cpp`](super::cpp).
+//! The baselines: what each row is compared with. On a GPU these are the same kernels in CUDA C++,
+//! compiled by this machine's nvcc, and CUB; on the CPU C++ with OpenMP, see [`cpp`](super::cpp).
 //!
-//! A kernel in CUDA C++ is launched by the row's own code, on the row's own buffers
-//! and with the row's own geometry: only the kernel is another one, put in its
-//! place by [`Stage::using`]. Nothing here is needed: what is missing is said, and
-//! the rest is measured.
+//! A kernel in CUDA C++ is launched by the row's own code, on the row's own buffers and with the
+//! row's own geometry: [`Stage::using`] exchanges the kernel alone. Every baseline is optional: the
+//! run names a missing one and measures the others.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -23,11 +22,11 @@ use crate::error::{Error, chain};
 use halo_baselines::cpp::Compiler;
 use halo_baselines::cuda::Toolchain;
 
-/// Names, as records have them.
+/// Names in records.
 pub(super) const NVCC: &str = "nvcc";
 pub(super) const CUB: &str = "CUB";
 
-/// Does the work of a row by other means, on what the row has on the device.
+/// Does the work of a row by other means, on the row's data on the device.
 pub(super) trait Baseline {
     /// Its name in the record.
     fn name(&self) -> &str;
@@ -35,7 +34,7 @@ pub(super) trait Baseline {
     fn check(&mut self, row: &mut dyn Prepared) -> Result<Check, Error>;
     /// As [`Prepared::launch`].
     fn launch(&mut self, row: &mut dyn Prepared) -> Result<(), halo_gpu::Error>;
-    /// How it does the work, once it was checked, where there is more than one way.
+    /// The way that its check has chosen, where there are several.
     fn how(&self) -> Option<String> {
         None
     }
@@ -45,28 +44,28 @@ pub(super) trait Baseline {
     fn end(&mut self) {}
 }
 
-/// A kernel in the CUDA C++ of a row's family that does the row's work in another
-/// way than the one of the row's own name.
+/// A kernel in the CUDA C++ of a row's family that does the row's work under another name than the
+/// row's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// What it is, for the record.
+    /// The name of the baseline in the record.
     pub(super) baseline: &'static str,
-    /// The kernel in whose place it is launched.
+    /// The kernel that it replaces in the launch.
     pub(super) kernel: &'static str,
     /// Its own name.
     pub(super) entry: &'static str,
 }
 
-/// The device of a run, which its rows are on, and whose kernels each baseline exchanges in
-/// its turn.
+/// The device of all rows of a run. Each baseline exchanges the device's kernels in its turn.
 pub(super) type SharedStage = Rc<RefCell<Stage>>;
 
-/// What was found to compare with.
+/// The baselines that were found.
 #[derive(Default)]
 pub(super) struct Baselines {
     /// The kernels of each family's CUDA C++.
     kernels: Vec<(&'static str, Kernels)>,
-    /// Where they stand in for the library's; `None` where there are none.
+    /// The stage on which they replace the library's kernels; `None` where there are no such
+    /// kernels.
     stage: Option<SharedStage>,
     cub: Option<Cub>,
     cpp: Option<Cpp>,
@@ -75,9 +74,9 @@ pub(super) struct Baselines {
 }
 
 impl Baselines {
-    /// Looks for a compiler and compiles what these families are compared with, each by
-    /// the kernels of its own rows' names and by these entries. Takes as long as the
-    /// slowest of the compilations, some 20 seconds.
+    /// Looks for a compiler and compiles the baselines of these families: the kernels with the
+    /// names of the family's rows, and these entries. Takes as long as the slowest compilation,
+    /// about 20 seconds.
     pub(super) fn find(stage: &SharedStage, families: &[(&'static str, Vec<Entry>)]) -> Self {
         let mut baselines = Self::default();
         let device = &stage.borrow().device().clone();
@@ -117,7 +116,7 @@ impl Baselines {
         baselines
     }
 
-    /// Compiles the C++ that the CPU's rows are compared with, or says why not.
+    /// Compiles the C++ for the rows of the CPU, or records why it cannot.
     fn find_cpp(&mut self, compiler: Result<Compiler, String>) {
         let compiler = match compiler {
             Ok(compiler) => compiler,
@@ -143,14 +142,14 @@ impl Baselines {
         self.cpp = cpp;
     }
 
-    /// What the machine itself can do of this work, to be timed in turns with it.
+    /// The machine's limits for this work, to be timed in turns with it.
     pub(super) fn limits(&self, work: &Work) -> Result<Vec<Limit>, Error> {
         self.cpp
             .as_ref()
             .map_or(Ok(Vec::new()), |cpp| cpp.limits(work))
     }
 
-    /// Puts one into the record, once.
+    /// Puts a baseline into the record, once.
     fn add(&mut self, name: &str, what: String, why_not: Option<String>) {
         if self.records.iter().all(|known| known.name != name) {
             self.records.push(record::Baseline {
@@ -186,9 +185,9 @@ impl Baselines {
         let mut failures = Vec::new();
         for (family, cubin) in cubins {
             let loaded = cubin.map_err(|error| chain(&error)).and_then(|cubin| {
-                // SAFETY: the source is this repository's baselines/<family>.cu,
-                // whose kernels have the parameters and the effects of those they
-                // are named after; every row checks that before it times one.
+                // SAFETY: the source is this repository's baselines/<family>.cu. Its kernels have
+                // the parameters and the effects of the kernels that they are named after; every
+                // row checks that before it is timed.
                 unsafe { device.load_kernels(Image::Cubin(&cubin)) }.map_err(|error| chain(&error))
             });
             match loaded {
@@ -220,8 +219,8 @@ impl Baselines {
         }
     }
 
-    /// Those that can do the work of this row, which has `entries` besides the kernel of
-    /// its own name.
+    /// The baselines that can do the work of this row. `entries` are kernels beside the one of the
+    /// row's own name.
     pub(super) fn of_row(
         &self,
         device: &Device,
@@ -241,7 +240,7 @@ impl Baselines {
             };
             add(NVCC, kernels.clone());
             for entry in entries {
-                // SAFETY: as that of the kernels themselves; see the entry's comment.
+                // SAFETY: as for the kernels themselves; see the comment at the entry.
                 let kernels = unsafe { kernels.clone().with_entry(entry.kernel, entry.entry) };
                 add(entry.baseline, kernels);
             }
@@ -260,17 +259,17 @@ impl Baselines {
     }
 }
 
-/// The family that CUB does the work of.
+/// The family that CUB can compute.
 const REDUCED_BY_CUB: &str = "reduction";
 
 const SAME_KERNELS: &str = "the same kernels in CUDA C++ (baselines/), launched in the same way";
-/// Why there is no CUDA C++ elsewhere.
+/// Why other devices have no CUDA C++.
 const CUDA_ALONE: &str = "CUDA C++ runs on CUDA devices alone";
 const OPENMP: &str = "the same work in C++ with OpenMP (baselines/cpu/)";
 const DEVICE_REDUCE: &str =
     "DeviceReduce of the CUDA toolkit: the whole reduction, down to one value";
 
-/// The architecture to compile for, or why there is nothing to compile.
+/// The architecture to compile for, or the reason why there is none.
 fn target(device: &Device) -> Result<String, String> {
     match device.properties().compute_capability {
         Some(capability) if device.kind() == DeviceKind::Cuda => {
@@ -280,14 +279,14 @@ fn target(device: &Device) -> Result<String, String> {
     }
 }
 
-/// What a thread has returned; its panic goes on here.
+/// The result of a thread; its panic continues here.
 fn joined<T>(handle: thread::ScopedJoinHandle<'_, T>) -> T {
     handle
         .join()
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// A row's kernel in CUDA C++, launched by the row itself.
+/// A row's kernel in CUDA C++, launched by the row's code.
 struct CudaCpp {
     name: &'static str,
     kernels: Kernels,
@@ -312,8 +311,8 @@ impl Baseline for CudaCpp {
     }
 }
 
-/// Why a baseline that failed to be checked does not take part, where that is no
-/// failure of the run: it may just not have the kernel.
+/// Why a baseline whose check failed takes no part, where the failure is none of the run: for
+/// example, it has no such kernel.
 pub(super) fn excuse(error: &Error) -> Option<String> {
     match error {
         Error::Halo(halo_gpu::Error::KernelNotFound { kernel }) => {

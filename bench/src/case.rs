@@ -1,5 +1,5 @@
-//! Rows of kernels about which no family says more than the table of kernels and the
-//! kernel's case: random data, what must come out, and the cost by the table.
+//! Rows of kernels whose family describes no row of its own. The data, the expected result and the
+//! cost come from the kernel's case and from the table of kernels.
 
 use gpu_kernels::registry::{self, Entry, Problem};
 use halo_gpu::case::{Case, Memory, subject};
@@ -11,13 +11,13 @@ use super::harness::{Check, Metric, Plan, Prepared, Row, Slots, Unit, Work, rese
 use super::size::Size;
 use crate::error::Error;
 
-/// Extents of problems of one, two and three dimensions: more than caches hold.
+/// Extents of problems of one, two and three dimensions, larger than caches.
 const EXTENTS: [&[usize]; 3] = [&[1 << 24], &[4096, 4096], &[256, 256, 256]];
 
 /// The same, for the emulator.
 const SMALL: [&[usize]; 3] = [&[10_000], &[64, 61], &[20, 21, 22]];
 
-/// Of the data.
+/// The seed of the random data.
 const SEED: u64 = 1729;
 
 /// How many dimensions the problems of a kernel have.
@@ -26,8 +26,8 @@ fn dimensions(entry: &Entry) -> usize {
     1 + extents.iter().rposition(|&extent| extent > 1).unwrap_or(0)
 }
 
-/// A problem of this size (`None`: large, but small on the emulator), in all else that of the
-/// kernel's example.
+/// A problem of this size; everything else is as in the kernel's example. `None` is a large size,
+/// but a small one on the emulator.
 fn problem(entry: &Entry, device: &Device, size: Option<&Size>) -> Result<Problem, Error> {
     let dimensions = dimensions(entry);
     let extents = match (size, dimensions) {
@@ -43,7 +43,7 @@ fn problem(entry: &Entry, device: &Device, size: Option<&Size>) -> Result<Proble
     Ok(problem)
 }
 
-/// What a family runs that says nothing of its rows; they are added by the table.
+/// The plan of a family that describes no rows; the table adds them.
 pub(super) fn plan(
     family: &'static registry::Family,
     device: &Device,
@@ -77,7 +77,7 @@ pub(super) fn row(
     size: Option<&Size>,
 ) -> Result<Box<dyn Row>, Error> {
     let problem = problem(entry, device, size)?;
-    // Before anything is measured.
+    // A size that the kernel cannot take is an error before anything is measured.
     entry.geometry(&problem).map_err(halo_gpu::Error::from)?;
     Ok(Box::new(OfCase { entry, problem }))
 }
@@ -106,8 +106,8 @@ impl Row for OfCase {
     }
 
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
-        // Data, and what must come out, are made without asking whether there is room: with
-        // the device's copies they are some four times what the kernel moves.
+        // The data and the expected result are made without asking for free memory: with the
+        // device's copies they are about four times the bytes that the kernel moves.
         let bytes = self.entry.cost(&self.problem).bytes.saturating_mul(4);
         drop(reserve::<u8>(usize::try_from(bytes).unwrap_or(usize::MAX))?);
         let mut rng = StdRng::seed_from_u64(SEED);
@@ -141,7 +141,7 @@ struct Ready {
 }
 
 impl Prepared for Ready {
-    /// Whether what comes out is right is a matter of yes or no: an error of 0 or 1.
+    /// The result is right or wrong: an error of 0 or 1.
     fn check(&mut self) -> Result<Check, Error> {
         let outputs = self.case.outputs.iter();
         let outputs = outputs.map(|values| values.upload(&self.device));

@@ -1,9 +1,9 @@
-//! C++ with OpenMP, which the rows of the CPU are compared with, and what it measures of
-//! the machine in turns with them.
+//! C++ with OpenMP: the baseline of the CPU's rows. It also measures the machine's limits in turns
+//! with them.
 //!
-//! A row names functions of `baselines/cpu/` that do its work, each in another way. Each
-//! is there once for every set of flags that it was compiled with. All of them are
-//! checked as the row is; then they are tried in turns, and the fastest takes part.
+//! A row names functions of `baselines/cpu/` that do its work in different ways. Each function
+//! exists once per set of compiler flags. All are checked as the row is; then they are tried in
+//! turns, and the fastest becomes the baseline.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -60,7 +60,7 @@ impl Array {
         }
     }
 
-    /// Has it hold what another one of its type and length does.
+    /// Copies the elements of another array of the same type and length.
     fn copy_from(&mut self, other: &Self) {
         match (self, other) {
             (Self::F32(own), Self::F32(other)) => own.copy_from_slice(other),
@@ -73,14 +73,14 @@ impl Array {
 
 /// A type of elements.
 pub(super) trait Element: Copy {
-    /// What the names of its functions end in.
+    /// The suffix of its functions' names.
     const SUFFIX: &'static str;
     /// Half the distance from 1 to the next number.
     const ROUNDOFF: f64;
 
     fn array(values: Vec<Self>) -> Array;
 
-    /// The elements of an array of this type; none of another.
+    /// The elements of an array of this type; empty for another type.
     fn slice(array: &Array) -> &[Self];
 }
 
@@ -109,31 +109,29 @@ element! {
     f64: F64;
 }
 
-/// What judges the outputs of a function.
+/// Compares the outputs of a function with the expected result.
 pub(super) type Judge = Box<dyn Fn(&[Array]) -> Result<Check, Error>>;
 
-/// The work of a row, for functions of `baselines/cpu/`.
-///
-/// Types and lengths of the arrays are those that the file of the family asks for at
-/// these sizes.
+/// The work of a row, for functions of `baselines/cpu/`. The arrays have the types and lengths that
+/// the family's file documents for these sizes.
 pub(super) struct Job {
-    /// What the functions' names begin with: "heat2d" of `halo_heat2d_plain_f32`.
+    /// The start of the functions' names: "heat2d" of `halo_heat2d_plain_f32`.
     pub(super) stem: &'static str,
-    /// The ways in which they do it: "plain" of that.
+    /// The names of the ways to do it: "plain" in that example.
     pub(super) ways: &'static [&'static str],
-    /// What the names end in.
+    /// The end of the names.
     pub(super) suffix: &'static str,
     pub(super) inputs: Vec<Array>,
-    /// What they hold before the first call.
+    /// The outputs' contents before the first call.
     pub(super) outputs: Vec<Array>,
     pub(super) sizes: Vec<u64>,
-    /// Those of the call that is checked, where that is another.
+    /// The sizes of the checked call, where they differ.
     pub(super) sizes_to_check: Option<Vec<u64>>,
     pub(super) parameters: Vec<f64>,
     pub(super) judge: Judge,
 }
 
-/// One library of `baselines/cpu/`, of some flags.
+/// The library of `baselines/cpu/`, compiled with one set of flags.
 struct Loaded {
     flags: Flags,
     /// Never unloaded: OpenMP's threads wait in it.
@@ -145,9 +143,8 @@ impl Loaded {
         let folder = tempfile::tempdir().map_err(|error| chain(&error))?;
         let path = compiler.library(flags, folder.path());
         let path = path.map_err(|error| chain(&error))?;
-        // SAFETY: the library is the one that this repository's baselines/cpu becomes. It
-        // has no code that runs as it is loaded but OpenMP's, which reads the environment;
-        // it is linked without flags that bring more.
+        // SAFETY: the library is made from this repository's baselines/cpu. Loading it runs no code
+        // but OpenMP's, which reads the environment; its link flags add none.
         let library = unsafe { Library::new(path) }.map_err(|error| chain(&error))?;
         Ok(Self {
             flags,
@@ -156,7 +153,7 @@ impl Loaded {
     }
 
     fn function(&self, name: &str) -> Option<Function> {
-        // SAFETY: every function of those sources whose name begins so has this type.
+        // SAFETY: all functions of those sources with this prefix have this type.
         let found = unsafe { self.library.get::<Function>(format!("halo_{name}")) };
         found.ok().map(|found| *found)
     }
@@ -169,7 +166,7 @@ pub(super) struct Cpp {
     threads: Threads,
 }
 
-/// What starts OpenMP's threads and lets go of them.
+/// Starts and ends OpenMP's threads.
 #[derive(Clone, Copy)]
 struct Threads {
     wake: Function,
@@ -186,10 +183,10 @@ impl Threads {
     }
 }
 
-/// The most arrays on either side: two fields, before and after a step.
+/// The largest number of inputs, or of outputs: two fields, before and after a step.
 const MOST_ARRAYS: usize = 4;
 
-/// Calls a function, with the arrays, sizes and parameters that it asks for.
+/// Calls a function with its arrays, sizes and parameters.
 fn call(
     function: Function,
     inputs: &[Array],
@@ -205,8 +202,8 @@ fn call(
     for (pointer, array) in to.iter_mut().zip(outputs) {
         *pointer = array.as_mut_ptr();
     }
-    // SAFETY: whoever made the job has given it the arrays that the function's file asks
-    // for at these sizes, see `Job`; they live here, and nobody else has them meanwhile.
+    // SAFETY: the maker of the job has given it the arrays that the function's file documents for
+    // these sizes, see `Job`. They outlive the call, and nothing else uses them during it.
     unsafe {
         function(
             from.as_ptr(),
@@ -218,8 +215,8 @@ fn call(
 }
 
 impl Cpp {
-    /// Compiles with each set of flags, all at once, and loads what comes of it; beside
-    /// it, what kept the others away.
+    /// Compiles with all sets of flags at once and loads the libraries. Also returns the reasons
+    /// for those that failed.
     pub(super) fn build(compiler: &Compiler, threads: usize) -> (Option<Self>, Vec<String>) {
         let all: Vec<Result<Loaded, String>> = thread::scope(|scope| {
             let building: Vec<_> = FLAGS
@@ -257,12 +254,12 @@ impl Cpp {
         (cpp, failures)
     }
 
-    /// The names of the flags that there is a library of.
+    /// The sets of flags that a library exists for.
     pub(super) fn flags(&self) -> impl Iterator<Item = Flags> {
         self.libraries.iter().map(|it| it.flags)
     }
 
-    /// A function of this name in every library that has it, called on these arrays.
+    /// The function of this name in every library that has it, on these arrays.
     fn contest(&self, names: &[(String, &'static str)], operands: &Shared) -> Contest {
         let mut candidates = Vec::new();
         for loaded in self.libraries.iter() {
@@ -282,7 +279,7 @@ impl Cpp {
         }
     }
 
-    /// The work of a row, done by the best there is.
+    /// The fastest way to do the work of a row.
     pub(super) fn baseline(&self, job: Job) -> Result<Peer, Error> {
         let arrays = job.inputs.len().max(job.outputs.len());
         if arrays > MOST_ARRAYS {
@@ -318,8 +315,8 @@ impl Cpp {
         })
     }
 
-    /// What the machine itself needs to move as many bytes as this work, or for as many
-    /// multiply-adds, to be timed in turns with it.
+    /// The machine's limits for as many bytes, or as many multiply-adds, as this work has; to be
+    /// timed in turns with it.
     pub(super) fn limits(&self, work: &Work) -> Result<Vec<Limit>, Error> {
         /// Rounds of multiply-adds: about a millisecond.
         const ROUNDS: u64 = 300_000;
@@ -344,7 +341,7 @@ impl Cpp {
         let words = |count: u64| -> Result<Array, Error> {
             let count = usize::try_from(count).unwrap_or(usize::MAX).max(1);
             let mut words = harness::reserve(count)?;
-            // Not zeros, and no page twice.
+            // Neither zeros nor equal pages.
             words.extend((0..count as u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
             Ok(Array::U64(words))
         };
@@ -380,7 +377,7 @@ impl Cpp {
     }
 }
 
-/// What a function is called on.
+/// The arguments of a function.
 struct Operands {
     inputs: Vec<Array>,
     outputs: Vec<Array>,
@@ -397,7 +394,7 @@ struct Candidate {
     flags: &'static str,
 }
 
-/// Functions that all do the same, of which the fastest counts.
+/// Functions with the same result, of which the fastest is chosen.
 struct Contest {
     operands: Shared,
     candidates: Vec<Candidate>,
@@ -406,7 +403,7 @@ struct Contest {
 }
 
 impl Contest {
-    /// Rounds in which everyone has a turn.
+    /// Each round times every candidate once.
     const ROUNDS: usize = 3;
 
     fn run(&self) {
@@ -420,7 +417,7 @@ impl Contest {
         );
     }
 
-    /// Tries them in turns, and chooses the fastest.
+    /// Times all in turns and chooses the fastest.
     fn choose(&mut self) {
         let mut times = vec![Vec::new(); self.candidates.len()];
         for _ in 0..Self::ROUNDS {
@@ -447,7 +444,7 @@ impl Contest {
     }
 }
 
-/// Whose median is the least; the first of those.
+/// The index of the least median; the first of equals.
 fn fastest(times: &[Vec<Duration>]) -> usize {
     let median = |times: &Vec<Duration>| Times::of(times).map_or(f64::INFINITY, |it| it.median_s);
     let mut best = (0, f64::INFINITY);
@@ -463,9 +460,9 @@ fn fastest(times: &[Vec<Duration>]) -> usize {
 /// The work of a row by C++.
 pub(super) struct Peer {
     contest: Contest,
-    /// Those of the calls that are timed.
+    /// The sizes of the timed calls.
     sizes: Vec<u64>,
-    /// What the outputs hold before a call that is checked.
+    /// The contents of the outputs before a checked call.
     before: Vec<Array>,
     judge: Judge,
 }
@@ -475,8 +472,8 @@ impl Baseline for Peer {
         CPP
     }
 
-    /// Checks every way and all flags, and then finds the fastest of them. A wrong one is
-    /// the result, whatever the others are.
+    /// Checks every way with all flags, and then finds the fastest. If one is wrong, the result is
+    /// wrong.
     fn check(&mut self, _: &mut dyn Prepared) -> Result<Check, Error> {
         let mut worst: Option<Check> = None;
         self.contest.threads.wake();
@@ -532,7 +529,7 @@ impl Baseline for Peer {
     }
 }
 
-/// What the machine is asked to do.
+/// A measurement of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Copy,
@@ -569,7 +566,7 @@ impl Timed for Limit {
 }
 
 impl Limit {
-    /// Puts what it took where a record has it.
+    /// Stores the time in its field of the record.
     pub(super) fn put(&self, ceilings: &mut Ceilings, time: Times) {
         let flags = self.contest.candidates.get(self.contest.chosen);
         let flags = flags.map_or("", |chosen| chosen.flags);
@@ -609,11 +606,10 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// Bytes of each array of the copies that a run's header gives, and of the reading: beyond
-/// most caches.
+/// Bytes of each array in the copies and reads of a run's header: more than most caches hold.
 const LARGE: u64 = 1 << 28;
 
-/// What the machine can do at most, far from its caches and in its registers.
+/// The machine's limits far from its caches and in its registers.
 pub(super) fn machine() -> [Work; 2] {
     let work = |read_only, slots| Work {
         bytes: if read_only { LARGE } else { 2 * LARGE },
@@ -640,7 +636,7 @@ mod tests {
                 .map(|&time| Duration::from_millis(time))
                 .collect()
         };
-        // Not the least time: that of the first was luck.
+        // Not the least time: the first candidate was lucky once.
         assert_eq!(
             fastest(&[ms(&[1, 9, 9]), ms(&[5, 5, 5]), ms(&[6, 4, 7])]),
             1
@@ -737,7 +733,7 @@ mod tests {
                         from == to
                     });
                 } else {
-                    // Two threads, as many rounds each, some chains of some lanes.
+                    // Two threads with as many rounds each; chains and lanes multiply them.
                     assert_eq!(limit.amount % 600_000, 0);
                     assert!(limit.amount >= 600_000 * 20);
                 }

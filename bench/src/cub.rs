@@ -1,4 +1,4 @@
-//! CUB's reductions, from the shared library that `baselines/cub.cu` becomes.
+//! CUB's reductions, called in the shared library that nvcc makes from `baselines/cub.cu`.
 
 use std::ffi::{c_int, c_ulonglong, c_void};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::harness::{Check, Prepared};
 use crate::error::Error;
 use halo_baselines::cuda::{self, Toolchain};
 
-/// The function of `baselines/cub.cu`, which documents it.
+/// The function in `baselines/cub.cu`; its documentation is there.
 type Reduce = unsafe extern "C" fn(
     op: c_int,
     element: c_int,
@@ -30,25 +30,25 @@ const REDUCE: &[u8] = b"halo_cub_reduce\0";
 /// Bytes of the largest result: an index and a value.
 const RESULT_BYTES: usize = 16;
 
-/// What a result holds before it is computed.
+/// The contents of a result before the launch.
 const POISON: u8 = 0x5a;
 
 /// The library, loaded.
 #[derive(Clone)]
 pub(super) struct Cub {
     reduce: Reduce,
-    /// What the function is in.
+    /// The library that contains the function.
     _library: Rc<Library>,
 }
 
-/// The compiled library, in a folder that goes with this.
+/// The compiled library, in a temporary folder that is deleted with this value.
 pub(super) struct Compiled {
     path: PathBuf,
     _folder: tempfile::TempDir,
 }
 
 impl Compiled {
-    /// Has nvcc compile the library for `arch`.
+    /// Compiles the library with nvcc for `arch`.
     pub(super) fn new(toolchain: &Toolchain, arch: &str) -> Result<Self, cuda::Error> {
         let folder = tempfile::tempdir().map_err(|source| cuda::Error::File {
             action: "make a folder below",
@@ -63,7 +63,7 @@ impl Compiled {
 }
 
 impl Cub {
-    /// Loads what was compiled, whose file is then needed no more.
+    /// Loads the compiled library; its file is not needed afterwards.
     pub(super) fn load(compiled: &Compiled) -> Result<Self, Error> {
         Self::load_file(&compiled.path)
     }
@@ -75,9 +75,8 @@ impl Cub {
                 crate::chain(&error)
             ))
         };
-        // SAFETY: the library is the one that this repository's baselines/cub.cu
-        // becomes; what runs when it is loaded is the CUDA runtime's registration
-        // of kernels.
+        // SAFETY: the library is made from this repository's baselines/cub.cu. Loading it runs only
+        // the CUDA runtime's registration of kernels.
         let library = unsafe { Library::new(path) }.map_err(failed)?;
         // SAFETY: that source defines the function with this type.
         let reduce = unsafe { library.get::<Reduce>(REDUCE) }.map_err(failed)?;
@@ -91,9 +90,8 @@ impl Cub {
     ///
     /// # Safety
     ///
-    /// The addresses are those of device memory with room for what is read and
-    /// written there, or null where `baselines/cub.cu` allows it, and `stream` is
-    /// a stream of the context that is current.
+    /// The addresses are of device memory large enough for the function's reads and writes, or null
+    /// where `baselines/cub.cu` allows it. `stream` belongs to the current context.
     unsafe fn call(
         &self,
         what: &Work,
@@ -103,7 +101,7 @@ impl Cub {
         stream: *mut c_void,
     ) -> Result<(), c_int> {
         let pointer = |address: u64| std::ptr::with_exposed_provenance_mut(address as usize);
-        // SAFETY: the caller's promise; `temp_bytes` is good for one number.
+        // SAFETY: the caller's promise; `temp_bytes` points to one number.
         let code = unsafe {
             (self.reduce)(
                 what.operation as c_int,
@@ -120,7 +118,7 @@ impl Cub {
     }
 }
 
-/// What CUB is to compute; the numbers are those of `baselines/cub.cu`.
+/// A reduction by CUB, numbered as in `baselines/cub.cu`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(dead_code, reason = "a row names the one that it computes itself")]
 pub(super) enum Operation {
@@ -133,7 +131,7 @@ pub(super) enum Operation {
     MaximumAt = 4,
 }
 
-/// What it computes with; the numbers are those of `baselines/cub.cu`.
+/// A type of elements, numbered as in `baselines/cub.cu`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(dead_code, reason = "a row names the one that it computes with itself")]
 pub(super) enum Element {
@@ -142,19 +140,19 @@ pub(super) enum Element {
     F64 = 2,
 }
 
-/// A reduction of what a row has on the device, for CUB to do.
+/// A reduction of a row's data on the device, for CUB.
 pub(super) struct Work {
     pub(super) operation: Operation,
     pub(super) element: Element,
     pub(super) n: usize,
-    /// Where the `n` elements are, on the row's device and for as long as the row
-    /// is there: [`Buffer::device_address`].
+    /// The address of the `n` elements on the row's device, valid as long as the row:
+    /// [`Buffer::device_address`].
     pub(super) input: u64,
     /// Judges the result: one value, or an index (`i64`) and the value at byte 8.
     pub(super) check: Box<dyn Fn([u8; RESULT_BYTES]) -> Check>,
 }
 
-/// CUB's reduction of what a row has on the device.
+/// CUB's reduction of a row's data on the device.
 pub(super) struct Reduction {
     cub: Cub,
     device: Device,
@@ -164,13 +162,12 @@ pub(super) struct Reduction {
 }
 
 impl Reduction {
-    /// Has CUB say how much scratch memory it needs, and allocates it.
+    /// Asks CUB for the size of its scratch memory, and allocates it.
     pub(super) fn new(cub: &Cub, device: &Device, work: Work) -> Result<Self, Error> {
         let mut temp_bytes = 0;
         device
             .with_cuda_stream(|stream| {
-                // SAFETY: without scratch memory nothing runs and nothing is read
-                // but the sizes.
+                // SAFETY: without scratch memory CUB launches nothing and only computes the size.
                 unsafe { cub.call(&work, 0, 0, &mut temp_bytes, stream) }
             })?
             .map_err(failed)?;
@@ -179,7 +176,7 @@ impl Reduction {
             device: device.clone(),
             work,
             output: device.alloc_filled(RESULT_BYTES, POISON)?,
-            // Of no bytes there would be no address, which means something else.
+            // An empty allocation has no address, and a null address has another meaning.
             temp: device.alloc_filled(temp_bytes.max(1), 0)?,
         })
     }
@@ -188,9 +185,9 @@ impl Reduction {
         let mut temp_bytes = self.temp.len();
         let (output, temp) = (self.output.device_address(), self.temp.device_address());
         self.device.with_cuda_stream(|stream| {
-            // SAFETY: the row is there as long as its baselines, and so is its
-            // input; output and scratch memory are ours, and large enough. All of
-            // it is the device's, in whose stream order it is used.
+            // SAFETY: the row, and with it the input, outlives its baselines; output and scratch
+            // memory belong to this value and are large enough. All are used in the order of the
+            // device's stream.
             unsafe {
                 self.cub
                     .call(&self.work, output, temp, &mut temp_bytes, stream)
@@ -217,7 +214,7 @@ impl Baseline for Reduction {
         self.run()?.map_err(|code| halo_gpu::Error::Driver {
             kernel: None,
             call: "halo_cub_reduce",
-            // The runtime's codes are the driver's where they mean the same.
+            // Equal codes of the runtime and the driver have the same meaning.
             code: code.cast_unsigned(),
             name: "cudaError_t".to_owned(),
             text: "CUB has refused".to_owned(),

@@ -1,5 +1,5 @@
-//! Rows of derivative3d: the textbook problem on each kernel, or by the port along
-//! each axis on the CPU.
+//! Rows of derivative3d: the textbook problem by each kernel, or on the CPU by the port along each
+//! axis.
 
 use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, Variant, problem};
 use halo_gpu::{
@@ -17,7 +17,7 @@ use crate::error::Error;
 pub(super) const FAMILY: Family = Family {
     name: NAME,
     plan,
-    // The last is beyond the textbook kernels, whose blocks own whole pencils.
+    // The last is too large for the textbook kernels, whose blocks hold whole pencils.
     sizes: &["64", "128", "256", "512"],
     cpu_sizes: &["64", "256"],
     cpu_comparison: &["8", "16", "32", "64", "128", "256"],
@@ -26,10 +26,10 @@ pub(super) const FAMILY: Family = Family {
 
 const NAME: &str = "derivative3d";
 
-/// The convention of the textbook problem.
+/// The boundary of the textbook problem.
 const BOUNDARY: Boundary = Boundary::PeriodicWithEndpoint;
 
-/// What an operator has to do, by a kernel or by the port.
+/// The work of an operator, by a kernel or by the port.
 fn work<T: Scalar>(differences: &FiniteDifferences3d<T>, operator: Operator) -> Work {
     let (cost, shape) = (differences.cost(operator), differences.shape());
     Work {
@@ -62,7 +62,7 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
     let mut operators = Axis::ALL.map(Operator::Derivative).to_vec();
     operators.push(Operator::Gradient);
     let variants = Variant::ALL.map(Some);
-    // Those of any boundary have rows of their own.
+    // The kernels for any boundary have rows of their own.
     let variants = variants.iter().filter(|it| !general::VARIANTS.map(Some).contains(it));
     let variants: Vec<_> = match device.kind() {
         DeviceKind::Cpu => vec![None],
@@ -74,7 +74,7 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
             if variant.is_some_and(|variant| variant.kernel::<f32>(operator).is_none()) {
                 continue;
             }
-            // Here, so that a size is refused before anything is measured.
+            // A refused size is an error before anything is measured.
             match row.plan(device)?.check(operator) {
                 Ok(()) => rows.push(Box::new(row)),
                 Err(error) => {
@@ -116,7 +116,7 @@ fn general_kernel<T: Scalar>(operator: Operator) -> String {
     kernel.unwrap_or_default().to_owned()
 }
 
-/// A plan by the general kernels; on the CPU by the port.
+/// A plan with the general kernels; on the CPU with the port.
 fn general_plan<T: Scalar>(
     differences: &FiniteDifferences3d<T>,
     device: &Device,
@@ -184,8 +184,8 @@ struct ReadyGradient {
 }
 
 impl Prepared for ReadyGradient {
-    /// The cosine along each axis in turn: its derivative along that axis is known, and
-    /// those along the others are zero.
+    /// The cosine along each axis in turn: its derivative along that axis is known, and the others
+    /// are zero.
     fn check(&mut self) -> Result<Check, Error> {
         let grid = *self.plan.differences().grid();
         let (mut rms, mut max) = (0.0_f64, 0.0_f64);
@@ -204,7 +204,7 @@ impl Prepared for ReadyGradient {
                 } else {
                     Errors::of(&df, |_| 0.0)
                 };
-                // Written so that NaN is kept.
+                // This form keeps a NaN.
                 rms = if errors.rms <= rms { rms } else { errors.rms };
                 max = if errors.max <= max { max } else { errors.max };
             }

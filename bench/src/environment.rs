@@ -1,11 +1,11 @@
-//! What a record of the benchmark must name besides its numbers.
+//! The environment of a run, for its record: device, toolkit, driver, compiler and date.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use halo_report::record::{DeviceRecord, Environment, Toolkit};
 
-/// The environment of a run on this device that began at this date; without a
-/// toolkit none was looked for.
+/// The environment of a run on this device that began at this date. Without a toolkit, none was
+/// looked for.
 pub(super) fn of(device: DeviceRecord, toolkit: Option<Toolkit>, date: String) -> Environment {
     Environment {
         device,
@@ -28,7 +28,7 @@ pub(super) fn now() -> String {
     iso_8601(since.map_or(0, |since| since.as_secs()))
 }
 
-/// This many seconds after the beginning of 1970, UTC.
+/// ISO 8601 of this many seconds after the beginning of 1970, UTC.
 fn iso_8601(seconds: u64) -> String {
     const DAY: u64 = 86_400;
     let (year, month, day) = civil(seconds / DAY);
@@ -36,7 +36,7 @@ fn iso_8601(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Year, month and day of the day that is this many after 1 January 1970.
+/// Year, month and day of this many days after 1 January 1970.
 fn civil(days: u64) -> (u64, u64, u64) {
     let is_leap = |year: u64| {
         year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))

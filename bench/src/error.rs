@@ -1,8 +1,8 @@
-//! What can go wrong in a benchmark, as opposed to what it can find.
+//! Errors that stop a benchmark. (A row that fails its check is a finding, not an error.)
 
 pub(crate) use cargo_halo::error::{Error as Shared, chain};
 
-/// A benchmark could not be carried out.
+/// The reason why a benchmark stopped.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("{0}")]

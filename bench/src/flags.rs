@@ -36,12 +36,12 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<Size>,
 
-    /// Run each family at a size at which everything is over in seconds, on any device
+    /// Run each family at a small size: seconds in all, on any device
     #[arg(long, conflicts_with = "size")]
     pub(crate) small: bool,
 
     /// On the CPU: all sizes of each family, and more launches of each row. Without it, a run takes
-    /// about 20 s on two cores. Other devices always do all
+    /// about 20 s on two cores. Other devices always run all
     #[arg(long, conflicts_with_all = ["size", "small"])]
     pub(crate) full: bool,
 
@@ -92,8 +92,8 @@ pub(crate) struct Bench {
     #[arg(long, requires = "ranks")]
     pub(crate) nccl: bool,
 
-    /// Show what up to COUNT ranks would take, by a model of what was measured; with --ranks, or
-    /// --from a record of that
+    /// Predict the times for up to COUNT ranks by a model of the measurements; with --ranks, or
+    /// --from a record of ranks
     #[arg(
         long,
         value_name = "COUNT",
@@ -102,7 +102,7 @@ pub(crate) struct Bench {
     )]
     pub(crate) project: Option<u32>,
 
-    /// Measure nothing: take what --json wrote to this file, and print and write that; may be
+    /// Measure nothing: read a file that --json wrote, and print and write its contents; may be
     /// given several times, for runs of different families that belong together
     #[arg(
         long,
@@ -113,13 +113,13 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// How many launches are timed, where nothing cuts them short.
+    /// The number of timed launches, unless a limit of time ends them sooner.
     pub(crate) fn launches(&self) -> u32 {
         self.launches.unwrap_or(20)
     }
 
-    /// Whether a run on this kind of device is the quick one: the CPU's, unless a flag asks for
-    /// something else.
+    /// Whether a run on this kind of device is the quick one: on the CPU, unless a flag asks for
+    /// more.
     pub(crate) fn is_quick(&self, kind: DeviceKind) -> bool {
         let asks = self.full || self.compare || self.small || self.size.is_some();
         kind == DeviceKind::Cpu && !asks

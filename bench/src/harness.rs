@@ -1,5 +1,5 @@
-//! What every family's benchmark has in common: choosing the device, checking,
-//! warming up, timing, and the copy that bandwidths are set against.
+//! The frame of every family's benchmark: chooses the device, checks, warms up and times, and
+//! measures the copy that bandwidths are compared with.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -28,25 +28,24 @@ use crate::error::Error;
 use crate::flags::{Bench, DeviceChoice};
 use crate::output;
 
-/// What a family says of its rows.
+/// A family's description of its rows.
 pub(super) struct Family {
     pub(super) name: &'static str,
-    /// Its rows on this device at this size (`None`: the family's own), in any order; a kernel
-    /// that has none there has the row of its case, see [`case`](super::case).
+    /// The rows on this device at this size (`None`: the family's own), in any order. A kernel
+    /// without a row here has the row of its case, see [`case`](super::case).
     pub(super) plan: fn(&Device, Option<&Size>) -> Result<Plan, Error>,
-    /// The sizes at which it is compared with others on a GPU, smallest first, as
-    /// `--size` takes them.
+    /// The sizes for comparisons on a GPU, smallest first, as `--size` takes them.
     pub(super) sizes: &'static [&'static str],
-    /// The sizes at which it is run on the CPU, likewise; none: its own alone. The quick run takes
-    /// the first. Only sizes beyond the caches show what memory holds back.
+    /// The sizes on the CPU, likewise; without any, the family's own. The quick run takes the
+    /// first. Sizes larger than the caches show the limit of memory.
     pub(super) cpu_sizes: &'static [&'static str],
-    /// The sizes at which it is compared with others there, likewise.
+    /// The sizes for comparisons on the CPU, likewise.
     pub(super) cpu_comparison: &'static [&'static str],
-    /// A size at which everything is over in seconds, on the emulator as well.
+    /// A size that takes seconds, also on the emulator.
     pub(super) small: &'static str,
 }
 
-/// What a row's errors came to.
+/// A row's errors and their bounds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Check(pub(super) record::Check);
 
@@ -68,37 +67,37 @@ impl Check {
     }
 }
 
-/// What a family will run.
+/// The rows that a family will run.
 pub(super) struct Plan {
-    /// As `--size` takes it.
+    /// The size, as `--size` takes it.
     pub(super) size: String,
     /// The same as one number: grid points, elements or bodies.
     pub(super) elements: u64,
     pub(super) problem: String,
     pub(super) boundary: Option<String>,
-    /// Bytes that one launch touches, to be set against the device's cache.
+    /// Bytes that one launch touches, for comparison with the device's cache.
     pub(super) working_set_bytes: u64,
     pub(super) rows: Vec<Box<dyn Row>>,
     /// Kernels that are not run at this size, and why.
     pub(super) left_out: Vec<LeftOut>,
-    /// Why one of them cannot be: an error where just this size was asked for.
+    /// Why a kernel cannot take the size: an error where the user asked for just this size.
     pub(super) refused: Option<Error>,
 }
 
-/// One line of the table before it runs: cheap to have, no memory on the device.
+/// A line of the table before it runs; it holds no memory on the device.
 pub(super) trait Row {
     /// The kernel's name, or the port's.
     fn name(&self) -> String;
-    /// What one block works on, for the reader: by default as the table says of the kernel.
+    /// The block's part of the problem, for the reader: by default as the table of kernels has it.
     fn tile(&self) -> String {
         let name = self.name();
         let kernel = name.split(',').next().and_then(registry::entry);
         kernel.map_or("–", |entry| entry.tile).to_owned()
     }
-    /// What one launch has to do.
+    /// The work of one launch.
     fn work(&self) -> Work;
-    /// Kernels of the family's CUDA C++ that do the same, besides the one of the
-    /// row's own name, which is always looked for.
+    /// Kernels of the family's CUDA C++ that do the same. The one with the row's own name is always
+    /// looked for, and not in this list.
     fn entries(&self) -> &'static [Entry] {
         &[]
     }
@@ -112,23 +111,23 @@ pub(super) trait Prepared {
     fn check(&mut self) -> Result<Check, Error>;
     /// Launches once, without waiting for the end.
     fn launch(&mut self) -> Result<(), halo_gpu::Error>;
-    /// Puts back what a launch destroys of its input, without waiting for the
-    /// end; returns whether launches destroy anything. Never timed.
+    /// Restores the input that a launch destroys, without waiting for the end; returns whether
+    /// launches destroy anything. Never timed.
     fn restore(&mut self) -> Result<bool, halo_gpu::Error> {
         Ok(false)
     }
-    /// What CUB would have to compute to do this work.
+    /// The same work for CUB.
     fn cub(&self) -> Option<cub::Work> {
         None
     }
-    /// What C++ would have to compute to do this work on the CPU.
+    /// The same work for C++ on the CPU.
     fn cpp(&self) -> Result<Option<cpp::Job>, Error> {
         Ok(None)
     }
 }
 
-/// Runs the families that the flags name, and prints and writes what came of each as soon
-/// as it has.
+/// Runs the families that the flags name. Prints and writes the results of each as soon as it is
+/// done.
 pub(super) fn run(flags: &Bench) -> Result<Outcome, Error> {
     let is_wanted =
         |name: &&str| flags.families.is_empty() || flags.families.iter().any(|it| it == name);
@@ -256,7 +255,7 @@ pub(super) fn run(flags: &Bench) -> Result<Outcome, Error> {
     sink.outcome(&record)
 }
 
-/// Times limits of the machine in turns, and puts them where a record has them.
+/// Times the machine's limits in turns, and stores them in the record.
 fn put_limits(
     device: &Device,
     flags: &Bench,
@@ -272,7 +271,7 @@ fn put_limits(
     Ok(())
 }
 
-/// What a family will run, size by size.
+/// The plans of a family, size by size.
 fn plans_of(
     family: &'static registry::Family,
     device: &Device,
@@ -324,7 +323,7 @@ fn measure(
     })
 }
 
-/// The sizes at which a family that says this is run; `None`: its own.
+/// The sizes at which this family is run; `None`: its own.
 fn sizes(
     family: Option<&Family>,
     kind: DeviceKind,
@@ -351,8 +350,7 @@ fn sizes(
         .collect()
 }
 
-/// The device that the flag asks for and, where that is not the GPU that
-/// `auto` looks for first, why.
+/// The device that the flag asks for. Where `auto` finds no GPU, also the reason.
 fn choose(choice: DeviceChoice) -> Result<(Device, Option<String>), Error> {
     Ok(match choice {
         DeviceChoice::Cpu => (Device::cpu(), None),
@@ -410,7 +408,7 @@ fn processor() -> String {
     }
 }
 
-/// What a reader of a family's numbers must know besides.
+/// Notes for the reader of a family's numbers.
 fn notes(device: &Device, working_set_bytes: u64) -> Vec<String> {
     match device.properties().l2_cache_bytes {
         Some(cache) if working_set_bytes <= cache => vec![format!(
@@ -424,8 +422,7 @@ fn notes(device: &Device, working_set_bytes: u64) -> Vec<String> {
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// Checks a row and, where its errors are within bounds, times it; so with those
-/// it is compared with, in turns.
+/// Checks a row. Where its errors are within bounds, times it in turns with its baselines.
 fn run_row(
     device: &Device,
     family: &str,
@@ -461,8 +458,8 @@ fn run_row(
     Ok(record)
 }
 
-/// Times a row that has passed its check, those of the baselines that pass theirs, and
-/// the limits of the machine, in turns.
+/// Times a row that has passed its check, the baselines that pass theirs, and the machine's limits,
+/// in turns.
 fn compare(
     device: &Device,
     flags: &Bench,
@@ -496,7 +493,7 @@ fn compare(
     all.extend(limits.iter_mut().map(|limit| limit as &mut dyn Timed));
 
     let single: Vec<Times> = statistics(&timing::single(device, flags, &mut all)?);
-    // Elsewhere there is nothing between two launches that a graph would spare.
+    // Only a GPU has gaps between launches that a graph avoids.
     let restores = row.borrow_mut().restore()?;
     record.launches_per_graph = match single.first() {
         Some(time) if flags.compare && device.kind() == DeviceKind::Cuda && !restores => {
@@ -525,8 +522,8 @@ fn compare(
     Ok(())
 }
 
-/// A baseline by this name that came to this in its check. An error that just means that
-/// it cannot do the work is its excuse; any other is returned.
+/// The record of a baseline after its check. An error that only means that it cannot do the work
+/// becomes its excuse; any other error is returned.
 fn judged(name: &str, check: Result<Check, Error>) -> Result<BaselineRow, Error> {
     let (check, why_not) = match check {
         Ok(check) => (Some(check.0), None),
@@ -545,7 +542,7 @@ fn judged(name: &str, check: Result<Check, Error>) -> Result<BaselineRow, Error>
     })
 }
 
-/// The statistics of each of these; none where nothing was timed.
+/// The statistics of these timings; empty where nothing was timed.
 fn statistics(timings: &[Vec<Duration>]) -> Vec<Times> {
     timings
         .iter()
@@ -553,7 +550,7 @@ fn statistics(timings: &[Vec<Duration>]) -> Vec<Times> {
         .collect()
 }
 
-/// The row itself, to be timed.
+/// The row itself, timed.
 struct Own<'a, 'b>(&'a RefCell<&'b mut dyn Prepared>);
 
 impl Timed for Own<'_, '_> {
@@ -566,7 +563,7 @@ impl Timed for Own<'_, '_> {
     }
 }
 
-/// A baseline, to be timed.
+/// A baseline, timed.
 struct Other<'a, 'b> {
     row: &'a RefCell<&'b mut dyn Prepared>,
     baseline: &'a mut dyn Baseline,
@@ -577,7 +574,7 @@ impl Timed for Other<'_, '_> {
         self.baseline.launch(&mut **self.row.borrow_mut())
     }
 
-    // It works on what the row works on.
+    // A baseline works on the row's data.
     fn restore(&mut self) -> Result<bool, halo_gpu::Error> {
         self.row.borrow_mut().restore()
     }
@@ -591,12 +588,12 @@ impl Timed for Other<'_, '_> {
     }
 }
 
-/// Size of each of the two arrays of the copy. Much more than any cache holds,
-/// so that it is memory that is measured.
+/// Bytes of each of the two arrays of the copy: much more than any cache holds, so that the memory
+/// is measured.
 const COPY_BYTES_GPU: usize = 1 << 30;
 const COPY_BYTES_CPU: usize = 1 << 28;
 
-/// Measures what the device's memory can do: one array copied to another.
+/// Measures the bandwidth of the device's memory by copying an array.
 fn measure_copy(device: &Device, flags: &Bench) -> Result<Ceiling, Error> {
     let (timings, array_bytes, what) = match device.kind() {
         DeviceKind::Cuda => {
@@ -630,8 +627,8 @@ fn measure_copy(device: &Device, flags: &Bench) -> Result<Ceiling, Error> {
     })
 }
 
-/// Times copies within the GPU's memory; returns the array's size as well,
-/// which is smaller where the memory is.
+/// Times copies within the GPU's memory. Also returns the array's size, which is smaller on a GPU
+/// with little memory.
 fn copy_on_gpu(device: &Device, flags: &Bench) -> Result<(Vec<Duration>, usize), Error> {
     // Both arrays together take no more than an eighth of the memory.
     let memory = device.properties().total_memory.unwrap_or(u64::MAX);
@@ -647,7 +644,7 @@ fn copy_on_gpu(device: &Device, flags: &Bench) -> Result<(Vec<Duration>, usize),
     Ok((timings, bytes))
 }
 
-/// Times copies in the host's memory, each thread copying a part of its own.
+/// Times copies in the host's memory, in which each thread copies a part.
 fn copy_on_cpu(
     device: &Device,
     threads: usize,
@@ -684,7 +681,7 @@ pub(super) fn reserve<T>(len: usize) -> Result<Vec<T>, Error> {
     Ok(values)
 }
 
-/// A progress bar on standard error; nothing where that is no terminal.
+/// A progress bar on standard error, if that is a terminal.
 fn progress(rows: usize) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(rows as u64), ProgressDrawTarget::stderr());
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len}  {msg}");
@@ -699,7 +696,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A row that counts its launches and has whatever error it is told.
+    /// A row that counts its launches and has a given error.
     struct Fake {
         error: f64,
         launches: Rc<Cell<u32>>,
@@ -771,7 +768,7 @@ pub(super) mod tests {
         }
     }
 
-    /// The record of a row with this error on this device, and its launches.
+    /// The record of a row with this error on this device, and its number of launches.
     fn outcome(error: f64, device: &Device) -> (RowRecord, u32) {
         let row = Fake {
             error,
@@ -804,8 +801,7 @@ pub(super) mod tests {
         assert!(record.check.passes() && record.single.is_none());
     }
 
-    /// A baseline that counts its launches and has whatever error it is told, or
-    /// no kernel.
+    /// A baseline that counts its launches and has a given error, or has no kernel.
     struct FakeBaseline {
         name: &'static str,
         error: Option<f64>,
@@ -934,7 +930,7 @@ pub(super) mod tests {
     #[test]
     fn every_size_of_every_family_can_be_planned() {
         for family in super::super::FAMILIES {
-            // As it is measured.
+            // As the benchmark plans it.
             let planned = |device: &Device, size: &str| {
                 let kernels = registry::family(family.name).unwrap();
                 table::plan(kernels, device, Some(&size.parse().unwrap()))

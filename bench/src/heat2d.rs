@@ -1,16 +1,14 @@
-//! Rows of heat2d: an iteration by each of the five textbook kernels in f32 and by
-//! `heat2d_march_f32` and `heat2d_march_f64`, or by the port on the CPU; and passes of
-//! many iterations by `heat2d_temporal_f32` and `heat2d_temporal_f64`, and launches of as
-//! many as the textbook makes by `heat2d_resident_f32` and `heat2d_resident_f64`, where
-//! the plate fits on the device. `heat2d_general_f32`, `heat2d_general_f64` and the port
-//! once more iterate on a plate whose bottom and top are insulated, with a source;
-//! `heat2d_step_f32`, `heat2d_step_f64` and the port make steps in time of such a plate.
-//! On the CPU there are also rows of user-written stencils, see `plane`.
+//! Rows of heat2d. In f32: an iteration by each of the five textbook kernels. In f32 and f64: an
+//! iteration by `heat2d_march_*`; passes of several iterations by `heat2d_temporal_*`; the
+//! textbook's number of iterations in one launch by `heat2d_resident_*`, where the plate fits on
+//! the device; an iteration by `heat2d_general_*` with a source and insulated bottom and top; a
+//! step in time of such a plate by `heat2d_step_*`. On the CPU the port has the same rows, and
+//! `plane` adds user-written stencils.
 //!
-//! What is timed is one iteration after another on a plate that stays on the device.
-//! What is checked is the textbook's number of iterations from its initial plate (fewer
-//! of a large one): the kernels' against the port's and the port's against a plain
-//! loop's. The error is printed as the textbook prints it.
+//! The timed work is one iteration after another on a plate that stays on the device. The checked
+//! work is the textbook's number of iterations from its initial plate (fewer on a large plate):
+//! kernels against the port, and the port against a plain loop. The error is printed as the
+//! textbook prints it.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -70,7 +68,7 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
              insulated, with a source"
                 .to_owned(),
         ),
-        // A plate, the one it is swept into, and a source.
+        // A plate, its next state, and a source.
         working_set_bytes: 3 * size_of::<f64>() as u64 * shape.points()? as u64,
         rows,
         left_out: Vec::new(),
@@ -78,7 +76,7 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
     })
 }
 
-/// The rows in `T`; those of one problem share the plate that each is checked against.
+/// The rows in `T`. Rows of one problem share the reference that they are checked against.
 fn rows_in<T: Scalar + Element>(device: &Device, heat: Heat2d) -> Result<Vec<Box<dyn Row>>, Error> {
     let by: Vec<By> = match device.kind() {
         DeviceKind::Cpu => vec![By::Port, By::ManyByPort, By::GeneralPort, By::StepPort],
@@ -111,16 +109,16 @@ fn rows_in<T: Scalar + Element>(device: &Device, heat: Heat2d) -> Result<Vec<Box
 /// α Δt / h² of the steps in time.
 const RATIO: f64 = 0.2;
 
-/// The source of the plate of the general kernel and port: what an iteration adds to a point,
-/// times 4.
+/// The source of the rows by the general kernel and port: 4 times the addend of each point in an
+/// iteration.
 fn general_source<T: Scalar>(shape: Shape2) -> Result<Field2<T>, Error> {
     Ok(Field2::from_fn(shape, |i, j| {
         T::from(((i + 2 * j) % 8) as f32 / 1024.0)
     })?)
 }
 
-/// Iterations before a plate is compared: the textbook's number, or fewer where it
-/// would take the port seconds, but more than a pass of many iterations has.
+/// Iterations before plates are compared: the textbook's number, or fewer where the port would take
+/// seconds, but more than a pass has.
 fn iterations_to_check(heat: &Heat2d) -> usize {
     const MOST_POINTS: u64 = 1 << 31;
     const FEWEST: usize = 20;
@@ -128,16 +126,15 @@ fn iterations_to_check(heat: &Heat2d) -> usize {
     usize::try_from(affordable).map_or(problem::ITERATIONS, |most| most.clamp(FEWEST, problem::ITERATIONS))
 }
 
-/// What the plates of all rows are after all iterations, computed when the first of
-/// them is checked.
+/// The expected plates of all rows, computed when the first row is checked.
 type Reference<T> = Rc<OnceCell<Field2<T>>>;
 
-/// What computes a row.
+/// The kernel or port of a row.
 #[derive(Clone, Copy)]
 enum By {
     Kernel(Variant),
     Port,
-    /// As many iterations as the textbook makes.
+    /// The textbook's number of iterations.
     ManyByPort,
     GeneralPort,
     StepPort,
@@ -154,7 +151,7 @@ impl By {
         matches!(self, Self::Kernel(Variant::Step) | Self::StepPort)
     }
 
-    /// The iterations of a launch.
+    /// The number of iterations in a launch.
     fn iterations<T: Scalar>(self) -> u64 {
         match self {
             Self::Kernel(variant) => {
@@ -181,8 +178,8 @@ impl By {
     }
 }
 
-/// Instructions that a launch of many iterations cannot do without: four of a point. Single
-/// iterations wait for memory.
+/// The fewest instructions of a launch with many iterations: four per point. None are counted for
+/// single iterations, which wait for memory.
 fn slots<T: Scalar>(by: By, heat: &Heat2d) -> Slots {
     let iterations = by.iterations::<T>();
     let all = 4 * iterations * heat.unknowns();
@@ -223,7 +220,7 @@ impl<T: Scalar + Element> Row for Iterating<T> {
         };
         let Cost { bytes, flops } = self.heat.cost::<T>();
         Work {
-            // Many iterations of a launch have to move what one has to.
+            // Several iterations in one launch move at least the bytes of one.
             bytes: bytes + size_of::<T>() as u64 * from_source,
             flops: self.by.iterations::<T>() * flops + from_source,
             items: self.by.iterations::<T>() * self.heat.unknowns(),
@@ -284,8 +281,8 @@ impl<T: Scalar> Ready<T> {
     }
 }
 
-/// The plate after all iterations, straight from the definition; with a source, its bottom and
-/// top are Neumann boundaries; with a ratio iterations are steps in time.
+/// The plate after all iterations, straight from the definition. With a source, bottom and top are
+/// Neumann boundaries; with a ratio, iterations are steps in time.
 fn plain_loop<T: Scalar>(
     mut old: Field2<T>,
     source: Option<&Field2<T>>,
@@ -320,7 +317,7 @@ fn plain_loop<T: Scalar>(
 
 impl<T: Scalar + Element> Prepared for Ready<T> {
     fn check(&mut self) -> Result<Check, Error> {
-        // From the beginning, whatever was swept before.
+        // From the initial plate, also after other launches.
         self.plate = self.by.start(&self.heat, &self.device)?;
         self.plate.iterate(iterations_to_check(&self.heat))?;
         let plate = self.plate.field()?;
@@ -333,7 +330,7 @@ impl<T: Scalar + Element> Prepared for Ready<T> {
                 ..Errors::of(plate, |index| reference[index].into())
             }
         };
-        // The order of the operations is the same, and so is every bit.
+        // The operations have the same order, so all bits are equal.
         Ok(Check::new(errors, Errors { rms: 0.0, max: 0.0 }))
     }
 
@@ -375,12 +372,12 @@ impl<T: Scalar + Element> Prepared for Ready<T> {
     }
 }
 
-/// Judges a plate after this many iterations, whose sums may be in any order.
+/// Checks a plate after this many iterations, for sums in any order.
 fn judge_in_any_order<T: Scalar + Element>(plate: &[T], reference: &[T], iterations: usize) -> Check {
     let square = |&x: &T| Into::<f64>::into(x).powi(2);
     let mean_square = reference.iter().map(square).sum::<f64>() / reference.len() as f64;
-    // No temperature is above 1, and an iteration passes errors on as they are. Each adds up to
-    // three roundings, here and in the reference.
+    // No temperature is above 1, and an iteration does not enlarge errors. It adds at most three
+    // roundings, here and in the reference.
     let max = 6.0 * iterations as f64 * T::ROUNDOFF;
     let bounds = Errors {
         rms: 100.0 * max / mean_square.sqrt(),
@@ -404,7 +401,7 @@ mod tests {
             assert!(!plan.rows.is_empty());
             for row in plan.rows {
                 let mut ready = row.prepare(&device).unwrap();
-                // Again, on what launches have left.
+                // The second time, the outputs hold the results of the first.
                 for _ in 0..2 {
                     let check = ready.check().unwrap();
                     assert!(check.passes(), "{}: {check:?}", row.name());

@@ -1,5 +1,5 @@
-//! Rows of heat3d: its kernels by their cases; on the CPU steps of a mode of an insulated box
-//! by the stencil.
+//! Rows of heat3d: its kernels by their cases; on the CPU steps of a mode of an insulated box by
+//! the stencil.
 
 use halo_gpu::heat3d::{Heat3d, Kernels, problem};
 use halo_gpu::stencil::Stencil;
@@ -52,7 +52,7 @@ impl<T: Kernels> Textbook<T, 3, 1, 1> for Heat3d {
         Ok([field.into_vec()])
     }
 
-    /// Some in each operation of a step, which no later step enlarges.
+    /// Each operation of a step adds some; later steps do not enlarge them.
     fn roundings(steps: usize) -> f64 {
         10.0 * steps as f64
     }

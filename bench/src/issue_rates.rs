@@ -1,5 +1,5 @@
-//! The issue rates that arithmetic is set against, by the kernels
-//! `roofline_fma_f32` and `roofline_fma_f64`.
+//! Measures the device's issue rates of multiply-adds in f32 and f64, which arithmetic is compared
+//! with, by the kernels `roofline_fma_f32` and `roofline_fma_f64`.
 
 use halo_gpu::roofline::{MultiplyAdds, Real};
 use halo_gpu::{Device, DeviceKind};
@@ -9,11 +9,11 @@ use halo_report::stats::Times;
 use crate::error::Error;
 use crate::flags::Bench;
 
-/// Turns of the kernels' loop: about a millisecond on a large GPU.
+/// Iterations of the kernels' loop: about a millisecond on a large GPU.
 const ROUNDS: u32 = 256;
 
-/// Launches before the timed ones, at least: some tens of milliseconds of
-/// arithmetic, after which a GPU runs at the clock that it can hold.
+/// The fewest launches before the timed ones: some tens of milliseconds of arithmetic, after which
+/// a GPU's clock is steady.
 const WARMUP: u32 = 30;
 
 /// The rate at which this device issues multiply-adds in `T`; `None` where there

@@ -1,14 +1,12 @@
 //! The benchmark: every kernel checked, then timed. `cargo xtask bench` builds and runs it;
 //! copied to another machine, the program runs there without cargo.
 //!
-//! Which kernels have a row, and in which order, says the table of kernels, see `table`. A
-//! file per family says what its rows are; without one, a kernel's row is made of its case,
-//! see `case`. Everything else (which device,
-//! warm-up, timing, the ceilings that speeds are set against) is the same for all
-//! and lives in `harness` and `timing`; who the rows are compared with, in
-//! `baselines`, `cub` and, on the CPU, `cpp`. What a run came to is a record, which the crate
-//! `halo-report` shows in every form; where it goes is in `sink`. Runs over several ranks have
-//! records of their own, see `scaling`.
+//! The table of kernels says which kernels have a row, and in which order, see `table`. A file per
+//! family describes its rows; a kernel without a description has the row of its case, see `case`.
+//! Everything else (the device, warm-up, timing, the machine's limits) is common to all and lives
+//! in `harness` and `timing`. The baselines are in `baselines`, `cub` and, for the CPU, `cpp`. The
+//! result of a run is a record, which the crate `halo-report` shows in every form and `sink`
+//! writes. Runs over several ranks have records of another kind, see `scaling`.
 
 mod baselines;
 mod case;
@@ -37,7 +35,7 @@ use gpu_kernels::registry::{self, Entry, Measured};
 use error::Error;
 use flags::{Bench, HaloBench};
 
-/// Declares the families that say what their rows are, each a module here.
+/// Declares the families that describe their rows, each a module here.
 macro_rules! families {
     ($($family:ident),* $(,)?) => {
         $(

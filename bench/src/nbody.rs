@@ -1,12 +1,11 @@
-//! Rows of nbody: a Plummer sphere by each of the textbook's fourteen kernels, which
-//! is its table of unroll factors, and by those that the library takes by itself; or
-//! by both ports on the CPU.
+//! Rows of nbody: a Plummer sphere by each of the textbook's fourteen kernels (its table of unroll
+//! factors) and by the kernels that the library chooses; on the CPU by both ports.
 //!
 //! The rows of `nbody_register_tile_*` and `nbody_symmetric_*` time two kernels each:
-//! what they leave in parts is added up by `nbody_sum_f32` or `nbody_sum_f64`. The rows
-//! of the leapfrog time a whole step: accelerations by the kernel that the library
-//! takes, and `nbody_kick_drift_f32` or `nbody_kick_drift_f64` before and after. Then
-//! there are potentials and accelerations in mixed precision, by kernel or port.
+//! `nbody_sum_f32` or `nbody_sum_f64` adds up their partial results. The rows of the leapfrog time
+//! a whole step: accelerations by the kernel that the library chooses, and `nbody_kick_drift_f32`
+//! or `nbody_kick_drift_f64` before and after. Other rows compute potentials, and accelerations in
+//! mixed precision, by kernel or port.
 
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
@@ -40,10 +39,10 @@ const NAME: &str = "nbody";
 /// In units of the sphere, whose scale length is 0.59.
 const SOFTENING: f64 = 0.01;
 
-/// Of how many bodies the accelerations are checked, where there are more.
+/// The number of bodies whose accelerations are checked; all where there are fewer.
 const CHECKED: usize = 4096;
 
-/// Of the bodies' places.
+/// The seed of the bodies' positions.
 const SEED: u64 = 1974;
 
 fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
@@ -86,9 +85,8 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
     })
 }
 
-/// The most bodies for which all kernels are run; with more of them those that
-/// take longest, which are every kernel in f64 and the slower ones in f32, would
-/// take minutes.
+/// The most bodies for which all kernels are run. With more, the slow kernels (all in f64, and some
+/// in f32) would take minutes.
 const MOST_FOR_ALL: usize = 1 << 16;
 
 /// Whether this kernel in `T` is run with this many bodies.
@@ -102,8 +100,8 @@ fn is_fast_enough<T: Scalar>(variant: Variant, n: usize) -> bool {
         }
 }
 
-/// The rows in `T`, which share the reference that each is checked against, and
-/// the kernels that are too slow for this many bodies.
+/// The rows in `T`, which share a reference, and the kernels that are too slow for this many
+/// bodies.
 fn rows_in<T: Scalar + cpp::Element>(
     device: &Device,
     gravity: Gravity,
@@ -148,7 +146,7 @@ fn rows_in<T: Scalar + cpp::Element>(
     (rows.collect(), left_out)
 }
 
-/// What computes a row.
+/// The kernel or port of a row.
 #[derive(Clone, Copy)]
 enum By {
     Kernel(Variant),
@@ -159,13 +157,13 @@ enum By {
 
 /// The fewest instructions for all interactions of this many bodies.
 ///
-/// In f32 an interaction is 12 instructions of single precision and a reciprocal
-/// square root, each of which takes an issue slot. In f64 it is 12 of double
-/// precision and, as `ptxas` expands it, 5 that refine the approximate reciprocal
-/// square root; what feeds that approximation runs beside them.
+/// In f32 an interaction is 12 instructions of single precision and a reciprocal square root, each
+/// of which takes an issue slot. In f64 it is 12 of double precision and, as `ptxas` expands it, 5
+/// that refine the approximate reciprocal square root; the inputs of that approximation are
+/// computed in other units at the same time.
 ///
-/// The kernels that the library takes by itself have 16 in f64; the one that takes each
-/// pair once has 19 and 21 per pair, two interactions.
+/// The library's own kernels have 16 in f64; the one that computes each pair once has 19 and 21 per
+/// pair, which is two interactions.
 fn slots<T: Scalar>(by: By, n: usize) -> Slots {
     let interactions = interactions(n);
     let (single, double, pairs) = match by {
@@ -185,7 +183,7 @@ fn slots<T: Scalar>(by: By, n: usize) -> Slots {
     }
 }
 
-/// The n-body example of the CUDA samples, in their style.
+/// The n-body example of the CUDA samples, in the same style.
 const SAMPLE: Entry = Entry {
     baseline: "CUDA n-body sample style",
     kernel: "nbody_shared_f32",
@@ -227,8 +225,7 @@ impl<T: Scalar + cpp::Element> Row for Accelerations<T> {
     }
 
     fn entries(&self) -> &'static [Entry] {
-        // Parameters, block and shared memory are those of this kernel, and so are
-        // the results.
+        // Its parameters, block, shared memory and results are those of this kernel.
         if self.name() == SAMPLE.kernel {
             &[SAMPLE]
         } else {
@@ -239,7 +236,7 @@ impl<T: Scalar + cpp::Element> Row for Accelerations<T> {
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
         let cluster = Cluster::<T>::plummer(self.n, SEED)?;
         if self.reference.get().is_none() {
-            // Nobody else sets it: rows are prepared one after the other.
+            // Rows are prepared one after the other: nothing else sets it.
             let _ = self
                 .reference
                 .set(Reference::sampled(&self.gravity, &cluster.bodies, CHECKED)?);
@@ -274,9 +271,9 @@ impl<T: Scalar + cpp::Element> Row for Accelerations<T> {
 struct Ready<T: Scalar> {
     gravity: Gravity,
     by: By,
-    /// Keeps the memory that the kernel needs; of a port there is none.
+    /// Holds the memory that the kernel needs; a port needs none.
     plan: Option<nbody::Plan<T>>,
-    /// One thread, for the row that may have no more.
+    /// A pool of one thread, for the row that is limited to one.
     pool: Option<rayon::ThreadPool>,
     reference: Arc<OnceLock<Reference>>,
     bodies: Buffer<Body<T>>,
@@ -370,10 +367,10 @@ struct Step<T> {
     real: PhantomData<T>,
 }
 
-/// What the names of its rows have in common.
+/// The common part of its rows' names.
 const STEP: &str = "leapfrog step";
 
-/// Of a step. So short that what is timed are bodies that have hardly moved.
+/// The time step: so short that the bodies hardly move during the timings.
 const TIME_STEP: f64 = 1.0 / 16384.0;
 
 impl<T: Scalar> Row for Step<T> {
@@ -388,8 +385,7 @@ impl<T: Scalar> Row for Step<T> {
             items: interactions(self.n),
             unit: Unit::Interactions,
             metric: Metric::Throughput,
-            // Those of the kernel that takes each pair of bodies once: no kernel of
-            // the library needs fewer.
+            // As of the kernel that computes each pair once: no kernel of the library needs fewer.
             slots: slots::<T>(By::Kernel(Variant::Symmetric), self.n),
             read_only: false,
         }
@@ -416,9 +412,8 @@ struct Stepping<T: Scalar> {
 }
 
 impl<T: Scalar> Prepared for Stepping<T> {
-    /// One step, against `v' = v + (a + a') dt / 2` and `x' = x + v dt + a dt² / 2` in
-    /// f64, with the accelerations that the device itself gives for the bodies before
-    /// and after: those have rows of their own.
+    /// Checks one step against `v' = v + (a + a') dt / 2` and `x' = x + v dt + a dt² / 2` in f64.
+    /// The accelerations before and after are the device's own: other rows check those.
     fn check(&mut self) -> Result<Check, Error> {
         let before = self.gravity.accelerations_of(&self.device, &self.cluster.bodies)?;
         self.leapfrog.advance(1)?;
@@ -462,8 +457,8 @@ struct Potentials<T> {
     real: PhantomData<T>,
 }
 
-/// Operations of one term of a potential: those of an interaction less three products
-/// and four operations of the sum.
+/// How many operations fewer than an interaction a term of a potential has: three products and four
+/// operations of the sum.
 const FLOPS_LESS: u64 = 7;
 
 impl<T: Scalar + cpp::Element> Row for Potentials<T> {
@@ -538,10 +533,10 @@ impl<T: Scalar + cpp::Element> Prepared for PotentialsReady<T> {
     }
 }
 
-/// Judges potentials.
+/// Checks potentials.
 fn judge_potentials<T: Scalar>(gravity: &Gravity, bodies: &[Body<T>], given: &[f64]) -> Check {
     let softening_squared = gravity.softening() * gravity.softening();
-    // All masses are positive: relative errors are bounded as such.
+    // All masses are positive, so relative errors of the sum are bounded.
     let stride = (given.len() / CHECKED).max(1);
     let errors: Vec<f64> = (0..given.len())
         .step_by(stride)
@@ -558,7 +553,7 @@ fn judge_potentials<T: Scalar>(gravity: &Gravity, bodies: &[Body<T>], given: &[f
         })
         .collect();
     let roundoffs = 14.0 + f64::from(gravity.block());
-    // The reference's own error is that of a sum of n terms in f64.
+    // The error of the reference: a sum of n terms in f64.
     let bound = roundoffs * T::UNIT_ROUNDOFF + given.len() as f64 * f64::UNIT_ROUNDOFF;
     let bounds = Errors {
         rms: bound,
@@ -689,7 +684,7 @@ mod tests {
                     23
                 }
             );
-            // The faster port is compared with the plain one thread for thread.
+            // The faster port is compared with the plain one on one thread each.
             let one_thread = rows.iter().filter(|row| row.name().contains("one thread"));
             let expected = if device.kind() == DeviceKind::Cpu { 4 } else { 0 };
             assert_eq!(one_thread.count(), expected);

@@ -79,9 +79,9 @@ halo_stencil::stencil! {
     pub gray_scott_f64: GrayScott<f64>, f64, (u, v) -> (new_u, new_v)
 }
 
-/// An equation, with a step of a point in f64 to check it by.
+/// An equation, and a step of one point in f64 that checks it.
 trait Equation<T: Number, const FIELDS: usize>: Compiled<T, FIELDS, FIELDS> {
-    /// What its rows are called, and its functions in C++.
+    /// The names of its rows, and of its functions in C++.
     const NAMES: [&'static str; 2];
 
     /// The steps of its rows.
@@ -92,8 +92,8 @@ trait Equation<T: Number, const FIELDS: usize>: Compiled<T, FIELDS, FIELDS> {
     /// The parameters of the C++.
     fn parameters(&self) -> Vec<f64>;
 
-    /// A step of a point in any order of its operations, from the fields there and the sums of
-    /// their neighbours.
+    /// A step of a point, in any order of operations, from the fields there and the sums of their
+    /// neighbours.
     fn step(&self, here: [f64; FIELDS], sums: [f64; FIELDS]) -> [f64; FIELDS];
 }
 
@@ -133,7 +133,7 @@ where
     const STEPS: [usize; 2] = [1, 20];
 
     fn new() -> Self {
-        // At these rates both substances stay: F > 4 (F + k)². Where one dies out, its field
+        // At these rates both substances stay: F > 4 (F + k)². Where one vanishes, its field
         // becomes subnormal after some hundred steps, and processors are slow at those.
         let [diffusion, feed, kill] = [0.08, 0.06, 0.05].map(T::nearest);
         Self {
@@ -221,7 +221,7 @@ where
         Ok(plain::<T, E, FIELDS>(self.shape, steps))
     }
 
-    /// No value is above 1, and steps pass errors on nearly as they are. Each adds some.
+    /// No value is above 1, and a step enlarges errors hardly at all; it adds some.
     fn roundings(steps: usize) -> f64 {
         20.0 * steps as f64
     }
@@ -231,7 +231,7 @@ where
     }
 }
 
-/// Hills of two widths, between 0 and 1, without a number that is subnormal.
+/// Hills of two widths, between 0 and 1, without subnormal numbers.
 fn initial<T: Number, const FIELDS: usize>(shape: Shape2) -> [Vec<T>; FIELDS] {
     let Shape2 { nx, ny } = shape;
     std::array::from_fn(|field| {
@@ -281,7 +281,7 @@ mod tests {
     use super::super::steps::judge;
     use super::*;
 
-    /// Fields after all steps are right, and those that lack one are wrong.
+    /// The fields after all steps pass the check, and the fields one step earlier fail it.
     fn a_step_too_few_is_wrong<E, const FIELDS: usize>()
     where
         E: Equation<f32, FIELDS> + 'static,

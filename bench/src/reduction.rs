@@ -1,13 +1,11 @@
-//! Rows of reduction: the sum of an array by each of the eight textbook kernels, its
-//! sum, minimum and maximum by the single-pass kernels or, on the CPU, by their port, and
-//! in the same way its sum of squares, the place of its minimum and its dot product with a
-//! copy of itself.
+//! Rows of reduction: the sum of an array by each of the eight textbook kernels; sum, minimum,
+//! maximum, sum of squares, argmin and dot product (of the array with a copy of itself) by the
+//! single-pass kernels or, on the CPU, by their port.
 //!
-//! What is timed of the textbook kernels is the kernel, which leaves one partial sum
-//! per block; their sum on the host is the same for all and no part of it.
-//! `reduction_global` destroys its input: it gets a fresh copy before each launch,
-//! outside the time. The single-pass kernels and CUB, which all are compared with,
-//! leave one result.
+//! A textbook kernel leaves one partial sum per block, and only the kernel is timed; the sum of
+//! those on the host is the same for all. `reduction_global` destroys its input: it gets a fresh
+//! copy before each launch, outside the time. The single-pass kernels leave one result, and so does
+//! CUB, with which all are compared.
 
 use std::collections::BTreeSet;
 
@@ -101,7 +99,7 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
     })
 }
 
-/// What the kernel has to do, by the table.
+/// The kernel's work, from the table of kernels.
 fn work(kernel: &str, n: usize) -> Work {
     let Some(entry) = registry::entry(kernel) else {
         unreachable!("every kernel of the family is in the table")
@@ -153,7 +151,7 @@ mod tests {
 
     #[test]
     fn what_cub_is_asked_for_is_judged() {
-        /// Eight bytes or four, and nothing that matters behind them.
+        /// Eight bytes or four, and zeros behind them.
         fn result(bytes: &[u8]) -> [u8; 16] {
             let mut result = [0x77; 16];
             result[..bytes.len()].copy_from_slice(bytes);
@@ -168,7 +166,7 @@ mod tests {
             let name = row.name();
             let ready = row.prepare(&device).unwrap();
             let Some(work) = ready.cub() else {
-                // Of a type that it is not asked for, or what it has no function for.
+                // For another type, or for an operation without a function.
                 let type_name = name.rsplit('_').next().unwrap();
                 let other = name.contains("moment") || name.contains("dot");
                 assert!(other || ["i64", "u32", "u64"].contains(&type_name), "{name}");
@@ -239,7 +237,7 @@ mod tests {
     #[test]
     fn only_the_kernel_that_works_in_its_input_needs_it_restored() {
         let device = Device::emulator();
-        // Enough for several blocks of every kernel.
+        // More than one block of every kernel.
         let rows = plan(&device, Some(&"20001".parse().unwrap())).unwrap().rows;
         for row in rows {
             let mut ready = row.prepare(&device).unwrap();
@@ -250,7 +248,7 @@ mod tests {
                 "{}",
                 row.name()
             );
-            // Again, on what the first launch has left.
+            // The second time, the output holds the result of the first.
             assert!(ready.check().unwrap().passes(), "{}", row.name());
         }
     }

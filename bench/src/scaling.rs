@@ -1,9 +1,10 @@
-//! `--ranks`: how problems scale over ranks, one device each.
+//! `--ranks`: measures how problems scale over ranks, one device each.
 //!
-//! Each problem is measured as a whole, as each rank's part of it without messages, and as its
-//! messages alone; shared by the ranks (strong scaling) and with as much for each (weak). The
-//! ranks are threads of this process, of which 1, 2, 4 and so on take part, or the processes that
-//! an MPI launcher has started, besides the first of them alone.
+//! Each problem is timed as a whole, then each rank's part of it without messages, then the
+//! messages alone. Strong scaling divides a fixed problem among the ranks; weak scaling gives each
+//! rank the same amount. The ranks are threads of this process, and 1, 2, 4 and so on of them take
+//! part; or they are the processes of an MPI launcher, and a second measurement has the first of
+//! them alone.
 
 #[cfg(feature = "mpi")]
 use std::time::Duration;
@@ -28,23 +29,24 @@ use crate::Outcome;
 use crate::error::Error;
 use crate::flags::{Bench, DeviceChoice};
 
-/// Timings of which the median counts.
+/// Timings; their median is the result.
 const SAMPLES: usize = 5;
 
-/// How long a timing takes at least, in seconds, up to [`MOST`] repetitions; and for a look.
+/// The least duration of a timing in seconds, unless it has [`MOST`] repetitions; and the same for
+/// `--small`.
 const LONG: f64 = 0.1;
 const SHORT: f64 = 1e-3;
 const MOST: f64 = 1000.0;
 
-/// The longest message around the ring: 64 MiB, or 1 MiB.
+/// The longest message around the ring: 64 MiB, or 1 MiB with `--small`.
 const MESSAGE: [usize; 2] = [1 << 26, 1 << 20];
 
-/// How long a process waits for another one: the first measures alone meanwhile.
+/// How long a process waits for another one, because the first measures alone meanwhile.
 #[cfg(feature = "mpi")]
 const DEADLINE: Duration = Duration::from_secs(600);
 
-/// Measures what the flags ask for, and prints and writes what came of each family as soon as it
-/// has.
+/// Measures what the flags ask for. Prints and writes the results of each family as soon as it is
+/// done.
 pub(super) fn run(flags: &Bench) -> Result<Outcome, Error> {
     match flags.ranks {
         Some(Some(ranks)) => over_threads(flags, ranks as usize),
@@ -52,16 +54,16 @@ pub(super) fn run(flags: &Bench) -> Result<Outcome, Error> {
     }
 }
 
-/// A run in progress, where it is printed and written.
+/// A run in progress, on the rank that prints and writes.
 struct Run {
     sink: Sink,
     record: ScalingRecord,
-    /// Of results of one rank: family, problem and digest.
+    /// Digests of one rank's results: family, problem and digest.
     digests: Vec<(String, String, u64)>,
 }
 
 impl Run {
-    /// The run that the flags ask for, of which everything can be written to.
+    /// The run that the flags ask for; an error where one of its outputs cannot be written.
     fn open(flags: &Bench, ranks: usize) -> Result<Self, Error> {
         let sink = Sink::open(flags)?;
         let device = device_of(flags.device, 0)?;
@@ -87,7 +89,7 @@ impl Run {
         self.record.missing = families.iter().map(|it| it.name.to_owned()).collect();
     }
 
-    /// Adds rows, and says of each whether its digest is that of one rank.
+    /// Adds rows, and sets for each whether its digest is that of one rank.
     fn add(&mut self, found: Vec<(ScalingRow, u64)>) {
         for (mut row, digest) in found {
             let one = self
@@ -103,7 +105,7 @@ impl Run {
         }
     }
 
-    /// Writes and prints what there is, of which the rows of this family are new.
+    /// Writes the record, and prints the rows of this family.
     fn finish(&mut self, family: &str) {
         self.record.missing.retain(|it| it != family);
         self.sink.save(&self.record);
@@ -122,7 +124,7 @@ fn over_threads(flags: &Bench, most: usize) -> Result<Outcome, Error> {
     let doubled = std::iter::successors(Some(1), |ranks| Some(2 * ranks));
     let mut counts: Vec<usize> = doubled.take_while(|&ranks| ranks < most).collect();
     counts.push(most);
-    // What is found is the same on each rank.
+    // Every rank finds the same.
     let first = |ranks: usize, work: &(dyn Fn(&Ranks<'_>) -> Result<_, Failed> + Sync)| {
         let all = run_threads(ranks, |communicator| {
             let device = device_of(flags.device, communicator.local_rank())?;
@@ -148,11 +150,11 @@ fn over_threads(flags: &Bench, most: usize) -> Result<Outcome, Error> {
     run.close()
 }
 
-/// What ranks find together.
+/// The joint results of the ranks.
 enum Found {
-    /// What they go by, and what they take.
+    /// The transport, and the times of messages.
     Messages((String, Vec<MessageTime>)),
-    /// With a digest of the result each.
+    /// Rows, each with a digest of its result.
     Rows(Vec<(ScalingRow, u64)>),
 }
 
@@ -162,7 +164,7 @@ fn over_mpi(flags: &Bench) -> Result<Outcome, Error> {
     let communicator = Communicator::mpi()?.with_deadline(DEADLINE);
     let (rank, ranks) = (communicator.rank(), communicator.size());
     let device = device_of(flags.device, communicator.local_rank())?;
-    // The first rank alone prints and writes; the others learn whether it can.
+    // Only the first rank prints and writes; the others learn whether it can.
     let run = (rank == 0).then(|| Run::open(flags, ranks));
     let can = !matches!(run, Some(Err(_)));
     if !communicator.all_reduce(u8::from(can), u8::min)?.eq(&1) {
@@ -234,7 +236,7 @@ fn over_nccl(
     }
 }
 
-/// A family, and its problems of one rank.
+/// A family, and its problems for one rank.
 struct Family {
     name: &'static str,
     problems: Vec<Problem>,
@@ -242,18 +244,17 @@ struct Family {
 
 #[derive(Clone, Copy)]
 enum Problem {
-    /// A plate, and iterations at a time.
+    /// A plate, and the number of iterations at a time.
     Heat2d([usize; 2], usize),
     Gradient([usize; 3]),
     Wave3d([usize; 3]),
-    /// Bodies.
+    /// The number of bodies.
     Nbody(usize),
-    /// Elements.
+    /// The number of elements.
     Sum(usize),
 }
 
-/// The families that the flags name, each with its problems: those of a GPU, of a CPU, or for a
-/// look.
+/// The families that the flags name, each with its problems: for a GPU, for a CPU, or small ones.
 fn families(flags: &Bench) -> Result<Vec<Family>, Error> {
     let kind = device_of(flags.device, 0)?.kind();
     let size = match (flags.small, kind) {
@@ -313,9 +314,9 @@ fn families(flags: &Bench) -> Result<Vec<Family>, Error> {
 struct Ranks<'a> {
     communicator: &'a Communicator,
     device: &'a Device,
-    /// Whether messages are for a look, or of a CPU.
+    /// Whether messages are short, for a small run or a CPU.
     small: bool,
-    /// How long a timing takes at least, in seconds.
+    /// The least duration of a timing, in seconds.
     long: f64,
 }
 
@@ -329,8 +330,8 @@ impl<'a> Ranks<'a> {
         }
     }
 
-    /// The rows of a family, with a digest of the result each. On one rank both ways of scaling
-    /// have the same.
+    /// The rows of a family, each with a digest of its result. On one rank strong and weak scaling
+    /// have the same rows.
     fn rows(&self, family: &Family) -> Result<Vec<(ScalingRow, u64)>, Failed> {
         let mut rows = Vec::new();
         for problem in &family.problems {
@@ -359,8 +360,8 @@ impl<'a> Ranks<'a> {
         }
     }
 
-    /// What `compute` takes for a part of a whole problem, on one rank: a second place of the line
-    /// that the model has.
+    /// The time of `compute` for a part of a whole problem, on one rank: the second point of the
+    /// model's line.
     fn part(
         &self,
         [of, whole]: [usize; 2],
@@ -388,7 +389,7 @@ impl<'a> Ranks<'a> {
             let each = start.elapsed().as_secs_f64() / count as f64;
             self.communicator.all_reduce(each, f64::max)
         };
-        // The first times are those of allocations, and of connections that are made.
+        // The first times include allocations and the opening of connections.
         took(2)?;
         let once = took(1)?;
         let count = (self.long / once.max(1e-9)).clamp(1.0, MOST) as usize;
@@ -431,14 +432,14 @@ impl<'a> Ranks<'a> {
         }
     }
 
-    /// A sum over all points that depends on their bits and their places.
+    /// A sum over all points that depends on their bits and their positions.
     fn digest<const D: usize>(&self, field: &Ghosted<f32, D>) -> Result<u64, Failed> {
         let values = field.own_values(self.communicator)?;
         let points = field.decomposition().points();
         self.digest_of(values_of(field.block(), points, &values))
     }
 
-    /// The same of values with their places, over all ranks.
+    /// The same of values with their positions, over all ranks.
     fn digest_of(&self, values: impl Iterator<Item = (usize, f32)>) -> Result<u64, Failed> {
         let own = values.fold(0_u64, |digest, (place, value)| {
             let weight = (place as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
@@ -490,7 +491,7 @@ impl<'a> Ranks<'a> {
         Ok((row, digest))
     }
 
-    /// The derivatives along three axes; those along x and y are computed beside the messages.
+    /// The derivatives along three axes. Those along x and y are computed during the messages.
     fn gradient(&self, [nx, ny, nz]: [usize; 3], weak: bool) -> Result<(ScalingRow, u64), Failed> {
         let Self {
             communicator,
@@ -553,7 +554,7 @@ impl<'a> Ranks<'a> {
         Ok((row, digest))
     }
 
-    /// Steps of a wave in a box, with an exchange after each.
+    /// Steps of a wave in a box, each followed by an exchange.
     fn wave3d(&self, [nx, ny, nz]: [usize; 3], weak: bool) -> Result<(ScalingRow, u64), Failed> {
         let Self {
             communicator,
@@ -602,7 +603,7 @@ impl<'a> Ranks<'a> {
         Ok((row, digest))
     }
 
-    /// The sum of an array. Its messages are numbers of the host.
+    /// The sum of an array. Its messages are numbers on the host.
     fn sum(&self, n: usize, weak: bool) -> Result<(ScalingRow, u64), Failed> {
         let Self {
             communicator,
@@ -631,8 +632,9 @@ impl<'a> Ranks<'a> {
         Ok((row, total.to_bits().into()))
     }
 
-    /// The accelerations of bodies, in as many parts for any number of ranks. With as many
-    /// interactions for each rank, the bodies grow with the root of the ranks.
+    /// The accelerations of bodies, summed in the same parts for any number of ranks. In weak
+    /// scaling the number of bodies grows with the square root of the ranks, so that each rank has
+    /// the same number of interactions.
     fn nbody(&self, n: usize, weak: bool) -> Result<(ScalingRow, u64), Failed> {
         let Self {
             communicator,
@@ -672,7 +674,7 @@ impl<'a> Ranks<'a> {
         );
         row.both_s = self.time(|| plan.accelerations(&own, &mut found))?;
         row.compute_s = self.time(|| plan.accelerations_as_gathered(&mut found))?;
-        // The first of the parts that sums are made in.
+        // The first of the parts of each sum.
         let mut part = gravity.plan_of_parts::<f32>(device, n, 0..1)?;
         row.part = self.part([part.own().len(), n], || {
             let all = device.upload(&(0..n).map(body).collect::<Vec<_>>())?;
@@ -685,7 +687,7 @@ impl<'a> Ranks<'a> {
         Ok((row, digest))
     }
 
-    /// The messages of a field alone; no time for one rank, which has none.
+    /// The time of a field's messages alone; `None` for one rank, which sends none.
     fn exchange<const D: usize>(&self, mut field: Ghosted<f32, D>) -> Result<f64, Failed> {
         if self.communicator.size() == 1 {
             return Ok(0.0);
@@ -693,8 +695,7 @@ impl<'a> Ranks<'a> {
         self.time(|| field.exchange(self.communicator))
     }
 
-    /// What messages go by, and what those of up to so many bytes take, from every rank to the
-    /// next one.
+    /// The transport, and the times of messages of increasing size from every rank to the next.
     fn messages(&self) -> Result<(String, Vec<MessageTime>), Failed> {
         let (most, transport) = (
             MESSAGE[usize::from(self.small)],
@@ -735,7 +736,7 @@ fn halo_of([nx, ny, nz]: [usize; 3], width: usize) -> usize {
     2 * width * (nx * ny + ny * nz + nz * nx) * size_of::<f32>()
 }
 
-/// The values of a block of a grid of so many points, with their places in it.
+/// The values of a block of a grid, with their positions in it.
 fn values_of<const D: usize>(
     block: Block<D>,
     points: [usize; D],

@@ -1,7 +1,7 @@
-//! Where a record goes: to the files that the flags name first, then to standard output.
+//! Writes a record: first to the files that the flags name, then to standard output.
 //!
-//! What becomes of one of them is no other's concern: a reader of standard output that
-//! goes away, or a disk that is full, costs no file that can be written.
+//! Each output is independent: a reader of standard output that ends, or a full disk, does not keep
+//! the other files from being written.
 
 use std::io::ErrorKind;
 
@@ -12,18 +12,18 @@ use crate::error::{Error, chain};
 use crate::flags::Bench;
 use crate::output;
 
-/// Takes what was measured, as often as there is more of it.
+/// Writes a growing record again and again.
 pub(super) struct Sink {
     outputs: Outputs,
-    /// What went wrong the last time that files were written.
+    /// The errors of the last attempt to write the files.
     failures: Vec<String>,
-    /// Whether standard output takes no more, and that is no one's wish.
+    /// Whether standard output failed by an error (and not because its reader ended).
     lost: bool,
     closed: bool,
 }
 
 impl Sink {
-    /// The sink that the flags ask for, of which everything can be written to.
+    /// The outputs that the flags ask for; an error where one of them cannot be written.
     pub(super) fn open(flags: &Bench) -> Result<Self, Error> {
         let outputs = Outputs {
             json: flags.json.clone(),
@@ -40,7 +40,7 @@ impl Sink {
         })
     }
 
-    /// Writes the files; says on standard error what could not be written.
+    /// Writes the files; reports on standard error which could not be written.
     pub(super) fn save(&mut self, record: &impl Shown) {
         let errors = self.outputs.write(record);
         let failures: Vec<String> = errors.iter().map(|error| chain(error)).collect();
@@ -52,8 +52,8 @@ impl Sink {
 
     /// Prints this text, if there is any.
     ///
-    /// Where nobody reads it and no file is written either, nothing is left to be done:
-    /// the process ends, as it would by the signal that Rust programs ignore.
+    /// Where nothing reads it and no file is written either, the process ends, as it would by the
+    /// signal that Rust programs ignore.
     pub(super) fn print(&mut self, text: &str) {
         let text = text.strip_suffix('\n').unwrap_or(text);
         if self.closed || text.is_empty() {
@@ -70,7 +70,7 @@ impl Sink {
         }
     }
 
-    /// What printing and writing this record came to.
+    /// The outcome of printing and writing this record.
     pub(super) fn outcome(self, record: &impl Shown) -> Result<Outcome, Error> {
         if let Some(none) = record.lacks() {
             return Err(Error::Bench(format!(

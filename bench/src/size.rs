@@ -7,7 +7,7 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Size(Vec<usize>);
 
-/// A size that a family has no use for.
+/// A size of the wrong number of dimensions for a family.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("--size {given} does not fit {family}: it takes {takes}")]
 pub(crate) struct SizeError {
@@ -18,7 +18,7 @@ pub(crate) struct SizeError {
 
 #[allow(dead_code, reason = "each family uses the one that fits its problem")]
 impl Size {
-    /// For a family over a 3-D field: `N` is a cube, `NXxNYxNZ` is what it says.
+    /// For a family on a 3-D field: `N` is a cube, `NXxNYxNZ` three extents.
     pub(crate) fn cuboid(&self, family: &'static str) -> Result<[usize; 3], SizeError> {
         match *self.0 {
             [n] => Ok([n, n, n]),
@@ -27,7 +27,7 @@ impl Size {
         }
     }
 
-    /// For a family over a 2-D field: `N` is a square, `NXxNY` is what it says.
+    /// For a family on a 2-D field: `N` is a square, `NXxNY` two extents.
     pub(crate) fn rectangle(&self, family: &'static str) -> Result<[usize; 2], SizeError> {
         match *self.0 {
             [n] => Ok([n, n]),
@@ -36,7 +36,7 @@ impl Size {
         }
     }
 
-    /// For a family over a sequence: `N` alone.
+    /// For a family on a sequence: only `N`.
     pub(crate) fn length(&self, family: &'static str) -> Result<usize, SizeError> {
         match *self.0 {
             [n] => Ok(n),

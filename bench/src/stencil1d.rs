@@ -1,7 +1,6 @@
-//! Rows of stencil1d: each kernel, or the port on the CPU, with the textbook's
-//! coefficients, where the result is known exactly, and with those of the
-//! derivative, where it is known analytically; and the widest stencils of any
-//! coefficients, in both types, which are known exactly too.
+//! Rows of stencil1d: each kernel, or the port on the CPU. The textbook's coefficients have an
+//! exact result, the derivative's an analytic one. The widest stencils of any coefficients, in f32
+//! and f64, have an exact result too.
 
 use std::rc::Rc;
 
@@ -25,15 +24,15 @@ pub(super) const FAMILY: Family = Family {
     small: "10000",
 };
 
-/// Of the widest stencil.
+/// The number of points of the widest stencil.
 const POINTS: usize = 2 * MAX_RADIUS + 1;
 
 const NAME: &str = "stencil1d";
 
-/// What computes the textbook's stencil. (The kernel of any stencil has rows of its own.)
+/// The kernels of the textbook's stencil. (The kernel of any stencil has rows of its own.)
 const NINE_POINT: [Variant; 3] = [Variant::Constant, Variant::ReadOnly, Variant::Vector4];
 
-/// The most elements of which the derivative of a sine is computed for comparison.
+/// The most elements of the row with the derivative of a sine.
 const LARGEST_SINE: usize = 1 << 24;
 
 fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
@@ -91,14 +90,14 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
     })
 }
 
-/// What computes a row.
+/// The kernel or port of a row.
 #[derive(Clone, Copy)]
 enum By {
     Kernel(Variant),
     Port,
 }
 
-/// What it is computed from, and with it the coefficients.
+/// The input, which decides the coefficients.
 #[derive(Clone, Copy)]
 enum Line {
     /// Textbook's coefficients; exact.
@@ -108,7 +107,7 @@ enum Line {
 }
 
 impl Line {
-    /// Judges what was computed from it.
+    /// Checks the result.
     fn judge(self, output: &[f32]) -> Check {
         match self {
             Self::WholeNumbers => Check::new(
@@ -230,7 +229,7 @@ impl Prepared for Ready {
     }
 }
 
-/// A type of the widest stencils.
+/// A type of elements of the widest stencils.
 trait Sample: Scalar {
     const NAN: Self;
     fn of(number: f32) -> Self;
@@ -250,7 +249,7 @@ impl Sample for f64 {
     }
 }
 
-/// The coefficient of the neighbour `place - 8`: whole, no two alike.
+/// The coefficient of the neighbour `place - 8`: a whole number; no two are equal.
 fn coefficient(place: usize) -> f32 {
     [3.0, -7.0, 1.0, 12.0, -5.0, 8.0, -2.0, 9.0, -16.0, 4.0, -11.0, 6.0, 13.0, -1.0, 10.0, -3.0, 5.0]
         [place]
@@ -344,10 +343,10 @@ impl<T: Sample + Element> Prepared for WidestReady<T> {
     }
 }
 
-/// Judges what the widest stencil has made of a line.
+/// Checks the result of the widest stencil on a line.
 fn judge_widest<T: Sample>(output: &[T], line: &[f32]) -> Check {
     let inner = &output[MAX_RADIUS..output.len() - MAX_RADIUS];
-    // Of whole numbers below 251 × 116, every sum is exact.
+    // The terms are whole numbers below 251 × 116, so every sum is exact.
     let exact = |i: usize| {
         let terms = (0..POINTS).map(|place| coefficient(place) * line[i + place]);
         f64::from(terms.sum::<f32>())

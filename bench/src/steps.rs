@@ -1,4 +1,4 @@
-//! Rows of stencils on the CPU: steps of a textbook problem whose course on the grid is known.
+//! Rows of stencils on the CPU: steps of textbook problems with a known discrete solution.
 
 use halo_gpu::stencil::{Compiled, Number, PointUpdate, Run, Stencil};
 use halo_gpu::{Axis, Cost, Device, DeviceKind, Errors, Shape3};
@@ -11,7 +11,7 @@ use super::harness::{Check, Metric, Plan, Prepared, Row, Slots, Unit, Work};
 use super::size::Size;
 use crate::error::Error;
 
-/// Steps of a launch: one, which waits for memory, and many, which need not.
+/// Steps in a launch: one, which is limited by memory, and many, which need not be.
 const COUNTS: [usize; 2] = [1, 20];
 
 /// A textbook problem on a grid.
@@ -20,16 +20,16 @@ pub(super) trait Textbook<T: Number, const D: usize, const INPUTS: usize, const 
 {
     type Update: Compiled<T, INPUTS, OUTPUTS>;
 
-    /// What its rows are called, before the number of steps and the type.
+    /// The name of its rows, before the number of steps and the type.
     const NAME: &'static str;
 
-    /// What its functions in C++ are called, and the ways in which they do it.
+    /// The name of its functions in C++, and of the ways in which they work.
     const CPP: (&'static str, &'static [&'static str]);
 
-    /// Steps of a launch of each row.
+    /// The steps in a launch of each row.
     const COUNTS: [usize; 2] = COUNTS;
 
-    /// Steps before fields are compared, where a launch takes `count`.
+    /// Steps before fields are compared, where a launch has `count`.
     fn steps_to_check(count: usize) -> usize {
         count.max(9)
     }
@@ -48,8 +48,8 @@ pub(super) trait Textbook<T: Number, const D: usize, const INPUTS: usize, const 
     fn parameters(&self) -> Result<Vec<f64>, Error>;
 }
 
-/// The plan of a family: elsewhere than on the CPU its kernels, which the table adds; on the CPU
-/// rows of `problem` on a grid of this shape, in both types.
+/// The plan of a family. On the CPU it has rows of `problem` on a grid of this shape, in f32 and
+/// f64; on other devices it has none, and the table adds the kernels.
 pub(super) fn plan<P, const INPUTS: usize>(
     family: &'static str,
     device: &Device,
@@ -134,7 +134,7 @@ where
         let Cost { bytes, flops } = self.stencil.cost();
         let points: u64 = extents(&self.stencil).iter().product();
         Work {
-            // Many steps have to move what one has to.
+            // Several steps in one launch move at least the bytes of one.
             bytes,
             flops: self.count as u64 * flops,
             items: self.count as u64 * points,
@@ -169,7 +169,7 @@ struct Ready<P, U, T: Number, const D: usize, const INPUTS: usize, const OUTPUTS
     run: Run<U, T, D, INPUTS, OUTPUTS>,
 }
 
-/// The errors of the fields after this many steps: of the one that is worst.
+/// The errors of the worst field after this many steps.
 pub(super) fn judge<T, P, const D: usize, const INPUTS: usize, const OUTPUTS: usize>(
     problem: &P,
     fields: [&[T]; OUTPUTS],
@@ -182,7 +182,7 @@ where
     let mut worst = Errors { rms: 0.0, max: 0.0 };
     for (field, exact) in fields.iter().zip(problem.exact(steps)?) {
         let errors = Errors::of(field, |index| exact[index]);
-        // One that is not a number stays.
+        // This form keeps a NaN.
         if errors.max.is_nan() || errors.max > worst.max {
             worst = errors;
         }
@@ -204,7 +204,7 @@ where
     P: Textbook<T, D, INPUTS, OUTPUTS>,
 {
     fn check(&mut self) -> Result<Check, Error> {
-        // From the beginning, whatever steps were taken before.
+        // From the initial fields, also after other launches.
         let inputs = self.problem.inputs()?;
         let stencil = *self.run.plan().stencil();
         self.run = stencil.start(&self.device, inputs.each_ref().map(|input| &input[..]))?;
@@ -272,7 +272,7 @@ mod tests {
             assert_eq!(plan.rows.len(), 2 * COUNTS.len());
             for row in plan.rows {
                 let mut ready = row.prepare(&Device::cpu()).unwrap();
-                // Again, on what launches have left.
+                // The second time, the outputs hold the results of the first.
                 for _ in 0..2 {
                     let check = ready.check().unwrap();
                     assert!(check.passes(), "{}: {check:?}", row.name());
@@ -282,7 +282,7 @@ mod tests {
         }
     }
 
-    /// A problem takes a field after `steps` for right and one a step older for wrong.
+    /// The check passes the fields after `steps`, and fails those of one step fewer.
     fn a_step_too_few_is_wrong<P, const INPUTS: usize>(problem: &P)
     where
         P: Textbook<f32, 3, INPUTS, 1>,

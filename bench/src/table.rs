@@ -1,5 +1,5 @@
-//! Which kernels have a row, and in which order: those that the table of kernels says are
-//! measured, in its order.
+//! Chooses the kernels that have a row, and the order of the rows: the measured kernels of the
+//! table of kernels, in its order.
 
 use gpu_kernels::registry::{self, Measured};
 use halo_gpu::{Device, DeviceKind};
@@ -20,14 +20,14 @@ pub(super) fn measured(family: &str) -> Vec<&'static str> {
         .collect()
 }
 
-/// What this family says of its rows, if it says anything.
+/// The family's own description of its rows, if it has one.
 pub(super) fn own(family: &registry::Family) -> Option<&'static Family> {
     super::FAMILIES.iter().find(|own| own.name == family.name)
 }
 
-/// What a family runs on this device at this size (`None`: its own): where the device runs
-/// kernels, a row for each that is measured, but for those that it says are left out. The
-/// family's rows that are of no kernel come last.
+/// The rows of a family on this device at this size (`None`: its own). Where the device runs
+/// kernels, each measured kernel has a row unless the family leaves it out. Rows without a kernel
+/// come last.
 pub(super) fn plan(
     family: &'static registry::Family,
     device: &Device,
@@ -65,7 +65,8 @@ pub(super) fn plan(
     Ok(plan)
 }
 
-/// Whether a row is this kernel's: by its name, or by that with what the row computes.
+/// Whether a row is this kernel's: its name is the kernel's, with or without an operation behind
+/// it.
 fn is_of(row: &dyn Row, kernel: &str) -> bool {
     let name = row.name();
     let rest = name.strip_prefix(kernel);

@@ -1,11 +1,9 @@
-//! Timing of launches: those of one row, or those of a row and its baselines in
-//! turns, as single launches or as replayed graphs.
+//! Times launches: those of one row, or those of a row and its baselines in turns, as single
+//! launches or as replayed graphs.
 //!
-//! In turns whatever drifts during the measurement, a clock or a temperature, drifts for
-//! all of them. Nor is it always the same that comes after another (A B B A, not A B A B):
-//! what one leaves in the caches, the next one finds. Single launches on a GPU are all
-//! handed over before the first of them begins, so that what is timed is the GPU and not
-//! the host.
+//! In turns, a drift of clock or temperature affects all alike. The order alternates (A B B A, not
+//! A B A B), because each finds the caches as the one before left them. On a GPU all single
+//! launches are enqueued before the first begins, so that the GPU is timed and not the host.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -19,17 +17,17 @@ use crate::flags::Bench;
 pub(super) trait Timed {
     /// Launches once, without waiting for the end.
     fn launch(&mut self) -> Result<(), Error>;
-    /// Puts back what a launch destroys, without waiting for the end; returns
-    /// whether launches destroy anything. Never timed.
+    /// Restores the data that a launch destroys, without waiting for the end; returns whether
+    /// launches destroy anything. Never timed.
     fn restore(&mut self) -> Result<bool, Error>;
     /// Gets its threads ready, before its turn on the CPU. Never timed.
     fn begin(&mut self) {}
-    /// Lets go of threads that would get in the way of the next turn. Never timed.
+    /// Stops threads that would disturb the next turn. Never timed.
     fn end(&mut self) {}
 }
 
-/// How long each of the timed launches took, after the warm-up, for each of `all`
-/// in turns. There is at least one.
+/// The durations of the timed launches, after the warm-up, for each of `all` in turns. There is at
+/// least one.
 pub(super) fn single(
     device: &Device,
     flags: &Bench,
@@ -42,7 +40,7 @@ pub(super) fn single(
     if device.kind() == DeviceKind::Cuda && !restores {
         let (warmup, launches) = (flags.warmup as usize, flags.launches() as usize);
         let mut hold = Hold::new(device, (warmup + launches) * all.len())?;
-        // One more at the start of the warm-up: what holds the device.
+        // The warm-up begins with one more: the work that keeps the device busy.
         let mut turn = std::iter::once(None).chain(turns(all.len()).map(Some));
         let timings =
             device.time_each(1 + warmup * all.len(), launches * all.len(), || match turn
@@ -57,9 +55,9 @@ pub(super) fn single(
     if flags.compare && device.kind() == DeviceKind::Cpu && !restores {
         return in_bursts(device, flags, all);
     }
-    // Each launch between marks of its own, since something may stand between
-    // two launches. A GPU is still busy with that when the launch reaches it, so
-    // no overhead of the launch counts.
+    // Each launch is between two events of its own, since a restore may come between two launches.
+    // The GPU is still busy with that when the launch arrives, so no overhead of the launch is
+    // counted.
     let turns = repeat(flags, budget(device, flags), || {
         all.iter_mut()
             .map(|one| {
@@ -76,21 +74,21 @@ pub(super) fn single(
 /// A launch that takes longer than this has a turn on the CPU for itself.
 pub(super) const LONG: Duration = Duration::from_millis(5);
 
-/// How long a turn of shorter ones takes.
+/// The duration of a turn of shorter launches.
 const BURST: Duration = Duration::from_millis(2);
 
-/// How many launches a turn on the CPU has where one takes so long.
+/// The number of launches in a turn on the CPU.
 pub(super) fn burst(launch: Duration) -> u32 {
     let wanted = BURST.as_nanos() / launch.as_nanos().max(1);
     wanted.clamp(1, 100_000) as u32
 }
 
-/// As [`single`] on the CPU, where those that take part have threads of their own.
+/// As [`single`], on the CPU, where each participant has threads of its own.
 ///
-/// A turn is as many launches as take some milliseconds, after one that is not timed: as
-/// in a program that does just this, the threads are awake and the caches hold what they
-/// can. Between two turns threads are let go: those that wait in a loop for more would
-/// cost the next one a core.
+/// A turn is as many launches as take some milliseconds, after one that is not timed: as in a
+/// program that does nothing else, the threads are awake and the caches are warm. Between turns the
+/// threads are stopped: a thread that waits in a loop for more work would cost the next participant
+/// a core.
 fn in_bursts(
     device: &Device,
     flags: &Bench,
@@ -127,12 +125,12 @@ fn in_bursts(
         .collect())
 }
 
-/// What came of a turn of several launches.
+/// The times of a turn of several launches.
 #[derive(Clone, Copy, Default)]
 struct Turn {
-    /// What one of them took.
+    /// The time of one launch.
     each: Duration,
-    /// What they took together.
+    /// The time of the whole turn.
     all: Duration,
 }
 
@@ -142,24 +140,23 @@ impl Took for Vec<Turn> {
     }
 }
 
-/// Work that keeps a GPU busy while the host hands over what is to be timed.
+/// Work that keeps a GPU busy while the host enqueues the timed launches.
 ///
-/// A short launch ends before the host has handed over the next. What is then
-/// timed is the host, and, where several take turns, whoever comes after the
-/// one that costs the host most is charged for it.
+/// A short launch ends before the host has enqueued the next. Then the host would be timed and, in
+/// turns, the cost of an expensive enqueue would be charged to the next participant.
 struct Hold {
     work: MultiplyAdds,
     sums: Buffer<f32>,
 }
 
 impl Hold {
-    /// More than a host needs to hand over a launch and a mark behind it, or the
-    /// two launches that some of what is timed are.
+    /// More than a host needs to enqueue a launch and an event, or the two launches that some rows
+    /// have.
     const PER_LAUNCH: Duration = Duration::from_micros(20);
 
-    /// Work that lasts until the host has handed over this many launches.
+    /// Work that lasts until the host has enqueued this many launches.
     fn new(device: &Device, launches: usize) -> Result<Self, Error> {
-        // Long enough to be timed, and so short that it does not matter.
+        // Long enough to be timed, short enough not to matter.
         const ROUNDS: u32 = 64;
         let mut work = MultiplyAdds::new(device, ROUNDS)?;
         let mut sums = device.alloc_filled(work.threads(), 0.0)?;
@@ -176,11 +173,12 @@ impl Hold {
     }
 }
 
-/// Whose turn it is, of `count` that are timed: rounds without end, in each of which each has
-/// one. After `count` rounds (twice as many if `count` is odd) each has come after each other one equally often within a round: the rows of a
-/// balanced Latin square (Williams, Australian Journal of Scientific Research A 2, 1949).
+/// The order of turns of `count` participants: an endless sequence of rounds, in each of which
+/// everyone has a turn. After `count` rounds (twice as many if `count` is odd) each has followed
+/// each other one equally often within a round: the rows of a balanced Latin square (Williams,
+/// Australian Journal of Scientific Research A 2, 1949).
 fn turns(count: usize) -> impl Iterator<Item = usize> {
-    // 0, 1, n - 1, 2, n - 2, …: neighbours are 1, 2, 3, … apart.
+    // 0, 1, n - 1, 2, n - 2, …: the differences of neighbours are 1, 2, 3, …
     let zigzag = move |place: usize| match place % 2 {
         1 => place.div_ceil(2),
         _ => (count - place / 2) % count,
@@ -194,7 +192,7 @@ fn turns(count: usize) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Timings of [`turns`] of `count` that are timed from round `first` on, for each of them.
+/// The timings in the order of [`turns`], from round `first` on, sorted by participant.
 fn dealt(timings: &[Duration], count: usize, first: usize) -> Vec<Vec<Duration>> {
     let mut dealt = vec![Vec::new(); count];
     for (&timing, at) in timings.iter().zip(turns(count).skip(first * count)) {
@@ -203,15 +201,15 @@ fn dealt(timings: &[Duration], count: usize, first: usize) -> Vec<Vec<Duration>>
     dealt
 }
 
-/// A single launch that is longer than this hides what the host needs to hand it
-/// over, and what lies between two launches: some 3 µs, less than repetitions differ by.
+/// A longer launch hides the host's time to enqueue it, and the gap between two launches: about 3
+/// µs, less than the spread of the timings.
 const SHORT: Duration = Duration::from_millis(1);
 
-/// How long a graph should take: much longer than it takes to start one.
+/// The duration of a graph: much longer than its start takes.
 const GRAPH: Duration = Duration::from_millis(5);
 
-/// How many launches to put into a graph where one takes so long; `None` where it
-/// is not worth it. Always even: rows that swap two buffers then end as they began.
+/// The number of launches to put into a graph, from the time of one; `None` where a graph gains
+/// nothing. Always even: rows that swap two buffers then end as they began.
 pub(super) fn launches_per_graph(single: Duration) -> Option<u32> {
     if single > SHORT {
         return None;
@@ -221,8 +219,8 @@ pub(super) fn launches_per_graph(single: Duration) -> Option<u32> {
     Some((wanted.min(200) as u32).next_multiple_of(2))
 }
 
-/// How long a launch took within each of the timed replays of a graph of
-/// `launches`, for each of `all` in turns.
+/// The time per launch in each of the timed replays of a graph of `launches`, for each of `all` in
+/// turns.
 pub(super) fn replayed(
     device: &Device,
     flags: &Bench,
@@ -230,7 +228,7 @@ pub(super) fn replayed(
     all: &mut [&mut dyn Timed],
 ) -> Result<Vec<Vec<Duration>>, Error> {
     let count = all.len();
-    // They may share what they launch on, but not at the same time.
+    // They may share their device, but not use it at the same time.
     let all = &RefCell::new(all);
     let mut graphs = (0..count)
         .map(|at| device.record(launches as usize, move || all.borrow_mut()[at].launch()))
@@ -244,8 +242,8 @@ pub(super) fn replayed(
     Ok(dealt(&each, count, warmup))
 }
 
-/// How long the launches of one row may take together, where the flags do not say how many they
-/// are. Beyond it there are fewer of them, so that no row takes minutes.
+/// The time that the launches of one row may take together, where the flags give no number of
+/// launches. Fewer are made once it is used up, so that no row takes minutes.
 pub(super) fn budget(device: &Device, flags: &Bench) -> Duration {
     match device.kind() {
         DeviceKind::Cuda => Duration::MAX,
@@ -254,10 +252,10 @@ pub(super) fn budget(device: &Device, flags: &Bench) -> Duration {
     }
 }
 
-/// The fewest launches that have a median worth the name.
+/// The fewest launches for a median.
 const FEWEST_LAUNCHES: usize = 3;
 
-/// What one call of a repeated measurement took in all.
+/// The total time of one call of a repeated measurement.
 pub(super) trait Took {
     fn took(&self) -> Duration;
 }
@@ -276,9 +274,9 @@ impl Took for Vec<Duration> {
 
 /// Calls `timed` for the warm-up and then for each of the launches that count.
 ///
-/// Where the flags name no number of launches, the warm-up ends once `budget` is
-/// used up, and so do the launches that count if there are [`FEWEST_LAUNCHES`];
-/// at five times the budget, whatever there is must do.
+/// Where the flags give no number of launches, the warm-up ends once `budget` is used up, and so do
+/// the timed launches if there are [`FEWEST_LAUNCHES`]. At five times the budget they end in any
+/// case.
 pub(super) fn repeat<T: Took, E>(
     flags: &Bench,
     budget: Duration,
@@ -314,7 +312,7 @@ mod tests {
     use super::super::harness::tests::flags;
     use super::*;
 
-    /// Writes its letter into the log they share at every launch.
+    /// Appends its letter to a shared log at every launch.
     struct Letter {
         letter: char,
         restores: bool,
@@ -393,7 +391,7 @@ mod tests {
     fn what_a_launch_destroys_is_put_back_before_each() {
         let (mut a, _, log) = letters(true);
         let times = single(&Device::cpu(), &three_launches(), &mut [&mut a]).unwrap();
-        // Once to ask whether there is anything to put back.
+        // Once to ask whether anything needs restoring.
         assert_eq!(*log.borrow(), "--A-A-A-A");
         assert_eq!(times[0].len(), 3);
     }
@@ -462,7 +460,7 @@ mod tests {
     #[test]
     fn slow_launches_become_fewer_unless_their_number_is_given() {
         let budget = Duration::from_millis(100);
-        // How often a launch that takes this long is run and counted.
+        // The number of runs and of timed launches, where a launch takes this long.
         let count = |launches: Option<u32>, milliseconds: u64| {
             let flags = Bench {
                 launches,

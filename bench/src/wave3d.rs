@@ -66,7 +66,7 @@ impl<T: Kernels> Textbook<T, 3, 3, 1> for Wave3d {
         Ok([after(self, steps as f64)?.into_vec()])
     }
 
-    /// Some in each operation of a step, which go on as waves of their own do.
+    /// Each operation of a step adds some, which then travel as waves.
     fn roundings(steps: usize) -> f64 {
         10.0 * (steps * steps) as f64
     }

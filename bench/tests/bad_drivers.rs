@@ -1,4 +1,4 @@
-//! What the benchmark makes of drivers that are broken.
+//! Runs the benchmark with broken drivers: it must end with an error that says why.
 
 #![cfg(all(
     target_os = "linux",

@@ -1,5 +1,5 @@
-//! `halo-bench` as a user runs it: what it prints, which files it leaves and how it ends, for good
-//! input and bad.
+//! Runs `halo-bench` as a user does: its output, its files and its exit status, for good input and
+//! bad.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use std::time::Duration;
 fn bench(arguments: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_halo-bench"));
     command.args(arguments.split_whitespace());
-    // A panic is seen by its first line.
+    // The first line of a panic shows it.
     command.env("RUST_BACKTRACE", "0");
     command
 }
 
-/// What came on standard error.
+/// The text on standard error.
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// That a run ended with an error of ours, and with these words in it.
+/// Asserts that a run ended with one of our errors, and that it contains these words.
 fn assert_refused(output: &Output, words: &str) {
     let said = said(output);
     assert_eq!(output.status.code(), Some(1), "{said}");
@@ -43,17 +43,17 @@ fn sizes_beyond_all_memory_are_errors() {
     }
 }
 
-/// A folder of its own, and a path in it.
+/// A temporary folder, and a function that gives paths in it.
 fn folder() -> (tempfile::TempDir, impl Fn(&str) -> PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().to_owned();
     (folder, move |name: &str| root.join(name))
 }
 
-/// Arguments of a run that is over at once: one row on the CPU, and the copy.
+/// Arguments of a run that takes no time: one row on the emulator, and the copy.
 const SHORT: &str = "--device emulator --family reduction --size 1000";
 
-/// The record that `--from` prints of this file.
+/// Runs `--from` on this file.
 fn from(path: &Path) -> Output {
     bench("--from").arg(path).output().unwrap()
 }
@@ -117,7 +117,7 @@ fn an_output_that_cannot_be_written_is_refused_before_anything_is_measured() {
             assert!(output.stdout.is_empty());
         }
     }
-    // Nor is anything left behind.
+    // No temporary file is left.
     let mut left: Vec<_> = std::fs::read_dir(path(""))
         .unwrap()
         .map(|entry| entry.unwrap().file_name())
@@ -224,7 +224,7 @@ fn a_record_with_nothing_in_it_says_so() {
 #[test]
 fn one_output_that_fails_while_all_is_measured_costs_no_other() {
     let (_folder, path) = folder();
-    // A pipe without a reader takes nothing, and is found out when it is written to.
+    // A pipe without a reader: the first write to it fails.
     let pipe = Command::new("mkfifo").arg(path("pipe")).status();
     assert!(pipe.unwrap().success());
     let mut child = bench(SHORT)
@@ -265,7 +265,7 @@ fn ranks_have_the_bits_of_one_and_a_record_in_every_form() {
         "{text}"
     );
 
-    // The same from the file, and for more ranks.
+    // The same from the file, with a prediction for more ranks.
     let shown = from(&json);
     assert!(shown.status.success(), "{}", said(&shown));
     assert_eq!(String::from_utf8_lossy(&shown.stdout), text);
@@ -304,7 +304,7 @@ fn outputs_of_ranks_are_refused_before_anything_is_measured_and_families_are_kep
         "does not fit heat2d",
     );
 
-    // The second family takes longer than it is given.
+    // The second family takes longer than the time that it is given.
     let mut child = bench("--device cpu --ranks 1 --family heat2d --family wave3d --size 256")
         .args(["--json".as_ref(), path("a.json").as_os_str()])
         .stdout(Stdio::null())

@@ -13,15 +13,15 @@ pub(crate) enum Scale {
 }
 
 impl Scale {
-    /// The position of a value, in the axis' own units. `None` where there is no such
-    /// place.
+    /// The position of a value, in the axis' own units. `None` where the scale has no position for
+    /// it.
     pub(crate) fn position(self, value: f64) -> Option<f64> {
         let position = match self {
             Self::Linear => value,
             Self::Decades => value.log10(),
             Self::Octaves => value.log2(),
         };
-        // Nor for what is so large that the length of an axis is no number.
+        // A position this large would make the length of an axis infinite.
         (position.abs() < 1e300).then_some(position)
     }
 
@@ -53,8 +53,8 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// An axis that all these values are on, with room at both ends and about
-    /// this many ticks; values that have no place on it are left out.
+    /// An axis that contains all these values, with room at both ends and about this many ticks.
+    /// Values without a position are left out.
     pub(crate) fn around(
         label: &str,
         scale: Scale,
@@ -69,7 +69,7 @@ impl Axis {
         let Some((low, high)) = ends else {
             return Self::between(label, scale, (0.0, 1.0), most_ticks);
         };
-        // An axis of no length has no scale: a single value gets some of it.
+        // An axis of no length has no scale: a single value gets some length.
         let least = match scale {
             Scale::Linear => (low.abs() * 0.2).max(f64::MIN_POSITIVE.sqrt()),
             Scale::Decades => 0.1,
@@ -121,7 +121,7 @@ fn linear_ticks(start: f64, end: f64, most: usize) -> Vec<Tick> {
         .into_iter()
         .find(|step| *step >= rough)
         .unwrap_or(10.0 * power);
-    // An axis far from zero and short can have a step below its own precision.
+    // The step of a short axis far from zero can be smaller than the rounding error.
     if !(step.is_normal() && (start / step).abs() < 1e12 && (end / step).abs() < 1e12) {
         return Vec::new();
     }
@@ -133,13 +133,12 @@ fn linear_ticks(start: f64, end: f64, most: usize) -> Vec<Tick> {
         .collect()
 }
 
-/// Powers of ten where there are enough of them, else 1, 2 and 5 times those,
-/// else as many multiples as there is room for; the rest of the multiples of
-/// powers of ten are lines without labels.
+/// Powers of ten where there are enough of them, else 1, 2 and 5 times those, else as many
+/// multiples as there is room for. The other multiples of powers of ten are lines without labels.
 fn decade_ticks(start: f64, end: f64, most: usize) -> (Vec<Tick>, Vec<f64>) {
     const DIGITS: [i32; 9] = [1, 2, 3, 4, 5, 6, 7, 8, 9];
     if end - start < 0.6 {
-        // So little of a power of ten hardly differs from a linear scale.
+        // Less than a power of ten looks almost linear.
         let ticks = linear_ticks(10f64.powf(start), 10f64.powf(end), most).into_iter();
         let ticks = ticks.map(|(value, label)| (value.log10(), label));
         return (
@@ -153,7 +152,7 @@ fn decade_ticks(start: f64, end: f64, most: usize) -> (Vec<Tick>, Vec<f64>) {
         powers
             .flat_map(|power| factors.iter().map(move |&factor| (factor, power)))
             .map(|(factor, power)| {
-                // From its digits: 10^-1 by way of a logarithm is 0.09999….
+                // From its digits: the logarithm would make 0.09999… of 10^-1.
                 let value = format!("{factor}e{power}").parse().unwrap_or(f64::NAN);
                 (f64::from(power) + f64::from(factor).log10(), tick(value))
             })
@@ -175,7 +174,7 @@ fn decade_ticks(start: f64, end: f64, most: usize) -> (Vec<Tick>, Vec<f64>) {
             return (ticks, lines);
         }
     }
-    // More decades than there is room for labels: every second, third, ...
+    // More decades than room for labels: every second, third, ...
     let every = multiples(&[1], 1).len().div_ceil(most).max(1);
     let ticks = multiples(&[1], every as i32);
     let lines = lines(&[1], &ticks);

@@ -11,7 +11,7 @@ pub(crate) const SMALL: f64 = 12.0;
 /// Size of legends and axis labels.
 pub(crate) const NORMAL: f64 = 13.0;
 
-/// For how wide a place a chart is drawn.
+/// The width that a chart is drawn for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Width {
     /// A page on a wide screen.
@@ -46,7 +46,7 @@ impl Width {
 pub(crate) struct Pen {
     pub(crate) colour: Colour,
     pub(crate) width: f64,
-    /// As SVG has them; `None` for a line without gaps.
+    /// SVG's dash pattern; `None` for a line without gaps.
     pub(crate) dashes: Option<&'static str>,
     pub(crate) opacity: Option<f64>,
 }
@@ -79,7 +79,7 @@ pub(crate) struct Mark {
     pub(crate) radius: f64,
 }
 
-/// A line in a legend: a sample of a line, of a mark or of both, and what it stands for.
+/// A line in a legend: a sample of a line, of a mark or of both, and its meaning.
 #[derive(Clone, Debug)]
 pub(crate) struct Key {
     pub(crate) pen: Option<Pen>,
@@ -95,7 +95,7 @@ pub(crate) struct Font {
     /// The text anchor: "start", "middle" or "end".
     pub(crate) anchor: &'static str,
     pub(crate) bold: bool,
-    /// In a font of fixed width, for names as they are in the source.
+    /// Use a font of fixed width, for names in the source.
     pub(crate) code: bool,
     /// The rotation, in degrees.
     pub(crate) turn: f64,
@@ -125,12 +125,12 @@ pub(crate) struct Frame<'a> {
     /// Room right of it.
     pub(crate) right: f64,
     pub(crate) x: Axis,
-    /// `None` where what is above what means nothing: then values are pixels from the top.
+    /// `None` where height has no meaning: then values are pixels from the top.
     pub(crate) y: Option<Axis>,
     pub(crate) legend: &'a [Key],
 }
 
-/// A chart in the making: a plotting area with axes, and what is on it.
+/// A chart under construction: a plotting area with axes, and its contents.
 #[derive(Debug)]
 pub(crate) struct Canvas {
     size: (f64, f64),
@@ -138,7 +138,7 @@ pub(crate) struct Canvas {
     pub(crate) area: [f64; 4],
     x: Axis,
     y: Option<Axis>,
-    /// Legend, grid and data, from below to above.
+    /// Legend, grid and data, from bottom to top.
     layers: [String; 3],
 }
 
@@ -150,7 +150,7 @@ const DATA: usize = 2;
 const SAMPLE: f64 = 26.0;
 
 impl Canvas {
-    /// Axes, grid, axis labels and legend; nothing else yet.
+    /// Draws axes, grid, axis labels and legend.
     pub(crate) fn new(frame: Frame<'_>) -> Self {
         const ROW: f64 = 22.0;
         const TICKS: f64 = 24.0;
@@ -245,12 +245,12 @@ impl Canvas {
         fine + &bold + &ticks.0
     }
 
-    /// The pixel of a value; `None` where an axis has no place for it.
+    /// The pixel of a value; `None` where an axis has no position for it.
     pub(crate) fn at(&self, (x, y): (f64, f64)) -> Option<(f64, f64)> {
         let [left, top, right, bottom] = self.area;
         let along = |axis: &Axis, value: f64| {
             let fraction = fraction(axis, axis.scale.position(value)?);
-            // Far outside is nowhere: it would be a number that no viewer draws.
+            // Viewers do not draw points far outside.
             (fraction.abs() < 100.0).then_some(fraction)
         };
         let x = left + along(&self.x, x)? * (right - left);
@@ -275,7 +275,7 @@ impl Canvas {
         self.y.as_ref().map_or((0.0, 0.0), value)
     }
 
-    /// A line through these values, without those that have no place.
+    /// A line through these values, without those that have no position.
     pub(crate) fn line(&mut self, values: &[(f64, f64)], pen: Pen, title: &str) {
         let pixels: Vec<(f64, f64)> = values.iter().filter_map(|value| self.at(*value)).collect();
         self.layers[DATA] += &path(&pixels, pen, Some(title)).0;
@@ -293,7 +293,7 @@ impl Canvas {
         self.layers[DATA] += &path(&[(x, top), (x, bottom)], pen, Some(title)).0;
     }
 
-    /// A mark at a value, with a tooltip; nothing where it has no place.
+    /// A mark at a value, with a tooltip; nothing where the value has no position.
     pub(crate) fn mark(&mut self, value: (f64, f64), mark: Mark, title: &str) {
         if let Some(pixel) = self.at(value) {
             self.layers[DATA] += &marked(pixel, mark, Some(title)).0;
@@ -314,8 +314,8 @@ impl Canvas {
         self.layers[DATA] += &words(pixel, text, font).0;
     }
 
-    /// The chart as an element of a page, or, with a heading, as a document of
-    /// its own. The description is for those who cannot see the chart.
+    /// The chart as an element of a page or, with a heading, as a document of its own. The
+    /// description is for readers who cannot see the chart.
     pub(crate) fn finish(self, id: &str, title: &str, description: &str, heading: bool) -> Markup {
         const HEADING: f64 = 34.0;
         const MARGIN: f64 = 12.0;
@@ -359,17 +359,17 @@ fn fraction(axis: &Axis, position: f64) -> f64 {
     (position - axis.start) / (axis.end - axis.start)
 }
 
-/// A pixel to a tenth, which is as fine as anyone sees.
+/// A pixel, rounded to a tenth.
 fn round(pixel: f64) -> f64 {
     (pixel * 10.0).round() / 10.0
 }
 
-/// Where the entries of a legend go: pixels from the left, and row. A row is
-/// full where the next entry would not fit.
+/// The places of a legend's entries: pixels from the left, and row. An entry that does not fit
+/// begins a new row.
 fn place_keys(keys: &[Key], width: f64) -> Vec<(f64, usize)> {
     let (mut x, mut row) = (4.0, 0);
     let place = |key: &Key| {
-        // About as wide as it is. Nobody knows: the font is the reader's.
+        // An estimate of its width; the font is the reader's.
         let text = key.label.chars().count() as f64 * NORMAL * 0.56;
         let length = SAMPLE + 6.0 + text + 18.0;
         if x > 4.0 && x + length > width {
@@ -399,8 +399,8 @@ fn path(pixels: &[(f64, f64)], pen: Pen, title: Option<&str>) -> Markup {
 }
 
 fn marked(pixel: (f64, f64), mark: Mark, title: Option<&str>) -> Markup {
-    // Hollow marks hide the lines under them; filled ones have a rim that
-    // keeps overlapping ones apart.
+    // Hollow marks hide the lines under them; filled ones have a rim that separates overlapping
+    // ones.
     let (fill, stroke, width) = match mark.filled {
         true => (mark.colour, Colour::Paper, 0.8),
         false => (Colour::Paper, mark.colour, 1.6),
@@ -411,7 +411,7 @@ fn marked(pixel: (f64, f64), mark: Mark, title: Option<&str>) -> Markup {
     }
 }
 
-/// A text at a pixel, on a rim of paper that keeps lines out of it.
+/// A text at a pixel, on a rim in the background's colour that hides lines.
 fn words((x, y): (f64, f64), text: &str, font: Font) -> Markup {
     let (x, y) = (round(x), round(y));
     let turned = (font.turn != 0.0).then(|| format!("rotate({:.1} {x} {y})", font.turn));

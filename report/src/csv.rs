@@ -1,10 +1,9 @@
 //! Writes a record as comma-separated values, one line for each timing of a kernel or of a
 //! baseline.
 //!
-//! Lines that start with `#` come first and say what was measured where; readers
-//! skip them when told so (`comment="#"`). Every other line stands for itself:
-//! nothing has to be carried over from the line before. Units are in the names of
-//! the columns; what was not measured is empty.
+//! The first lines start with `#` and describe the environment; readers skip them with
+//! `comment="#"`. Every other line is complete in itself. The names of the columns contain the
+//! units; a missing measurement is an empty field.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +11,7 @@ use crate::Error;
 use crate::record::{BaselineRow, Check, Record};
 use crate::view::{Mode, Place, Timed};
 
-/// The contestant's name where it is the measured kernel itself.
+/// The contestant's name of the measured kernel itself.
 const OWN: &str = "rust";
 
 /// A line.
@@ -29,7 +28,7 @@ struct Line {
     /// "single" or "replayed"; empty where nothing was timed.
     mode: String,
     launches: Option<usize>,
-    /// How many launches each timing was divided by.
+    /// The number of launches by which each timing was divided.
     launches_per_timing: Option<u32>,
     time_median_s: Option<f64>,
     time_min_s: Option<f64>,
@@ -58,7 +57,7 @@ struct Line {
     rms_error_bound: Option<f64>,
     max_error: Option<f64>,
     max_error_bound: Option<f64>,
-    /// Empty where the baseline did not get as far as being checked.
+    /// Empty where the baseline was not checked.
     within_bounds: Option<bool>,
     /// Why the baseline took no part.
     why_not: String,
@@ -70,17 +69,17 @@ struct Line {
 ///
 /// # Errors
 ///
-/// If a line cannot be put together.
+/// If a line cannot be formatted.
 pub fn to_csv(record: &Record) -> Result<String, Error> {
     of_lines(record.facts(), record.places().flat_map(lines))
 }
 
-/// These lines, after what was measured where.
+/// These lines, below the description of the environment.
 pub(crate) fn of_lines(
     facts: Vec<(&'static str, String)>,
     lines: impl Iterator<Item = impl Serialize>,
 ) -> Result<String, Error> {
-    // A comment ends with its line.
+    // A line break would end the comment.
     let comment =
         |(word, rest): (&str, String)| format!("# {word}: {}\n", rest.replace(['\n', '\r'], " "));
     let mut text: String = facts.into_iter().map(comment).collect();
@@ -95,8 +94,8 @@ pub(crate) fn of_lines(
     Ok(text)
 }
 
-/// A line for the kernel in each way it was timed, and for each baseline; one for each of
-/// them that was not timed.
+/// A line for the kernel in each way that it was timed, and for each baseline; one line for each
+/// that was not timed.
 fn lines(place: Place<'_>) -> Vec<Line> {
     let everybody = std::iter::once(None).chain(place.row.baselines.iter().map(Some));
     everybody
@@ -185,7 +184,7 @@ mod tests {
     use super::*;
     use crate::sample;
 
-    /// The comments, and the lines as a reader of such files has them.
+    /// The comments, and the lines as a reader of such files parses them.
     fn read(text: &str) -> (Vec<&str>, Vec<Line>) {
         let comments = text
             .lines()

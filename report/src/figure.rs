@@ -14,7 +14,7 @@ use crate::palette::{Colour, Shape};
 use crate::record::Record;
 use crate::view::Timed;
 
-/// A chart, and what is said about it.
+/// A chart with its texts.
 pub(crate) struct Figure<'a> {
     /// Its name in file names and addresses.
     pub(crate) slug: String,
@@ -65,7 +65,7 @@ impl Figure<'_> {
             .0
     }
 
-    /// The chart in as many widths as a page needs to show one that fits.
+    /// The chart in several widths; the page shows the one that fits.
     pub(crate) fn section(&self) -> Markup {
         let drawing =
             |width, id: &str| (self.draw)(width).finish(id, &self.title, &self.description, false);
@@ -101,8 +101,8 @@ fn own_name(record: &Record) -> &'static str {
     }
 }
 
-/// Which mark stands for a time: the family's own for its kernels, an outline of that for
-/// the first baseline, which has every kernel, and a shape of its own for others.
+/// The mark of a time: the family's own for its kernels, an outline of that for the first baseline,
+/// which has every kernel, and another shape for other baselines.
 fn mark(timed: Timed<'_>, radius: f64) -> Mark {
     let hue = timed.place.hue;
     let (shape, colour) = match timed.baseline() {
@@ -118,8 +118,7 @@ fn mark(timed: Timed<'_>, radius: f64) -> Mark {
     }
 }
 
-/// A key for each of the record's baselines that is among these, which have no family in
-/// common.
+/// A key for each of the record's baselines among these, whose marks belong to no family.
 fn baseline_keys(record: &Record, shown: &[Timed<'_>], first: &str) -> Vec<Key> {
     let baselines = record
         .baselines

@@ -1,7 +1,7 @@
 //! Reads and joins record files, and writes a record in every requested format.
 //!
-//! A file is written beside its place and then renamed: whatever happens meanwhile, there
-//! is the old file or the new one, whole.
+//! A file is written under a temporary name and then renamed: at any time there is the old file or
+//! the new one, complete.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -22,7 +22,7 @@ use crate::units::printable;
 /// The largest size of a decompressed file, in bytes: much more than any record.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// A record, in all the forms in which it is shown.
+/// A record in all the forms in which it can be shown.
 pub trait Shown: Serialize {
     /// Tables for a terminal.
     fn to_text(&self) -> String;
@@ -31,22 +31,22 @@ pub trait Shown: Serialize {
     ///
     /// # Errors
     ///
-    /// If a line cannot be put together.
+    /// If a line cannot be formatted.
     fn to_csv(&self) -> Result<String, Error>;
 
     /// One page with charts and tables, which needs no other file.
     fn html(&self) -> String;
 
-    /// The charts as files: their names, and what goes into them.
+    /// The charts as files: names and contents.
     fn svg_files(&self) -> Vec<(String, String)>;
 
-    /// The families that were to be measured as well.
+    /// The families that the run was to measure and did not.
     fn missing(&self) -> &[String];
 
-    /// Whether every result is as it must be.
+    /// Whether every result is correct.
     fn passes(&self) -> bool;
 
-    /// What the record has none of, where nothing was measured: "rows".
+    /// The word for the missing measurements, where nothing was measured: "rows".
     fn lacks(&self) -> Option<&'static str>;
 }
 
@@ -100,7 +100,7 @@ pub enum AnyRecord {
 /// The files to write a record to, and their formats.
 #[derive(Clone, Debug, Default)]
 pub struct Outputs {
-    /// The whole record, in the form that can be read again; compressed where the name ends in ".gz".
+    /// The whole record, in a form that can be read again; compressed where the name ends in ".gz".
     pub json: Option<PathBuf>,
     /// Comma-separated values.
     pub csv: Option<PathBuf>,
@@ -115,17 +115,17 @@ impl Outputs {
         [&self.json, &self.csv, &self.html].into_iter().flatten()
     }
 
-    /// Whether nothing is to be written.
+    /// Whether no file is to be written.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.files().next().is_none() && self.svg.is_none()
     }
 
-    /// Makes the folders, and finds out whether everything could be written to.
+    /// Makes the folders, and checks that every file can be written.
     ///
     /// # Errors
     ///
-    /// If something could not: the first of them.
+    /// The first file that cannot be written.
     pub fn check(&self) -> Result<(), Error> {
         for path in self.files() {
             check_file(path)?;
@@ -136,13 +136,13 @@ impl Outputs {
         }
     }
 
-    /// Writes the record in each of its forms, whatever becomes of the others, and says
-    /// what could not be written.
+    /// Writes the record in each of its forms. An error of one does not stop the others; returns
+    /// all errors.
     #[must_use]
     pub fn write(&self, record: &impl Shown) -> Vec<Error> {
         let mut results = Vec::new();
         let mut write = |path: &Path, contents: Result<Vec<u8>, Error>| {
-            // A pipe takes one record, the last.
+            // A pipe takes one record: the last, complete one.
             if is_plain(path) || record.missing().is_empty() {
                 results.push(contents.and_then(|contents| write_file(path, &contents)));
             }
@@ -175,8 +175,8 @@ fn to_json(path: &Path, record: &impl Serialize) -> Result<Vec<u8>, Error> {
     packed.map_err(file_error("compress", path))
 }
 
-/// Reads what was written as JSON to these files, packed or not, as one record; `None` for
-/// no files. No string of it holds characters that a terminal obeys.
+/// Reads these JSON files, compressed or not, as one record; `None` for no files. Its strings are
+/// free of control characters.
 ///
 /// # Errors
 ///
@@ -225,7 +225,7 @@ fn read_one(path: &Path) -> Result<AnyRecord, Error> {
     parsed.map_err(|source| json_error(path, source))
 }
 
-/// Leaves no character in any string that does anything but show.
+/// Replaces the control characters in all strings.
 fn clean(value: &mut Value) {
     match value {
         Value::String(text) => *text = printable(text),
@@ -235,8 +235,8 @@ fn clean(value: &mut Value) {
     }
 }
 
-/// A record in the first form, which held what follows from the times as well, in the
-/// present one; any other as it is.
+/// Converts a record of the first format, which also held values derived from the times, to the
+/// present one; returns any other as it is.
 fn first_form(mut value: Value) -> Value {
     let rivals = take(&mut value, "/rivals");
     if rivals.is_null() {
@@ -248,7 +248,7 @@ fn first_form(mut value: Value) -> Value {
         let mut ceilings = whole.clone();
         let problems = objects(family.get_mut("problems"));
         for row in problems.flat_map(|problem| objects(problem.get_mut("rows"))) {
-            // Each row was set against the limits of its own run.
+            // Each row was compared with the limits of its own run.
             let (slots, single) = (&row["work"]["slots"], &row["single"]);
             let (rates, roof) = (&single["rates"], &single["roof"]);
             limit(
@@ -272,7 +272,7 @@ fn first_form(mut value: Value) -> Value {
     value
 }
 
-/// What is at this place, which is empty then.
+/// Removes and returns the value at this place.
 fn take(value: &mut Value, pointer: &str) -> Value {
     value.pointer_mut(pointer).map_or(Value::Null, Value::take)
 }
@@ -283,13 +283,13 @@ fn objects(value: Option<&mut Value>) -> impl Iterator<Item = &mut Value> {
     values.filter(|value| value.is_object())
 }
 
-/// Puts the times of a row, or of a baseline's, where what held them was.
+/// Moves the times of a row, or of a baseline's, to their present place.
 fn times(row: &mut Value) {
     row["single"] = take(row, "/single/time");
     row["replayed"] = take(row, "/replayed/time");
 }
 
-/// Has a ceiling be the rate that this amount over that is, unless it is that.
+/// Turns a ceiling into this amount per time, unless it is one already.
 fn limit(ceilings: &mut Value, name: &str, amount: &Value, over: &Value) {
     let (Some(amount), Some(over)) = (amount.as_f64(), over.as_f64()) else {
         return;
@@ -309,7 +309,7 @@ fn limit(ceilings: &mut Value, name: &str, amount: &Value, over: &Value) {
     }
 }
 
-/// Says why runs in these environments cannot stand in one record, if they cannot.
+/// An error with the reason if runs in these environments cannot share a record.
 pub(crate) fn same_environment(one: &Environment, two: &Environment) -> Result<(), String> {
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     for (what, one, two) in [
@@ -329,8 +329,8 @@ pub(crate) fn same_environment(one: &Environment, two: &Environment) -> Result<(
     Ok(())
 }
 
-/// Adds the families of another run to a record, or says why they cannot stand in
-/// one. Each keeps the limits that its own run measured.
+/// Adds the families of another run to a record; an error with the reason if they cannot share one.
+/// Each family keeps the limits of its own run.
 fn join(whole: &mut Record, other: Record) -> Result<(), String> {
     same_environment(&whole.environment, &other.environment)?;
     for family in &other.families {
@@ -344,7 +344,7 @@ fn join(whole: &mut Record, other: Record) -> Result<(), String> {
             .iter_mut()
             .find(|known| known.name == baseline.name)
         {
-            // Who took part in some of it took part.
+            // A baseline that took part in one run took part.
             Some(known) if baseline.why_not.is_none() => known.why_not = None,
             Some(_) => {}
             None => whole.baselines.push(baseline),
@@ -365,12 +365,12 @@ fn join(whole: &mut Record, other: Record) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether this is a file that can be renamed over, or can become one; a pipe cannot.
+/// Whether this is a plain file, which can be replaced, or none yet; a pipe is not.
 fn is_plain(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_file()) || fs::symlink_metadata(path).is_err()
 }
 
-/// The folder that a file is in, and the file itself where links lead to it.
+/// The folder of a file, and the file itself where links lead to it.
 fn place(path: &Path) -> (PathBuf, PathBuf) {
     let file = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = file
@@ -393,7 +393,7 @@ fn check_file(path: &Path) -> Result<(), Error> {
     probe(&folder, path)
 }
 
-/// Finds out whether a new file can be in this folder, for the sake of `path`.
+/// Checks that a new file can be made in this folder; an error names `path`.
 fn probe(folder: &Path, path: &Path) -> Result<(), Error> {
     let probed = tempfile::Builder::new()
         .prefix(".halo-bench")
@@ -471,7 +471,7 @@ mod tests {
             outputs.check().unwrap();
             assert!(outputs.write(&whole()).is_empty());
             let read_back = read(&[path(json).unwrap()]).unwrap().unwrap();
-            // All that a record holds is in its text form, NaN included.
+            // The debug text contains every field, NaN included.
             assert!(format!("{read_back:?}") == format!("{:?}", whole()));
         }
         let start = |name: &str| fs::read_to_string(path(name).unwrap()).unwrap();
@@ -528,7 +528,7 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 
-    /// The sample with none but these families.
+    /// The sample with these families only.
     fn part(families: &[&str]) -> Record {
         let mut record = whole();
         record
@@ -541,7 +541,7 @@ mod tests {
     fn runs_of_different_families_are_one_record() {
         let mut first = part(&["heat2d", "stencil1d"]);
         let mut other = part(&["derivative3d", "nbody", "reduction"]);
-        // Only one of the runs had any use for these.
+        // Only one of the runs had baselines.
         first.baselines.truncate(1);
         first.baselines[0].why_not = Some("not compiled".to_owned());
         first.missing = vec!["nbody".to_owned(), "other".to_owned()];
@@ -616,7 +616,7 @@ mod tests {
         assert_eq!(row.launches_per_graph, Some(40));
         assert_eq!(row.baselines[0].single.unwrap().launches, 20);
         assert!(row.baselines[0].replayed.is_none());
-        // Its own run's limits are not those that the whole has.
+        // The limits of its own run are not the whole record's.
         let ceilings = record.families[0].ceilings.as_ref().unwrap();
         assert!((ceilings.copy.as_ref().unwrap().per_s() / 4e12 - 1.0).abs() < 1e-9);
         assert!((ceilings.fp32.as_ref().unwrap().per_s() / (slots * 1e6) - 1.0).abs() < 1e-9);

@@ -1,19 +1,20 @@
 //! Benchmark records and the forms in which they are shown: text, CSV, HTML and charts.
 //!
-//! The benchmark measures and fills a [`Record`]; nothing here measures anything. A
-//! record holds what was measured and nothing that follows from it: rates, ratios and
-//! limits are worked out where they are shown.
+//! The benchmark measures and fills a [`Record`]; this crate measures nothing. A record holds
+//! measurements and no derived values: rates, ratios and limits are computed where they are shown.
 //!
-//! | file | what is in it |
+//! | file | contents |
 //! |---|---|
-//! | `record`, `stats` | what a run came to, and the statistics of repeated launches |
-//! | `scaling` | runs over several ranks: a record of its own, a model, and their tables, page and charts |
+//! | `record`, `stats` | the results of a run, and the statistics of repeated launches |
+//! | `scaling` | runs over several ranks: their record, a model, and their tables, page and charts
+//! |
 //! | `file` | records on disk: read, joined, written whole or not at all |
-//! | `view`, `units` | a record as its readers look at it, numbers as people read them |
+//! | `view`, `units` | a record prepared for display, numbers formatted for people |
 //! | `text`, `csv` | tables for a terminal, lines for spreadsheets |
 //! | `page` | one HTML file with charts and sortable tables |
-//! | `figure` | which values a chart shows, and what is said about it |
-//! | `canvas`, `axis`, `palette` | how it is drawn: SVG, scales and ticks, colours and marks |
+//! | `figure` | the values and the texts of each chart |
+//! | `canvas`, `axis`, `palette` | the drawing of a chart: SVG, scales and ticks, colours and marks
+//! |
 
 mod axis;
 mod canvas;
@@ -58,7 +59,7 @@ pub enum Error {
         /// What is wrong with it.
         source: serde_json::Error,
     },
-    /// Two records cannot be one.
+    /// Two records cannot be joined.
     #[error("{} does not belong with {}: {why}", second.display(), first.display())]
     Join {
         /// The file that the others are added to.
@@ -68,7 +69,7 @@ pub enum Error {
         /// The difference that prevents joining them.
         why: String,
     },
-    /// The lines of a record could not be put together.
+    /// The lines of a record could not be formatted.
     #[error("cannot write comma-separated values")]
     Csv(#[from] ::csv::Error),
 }

@@ -1,9 +1,8 @@
 //! Writes a record as one self-contained HTML page, and its charts as separate files.
 //!
-//! What was measured where, what came of it at a glance, the charts, and every figure
-//! in tables. Whatever a record says of itself (the name of a GPU, the words of an
-//! error) reaches the page as text of an element or value of an attribute, which maud
-//! escapes.
+//! The page has the environment, the main results, the charts, and all figures in tables. Every
+//! text from a record (the name of a GPU, the words of an error) becomes text of an element or
+//! value of an attribute, which maud escapes.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -17,16 +16,16 @@ use crate::view::{Mode, Place, Timed};
 const CSS: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("sort.js");
 
-/// From this many rows on a family's table is collapsed at first.
+/// From this number of rows on, a family's table is collapsed at first.
 const MANY_ROWS: usize = 40;
 
-/// The charts as files: their names, and what goes into them.
+/// The charts as files: names and contents.
 #[must_use]
 pub fn svg_files(record: &Record) -> Vec<(String, String)> {
     files_of(figure::all(record))
 }
 
-/// Those of these charts that were drawn, as files.
+/// The charts that were drawn, as files.
 pub(crate) fn files_of(charts: Vec<figure::Outcome<'_>>) -> Vec<(String, String)> {
     let drawn = charts.into_iter().flatten();
     drawn
@@ -34,7 +33,7 @@ pub(crate) fn files_of(charts: Vec<figure::Outcome<'_>>) -> Vec<(String, String)
         .collect()
 }
 
-/// The record as one page that needs no other file.
+/// The record as one page without other files.
 #[must_use]
 pub fn html(record: &Record) -> String {
     let title = format!("Halo benchmark: {}", record.environment.device.name);
@@ -65,7 +64,7 @@ pub fn html(record: &Record) -> String {
     document(&title, &body)
 }
 
-/// A page with this title and what is below it.
+/// A page with this title and body.
 pub(crate) fn document(title: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
@@ -89,8 +88,7 @@ pub(crate) fn document(title: &str, body: &Markup) -> String {
     finished(&page.0)
 }
 
-/// Markup in lines of a length that an editor and a diff can take, without characters
-/// that XML cannot hold in any spelling.
+/// Markup with lines of moderate length, without characters that XML forbids.
 fn finished(markup: &str) -> String {
     const ENDS: [&str; 6] = [
         "</line>",
@@ -104,7 +102,7 @@ fn finished(markup: &str) -> String {
     ENDS.into_iter().fold(printable(markup), break_after)
 }
 
-/// A paragraph for each reason that charts were left out for, and which; nothing for none.
+/// A paragraph for each reason for leaving out charts, with their names; empty for none.
 pub(crate) fn left_out_of_page(left_out: &[LeftOut]) -> Markup {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for chart in left_out {
@@ -133,12 +131,12 @@ fn lead(record: &Record) -> String {
     format!("{what}. {}.", date(&record.environment))
 }
 
-/// When the run began, for people.
+/// The start of the run, for people.
 pub(crate) fn date(environment: &Environment) -> String {
     environment.date.replace('T', " ").replace('Z', " UTC")
 }
 
-/// The few figures that say most.
+/// The main figures.
 fn tiles(record: &Record) -> Markup {
     let rows = record.rows().count();
     let within = record.rows().filter(|row| row.check.passes()).count();
@@ -195,7 +193,8 @@ fn tiles(record: &Record) -> Markup {
     }
 }
 
-/// The environment of the measurements, and next to it the method, which begins with this word.
+/// The environment of the measurements, and beside it the method, a sentence that begins with
+/// `method`.
 pub(crate) fn setup(facts: &[(&str, String)], method: &str) -> Markup {
     let how = facts.iter().position(|(word, _)| *word == method);
     let (machine, run) = facts.split_at(how.unwrap_or(facts.len()));
@@ -227,10 +226,10 @@ impl Cell {
     }
 }
 
-/// A heading, and the cell below it in each row; none where a row has nothing there.
+/// A heading, and its cell in each row; `None` where a row has none.
 type Column<'a> = (String, Box<dyn Fn(Place<'a>) -> Option<Cell> + 'a>);
 
-/// Every row of a family, whatever its size.
+/// Every row of a family, at all sizes.
 fn table(record: &Record, hue: usize, family: &FamilyRecord) -> Markup {
     let places: Vec<Place<'_>> = record.places().filter(|place| place.hue == hue).collect();
     let mut columns = columns(record, &places);
@@ -274,8 +273,7 @@ fn table(record: &Record, hue: usize, family: &FamilyRecord) -> Markup {
     }
 }
 
-/// The name of a row, which may be broken after an underscore where there is
-/// little room.
+/// The name of a row, with possible line breaks after underscores.
 fn name(name: &str) -> Markup {
     html! {
         @for (index, word) in name.split('_').enumerate() {

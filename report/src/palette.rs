@@ -1,26 +1,25 @@
 //! Colours and marks that differ in hue, lightness and shape.
 //!
-//! Charts are drawn in the light colours, as attributes, so that they look right
-//! in programs that know nothing of style sheets. Where dark is preferred, the
-//! style sheet that [`style`] makes from the same table replaces each colour by
-//! its dark counterpart. The hues are those that Okabe and Ito (2008) and Tol
-//! (2021) propose for readers with any kind of colour vision, darkened or
-//! lightened to stand out from the background by 3 : 1 or more.
+//! Charts are drawn in the light colours, as attributes, so that they are right in programs without
+//! style sheets. For a dark background, the style sheet that [`style`] makes from the same table
+//! replaces each colour by its dark counterpart. The hues are those that Okabe and Ito (2008) and
+//! Tol (2021) propose for readers with any kind of colour vision, darkened or lightened to a
+//! contrast of 3 : 1 or more.
 
-/// A colour by what it is for.
+/// A colour, named by its use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Colour {
-    /// Behind everything.
+    /// The background.
     Paper,
-    /// Axes and what is written.
+    /// Axes and text.
     Ink,
-    /// Tick labels, and what matters less.
+    /// Tick labels and secondary text.
     Faint,
     /// Lines of the grid at labelled ticks.
     Grid,
-    /// Lines of the grid between those.
+    /// Lines of the grid between those ticks.
     FineGrid,
-    /// A range of values that does not matter.
+    /// A range of values within the noise.
     Band,
     /// One of a few colours that must be distinguishable.
     Hue(usize),
@@ -37,15 +36,15 @@ const HUES: [(u32, u32); 6] = [
 ];
 
 impl Colour {
-    /// Everything there is to restyle.
+    /// All colours that the style sheet replaces.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         use Colour::{Band, Faint, FineGrid, Grid, Hue, Ink, Paper};
         let plain = [Paper, Ink, Faint, Grid, FineGrid, Band];
         plain.into_iter().chain((0..HUES.len()).map(Hue))
     }
 
-    /// As it is in light, and in dark. No two are the same: the style sheet
-    /// recognises a colour by its light form.
+    /// Its light and its dark form. No two light forms are equal: the style sheet recognises a
+    /// colour by it.
     fn pair(self) -> (u32, u32) {
         match self {
             Self::Paper => (0xff_ff_ff, 0x14_17_1c),
@@ -58,7 +57,7 @@ impl Colour {
         }
     }
 
-    /// As an attribute has it.
+    /// Its light form, as in an attribute.
     pub(crate) fn hex(self) -> String {
         format!("#{:06X}", self.pair().0)
     }
@@ -70,8 +69,8 @@ impl maud::Render for Colour {
     }
 }
 
-/// The style sheet of a chart that stands alone or in a page: the font, and the
-/// dark colours. No character of it means anything in XML.
+/// The style sheet of a chart, alone or in a page: the font, and the dark colours. It contains no
+/// character with a meaning in XML.
 pub(crate) fn style() -> String {
     let dark = Colour::all().map(|colour| {
         let (light, (_, dark)) = (colour.hex(), colour.pair());
@@ -167,7 +166,7 @@ mod tests {
         for colour in Colour::all() {
             let least = match colour {
                 Colour::Paper | Colour::Grid | Colour::FineGrid | Colour::Band => continue,
-                // What is read, and what is seen.
+                // Text needs more contrast than marks.
                 Colour::Ink | Colour::Faint => 4.5,
                 Colour::Hue(_) => 3.0,
             };

@@ -1,13 +1,13 @@
 //! The record of a run: what was measured and where, without derived values.
 //!
-//! A [`Record`] has families, a family has problems (one per size), a problem has
-//! rows (one per kernel). A row that passed its check was timed in up to two ways: as
-//! single launches, and as launches of a replayed graph, which leave out what the
-//! host needs to hand over a launch. Whoever does the same work by other means is a
-//! baseline of the row, checked in the same way and timed in turns with it.
+//! A [`Record`] has families, a family has problems (one per size), a problem has rows (one per
+//! kernel). A row that passed its check was timed in up to two ways: as single launches, and as
+//! launches of a replayed graph, which leave out the host's time to enqueue them. Code of others
+//! that does the same work is a baseline of the row: it is checked in the same way and timed in
+//! turns with it.
 //!
-//! Physical limits are [`Ceilings`], measured in the same run. Which of them a row
-//! cannot get past follows from its [`Work`]: the one that would take longest.
+//! Physical limits are [`Ceilings`], measured in the same run. A row's [`Work`] decides which of
+//! them limits it: the one that takes longest.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,8 +30,7 @@ pub struct Record {
     pub baselines: Vec<Baseline>,
     /// The measurements.
     pub families: Vec<FamilyRecord>,
-    /// Families that were to be measured as well: there are some where a run was
-    /// cut short.
+    /// Families that the run was to measure and did not, because it was cut short.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
 }
@@ -47,8 +46,8 @@ pub struct Environment {
     pub rustc: String,
     /// The LLVM in it: "22.1.2".
     pub llvm: String,
-    /// The commit that the benchmark was built from, marked where files differed;
-    /// `None` outside a repository.
+    /// The commit of the benchmark's sources, marked if files differed; `None` outside a
+    /// repository.
     pub commit: Option<String>,
     /// When the run began, UTC: "2026-01-31T12:00:00Z".
     pub date: String,
@@ -59,15 +58,15 @@ pub struct Environment {
 pub struct DeviceRecord {
     /// "cuda", "cpu" or "emulator".
     pub kind: String,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// "9.0" and the like.
+    /// For example "9.0".
     pub compute_capability: Option<String>,
     /// The driver's version.
     pub driver: Option<String>,
     /// The target of the PTX that was loaded, such as "sm_90".
     pub ptx_target: Option<String>,
-    /// Why this device and not a GPU, where that needs saying.
+    /// Why this device was taken and not a GPU, where that is not obvious.
     pub why: Option<String>,
 }
 
@@ -76,11 +75,11 @@ pub struct DeviceRecord {
 pub struct Toolkit {
     /// The release of its nvcc: "13.0.88".
     pub nvcc: Option<String>,
-    /// Why there is none, or that it was not looked for.
+    /// Why there is none, or that none was looked for.
     pub why_not: Option<String>,
 }
 
-/// Someone to be compared with: "nvcc" (the same kernels in CUDA C++), "CUB".
+/// A baseline: "nvcc" (the same kernels in CUDA C++), "CUB".
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Baseline {
     /// Its name in rows.
@@ -91,28 +90,27 @@ pub struct Baseline {
     pub why_not: Option<String>,
 }
 
-/// The limits of the device, measured in this run; `None` where it was not
-/// measured. Nothing of it is measured where no speed is compared.
+/// The limits of the device, measured in this run; `None` where one was not measured. A run without
+/// speeds measures none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ceilings {
     /// A copy within the device's memory: bytes read plus bytes written.
     pub copy: Option<Ceiling>,
-    /// The same with stores that go past the caches; on a CPU.
+    /// The same with non-temporal stores; on a CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streamed_copy: Option<Ceiling>,
     /// Reading alone; on a CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<Ceiling>,
-    /// Single-precision multiply-adds that depend on nothing but registers; one
-    /// is one issue slot of one lane.
+    /// Multiply-adds of single precision on registers alone; one is one issue slot of one lane.
     pub fp32: Option<Ceiling>,
     /// The same in double precision.
     pub fp64: Option<Ceiling>,
 }
 
 impl Ceilings {
-    /// How fast memory is: for work that only reads, and for any other, whose results can
-    /// be stored in the faster of two ways.
+    /// The bandwidth for work that only reads, or for any other work, which can store its results
+    /// in the faster of two ways.
     fn memory(&self, read_only: bool) -> (Roof, Option<&Ceiling>) {
         if let (true, Some(read)) = (read_only, &self.read) {
             return (Roof::Read, Some(read));
@@ -149,8 +147,7 @@ pub struct FamilyRecord {
     pub name: String,
     /// One for each size.
     pub problems: Vec<ProblemRecord>,
-    /// The limits that were measured in its run, where that is not the run whose
-    /// limits the record has.
+    /// The limits of its own run, where that is not the record's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceilings: Option<Ceilings>,
 }
@@ -158,13 +155,13 @@ pub struct FamilyRecord {
 /// One problem, at one size.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProblemRecord {
-    /// As `--size` takes it: "64x64x64".
+    /// In the form of `--size`: "64x64x64".
     pub size: String,
-    /// Grid points, elements or bodies: the size as one number, for an axis.
+    /// Grid points, elements or bodies: the size as one number.
     pub elements: u64,
     /// Equation, size, element type.
     pub problem: String,
-    /// The convention at the ends of the field.
+    /// The boundary of the field.
     pub boundary: Option<String>,
     /// Bytes that one launch touches.
     pub working_set_bytes: u64,
@@ -200,21 +197,21 @@ pub struct RowRecord {
     pub name: String,
     /// The tile of one block.
     pub tile: String,
-    /// Nothing was timed where it did not pass.
+    /// Only a row that passes is timed.
     pub check: Check,
     /// The work of one launch.
     pub work: Work,
     /// Launched one by one.
     pub single: Option<Times>,
-    /// One launch of a graph that is replayed; measured where a single launch is so
-    /// short that handing it over counts, and only in a comparison.
+    /// One launch of a replayed graph; measured where a single launch is so short that enqueueing
+    /// it counts, and only in a comparison.
     pub replayed: Option<Times>,
-    /// How many launches such a graph has: what was timed is divided by it.
+    /// The number of launches in such a graph, by which its time was divided.
     pub launches_per_graph: Option<u32>,
     /// The baselines that did the same work; empty without a comparison.
     pub baselines: Vec<BaselineRow>,
-    /// The limits that were measured in turns with this row, of as many bytes as its work
-    /// has to move, where they were.
+    /// The limits that were measured in turns with this row, for as many bytes as its work moves,
+    /// where they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceilings: Option<Ceilings>,
 }
@@ -224,21 +221,21 @@ pub struct RowRecord {
 pub struct BaselineRow {
     /// The name of one of the record's baselines.
     pub name: String,
-    /// Why it did not take part in this row; everything below is then empty.
+    /// Why it did not take part in this row; the fields below are then empty.
     pub why_not: Option<String>,
     /// The variant, where it has several: "blocked, -O3".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub how: Option<String>,
-    /// Nothing was timed where it did not pass.
+    /// Only a baseline that passes is timed.
     pub check: Option<Check>,
-    /// As the row's.
+    /// As for the row.
     pub single: Option<Times>,
-    /// As the row's.
+    /// As for the row.
     pub replayed: Option<Times>,
 }
 
 impl BaselineRow {
-    /// Whether it was checked, and its result is wrong.
+    /// Whether it was checked and its result is wrong.
     #[must_use]
     pub fn is_wrong(&self) -> bool {
         self.check.is_some_and(|check| !check.passes())
@@ -262,8 +259,7 @@ pub struct Check {
     pub max_bound: f64,
 }
 
-/// A number, or NaN where there is none: JSON cannot write it, so it becomes
-/// null there.
+/// A number, or NaN for null: JSON has no NaN.
 fn number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
@@ -276,29 +272,29 @@ impl Check {
     }
 }
 
-/// What one launch has to do, whatever the kernel: the numerators of its rates.
+/// The work of one launch, for every kernel of the problem: the numerators of its rates.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Work {
     /// The fewest bytes that must move: every input once, every output once.
     pub bytes: u64,
     /// Floating-point operations, by the family's convention.
     pub flops: u64,
-    /// How many of `unit` one launch handles.
+    /// The number of `unit`s that one launch handles.
     pub items: u64,
-    /// What is counted.
+    /// The unit of `items`.
     pub unit: Unit,
-    /// What the row's speed is given in.
+    /// The quantity that the row's speed is given in.
     pub metric: Metric,
-    /// The fewest instructions that must be issued, by single lanes.
+    /// The fewest instructions that must be issued, counted per lane.
     #[serde(default)]
     pub slots: Slots,
-    /// Whether next to nothing of the bytes is written.
+    /// Whether almost all of the bytes are read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub read_only: bool,
 }
 
-/// Instructions that one launch cannot do without, counted per lane; zeros where
-/// memory alone sets the limit.
+/// The fewest instructions of one launch, counted per lane; zeros where memory alone sets the
+/// limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slots {
     /// Issued at the rate of single-precision multiply-adds.
@@ -307,7 +303,7 @@ pub struct Slots {
     pub fp64: u64,
 }
 
-/// What a family counts.
+/// The items that a family counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -318,7 +314,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Many of them.
+    /// The plural.
     #[must_use]
     pub const fn plural(self) -> &'static str {
         match self {
@@ -328,7 +324,7 @@ impl Unit {
     }
 }
 
-/// What a family's speed is given in: it decides the columns of the table.
+/// The quantity of a family's speed, which decides the columns of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
@@ -338,7 +334,7 @@ pub enum Metric {
     Throughput,
 }
 
-/// The limits that a row can come up against.
+/// The kinds of limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Roof {
     /// The copy's bandwidth.
@@ -352,7 +348,7 @@ pub enum Roof {
 }
 
 impl Roof {
-    /// As readers know it.
+    /// Its name for readers.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -363,7 +359,7 @@ impl Roof {
         }
     }
 
-    /// Whether it is one of memory.
+    /// Whether it is a limit of memory.
     #[must_use]
     pub const fn is_memory(self) -> bool {
         matches!(self, Self::Memory | Self::Read)
@@ -395,14 +391,14 @@ impl Work {
 }
 
 impl Record {
-    /// All rows, whatever their family and problem.
+    /// All rows, of all families and problems.
     pub fn rows(&self) -> impl Iterator<Item = &RowRecord> {
         let problems = self.families.iter().flat_map(|family| &family.problems);
         problems.flat_map(|problem| &problem.rows)
     }
 
-    /// Whether every row, and every baseline that took part, passed its check, and there
-    /// was at least one row.
+    /// Whether there is at least one row, and every row and every baseline that took part passed
+    /// its check.
     #[must_use]
     pub fn passes(&self) -> bool {
         let right = |row: &RowRecord| {

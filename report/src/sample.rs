@@ -10,12 +10,12 @@ use crate::record::{
 };
 use crate::stats::Times;
 
-/// What the device that does not exist copies and computes in a second.
+/// The copy bandwidth of the invented device; its issue rates follow.
 const COPY: f64 = 4.0e12;
 const FP32: f64 = 30.0e12;
 const FP64: f64 = 15.0e12;
 
-/// 20 timings about a median, with a spread of about this fraction.
+/// 20 timings around a median, with this relative spread.
 fn times(median_s: f64, spread: f64) -> Times {
     let timings: Vec<Duration> = (0..20)
         .map(|index| {
@@ -44,8 +44,8 @@ fn ceilings() -> Ceilings {
     }
 }
 
-/// A kernel of the sample: its name, the fraction of its limit it reaches, and
-/// how its time compares with each baseline's.
+/// A kernel of the sample: its name, the fraction of its limit that it reaches, and the ratios of
+/// its time to each baseline's.
 struct Kernel {
     name: &'static str,
     reaches: f64,
@@ -64,7 +64,7 @@ const fn kernel(
     }
 }
 
-/// What a family of the sample counts.
+/// A family of the sample.
 struct Sample {
     name: &'static str,
     unit: Unit,
@@ -223,7 +223,7 @@ fn sampled(kernel: &Kernel, sample: &Sample, elements: u64) -> RowRecord {
     };
     let issue = slots as f64 / if double { FP64 } else { FP32 };
     let least = (bytes / COPY).max(issue);
-    // Work that is too short to fill the device takes about as long as a launch.
+    // Work that does not fill the device takes about as long as a launch.
     let replayed_s = 1.6e-6 + least / kernel.reaches;
     let single_s = replayed_s + 2.4e-6;
     let short = single_s < 5e-5;
@@ -330,7 +330,7 @@ pub(crate) fn whole() -> Record {
     record
 }
 
-/// The same run without anything that was timed, as the emulator's.
+/// The same run without timings, as in the emulator.
 pub(crate) fn untimed() -> Record {
     let mut record = whole();
     record.environment.device.kind = "emulator".to_owned();
@@ -347,8 +347,7 @@ pub(crate) fn untimed() -> Record {
     record
 }
 
-/// The same run without baselines, at one size, with the copy as the only ceiling:
-/// what a run on a CPU gives.
+/// The same run without baselines, at one size, with the copy as the only limit, as on a CPU.
 pub(crate) fn alone() -> Record {
     let mut record = whole();
     record.environment.device.kind = "cpu".to_owned();
@@ -365,7 +364,7 @@ pub(crate) fn alone() -> Record {
     record
 }
 
-/// Where made-up records were made.
+/// The environment of invented records.
 fn environment(device: &str) -> Environment {
     Environment {
         device: DeviceRecord {
@@ -387,12 +386,12 @@ fn environment(device: &str) -> Environment {
     }
 }
 
-/// One launch that takes this many microseconds.
+/// Timings of one launch of this many microseconds.
 pub(crate) fn microseconds(microseconds: u64) -> Times {
     Times::of(&[Duration::from_micros(microseconds)]).unwrap()
 }
 
-/// A row of 10 µs, or none where this error is out of its bounds.
+/// A row of 10 µs; without a time if this error is out of bounds.
 pub(crate) fn row(name: &str, max_error: f64) -> RowRecord {
     let check = Check {
         rms_error: 7.3e-6,

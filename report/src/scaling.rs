@@ -14,24 +14,24 @@ pub use tables::{header, model, of_family};
 /// A run over several ranks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ScalingRecord {
-    /// Where the run took place, and what was run.
+    /// The environment of the run, and the command.
     pub environment: Environment,
     /// The most ranks.
     pub ranks: usize,
-    /// What the messages went by.
+    /// The transport of the messages.
     pub transport: String,
     /// Messages around a ring of the most ranks, smallest first.
     pub messages: Vec<MessageTime>,
     /// One for each problem, way of scaling and number of ranks.
     pub rows: Vec<ScalingRow>,
-    /// For how many ranks the model was asked.
+    /// The largest number of ranks that the model was asked for.
     pub project: Option<usize>,
-    /// Families that were to be measured as well: there are some where a run was cut short.
+    /// Families that the run was to measure and did not, because it was cut short.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
 }
 
-/// What a message took, sent by every rank to the next one at once.
+/// The time of a message, sent by every rank to the next one at once.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MessageTime {
     /// Its length.
@@ -43,30 +43,31 @@ pub struct MessageTime {
 /// One problem on some ranks. Times are medians, in seconds, of the slowest rank.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScalingRow {
-    /// "heat2d" and the like.
+    /// For example "heat2d".
     pub family: String,
-    /// The problem of one rank, as `--size` takes it; it tells problems of a family apart.
+    /// The problem of one rank, in the form of `--size`; it distinguishes problems of a family.
     #[serde(default)]
     pub size: String,
     /// The whole problem: "16384x16384, 16 iterations, f32".
     pub problem: String,
-    /// Whether each rank has as much as one rank alone, and not a share of it.
+    /// Whether each rank has as much work as one rank alone (weak scaling), instead of a share of
+    /// it.
     pub weak: bool,
-    /// How many ranks.
+    /// The number of ranks.
     pub ranks: usize,
     /// Each rank's part without messages.
     pub compute_s: f64,
     /// The messages alone.
     pub exchange_s: f64,
-    /// All of it.
+    /// The whole step.
     pub both_s: f64,
-    /// Bytes that a rank would receive that had all of this, with others on every side.
+    /// The bytes that a rank with the whole problem would receive, with neighbours on every side.
     pub halo_bytes: u64,
-    /// Bytes of all points, of which the halo would be that many more; 0 where a halo is not
-    /// computed with, or that was not noted.
+    /// The bytes of all points, by which the computation on ghost points is estimated; 0 where
+    /// ghost points are not computed on, or in older records.
     #[serde(default)]
     pub field_bytes: u64,
-    /// What a small part of it takes without messages; of one rank.
+    /// A small part of the problem without messages, on one rank.
     #[serde(default)]
     pub part: Option<Part>,
     /// How the halo of a rank changes with the number of ranks.
@@ -78,13 +79,13 @@ pub struct ScalingRow {
 /// A part of a problem, computed without messages.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Part {
-    /// How much of the whole it is.
+    /// Its fraction of the whole.
     pub share: f64,
     /// The median time.
     pub seconds: f64,
 }
 
-/// How the halo of a rank, whose problem is shared, changes with the number of ranks.
+/// How the halo of a rank depends on the number of ranks in strong scaling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Halo {
@@ -92,16 +93,16 @@ pub enum Halo {
     Square,
     /// The surface of a cube: ranks^(-2/3).
     Cube,
-    /// Everything that the others have.
+    /// All points of the other ranks.
     All,
-    /// A number from each rank.
+    /// One number from each rank.
     Numbers,
 }
 
 impl ScalingRow {
-    /// The part of the messages, or of the computation where that is shorter, that the other
-    /// hides; `None` where one of them takes no time, and where the messages are numbers that
-    /// come of the computation, which nothing can hide.
+    /// The fraction of the messages, or of the computation if that is shorter, that overlaps with
+    /// the other. `None` where one of them takes no time, and where the messages are numbers that
+    /// the computation must finish first.
     #[must_use]
     pub fn hidden(&self) -> Option<f64> {
         let less = self.compute_s.min(self.exchange_s);
@@ -109,7 +110,7 @@ impl ScalingRow {
             .then(|| (self.compute_s + self.exchange_s - self.both_s) / less)
     }
 
-    /// What this share of the problem takes without messages: a line through the times of the
+    /// The time of this share of the problem without messages: a line through the times of the
     /// whole and of a small part. Without such a part, the share of the whole's time.
     fn compute_of(&self, share: f64) -> f64 {
         let whole = self.compute_s;
@@ -122,25 +123,25 @@ impl ScalingRow {
         }
     }
 
-    /// How many ranks' worth of work it is, to one rank's.
+    /// The total work as a multiple of one rank's.
     fn shares(&self, ranks: usize) -> f64 {
         if self.weak { 1.0 } else { ranks as f64 }
     }
 }
 
-/// What the model says of a problem on some ranks, in seconds.
+/// The model's prediction for a problem on some ranks, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Modelled {
     /// A rank's part without messages.
     pub compute_s: f64,
     /// The messages.
     pub exchange_s: f64,
-    /// What comes after both.
+    /// The reductions after both.
     pub reductions_s: f64,
 }
 
 impl Modelled {
-    /// All of it: messages are hidden, reductions are not.
+    /// The total: messages overlap with the computation, reductions do not.
     #[must_use]
     pub fn all_s(&self) -> f64 {
         self.compute_s.max(self.exchange_s) + self.reductions_s
@@ -164,8 +165,8 @@ impl ScalingRecord {
         Some(alone.both_s / (row.shares(row.ranks) * row.both_s))
     }
 
-    /// Latency in seconds and bytes in a second: of the message that took least, and of the longest
-    /// beyond that. `None` without messages of two lengths.
+    /// Latency in seconds and bandwidth in bytes per second: of the quickest message, and of the
+    /// longest less that latency. `None` without messages of two lengths.
     #[must_use]
     pub fn line(&self) -> Option<(f64, f64)> {
         let (first, last) = (self.messages.first()?, self.messages.last()?);
@@ -175,7 +176,7 @@ impl ScalingRecord {
         let times = self.messages.iter().map(|it| it.seconds);
         let latency = times.fold(f64::INFINITY, f64::min);
         let beyond = last.seconds - latency;
-        // Where nothing was beyond it, the machine was busy with other work meanwhile.
+        // Other work kept the machine busy: the longest message was not slower.
         let seconds = if beyond > 0.0 { beyond } else { last.seconds };
         Some((latency, last.bytes as f64 / seconds))
     }
@@ -183,10 +184,10 @@ impl ScalingRecord {
     /// The model's prediction for this many ranks, from a row of one rank. `None` without messages
     /// of two lengths.
     ///
-    /// t = max(compute, exchange) + reductions. Computation is a rank's share, the copies of its
-    /// neighbours' points included. Messages take a latency for each axis that is cut, as those
-    /// along one go at once, and the time of their bytes; a reduction takes a latency for each doubling of the ranks, as does everything
-    /// that all ranks gather.
+    /// t = max(compute, exchange) + reductions. The computation is that of a rank's share and of
+    /// its copies of the neighbours' points. Messages take one latency for each axis that is cut,
+    /// since those along one axis travel at once, and the time of their bytes. A reduction takes
+    /// one latency for each doubling of the ranks, and so does a gathering of values on all ranks.
     #[must_use]
     pub fn model(&self, alone: &ScalingRow, ranks: usize) -> Option<Modelled> {
         let (latency, bandwidth) = self.line()?;
@@ -205,7 +206,8 @@ impl ScalingRecord {
             Halo::Square => (doublings.min(2.0) * latency + halo / bandwidth, 0.0),
             Halo::Cube => (doublings.min(3.0) * latency + halo / bandwidth, 0.0),
             Halo::All => {
-                // With as many interactions for each rank, the bodies grow with the root.
+                // With equal interactions per rank, the number of bodies grows with the square root
+                // of the ranks.
                 let whole = if alone.weak { all * r.sqrt() } else { all };
                 (doublings * latency + whole * (r - 1.0) / r / bandwidth, 0.0)
             }
@@ -222,8 +224,8 @@ impl ScalingRecord {
         })
     }
 
-    /// The numbers of ranks that the model is shown for: those that were measured, and powers of
-    /// four up to the one that it was asked for.
+    /// The numbers of ranks in the model's table: the measured ones, and powers of four up to the
+    /// largest one asked for.
     fn projected(&self) -> Vec<usize> {
         let most = self.project.unwrap_or(0).max(self.ranks);
         let powers = std::iter::successors(Some(1_usize), |it| it.checked_mul(4));
@@ -235,12 +237,12 @@ impl ScalingRecord {
         ranks
     }
 
-    /// The problems, by their rows of one rank.
+    /// The problems, each by its row of one rank.
     fn alone(&self) -> impl Iterator<Item = &ScalingRow> {
         self.rows.iter().filter(|row| row.ranks == 1)
     }
 
-    /// Adds the problems of another run to the record, or says why they cannot stand in one.
+    /// Adds the problems of another run; an error with the reason if they cannot share a record.
     pub(crate) fn join(&mut self, other: Self) -> Result<(), String> {
         same_environment(&self.environment, &other.environment)?;
         let ranks = |it: &Self| it.ranks.to_string();
@@ -435,7 +437,7 @@ mod tests {
         for (name, svg) in &files {
             let document = roxmltree::Document::parse(svg).expect(name);
             let is_mark = |it: &roxmltree::Node<'_, '_>| it.attribute("class") == Some("mark");
-            // One in the legend, and two that were measured.
+            // One in the legend, and two measured ones.
             assert_eq!(document.descendants().filter(is_mark).count(), 3, "{name}");
         }
         let page = record.html();

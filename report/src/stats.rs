@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// What repeated launches took, in seconds.
+/// The times of repeated launches, in seconds.
 ///
-/// The median stands for the kernel: one launch that something else delayed
-/// moves a mean, not a median. The spread says how far to trust it: a
-/// difference between two kernels below it is noise.
+/// The median represents the kernel: one delayed launch moves a mean, but not a median. A
+/// difference between two kernels below the spread is noise.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Times {
-    /// How many launches were timed.
+    /// The number of timed launches.
     pub launches: usize,
     /// The median.
     pub median_s: f64,
@@ -19,8 +18,8 @@ pub struct Times {
     pub min_s: f64,
     /// The longest.
     pub max_s: f64,
-    /// Half the distance between the quartiles, divided by the median; to a thousandth
-    /// of a percent, since more digits mean nothing and fill records.
+    /// Half the distance between the quartiles, divided by the median; rounded to a thousandth of a
+    /// percent.
     pub relative_spread: f64,
 }
 
@@ -28,7 +27,7 @@ impl Times {
     /// The statistics of these timings; `None` for none at all.
     #[must_use]
     pub fn of(timings: &[Duration]) -> Option<Self> {
-        // Whole numbers, so that what is between two of them has few digits.
+        // Whole numbers, so that a value between two of them has few digits.
         let mut nanoseconds: Vec<f64> = timings.iter().map(|time| time.as_nanos() as f64).collect();
         nanoseconds.sort_by(f64::total_cmp);
         let (&min, &max) = (nanoseconds.first()?, nanoseconds.last()?);
@@ -49,30 +48,30 @@ impl Times {
     }
 }
 
-/// How the time of one compares with the time of another.
+/// The ratio of one time to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio {
-    /// The one's median over the other's: below 1 the one is faster.
+    /// The first median over the second: below 1 the first is faster.
     pub value: f64,
-    /// How much of the difference may be noise: the sum of both relative spreads.
+    /// The part of the difference that may be noise: the sum of both relative spreads.
     pub spread: f64,
-    /// What it comes to.
+    /// The conclusion.
     pub verdict: Verdict,
 }
 
-/// What a ratio of times comes to.
+/// The conclusion from a ratio of times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The one takes less time, by more than the spread.
+    /// The first takes less time, by more than the spread.
     Faster,
     /// The difference is within the spread.
     Equal,
-    /// The one takes more time, by more than the spread.
+    /// The first takes more time, by more than the spread.
     Slower,
 }
 
 impl Verdict {
-    /// In one word.
+    /// The verdict in one word.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -84,12 +83,12 @@ impl Verdict {
 }
 
 impl Ratio {
-    /// These times over those.
+    /// The ratio of these times to those.
     #[must_use]
     pub fn of(these: &Times, those: &Times) -> Self {
         let value = these.median_s / those.median_s;
         let spread = these.relative_spread + those.relative_spread;
-        // Written so that a ratio that is no number is never called faster.
+        // In this form a NaN is never called faster.
         let verdict = if value < 1.0 - spread {
             Verdict::Faster
         } else if value <= 1.0 + spread {

@@ -16,7 +16,7 @@ pub fn to_text(record: &Record) -> String {
     header(record) + &families.collect::<String>() + &legend(record)
 }
 
-/// What was measured where.
+/// The environment and the method.
 #[must_use]
 pub fn header(record: &Record) -> String {
     columns(&record.facts())
@@ -29,7 +29,7 @@ pub fn of_family(record: &Record, family: &FamilyRecord) -> String {
     family.problems.iter().map(of_problem).collect()
 }
 
-/// How to read the tables of a comparison; nothing where there was none.
+/// The legend of a comparison; empty without one.
 #[must_use]
 pub fn legend(record: &Record) -> String {
     const HOW: [(&str, &str); 6] = [
@@ -114,7 +114,7 @@ fn of_problem(record: &Record, family: &FamilyRecord, problem: &ProblemRecord) -
     text
 }
 
-/// What was left out of a problem, those of one reason together.
+/// The kernels left out of a problem, grouped by reason.
 fn left_out(problem: &ProblemRecord) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for left_out in &problem.left_out {
@@ -199,7 +199,7 @@ fn comparison(places: &[Place<'_>]) -> Option<Table> {
     }
     let ratios: Vec<String> = names.iter().map(|name| format!("Rust / {name}")).collect();
     let mut header = vec!["kernel", "launched", "Rust", "of roof"];
-    // Who has only one way of doing it does not say which.
+    // A baseline with only one way does not name it.
     let has_ways = |name: &str| {
         let mut baselines = places.iter().flat_map(|place| &place.row.baselines);
         baselines.any(|baseline| baseline.name == name && baseline.how.is_some())
@@ -258,7 +258,7 @@ fn of_limit(timed: Timed<'_>) -> String {
     percent(reached.map(|it| it.1), reached.map_or("", |it| it.0.name()))
 }
 
-/// "93.1 %", of something.
+/// "93.1 %" with a word behind it.
 fn percent(fraction: Option<f64>, what: &str) -> String {
     match fraction {
         Some(fraction) => format!("{:.1} % {what}", 100.0 * fraction)

@@ -2,9 +2,9 @@
 
 use crate::stats::Times;
 
-/// The text without any character that does something else than show: what a terminal
-/// obeys, what turns the order of what follows it, what XML cannot hold. The replacement
-/// character stands for each.
+/// The text with the replacement character for every character that does not simply show: control
+/// characters of terminals, characters that change the direction of text, and characters that XML
+/// forbids.
 #[must_use]
 pub fn printable(text: &str) -> String {
     let obeyed = |c: char| {
@@ -25,7 +25,7 @@ pub(crate) fn duration(seconds: f64) -> String {
     format!("{:.2} {unit}", seconds * scale)
 }
 
-/// A median with its spread, which one launch has not: "4.80 µs ±1.2 %".
+/// A median with its spread, if there was more than one launch: "4.80 µs ±1.2 %".
 pub(crate) fn median(times: &Times) -> String {
     let median = duration(times.median_s);
     if times.launches < 2 {
@@ -37,7 +37,7 @@ pub(crate) fn median(times: &Times) -> String {
 /// A rate: "4.31 TB/s", "12.00 G interactions/s".
 pub(crate) fn quantity(value: f64, unit: &str) -> String {
     let (value, prefix) = with_prefix(value);
-    // A word keeps its distance.
+    // A word is set off by a blank.
     let gap = if prefix.is_empty() || unit.starts_with(char::is_uppercase) {
         ""
     } else {
@@ -57,7 +57,7 @@ fn with_prefix(value: f64) -> (f64, &'static str) {
     }
 }
 
-/// A tick's value, with as few digits as it has: "0.25", "500", "2 T".
+/// A tick's value in its few digits: "0.25", "500", "2 T".
 pub(crate) fn tick(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
@@ -68,8 +68,8 @@ pub(crate) fn tick(value: f64) -> String {
         return format!("{digits}·10{}", superscript(power as i32));
     }
     let (scaled, prefix) = with_prefix(value);
-    // Six significant digits are more than any tick has, and fewer than the rounding
-    // error of its value shows in; as a number again, they print without zeros.
+    // Six significant digits are more than any tick has, and too few to show the rounding error of
+    // its value; converted back, they print without zeros.
     let digits = usize::try_from(5 - scaled.abs().log10().floor() as i32).unwrap_or(0);
     let number: f64 = format!("{scaled:.digits$}").parse().unwrap_or(scaled);
     format!("{number} {prefix}").trim_end().to_owned()

@@ -19,7 +19,7 @@ impl Mode {
     pub(crate) const ALL: [Self; 2] = [Self::Single, Self::Replayed];
 }
 
-/// A row, and where in the record it is.
+/// A row, and its place in the record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
     pub(crate) record: &'a Record,
@@ -30,7 +30,7 @@ pub(crate) struct Place<'a> {
     pub(crate) row: &'a RowRecord,
 }
 
-/// What somebody took for a row's work.
+/// A time for a row's work, by its kernel or by a baseline.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timed<'a> {
     pub(crate) place: Place<'a>,
@@ -59,10 +59,9 @@ impl Record {
             })
     }
 
-    /// Of each kernel that was timed the largest size, and the others after it,
-    /// largest first; kernels in the order of the record. Where launches were replayed,
-    /// that is what is taken: at sizes where it makes a difference, single launches
-    /// show what a launch costs.
+    /// For each timed kernel its times at all sizes, the largest first; kernels in the order of the
+    /// record. Times of replayed launches are preferred: where they differ, single launches show
+    /// the cost of a launch.
     pub(crate) fn kernels(&self) -> Vec<Vec<Timed<'_>>> {
         let mut kernels: Vec<Vec<Timed<'_>>> = Vec::new();
         for timed in self.places().filter_map(|place| place.timed()) {
@@ -81,8 +80,7 @@ impl Record {
         kernels
     }
 
-    /// What was measured where, with what, and how: a word for each, and what there is
-    /// to say of it.
+    /// The environment and the method, as labels with texts.
     pub(crate) fn facts(&self) -> Vec<(&'static str, String)> {
         let toolkit = &self.environment.toolkit;
         let ceiling = |ceiling: &Option<Ceiling>, unit: &str| {
@@ -137,13 +135,13 @@ impl Record {
     }
 }
 
-/// What is said of families that were not measured as well, if there are any.
+/// A note on the families that were not measured, if there are any.
 pub(crate) fn cut_short(missing: &[String]) -> Option<String> {
     (!missing.is_empty()).then(|| format!("before {} had been measured", missing.join(", ")))
 }
 
 impl Environment {
-    /// What was measured where, with what: a word for each, and what there is to say of it.
+    /// The environment, as labels with texts.
     pub(crate) fn facts(&self) -> Vec<(&'static str, String)> {
         let device = &self.device;
         let built_by = format!(
@@ -169,7 +167,7 @@ impl Environment {
 }
 
 impl<'a> Place<'a> {
-    /// The row's own time in the mode that says most of it.
+    /// The row's own time in its most telling mode.
     pub(crate) fn timed(self) -> Option<Timed<'a>> {
         self.own(Mode::Replayed).or(self.own(Mode::Single))
     }
@@ -205,8 +203,7 @@ impl<'a> Place<'a> {
         })
     }
 
-    /// What the device can do at most: as was found in turns with the row, or else in its
-    /// family's run.
+    /// The limits of the device: measured in turns with the row, or else in its family's run.
     fn ceilings(self) -> &'a Ceilings {
         let (row, family): (&'a RowRecord, &'a FamilyRecord) = (self.row, self.family);
         let own = row.ceilings.as_ref().or(family.ceilings.as_ref());
@@ -220,7 +217,7 @@ impl<'a> Place<'a> {
 }
 
 impl<'a> Timed<'a> {
-    /// Whoever else did this work, timed in the same way.
+    /// The other contestants' times for this work, in the same mode.
     pub(crate) fn baselines(self) -> impl Iterator<Item = Timed<'a>> {
         let row: &'a RowRecord = self.place.row;
         row.baselines
@@ -240,12 +237,12 @@ impl<'a> Timed<'a> {
         )
     }
 
-    /// Of what one launch does so much, in a second.
+    /// This amount of work per second.
     pub(crate) fn per_s(self, amount: u64) -> f64 {
         amount as f64 / self.time.median_s
     }
 
-    /// The speed that the row's is given in, and its unit.
+    /// The speed in the row's quantity, and its unit.
     pub(crate) fn speed(self) -> (f64, String) {
         let work = &self.place.row.work;
         match work.metric {
@@ -254,26 +251,26 @@ impl<'a> Timed<'a> {
         }
     }
 
-    /// The bandwidth over the copy's.
+    /// The bandwidth divided by the copy's.
     pub(crate) fn of_copy(self) -> Option<f64> {
         let copy = self.place.ceilings().copy.as_ref()?;
         Some(self.per_s(self.place.row.work.bytes) / copy.per_s())
     }
 
-    /// The limit that binds the work, and how near this came to it. More than 1 where a
-    /// cache spares memory the work.
+    /// The limit that binds the work, and the fraction of it that was reached; more than 1 where a
+    /// cache saves memory traffic.
     pub(crate) fn of_limit(self) -> Option<(Roof, f64)> {
         let (roof, least_s) = self.place.least()?;
         Some((roof, least_s / self.time.median_s))
     }
 
-    /// The row's time over this one of a baseline.
+    /// The ratio of the row's time to this baseline's.
     pub(crate) fn ratio(self) -> Option<Ratio> {
         let own = self.place.own(self.mode).filter(|_| self.by.is_some())?;
         Some(Ratio::of(own.time, self.time))
     }
 
-    /// Who did it, where that is not the row's own kernel.
+    /// The name of the contestant, if it is not the row's own kernel.
     pub(crate) fn who(self) -> &'a str {
         self.by.map_or("", |baseline| &baseline.name)
     }
@@ -287,7 +284,7 @@ impl<'a> Timed<'a> {
         format!("{}, {}{mode}", self.place.row.name, self.place.problem.size)
     }
 
-    /// Who, the row's name and its size, and on a line of its own the time.
+    /// The contestant, the row's name and size, and on a second line the time.
     pub(crate) fn title(self) -> String {
         let who = self
             .by

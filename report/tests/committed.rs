@@ -30,13 +30,13 @@ fn every_committed_record_has_its_tables_its_page_and_its_charts() {
         }
         let device = &record.environment.device.name;
         assert!(page.contains(&format!("<h1>Halo benchmark: {device}</h1>")));
-        // A family that was measured at one size has no chart over sizes, and the page says so.
+        // A family that was measured at one size has no chart over sizes; the page says so.
         let over_sizes = record.families.iter().filter(|it| it.problems.len() > 1);
         let over_sizes = over_sizes.count();
         let says_so = page.contains("Charts that are not here");
         assert_eq!(says_so, over_sizes < record.families.len());
         if device_kind(&record) == "cpu" {
-            // Each row was set against what the machine did in turns with it.
+            // Each row was compared with limits that were measured in turns with it.
             assert!(record.rows().all(|row| row.ceilings.is_some()));
         }
         let charts = halo_report::svg_files(&record);
@@ -44,7 +44,7 @@ fn every_committed_record_has_its_tables_its_page_and_its_charts() {
         let expect = 2 + record.baselines.len() + over_sizes;
         assert_eq!(charts.len(), expect);
         for (name, svg) in charts {
-            // The pictures that carry a record's name are those that are made of it.
+            // The pictures with a record's name are made from it.
             let picture = folder.join(format!("{stem}-{name}"));
             if let Ok(picture) = std::fs::read_to_string(picture) {
                 pictures += 1;

@@ -1,10 +1,10 @@
-//! What can go wrong in a task, as opposed to what a task can find.
+//! Errors that stop a task. (A fault that a task looks for is a finding, not an error.)
 
 use std::path::PathBuf;
 
 pub(crate) use cargo_halo::error::{Error as Shared, chain};
 
-/// A task could not be carried out.
+/// The reason why a task stopped.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("found no workspace; run this inside a checkout")]
@@ -26,7 +26,7 @@ pub(crate) enum Error {
     #[error("no kernel is called {kernel}{}", similar_kernels(.similar))]
     NoSuchKernel {
         kernel: String,
-        /// Names that hold this one, separated by commas.
+        /// Names that contain this one, separated by commas.
         similar: String,
     },
 

@@ -21,16 +21,16 @@ pub(crate) struct Xtask {
 pub(crate) enum Task {
     /// Build the committed PTX from the kernel sources
     Ptx(Ptx),
-    /// Say what each kernel costs, without a GPU: registers, memory, occupancy, instructions
+    /// Show the cost of each kernel, without a GPU: registers, memory, occupancy, instructions
     ///
     /// The committed PTX is assembled by ptxas and listed by nvdisasm. Where
     /// there is an nvcc, the CUDA C++ kernels in baselines/ are shown beside it.
     Inspect(Inspect),
     /// Check the repository's own rules
     Tidy(Tidy),
-    /// Break the kernels one by one, and expect the tests to notice
+    /// Break the kernels one by one, and check that a test notices
     Mutate(Mutate),
-    /// Say what this machine has of what the tasks need, and how to get the rest
+    /// Show what works on this machine, and the command that installs each missing thing
     Doctor,
 }
 
@@ -70,11 +70,11 @@ pub(crate) struct Inspect {
     )]
     pub(crate) arch: String,
 
-    /// Threads per block, for the occupancy [default: the kernel's own bound, or the textbook's]
+    /// Threads per block for the occupancy [default: the kernel's own bound, or the textbook's]
     #[arg(long, value_name = "THREADS", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) block: Option<u32>,
 
-    /// Dynamic shared memory per block, for the occupancy [default: the textbook's, or none]
+    /// Dynamic shared memory per block for the occupancy [default: the textbook's, or none]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(..=1 << 20))]
     pub(crate) dynamic_shared: Option<u32>,
 
@@ -82,28 +82,28 @@ pub(crate) struct Inspect {
     #[arg(long)]
     pub(crate) sass: bool,
 
-    /// Check the gates beside the kernels' sources, for sm_90, and print those that do not hold
+    /// Check the gates beside the kernels' sources, for sm_90, and print those that fail
     ///
     /// A gate is a comment like `// gate heat2d_global: registers <= 32, LDG = 4, LD = 0`.
     #[arg(long, conflicts_with_all = ["kernels", "families", "arch", "block", "dynamic_shared", "sass", "json"])]
     pub(crate) gates: bool,
 
-    /// Write everything found to this file, as JSON
+    /// Write all results to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Tidy {
-    /// Print which module imports which, and where modules do so in circles; check nothing
+    /// Print the imports of each module, and the circles of modules; check nothing
     #[arg(long)]
     pub(crate) imports: bool,
-    /// Print how many public items the library has, as its documentation shows them; check
-    /// nothing but that they are not too many
+    /// Print the number of the library's public items, as its documentation shows them; check only
+    /// that they are not too many
     #[arg(long, conflicts_with_all = ["write", "imports"])]
     pub(crate) public: bool,
 
-    /// First write the lists of families as the folders of kernels say
+    /// First write the lists of families, from the folders of kernels
     #[arg(long)]
     pub(crate) write: bool,
 }
@@ -118,7 +118,7 @@ pub(crate) struct Mutate {
     #[arg(long = "only", value_name = "TEXT")]
     pub(crate) only: Vec<String>,
 
-    /// Run this many of those mutations, chosen by a hash of what each does
+    /// Run this many of those mutations, chosen by a hash of each mutation's effect
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) sample: Option<u32>,
 
@@ -130,8 +130,7 @@ pub(crate) struct Mutate {
     #[arg(long)]
     pub(crate) list: bool,
 
-    /// Take from earlier runs, of all or of some, what is known of mutations since; without
-    /// it, all are tried
+    /// Keep the outcomes of earlier runs, of all mutations or some; without it, all are tried
     #[arg(long)]
     pub(crate) resume: bool,
 
@@ -144,7 +143,7 @@ pub(crate) struct Mutate {
     pub(crate) jobs: Option<u32>,
 }
 
-/// "K/N", of which K is one of 1 to N.
+/// "K/N" with K from 1 to N.
 fn share(text: &str) -> Result<(u32, u32), String> {
     let parts = text.split_once('/');
     let numbers = parts.and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));

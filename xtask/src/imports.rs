@@ -1,10 +1,9 @@
-//! Finds from the sources which module of a crate imports which.
+//! Finds in the sources which modules of a crate each module imports.
 //!
-//! A module is a file; modules within a file are parts of it, and those for tests are
-//! left out. An import is a path, in a `use` or elsewhere, macros included. It leads to
-//! the module in which its item is: names that other modules merely pass on (`pub use`)
-//! are followed, so that `use crate::Error` imports `error`, and not the crate's root.
-//! What a method of a value belongs to cannot be seen, and does not count.
+//! A module is a file. Modules within a file are parts of it; modules for tests are left out. An
+//! import is a path, in a `use` or elsewhere, macros included. It leads to the module that declares
+//! the item: re-exports (`pub use`) are followed, so that `use crate::Error` imports `error`, and
+//! not the crate's root. A call of a method names no module and does not count.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -22,19 +21,19 @@ use crate::rust_source;
 /// The words of a path, from the crate's root.
 type Names = Vec<String>;
 
-/// What a crate's root is called.
+/// The name of a crate's root.
 pub(crate) const ROOT: &str = "crate";
 
-/// The modules of a crate, and what each imports.
+/// The modules of a crate, and the imports of each.
 pub(crate) struct Imports {
     /// The file of each module.
     pub(crate) files: BTreeMap<String, PathBuf>,
-    /// Where a module first imports another.
+    /// The line of the first import, by importing and imported module.
     pub(crate) edges: BTreeMap<(String, String), usize>,
 }
 
 impl Imports {
-    /// Those of the crate whose sources are these, with paths below its folder `src`.
+    /// The modules of a crate, from its sources and their paths below `src`.
     pub(crate) fn of(sources: &[(PathBuf, String)]) -> Result<Self, Error> {
         let mut files = Vec::new();
         for (path, text) in sources {
@@ -71,7 +70,7 @@ impl Imports {
         Ok(imports)
     }
 
-    /// What this module imports.
+    /// The modules that this one imports.
     pub(crate) fn by<'a>(&'a self, module: &'a str) -> impl Iterator<Item = &'a str> {
         let edges = self.edges.keys();
         edges
@@ -79,8 +78,8 @@ impl Imports {
             .map(|(_, to)| to.as_str())
     }
 
-    /// Modules each of which imports itself by way of the others, and the imports that
-    /// make them so; without the imports that are left out.
+    /// Groups of modules that import each other in circles, with the imports between them; the
+    /// imports for which `without` is true do not count.
     pub(crate) fn circles(&self, without: impl Fn(&str, &str) -> bool) -> Vec<Circle<'_>> {
         let mut graph: DiGraphMap<&str, ()> = DiGraphMap::new();
         for (from, to) in self.edges.keys().filter(|(from, to)| !without(from, to)) {
@@ -105,7 +104,7 @@ impl Imports {
     }
 }
 
-/// Modules that import one another in a circle, or in several that touch.
+/// Modules that import one another in a circle, or in several connected ones.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Circle<'a> {
     pub(crate) members: BTreeSet<&'a str>,
@@ -120,7 +119,7 @@ fn name_of(module: &[String]) -> String {
     }
 }
 
-/// The module that a file below `src` is.
+/// The module of a file below `src`.
 fn module_of(path: &Path) -> Names {
     let mut names: Names = path
         .with_extension("")
@@ -134,7 +133,7 @@ fn module_of(path: &Path) -> Names {
     names
 }
 
-/// Whether what these attributes stand at is compiled for tests alone.
+/// Whether the item with these attributes is compiled for tests only.
 fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let syn::Meta::List(list) = &attribute.meta else {
@@ -147,21 +146,21 @@ fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
     })
 }
 
-/// A path as it is written.
+/// A path in the source.
 #[derive(Clone, Debug)]
 struct Written {
-    /// The module that it is written in, which may be within the file's.
+    /// The module that it stands in, which may be a part of the file's.
     scope: Names,
     names: Names,
     line: usize,
 }
 
-/// A name that a `use` brings.
+/// A name that a `use` declares.
 #[derive(Clone, Debug)]
 struct Used {
     path: Written,
     name: String,
-    /// Whether others may take it from here.
+    /// Whether other modules may import it from here.
     passed_on: bool,
 }
 
@@ -170,22 +169,22 @@ struct File {
     module: Names,
     path: PathBuf,
     uses: Vec<Used>,
-    /// `use a::*`, and whether others may take from it.
+    /// `use a::*`, and whether other modules may import from it.
     globs: Vec<(Written, bool)>,
-    /// Paths elsewhere.
+    /// All other paths.
     paths: Vec<Written>,
-    /// All words but those in `use`.
+    /// All words outside `use`.
     words: BTreeSet<String>,
-    /// What is declared here.
+    /// The names declared here.
     declared: BTreeSet<String>,
-    /// What `macro_rules!` exports to the crate's root.
+    /// The macros that `macro_rules!` exports to the crate's root.
     exported: BTreeSet<String>,
-    /// Modules that are for tests alone.
+    /// Modules for tests only.
     for_tests: Vec<Names>,
 }
 
 impl File {
-    /// Takes in these items of `scope`. Returns whether there is anything.
+    /// Adds these items of `scope`. Returns whether there is any.
     fn collect(&mut self, items: &[Item], scope: &[String]) -> bool {
         for item in items {
             let (attributes, name) = declaration(item);
@@ -265,7 +264,7 @@ impl File {
         }
     }
 
-    /// The paths and words among tokens.
+    /// Adds the paths and words among these tokens.
     fn scan(&mut self, tokens: TokenStream, scope: &[String]) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let mut at = 0;
@@ -282,7 +281,7 @@ impl File {
         }
     }
 
-    /// The path that begins at this place, behind these names. Returns where it ends.
+    /// Adds the path that begins at this token, with these names in front. Returns its end.
     fn path(
         &mut self,
         tokens: &[TokenTree],
@@ -332,7 +331,7 @@ impl File {
 
     /// The modules that this one imports, and where.
     fn imports(&self, places: &Places) -> Vec<(Names, usize)> {
-        // Modules by the names that they have here; what is taken from them is in paths.
+        // Modules by their local names; imports from them are paths.
         let mut modules: HashMap<&str, Names> = HashMap::new();
         let mut found = Vec::new();
         for used in &self.uses {
@@ -363,7 +362,7 @@ impl File {
     }
 }
 
-/// The attributes of an item, and its name where it has one of its own.
+/// The attributes of an item, and its name where it has one.
 fn declaration(item: &Item) -> (&[syn::Attribute], Option<&syn::Ident>) {
     match item {
         Item::Const(it) => (&it.attrs, Some(&it.ident)),
@@ -382,16 +381,16 @@ fn declaration(item: &Item) -> (&[syn::Attribute], Option<&syn::Ident>) {
     }
 }
 
-/// Where names of a crate lead.
+/// Resolves the names of a crate.
 struct Places {
     modules: BTreeSet<Names>,
-    /// What is declared, by module.
+    /// The declared names, by module.
     declared: HashMap<Names, BTreeSet<String>>,
-    /// What a module passes on under a name, and where it has it from.
+    /// The re-exported names of a module, and their origins.
     passed_on: HashMap<(Names, String), Names>,
-    /// What a module passes on of all that others have.
+    /// The modules whose names a module re-exports all.
     globs: HashMap<Names, Vec<Names>>,
-    /// Macros at the crate's root, by where they are.
+    /// The modules of the macros at the crate's root.
     macros: HashMap<String, Names>,
 }
 
@@ -412,7 +411,7 @@ impl Places {
             for name in &file.exported {
                 places.macros.insert(name.clone(), module.clone());
             }
-            // Also what is not passed on: a child may take it by `super::`.
+            // Private imports too: a child may take them by `super::`.
             for used in &file.uses {
                 if let Some(path) = places.absolute(&used.path, None) {
                     let name = (used.path.scope.clone(), used.name.clone());
@@ -429,8 +428,8 @@ impl Places {
         places
     }
 
-    /// The path from the crate's root; `None` where it leads elsewhere, or to something
-    /// of the same module.
+    /// The path from the crate's root; `None` where it leads to another crate, or into the same
+    /// module.
     fn absolute(&self, path: &Written, modules: Option<&HashMap<&str, Names>>) -> Option<Names> {
         let (first, rest) = path.names.split_first()?;
         let mut start = match first.as_str() {
@@ -452,9 +451,9 @@ impl Places {
         Some(start)
     }
 
-    /// The module in which this is, and what is left of the path.
+    /// The module that declares this path, and the rest of the path.
     fn resolve(&self, mut path: Names) -> (Names, Names) {
-        // Names that are passed on in a circle are no Rust.
+        // A circle of re-exports is no valid Rust.
         'again: for _ in 0..32 {
             let mut module = Vec::new();
             for (at, name) in path.iter().enumerate() {
@@ -476,7 +475,7 @@ impl Places {
         (path, Vec::new())
     }
 
-    /// Where a module has this name from, if not from itself.
+    /// The module from which another one has this name; `None` where it declares the name.
     fn next(&self, module: &[String], name: &str) -> Option<Names> {
         let declares = |module: &[String]| {
             self.declared
@@ -504,7 +503,7 @@ impl Places {
 mod tests {
     use super::*;
 
-    /// "a imports b" of a crate of these files.
+    /// The imports of a crate with these files, as "a imports b".
     fn edges(files: &[(&str, &str)]) -> Vec<String> {
         let sources: Vec<(PathBuf, String)> = files
             .iter()
@@ -572,7 +571,7 @@ mod tests {
         ] {
             assert_eq!(edges(&files(text)), [""; 0], "{text}");
         }
-        // Passed on, and used as well.
+        // Re-exported, and used too.
         let text = "pub use crate::c::f; fn g() { f() }";
         assert_eq!(edges(&files(text)), ["a::b > c :1"]);
     }

@@ -1,8 +1,8 @@
 //! `cargo xtask ptx`: builds the committed PTX from the kernels' sources.
 //!
-//! One file per target, `host/ptx/halo_<target>.ptx`. Its first line holds the
-//! hash of the sources, which host's build script compares with the sources it
-//! sees; the second says what built it; the third holds the hash of the text.
+//! One file per target, `host/ptx/halo_<target>.ptx`. Its first line holds the hash of the sources,
+//! which the library's build script compares with the present sources; the second names the
+//! compiler; the third holds the hash of the text.
 
 use std::path::Path;
 
@@ -14,14 +14,14 @@ use crate::flags::Ptx;
 use crate::output;
 use crate::workspace;
 
-// Shared with host's build script: one definition of names and hash.
+// Shared with the library's build script: one definition of names and hash.
 #[path = "../../host/ptx_hash.rs"]
 mod ptx_hash;
 
 pub(crate) use ptx_hash::TARGETS;
 
-/// The committed file, relative to the repository's root, that a GPU of this
-/// architecture runs: the highest target that is not above it.
+/// The committed file, relative to the repository's root, for a GPU of this architecture: the
+/// highest target that the GPU can run.
 pub(crate) fn committed_for(arch: &str) -> String {
     let number = |name: &str| -> u32 {
         let digits = name.trim_start_matches("sm_");
@@ -40,7 +40,7 @@ pub(crate) fn run(flags: &Ptx) -> Result<Outcome, Error> {
     let root = workspace::root()?;
     let hash = ptx_hash::of_sources(&root).map_err(Error::file("hash the sources below", &root))?;
 
-    // Side by side: most of a build is one thread's work, LLVM's on all kernels at once.
+    // In parallel: most of a build is LLVM's work on all kernels, in one thread.
     let built = std::thread::scope(|scope| {
         let builds: Vec<_> = flags
             .targets
@@ -78,8 +78,7 @@ pub(crate) fn run(flags: &Ptx) -> Result<Outcome, Error> {
     Ok(outcome)
 }
 
-/// What is wrong with the file that is there, given what its sources build and
-/// their hash; `None` where nothing is.
+/// The difference between the committed file and a new build; `None` where they are equal.
 fn complaint(committed: std::io::Result<String>, built: &str, hash: &str) -> Option<String> {
     let remedy = ptx_hash::REBUILD_COMMAND;
     match committed {
@@ -125,7 +124,7 @@ fn build(root: &Path, target: &str, hash: &str) -> Result<String, Error> {
     ))
 }
 
-/// The code without what changes in one kernel when another does: LLVM's comments, and the
+/// The code without the parts of one kernel that change with another: LLVM's comments, and the
 /// number of the function in labels, which are local to a function in PTX.
 fn plain(text: &str) -> String {
     const LABEL: &str = "$L__BB";
@@ -149,10 +148,10 @@ fn plain(text: &str) -> String {
     plain
 }
 
-/// How the file that is there differs from the one just built; `None` where the
-/// hash of the sources and the text are the same byte for byte.
+/// The difference between the committed file and a new build; `None` where the hash of the sources
+/// and the text are equal byte for byte.
 fn difference(committed: &str, built: &str) -> Option<String> {
-    // What built them, and the hash that follows from the text, are not compared.
+    // The compiler, and the hash that follows from the text, are not compared.
     let code = |text: &'_ str| -> Vec<String> {
         let mut lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
         let about = lines.iter_mut().take(ptx_hash::HEADER_LINES).skip(1);

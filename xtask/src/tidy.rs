@@ -7,7 +7,8 @@
 //! | `unsafe-places` | in `host/src`, the word `unsafe` stands only in `*/gpu.rs`, `device/`, `launch.rs`, `streaming.rs` and `threads/team.rs`; in `bench/src` only in `baselines.rs`, `cpp.rs` and `cub.rs`; in `xtask/src` nowhere | what must be reviewed for soundness is a known, small set |
 //! | `cpu-port` | `host/src/F/cpu.rs` forbids unsafe code, also that of families in common | the port is what kernels are checked against: it stays plain |
 //! | `absolute-path` | no file names a path of somebody's machine | the repository works wherever it is cloned |
-//! | `marker` | no file holds a marker of unfinished work | what is committed is finished; what is not is an issue |
+//! | `marker` | no file holds a marker of unfinished work | committed work is finished; the rest is
+//! an issue |
 //! | `layers` | a module imports what its layer may, and none itself by way of others; the layers are data in `tidy/layers.rs`, and `--imports` says who imports whom | a part can be understood without those above it |
 //! | `lists` | whatever names every family, as the modules of a crate or the table of kernels, names those that have a folder of kernels; `--write` writes these lists | a family is its own files, and no list is kept by hand |
 //! | `refusals` | every public call of `host/src` that returns a `Result` is called in a file with a property test, which gives it bad input; `tidy/refusals.rs` has the few that cannot be, with reasons | nothing a user gives panics, hangs or is taken for something else |
@@ -83,7 +84,7 @@ pub(crate) fn run(flags: &flags::Tidy) -> Result<Outcome, Error> {
     }
 }
 
-/// The files the rules look at.
+/// The files that the rules check.
 pub(crate) struct Tree {
     root: PathBuf,
     /// Relative to the root, sorted.
@@ -112,11 +113,11 @@ impl Tree {
     }
 }
 
-/// One breach of one rule.
+/// A violation of a rule.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Finding {
     path: PathBuf,
-    /// From 1; 0 where it is about the file as a whole.
+    /// From 1; 0 where it concerns the whole file.
     line: usize,
     rule: &'static str,
     message: String,
@@ -132,7 +133,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Looks at the tree, and adds what it finds.
+/// Checks the tree and adds findings.
 pub(crate) type Rule = fn(&Tree, &mut Findings) -> Result<(), Error>;
 
 const RULES: [(&str, Rule); 11] = [
@@ -186,7 +187,7 @@ fn check(tree: &Tree) -> Result<Vec<Finding>, Error> {
 
 pub(crate) const KERNELS: &str = "gpu-kernels/src";
 
-/// The family whose folder this file of gpu-kernels is in, if it is in one.
+/// The family whose folder in gpu-kernels this file is in, if any.
 pub(crate) fn family_of(file: &Path) -> Option<&str> {
     let inside = file.strip_prefix(KERNELS).ok()?;
     let mut components = inside.components();
@@ -198,11 +199,11 @@ pub(crate) fn family_of(file: &Path) -> Option<&str> {
     }
 }
 
-/// Folders of `host/src` with ports and launches that families have in common.
+/// The folders of `host/src` with ports and launches for several families.
 const SHARED: [&str; 2] = ["single_pass", "stencil"];
 
-/// A family is whatever is in the table, or has a folder of kernels, a launch file in host
-/// or a baseline.
+/// The families: those of the table, and those with a folder of kernels, a launch file in the
+/// library or a baseline.
 fn families(tree: &Tree) -> BTreeSet<String> {
     let table = tree.table.iter().map(|family| family.name.to_owned());
     let mut families: BTreeSet<String> = table.collect();
@@ -219,7 +220,7 @@ fn families(tree: &Tree) -> BTreeSet<String> {
         if file.starts_with("baselines")
             && file.extension().is_some_and(|extension| extension == "cu")
             && let Some(stem) = file.file_stem()
-            // CUB is not a family of ours, but what one is compared with.
+            // CUB is a baseline of a family.
             && stem != "cub"
         {
             families.insert(stem.to_string_lossy().into_owned());
@@ -228,7 +229,7 @@ fn families(tree: &Tree) -> BTreeSet<String> {
     families
 }
 
-/// The places of a family F, and who needs them.
+/// The places of a family F, and the families that need them.
 const PLACES: [(&str, Needed); 7] = [
     ("gpu-kernels/src/F/mod.rs", Needed::Always),
     ("host/src/F/mod.rs", Needed::Always),
@@ -242,9 +243,9 @@ const PLACES: [(&str, Needed); 7] = [
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Needed {
     Always,
-    /// By all but what measures the device.
+    /// Families that compute something, instead of measuring the device.
     ToCompute,
-    /// By those with kernels of which the table names twins.
+    /// Families whose kernels have twins, by the table.
     ForTwins,
 }
 
@@ -255,8 +256,7 @@ fn family_places(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
             let place = place.replace('F', &name);
             let wanted = match needed {
                 Needed::Always => true,
-                // Its kernels measure the device instead of computing anything: there is
-                // nothing to port.
+                // Its kernels measure the device and compute nothing, so there is no port.
                 Needed::ToCompute => !family.is_some_and(Family::is_instrument),
                 Needed::ForTwins => family
                     .is_some_and(|family| family.kernels.iter().any(|it| !it.twins.is_empty())),
@@ -290,8 +290,8 @@ fn module_docs(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
     Ok(())
 }
 
-/// Folders in which unsafe code has its places, and these: files and folders, or names of
-/// files anywhere below.
+/// The folders where unsafe code is allowed in some places, and those places: files and folders, or
+/// names of files anywhere below.
 const UNSAFE: [(&str, &[&str]); 3] = [
     (
         "host/src",
@@ -351,7 +351,7 @@ fn cpu_port(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
     let shared = SHARED.map(str::to_owned);
     for folder in families(tree).into_iter().chain(shared) {
         let file = PathBuf::from(format!("host/src/{folder}/cpu.rs"));
-        // Where it is missing, family-places says so.
+        // A missing file is reported by family-places.
         if !tree.has(&file) {
             continue;
         }
@@ -367,8 +367,8 @@ fn cpu_port(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
 }
 
 fn absolute_path(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
-    // Roots under which people and their tools keep things. System folders such
-    // as those of shells and package managers are the same on every machine.
+    // Roots of people's folders. System folders, such as those of shells and package managers, are
+    // the same on every machine.
     const ROOTS: [&str; 8] = [
         "home", "root", "work", "tmp", "Users", "mnt", "farm", "private",
     ];
@@ -397,7 +397,7 @@ fn absolute_path(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
 }
 
 fn marker(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
-    // In two halves, so that this file passes its own rule.
+    // In two halves, so that this file obeys its own rule.
     const MARKERS: [&str; 3] = [
         concat!("TO", "DO"),
         concat!("FIX", "ME"),
@@ -422,7 +422,7 @@ fn each_line(tree: &Tree, mut look: impl FnMut(&Path, usize, &str)) -> Result<()
     for file in &tree.files {
         let path = tree.root.join(file);
         let bytes = std::fs::read(&path).map_err(Error::file("read", path))?;
-        // What is not UTF-8 is no text.
+        // A file that is not UTF-8 is no text.
         if let Ok(text) = String::from_utf8(bytes) {
             for (index, line) in text.lines().enumerate() {
                 look(file, index + 1, line);
@@ -447,7 +447,7 @@ mod tests {
 
     use super::*;
 
-    /// A tree that breaks no rule: one family with one kernel.
+    /// A tree without violations: one family with one kernel.
     const SOUND: [(&str, &str); 7] = [
         (
             "gpu-kernels/src/lib.rs",
@@ -473,8 +473,7 @@ mod tests {
         ("host/src/heat2d/cases.rs", "//! Cases.\n"),
     ];
 
-    /// The findings in the sound tree with these files put over it; an empty
-    /// text removes the file.
+    /// The findings in the sound tree after these changes of files; an empty text removes the file.
     fn findings(changes: &[(&str, &str)]) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         for (path, text) in SOUND.iter().chain(changes) {
@@ -539,7 +538,7 @@ mod tests {
         ] {
             fires(&[(place, "")], "family-places", place);
         }
-        // The kernels' folder is known from the launch file, and the list of modules names it.
+        // The launch file makes it a family, and the list of modules names it.
         let kernels = "gpu-kernels/src/heat2d/mod.rs";
         let findings = findings(&[(kernels, "")]);
         let places = [kernels, "gpu-kernels/src/lib.rs:3"];
@@ -547,14 +546,14 @@ mod tests {
         for (finding, place) in first.iter().zip(places) {
             assert!(finding.starts_with(place), "{findings:#?}");
         }
-        // What has no kernels is no family, and its modules are in no layer.
+        // A folder without kernels is no family, and its modules are in no layer.
         assert!(
             others.iter().all(|it| it.ends_with("[layers]")),
             "{findings:#?}"
         );
     }
 
-    /// What is found in no files at all, with these families in the table.
+    /// The findings without any file, with these families in the table.
     fn findings_of_table(table: &'static [Family]) -> Vec<Finding> {
         let folder = tempfile::tempdir().unwrap();
         let tree = Tree {
@@ -578,7 +577,7 @@ mod tests {
     fn a_family_of_the_table_has_its_places() {
         assert_eq!(needed("heat2d").len(), PLACES.len());
         assert!(needed("heat2d").contains(&"baselines/heat2d.cu".to_owned()));
-        // No twins, and then neither a port.
+        // Without twins, and then without a port too.
         assert_eq!(needed("elementwise").len(), PLACES.len() - 1);
         assert_eq!(needed("roofline").len(), PLACES.len() - 2);
     }

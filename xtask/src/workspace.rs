@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::error::Error;
 use crate::process;
 
-/// The folder of the workspace that the current folder is in.
+/// The root of the workspace that contains the current folder.
 pub(crate) fn root() -> Result<PathBuf, Error> {
     let metadata = cargo_metadata::MetadataCommand::new().no_deps().exec()?;
     Ok(metadata.workspace_root.into())
@@ -41,9 +41,8 @@ pub(crate) fn read(path: &Path) -> Result<String, Error> {
     fs::read_to_string(path).map_err(Error::file("read", path))
 }
 
-/// Writes a text file as [`write`] does, making its folder where there is none, and
-/// leaving the file alone (and so its modification time) where it already says just
-/// that. Returns whether it wrote.
+/// Writes a text file as [`write`] does and makes its folder if necessary. A file that already has
+/// this text is left alone, and keeps its modification time. Returns whether it wrote.
 pub(crate) fn write_if_changed(path: &Path, text: &str) -> Result<bool, Error> {
     if fs::read_to_string(path).is_ok_and(|present| present == text) {
         return Ok(false);
@@ -55,27 +54,27 @@ pub(crate) fn write_if_changed(path: &Path, text: &str) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Writes a file whole or not at all: beside the one that is there, which it then
-/// takes the place of. A full disk, or the end of the process, leaves the old one.
+/// Writes a file whole or not at all: first beside the old one, which it then replaces. A full
+/// disk, or the end of the process, leaves the old one.
 ///
-/// What is no file, such as `/dev/stdout`, is written to as it is.
+/// A path that is no file, such as `/dev/stdout`, is written directly.
 pub(crate) fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<(), Error> {
     let beside = |path: &Path| -> io::Result<()> {
         let folder = path.parent().filter(|folder| *folder != Path::new(""));
         let mut builder = tempfile::Builder::new();
-        // As for any new file: the process's mask takes from these.
+        // The mode of new files, of which the process's mask removes bits.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let mut file = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
         file.write_all(contents.as_ref())?;
-        // A disk that is written to later may turn out full later.
+        // Without this, a full disk might be noticed only later.
         file.as_file().sync_all()?;
         file.persist(path)?;
         Ok(())
     };
     match fs::metadata(path) {
         Ok(present) if !present.is_file() => fs::write(path, &contents),
-        // A link stays one.
+        // A symbolic link stays one.
         Ok(_) => fs::canonicalize(path).and_then(|path| beside(&path)),
         Err(_) => beside(path),
     }
@@ -117,13 +116,13 @@ mod tests {
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         write(Path::new("/dev/null"), "lost").unwrap();
         assert!(!fs::metadata("/dev/null").unwrap().is_file());
-        // Writes to it fail as those to a full disk do.
+        // Writes to it fail like those to a full disk.
         #[cfg(target_os = "linux")]
         write(Path::new("/dev/full"), "lost").unwrap_err();
     }
 
-    /// Files that cannot grow beyond 4 KiB stand in for a full disk: a write fails in
-    /// the middle or, where the signal is not ignored, ends the process there.
+    /// A limit of 4 KiB on the size of files simulates a full disk: a write fails in the middle or,
+    /// where the signal is not ignored, ends the process there.
     #[cfg(unix)]
     #[test]
     fn a_full_disk_leaves_the_old_file() {

@@ -1,5 +1,5 @@
-//! Rows of the kernels for any boundary: the first derivative of the 8th order of the
-//! textbook problem, in f32 and f64; by the port on the CPU.
+//! Rows of the kernels for any boundary, and of the port: the first derivative of 8th order of the
+//! textbook problem, in f32 and f64.
 
 use halo_gpu::Scalar;
 use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, Plan, Variant};
@@ -9,7 +9,7 @@ use std::f64::consts::TAU;
 use crate::harness::{Check, LeftOut, Prepared, Row, Work};
 use crate::error::Error;
 
-/// Kernels that compute these rows.
+/// The kernels of these rows.
 pub(super) const VARIANTS: [Variant; 2] = [Variant::AnyBoundary, Variant::General];
 
 /// The rows for fields of `shape`; kernels that do not take it are left out.
@@ -32,7 +32,7 @@ pub(super) fn rows(
     Ok(rows)
 }
 
-/// One derivative of a cosine along its axis, whose period is 1.
+/// The derivative of a cosine of period 1 along its axis.
 struct Along<T: Scalar> {
     differences: FiniteDifferences3d<T>,
     axis: Axis,
@@ -57,7 +57,7 @@ fn row<T: Scalar>(
         (Some(Variant::AnyBoundary), Err(error)) => {
             left_out.push(LeftOut::new(row.name(), error.to_string()));
         }
-        // What no kernel takes says so when it is run.
+        // An unsupported size is reported when the row runs.
         _ => rows.push(Box::new(row)),
     }
     Ok(())
@@ -122,11 +122,11 @@ impl<T: Scalar> Prepared for Ready<T> {
             let point = index / axis.stride(shape) % axis.extent(shape);
             -TAU * (TAU * h * point as f64).sin()
         });
-        // Truncation; the error of the field times the weights' 2.08 / h; the rounding
-        // of eight operations on results up to 2π. The field's values, up to 1, are
-        // rounded by the cosine and to T, and its arguments, up to 2π and in f64, each
-        // by half an ulp of that; what 2π and h are off by is the same for all points
-        // and in the exact derivative as well.
+        // Truncation; the error of the field times the weights' 2.08 / h; the rounding of eight
+        // operations on results up to 2π. The field's values are at most 1. The cosine rounds them,
+        // and so does the conversion to T; its arguments, at most 2π and in f64, are rounded too,
+        // each by half an ulp. The errors of 2π and h are the same at all points and in the exact
+        // derivative.
         let roundoff = T::UNIT_ROUNDOFF;
         let half_ulp_of_tau = 2.0_f64.powi(-51);
         let bound = h.powi(8) / 630.0 * TAU.powi(9)

@@ -1,5 +1,5 @@
-//! Rows of the general operators: gradient, divergence, curl and Laplacian of the 8th
-//! order, in f32 and f64; by the port on the CPU.
+//! Rows of the general operators, and of the port: gradient, divergence, curl and Laplacian of 8th
+//! order, in f32 and f64.
 
 use halo_gpu::Scalar;
 use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, Plan};
@@ -67,7 +67,7 @@ impl<T: Scalar + cpp::Element> Row for Apply<T> {
     }
 }
 
-/// The field of this number that an operator takes.
+/// An operator's input field with this number.
 fn input<T: Scalar>(
     differences: &FiniteDifferences3d<T>,
     operator: Operator,
@@ -90,7 +90,7 @@ pub(super) fn gradient_in_cpp(shape: Shape3) -> Result<Job, Error> {
     job(&row.differences, Operator::Gradient)
 }
 
-/// What an operator makes of its fields, for C++, which has gradient and Laplacian.
+/// An operator for C++, which has the gradient and the Laplacian.
 fn job<T: Scalar + cpp::Element>(
     differences: &FiniteDifferences3d<T>,
     operator: Operator,
@@ -171,7 +171,7 @@ impl<T: Scalar + cpp::Element> Prepared for Ready<T> {
     }
 }
 
-/// Judges what an operator has made of its fields, whatever the order of its operations.
+/// Checks the result of an operator, in any order of its operations.
 fn judge<T: Scalar>(
     differences: &FiniteDifferences3d<T>,
     operator: Operator,
@@ -201,13 +201,13 @@ fn judge<T: Scalar>(
                         .sum(),
                 }
             });
-            // So that a NaN stays.
+            // This form keeps a NaN.
             if !(errors.max <= worst.max) {
                 worst = errors;
             }
         }
-        // Of three derivatives, each: truncation; the rounding of values up to 3, times
-        // the sum of the weights' sizes; that of the operations on the results.
+        // For each of three derivatives: truncation; the rounding of values up to 3, times the sum
+        // of the weights' magnitudes; the rounding of the operations on the results.
         let roundoff = T::UNIT_ROUNDOFF;
         let h = spacing.into_iter().fold(0.0, f64::max);
         let finest = spacing.into_iter().fold(1.0, f64::min);

@@ -1,4 +1,4 @@
-//! What all rows of a type reduce, and how their results are judged.
+//! The common input of all rows of a type, and the check of their results.
 
 use std::cell::{OnceCell, RefCell, RefMut};
 use std::rc::Rc;
@@ -19,14 +19,14 @@ pub(super) struct Input<T: Sample> {
     sums: Vec<T::Exact>,
     /// The least and the greatest element.
     extrema: [T; 2],
-    /// Where the least one is first.
+    /// The index of the first least element.
     pub(super) place: u64,
-    /// The sum of the squares, and that of integers modulo 2⁶⁴.
+    /// The sum of the squares in f64, and of integers' squares modulo 2⁶⁴.
     pub(super) squares: f64,
     pub(super) wrapped_squares: u64,
 }
 
-/// Divides what a block of any row adds up.
+/// Every row's block adds up a multiple of this many elements.
 const CHUNK: usize = DEFAULT_BLOCK as usize;
 
 impl<T: Sample> Input<T> {
@@ -34,7 +34,7 @@ impl<T: Sample> Input<T> {
         let (mut values, mut sums) = (harness::reserve(n)?, harness::reserve(n.div_ceil(CHUNK))?);
         values.resize(n, T::POISON);
         sums.resize(n.div_ceil(CHUNK), T::POISON.exact());
-        // Each thread makes a part of its own, a multiple of CHUNK.
+        // Each thread makes one part, a multiple of CHUNK.
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let part = sums.len().div_ceil(threads).max(1);
         std::thread::scope(|scope| {
@@ -79,7 +79,7 @@ impl<T: Sample> Input<T> {
         })
     }
 
-    /// The sum of each part of this many elements, a multiple of CHUNK.
+    /// The sums of consecutive parts of `elements` elements, a multiple of CHUNK.
     pub(super) fn sums_of(&self, elements: usize) -> impl Iterator<Item = T::Exact> {
         self.sums
             .chunks(elements / CHUNK)
@@ -90,7 +90,7 @@ impl<T: Sample> Input<T> {
         self.sums.iter().copied().sum()
     }
 
-    /// Judges a result, of whose sum the relative error may be this.
+    /// Checks a result. `relative` bounds the relative error of a sum.
     pub(super) fn check(&self, operation: Operation, value: T, relative: f64) -> Check {
         let (error, bound) = match operation {
             Operation::Sum => {
@@ -110,7 +110,7 @@ impl<T: Sample> Input<T> {
     }
 }
 
-/// An input that rows have in common.
+/// The common input of several rows.
 pub(super) struct Shared<T: Sample>(Rc<OnceCell<Input<T>>>);
 
 impl<T: Sample> Clone for Shared<T> {
@@ -128,7 +128,7 @@ impl<T: Sample> Default for Shared<T> {
 impl<T: Sample> Shared<T> {
     pub(super) fn fill(&self, device: &Device, n: usize) -> Result<(), Error> {
         if self.0.get().is_none() {
-            // Nobody else sets it: rows are prepared one after the other.
+            // Rows are prepared one after the other: nothing else sets it.
             let _ = self.0.set(Input::new(device, n)?);
         }
         Ok(())
@@ -155,9 +155,8 @@ pub(super) fn by_cub<T: Sample + 'static>(
     let input = input.clone();
     let n = input.values().len();
     let address = input.values().device_address();
-    // Of whichever order: CUB has at least 2^16 threads where there is work for
-    // them, each of which adds its share one by one; then halves are added,
-    // more than once.
+    // In any order: CUB has at least 2^16 threads for a large array, each of which adds its share
+    // one by one; then halves are added, more than once.
     let additions = n as f64 / 65_536.0 + 64.0;
     Some(cub::Work {
         operation: match operation {

@@ -1,4 +1,4 @@
-//! Rows of the textbook's kernels.
+//! Rows of the textbook's reduction kernels.
 
 use halo_gpu::reduction::{Number, Operation, Plan, Reduction, Variant};
 use halo_gpu::{Buffer, Device, Errors};
@@ -64,14 +64,14 @@ fn kernel<T: Number>(variant: Variant) -> &'static str {
 struct Partials<T: Sample + Into<f64>> {
     plan: Plan<T>,
     input: Shared<T>,
-    /// What the values were before a launch destroyed them.
+    /// The values before a launch destroyed them.
     copy: Option<Buffer<T>>,
     partials: Buffer<T>,
 }
 
 impl<T: Sample + Into<f64>> Drop for Partials<T> {
     fn drop(&mut self) {
-        // Other rows need the input as it was. Where that fails, so do they.
+        // Other rows need the original input. Where this fails, they fail.
         let _ = self.restore();
     }
 }

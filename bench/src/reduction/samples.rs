@@ -1,57 +1,56 @@
-//! The types that are reduced, with what the benchmark makes of them and what their sums may
-//! be off by.
+//! The element types of the reductions: the benchmark's input in each, and the error bounds of its
+//! sums.
 
 use halo_gpu::reduction::Number;
 
 use crate::cpp::{Array, Element};
 use crate::cub;
 
-/// A type that is reduced, with the input of the benchmark and what its sum may be
-/// off by.
+/// A type that is reduced, with the benchmark's input and the error bounds of its sum.
 pub(super) trait Sample: Number + PartialOrd {
     const NAME: &'static str;
-    /// The type as CUB is asked for it, if it is.
+    /// CUB's name for the type, if CUB is asked for it.
     const CUB: Option<cub::Element>;
-    /// What a result holds before the launch.
+    /// The contents of a result before the launch.
     const POISON: Self;
     /// The same for a dot product.
     const POISONED_PRODUCT: Self::Product;
-    /// What sums are exact in, or as good as.
+    /// A type in which sums are exact, or nearly.
     type Exact: Copy + std::iter::Sum + Send;
     /// Half a unit in the last place of 1, or 0 where sums do not round.
     const HALF_ULP: f64;
     /// Element `i` of the input.
     fn element(i: usize) -> Self;
     fn exact(self) -> Self::Exact;
-    /// How far it is from another value.
+    /// The distance from another value.
     fn off(self, other: Self) -> f64;
-    /// How far it is from the sum.
+    /// The distance from the sum.
     fn off_sum(self, sum: Self::Exact) -> f64;
-    /// The sum as this type has it.
+    /// The sum, rounded to this type.
     fn rounded(sum: Self::Exact) -> f64;
-    /// The most that this sum may be off by, if that is so much of the sum of the
-    /// magnitudes where sums round at all.
+    /// The bound of the error of this sum. Where sums round, it is `relative` times the sum of the
+    /// magnitudes.
     fn bound(relative: f64, sum: Self::Exact) -> f64;
     /// The nearest f64.
     fn nearest(self) -> f64;
     /// The square of an integer, modulo 2⁶⁴.
     fn wrapped_square(self) -> u64;
-    /// How far a dot product is from that of these squares: their sum, and the same of
-    /// integers modulo 2⁶⁴.
+    /// The distance of a dot product from the expected one: the sum of the squares, for integers
+    /// modulo 2⁶⁴.
     fn off_dot(product: Self::Product, squares: f64, wrapped: u64) -> f64;
-    /// The value that begins these bytes of a result.
+    /// The value at the start of a result's bytes.
     fn from_bytes(bytes: &[u8; 16]) -> Self;
     /// These elements for C++, if it has functions for the type.
     fn in_cpp(_: Vec<Self>) -> Option<Array> {
         None
     }
-    /// The element that such an array begins with.
+    /// The first element of such an array.
     fn from_cpp(_: &Array) -> Option<Self> {
         None
     }
 }
 
-/// The value that begins these bytes.
+/// The value at the start of these bytes.
 macro_rules! from_bytes {
     () => {
         fn from_bytes(bytes: &[u8; 16]) -> Self {
@@ -62,14 +61,14 @@ macro_rules! from_bytes {
     };
 }
 
-/// 32 bits without a visible pattern. Timings must not depend on values, but
-/// memory that holds the same everywhere can be faster than real data.
+/// 32 bits without a visible pattern. Timings must not depend on values, but memory full of equal
+/// values can be faster than real data.
 fn scrambled(i: usize) -> u32 {
     let x = (i as u32).wrapping_mul(0x9e37_79b9);
     (x ^ (x >> 15)).wrapping_mul(0x85eb_ca6b)
 }
 
-/// What C++ has functions for.
+/// The types that C++ has functions for.
 macro_rules! in_cpp {
     () => {
         fn in_cpp(values: Vec<Self>) -> Option<Array> {
@@ -109,7 +108,7 @@ macro_rules! integer {
             }
 
             fn wrapped_square(self) -> u64 {
-                // The sign is lost in the square, and the upper half in the wrapping.
+                // The square has no sign, and wrapping drops the upper half.
                 (self as u64).wrapping_mul(self as u64)
             }
 
@@ -118,8 +117,7 @@ macro_rules! integer {
             }
 
             fn off_sum(self, sum: i128) -> f64 {
-                // Sums wrap around; the exact ones are taken modulo 2³² or 2⁶⁴ in the
-                // same way.
+                // Sums wrap around; the exact ones are reduced modulo 2³² or 2⁶⁴ too.
                 self.off(sum as Self)
             }
 
@@ -157,7 +155,7 @@ impl Sample for f32 {
     const HALF_ULP: f64 = Self::EPSILON as f64 / 2.0;
 
     fn element(i: usize) -> Self {
-        // All of [0, 1) that 24 bits can tell apart.
+        // All 24-bit fractions in [0, 1).
         (scrambled(i) >> 8) as Self / 16_777_216.0
     }
 
@@ -190,7 +188,7 @@ impl Sample for f32 {
     }
 
     fn bound(relative: f64, sum: f64) -> f64 {
-        // No element is negative, so the sum is that of the magnitudes as well.
+        // No element is negative, so the sum is that of the magnitudes too.
         relative * sum
     }
 
@@ -198,7 +196,7 @@ impl Sample for f32 {
     in_cpp!();
 }
 
-/// A sum, and what its additions have lost of it.
+/// A sum, and the rounding error of its additions.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Compensated {
     sum: f64,
@@ -208,7 +206,7 @@ pub(super) struct Compensated {
 impl std::iter::Sum for Compensated {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         all.fold(Self::default(), |total, next| {
-            // An addition's own error is exact (Knuth's TwoSum).
+            // The exact rounding error of an addition (Knuth's TwoSum).
             let sum = total.sum + next.sum;
             let second = sum - total.sum;
             let lost = (total.sum - (sum - second)) + (next.sum - second);
@@ -229,7 +227,7 @@ impl Sample for f64 {
     const HALF_ULP: f64 = Self::EPSILON / 2.0;
 
     fn element(i: usize) -> Self {
-        // All of [0, 1) that 32 bits can tell apart, and the index in the bits below.
+        // All 32-bit fractions in [0, 1), with the index in the bits below.
         (Self::from(scrambled(i)) + (i & 0xf_ffff) as Self / 1_048_576.0) / 4_294_967_296.0
     }
 
@@ -265,7 +263,7 @@ impl Sample for f64 {
     }
 
     fn bound(relative: f64, sum: Compensated) -> f64 {
-        // No element is negative, so the sum is that of the magnitudes as well.
+        // No element is negative, so the sum is that of the magnitudes too.
         relative * sum.sum
     }
 

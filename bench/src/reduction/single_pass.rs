@@ -1,4 +1,4 @@
-//! Rows of the single-pass kernels and of their port.
+//! Rows of the single-pass reduction kernels and of their port.
 
 use halo_gpu::reduction::{Extremum, Moment, Operation, Partition, Plan, Reduction, dot_kernel};
 use halo_gpu::{Buffer, Device, Errors};
@@ -11,7 +11,7 @@ use crate::cub;
 use crate::harness::{Check, Prepared, Row, Work, reserve};
 use crate::error::Error;
 
-/// What a row computes.
+/// The operation of a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     Elements(Operation),
@@ -31,7 +31,7 @@ impl What {
         Self::Place,
     ];
 
-    /// What it is called where the port does it.
+    /// The name of the port's row.
     const fn name(self) -> &'static str {
         match self {
             Self::Elements(operation) => operation.name(),
@@ -191,8 +191,8 @@ impl<T: Sample + 'static> Prepared for Ready<T> {
     }
 }
 
-/// Elements that C++ adds up in their own type, one after the other at worst, before it
-/// goes on in f64.
+/// The most elements that C++ adds one after the other in their own type, before it continues in
+/// f64.
 const CPP_BLOCK: f64 = 8192.0;
 
 /// The work of a row on the CPU, for C++, if it has a function for it.
@@ -251,7 +251,7 @@ fn in_cpp<T: Sample + 'static>(what: What, input: &Shared<T>) -> Result<Option<J
     }))
 }
 
-/// Where CUB finds the least element.
+/// The index of the least element by CUB.
 fn place_by_cub<T: Sample + 'static>(input: &Shared<T>) -> Option<cub::Work> {
     let element = T::CUB?;
     let input = input.clone();
@@ -269,7 +269,7 @@ fn place_by_cub<T: Sample + 'static>(input: &Shared<T>) -> Option<cub::Work> {
     })
 }
 
-/// Judges a number that may be off by so much.
+/// A check of a number with this error and this bound.
 fn off_by(error: f64, bound: f64) -> Check {
     Check::new(
         Errors::of(&[error], |_| 0.0),

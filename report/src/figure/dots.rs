@@ -10,7 +10,7 @@ use crate::stats::Verdict;
 use crate::units::duration;
 use crate::view::Timed;
 
-/// A dot: a value, its mark, what it says.
+/// A dot: a value, its mark and its tooltip.
 struct Dot {
     value: f64,
     mark: Mark,
@@ -22,7 +22,7 @@ struct Line {
     /// The family's number and name.
     family: (usize, String),
     label: String,
-    /// A range around 1 that means nothing, and why.
+    /// A range around 1 within the noise, and its explanation.
     band: Option<(f64, f64, String)>,
     dots: Vec<Dot>,
     /// The text at the right end.
@@ -46,13 +46,13 @@ impl Line {
     }
 }
 
-/// The whole of a dot plot.
+/// The contents of a dot plot.
 struct Plot {
     x_label: &'static str,
     scale: Scale,
-    /// A vertical line, and what it is called.
+    /// A vertical line, and its label.
     reference: (f64, &'static str),
-    /// Values that the axis holds whatever the data.
+    /// Values that the axis always contains.
     always: [f64; 2],
     legend: Vec<Key>,
     lines: Vec<Line>,
@@ -112,9 +112,8 @@ pub(super) fn limits(record: &Record) -> Outcome<'_> {
     ))
 }
 
-/// Each kernel's time over a baseline's time: a chart for
-/// each baseline that took part, since one that does more than a kernel does would
-/// stretch the axis of all.
+/// Each kernel's time over a baseline's time: a chart for each baseline that took part. In one
+/// chart, a baseline with more work than the kernel would stretch the axis of all.
 pub(super) fn ratios(record: &Record) -> Vec<Outcome<'_>> {
     let charts = (0..record.baselines.len()).filter_map(|it| against(record, it).map(Ok));
     let charts: Vec<Outcome<'_>> = charts.collect();
@@ -186,7 +185,7 @@ fn compared(sizes: &[Timed<'_>], baseline: usize) -> Option<Line> {
         }
         dots.push(Dot {
             value: ratio.value,
-            // All is about one baseline, so the marks are the kernels'.
+            // Only one baseline is shown, so the marks are the kernels'.
             mark: mark(*timed, if index == 0 { LARGE } else { MINOR }),
             title: format!(
                 "{}\n{:.3} of {}'s time, spread ±{:.1} %: {}\n{} against {}",
@@ -205,7 +204,7 @@ fn compared(sizes: &[Timed<'_>], baseline: usize) -> Option<Line> {
     let timed = *sizes.first().filter(|_| !dots.is_empty())?;
     let value = largest.map_or(String::new(), |ratio| match ratio.verdict {
         Verdict::Equal => "equal".to_owned(),
-        // A difference that counts is not rounded away.
+        // Rounding must not hide a difference.
         _ if (ratio.value - 1.0).abs() < 0.1 => format!("{:.3}", ratio.value),
         _ => format!("{:.2}", ratio.value),
     });
@@ -242,9 +241,9 @@ impl Plot {
 
     fn draw(&self, width: Width) -> Canvas {
         const HEADING: f64 = 30.0;
-        // Where there is little room, labels stand above their lines.
+        // In a narrow chart, labels stand above their lines.
         let row = width.pick(21.0, 34.0);
-        // Where each line is, and where the name of each family, from the top.
+        // The distance of each line, and of each family's name, from the top.
         let (mut lines, mut names) = (Vec::new(), Vec::new());
         let mut down = 4.0;
         for line in &self.lines {
@@ -263,7 +262,7 @@ impl Plot {
             .iter()
             .flat_map(|line| line.dots.iter().map(|dot| dot.value));
         let values = values.chain(self.always);
-        // Room for the longest label, as far as there can be any.
+        // Room for the longest label, within limits.
         let longest = self
             .lines
             .iter()

@@ -11,10 +11,10 @@ use crate::view::Timed;
 /// A multiply-add is one instruction and two operations.
 const FLOPS_PER_SLOT: f64 = 2.0;
 
-/// Operations per byte, operations per second, and what they are of.
+/// Operations per byte, operations per second, and the measurement.
 type Point<'a> = ((f64, f64), Timed<'a>);
 
-/// A flat roof: its rate, its name, how it is drawn.
+/// A flat roof: its rate, its name, its dashes.
 type Roof = (f64, &'static str, Option<&'static str>);
 
 /// A point per kernel at its largest size, and one per baseline that did its work.
@@ -107,7 +107,7 @@ fn draw(points: &[Point<'_>], roofs: &[Roof], copy: f64, legend: &[Key], width: 
     let intensities = || points.iter().map(|point| point.0.0);
     let rates = || points.iter().map(|point| point.0.1);
     let highest = roofs.iter().map(|roof| roof.0).fold(f64::NAN, f64::max);
-    // Beyond the least intensity, so that the slope is seen to go on.
+    // Beyond the least intensity, so that the slope visibly continues.
     let least = intensities().fold(f64::MAX, f64::min) / 3.0;
     let ridges = roofs.iter().map(|roof| 3.0 * roof.0 / copy);
     let x = Axis::around(
@@ -116,8 +116,8 @@ fn draw(points: &[Point<'_>], roofs: &[Roof], copy: f64, legend: &[Key], width: 
         intensities().chain(ridges).chain([least]),
         width.pick(12, 6),
     );
-    // The slope above each point that it is above, and some room over each roof.
-    // Where no flat roof was measured, the slope continues to the edge.
+    // The slope above every point below it, and some room above each roof. Where no flat roof was
+    // measured, the slope continues to the edge.
     let most = rates().fold(0.0, f64::max);
     let slope = intensities()
         .map(|it| (it * copy).min(highest))
@@ -146,7 +146,7 @@ fn draw(points: &[Point<'_>], roofs: &[Roof], copy: f64, legend: &[Key], width: 
         if let (Some(low), Some(high)) = (canvas.at(ends[0]), canvas.at(ends[1])) {
             let (right, up) = (high.0 - low.0, low.1 - high.1);
             let length = right.hypot(up);
-            // On its upper left side, where it begins and no point is.
+            // On its upper left side, near its start, where no points are.
             let start = (
                 low.0 + 0.1 * right - 7.0 * up / length,
                 low.1 - 0.1 * up - 7.0 * right / length,
@@ -175,8 +175,8 @@ fn draw(points: &[Point<'_>], roofs: &[Roof], copy: f64, legend: &[Key], width: 
     }
 
     let radius = width.pick(4.0, 3.5);
-    // Where they are, also where many are at one place: beside it they would have another
-    // intensity. Baselines first and larger: rings around the kernels that they are equal to.
+    // Marks are not moved apart where they overlap: another place would mean another intensity.
+    // Baselines come first and are larger: rings around the kernels that they equal.
     for (own, radius) in [(false, 1.6 * radius), (true, radius)] {
         for (at, timed) in points.iter().filter(|point| point.1.by.is_none() == own) {
             canvas.mark(*at, mark(*timed, radius), &title(*timed));

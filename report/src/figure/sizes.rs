@@ -12,7 +12,7 @@ use crate::record::{Metric, Record, Unit};
 use crate::units::quantity;
 use crate::view::{Mode, Timed};
 
-/// A value at a size, and what it says.
+/// A value at a size, and its tooltip.
 #[derive(Clone, Debug)]
 struct Sample {
     size: u64,
@@ -30,7 +30,7 @@ struct Curve {
     samples: Vec<Sample>,
 }
 
-/// A horizontal line: something that nothing gets past.
+/// A horizontal line: an upper limit.
 #[derive(Clone, Debug)]
 struct Limit {
     value: f64,
@@ -126,8 +126,8 @@ fn throughput<'a>(record: &'a Record, name: &str, rows: &[Timed<'a>], unit: Unit
     let (double, single): (Vec<_>, Vec<_>) = rows.iter().partition(|timed| timed.is_double());
     for (rows, precision, dashes) in [(single, "f32", None), (double, "f64", LONG)] {
         plot.thick(record, &rows, Some(precision));
-        // What the least time that the instructions take amounts to; at small
-        // sizes what surrounds the innermost loop counts as well.
+        // The speed at the least time of the instructions. At small sizes the code around the
+        // innermost loop counts too.
         let limit = |timed: &Timed<'_>| {
             let (_, least_s) = timed.place.least().filter(|least| !least.0.is_memory())?;
             Some(timed.place.row.work.items as f64 / least_s)
@@ -161,7 +161,7 @@ fn caption(best: &str, kernels: usize) -> String {
     format!("Thick: {best} at each size. Thin: each of them.")
 }
 
-/// How many kernels these rows are of.
+/// The number of different kernels among these rows.
 fn kernels(rows: &[Timed<'_>]) -> usize {
     rows.iter()
         .map(|timed| &timed.place.row.name)
@@ -169,10 +169,10 @@ fn kernels(rows: &[Timed<'_>]) -> usize {
         .len()
 }
 
-/// Those rows that move as many bytes per element as most rows do, and how many
-/// that is: the best of them is a comparison of like with like.
+/// The rows that move as many bytes per element as most rows do, and that number: only among those
+/// is the best one comparable.
 fn alike<'a>(rows: &[Timed<'a>]) -> (Vec<Timed<'a>>, u64) {
-    // Rounded, since an edge that is not written makes it no whole number.
+    // Rounded, because edges that are not written make it a fraction.
     let per_element = |timed: &Timed<'_>| {
         let (work, problem) = (timed.place.row.work, timed.place.problem);
         (work.bytes as f64 / problem.elements.max(1) as f64).round() as u64
@@ -218,7 +218,7 @@ impl Plot {
         Sample { size, value, title }
     }
 
-    /// A curve per kernel, faint, unless there is but one.
+    /// A curve per kernel, faint, unless there is only one.
     fn thin(&mut self, rows: &[Timed<'_>]) {
         let mut kernels: BTreeMap<&str, Vec<Sample>> = BTreeMap::new();
         for timed in rows {
@@ -260,7 +260,7 @@ impl Plot {
             };
             let mut mark = mark(first, 0.0);
             if precision == Some("f64") {
-                // Told from f32 by the shape as well as by where it lies.
+                // The shape, too, distinguishes it from f32.
                 mark.shape = Shape::Square;
             }
             let pen = match baseline {
@@ -281,8 +281,8 @@ impl Plot {
         }
     }
 
-    /// What the best kernel reaches when it is launched once, at the sizes where the
-    /// other curves show replayed launches.
+    /// The speed of the best kernel in single launches, at the sizes where the other curves show
+    /// replayed launches.
     fn launched_once(&mut self, record: &Record, rows: &[Timed<'_>]) {
         let replayed = rows.iter().filter(|timed| timed.mode == Mode::Replayed);
         let once = replayed
@@ -357,7 +357,7 @@ impl Plot {
                 label: curve.label.clone(),
             })
             .collect();
-        // The one that all this is about comes first.
+        // The kernels' own key comes first.
         keys.sort_by_key(|key| !key.mark.is_some_and(|mark| mark.filled));
         keys
     }
@@ -392,7 +392,7 @@ impl Plot {
             let (colour, radius) = (curve.pen.colour, width.pick(4.6, 3.8));
             let mark = match curve.mark {
                 Some(mark) => Mark { radius, ..mark },
-                // Something to point at, and to see where there is one size only.
+                // A mark for the tooltip, and visible where there is one size only.
                 None => Mark {
                     shape: Shape::Circle,
                     colour,
@@ -404,7 +404,7 @@ impl Plot {
                 canvas.mark(value, mark, &sample.title);
             }
         }
-        // Labels of limits last, so that nothing runs through them.
+        // Labels of limits come last, so that nothing crosses them.
         for limit in &self.limits {
             // At the left end, where speeds are low and curves far below.
             if let Some((x, y)) = canvas.at((x_start, limit.value)) {

@@ -8,8 +8,7 @@ use crate::record::Record;
 use crate::sample;
 use crate::stats::Times;
 
-/// The page as XML: without the document type, and with an end of the elements that
-/// HTML has no end of.
+/// The page as XML: without the document type, and with the end tags that HTML leaves out.
 fn markup(page: &str) -> String {
     let page = page
         .strip_prefix("<!DOCTYPE html>")
@@ -45,9 +44,8 @@ fn number(node: Node<'_, '_>, attribute: &str) -> Option<f64> {
     node.attribute(attribute).map(|text| text.parse().unwrap())
 }
 
-/// Checks every drawing: finite numbers, nothing outside of it, colours
-/// that the dark style sheet knows, words for those who cannot see it, and a
-/// legend that is clear of the data.
+/// Checks every drawing: finite numbers, nothing outside, colours that the dark style sheet knows,
+/// a description, and a legend that does not cover data.
 fn check_drawing(svg: Node<'_, '_>) {
     let view = numbers(svg.attribute("viewBox").unwrap());
     let (width, height) = (view[2], view[3]);
@@ -89,7 +87,7 @@ fn check_drawing(svg: Node<'_, '_>) {
                 assert!(!(drawn && value.contains(word)), "{what}");
             }
         }
-        // Paths of marks and lines are absolute, but for the arcs of circles.
+        // Paths of marks and lines are absolute, except for the arcs of circles.
         if let Some(d) = node.attribute("d").filter(|d| !d.contains('a')) {
             for pair in numbers(d).chunks(2) {
                 assert!((-8.0..=width + 8.0).contains(&pair[0]), "{d}");
@@ -139,7 +137,7 @@ fn check(record: &Record) -> String {
     ids.dedup();
     assert_eq!(ids.len(), all, "an id occurs twice");
 
-    // Nothing is loaded from elsewhere.
+    // Nothing is loaded from another place.
     for node in document.descendants() {
         for attribute in node.attributes() {
             assert!(!matches!(
@@ -211,8 +209,7 @@ fn file(record: &Record, name: &str) -> String {
     found.unwrap_or_else(|| panic!("there is no {name}")).1
 }
 
-/// The marks among the data of a chart: what their tooltips say, and whether they
-/// are filled.
+/// The marks of a chart's data: their tooltips, and whether they are filled.
 fn marks(svg: &str) -> Vec<(String, bool)> {
     let document = Document::parse(svg).unwrap();
     let paper = Colour::Paper.hex();
@@ -229,7 +226,7 @@ fn marks(svg: &str) -> Vec<(String, bool)> {
         .collect()
 }
 
-/// The names of the kernels that some row of has a time.
+/// The names of the kernels with a timed row.
 fn timed_kernels(record: &Record) -> Vec<&str> {
     let mut names: Vec<&str> = record
         .rows()
@@ -299,7 +296,7 @@ fn the_roofline_has_a_filled_point_per_kernel_and_an_outline_per_baseline() {
             .filter(|(title, filled)| !filled && title.starts_with(&format!("{who}: ")))
             .count()
     };
-    // As many as the sample's kernels have such baselines at their largest size.
+    // As many as the sample's kernels with such baselines at their largest size.
     assert_eq!(
         (of("nvcc"), of("CUB"), of("n-body sample style")),
         (23, 4, 2)
@@ -334,7 +331,7 @@ fn ratios_show_each_kernel_that_has_a_baseline_and_what_came_of_it() {
         .map(str::trim)
         .collect();
     assert!(texts.contains(&"equal") && texts.contains(&"0.72"));
-    // Names stand below their family's, so they are shown without it.
+    // Names stand below their family's name and do not repeat it.
     assert!(texts.contains(&"reduction") && texts.contains(&"argmin_f32"));
 }
 
@@ -367,7 +364,7 @@ fn bandwidth_shows_cub_and_the_copy_and_what_a_launch_costs() {
     };
     assert_eq!(of("CUB"), sizes);
     assert!(of("launched once") >= 2);
-    // Kernels on eight bytes an element are drawn, but not as the best of those on four.
+    // Kernels with eight bytes an element are drawn, but not as the best of those with four.
     let doubles: Vec<bool> = marks
         .iter()
         .filter(|(title, _)| title.starts_with("reduction_sum_f64, "))
@@ -458,7 +455,7 @@ fn times_of_any_size_stay_on_the_page() {
             let second = extremes[(index + apart) % extremes.len()];
             let mut record = sample::whole();
             for (turn, (row, time)) in times(&mut record).enumerate() {
-                // Neighbours differ, and so do a row and whoever did the same.
+                // Neighbours differ, and so do a row and its baseline.
                 time.median_s = if (row + turn) % 2 == 0 { first } else { second };
                 time.relative_spread = second;
             }

@@ -7,11 +7,11 @@ use crate::figure::{Figure, LeftOut, Outcome};
 use crate::palette::{Colour, Shape};
 use crate::units::duration;
 
-/// A problem: its number gives it its colour.
+/// A problem; its number decides its colour.
 struct Curve {
     hue: usize,
     label: String,
-    /// Ranks, efficiency, and what a pointer shows.
+    /// Ranks, efficiency, and tooltip.
     measured: Vec<(f64, f64, String)>,
     model: Vec<(f64, f64)>,
 }

@@ -10,7 +10,7 @@ use crate::page::{date, document, left_out_of_page, setup};
 use crate::units::{duration, quantity};
 use crate::view::cut_short;
 
-/// A table, its heading and what is said below it.
+/// A table, its heading and the note below it.
 struct Table {
     title: String,
     header: &'static [&'static str],
@@ -18,7 +18,7 @@ struct Table {
     notes: Vec<String>,
 }
 
-/// What a cell shows, and the number that it is sorted by.
+/// The text of a cell, and its sort key.
 struct Cell(String, Option<f64>);
 
 impl Cell {
@@ -26,7 +26,7 @@ impl Cell {
         Self(shown.to_string(), None)
     }
 
-    /// A number as this shows it, or a dash.
+    /// A number in this format, or a dash.
     fn number(value: Option<f64>, shown: impl Fn(f64) -> String) -> Self {
         Self(value.map_or("–".to_owned(), shown), value)
     }
@@ -45,7 +45,7 @@ pub(super) const fn way(weak: bool) -> &'static str {
     if weak { "weak" } else { "strong" }
 }
 
-/// What was measured where: a word for each, and what there is to say of it.
+/// The environment and the method, as labels with texts.
 fn facts(record: &ScalingRecord) -> Vec<(&'static str, String)> {
     let mut facts = record.environment.facts();
     facts.push(("ranks", record.ranks.to_string()));
@@ -60,7 +60,7 @@ fn facts(record: &ScalingRecord) -> Vec<(&'static str, String)> {
 
 fn messages(record: &ScalingRecord) -> Table {
     let row = |it: &super::MessageTime| {
-        // Of short ones it is the latency that counts.
+        // Short messages show the latency instead.
         let rate = (it.bytes >= 65_536).then(|| it.bytes as f64 / it.seconds);
         vec![
             Cell::number(Some(it.bytes as f64), |bytes| bytes.to_string()),
@@ -114,7 +114,7 @@ fn family(record: &ScalingRecord, name: &str) -> Table {
     }
 }
 
-/// The model beside what was measured; nothing where no message took time, as of one rank.
+/// The model beside the measurements; `None` where no message took time, as with one rank.
 fn projection(record: &ScalingRecord) -> Option<Table> {
     let (latency, bandwidth) = record.line()?;
     let ranks = record.projected();
@@ -205,7 +205,7 @@ fn to_text(table: Table) -> String {
     text
 }
 
-/// What was measured where, and what messages take.
+/// The environment, and the times of messages.
 #[must_use]
 pub fn header(record: &ScalingRecord) -> String {
     crate::text::columns(&facts(record)) + &to_text(messages(record)) + "\n" + HIDDEN + "\n"
@@ -286,7 +286,7 @@ pub(super) fn page(record: &ScalingRecord) -> String {
     document(&title, &body)
 }
 
-/// A line of comma-separated values: what was measured, or what the model says.
+/// A line of comma-separated values: a measurement or a prediction.
 #[derive(Debug, Serialize)]
 struct Line<'a> {
     family: &'a str,

@@ -1,8 +1,8 @@
-//! `cargo xtask`: builds and starts the program that has the task: `halo-bench` for
-//! benchmarks, `tasks` for all others.
+//! `cargo xtask`: builds and starts the program for a task: `halo-bench` for benchmarks, `tasks`
+//! for all others.
 //!
-//! It depends on nothing: who wants a benchmark does not wait for what the other tasks are
-//! made of, and neither of them for the other.
+//! It depends on no crate, so that a benchmark does not wait for the dependencies of the other
+//! tasks, nor they for the benchmark's.
 
 use std::ffi::{OsStr, OsString};
 use std::process::{Command, ExitCode};
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         command.args(["run", "--bin", "tasks"]);
     }
     match command.arg("--").args(&words).status() {
-        // Whatever goes wrong there is said by cargo or by the program.
+        // Cargo or the program has printed the error.
         Ok(status) => status
             .code()
             .and_then(|code| u8::try_from(code).ok())

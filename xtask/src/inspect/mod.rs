@@ -1,7 +1,7 @@
-//! `cargo xtask inspect`: what each kernel costs, without a GPU.
+//! `cargo xtask inspect`: shows the cost of each kernel, without a GPU.
 //!
-//! `cargo_halo::inspect` looks at the committed PTX; where there is an nvcc, the CUDA C++
-//! twins in `baselines/` are shown beside it.
+//! `cargo_halo::inspect` reads the committed PTX. Where nvcc is installed, the CUDA C++ twins in
+//! `baselines/` are shown beside it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,10 +22,10 @@ use crate::tidy;
 use crate::toolchain::Toolchain;
 use crate::workspace;
 
-/// What brings ptxas and nvdisasm.
+/// The command that installs ptxas and nvdisasm.
 const TOOLS_MEND: &str = ".ci/device-toolchain --toolkit";
 
-/// Prints what the flags ask for. Comes to findings where gates do not hold.
+/// Prints what the flags ask for. Returns findings where gates fail.
 pub(crate) fn run(flags: &Inspect) -> Result<Outcome, Error> {
     let root = workspace::root()?;
     let kernels: Vec<Entry> = registry::entries().copied().collect();
@@ -140,8 +140,7 @@ fn check_gates(root: &Path, selected: &[&Entry], tools: &Tools) -> Result<Outcom
     })
 }
 
-/// The kernels that the flags name, in the order of the table; all, where they
-/// name none.
+/// The kernels that the flags name, or all, in the order of the table.
 fn select<'a>(kernels: &'a [Entry], flags: &Inspect) -> Result<Vec<&'a Entry>, Error> {
     for family in &flags.families {
         if !kernels.iter().any(|entry| entry.family == family) {
@@ -208,8 +207,8 @@ fn compile_baselines(
     Ok(kernels)
 }
 
-/// The block that occupancy is computed for: what the flags say, else that of the
-/// table's example, else the most threads that the kernel allows.
+/// The block for the occupancy: the flags' block, or that of the table's example, or the largest
+/// that the kernel allows.
 fn block_of(flags: &Inspect, entry: &Entry, bounds: Option<u32>) -> Option<Block> {
     let example = entry.geometry(&entry.example).ok().map(|geometry| Block {
         threads: geometry.block.iter().product(),
@@ -278,7 +277,7 @@ mod tests {
         let constant = registry::entry("stencil1d_constant").unwrap();
         assert_eq!(block("", constant, None), Some((32, 160)));
         assert_eq!(block("", constant, Some(512)), Some((32, 160)));
-        // Another block has another tile: that is not known.
+        // Another block has another tile, which is unknown.
         assert_eq!(block("--block 256", constant, None), Some((256, 0)));
         assert_eq!(
             block("--block 256 --dynamic-shared 8192", constant, None),

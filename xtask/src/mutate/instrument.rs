@@ -1,38 +1,36 @@
-//! Puts all mutations of a file into it at once, each behind a switch.
+//! Inserts all mutations of a file at once, each behind a switch.
 //!
-//! One build then serves every mutation: `a < b` becomes
-//! `(if crate::halo_mutation::is(7) { (a) <= (b) } else { a < b })`, and the
-//! number in the environment variable [`SWITCH`] says which one is on. Nothing
-//! is added or removed that would move a line, so whatever reports lines of the
-//! kernels reports those of the original.
+//! One build then serves every mutation: `a < b` becomes `(if crate::halo_mutation::is(7) { (a) <=
+//! (b) } else { a < b })`, and the environment variable [`SWITCH`] has the number of the active
+//! one. Lines stay where they are, so that messages name lines of the original.
 
 use std::ops::Range;
 
 use super::operators::Site;
 
-/// The environment variable with the number of the mutation that is on.
+/// The environment variable with the number of the active mutation.
 pub(crate) const SWITCH: &str = "HALO_MUTATION";
 
-/// The environment variable with the path of a file to which a test program adds, when it
-/// ends, the numbers of the mutations that it came to.
+/// The environment variable with the path of a file. A test program appends the numbers of the
+/// mutations that it has executed when it ends.
 pub(crate) const REACHED: &str = "HALO_MUTATIONS_REACHED";
 
-/// A file with its mutations in it.
+/// A file with its mutations inserted.
 pub(crate) struct Instrumented {
     pub(crate) text: String,
     places: Vec<Place>,
 }
 
-/// Where an expression's mutations stand in the instrumented text, in bytes.
+/// The position of an expression's mutations in the instrumented text, in bytes.
 struct Place {
     whole: Range<usize>,
-    /// Each mutation's number and the text it puts in.
+    /// Each mutation's number and the position of its text.
     mutants: Vec<(u32, Range<usize>)>,
 }
 
 impl Instrumented {
-    /// Puts these mutations, each under its number, into this text. They are
-    /// in the order of [`super::operators::sites`].
+    /// Inserts these mutations with their numbers. They are in the order of
+    /// [`super::operators::sites`].
     pub(crate) fn new(text: &str, sites: &[(u32, &Site)]) -> Self {
         // Outer expressions before the ones inside them.
         let mut sites: Vec<&(u32, &Site)> = sites.iter().collect();
@@ -81,8 +79,8 @@ impl Instrumented {
         }
     }
 
-    /// The mutations to blame for a compiler error at these bytes: those whose
-    /// own text it points into, else all of the innermost expression around it.
+    /// The mutations that may have caused a compiler error at these bytes: the one whose text
+    /// contains them, else all of the innermost expression around them.
     pub(crate) fn to_blame(&self, error: &Range<usize>) -> Vec<u32> {
         let touches = |range: &Range<usize>| range.start < error.end && error.start < range.end;
         let direct: Vec<u32> = self
@@ -107,9 +105,9 @@ impl Instrumented {
 struct Output<'a> {
     source: &'a str,
     text: String,
-    /// How much of the source has been copied.
+    /// The length of the source that has been copied.
     position: usize,
-    /// Expressions begun and not yet ended: where they end, and their place.
+    /// The expressions that have begun and not ended: their ends, and their places.
     open: Vec<(usize, usize)>,
     places: Vec<Place>,
 }
@@ -134,22 +132,22 @@ impl Output<'_> {
     }
 }
 
-/// Before everything in a crate root: what lets absurd mutants compile.
+/// The lints that a crate root allows, because mutants may violate them.
 const ALLOWED: &str =
     "#![allow(warnings, arithmetic_overflow, unconditional_panic, unexpected_cfgs)]";
 
-/// The crate root, once instrumented, of a crate that takes the switch from `switch`, a crate
-/// that it depends on.
+/// The instrumented root of a crate that takes the switch from `switch`, a crate that it depends
+/// on.
 pub(crate) fn dependent_root(instrumented: &str, switch: &str) -> String {
     format!("{ALLOWED} {instrumented}\n#[doc(hidden)]\npub use {switch}::halo_mutation;\n")
 }
 
-/// A crate root, once instrumented: with the switch in it, and without the lints that notice
-/// that a mutant is absurd. Numbers of mutations are below `count`.
+/// The instrumented root of a crate, with the switch in it, and without the lints that mutants
+/// violate. Numbers of mutations are below `count`.
 pub(crate) fn crate_root(instrumented: &str, count: u32) -> String {
     format!(
         "{ALLOWED} {instrumented}
-/// Which mutation is on, and which ones a test program has come to.
+/// The active mutation, and the mutations that a test program has executed.
 #[doc(hidden)]
 pub mod halo_mutation {{
     extern crate std;
@@ -157,22 +155,22 @@ pub mod halo_mutation {{
     use std::sync::atomic::{{AtomicBool, AtomicU32, Ordering}};
     static REACHED: [AtomicBool; {count}] = [const {{ AtomicBool::new(false) }}; {count}];
     static ACTIVE: AtomicU32 = AtomicU32::new(ASK);
-    /// Who wants to know must ask the environment.
+    /// Not read yet: ask the environment.
     const ASK: u32 = u32::MAX;
-    /// All are noted, and none is on.
+    /// Record all executed mutations; none is active.
     const NOTE: u32 = u32::MAX - 1;
     const NONE: u32 = u32::MAX - 2;
     unsafe extern \"C\" {{
         safe fn atexit(last: extern \"C\" fn()) -> i32;
     }}
-    /// Whether this mutation is on. A call, wherever it stands: thousands of these
-    /// conditions would take a compiler that sees through them half an hour.
+    /// Whether this mutation is active. Never inlined: optimising thousands of these conditions
+    /// would take the compiler half an hour.
     #[inline(never)]
     pub fn is(number: u32) -> bool {{
         let active = ACTIVE.load(Ordering::Relaxed);
         if active == NOTE {{
             let reached = &REACHED[number as usize];
-            // Written once: all threads come here.
+            // All threads come here; this stores once.
             if !reached.load(Ordering::Relaxed) {{
                 reached.store(true, Ordering::Relaxed);
             }}
@@ -261,12 +259,12 @@ mod tests {
 
     #[test]
     fn with_every_switch_off_it_is_the_source() {
-        // Taking the arms out again must leave what was there.
+        // Removing the arms must give the original text.
         let source = "fn f() { let a = -b.min(c + 1) * d[e - 2]; if a < TILE && !ok { g(a) } }";
         let instrumented = instrument(source);
         let mut text = instrumented.text;
         while let Some(start) = text.find("(if crate::halo_mutation") {
-            // The last arm of the innermost first: find a start with none inside.
+            // The last arm of the innermost expression first: its start has no other inside.
             let start = text[start..]
                 .rfind("(if crate::halo_mutation")
                 .map_or(start, |at| start + at);

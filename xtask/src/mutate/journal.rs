@@ -1,4 +1,4 @@
-//! A file with a JSON value on each line, to which a run adds as it goes: another run takes it up.
+//! A file with one JSON value per line. A run appends to it, and a later run continues from it.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -21,14 +21,14 @@ pub(super) struct Journal {
 /// The lines of the file at `path`, none if there is no such file.
 pub(super) fn lines<L: DeserializeOwned>(path: &Path) -> Vec<L> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    // The line at which a run was stopped may be half of one.
+    // A run that was stopped may leave an incomplete last line.
     text.lines()
         .filter_map(|line| serde_json::from_str(line).ok())
         .collect()
 }
 
 impl Journal {
-    /// The file at `path`, which then has these lines alone.
+    /// Replaces the file at `path` by one with these lines.
     pub(super) fn with<L: Serialize>(
         path: &Path,
         lines: impl IntoIterator<Item = L>,

@@ -1,13 +1,11 @@
 //! Finds the small edits that can break a source file.
 //!
-//! Every mutation replaces one expression by another. It is found in the syntax
-//! tree, so text in comments, types, patterns and constants is never touched.
-//! In the body of a macro, where there is no syntax tree, barriers and thread
-//! and block indices are still found, by their tokens.
+//! Every mutation replaces one expression by another. It is found in the syntax tree, so text in
+//! comments, types, patterns and constants is never changed. The body of a macro has no syntax
+//! tree: barriers and indices of threads and blocks are found there by their tokens.
 //!
-//! Left alone are places the emulator does not run or Rust must evaluate while
-//! compiling: `const` items and functions, array lengths, generic arguments, and
-//! everything under a `#[cfg]`.
+//! Code that the emulator does not run, or that Rust evaluates while compiling, is left alone:
+//! `const` items and functions, array lengths, generic arguments, and everything under a `#[cfg]`.
 
 use std::ops::Range;
 use std::path::Path;
@@ -21,14 +19,14 @@ use syn::{BinOp, Expr};
 use crate::error::Error;
 use crate::rust_source;
 
-/// A kind of mutation. Its name is what a waiver says.
+/// A kind of mutation; waivers use its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Operator {
     /// A barrier is removed.
     Barrier,
     /// An index or extent is taken along another axis.
     Axis,
-    /// A comparison takes in, or leaves out, the case of equality.
+    /// A comparison includes or excludes equality.
     Comparison,
     /// A condition is always true, or always false.
     Guard,
@@ -73,14 +71,14 @@ pub(crate) struct Site {
     pub(crate) line: usize,
     /// From 1.
     pub(crate) column: usize,
-    /// The function it is in; the macro's name for tokens of a macro.
+    /// Its function; for tokens of a macro, the macro's name.
     pub(crate) function: String,
     pub(crate) operator: Operator,
-    /// What is done, in words: "`<` made `<=` in `i < n`".
+    /// The change in words: "`<` made `<=` in `i < n`".
     pub(crate) what: String,
-    /// Where the expression stands, in bytes.
+    /// The position of the expression, in bytes.
     pub(crate) range: Range<usize>,
-    /// What stands there instead; on one line.
+    /// The new text, on one line.
     pub(crate) replacement: String,
 }
 
@@ -94,7 +92,7 @@ pub(crate) fn sites(path: &Path, text: &str) -> Result<Vec<Site>, Error> {
         sites: Vec::new(),
     };
     finder.visit_file(&file);
-    // Stable: the mutations of one expression keep their order.
+    // A stable sort: the mutations of one expression keep their order.
     finder
         .sites
         .sort_by_key(|site| (site.range.start, site.range.end));
@@ -104,7 +102,7 @@ pub(crate) fn sites(path: &Path, text: &str) -> Result<Vec<Site>, Error> {
 struct Finder<'a> {
     text: &'a str,
     function: String,
-    /// The operation whose operands are being looked at, as it is quoted.
+    /// The text of the operation whose operands are visited.
     around: Option<String>,
     sites: Vec<Site>,
 }
@@ -122,7 +120,7 @@ impl Finder<'_> {
         });
     }
 
-    /// The source of this piece, shortened for a message.
+    /// The source of this span, shortened for a message.
     fn quoted(&self, at: Span) -> String {
         let source = one_line(&self.text[at.byte_range()]);
         if source.chars().count() <= 48 {
@@ -133,7 +131,7 @@ impl Finder<'_> {
         }
     }
 
-    /// " in" the operation around, which tells operands of one name apart.
+    /// " in" and the operation around, to distinguish operands of one name.
     fn context(&self) -> String {
         let around = self.around.as_ref();
         around.map_or_else(String::new, |quoted| format!(" in {quoted}"))
@@ -172,13 +170,13 @@ impl Finder<'_> {
                 BinOp::And(_) | BinOp::Or(_) => Operator::Logic,
                 _ => Operator::Arithmetic,
             };
-            // The operands keep to themselves whatever binds tighter now.
+            // Parentheses keep the operands together, whatever the new operator binds.
             let replacement = if is_assignment(operation) {
                 quote!(#left #replaced #right)
             } else {
                 quote!((#left) #replaced (#right))
             };
-            // `a && let Some(b) = c` is no expression of its own.
+            // `a && let Some(b) = c` cannot stand alone.
             if operator != Operator::Logic || !(holds_let(left) || holds_let(right)) {
                 self.add(here, operator, what, &replacement);
             }
@@ -192,7 +190,7 @@ impl Finder<'_> {
         self.around = outer;
     }
 
-    /// A whole number written out.
+    /// A whole number in the source.
     fn literal(&mut self, operand: &Expr) {
         if let Expr::Lit(syn::ExprLit {
             lit: syn::Lit::Int(number),
@@ -292,7 +290,7 @@ impl Finder<'_> {
         );
     }
 
-    /// A name of a constant, where it can be told from its name to be a width.
+    /// A constant whose name says that it is a width.
     fn width(&mut self, path: &syn::ExprPath) {
         let Some(last) = path.path.segments.last() else {
             return;
@@ -354,7 +352,7 @@ impl Finder<'_> {
             if arguments.delimiter() != Delimiter::Parenthesis || defines {
                 continue;
             }
-            // Back over `thread::` and `cuda_std::thread::`.
+            // Back over a path such as `thread::` or `cuda_std::thread::`.
             let mut start = position;
             while start >= 3
                 && is_punct(&tokens[start - 1], ':')
@@ -408,7 +406,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
             syn::Item::Impl(item) => &item.attrs,
             syn::Item::Trait(item) => &item.attrs,
             syn::Item::Macro(item) => &item.attrs,
-            // Everything else holds no code that runs, or looks for itself.
+            // Other items hold no code that runs, or are visited elsewhere.
             syn::Item::Fn(_) => return visit::visit_item(self, item),
             _ => return,
         };
@@ -442,7 +440,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_macro(&mut self, call: &'ast syn::Macro) {
-        // `each!(K < COUNT, { … })` of the stencils is a loop whose body is written out.
+        // `each!(K < COUNT, { … })` of the stencils is a loop that the macro unrolls.
         let body = call.path.is_ident("each").then(|| {
             call.parse_body_with(|input: syn::parse::ParseStream<'_>| {
                 input.parse::<Expr>()?;
@@ -470,7 +468,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
             Expr::Binary(binary) => return self.binary(binary),
             Expr::Call(call) => {
                 self.call(call);
-                // Not the callee: it is a path, not a value.
+                // The arguments only: the callee is a path, not a value.
                 for argument in &call.args {
                     self.literal(argument);
                     self.visit_expr(argument);
@@ -521,7 +519,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         visit::visit_expr(self, expression);
     }
 
-    // What Rust evaluates while compiling, or what is no expression at all.
+    // Rust evaluates these while compiling, or they are no expressions.
     fn visit_impl_item_const(&mut self, _: &'ast syn::ImplItemConst) {}
     fn visit_trait_item_const(&mut self, _: &'ast syn::TraitItemConst) {}
     fn visit_attribute(&mut self, _: &'ast syn::Attribute) {}
@@ -530,7 +528,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_type(&mut self, _: &'ast syn::Type) {}
 }
 
-/// Calls that make threads wait for one another, and give nothing back.
+/// Calls that make threads wait for one another and return nothing.
 const BARRIERS: [&str; 5] = [
     "sync_threads",
     "sync_warp",
@@ -542,7 +540,7 @@ const BARRIERS: [&str; 5] = [
 /// Fused multiply-adds, as a method or with the first factor as an argument.
 const FUSED: [&str; 3] = ["mul_add", "fma", "fmaf"];
 
-/// What the name of a constant contains that says how wide something is.
+/// Words in the names of constants that are widths.
 const WIDTHS: [&str; 8] = [
     "HALO", "RADIUS", "TILE", "PENCIL", "BLOCK", "WIDTH", "STRIDE", "OVERLAP",
 ];
@@ -569,7 +567,7 @@ fn other_axis(name: &str) -> Option<String> {
     indexed.then(|| format!("{quantity}_{other}"))
 }
 
-/// What an operation can be mistaken for.
+/// The operations that replace this one.
 fn replacements(operation: &BinOp) -> Vec<TokenStream> {
     match operation {
         BinOp::Lt(_) => vec![quote!(<=)],
@@ -614,8 +612,7 @@ fn is_assignment(operation: &BinOp) -> bool {
     )
 }
 
-/// Whether this is compiled only under some condition, such as for tests or for
-/// the device.
+/// Whether this is compiled only under a condition, such as for tests or for the device.
 fn is_conditional(attributes: &[syn::Attribute]) -> bool {
     attributes
         .iter()
@@ -637,7 +634,7 @@ fn attributes(expression: &Expr) -> &[syn::Attribute] {
     }
 }
 
-/// Whether there is a `let` in this condition, as in `if let`.
+/// Whether this condition contains a `let`, as `if let` does.
 fn holds_let(condition: &Expr) -> bool {
     struct Let(bool);
     impl<'ast> Visit<'ast> for Let {
@@ -662,7 +659,7 @@ fn one_line(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The mutations of this text: "operator: what".
+    /// The mutations of this text, as "operator: what".
     fn found(text: &str) -> Vec<String> {
         sites(Path::new("test.rs"), text)
             .unwrap()
@@ -671,7 +668,7 @@ mod tests {
             .collect()
     }
 
-    /// The texts that come of applying each mutation of the body of a function.
+    /// The bodies that the mutations of a function's body make.
     fn mutants(body: &str) -> Vec<String> {
         let text = format!("fn f() {{ {body} }}");
         sites(Path::new("test.rs"), &text)
@@ -786,7 +783,7 @@ mod tests {
                 "barrier: `thread::sync_threads()` removed"
             ]
         );
-        // A definition of a barrier is no call of one, nor is a method.
+        // Neither the definition of a barrier nor a method is a call of one.
         assert!(
             found("macro_rules! m { () => { fn sync_threads() {} a.sync_threads() }; }").is_empty()
         );

@@ -1,5 +1,5 @@
-//! Keeps what tests come to, in a file under the target folder: to find out takes about as
-//! long as all tests of a family, and a run that is taken up again need not.
+//! Stores which mutations each test executes, in a file under the target folder. Finding that out
+//! takes about as long as all tests of a family; a continued run reads it here.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -10,27 +10,27 @@ use serde::{Deserialize, Serialize};
 use super::journal::{self, Journal};
 use crate::error::Error;
 
-/// What is known of a trial from a run with no mutation on.
+/// The measurements of a trial without an active mutation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Known {
-    /// What it took, by the processors.
+    /// Its processor time.
     pub(crate) work: Duration,
-    /// The same by the clock.
+    /// Its elapsed time.
     pub(crate) time: Duration,
-    /// The mutations that it comes to.
+    /// The mutations that it executes.
     pub(crate) reached: HashSet<u32>,
 }
 
 /// A line of the file.
 #[derive(Serialize, Deserialize)]
 struct Line {
-    /// A hash of the workspace, and of which mutations are built in.
+    /// A hash of the workspace and of the compiled mutations.
     tree: String,
     trial: String,
     known: Known,
 }
 
-/// The file, to which what is found out is added.
+/// The file; new measurements are appended.
 pub(crate) struct Reach {
     journal: Journal,
     tree: String,
@@ -38,7 +38,8 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
-    /// What the one at `path` has of a workspace and mutations with this hash; the rest goes.
+    /// Reads the file at `path`; measurements of another workspace or of other mutations are
+    /// dropped.
     pub(crate) fn open(path: &Path, tree: String) -> Result<Self, Error> {
         let lines = journal::lines::<Line>(path).into_iter();
         let lines = lines.filter(|line| line.tree == tree);
@@ -50,7 +51,7 @@ impl Reach {
         })
     }
 
-    /// What an earlier run has found out of this trial.
+    /// The measurements of this trial by an earlier run.
     pub(crate) fn known(&self, trial: &str) -> Option<Known> {
         self.earlier.get(trial).map(|line| line.known.clone())
     }

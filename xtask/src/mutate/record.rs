@@ -1,9 +1,9 @@
 //! Keeps the outcome of each mutation in a file under the target folder, so that `--resume` can
 //! continue a run that was stopped.
 //!
-//! A mutation that was caught stays so while the code of its file is what it was, comments
-//! aside: tests come to it, and none is thought to go. One that survived is tried again
-//! after any change of the workspace.
+//! A caught mutation stays caught while the code of its file is the same, comments aside, on the
+//! assumption that no test is removed. A surviving one is tried again after any change of the
+//! workspace.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use super::journal::{self, Journal};
 use super::trial::Fate;
 use crate::error::Error;
 
-/// A line of the file, the last of its mutation's.
+/// A line of the file. A later line about the same mutation replaces an earlier one.
 #[derive(Clone, Serialize, Deserialize)]
 struct Line {
-    /// The mutation's rank, which says what it does and in which function.
+    /// The mutation's rank, a hash of its effect and its function.
     mutation: String,
     /// A hash of its file's code.
     code: String,
@@ -27,7 +27,7 @@ struct Line {
     fate: Fate,
 }
 
-/// The file, to which fates are added.
+/// The file; new outcomes are appended.
 pub(crate) struct Record {
     journal: Journal,
     earlier: HashMap<String, Line>,
@@ -36,8 +36,8 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// The one at `path`, of a workspace with this hash and with code of these hashes by
-    /// the path of its file.
+    /// Opens the file at `path`. `tree` is a hash of the workspace, and `codes` has a hash of each
+    /// file's code.
     pub(crate) fn open(
         path: &Path,
         codes: BTreeMap<PathBuf, String>,
@@ -56,7 +56,7 @@ impl Record {
         })
     }
 
-    /// What became of this mutation, if that is still true.
+    /// The stored outcome of this mutation, if it is still valid.
     pub(crate) fn fate(&self, mutation: &Mutation) -> Option<Fate> {
         let line = self.earlier.get(&name(mutation))?;
         let same = line.code == self.codes[&mutation.path]
@@ -126,7 +126,7 @@ mod tests {
         record.add(one, &caught).unwrap();
         record.add(two, &survived).unwrap();
         drop(record);
-        // As a run leaves it that ends while it writes.
+        // As a run leaves it that is stopped while it writes.
         let mut stopped = OpenOptions::new().append(true).open(&file).unwrap();
         stopped.write_all(b"{\"mutation\":\"00").unwrap();
         let fates = |code, tree| {

@@ -14,39 +14,38 @@ use crate::process;
 #[derive(Clone, Debug)]
 pub(crate) struct Suite {
     pub(crate) executable: PathBuf,
-    /// The folder tests run in: their package's.
+    /// The folder in which tests run: their package's.
     pub(crate) folder: PathBuf,
 }
 
-/// What of a suite is run.
+/// The part of a suite that is run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Part {
     /// The test.
     pub(crate) test: String,
     /// The kernel to test, for a test that goes through all of them.
     pub(crate) kernel: Option<String>,
-    /// Whether launches in the emulator run once, and nothing is compared with other
-    /// orders of threads.
+    /// Whether launches in the emulator run once, instead of in several orders of threads.
     pub(crate) once: bool,
 }
 
-/// How a run of a suite differs from one of the original.
+/// The difference between a run and one of the original.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum With<'a> {
-    /// By this mutation.
+    /// This mutation is active.
     Mutation(u32),
-    /// In no way, but the numbers of the mutations it comes to are added to this file.
+    /// None; the numbers of the executed mutations are appended to this file.
     Notes(&'a Path),
-    /// In no way.
+    /// None.
     Nothing,
 }
 
-/// The longest that a run may take.
+/// The time limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// By the processors. However busy the machine is, a test needs what it needs.
+    /// Processor time, which does not depend on other programs.
     pub(crate) work: Duration,
-    /// By the clock, for tests that wait, and where nothing says what processors did.
+    /// Elapsed time, for tests that wait, and for systems that do not tell processor time.
     pub(crate) time: Duration,
 }
 
@@ -54,26 +53,26 @@ pub(crate) struct Limits {
 #[derive(Clone, Debug)]
 pub(crate) struct Ran {
     pub(crate) verdict: Verdict,
-    /// By the processors, or by the clock where nothing says that.
+    /// Its processor time, or its elapsed time where the system does not tell that.
     pub(crate) work: Duration,
     pub(crate) time: Duration,
 }
 
-/// What a run of a suite came to.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Verdict {
-    /// Every test passed; how many there were.
+    /// Every test passed; the number of tests.
     Passed(usize),
     /// This test failed.
     Failed(String),
     /// The process ended during this test.
     Crashed(String),
-    /// Time was up during this test.
+    /// The time limit came during this test.
     TimedOut(String),
 }
 
 impl Verdict {
-    /// The test that noticed, where one did.
+    /// The test that noticed the mutation, if one did.
     pub(crate) fn test(&self) -> Option<&str> {
         match self {
             Self::Passed(_) => None,
@@ -89,7 +88,7 @@ impl Suite {
         Ok(listed(&list))
     }
 
-    /// Runs a part of it, up to the first test that notices.
+    /// Runs a part of the suite, up to the first test that fails.
     pub(crate) fn run(&self, part: &Part, with: With<'_>, limits: Limits) -> Result<Ran, Error> {
         let mut command = Command::new(&self.executable);
         command
@@ -118,13 +117,13 @@ impl Suite {
     }
 }
 
-/// The tests in what libtest prints for `--list`.
+/// The tests in libtest's output for `--list`.
 fn listed(list: &str) -> Vec<String> {
     let tests = list.lines().filter_map(|line| line.strip_suffix(": test"));
     tests.map(str::to_owned).collect()
 }
 
-/// A child that does not outlive this value.
+/// A child process that is killed when this value is dropped.
 struct Running(Child);
 
 impl Running {
@@ -176,7 +175,7 @@ impl Running {
         };
         let time = start.elapsed();
         drop(self);
-        // Its pipe is closed now, so it ends.
+        // Its pipe is closed, so it ends.
         let _ = reader.join();
         Ok(Ran {
             verdict,
@@ -186,11 +185,10 @@ impl Running {
     }
 }
 
-/// How often it is looked what a test has taken.
+/// How often the time of a test is checked.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What processors have done for a child that has not been waited for, where the
-/// system says so.
+/// The processor time of a child that has not been waited for, where the system tells it.
 fn work_of(child: &Child) -> Option<Duration> {
     if !cfg!(target_os = "linux") {
         return None;
@@ -210,13 +208,13 @@ fn work_in(stat: &str) -> Option<Duration> {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Fails where it has ended already, which is as well.
+        // An error means that it has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// What libtest has printed so far.
+/// The output of libtest so far.
 struct Output {
     /// The line being printed.
     line: Vec<u8>,
@@ -251,7 +249,7 @@ impl Output {
         }
     }
 
-    /// The test that runs now, as far as can be told.
+    /// The running test, as far as the output shows it.
     fn current(&self) -> String {
         let line = String::from_utf8_lossy(&self.line);
         test_line(&line).map_or_else(
@@ -274,7 +272,7 @@ mod tests {
 
     use super::*;
 
-    /// What a suite comes to whose executable is this shell script.
+    /// The outcome of a suite whose program is this shell script.
     fn verdict(script: &str, time: Duration) -> Verdict {
         let limits = Limits { work: LONG, time };
         run(script, &Part::default(), With::Mutation(7), limits)
@@ -289,8 +287,7 @@ mod tests {
             executable,
             folder: folder.path().to_path_buf(),
         };
-        // A file just written may still look busy to the kernel when another
-        // test forks at that moment.
+        // The kernel may report a file just written as busy when another test forks at that moment.
         for _ in 0..50 {
             match suite.run(part, with, limits) {
                 Err(Error::Shared(crate::error::Shared::Start { source, .. }))

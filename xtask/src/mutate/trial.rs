@@ -1,11 +1,11 @@
 //! Decides which tests to run against a mutation, and in which order.
 //!
-//! A test that never comes to a mutated expression cannot notice the mutation. So each
-//! test is run once with no mutation on, when it is first wanted, and notes what it comes
-//! to and what it takes. Most mutations are noticed at once by their own kernel's cases,
-//! launched once each: those come first, of each stage the quickest first. Whole suites come
-//! last, and verified launches after launches that run once. A mutated loop may never end: a
-//! test has a few times what it took.
+//! A test that never executes a mutated expression cannot notice the mutation. So each test first
+//! runs once without an active mutation, when it is needed, and records the mutations that it
+//! executes and its time. Most mutations are noticed at once by the cases of their own kernel,
+//! launched once each: those trials come first, the quickest of each stage first. Whole suites come
+//! last, and launches in several orders of threads after launches that run once. A mutated loop may
+//! never end, so a test may take only a few times its time without a mutation.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -21,7 +21,7 @@ use super::suite::{Limits, Part, Suite, Verdict, With};
 use super::{CONFORMANCE, Mutation, UNITS, serves};
 use crate::error::Error;
 
-/// A part of a suite, as mutations are tried on it.
+/// A test that mutations are tried on.
 pub(crate) struct Trial {
     suite: Suite,
     part: Part,
@@ -31,12 +31,12 @@ pub(crate) struct Trial {
     file: Option<&'static str>,
     /// The suite's name.
     name: String,
-    /// The same with launches that run once, where this one verifies them: it comes to
-    /// what that comes to, and takes long to find out.
+    /// The same test with launches that run once, where this one verifies them. It executes the
+    /// same mutations, and is faster.
     once: Option<usize>,
-    /// From a run with no mutation on, of a trial with launches that run once.
+    /// Measured without an active mutation, with launches that run once.
     known: OnceLock<Result<Known, String>>,
-    /// Whether one with verified launches passes with no mutation on.
+    /// Whether a trial with verified launches passes without an active mutation.
     passes: OnceLock<Result<(), String>>,
 }
 
@@ -54,7 +54,7 @@ impl Trial {
         }
     }
 
-    /// Runs it with no mutation on, if nobody has: it must pass.
+    /// Measures it without an active mutation, if that was not done; it must pass.
     fn known(&self, reach: &Reach) -> Result<&Known, Error> {
         let known = self.known.get_or_init(|| {
             let name = format!("{} {:?}", self.name, self.part);
@@ -101,8 +101,8 @@ impl Trial {
         }
     }
 
-    /// Fails unless it passes within `limits` with no mutation on. Of one with verified
-    /// launches that is asked when it has noticed something: most never do.
+    /// An error unless it passes within `limits` without an active mutation. A trial with verified
+    /// launches is asked only after it has noticed a mutation, which most never do.
     fn require_passes(&self, limits: Limits) -> Result<(), Error> {
         let passes = self.passes.get_or_init(|| {
             let ran = self.suite.run(&self.part, With::Nothing, limits);
@@ -113,7 +113,7 @@ impl Trial {
     }
 }
 
-/// Of how many kernels from other files than the mutation's verified launches are tried.
+/// The number of kernels from other files than the mutation's whose verified launches are tried.
 const VERIFIED: usize = 8;
 
 /// Longer than any test takes.
@@ -122,36 +122,36 @@ const NO_LIMITS: Limits = Limits {
     time: Duration::from_secs(3600),
 };
 
-/// How long a test may take that took `known` with no mutation on, unless the user says.
-/// `verified`: that was with launches that run once, and now they are verified.
+/// The time limits of a test that took `known` without a mutation, unless the user gives one.
+/// `verified`: it was measured with launches that run once, and now they are verified.
 fn limits(known: &Known, verified: bool, timeout: Option<Duration>) -> Limits {
     let times = if verified { VERIFICATION } else { 1 };
     Limits {
         work: timeout.unwrap_or(times * (Duration::from_secs(1) + 4 * known.work)),
-        // Generous: other work may share the machine by then.
+        // Generous, because other programs may share the machine by then.
         time: timeout.unwrap_or(times * (Duration::from_secs(30) + 20 * known.time)),
     }
 }
 
-/// More than verified launches take longer than launches that run once.
+/// An upper bound of the factor by which verified launches are slower.
 const VERIFICATION: u32 = 20;
 
-/// Everything that mutations are tried on.
+/// All tests that mutations are tried on.
 pub(crate) struct Trials {
     all: Vec<Trial>,
-    /// The longest that one may take, where the user says so.
+    /// The user's time limit of one trial.
     timeout: Option<Duration>,
     reach: Reach,
 }
 
-/// What became of a mutation.
+/// The outcome of a mutation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Fate {
     pub(crate) verdict: Verdict,
-    /// The trial of this run that noticed.
+    /// The trial that noticed it in this run.
     #[serde(skip)]
     pub(crate) by: Option<usize>,
-    /// How many trials came to it and were run.
+    /// The number of trials that execute it and were run.
     pub(crate) tried: usize,
 }
 
@@ -162,8 +162,9 @@ impl Fate {
 }
 
 impl Trials {
-    /// Those of these suites. Each test is two, with launches that run once and with verified
-    /// ones; of the conformance suite each test of each kernel is. Unit tests launch nothing.
+    /// The trials of these suites. Each test is two trials, with launches that run once and with
+    /// verified ones; each test of the conformance suite is two trials per kernel. Unit tests
+    /// launch nothing.
     pub(crate) fn of(
         suites: &BTreeMap<String, Suite>,
         families: &[String],
@@ -220,13 +221,13 @@ impl Trials {
         })
     }
 
-    /// What is known of a trial, or of the same with launches that run once.
+    /// The measurements of a trial, or of the same test with launches that run once.
     fn known(&self, index: usize) -> Result<&Known, Error> {
         let trial = &self.all[index];
         self.all[trial.once.unwrap_or(index)].known(&self.reach)
     }
 
-    /// Tries a mutation until a trial notices, those of `likely` first.
+    /// Tries a mutation until a trial notices it, beginning with `likely`.
     pub(crate) fn try_one(&self, mutation: &Mutation, likely: &[usize]) -> Result<Fate, Error> {
         let mut tried = HashSet::new();
         for stage in std::iter::once(likely.to_vec()).chain(self.stages(mutation)) {
@@ -262,10 +263,10 @@ impl Trials {
         })
     }
 
-    /// These trials, but for most of those with verified launches of kernels from other
-    /// files: of a function that dozens of kernels share, one or the other misses a barrier.
-    /// They take long, also to find out what they come to, which is what they come to with
-    /// launches that run once.
+    /// These trials, without most of those with verified launches of kernels from other files. Of
+    /// the many kernels that call a shared function, a few notice a missing barrier. Verified
+    /// launches take long, also to measure; they execute the same mutations as launches that run
+    /// once.
     fn few_verified(&self, trials: Vec<usize>, mutation: &Mutation) -> Result<Vec<usize>, Error> {
         let (mut verified, mut kept) = (Vec::new(), Vec::new());
         for index in trials {
@@ -288,7 +289,7 @@ impl Trials {
         Ok(kept)
     }
 
-    /// Whether a trial is of a kernel that is in the file of this mutation.
+    /// Whether a trial tests a kernel in the file of this mutation.
     fn is_own(&self, index: usize, mutation: &Mutation) -> bool {
         let file = self.all[index].file;
         file.is_some_and(|file| Path::new(file) == mutation.path)
@@ -300,7 +301,7 @@ impl Trials {
             (Some(of), Some(family)) => serves(of, family),
             _ => true,
         };
-        // That a barrier is missing is seen by verified launches, most else by their results.
+        // Verified launches notice a missing barrier; results show most other mutations.
         let [verified, suite] = match mutation.site.operator {
             Operator::Barrier => [3, 5],
             _ => [4, 3],
@@ -324,8 +325,8 @@ impl Trials {
     }
 }
 
-/// Whether a test goes through the table of kernels: then it fails where it is told of one
-/// that is not there. One that does not is no trial for each kernel.
+/// Whether a test runs once per kernel of the table: it then fails for the name of a kernel that
+/// does not exist. Another test has no trial for each kernel.
 fn asks_for_kernels(suite: &Suite, part: &Part) -> Result<bool, Error> {
     let nobody = Part {
         kernel: Some("nobody".to_owned()),

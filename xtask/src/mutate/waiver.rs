@@ -5,31 +5,30 @@
 //! if i <= last {
 //! ```
 //!
-//! The comment stands on the line of the mutation, or on lines of its own right
-//! above it. In the parentheses is the name of the operator; after a colon there,
-//! words of the description that narrow it down: `(comparison: made `<=`)`. The
-//! reason after the parentheses is required. A comment that waives no mutation
-//! is reported: the code it spoke of has changed.
+//! The comment stands on the line of the mutation, or on lines of its own right above it. The name
+//! of the operator is in parentheses; after a colon may follow words of the description that narrow
+//! it down: `(comparison: made `<=`)`. A reason after the parentheses is required. A comment that
+//! waives no mutation is reported: its code has changed.
 
 use super::operators::Site;
 
 const OPENING: &str = "// equivalent mutant (";
 
-/// A waiver as it stands in a source.
+/// A waiver in a source.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Waiver {
     /// Line of the comment, from 1.
     pub(crate) line: usize,
-    /// Line of the code it is about.
+    /// Line of the code that it waives.
     about: usize,
     operator: String,
-    /// Words the description must contain; may be empty.
+    /// Words that the description must contain; may be empty.
     detail: String,
     pub(crate) reason: String,
 }
 
 impl Waiver {
-    /// Whether it is about this mutation.
+    /// Whether it waives this mutation.
     pub(crate) fn covers(&self, site: &Site) -> bool {
         site.line == self.about
             && site.operator.name() == self.operator
@@ -37,7 +36,7 @@ impl Waiver {
     }
 }
 
-/// A comment that was meant as a waiver and is none: its line, and what is wrong.
+/// A comment that looks like a waiver and is none: its line, and the reason.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Malformed {
     pub(crate) line: usize,
@@ -71,7 +70,7 @@ pub(crate) fn waivers(text: &str) -> (Vec<Waiver>, Vec<Malformed>) {
         let (operator, detail) = inside.split_once(':').unwrap_or((inside, ""));
         let alone = line[..start].trim().is_empty();
         let about = if alone {
-            // The first line below that is not itself a comment.
+            // The first line below that is no comment.
             (index + 1..lines.len())
                 .find(|&below| !lines[below].trim_start().starts_with("//"))
                 .map_or(line_number, |below| below + 1)
@@ -96,7 +95,7 @@ mod tests {
     use super::super::operators::sites;
     use super::*;
 
-    /// How many mutations of this text are waived, and how many are not.
+    /// The numbers of waived and of other mutations in this text.
     fn counts(text: &str) -> (usize, usize) {
         let (waivers, malformed) = waivers(text);
         assert!(malformed.is_empty(), "{malformed:?}");
@@ -134,7 +133,7 @@ mod tests {
         let text = "fn f() {\n  // equivalent mutant (width: made `RADIUS + 1`): the tile has room\n  g(RADIUS);\n}";
         assert_eq!(counts(text), (1, 1));
 
-        // Of two that are the same but for the operation around them.
+        // Two that differ in the operation around them only.
         let text = "fn f() {\n  // equivalent mutant (width: in `a >= RADIUS`): a is even\n  a >= RADIUS && b >= RADIUS\n}";
         assert_eq!(counts(text), (2, 5));
     }

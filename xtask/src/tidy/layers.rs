@@ -1,5 +1,5 @@
-//! The rule `layers`: what each module may import, and that none imports itself by way of
-//! others.
+//! The rule `layers`: what each module may import, and that modules do not import each other in
+//! circles.
 
 use std::path::{Path, PathBuf};
 
@@ -8,18 +8,17 @@ use crate::error::Error;
 use crate::imports::{Circle, Imports, ROOT};
 use crate::output;
 
-/// Modules that belong together. Patterns of modules hold them with all below them; `*`
-/// stands for one name.
+/// Modules that belong together. A pattern covers a module and all below it; `*` stands for one
+/// name.
 struct Layer {
     name: &'static str,
-    /// Of the layers with a pattern that holds a module it is in that of the longest.
+    /// A module belongs to the layer with the longest pattern that covers it.
     modules: &'static [&'static str],
-    /// The layers whose modules they may import, besides those of their own.
+    /// The layers that its modules may import, beside their own.
     may: &'static [&'static str],
 }
 
-/// In `modules` it stands for each family, all of them in layers of their own; in `may` for
-/// the layers of all.
+/// In `modules`, each family, every one a layer of its own; in `may`, the layers of all families.
 const FAMILY: &str = "<family>";
 
 /// A crate with its layers from the ground up.
@@ -27,7 +26,7 @@ struct Crate {
     name: &'static str,
     sources: &'static str,
     layers: &'static [Layer],
-    /// What modules may not import besides, and why.
+    /// Further imports that are forbidden, and why.
     never: &'static [(&'static str, &'static str, &'static str)],
     /// Imports that break the rules.
     exceptions: &'static [(&'static str, &'static str)],
@@ -41,7 +40,7 @@ const fn layer(
     Layer { name, modules, may }
 }
 
-/// Every module, for crates that have circles ruled out and no layers.
+/// Every module, for crates without layers: only circles are forbidden.
 const ALL: Layer = layer("all", &["crate", "*"], &[]);
 
 #[rustfmt::skip]
@@ -56,12 +55,12 @@ static CRATES: &[Crate] = &[
                 "threads", "variants", "versions",
             ], &[]),
             layer("device", &["device", "launch"], &["core"]),
-            // What a type must have for each family: its kernels and its ports.
+            // The traits of a scalar type for each family: its kernels and its ports.
             layer("scalar", &["scalar"], &["core", "device", "shared", FAMILY]),
-            // What several families do with what they have computed.
+            // Operations on results that several families need.
             layer("shared", &["elementwise", "single_pass", "stencil"], &["core", "device", "scalar"]),
             layer(FAMILY, &[FAMILY], &["core", "device", "scalar", "shared"]),
-            // The kernels with data for them, for whoever goes through the table.
+            // The kernels with data for them, for all who iterate over the table.
             layer("cases", &["case", "subject", "*::cases"], &[
                 "core", "device", "scalar", "shared", FAMILY,
             ]),
@@ -81,7 +80,7 @@ static CRATES: &[Crate] = &[
             layer("shared", &["loops", "vector", "words"], &[]),
             layer("entry", &["entry", "register"], &[]),
             layer(FAMILY, &[FAMILY], &["shared", "entry"]),
-            // The table names the families.
+            // The table lists the families.
             layer("registry", &["registry"], &["entry", FAMILY]),
             layer("root", &["crate"], &[]),
         ],
@@ -114,7 +113,7 @@ impl Crate {
         Imports::of(&sources)
     }
 
-    /// The layer that a module is in.
+    /// The layer of a module.
     fn layer_of(&'static self, module: &str, families: &[String]) -> Option<In> {
         let outermost = module.split("::").next().unwrap_or(module);
         let family = families.iter().find(|family| *family == outermost);
@@ -127,7 +126,8 @@ impl Crate {
                 })
                 .map(move |pattern| (*pattern, layer))
         });
-        // The longest; of those the one without `*`, and a family's name before all families.
+        // The longest pattern; of equals the one without `*`, and a family's name before
+        // `<family>`.
         let best = matching.max_by_key(|(pattern, _)| {
             let parts = pattern.split("::").count();
             (parts, !pattern.contains('*'), *pattern != FAMILY)
@@ -138,7 +138,7 @@ impl Crate {
         })
     }
 
-    /// Which rule this import breaks.
+    /// The rule that this import violates.
     fn broken_by(&'static self, from: &str, to: &str, families: &[String]) -> Option<String> {
         let never = self.never.iter();
         let mut never = never.filter(|(by, of, _)| holds(by, from) && holds(of, to));
@@ -150,7 +150,7 @@ impl Crate {
         (!may).then(|| format!("the layer {} does not know {}", by.name(), of.name()))
     }
 
-    /// What breaks the rules but for these exceptions: module, line, and how.
+    /// The violations that are not among these exceptions: module, line, and reason.
     fn breaches(
         &'static self,
         imports: &Imports,
@@ -184,15 +184,15 @@ impl Crate {
     }
 }
 
-/// Where a module is.
+/// The layer of a module.
 struct In {
     layer: &'static Layer,
-    /// The family, where the layer is all of them.
+    /// The module's family, where the layer is `<family>`.
     family: Option<String>,
 }
 
 impl In {
-    /// The layer, which for a family has its name.
+    /// The name of the layer; for a family, the family's name.
     fn name(&self) -> &str {
         self.family.as_deref().unwrap_or(self.layer.name)
     }
@@ -208,7 +208,7 @@ fn told(circle: &Circle<'_>) -> String {
     )
 }
 
-/// Whether a module is one of this pattern, or below it.
+/// Whether this pattern covers a module.
 fn holds(pattern: &str, module: &str) -> bool {
     let mut names = module.split("::");
     pattern
@@ -231,7 +231,7 @@ pub(super) fn layers(tree: &Tree, findings: &mut Findings) -> Result<(), Error> 
     Ok(())
 }
 
-/// Prints who imports whom, where they do so in circles, and what the exceptions are for.
+/// Prints the imports of each module, the circles, and the exceptions with their reasons.
 pub(super) fn list(tree: &Tree) -> Result<(), Error> {
     let families = lists::families(tree);
     for listed in CRATES {
@@ -284,7 +284,7 @@ mod tests {
         exceptions: &[],
     };
 
-    /// What breaks the rules of a crate in which modules import one other each.
+    /// The violations in a crate with these imports, each from one module to another.
     fn breaches(imports: &[(&str, &str)], exceptions: &[(&str, &str)]) -> Vec<String> {
         let modules = imports.iter().flat_map(|(from, to)| [*from, *to]);
         let imports = Imports {

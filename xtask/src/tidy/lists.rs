@@ -1,8 +1,8 @@
-//! The rule `lists`: what names every family does so as the folders of kernels say.
+//! The rule `lists`: every list of families matches the folders of kernels.
 //!
-//! Rust wants modules declared, a table its elements, and cargo its tests. Each such list
-//! stands behind a line that says so, up to the next line that is empty or closes a bracket,
-//! and `cargo xtask tidy --write` writes it.
+//! Rust needs modules declared, a table its elements, and cargo its tests. Each such list stands
+//! behind a line that marks it, up to the next line that is empty or closes a bracket; `cargo xtask
+//! tidy --write` writes it.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::{Findings, KERNELS, Tree};
 use crate::error::Error;
 use crate::workspace;
 
-/// How the line before a list ends.
+/// The end of the line before a list.
 const MARK: &str = "which `cargo xtask tidy --write` lists";
 
 /// Stands for the family's name.
@@ -19,9 +19,9 @@ const FAMILY: &str = "<family>";
 /// A list of families.
 struct List {
     file: &'static str,
-    /// A family is in it if it has this file.
+    /// The families in it are those with this file.
     of_those_with: &'static str,
-    /// What is there for a family.
+    /// The entry of a family.
     item: &'static str,
 }
 
@@ -48,7 +48,7 @@ const LISTS: [List; 8] = [
 ];
 
 impl List {
-    /// The lines that the list has.
+    /// The lines of the list.
     fn lines(&self, tree: &Tree) -> Vec<String> {
         let families = families(tree);
         let families = families
@@ -65,8 +65,7 @@ impl List {
             .collect()
     }
 
-    /// The file with the list as it should be; `None` where the file does not say that it has
-    /// one.
+    /// The file with the correct list; `None` where the file marks no list.
     fn written(&self, tree: &Tree, text: &str) -> Option<String> {
         let lines: Vec<&str> = text.lines().collect();
         let marked = lines
@@ -99,7 +98,7 @@ pub(super) fn families(tree: &Tree) -> Vec<String> {
     folders.collect()
 }
 
-/// The lists whose files are there, and these files.
+/// The lists whose files exist, and the texts of the files.
 fn of(tree: &Tree) -> impl Iterator<Item = Result<(&'static List, String), Error>> {
     LISTS
         .iter()
@@ -129,7 +128,7 @@ pub(super) fn lists(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes every list as it should be.
+/// Writes every list.
 pub(super) fn write(tree: &Tree) -> Result<(), Error> {
     for list in of(tree) {
         let (list, text) = list?;

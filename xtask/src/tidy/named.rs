@@ -27,8 +27,7 @@ pub(super) fn named_tests(tree: &Tree, findings: &mut Findings) -> Result<(), Er
     Ok(())
 }
 
-/// The files, and tests in them, that a line names as `path/file.rs` or as
-/// `path/file.rs::test`.
+/// The files, and their tests, that a line names as `path/file.rs` or `path/file.rs::test`.
 fn named(line: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     line.split('`').skip(1).step_by(2).filter_map(|code| {
         let (file, function) = match code.split_once("::") {
@@ -39,7 +38,7 @@ fn named(line: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     })
 }
 
-/// Whether this text has a function of this name.
+/// Whether this text defines a function of this name.
 fn defines(text: &str, name: &str) -> bool {
     text.lines().any(|line| {
         let code = line.split("//").next().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Counts the public items in the library's documentation.
 //!
-//! An item is public if `cargo doc` writes a page for it: that follows re-exports and leaves
-//! hidden items out. This counts the pages, and the methods on them.
+//! An item is public if `cargo doc` writes a page for it: re-exports are followed and hidden items
+//! left out. This counts the pages, and the methods on them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::workspace;
 /// The most items that `halo-gpu` may have.
 const MOST_ITEMS: usize = 200;
 
-/// What the name of a page begins with, and what the item is.
+/// The start of a page's name, and the kind of its item.
 const KINDS: [(&str, &str); 9] = [
     ("index", "modules"),
     ("struct", "types"),
@@ -29,12 +29,12 @@ const KINDS: [(&str, &str); 9] = [
     ("macro", "macros"),
 ];
 
-/// Documents the library, prints what it has, and finds fault where that is too much.
+/// Documents the library and prints the number of items. Too many are a finding.
 pub(super) fn count(root: &Path) -> Result<Outcome, Error> {
     let metadata = cargo_metadata::MetadataCommand::new().no_deps().exec()?;
     let folder = metadata.target_directory.join("doc/halo_gpu");
     let folder = folder.as_std_path();
-    // Pages of items that are no more would stay; cargo writes all again where they are gone.
+    // Old pages of removed items must go; cargo writes all pages again.
     if folder.exists() {
         std::fs::remove_dir_all(folder).map_err(Error::file("remove", folder))?;
     }
@@ -120,7 +120,7 @@ fn walk(folder: &Path, module: &str, modules: &mut BTreeMap<String, Count>) -> R
     Ok(())
 }
 
-/// Which item a page is about, by its name.
+/// The item of a page, from the page's name.
 fn kind_and_name(page: &str) -> Option<(&'static str, &str)> {
     let stem = page.strip_suffix(".html")?;
     let (kind, name) = stem.split_once('.').unwrap_or((stem, "index"));
@@ -128,12 +128,12 @@ fn kind_and_name(page: &str) -> Option<(&'static str, &str)> {
     known.map(|(_, kind)| (*kind, name))
 }
 
-/// Whether a page only says where an item is.
+/// Whether a page only redirects to another.
 fn leads_elsewhere(page: &str) -> bool {
     page.contains("http-equiv=\"refresh\"")
 }
 
-/// The methods of an item's own: not those of traits that it implements.
+/// The methods of the item itself, without those of traits that it implements.
 fn methods(page: &str) -> usize {
     let own = page.find("id=\"trait-implementations\"");
     let page = &page[..own.unwrap_or(page.len())];

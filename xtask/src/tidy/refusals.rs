@@ -1,8 +1,8 @@
 //! The rule `refusals`: a property test gives bad input to every public call of the library that
 //! can refuse its input.
 //!
-//! The calls are the library's public functions that return a `Result`. A property test
-//! is a `proptest!` in `tests` or `host/tests`; what its file calls counts.
+//! The calls are the library's public functions that return a `Result`. A property test is a
+//! `proptest!` in `tests` or `host/tests`; every call in its file counts.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ const THIS: &str = "xtask/src/tidy/refusals.rs";
 const LIBRARY: &str = "host/src";
 const TESTS: [&str; 2] = ["tests", "host/tests"];
 
-/// Calls that no property test gives bad input, and who does, or why nobody can.
+/// Calls without bad input from a property test: where they are tested, or why they cannot be.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("from_device_address", "unsafe; `tests/memory.rs`"),
     ("cuda", "takes a number; `host/tests/devices.rs`"),
@@ -97,9 +97,9 @@ pub(super) fn refusals(tree: &Tree, findings: &mut Findings) -> Result<(), Error
     Ok(())
 }
 
-/// The names of what is called anywhere in these tokens.
+/// The names of all calls in these tokens.
 fn calls(tokens: &TokenStream, names: &mut BTreeSet<String>) {
-    // The last name before a parenthesis, or before the types that stand between.
+    // The last name before a parenthesis, or before type arguments between them.
     let mut last = None;
     let mut depth = 0_usize;
     for token in tokens.clone() {
@@ -159,8 +159,8 @@ impl<'ast> Visit<'ast> for Fallible {
         }
     }
 
-    // In the body of a macro there is no syntax tree; what looks like a public function
-    // there is one of each of its uses.
+    // The body of a macro has no syntax tree: whatever looks like a public function in it is one,
+    // for each use of the macro.
     fn visit_item_macro(&mut self, item: &'ast syn::ItemMacro) {
         in_macro(&item.mac.tokens, &mut self.0);
     }
