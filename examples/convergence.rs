@@ -5,8 +5,8 @@
 //! cargo run --release -p halo-examples --example convergence --features gpu   # on a GPU
 //! ```
 //!
-//! f(x) = exp(sin 2πx), which has all wavelengths, on a periodic line of length 1. The
-//! floor that the 8th order comes to is the rounding of f64.
+//! f(x) = exp(sin 2πx), which has all wavelengths, on a periodic line of length 1. The 8th order
+//! ends at the rounding errors of f64.
 
 use halo_gpu::derivative3d::FiniteDifferences3d;
 use halo_gpu::{Axis, Device, Error, Errors, Field3, Grid3, Shape3};
@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(canvas.present()?)
 }
 
-/// `n`, and the largest error of the derivative on so many points.
+/// `n`, and the largest error of the derivative on `n` points.
 fn error(device: &Device, n: usize, accuracy: u32) -> Result<(f64, f64), Error> {
     let (shape, h) = (Shape3::new(n, 1, 1), 1.0 / n as f64);
     let line = FiniteDifferences3d::new(&Grid3::new(shape, [h; 3])?)?.with_accuracy(accuracy)?;

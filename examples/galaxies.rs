@@ -5,8 +5,8 @@
 //! cargo run --release -p halo-examples --example galaxies --features gpu   # on a GPU
 //! ```
 //!
-//! A number after `--` is that of the frames, of which there are 120.
-//! A parabolic encounter (A. and J. Toomre, "Galactic bridges and tails", ApJ 178 (1972)).
+//! A number after `--` is the number of frames, 120 by default. A parabolic encounter (A. and J.
+//! Toomre, "Galactic bridges and tails", ApJ 178 (1972)).
 
 use halo_gpu::Device;
 use halo_gpu::nbody::problem::{Cluster, Disc};

@@ -5,8 +5,8 @@
 //! cargo run --release -p halo-examples --example heated_plate --features gpu   # on a GPU
 //! ```
 //!
-//! The film has a frame every so many Jacobi iterations, more and more of them, as the heat
-//! gets on ever more slowly; the picture is the plate when an iteration hardly changes it.
+//! The film has a frame after a growing number of Jacobi iterations, because the heat spreads ever
+//! more slowly; the picture is the plate when an iteration hardly changes it.
 
 use halo_examples::{Film, draw};
 use halo_gpu::heat2d::{Heat2d, problem};

@@ -1,5 +1,5 @@
-//! What the examples draw with. The examples are the files beside this one; the package holds
-//! what they depend on, which the library does not.
+//! Drawing for the examples, which are the files beside this one. The package has the dependencies
+//! that the examples need and the library does not.
 
 use halo_gpu::Shape2;
 use image::codecs::gif::{GifEncoder, Repeat};
@@ -14,7 +14,7 @@ impl Film {
     ///
     /// # Errors
     ///
-    /// Those of creating and writing a file.
+    /// The errors of creating and writing a file.
     pub fn create(path: &str) -> ImageResult<Self> {
         let mut film = GifEncoder::new_with_speed(File::create(path)?, 10);
         film.set_repeat(Repeat::Infinite)?;
@@ -25,7 +25,7 @@ impl Film {
     ///
     /// # Errors
     ///
-    /// Those of writing a file.
+    /// The errors of writing a file.
     pub fn show(&mut self, picture: RgbaImage) -> ImageResult<()> {
         let delay = Delay::from_numer_denom_ms(50, 1);
         self.0.encode_frame(Frame::from_parts(picture, 0, 0, delay))

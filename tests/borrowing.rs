@@ -1,5 +1,5 @@
-//! Operations on data of the host, on the device that is the host: they read the caller's
-//! memory where it is, and what they allocate is what they give back.
+//! Tests operations on host data where the device is the host: they read the caller's memory in
+//! place, and allocate only their results.
 
 use halo_gpu::derivative3d::FiniteDifferences3d;
 use halo_gpu::stencil1d::{Stencil1d, TEXTBOOK_COEFFICIENTS};
@@ -19,8 +19,8 @@ fn taken(bytes: usize) {
     MOST.fetch_max(in_use, SeqCst);
 }
 
-// SAFETY: every call goes to the system's allocator as it came. What is moved to a larger
-// place is allocated, copied and freed, as the default of `realloc` does.
+// SAFETY: every call is passed on to the system's allocator. A reallocation allocates, copies and
+// frees, as the default of `realloc` does.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         taken(layout.size());
@@ -49,7 +49,7 @@ const SLACK: usize = 4 << 20;
 
 /// Fails if `work` has more memory in use than its result needs.
 fn allocates<R>(what: &str, result_bytes: usize, mut work: impl FnMut() -> R) {
-    // The pool's threads and what they keep for themselves.
+    // The pool's threads, and the memory that they keep.
     drop(work());
     let before = IN_USE.load(SeqCst);
     MOST.store(before, SeqCst);
@@ -118,7 +118,7 @@ fn derivatives_allocate_their_results_alone() {
     });
 }
 
-// One test: what others allocate at the same time would be counted.
+// One test only: allocations of others at the same time would be counted.
 #[test]
 fn operations_on_the_host_allocate_their_results_alone() {
     reductions_read_the_callers_memory();

@@ -61,7 +61,7 @@ fn devices(entry: &Entry) -> Vec<Device> {
     devices
 }
 
-/// The emulator on which this kernel's blocks run.
+/// The emulator for this kernel's blocks.
 fn options(entry: &Entry) -> EmulatorOptions {
     let mut options = EmulatorOptions::default();
     if subject(entry).unwrap().waits_for_blocks(entry) {
@@ -154,7 +154,7 @@ fn a_launch_has_the_geometry_of_the_table() {
         let problem = typical(entry);
         let [blocks, ..] = entry.geometry(&problem).unwrap().grid;
         assert!(blocks > 1, "{problem:?} is one block, which shows little");
-        // A device whose grids are just as long takes it, and one block less is refused.
+        // A device with just enough blocks runs it, and one block less is refused.
         let limited = |case: &Case, blocks: u32| {
             let mut limits = Limits::SM_90;
             limits.grid = Dim3::new(blocks, limits.grid.y, limits.grid.z);

@@ -623,7 +623,7 @@ fn a_field_of_another_shape_is_refused_though_it_has_as_many_points() {
         let mut three = [right.clone(), right.clone(), field.clone()];
         refused(differences.gradient_of_into(device, &right, three.each_mut()));
         refused(differences.curl_of_into(device, [&right; 3], three.each_mut()));
-        // What was refused has changed nothing.
+        // A refused call has changed nothing.
         assert_eq!(into, field);
         assert_eq!(three, [right.clone(), right.clone(), field.clone()]);
 
@@ -1038,7 +1038,7 @@ fn ptx_facts_of_the_tuned_kernels() {
         assert_eq!(count("ld.f32") + count("ld.b32"), 0, "generic loads");
         assert_eq!(count("st.f32") + count("st.b32"), 0, "generic stores");
         assert_eq!(count("ld.local") + count("st.local"), 0, "local memory");
-        // The field is read only, and what is written is not read again.
+        // The field is only read, and the output is never read.
         assert_eq!(count("ld.global"), count("ld.global.nc"));
         assert_eq!(count("st.global"), count("st.global.cs"));
     });

@@ -28,7 +28,7 @@ fn random<T: Scalar>(rng: &mut impl Rng, len: usize) -> Vec<T> {
     numbers.collect()
 }
 
-/// Vectors that are not whole, pieces of a port and what is left of one.
+/// Partial vectors, several pieces of a port, and a partial piece.
 const LENGTHS: [usize; 9] = [0, 1, 3, 4, 7, 1023, 4098, 70_001, 300_001];
 
 #[test]
@@ -136,7 +136,7 @@ fn the_largest_difference_is_found_wherever_it_is() {
     check::<f64>(&Device::emulator());
 }
 
-/// Updates of buffers of which anything may be wrong.
+/// Updates of buffers with any faults.
 fn are_judged_rightly<T: Scalar>(
     lens: [usize; 2],
     away: bool,

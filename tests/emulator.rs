@@ -1,5 +1,5 @@
-//! What can be asked of the emulator that a device would refuse, or would take
-//! longer for than the emulator's limits foresee.
+//! Tests that only the emulator can run: a device would refuse these launches, or they exceed the
+//! emulator's default limits.
 
 use halo_gpu::heat2d::Heat2d;
 use halo_gpu::reduction::Reduction;

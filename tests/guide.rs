@@ -73,7 +73,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// What is wrong with the links of a page; `inside` is the folder that they must not leave.
+/// The broken links of a page; `inside` is the folder that they must not leave.
 fn broken(path: &Path, inside: &Path) -> Vec<String> {
     let text = page(path);
     let mut broken = Vec::new();

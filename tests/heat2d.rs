@@ -135,7 +135,7 @@ fn on_wall(shape: Shape2, index: usize) -> bool {
     i == 0 || i == shape.nx - 1 || j == 0 || j == shape.ny - 1
 }
 
-/// An iteration by definition, one point at a time: the walls are those of `new`.
+/// An iteration by definition, one point at a time; the walls keep the values of `new`.
 fn iteration_by_definition<T>(shape: Shape2, old: &[T], new: &[T]) -> Vec<T>
 where
     T: Copy + Add<Output = T> + Mul<Output = T> + From<f32>,
@@ -296,7 +296,7 @@ fn every_implementation_gives_the_bits_of_the_definition_in_f64() {
     });
 }
 
-/// Passes of many iterations of `T`, and what is left over.
+/// Passes of many iterations of `T`, with a remainder.
 fn a_pass_gives_the_bits_of_single_iterations<T: Scalar + Bits>(
     mut random: impl FnMut(usize) -> Vec<T>,
 ) {
@@ -424,7 +424,7 @@ fn resident_blocks_give_the_bits_of_single_ones_in_f64() {
     });
 }
 
-/// What the emulator, with its few blocks, does not come to.
+/// Cases that need more blocks than the emulator tries.
 #[cfg(feature = "gpu")]
 #[test]
 fn passes_over_large_plates_give_the_bits_of_single_iterations() {

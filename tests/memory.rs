@@ -21,8 +21,8 @@ fn bodies(n: usize) -> Vec<Body<f32>> {
         .collect()
 }
 
-/// A buffer goes to another handle, there and back, behind what was done with it.
-/// Accelerations by a plan of this call alone, whose memory goes at its end.
+/// A buffer is moved to another handle and back, after the work that uses it. The plan of the
+/// accelerations, and its memory, end with this call.
 fn apply(
     gravity: &Gravity,
     bodies: &Buffer<Body<f32>>,
@@ -47,7 +47,7 @@ fn a_buffer_that_moves_keeps_its_elements() {
         apply(&gravity, &read, &mut expected).unwrap();
         let expected = expected.to_vec().unwrap();
         for _ in 0..3 {
-            // The copies take less time than the work: those that did not wait would see NaN.
+            // The copies take less time than the work: a copy that does not wait would see NaN.
             let mut there = beside.alloc_filled(n, [f32::NAN; 3]).unwrap();
             apply(&gravity, &read, &mut there).unwrap_err();
             let read = beside.upload(&bodies).unwrap();
@@ -73,8 +73,8 @@ fn a_buffer_that_moves_keeps_its_elements() {
     });
 }
 
-/// What the host writes after it has given a copy to a device is not what is copied, and
-/// what it reads has been copied whole.
+/// Writes of the host after a copy to the device has been enqueued do not change the copy, and a
+/// copy to the host is complete when it is read.
 #[test]
 fn copies_of_the_host_s_memory_are_over_before_it_is_used_again() {
     for_each("copies", devices(), |ref device| {
@@ -102,12 +102,12 @@ fn copies_of_the_host_s_memory_are_over_before_it_is_used_again() {
     });
 }
 
-/// What a kernel reads goes while it runs. (What comes next may be put in its place, and
-/// is behind it in the stream.)
+/// A kernel's input is dropped while it runs. (Later allocations may get its memory, but are used
+/// after the kernel in the stream.)
 #[test]
 fn a_buffer_that_is_dropped_stays_until_the_work_is_done() {
     for_each("drops", devices(), |ref device| {
-        // Milliseconds on a GPU, in which the host is long past the drop.
+        // Milliseconds on a GPU, so that the host drops it during the kernel.
         let n = match device.kind() {
             DeviceKind::Cuda => 70_001,
             DeviceKind::Cpu | DeviceKind::Emulator => 301,
@@ -134,7 +134,7 @@ fn a_buffer_that_is_dropped_stays_until_the_work_is_done() {
             apply(&gravity, &read, &mut lost).unwrap();
             apply(&gravity, &read, &mut kept).unwrap();
             drop((read, lost));
-            // As large as what has just been given back.
+            // As large as the memory just freed.
             let next = device.upload(&others).unwrap();
             let next_lost = device.alloc_filled(n, [f32::NAN; 3]).unwrap();
             assert!(kept.to_vec().unwrap() == expected, "on {}", device.name());
@@ -143,8 +143,8 @@ fn a_buffer_that_is_dropped_stays_until_the_work_is_done() {
     });
 }
 
-/// Two plates, and the accelerations of two steps, take turns: a graph, which holds
-/// addresses, must come to the same as its work.
+/// Two plates exchange buffers, and so do the accelerations of two steps: a graph, which contains
+/// addresses, must have the same effect as its work.
 #[test]
 fn recorded_iterations_and_steps_go_on_from_replay_to_replay() {
     let heat = Heat2d::dirichlet(Shape2::new(67, 45)).unwrap();
@@ -152,7 +152,7 @@ fn recorded_iterations_and_steps_go_on_from_replay_to_replay() {
     let gravity = Gravity::new(0.1).unwrap();
     let (bodies, still) = (bodies(93), vec![[0.0; 3]; 93]);
     for_each("recordings", devices(), |ref device| {
-        // Once, and then so many at each of three replays.
+        // One run, and then this many at each of three replays.
         for (iterations, count) in [(1, 1), (1, 2), (3, 1), (2, 3)] {
             let mut plate = heat.start(device, &initial).unwrap();
             plate.iterate(iterations).unwrap(); // what is allocated at first

@@ -618,8 +618,8 @@ fn momentum_is_conserved() {
     check::<f64>(&mut rng);
 }
 
-/// Kick, drift, kick: `steps` steps of `dt`. The largest change of the energy,
-/// relative to what it was, looked at after every step.
+/// Kick, drift, kick: `steps` steps of `dt`. Returns the largest relative change of the energy
+/// after any step.
 fn energy_drift<T: Scalar + Bits>(
     device: &Device,
     implementation: Implementation,

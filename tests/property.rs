@@ -1,12 +1,12 @@
-//! What property tests share: the devices and the awkward numbers that they draw, and an
-//! oracle's account of what is wrong with an input, to compare with the error that comes.
+//! Common parts of property tests: the devices and the awkward numbers that they draw, and an
+//! oracle for the faults of an input, which is compared with the returned error.
 
 use halo_gpu::{Device, Error};
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::ops::Range;
 
-/// So many cases. What failed is printed, and not remembered in a file.
+/// The number of cases. Failures are printed, and not stored in a file.
 #[must_use]
 pub fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig {
@@ -101,7 +101,7 @@ pub fn rarely(times: u32) -> impl Strategy<Value = bool> {
     prop_oneof![times - 1 => Just(false), 1 => Just(true)]
 }
 
-/// What is wrong with an input, as an oracle sees it.
+/// The faults of an input, according to an oracle.
 ///
 /// Each fault is the variant of [`Error`] that speaks of it and words of the text that
 /// name it. Of several any may be the one that is reported.
@@ -109,7 +109,7 @@ pub fn rarely(times: u32) -> impl Strategy<Value = bool> {
 pub struct Faults(Vec<(&'static str, String)>);
 
 impl Faults {
-    /// None, so far.
+    /// No faults so far.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
@@ -124,7 +124,7 @@ impl Faults {
         self
     }
 
-    /// These and those of another part of the input.
+    /// The faults of two parts of an input together.
     #[must_use]
     pub fn with(mut self, others: Self) -> Self {
         self.0.extend(others.0);
@@ -137,7 +137,7 @@ impl Faults {
         self.0.is_empty()
     }
 
-    /// What was made of the input, or `None` where it was refused for one of its faults.
+    /// The result for the input, or `None` where it was refused for one of its faults.
     ///
     /// # Errors
     ///

@@ -10,7 +10,7 @@ const COMMITTED: [(&str, &str); 2] = [
     ("sm_90", include_str!("../host/ptx/halo_sm_90.ptx")),
 ];
 
-/// The targets for which PTX is committed.
+/// The targets with committed PTX.
 pub const TARGETS: [&str; COMMITTED.len()] = [COMMITTED[0].0, COMMITTED[1].0];
 
 /// The committed PTX for `target`.

@@ -1,5 +1,5 @@
-//! reduction: the CPU port, the four textbook kernels for both types, the single-pass
-//! kernels and those of terms, on every device.
+//! Tests of `reduction`: the CPU port, the four textbook kernels for both types, and the
+//! single-pass kernels, on every device.
 
 #[path = "reduction/properties.rs"]
 mod properties;
@@ -228,8 +228,8 @@ fn small_integers_sum_exactly_in_f32() {
 
 /// The sum of floats from 2⁻⁷⁰ to 2²⁰ in size, without rounding before the last step.
 fn exact(values: &[f32]) -> f64 {
-    // The last bit of a float of 2⁻⁷⁰ is worth 2⁻⁹³, so every value is a whole
-    // number of 2⁻⁹³, below 2¹¹⁴ for values below 2²⁰: 2¹³ of them fit.
+    // The last bit of a float of 2⁻⁷⁰ is 2⁻⁹³, so every value is a whole number of 2⁻⁹³, below 2¹¹⁴
+    // for values below 2²⁰: 2¹³ of them fit.
     assert!(values.len() <= 1 << 13);
     let scale = 93.0_f64.exp2();
     let sum: i128 = values

@@ -1,5 +1,5 @@
-//! Stencils of one's own: whatever the update, the shape, the boundaries and the device, the
-//! bits are those of a plain interpreter.
+//! Tests of user-written stencils: for any update, shape, boundaries and device, the bits are those
+//! of a plain interpreter.
 
 use halo_gpu::stencil::{
     MAX_BOX, MAX_RADIUS, Neighbourhood, Number, PointUpdate, Reach, Real, Run, Stencil, Value,
@@ -41,7 +41,7 @@ const REACH: [Reach; 3] = [
 ];
 
 impl<T: Real, const D: usize> Program<T, D> {
-    /// What it makes of the values that `read` finds.
+    /// The result for the values that `read` returns.
     #[inline(always)]
     fn run<V: Value<T>>(
         &self,

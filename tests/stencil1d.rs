@@ -89,8 +89,8 @@ fn poison(n: usize) -> Vec<f32> {
     (0..n).map(|i| 1e6 + i as f32).collect()
 }
 
-/// The stencil by definition, in the order of the operations, one element at a
-/// time; the ends are those of `before`.
+/// The stencil by definition, in the order of the operations, one element at a time; the ends keep
+/// the values of `before`.
 fn by_definition(coefficients: [f32; RADIUS], input: &[f32], before: &[f32]) -> Vec<f32> {
     let n = input.len();
     let mut output = before.to_vec();
@@ -105,8 +105,8 @@ fn by_definition(coefficients: [f32; RADIUS], input: &[f32], before: &[f32]) -> 
     output
 }
 
-/// Lengths around one, two and three blocks: of which the last is full, ragged,
-/// has fewer threads than a halo, or has nothing to write.
+/// Lengths around one, two and three blocks, so that the last block is full, partial, has fewer
+/// threads than a halo, or has nothing to write.
 fn lengths(block: usize) -> Vec<usize> {
     let mut lengths: Vec<usize> = (9..=16).collect();
     for blocks in 1..=3 {
@@ -582,8 +582,8 @@ fn the_cpu_launches_no_kernel() {
 
 #[test]
 fn more_blocks_than_a_grid_has_are_refused() {
-    // The limit of real devices, 2³¹ - 1 blocks, needs 256 GiB; one with fewer
-    // shows that the number of blocks is what is checked.
+    // The limit of real devices, 2³¹ - 1 blocks, needs 256 GiB; a limit with fewer blocks shows
+    // that it is checked.
     let mut limits = Limits::SM_90;
     limits.grid = Dim3::new(3, 1, 1);
     let device = Device::emulator_with(EmulatorOptions {

@@ -62,7 +62,7 @@ pub const FLAGS: &[Flags] = &[
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compiler {
     program: PathBuf,
-    /// What stands between it and its own flags, where `CXX` says so.
+    /// The words between the program and its own flags, where `CXX` has some.
     arguments: Vec<String>,
     version: String,
 }
@@ -76,10 +76,10 @@ pub enum NoCompiler {
     )]
     NotFound,
 
-    /// `CXX` names what is nowhere.
+    /// `CXX` names a program that does not exist.
     #[error("found no {program}, which CXX names as the C++ compiler")]
     Named {
-        /// What it names.
+        /// The named program.
         program: String,
     },
 
@@ -189,7 +189,7 @@ impl Compiler {
         })
     }
 
-    /// What it calls itself: "g++ (Debian 12.2.0-14) 12.2.0".
+    /// Its first line of `--version`: "g++ (Debian 12.2.0-14) 12.2.0".
     pub fn version(&self) -> &str {
         &self.version
     }

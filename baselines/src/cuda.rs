@@ -39,12 +39,12 @@ const SOURCES: &[Source] = sources! {
     "wave3d",
 };
 
-/// What nvcc is told for a family, besides what it is told for all.
+/// nvcc's flags for a family, in addition to the common ones.
 const FLAGS: [(&str, &str); 1] = [("nbody", "-ftz=true")];
 
 const CUB: &str = include_str!("../cub.cu");
 
-/// What baselines are compiled with.
+/// The compiler of the baselines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Toolchain {
     nvcc: PathBuf,
@@ -76,21 +76,21 @@ pub enum Error {
     /// The family has no file in `baselines/`.
     #[error("no baseline is called {family}; there are {}", families().join(", "))]
     UnknownFamily {
-        /// What was asked for.
+        /// The requested family.
         family: String,
     },
 
     /// The target is not one of nvcc's.
     #[error("{arch} is not a GPU architecture; expected one like sm_90")]
     BadArch {
-        /// What was asked for.
+        /// The requested architecture.
         arch: String,
     },
 
     /// A file or folder could not be read or written.
     #[error("cannot {action} {}", path.display())]
     File {
-        /// What was being done, in the infinitive.
+        /// The failed action, in the infinitive.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
@@ -237,8 +237,8 @@ impl Toolchain {
         })
     }
 
-    /// CUB's reductions for `arch` as a shared library in `folder`, and its path.
-    /// `baselines/cub.cu` says what is in it. It takes some 15 seconds.
+    /// Compiles CUB's reductions for `arch` to a shared library in `folder`, and returns its path.
+    /// Its function is documented in `baselines/cub.cu`. It takes about 15 seconds.
     ///
     /// # Errors
     ///

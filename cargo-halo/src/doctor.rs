@@ -1,9 +1,8 @@
-//! Checks whether this machine can build and run kernels, and gives, for each thing missing, the
-//! one command that installs it.
+//! Says what works on this machine (the CPU, the emulator, building kernels, GPUs, and so on), and
+//! gives the command that installs what is missing.
 //!
-//! `machine` looks. What is missing, what will not do and what mends it is decided
-//! here, from what it has found alone, so that the decisions are tested for machines
-//! that nobody has at hand.
+//! `machine` looks for programs, libraries and devices. This module decides what their state
+//! means. It uses nothing but what `machine` found, so tests can describe any machine.
 
 mod machine;
 mod system;
@@ -18,53 +17,89 @@ use machine::{Driver, Gpu, Machine, NoGpus, Tool, Version};
 
 pub use machine::Committed;
 
-/// Which requirements are checked for which task.
+/// What differs between the projects that have a doctor.
 #[derive(Clone, Copy, Debug)]
 pub struct Project {
-    /// The command that builds device code.
-    pub builds: &'static str,
-    /// The command that looks at machine code.
-    pub checks: &'static str,
-    /// The command that does without a GPU.
+    /// The command that works without a GPU.
     pub without_gpu: &'static str,
-    /// The architecture that CUDA C++ is compiled for, if there is any.
-    pub cpp: Option<&'static str>,
+    /// Whether the project compares kernels with CUDA C++ and runs ranks.
+    pub compares_and_ranks: bool,
+}
+
+/// Something that works on a machine or does not: a row of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Task {
+    Cpu,
+    Build,
+    MachineCode,
+    Cpp,
+    Gpu,
+    Processes,
+    Nccl,
+}
+
+impl Task {
+    const ALL: [Self; 7] = [
+        Self::Cpu,
+        Self::Build,
+        Self::MachineCode,
+        Self::Cpp,
+        Self::Gpu,
+        Self::Processes,
+        Self::Nccl,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "CPU, emulator",
+            Self::Build => "building kernels",
+            Self::MachineCode => "their machine code",
+            Self::Cpp => "CUDA C++ to compare",
+            Self::Gpu => "GPU",
+            Self::Processes => "ranks as processes",
+            Self::Nccl => "ranks over NCCL",
+        }
+    }
 }
 
 /// One requirement of a task.
 struct Need {
+    task: Task,
     what: String,
     state: State,
-    /// What needs it.
-    used_for: &'static str,
     /// The command that installs it.
     mend: Mend,
 }
 
 impl Need {
-    fn new(what: impl Into<String>, state: State, used_for: &'static str, mend: Mend) -> Self {
+    fn new(task: Task, what: impl Into<String>, state: State, mend: Mend) -> Self {
+        let what = what.into();
         Self {
-            what: what.into(),
+            task,
+            what,
             state,
-            used_for,
             mend,
         }
     }
 
-    /// Whether device code cannot be built without it.
-    fn is_required(&self, project: &Project) -> bool {
-        [EVERYTHING, project.builds].contains(&self.used_for)
+    /// Whether building device code requires it.
+    fn is_required(&self) -> bool {
+        matches!(self.task, Task::Cpu | Task::Build)
+    }
+
+    fn is_met(&self) -> bool {
+        matches!(self.state, State::Found(_))
     }
 }
 
-/// Whether it is there.
+/// Whether a requirement is met.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
-    /// Its path or version.
+    /// Its name, with a version where it has one.
     Found(String),
     /// As `Found`, and why it does not suffice.
     Unfit { found: String, why: String },
-    /// Why it is not there, where somebody has said so.
+    /// Why it is missing, where the reason is known.
     Missing(Option<String>),
 }
 
@@ -75,34 +110,31 @@ enum Mend {
     Run(String),
     /// A page, where no command is right everywhere.
     See(&'static str),
-    /// A command that does without.
+    /// A command that works without it.
     Instead(String),
 }
 
-/// Prints every need, found or missing. Comes to findings where device code
-/// cannot be built; a missing GPU is none.
+/// Prints what works, and the commands for what does not. Returns `Findings` where device code
+/// cannot be built; a missing GPU is no finding.
 ///
 /// `committed` is the PTX that a project keeps, relative to `root`.
 pub fn run(project: &Project, root: &Path, committed: Vec<Committed>) -> Result<Outcome, Error> {
     let toolchain = Toolchain::of(root)?;
     let needs = needs(project, &Machine::look(root, &toolchain, committed));
-    output::line(report(project, &needs).trim_end());
-    Ok(outcome(project, &needs))
+    output::line(report(&needs).trim_end());
+    Ok(outcome(&needs))
 }
 
-fn outcome(project: &Project, needs: &[Need]) -> Outcome {
-    let lacking = needs
+fn outcome(needs: &[Need]) -> Outcome {
+    if needs
         .iter()
-        .any(|need| need.is_required(project) && !matches!(need.state, State::Found(_)));
-    if lacking {
-        Outcome::Findings
-    } else {
+        .all(|need| !need.is_required() || need.is_met())
+    {
         Outcome::Clean
+    } else {
+        Outcome::Findings
     }
 }
-
-const EVERYTHING: &str = "everything";
-const GPU_RUNS: &str = "running on a GPU";
 
 /// Installs rustup, which then brings what rust-toolchain.toml lists.
 const INSTALL_RUSTUP: &str =
@@ -113,60 +145,93 @@ const SCRIPT: &str = ".ci/device-toolchain";
 /// NVIDIA's page on installing the toolkit.
 const TOOLKIT_PAGE: &str = "https://developer.nvidia.com/cuda-downloads";
 
-fn needs(project: &Project, machine: &Machine) -> Vec<Need> {
-    let program = |tool: &Option<Tool>| toolkit_program(tool.as_ref(), &machine.committed);
-    let part = |what: String, found: &Option<PathBuf>, component: &str| {
-        Need::new(
-            what,
-            at(found),
-            project.builds,
-            machine.component(component),
-        )
-    };
-    let llvm = |(tool, found): &(&str, _)| {
-        let what = format!("{tool} of LLVM {}", machine.llvm_major);
-        part(what, found, "llvm-tools")
-    };
-    let toolkit =
-        |what: &str, tool, used_for| Need::new(what, program(tool), used_for, machine.toolkit());
-    let gpu = |(state, mend)| Need::new("GPU", state, GPU_RUNS, mend);
+/// Installs NCCL for this user, on any Linux.
+const INSTALL_NCCL: &str = "python3 -m pip install --target ~/.local/nccl nvidia-nccl-cu13 && \
+     export HALO_NCCL=~/.local/nccl/nvidia/nccl/lib/libnccl.so.2";
 
+fn needs(project: &Project, machine: &Machine) -> Vec<Need> {
+    let system = machine.system;
+    let components = machine.components();
     let mut needs = vec![
+        Need::new(Task::Cpu, "rustc", rustc_state(machine), machine.compiler()),
+        Need::new(Task::Cpu, "C linker", named(&machine.cc), system.linker()),
         Need::new(
-            "rustc",
-            rustc_state(machine),
-            EVERYTHING,
-            machine.compiler(),
-        ),
-        part(
-            "source of core (rust-src)".to_owned(),
-            &machine.core_source,
+            Task::Build,
             "rust-src",
+            found("rust-src", machine.core_source.is_some()),
+            components.clone(),
         ),
     ];
-    needs.extend(machine.llvm_tools.iter().map(llvm));
+    let major = machine.llvm_major;
+    let mut tools = machine.llvm_tools.iter();
+    let (what, state) = match tools.find(|(_, path)| path.is_none()) {
+        Some((tool, _)) => (format!("{tool} of LLVM {major}"), State::Missing(None)),
+        None => ("LLVM".to_owned(), State::Found(format!("LLVM {major}"))),
+    };
+    needs.push(Need::new(Task::Build, what, state, components));
+
+    let toolkit = |task, what: &str, tool: &Option<Tool>| {
+        let state = toolkit_program(what, tool.as_ref(), &machine.committed);
+        Need::new(task, what, state, machine.toolkit())
+    };
     needs.extend([
-        toolkit("ptxas", &machine.ptxas, project.checks),
-        toolkit("nvdisasm", &machine.nvdisasm, project.checks),
+        toolkit(Task::MachineCode, "ptxas", &machine.ptxas),
+        toolkit(Task::MachineCode, "nvdisasm", &machine.nvdisasm),
     ]);
-    if let Some(cpp) = project.cpp {
+    if project.compares_and_ranks {
+        let cxx = named(&machine.cxx);
         needs.extend([
-            toolkit("nvcc (CUDA toolkit)", &machine.nvcc, cpp),
-            Need::new("C++ compiler", at(&machine.cxx), cpp, machine.system.cxx()),
+            toolkit(Task::Cpp, "nvcc", &machine.nvcc),
+            Need::new(Task::Cpp, "C++ compiler", cxx, system.cxx()),
         ]);
     }
-    needs.push(Need::new(
-        "CUDA driver (libcuda)",
-        driver_state(machine),
-        GPU_RUNS,
-        driver_mend(project, machine),
-    ));
-    needs.extend(gpus(project, machine).into_iter().map(gpu));
+    let driver = driver_state(machine);
+    let has_driver = matches!(driver, State::Found(_));
+    let mend = driver_mend(project, machine);
+    needs.push(Need::new(Task::Gpu, "CUDA driver", driver, mend));
+    let gpus = gpus(project, machine);
+    let has_gpu = has_driver
+        && gpus
+            .iter()
+            .any(|(state, _)| matches!(state, State::Found(_)));
+    let gpu = |(state, mend)| Need::new(Task::Gpu, "GPU", state, mend);
+    needs.extend(gpus.into_iter().map(gpu));
+    if project.compares_and_ranks {
+        for (what, state) in [
+            ("mpicc", named(&machine.mpicc)),
+            ("mpirun", named(&machine.mpirun)),
+            ("libclang", found("libclang", machine.libclang.is_some())),
+        ] {
+            needs.push(Need::new(Task::Processes, what, state, system.mpi()));
+        }
+        // It connects GPUs: without one it is of no use.
+        if has_gpu {
+            let state = found("libnccl.so.2", machine.nccl.is_some());
+            let mend = machine.with_pip(INSTALL_NCCL.to_owned());
+            needs.push(Need::new(Task::Nccl, "libnccl.so.2", state, mend));
+        }
+    }
     needs
 }
 
+fn found(what: &str, is_there: bool) -> State {
+    match is_there {
+        true => State::Found(what.to_owned()),
+        false => State::Missing(None),
+    }
+}
+
+/// A program, by the name that its file has.
+fn named(program: &Option<PathBuf>) -> State {
+    match program.as_ref().and_then(|path| path.file_name()) {
+        Some(name) => State::Found(name.to_string_lossy().into_owned()),
+        None => State::Missing(None),
+    }
+}
+
 fn rustc_state(machine: &Machine) -> State {
-    let found = machine.rustc.clone();
+    let words: Vec<&str> = machine.rustc.split(' ').take(2).collect();
+    let found = words.join(" ");
     match &machine.pinned {
         Some(pinned) if !found.contains(pinned.as_str()) => State::Unfit {
             found,
@@ -177,14 +242,14 @@ fn rustc_state(machine: &Machine) -> State {
 }
 
 fn driver_mend(project: &Project, machine: &Machine) -> Mend {
-    // A driver without a GPU is of no use.
     match machine.gpu_on_bus {
+        // A driver without a GPU is of no use.
         Some(false) => project.without_gpu(),
-        _ => machine.system.driver(),
+        _ => machine.driver_command(),
     }
 }
 
-/// Each GPU, or the one that is not there.
+/// Each GPU, or one need for a missing GPU.
 fn gpus(project: &Project, machine: &Machine) -> Vec<(State, Mend)> {
     match machine.driver.as_ref().map(|driver| &driver.gpus) {
         Ok(Ok(gpus)) if !gpus.is_empty() => {
@@ -193,12 +258,11 @@ fn gpus(project: &Project, machine: &Machine) -> Vec<(State, Mend)> {
         }
         Ok(Ok(_)) => vec![no_gpus(project, machine, &NoGpus::NoDevice)],
         Ok(Err(trouble)) => vec![no_gpus(project, machine, trouble)],
-        // Without a driver only the bus can tell.
-        Err(_) if machine.gpu_on_bus == Some(true) => {
-            let why = "there is one of NVIDIA's, which needs the driver".to_owned();
-            vec![(State::Missing(Some(why)), machine.system.driver())]
+        // Without a driver, only the bus can show that there is no GPU.
+        Err(_) if machine.gpu_on_bus == Some(false) => {
+            vec![(State::Missing(None), project.without_gpu())]
         }
-        Err(_) => vec![(State::Missing(None), project.without_gpu())],
+        Err(_) => Vec::new(),
     }
 }
 
@@ -211,42 +275,43 @@ impl Machine {
         })
     }
 
-    /// The command that installs a component of the Rust toolchain.
-    fn component(&self, name: &str) -> Mend {
-        // The script needs Debian's packages; what it brings, it brings also where
-        // rustup cannot reach its server.
-        Mend::Run(if self.script && self.system == system::System::Debian {
-            self.script("")
+    /// The command that installs the components that device builds need.
+    fn components(&self) -> Mend {
+        // The script needs Debian's packages. It works also where rustup cannot reach
+        // its server.
+        if self.script && self.system == system::System::Debian {
+            self.with_pip(SCRIPT.to_owned())
         } else if self.rustup {
-            format!("rustup component add {name}")
+            Mend::Run("rustup component add rust-src llvm-tools".to_owned())
         } else {
-            INSTALL_RUSTUP.to_owned()
-        })
+            Mend::Run(INSTALL_RUSTUP.to_owned())
+        }
     }
 
-    /// What brings the programs of the CUDA toolkit: the script, whose releases are
-    /// known to be new enough, which not every distribution's package is.
+    /// The command that installs the programs of the CUDA toolkit. The script's releases
+    /// are new enough; those of a distribution's package need not be.
     fn toolkit(&self) -> Mend {
         if self.script && (self.pip || self.system.pip().is_some()) {
-            Mend::Run(self.script(" --toolkit"))
+            self.with_pip(format!("{SCRIPT} --toolkit"))
         } else {
             Mend::See(TOOLKIT_PAGE)
         }
     }
 
-    /// The script with these options, and before it what it needs.
-    fn script(&self, options: &str) -> String {
-        match self.system.pip() {
-            Some(pip) if !self.pip => format!("{pip} && {SCRIPT}{options}"),
-            _ => format!("{SCRIPT}{options}"),
+    /// The command that installs NVIDIA's driver.
+    fn driver_command(&self) -> Mend {
+        match self.wsl {
+            true => Mend::See(system::DRIVER_PAGE),
+            false => self.system.driver(),
         }
     }
-}
 
-fn at(found: &Option<PathBuf>) -> State {
-    match found {
-        Some(path) => State::Found(path.display().to_string()),
-        None => State::Missing(None),
+    /// A command that needs pip, after the one that installs pip where it is missing.
+    fn with_pip(&self, command: String) -> Mend {
+        Mend::Run(match self.system.pip() {
+            Some(pip) if !self.pip => format!("{pip} && {command}"),
+            _ => command,
+        })
     }
 }
 
@@ -293,7 +358,7 @@ fn cuda_for(isa: Version) -> Option<Version> {
         .map(|(_, cuda)| cuda)
 }
 
-/// Why something of this CUDA version cannot take that PTX.
+/// The reason why this version of CUDA cannot load this PTX.
 fn too_old_for(cuda: Version, ptx: &Committed) -> Option<String> {
     let needed = cuda_for(ptx.isa)?;
     (cuda < needed).then(|| {
@@ -304,7 +369,7 @@ fn too_old_for(cuda: Version, ptx: &Committed) -> Option<String> {
     })
 }
 
-/// The committed PTX that a GPU is given: the highest target that it can run.
+/// The committed PTX for a GPU: the highest target that it can run.
 fn taken_by(capability: Version, committed: &[Committed]) -> Option<&Committed> {
     committed
         .iter()
@@ -312,23 +377,24 @@ fn taken_by(capability: Version, committed: &[Committed]) -> Option<&Committed> 
         .find(|file| file.target <= capability)
 }
 
-fn toolkit_program(tool: Option<&Tool>, committed: &[Committed]) -> State {
+fn toolkit_program(what: &str, tool: Option<&Tool>, committed: &[Committed]) -> State {
     let Some(Tool { path, release }) = tool else {
         return State::Missing(None);
     };
-    let path = path.display();
     let Some(release) = release else {
-        return State::Found(path.to_string());
+        return State::Found(what.to_owned());
     };
-    let found = format!("{path}, of CUDA {release}");
     match committed.iter().find_map(|ptx| too_old_for(*release, ptx)) {
-        Some(why) => State::Unfit { found, why },
-        None => State::Found(found),
+        Some(why) => State::Unfit {
+            found: format!("{} of CUDA {release}", path.display()),
+            why,
+        },
+        None => State::Found(format!("{what} {release}")),
     }
 }
 
-/// The driver, judged by the PTX that its GPUs are given or, where it shows none, by
-/// the least that it could have to take.
+/// The state of the driver. It must load the PTX of its GPUs or, where it shows none, the lowest
+/// committed PTX.
 fn driver_state(machine: &Machine) -> State {
     let driver = match &machine.driver {
         Ok(driver) => driver,
@@ -336,8 +402,8 @@ fn driver_state(machine: &Machine) -> State {
     };
     let Driver { cuda, release, .. } = driver;
     let found = match release {
-        Some(release) => format!("{release}, for CUDA {cuda}"),
-        None => format!("for CUDA {cuda}"),
+        Some(release) => format!("driver {release} for CUDA {cuda}"),
+        None => format!("driver for CUDA {cuda}"),
     };
     let mut taken: Vec<&Committed> = match &driver.gpus {
         Ok(gpus) => gpus
@@ -356,18 +422,17 @@ fn driver_state(machine: &Machine) -> State {
 }
 
 fn gpu_state(gpu: &Gpu, committed: &[Committed]) -> State {
-    let found = format!("{}, compute capability {}", gpu.name, gpu.capability);
+    let found = format!("{} ({})", gpu.name, gpu.capability);
     match (taken_by(gpu.capability, committed), committed.first()) {
-        (Some(ptx), _) => State::Found(format!("{found}, which takes {}", ptx.file)),
         (None, Some(lowest)) => State::Unfit {
             found,
-            why: format!("the committed PTX needs {} or later", lowest.target),
+            why: format!("its kernels need compute capability {}", lowest.target),
         },
-        (None, None) => State::Found(found),
+        _ => State::Found(found),
     }
 }
 
-/// Why a driver that is there shows no GPU, and what mends that.
+/// The reason why a driver shows no GPU, and the remedy.
 fn no_gpus(project: &Project, machine: &Machine, trouble: &NoGpus) -> (State, Mend) {
     let run = |command: &str| Mend::Run(command.to_owned());
     let (why, mend) = match trouble {
@@ -392,31 +457,86 @@ fn no_gpus(project: &Project, machine: &Machine, trouble: &NoGpus) -> (State, Me
     (State::Missing(Some(why.to_owned())), mend)
 }
 
-fn report(project: &Project, needs: &[Need]) -> String {
-    let width = needs.iter().map(|need| need.what.len()).max().unwrap_or(0);
+/// The width of a terminal's line.
+const COLUMNS: usize = 80;
+
+/// A row for each task, and the commands for what it lacks.
+fn report(needs: &[Need]) -> String {
+    let tasks = || {
+        Task::ALL
+            .into_iter()
+            .filter(|task| needs.iter().any(|need| need.task == *task))
+    };
+    let width = tasks().map(|task| task.name().len()).max().unwrap_or(0);
     let mut text = String::new();
-    for need in needs {
-        let (word, said) = match &need.state {
-            State::Found(found) => ("ok", found.clone()),
-            State::Unfit { found, why } => ("unfit", format!("{found}; {why}")),
-            State::Missing(None) => ("missing", format!("for: {}", need.used_for)),
-            State::Missing(Some(why)) => ("missing", format!("for: {} ({why})", need.used_for)),
-        };
-        text.push_str(&format!("{word:7}  {:width$}  {said}\n", need.what));
-        if matches!(need.state, State::Found(_)) {
-            continue;
+    // A command that installs what several tasks lack is printed once.
+    let mut mends: Vec<&Mend> = Vec::new();
+    for task in tasks() {
+        let of_task = || needs.iter().filter(|need| need.task == task);
+        let works = of_task().all(Need::is_met);
+        let mut said: Vec<(String, usize)> = Vec::new();
+        let printed = mends.len();
+        for need in of_task() {
+            let words = match &need.state {
+                State::Found(found) if works => found.clone(),
+                State::Found(_) => continue,
+                State::Unfit { found, why } => format!("{found}: {why}"),
+                State::Missing(None) => format!("no {}", need.what),
+                State::Missing(Some(why)) => format!("no {}: {why}", need.what),
+            };
+            match said.iter_mut().find(|(same, _)| *same == words) {
+                Some((_, times)) => *times += 1,
+                None => said.push((words, 1)),
+            }
+            if !works && !mends.contains(&&need.mend) {
+                mends.push(&need.mend);
+            }
         }
-        let mend = match &need.mend {
-            Mend::Run(command) => format!("run: {command}"),
-            Mend::See(page) => format!("see: {page}"),
-            Mend::Instead(command) => format!("without it: {command}"),
-        };
-        text.push_str(&format!("{:7}  {:width$}  {mend}\n", "", ""));
+        let said: Vec<String> = said
+            .into_iter()
+            .map(|(words, times)| match times {
+                1 => words,
+                _ => format!("{times} × {words}"),
+            })
+            .collect();
+        let word = if works { "ok" } else { "no" };
+        let row = format!("{word}  {:width$}  ", task.name());
+        let separator = if works { ", " } else { "; " };
+        text.push_str(&wrapped(&row, &said.join(separator), ""));
+        for mend in &mends[printed..] {
+            text.push_str(&match mend {
+                Mend::Run(command) => wrapped("    run: ", command, " \\"),
+                Mend::See(page) => wrapped("    see: ", page, ""),
+                Mend::Instead(command) => wrapped("    without it: ", command, ""),
+            });
+        }
     }
-    text.push_str(match outcome(project, needs) {
+    text.push_str(match outcome(needs) {
         Outcome::Clean => "Device code can be built here.\n",
         Outcome::Findings => "Device code cannot be built here.\n",
     });
+    text
+}
+
+/// Lines of at most 80 columns. The first begins with `start`, the others with as many blanks; all
+/// but the last end in `goes_on`.
+fn wrapped(start: &str, words: &str, goes_on: &str) -> String {
+    let indent = start.chars().count();
+    let mut text = start.to_owned();
+    let mut column = indent;
+    for word in words.split_inclusive(' ') {
+        let length = word.trim_end().chars().count();
+        if column > indent && column + length + goes_on.len() > COLUMNS {
+            text.truncate(text.trim_end().len());
+            text.push_str(goes_on);
+            text.push('\n');
+            text.extend(std::iter::repeat_n(' ', indent));
+            column = indent;
+        }
+        text.push_str(word);
+        column += word.chars().count();
+    }
+    text.push('\n');
     text
 }
 
@@ -426,10 +546,8 @@ mod tests {
     use super::*;
 
     const PROJECT: Project = Project {
-        builds: "building",
-        checks: "checking",
         without_gpu: "emulating",
-        cpp: Some("comparing"),
+        compares_and_ranks: true,
     };
 
     /// A machine that has everything.
@@ -442,6 +560,7 @@ mod tests {
         };
         Machine {
             system: System::Ubuntu,
+            wsl: false,
             script: true,
             pip: true,
             rustup: true,
@@ -455,7 +574,12 @@ mod tests {
             ptxas: tool("ptxas"),
             nvdisasm: tool("nvdisasm"),
             nvcc: tool("nvcc"),
+            cc: Some("/usr/bin/cc".into()),
             cxx: Some("/usr/bin/g++".into()),
+            mpicc: Some("/usr/bin/mpicc".into()),
+            mpirun: Some("/usr/bin/mpirun".into()),
+            libclang: Some("/usr/lib/libclang.so".into()),
+            nccl: Some("/usr/lib/libnccl.so.2".into()),
             driver: Ok(Driver {
                 cuda: Version(13, 0),
                 release: Some("580.95.05".to_owned()),
@@ -478,7 +602,7 @@ mod tests {
         }
     }
 
-    /// A machine that has cargo alone.
+    /// A machine with rustc alone.
     fn bare() -> Machine {
         Machine {
             core_source: None,
@@ -488,7 +612,12 @@ mod tests {
             ptxas: None,
             nvdisasm: None,
             nvcc: None,
+            cc: None,
             cxx: None,
+            mpicc: None,
+            mpirun: None,
+            libclang: None,
+            nccl: None,
             driver: Err("libcuda.so.1: cannot open shared object file".to_owned()),
             gpu_on_bus: Some(false),
             ..complete()
@@ -513,7 +642,7 @@ mod tests {
         }
     }
 
-    /// What is said of the first need whose name starts like this, and what mends it.
+    /// The state and the remedy of the first need whose name starts with `what`.
     fn of(machine: &Machine, what: &str) -> (State, Mend) {
         let need = needs(&PROJECT, machine)
             .into_iter()
@@ -529,69 +658,96 @@ mod tests {
     #[test]
     fn a_complete_machine_lacks_nothing() {
         let needs = needs(&PROJECT, &complete());
-        let text = report(&PROJECT, &needs);
-        assert_eq!(outcome(&PROJECT, &needs), Outcome::Clean, "{text}");
-        for line in text.lines().take(needs.len()) {
-            assert!(line.starts_with("ok "), "{text}");
-        }
-        assert!(
-            text.contains(
-                "NVIDIA H200, compute capability 9.0, which takes host/ptx/halo_sm_90.ptx"
-            ),
-            "{text}"
+        assert_eq!(outcome(&needs), Outcome::Clean);
+        assert_eq!(
+            report(&needs),
+            "ok  CPU, emulator        rustc 1.95.0, cc\n\
+             ok  building kernels     rust-src, LLVM 22\n\
+             ok  their machine code   ptxas 13.0, nvdisasm 13.0\n\
+             ok  CUDA C++ to compare  nvcc 13.0, g++\n\
+             ok  GPU                  driver 580.95.05 for CUDA 13.0, NVIDIA H200 (9.0)\n\
+             ok  ranks as processes   mpicc, mpirun, libclang\n\
+             ok  ranks over NCCL      libnccl.so.2\n\
+             Device code can be built here.\n"
         );
-        assert!(text.contains("580.95.05, for CUDA 13.0"), "{text}");
-        assert!(text.contains("/cuda/bin/ptxas, of CUDA 13.0"), "{text}");
+    }
+
+    #[test]
+    fn equal_gpus_are_counted() {
+        let gpus = vec![gpu("H100", Version(9, 0)); 8];
+        let text = report(&needs(&PROJECT, &with_driver(Version(13, 0), Ok(gpus))));
+        assert!(text.contains("CUDA 13.0, 8 × H100 (9.0)\n"), "{text}");
     }
 
     #[test]
     fn a_project_without_cpp_needs_no_compiler_of_it() {
         let project = Project {
-            cpp: None,
+            compares_and_ranks: false,
             ..PROJECT
         };
-        let text = report(&project, &needs(&project, &bare()));
-        assert!(!text.contains("nvcc") && !text.contains("C++"), "{text}");
+        let text = report(&needs(&project, &bare()));
+        for absent in ["nvcc", "C++", "mpi", "nccl"] {
+            assert!(!text.contains(absent), "{text}");
+        }
     }
 
     #[test]
     fn what_is_missing_comes_with_one_command() {
-        let machine = bare();
-        let needs = needs(&PROJECT, &machine);
-        assert_eq!(outcome(&PROJECT, &needs), Outcome::Findings);
-        let text = report(&PROJECT, &needs);
-        for need in &needs[1..] {
-            assert!(
-                matches!(need.state, State::Missing(_)),
-                "{}: {text}",
-                need.what
-            );
-        }
-        let mends: usize = ["  run: ", "  see: ", "  without it: "]
-            .map(|word| text.matches(word).count())
-            .iter()
-            .sum();
-        assert_eq!(mends, needs.len() - 1, "one for each: {text}");
-        for (what, command) in [
-            ("source of core", "rustup component add rust-src"),
-            ("opt", "rustup component add llvm-tools"),
-            ("ptxas", ".ci/device-toolchain --toolkit"),
-            ("nvcc", ".ci/device-toolchain --toolkit"),
-            (
-                "C++",
-                "sudo apt-get update && sudo apt-get install --yes g++",
-            ),
-        ] {
-            assert_eq!(of(&machine, what), (State::Missing(None), run(command)));
-        }
-        // There is no use for a driver.
-        for what in ["CUDA driver", "GPU"] {
-            assert_eq!(of(&machine, what).1, PROJECT.without_gpu());
-        }
-        assert!(
-            text.contains("running on a GPU (libcuda.so.1: cannot open"),
-            "{text}"
+        let needs = needs(&PROJECT, &bare());
+        assert_eq!(outcome(&needs), Outcome::Findings);
+        assert_eq!(
+            report(&needs),
+            "no  CPU, emulator        no C linker
+    run: sudo apt-get update && sudo apt-get install --yes gcc
+no  building kernels     no rust-src; no llvm-link of LLVM 22
+    run: rustup component add rust-src llvm-tools
+no  their machine code   no ptxas; no nvdisasm
+    run: .ci/device-toolchain --toolkit
+no  CUDA C++ to compare  no nvcc; no C++ compiler
+    run: sudo apt-get update && sudo apt-get install --yes g++
+no  GPU                  no CUDA driver: libcuda.so.1: cannot open shared object
+                         file; no GPU
+    without it: emulating
+no  ranks as processes   no mpicc; no mpirun; no libclang
+    run: sudo apt-get update && sudo apt-get install --yes libopenmpi-dev \\
+         openmpi-bin libclang-dev
+Device code cannot be built here.
+"
         );
+    }
+
+    /// On every system, with or without a GPU, the report fits on a terminal's screen.
+    #[test]
+    fn the_report_is_one_screen() {
+        for system in [
+            System::Debian,
+            System::Ubuntu,
+            System::Fedora,
+            System::Arch,
+            System::Other,
+        ] {
+            for gpu_on_bus in [Some(true), Some(false), None] {
+                for (pip, rustup) in [(true, true), (false, false)] {
+                    let machine = Machine {
+                        system,
+                        gpu_on_bus,
+                        pip,
+                        rustup,
+                        ..bare()
+                    };
+                    let text = report(&needs(&PROJECT, &machine));
+                    assert!(text.lines().count() <= 24, "{text}");
+                    let width = text.lines().map(|line| line.chars().count()).max();
+                    // Except for the address of a repository, which is one word.
+                    let most = if system == System::Fedora {
+                        110
+                    } else {
+                        COLUMNS
+                    };
+                    assert!(width <= Some(most), "{text}");
+                }
+            }
+        }
     }
 
     #[test]
@@ -599,7 +755,7 @@ mod tests {
         let without = |take: fn(&mut Machine)| {
             let mut machine = complete();
             take(&mut machine);
-            outcome(&PROJECT, &needs(&PROJECT, &machine))
+            outcome(&needs(&PROJECT, &machine))
         };
         assert_eq!(without(|it| it.core_source = None), Outcome::Findings);
         assert_eq!(without(|it| it.llvm_tools[2].1 = None), Outcome::Findings);
@@ -614,14 +770,11 @@ mod tests {
     #[test]
     fn commands_are_those_of_the_system() {
         let on = |system, what: &str| of(&Machine { system, ..bare() }, what).1;
+        assert_eq!(on(System::Debian, "rust-src"), run(".ci/device-toolchain"));
+        assert_eq!(on(System::Debian, "llvm-link"), run(".ci/device-toolchain"));
         assert_eq!(
-            on(System::Debian, "source of core"),
-            run(".ci/device-toolchain")
-        );
-        assert_eq!(on(System::Debian, "llc"), run(".ci/device-toolchain"));
-        assert_eq!(
-            on(System::Fedora, "llc"),
-            run("rustup component add llvm-tools")
+            on(System::Fedora, "llvm-link"),
+            run("rustup component add rust-src llvm-tools")
         );
         assert_eq!(
             on(System::Fedora, "C++"),
@@ -632,7 +785,7 @@ mod tests {
             run("sudo pacman -S --needed --noconfirm gcc")
         );
 
-        // The script's own needs come before it; where nobody knows them, a page.
+        // A missing pip is installed first; on an unknown system, a page is named.
         let bare_of_pip = |system| Machine {
             system,
             pip: false,
@@ -653,7 +806,7 @@ mod tests {
             ..bare()
         };
         assert_eq!(of(&elsewhere, "ptxas").1, Mend::See(TOOLKIT_PAGE));
-        assert_eq!(of(&elsewhere, "opt").1, run(INSTALL_RUSTUP));
+        assert_eq!(of(&elsewhere, "rust-src").1, run(INSTALL_RUSTUP));
     }
 
     #[test]
@@ -670,11 +823,6 @@ mod tests {
             };
             assert_eq!(of(&machine, "CUDA driver").1, system.driver());
         }
-        let machine = Machine {
-            gpu_on_bus: Some(true),
-            ..bare()
-        };
-        assert_eq!(of(&machine, "GPU").1, System::Ubuntu.driver());
     }
 
     #[test]
@@ -706,31 +854,21 @@ mod tests {
         assert_eq!(
             old,
             State::Unfit {
-                found: "G, compute capability 7.0".to_owned(),
-                why: "the committed PTX needs 7.5 or later".to_owned(),
+                found: "G (7.0)".to_owned(),
+                why: "its kernels need compute capability 7.5".to_owned(),
             }
         );
         assert_eq!(mend, PROJECT.without_gpu());
-        for (capability, file) in [
-            (Version(7, 5), "halo_sm_75.ptx"),
-            (Version(8, 9), "halo_sm_75.ptx"),
-            (Version(9, 0), "halo_sm_90.ptx"),
-            (Version(12, 0), "halo_sm_90.ptx"),
-        ] {
-            let (state, _) = state(capability);
-            assert!(
-                matches!(&state, State::Found(found) if found.ends_with(file)),
-                "{state:?}"
-            );
+        for capability in [Version(7, 5), Version(8, 9), Version(9, 0), Version(12, 0)] {
+            let found = State::Found(format!("G ({capability})"));
+            assert_eq!(state(capability).0, found);
         }
         // Each of several.
         let gpus = Ok(vec![gpu("new", Version(9, 0)), gpu("old", Version(5, 2))]);
         let needs = needs(&PROJECT, &with_driver(Version(13, 0), gpus));
-        let text = report(&PROJECT, &needs);
-        assert!(
-            text.contains("ok       GPU") && text.contains("unfit    GPU"),
-            "{text}"
-        );
+        let text = report(&needs);
+        assert!(text.contains("no  GPU  "), "{text}");
+        assert!(text.contains("  old (5.2): its kernels need"), "{text}");
     }
 
     #[test]
@@ -741,19 +879,19 @@ mod tests {
         };
         assert_eq!(
             state(Version(11, 8), Version(9, 0)).0,
-            State::Found("for CUDA 11.8".to_owned())
+            State::Found("driver for CUDA 11.8".to_owned())
         );
         let (old, mend) = state(Version(11, 7), Version(9, 0));
         assert_eq!(
             old,
             State::Unfit {
-                found: "for CUDA 11.7".to_owned(),
+                found: "driver for CUDA 11.7".to_owned(),
                 why: "host/ptx/halo_sm_90.ptx is PTX 7.8, which needs CUDA 11.8 or later"
                     .to_owned(),
             }
         );
         assert_eq!(mend, System::Ubuntu.driver());
-        // The same driver does for a GPU that is given the other file.
+        // The same driver suffices for a GPU that runs the other file.
         assert!(matches!(
             state(Version(11, 7), Version(8, 6)).0,
             State::Found(_)
@@ -805,7 +943,7 @@ mod tests {
             };
             of(&machine, "ptxas").0
         };
-        assert_eq!(with(None), State::Found("/usr/bin/ptxas".to_owned()));
+        assert_eq!(with(None), State::Found("ptxas".to_owned()));
         assert!(matches!(with(Some(Version(11, 8))), State::Found(_)));
         let state = with(Some(Version(11, 5)));
         assert!(
@@ -821,7 +959,7 @@ mod tests {
         assert_eq!(cuda_for(Version(7, 8)), Some(Version(11, 8)));
         assert_eq!(cuda_for(Version(8, 5)), Some(Version(12, 5)));
         assert_eq!(cuda_for(Version(99, 0)), None);
-        // What is committed is known.
+        // The committed PTX versions are known.
         for file in complete().committed {
             assert!(cuda_for(file.isa).is_some());
         }

@@ -1,8 +1,7 @@
 //! `emulate`: launches one kernel in the emulator.
 //!
-//! A kernel in the emulator is an ordinary function, so what launches it is an ordinary
-//! program: this writes one, with the arguments as the command line gives them, and has cargo
-//! build and run it.
+//! A kernel in the emulator is an ordinary function. This writes a program that launches it with
+//! the arguments of the command line, and has cargo build and run the program.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,7 +12,7 @@ use cargo_metadata::{Package, TargetKind};
 use crate::Outcome;
 use crate::error::Error;
 use crate::flags::Emulate;
-use crate::kernels::Kernels;
+use crate::kernels::{Kernels, package_of};
 use crate::process;
 
 /// The program's fixed part.
@@ -32,7 +31,7 @@ pub fn run(flags: &Emulate) -> Result<Outcome, Error> {
     };
     write("Cargo.toml", &manifest(&kernels)?)?;
     write("src/main.rs", &program)?;
-    // The same releases of what both depend on.
+    // The same versions of common dependencies.
     let lock = kernels.metadata.workspace_root.join("Cargo.lock");
     if lock.is_file() {
         let to = folder.join("Cargo.lock");
@@ -52,10 +51,10 @@ fn manifest(kernels: &Kernels) -> Result<String, Error> {
         folder: kernels.folder.clone(),
         why: why.to_owned(),
     };
-    let named = |name: &str| {
+    let of_library = |name: &str| {
         let mut packages = kernels.metadata.packages.iter();
         packages
-            .find(|package| package.name == name)
+            .find(|package| package.name == package_of(name))
             .ok_or_else(|| missing(&format!("{name} is not among its dependencies")))
     };
     let own = kernels
@@ -71,21 +70,23 @@ fn manifest(kernels: &Kernels) -> Result<String, Error> {
         own.name
     );
     for name in ["cuda_std", "cuda_emulator"] {
-        let _ = writeln!(text, "{name} = {}", dependency(named(name)?));
+        let _ = writeln!(text, "{name} = {}", dependency(of_library(name)?));
     }
     Ok(text)
 }
 
-/// A dependency on this package from the same source: from another it would be another crate.
+/// A dependency on this package from the same source. (From another source it would be another
+/// crate.)
 fn dependency(package: &Package) -> String {
+    let name = format!("package = \"{}\"", package.name);
     let folder = package.manifest_path.parent().map(|it| it.as_std_path());
     let Some(source) = &package.source else {
         let folder = toml_string(folder.unwrap_or(Path::new(".")));
-        return format!("{{ path = {folder}, default-features = false }}");
+        return format!("{{ {name}, path = {folder}, default-features = false }}");
     };
     let Some(git) = source.repr.strip_prefix("git+") else {
         return format!(
-            "{{ version = \"={}\", default-features = false }}",
+            "{{ {name}, version = \"={}\", default-features = false }}",
             package.version
         );
     };
@@ -95,7 +96,7 @@ fn dependency(package: &Package) -> String {
         Some((key @ ("branch" | "tag" | "rev"), value)) => format!(", {key} = \"{value}\""),
         _ => String::new(),
     };
-    format!("{{ git = \"{address}\"{at}, default-features = false }}")
+    format!("{{ {name}, git = \"{address}\"{at}, default-features = false }}")
 }
 
 fn toml_string(path: &Path) -> String {
@@ -111,13 +112,13 @@ enum Argument {
     Buffer {
         element: String,
         len: usize,
-        /// The value of each element; random, or unwritten, by default.
+        /// The value of each element; by default random, or unwritten for outputs.
         value: Option<String>,
         is_output: bool,
     },
 }
 
-/// The types that buffers have elements of.
+/// The element types of buffers.
 const ELEMENTS: [&str; 12] = [
     "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "usize", "isize",
 ];
@@ -215,7 +216,7 @@ fn program(kernels: &Kernels, flags: &Emulate) -> Result<String, Error> {
                     buffers,
                     "    let {name} = Buffer::<{element}>::of(&memory, {index}, {len}, {element_of});"
                 );
-                // Read where the kernel's parameter says so, and written where it does.
+                // The kernel's parameter decides whether it is read or written.
                 let _ = writeln!(
                     arguments,
                     "            // SAFETY: memory of this length, of this launch alone.\n            unsafe {{ {of}::from_raw({name}.addr(), {len}) }},"

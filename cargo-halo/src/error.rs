@@ -1,16 +1,16 @@
-//! Errors that stop a command. (What a command looks for and finds is not an error.)
+//! Errors that stop a command. (A fault that a command looks for is a finding, not an error.)
 
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 
 use crate::process;
 
-/// A command could not be carried out.
+/// The reason why a command stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot {action} {}", path.display())]
     File {
-        /// What was being done, in the infinitive: "read", "write".
+        /// The failed action, in the infinitive: "read", "write".
         action: &'static str,
         path: PathBuf,
         source: std::io::Error,
@@ -26,7 +26,7 @@ pub enum Error {
     Command {
         command: String,
         status: ExitStatus,
-        /// What it printed, where that was not shown already.
+        /// Its output, unless that was already shown.
         output: String,
     },
 
@@ -48,7 +48,7 @@ pub enum Error {
     #[error("found no {tool}, which lists machine code without a GPU; get it: {mend}")]
     MissingTool {
         tool: &'static str,
-        /// The command that brings it.
+        /// The command that installs it.
         mend: &'static str,
     },
 
@@ -85,7 +85,7 @@ impl Error {
         }
     }
 
-    /// For `map_err`: names the file that was to be JSON.
+    /// For `map_err`: names the file that is no valid JSON.
     pub fn json(path: impl Into<PathBuf>) -> impl FnOnce(serde_json::Error) -> Self {
         let path = path.into();
         move |source| Self::Json { path, source }
@@ -98,12 +98,12 @@ impl Error {
     }
 }
 
-/// The output of a failed command, each line set in, on lines of its own.
+/// The output of a failed command, indented, on lines of its own.
 fn indented(output: &str) -> String {
     output.lines().map(|line| format!("\n    {line}")).collect()
 }
 
-/// An error and everything behind it, from the outermost to the first cause.
+/// An error and its causes, outermost first.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

@@ -19,12 +19,12 @@ pub enum Command {
     New(New),
     /// Compile the kernels for a GPU and check the gates beside them; writes nothing
     ///
-    /// A gate is a comment like `// gate smooth: registers <= 32, LDG = 4, LD = 0`. A kernel
-    /// that says nothing else must not spill registers.
+    /// A gate is a comment like `// gate smooth: registers <= 32, LDG = 4, LD = 0`. A kernel must
+    /// not spill registers unless its gate allows it.
     Check(Check),
     /// Build the kernels' PTX
     Ptx(Ptx),
-    /// Say what each kernel costs, without a GPU: registers, memory, occupancy, instructions
+    /// Show the cost of each kernel, without a GPU: registers, memory, occupancy, instructions
     Inspect(Inspect),
     /// Launch one kernel in the emulator, in several orders of threads, and print its outputs
     ///
@@ -37,7 +37,7 @@ pub enum Command {
     ///   out:f32:1000=0.0        the same with a value in it
     #[command(verbatim_doc_comment)]
     Emulate(Emulate),
-    /// Say what this machine has of what kernels need, and how to get the rest
+    /// Show what works on this machine, and the command that installs each missing thing
     Doctor,
 }
 
@@ -47,16 +47,16 @@ pub struct New {
     #[arg(value_name = "FOLDER")]
     pub folder: PathBuf,
 
-    /// Where cuda_std and the others come from: a folder that holds Halo's repository, or the
-    /// address of one that git clones [default: where this program was built]
+    /// The source of cuda_std and the other crates: a folder with Halo's repository, or an address
+    /// that git can clone [default: the repository in which this program was built, or the registry]
     #[arg(long, value_name = "PLACE")]
     pub source: Option<String>,
 }
 
-/// Which crate.
+/// The choice of the crate.
 #[derive(Debug, Args)]
 pub struct Place {
-    /// The crate of kernels [default: `kernels` below the current folder, or else that folder]
+    /// The crate of kernels [default: `kernels` below the current folder, or the current folder]
     #[arg(long = "kernels", value_name = "FOLDER")]
     pub folder: Option<PathBuf>,
 }
@@ -72,15 +72,15 @@ pub struct Ptx {
     #[command(flatten)]
     pub place: Place,
 
-    /// The oldest GPUs it is to run on
+    /// The oldest GPUs that the PTX must run on
     #[arg(long, value_name = "SM", default_value = "sm_75")]
     pub arch: String,
 
-    /// Where to write it [default: standard output]
+    /// The file to write [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// With the lines of the sources, for profilers
+    /// Include the lines of the sources, for profilers
     #[arg(long)]
     pub lines: bool,
 }
@@ -103,11 +103,11 @@ pub struct Inspect {
     )]
     pub arch: String,
 
-    /// Threads per block, for the occupancy [default: the kernel's own bound]
+    /// Threads per block for the occupancy [default: the kernel's own bound]
     #[arg(long, value_name = "THREADS", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub block: Option<u32>,
 
-    /// Dynamic shared memory per block, for the occupancy
+    /// Dynamic shared memory per block for the occupancy
     #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1 << 20))]
     pub dynamic_shared: u32,
 
@@ -115,7 +115,7 @@ pub struct Inspect {
     #[arg(long)]
     pub sass: bool,
 
-    /// Write everything found to this file, as JSON
+    /// Write all results to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }

@@ -1,4 +1,5 @@
-//! `check`, `ptx` and `inspect`: a crate of kernels, compiled for a GPU.
+//! `check`, `ptx` and `inspect`: compile a crate of kernels for a GPU, and check, write or describe
+//! the result.
 
 use std::path::{Path, PathBuf};
 
@@ -25,8 +26,14 @@ pub struct Kernels {
     pub metadata: Metadata,
 }
 
+/// The name of the package with Halo's library of this name. (The registry's package of that name
+/// is upstream's.)
+pub(crate) fn package_of(library: &str) -> String {
+    format!("halo-{}", library.replace('_', "-"))
+}
+
 impl Kernels {
-    /// The crate that the flags mean.
+    /// Finds the crate that the flags name.
     pub fn find(place: &flags::Place) -> Result<Self, Error> {
         let folder = match &place.folder {
             Some(folder) => folder.clone(),
@@ -54,7 +61,13 @@ impl Kernels {
         let package = kernels
             .package()
             .ok_or_else(|| no_kernels("its Cargo.toml is of a workspace, and of no package"))?;
-        if package.dependencies.iter().all(|it| it.name != "cuda_std") {
+        // Halo's package, or one with upstream's name, as in rust-cuda/upstream.
+        let names = [package_of("cuda_std"), "cuda_std".to_owned()];
+        if !package
+            .dependencies
+            .iter()
+            .any(|it| names.contains(&it.name))
+        {
             return Err(no_kernels("it does not depend on cuda_std"));
         }
         Ok(kernels)
@@ -74,14 +87,14 @@ impl Kernels {
         Ok(CudaBuilder::new(&self.folder).arch(arch))
     }
 
-    /// The kernels' machine code for this GPU, from PTX for the same.
+    /// Compiles the kernels for this GPU to machine code.
     fn assemble(&self, tools: &Tools, arch: &str) -> Result<Assembled, Error> {
         let ptx = self.builder(arch)?.build_ptx().map_err(failed(arch))?;
         tools.assemble(&ptx.path, arch)
     }
 }
 
-/// Every file under `folder` whose name ends in `.rs`, sorted; none where the folder does not
+/// Every file under `folder` whose name ends in `.rs`, sorted; empty where the folder does not
 /// exist.
 pub fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
@@ -114,7 +127,7 @@ where
     }
 }
 
-/// Builds for the architecture of the gates, and holds the kernels against them.
+/// Builds for the architecture of the gates, and checks the gates.
 pub fn check(flags: &flags::Check) -> Result<Outcome, Error> {
     let kernels = Kernels::find(&flags.place)?;
     let tools = Tools::find(&Toolchain::of(&kernels.folder)?, TOOLS_MEND)?;
@@ -164,8 +177,8 @@ pub fn check(flags: &flags::Check) -> Result<Outcome, Error> {
     })
 }
 
-/// The file and line with the function of this name; the first file where none has it, as
-/// kernels that a macro makes.
+/// The file and line of the function with this name; the first file where no function has it, as
+/// for kernels that a macro makes.
 fn place_of<'a>(kernel: &str, texts: &'a [(PathBuf, String)]) -> (&'a Path, usize) {
     let function = format!("fn {kernel}");
     let is_it = |line: &str| {
@@ -202,7 +215,7 @@ pub fn ptx(flags: &flags::Ptx) -> Result<Outcome, Error> {
     Ok(Outcome::Clean)
 }
 
-/// Prints what the kernels cost.
+/// Prints the kernels' cost.
 pub fn inspect(flags: &flags::Inspect) -> Result<Outcome, Error> {
     let kernels = Kernels::find(&flags.place)?;
     let tools = Tools::find(&Toolchain::of(&kernels.folder)?, TOOLS_MEND)?;
@@ -288,7 +301,7 @@ mod tests {
             Kernels::find(&place).map(|_| ()).unwrap_err().to_string()
         };
         assert!(of(folder.path()).contains("it has no Cargo.toml"));
-        // This crate builds kernels and has none.
+        // This crate contains no kernels.
         let own = Path::new(env!("CARGO_MANIFEST_DIR"));
         assert!(of(own).contains("it does not depend on cuda_std"));
         let write = |file: &str, text: &str| {

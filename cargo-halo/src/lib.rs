@@ -1,5 +1,5 @@
-//! `cargo halo`: makes, checks, inspects and emulates crates of CUDA kernels in Rust, whoever
-//! they belong to.
+//! `cargo halo`: makes, checks, inspects and emulates crates of CUDA kernels in Rust, Halo's or
+//! anyone's.
 //!
 //! | command | what it does | needs |
 //! |---|---|---|
@@ -10,7 +10,7 @@
 //! | `emulate` | one launch in the emulator, in several orders of threads | cargo |
 //! | `doctor` | says what this machine has and lacks | nothing |
 //!
-//! The library is what the program is made of; Halo's own tasks share it. It is no interface.
+//! The library contains the whole program, and Halo's own tasks use it. It has no stable interface.
 
 #[doc(hidden)]
 pub mod doctor;
@@ -37,7 +37,7 @@ use clap::Parser as _;
 /// The outcome of a command that ran to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Everything was as it should be.
+    /// No fault was found.
     Clean,
     /// The command ran and found something wrong, which it has already printed.
     Findings,
@@ -72,10 +72,8 @@ pub fn main() -> ExitCode {
 
 fn run_doctor() -> Result<Outcome, error::Error> {
     let project = doctor::Project {
-        builds: "cargo halo ptx",
-        checks: "cargo halo check and inspect",
         without_gpu: "cargo halo emulate",
-        cpp: None,
+        compares_and_ranks: false,
     };
     let here = std::env::current_dir().map_err(error::Error::file("find", "."))?;
     doctor::run(&project, &here, Vec::new())

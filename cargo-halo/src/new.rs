@@ -1,14 +1,16 @@
-//! `new`: creates a crate with a kernel, whose tests run without a GPU.
+//! `new`: makes a crate with a kernel and with tests that run without a GPU.
 
 use std::path::{Path, PathBuf};
 
 use crate::Outcome;
 use crate::error::Error;
 use crate::flags::New;
+use crate::kernels::package_of;
 use crate::output;
 
-/// The files of a new crate, and what they hold: `{{name}}` is the crate's name, `{{ident}}`
-/// the same as Rust has it, `{{crate:NAME}}` where the crate NAME comes from.
+/// The files of a new crate and their contents. In them `{{name}}` is the crate's name,
+/// `template_name` the same as a Rust identifier, and `{{crate:NAME}}` the source of the library
+/// NAME.
 const FILES: [(&str, &str); 10] = [
     ("Cargo.toml", include_str!("../template/Cargo.toml.txt")),
     ("README.md", include_str!("../template/README.md.txt")),
@@ -34,29 +36,37 @@ const FILES: [(&str, &str); 10] = [
     ),
 ];
 
-/// The source of the crates that a new one depends on.
+/// A file that the repository has.
+const PROBE: &str = "rust-cuda/cuda_std/Cargo.toml";
+
+/// The source of the new crate's dependencies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Source {
     /// A folder with the repository.
     Folder(PathBuf),
-    /// The URL that git clones.
+    /// An address that git can clone.
     Git(String),
+    /// The registry.
+    Registry,
 }
 
 impl Source {
-    /// The argument of `--source`, or the folder where this program was built.
+    /// The argument of `--source`; by default the repository in which this program was built or, for
+    /// a program that cargo took from a registry, the registry.
     fn of(said: Option<&str>) -> Result<Self, Error> {
+        let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let said = match said {
             Some(address) if address.contains("://") || address.starts_with("git@") => {
                 return Ok(Self::Git(address.to_owned()));
             }
             Some(folder) => PathBuf::from(folder),
-            None => Path::new(env!("CARGO_MANIFEST_DIR")).join(".."),
+            None if built.join(PROBE).is_file() => built,
+            None => return Ok(Self::Registry),
         };
         let folder = said
             .canonicalize()
             .map_err(Error::file("find Halo's repository in", &said))?;
-        let probe = folder.join("rust-cuda/cuda_std/Cargo.toml");
+        let probe = folder.join(PROBE);
         match probe.is_file() {
             true => Ok(Self::Folder(folder)),
             false => Err(Error::file("find Halo's repository by", probe)(
@@ -65,16 +75,18 @@ impl Source {
         }
     }
 
-    /// The value of a dependency on this crate.
+    /// The value of a dependency on the library of this name.
     fn dependency(&self, name: &str) -> String {
-        match self {
+        let source = match self {
             Self::Folder(folder) => {
                 let path = folder.join("rust-cuda").join(name);
                 let path = path.to_string_lossy().replace('\\', "\\\\");
                 format!("path = \"{}\"", path.replace('"', "\\\""))
             }
             Self::Git(address) => format!("git = \"{address}\""),
-        }
+            Self::Registry => format!("version = \"{}\"", env!("CARGO_PKG_VERSION")),
+        };
+        format!("package = \"{}\", {source}", package_of(name))
     }
 }
 
@@ -106,7 +118,7 @@ pub fn run(flags: &New) -> Result<Outcome, Error> {
     Ok(Outcome::Clean)
 }
 
-/// The name, if cargo takes it.
+/// The name, if cargo accepts it.
 fn name_of_crate(name: &str) -> Result<&str, Error> {
     let wrong = |why| Error::Name {
         name: name.to_owned(),
@@ -158,7 +170,7 @@ mod tests {
     #[test]
     fn nothing_is_left_to_fill_in() {
         let git = Source::of(Some("https://example.com/halo.git")).unwrap();
-        for source in [Source::of(None).unwrap(), git] {
+        for source in [Source::of(None).unwrap(), git, Source::Registry] {
             for (file, text) in FILES {
                 let text = filled(text, "my-crate", &source);
                 assert!(!text.contains("{{"), "{file}:\n{text}");

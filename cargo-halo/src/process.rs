@@ -1,4 +1,4 @@
-//! Runs other programs.
+//! Runs other programs and returns their output or their outcome.
 
 use std::ffi::OsString;
 use std::process::{Command, Output};
@@ -15,13 +15,13 @@ pub fn cargo() -> OsString {
 ///
 /// # Errors
 ///
-/// When it cannot be started, and when it fails: the error then carries what it
-/// printed to standard error.
+/// When it cannot be started, and when it fails: the error then contains the text on its standard
+/// error.
 pub fn output(command: &mut Command) -> Result<String, Error> {
     finished(command).map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// As [`output`], with what it printed to standard error behind that.
+/// As [`output`], followed by the text on standard error.
 pub fn both_outputs(command: &mut Command) -> Result<String, Error> {
     let output = finished(command)?;
     let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -29,7 +29,7 @@ pub fn both_outputs(command: &mut Command) -> Result<String, Error> {
     Ok(text)
 }
 
-/// Runs a command that says itself what is wrong, where something is.
+/// Runs a command that prints its own errors.
 ///
 /// # Errors
 ///
@@ -64,7 +64,7 @@ pub fn name(command: &Command) -> String {
         .into_owned()
 }
 
-/// The command as one would type it, near enough for a message.
+/// The command line, in a form for messages.
 pub fn line(command: &Command) -> String {
     let mut line = name(command);
     for argument in command.get_args() {

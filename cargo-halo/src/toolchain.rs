@@ -1,4 +1,4 @@
-//! Finds the programs and sources that device builds use.
+//! Finds the compiler, LLVM's tools and the CUDA toolkit's programs that device builds use.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,16 +6,16 @@ use std::process::Command;
 use crate::error::Error;
 use crate::process;
 
-/// Places to look for tools, in order.
+/// The folders to look in, in order, and the compiler's facts.
 pub struct Toolchain {
     folders: Vec<PathBuf>,
-    /// The folder of the compiler's own files.
+    /// The folder of the compiler's files.
     pub sysroot: PathBuf,
-    /// The system that it runs on, by its target's name.
+    /// The target name of this system.
     pub host: String,
     /// First line of `rustc --version`.
     pub rustc: String,
-    /// LLVM's major version in that rustc.
+    /// The major version of rustc's LLVM.
     pub llvm_major: u32,
 }
 
@@ -42,7 +42,7 @@ impl Toolchain {
             .unwrap_or(0);
 
         let mut folders = vec![sysroot.join("lib/rustlib").join(host).join("bin")];
-        // Where .ci/device-toolchain puts ptxas and nvdisasm.
+        // `.ci/device-toolchain` puts ptxas and nvdisasm there.
         folders.push(root.join("target/ci/bin"));
         folders.extend(cuda_folders());
         Ok(Self {
@@ -54,16 +54,16 @@ impl Toolchain {
         })
     }
 
-    /// The first of these programs that is anywhere, by the order of places.
+    /// The first of these programs, in the order of the folders.
     pub fn find(&self, names: &[&str]) -> Option<PathBuf> {
         find_in(&self.folders, names)
     }
 
-    /// One of LLVM's tools, of rustc's own LLVM major: the component's, or one
-    /// whose name ends in that number.
+    /// A tool of LLVM, of the same major version as rustc's: from the component, or with a name
+    /// that ends in that number.
     ///
-    /// The order is cuda_builder's: the folder that `CUDA_BUILDER_LLVM_BIN`
-    /// names, rustc's own, `PATH`, and where Debian's packages keep them.
+    /// The order is cuda_builder's: the folder that `CUDA_BUILDER_LLVM_BIN` names, rustc's own,
+    /// `PATH`, and the folder of Debian's packages.
     pub fn find_llvm(&self, tool: &str) -> Option<PathBuf> {
         let numbered = format!("{tool}-{}", self.llvm_major);
         let named = std::env::var_os("CUDA_BUILDER_LLVM_BIN").map(PathBuf::from);
@@ -74,14 +74,14 @@ impl Toolchain {
             .or_else(|| find_in(&[debian], &[tool]))
     }
 
-    /// The source of `core`, where it is installed.
+    /// The source of `core`, if it is installed.
     pub fn core_source(&self) -> Option<PathBuf> {
         let folder = self.sysroot.join("lib/rustlib/src/rust/library");
         folder.join("core/src/lib.rs").is_file().then_some(folder)
     }
 }
 
-/// Where the CUDA toolkit's programs may be, in order.
+/// The folders with the CUDA toolkit's programs, in order.
 pub fn cuda_folders() -> Vec<PathBuf> {
     let toolkits = ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT"]
         .into_iter()
@@ -101,8 +101,7 @@ pub fn path_folders() -> Vec<PathBuf> {
     std::env::split_paths(&path).collect()
 }
 
-/// The first of these programs that is in any of the folders, by the order of
-/// the folders.
+/// The first of these programs in any of the folders, in the order of the folders.
 pub fn find_in(folders: &[PathBuf], names: &[&str]) -> Option<PathBuf> {
     folders
         .iter()
@@ -111,8 +110,8 @@ pub fn find_in(folders: &[PathBuf], names: &[&str]) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// The path with the ending that programs have on this system. Not by
-/// `with_extension`, which would take a version's `.` for the ending's.
+/// The path with the suffix of programs on this system. (`with_extension` would replace the part
+/// behind a version's dot.)
 fn executable(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(std::env::consts::EXE_SUFFIX);

@@ -12,12 +12,12 @@ fn build_kernels() {
 
     let ptx = format!("{}/kernels.ptx", std::env::var("OUT_DIR").unwrap());
     let built = CudaBuilder::new("kernels")
-        // The oldest GPUs it is to run on; newer ones take the same PTX.
+        // The oldest GPUs that it must run on; newer ones load the same PTX.
         .arch(NvvmArch::Compute75)
         .copy_to(ptx)
         .build();
     if let Err(error) = built {
-        // cargo shows what a build script writes, and its exit status.
+        // Cargo shows the output of a failed build script.
         eprintln!("{error}");
         std::process::exit(1);
     }

@@ -1,11 +1,11 @@
 //! Checkpoints: states that a run is taken up from again, with the same bits, by any number of
 //! ranks and in any decomposition.
 //!
-//! [`Checkpoints`] is a folder with a folder for each checkpoint, numbered from 1 on. That has an
-//! .npy file for each field, which all ranks write at once, and `checkpoint.json`, which says
-//! what they are, how long they are and what their checksums are. It is made beside the others
-//! and gets its number when everything is on the disk: one that was cut short, by a kill or a full
-//! disk, is never taken for a whole one.
+//! [`Checkpoints`] is a folder with a folder for each checkpoint, numbered from 1 on. It has an
+//! .npy file for each field, which all ranks write at once, and `checkpoint.json` with the fields'
+//! names, lengths and checksums. It is written under a temporary name and gets its number when
+//! everything is on the disk: an incomplete checkpoint, after a kill or on a full disk, is never
+//! taken for a whole one.
 //!
 //! Saved and restored are [plates](crate::heat2d::Plate::save), [stencils](crate::stencil::Run::save)
 //! with all their fields, among them [heat](crate::heat3d::restore) and
@@ -54,7 +54,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// What is written in a checkpoint.
+/// The name of a checkpoint's description.
 const RECORD: &str = "checkpoint.json";
 
 /// The version of the record, and of the files that belong to it.
@@ -138,7 +138,7 @@ impl Checkpoints {
         Ok(numbers)
     }
 
-    /// What is in the folder; nothing where it is not there.
+    /// The names in the folder; empty where there is no folder.
     fn names(&self) -> Result<Vec<String>, Error> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -163,7 +163,7 @@ impl Checkpoints {
         let number = by_first(communicator, || {
             fs::create_dir_all(&self.folder).map_err(failed("create", &self.folder))?;
             for name in self.names()? {
-                // What was cut short: no program but this one writes here.
+                // An incomplete checkpoint: no other program writes here.
                 if name
                     .strip_suffix(PART)
                     .is_some_and(|it| number(it).is_some())
@@ -219,11 +219,11 @@ pub(crate) struct Of {
     pub(crate) element: String,
     /// Points of the whole grid along each axis, or bodies.
     pub(crate) points: Vec<usize>,
-    /// What is computed, with all parameters that the bits depend on.
+    /// The problem, with all parameters that the bits depend on.
     pub(crate) problem: String,
 }
 
-/// What is known of a checkpoint besides its fields.
+/// The description of a checkpoint.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Record {
     format: u32,
@@ -368,7 +368,7 @@ pub(crate) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Adds a field, of which each rank gives its own points.
+    /// Adds a field; each rank gives its own points.
     pub(crate) fn field<T: Stored, const D: usize>(
         &mut self,
         points: [usize; D],

@@ -54,8 +54,8 @@ impl Communicator {
         Ok(Thread::all(ranks).into_iter().map(Self::over).collect())
     }
 
-    /// The rank that this process is among those of the launcher: by MPI, where the program was
-    /// built with the feature `mpi`, and without a launcher a single one.
+    /// This process's rank among the launcher's processes: by MPI, in a program with the feature
+    /// `mpi`; a single rank without a launcher.
     ///
     /// ```
     /// use halo_distributed::Communicator;
@@ -103,7 +103,7 @@ impl Communicator {
         }
     }
 
-    /// What it is made of.
+    /// Its parts.
     #[cfg(all(feature = "nccl", unix))]
     pub(crate) fn into_parts(self) -> (Box<dyn Transport>, Duration) {
         (self.transport, self.deadline)
@@ -129,7 +129,7 @@ impl Communicator {
         self.transport.size()
     }
 
-    /// The number of this rank among those of its machine, from 0 on.
+    /// The number of this rank among the ranks of its machine, from 0 on.
     #[must_use]
     pub fn local_rank(&self) -> usize {
         self.transport.local_rank()
@@ -182,8 +182,8 @@ impl Communicator {
             .begin(device, outgoing, incoming, self.deadline)
     }
 
-    /// Waits until what was begun is done on the device as well, or has failed: before one waits
-    /// for the device itself, which knows no deadline.
+    /// Waits until pending exchanges have ended on the device too, or have failed. To be called
+    /// before waiting for the device itself, which has no deadline.
     ///
     /// # Errors
     ///
@@ -254,7 +254,7 @@ impl Communicator {
         self.all_gather::<u8>(&[]).map(drop)
     }
 
-    /// Fails on all ranks if one of them has failed: in what they do together, each by itself.
+    /// An error on all ranks if one of them has failed on its own in a joint operation.
     ///
     /// ```
     /// use halo_distributed::{Error, run};
@@ -324,8 +324,8 @@ pub(crate) struct Launched {
 /// Where launchers of MPI programs say it: Open MPI's, MPICH's and their kin.
 const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE"];
 
-/// Where Slurm does. Processes that another launcher has started by way of `srun` have it too,
-/// with another meaning.
+/// Slurm sets it. Processes that another launcher has started by way of `srun` have it too, with
+/// another meaning.
 const SLURM: &str = "SLURM_STEP_NUM_TASKS";
 
 /// What launchers say in the environment of this process.

@@ -13,7 +13,7 @@ pub enum Side {
     High,
 }
 
-/// A grid of `D` axes, the first of which runs fastest, cut into blocks: one for each rank.
+/// A grid of `D` axes, the first of which is the fastest, cut into blocks: one for each rank.
 ///
 /// Along each axis the points are shared as equally as whole numbers allow; the first blocks
 /// get one more. Ranks count along the first axis fastest, as points do.
@@ -270,9 +270,9 @@ impl<const D: usize> Decomposition<D> {
     }
 }
 
-/// Shows `found` all ways to write `ranks` as a product of parts of the axes before `axis`, of
-/// which the first `whole` are not cut, and no part is larger than there are points. The most
-/// parts of the last axes come first.
+/// Calls `found` for all ways to write `ranks` as a product of parts of the axes before `axis`. The
+/// first `whole` axes are not cut, and no axis has more parts than points. Most parts of the last
+/// axes come first.
 fn search<const D: usize>(
     points: &[usize; D],
     parts: &mut [usize; D],

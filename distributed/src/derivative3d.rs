@@ -4,8 +4,8 @@ use crate::{Communicator, Error, Ghosted};
 use halo_gpu::derivative3d::{FiniteDifferences3d, Plan};
 use halo_gpu::{Axis, Boundary, Grid3, Scalar, Shape3};
 
-/// A plan of `differences` for a rank's part of a field, on its device: what it gives at the
-/// rank's own points are the bits of one device. At ghost points it gives anything.
+/// A plan of `differences` for a rank's part of a field, on its device. At the rank's own points
+/// its results have the bits of one device. At ghost points they are meaningless.
 ///
 /// `part` has at least [`radius`](FiniteDifferences3d::radius) planes of ghost points, which
 /// are up to date when an operator is called, and its decomposition is periodic along the axes
@@ -41,11 +41,10 @@ use halo_gpu::{Axis, Boundary, Grid3, Scalar, Shape3};
 ///
 /// # Errors
 ///
-/// [`Error::Disagreement`] unless all ranks give the same grid; [`Error::InvalidParameter`] for
-/// a field of another shape, too few ghost points, ends that the decomposition has not, and
-/// for an axis that is cut and [periodic with its end
-/// point](Boundary::PeriodicWithEndpoint), of which no plane may be stored twice;
-/// [`Error::Device`] where a part is too thin for one-sided stencils.
+/// [`Error::Disagreement`] unless all ranks give the same grid; [`Error::InvalidParameter`] for a
+/// field of another shape, too few ghost points, other ends than the decomposition's, and for an
+/// axis that is cut and [periodic with its end point](Boundary::PeriodicWithEndpoint), of which no
+/// plane may be stored twice; [`Error::Device`] where a part is too thin for one-sided stencils.
 pub fn on_part<T: Scalar>(
     communicator: &Communicator,
     differences: &FiniteDifferences3d<T>,

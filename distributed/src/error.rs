@@ -1,4 +1,4 @@
-//! What can go wrong between ranks.
+//! Errors of ranks and of the communication between them.
 
 use std::io;
 use std::path::PathBuf;
@@ -41,7 +41,7 @@ pub enum Error {
         rank: usize,
         /// The rank that has failed, the first if there are several.
         peer: usize,
-        /// What that says.
+        /// Its message.
         message: String,
     },
 
@@ -50,7 +50,7 @@ pub enum Error {
     Panicked {
         /// The rank.
         rank: usize,
-        /// What it said.
+        /// Its message.
         message: String,
     },
 
@@ -76,7 +76,7 @@ pub enum Error {
         what: &'static str,
         /// This rank.
         rank: usize,
-        /// What it was given.
+        /// This rank's argument.
         own: String,
         /// A rank that was given something else.
         peer: usize,
@@ -92,7 +92,7 @@ pub enum Error {
     TooManyRanks {
         /// Points along each axis.
         points: Vec<usize>,
-        /// The ranks, each of which gets a block.
+        /// The number of ranks, each with a block.
         ranks: usize,
     },
 
@@ -101,7 +101,7 @@ pub enum Error {
     Mpi {
         /// The function.
         call: &'static str,
-        /// What it returned; 0 where it was not called.
+        /// Its code; 0 where it was not called.
         code: i32,
         /// What MPI says to that.
         text: String,
@@ -122,7 +122,7 @@ pub enum Error {
     Nccl {
         /// The function.
         call: &'static str,
-        /// What it returned, or what came of it later.
+        /// Its code, at once or later.
         code: i32,
         /// What NCCL says to that.
         text: String,
@@ -167,7 +167,7 @@ pub enum Error {
     /// A file could not be read or written.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
-        /// What was tried.
+        /// The failed action.
         action: &'static str,
         /// The file.
         path: PathBuf,
@@ -184,7 +184,7 @@ pub enum Error {
         what: &'static str,
         /// What the file has.
         given: String,
-        /// What was asked for.
+        /// The requested value.
         required: String,
     },
 
@@ -195,11 +195,11 @@ pub enum Error {
         path: PathBuf,
         /// Bytes that it has.
         given: u64,
-        /// Bytes that what it holds takes.
+        /// Bytes of the data that it describes.
         required: u64,
     },
 
-    /// What is in a file is not what was written.
+    /// The contents of a file are not those that were written.
     #[error(
         "{} is corrupted: its checksum is {given:016x}, but was {required:016x} when it was written",
         path.display()
@@ -222,7 +222,7 @@ pub enum Error {
         parameter: &'static str,
         /// Its value.
         given: String,
-        /// What it has to be, as words that follow "must be".
+        /// The requirement, as words behind "must be".
         required: String,
     },
 }

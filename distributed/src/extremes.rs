@@ -90,7 +90,7 @@ fn position<T: Number>(
     })?;
     let (places, found): (Vec<u64>, Vec<Vec<T>>) = own.into_iter().unzip();
     let places = communicator.all_gather(&[&[values.len() as u64], &places[..]].concat())?;
-    // Those of the first ranks come first, as their elements do.
+    // In the order of the ranks, which is that of the elements.
     let all: Vec<T> = communicator.all_gather(&found.concat())?.concat();
     let (mut before, mut global) = (0, Vec::new());
     for of_rank in &places {

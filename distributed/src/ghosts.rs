@@ -7,9 +7,8 @@ use halo_gpu::{Buffer, Device, DeviceKind, Element, Priority, allocation};
 /// A rank's block of a field, on its device, with ghost points: copies of the nearest points of
 /// the blocks around it.
 ///
-/// There are `width` planes of them on each side on which the block has a neighbour, and none
-/// at the ends of the grid. [`exchange`](Self::exchange) brings them up to date, those in the
-/// corners included.
+/// There are `width` planes of them on each side with a neighbour, and none at the ends of the
+/// grid. [`exchange`](Self::exchange) updates them, those in the corners included.
 ///
 /// ```
 /// use halo_distributed::{Decomposition, Error, Ghosted};
@@ -42,8 +41,8 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
     /// # Errors
     ///
     /// [`Error::Disagreement`] unless all ranks give the same decomposition and width;
-    /// [`Error::InvalidParameter`] unless there are as many ranks as blocks, and no block that
-    /// has neighbours along an axis is thinner than `width`, which is at least 1;
+    /// [`Error::InvalidParameter`] unless there are as many ranks as blocks, and for a block with
+    /// neighbours that is thinner than `width` along their axis (`width` is at least 1);
     /// [`Error::Device`], and [`Error::Elsewhere`] on the other ranks; as
     /// [`Transport::exchange`](crate::Transport::exchange).
     pub fn new(
@@ -357,7 +356,7 @@ impl<const D: usize> Ghosts<D> {
         meanwhile.map_or(Ok(()), |work| work(buffer))
     }
 
-    /// Messages along an axis, which go by way of `via`, a handle of the same device.
+    /// The messages along an axis. They are sent with `via`, a handle of the same device.
     fn exchange_along<T: Element, F: Fields<T>>(
         &self,
         communicator: &Communicator,
@@ -369,8 +368,8 @@ impl<const D: usize> Ghosts<D> {
         let (own, width) = (self.block.extents[axis], self.width);
         let [below, above] = self.planes[axis];
         let sides = [
-            // What goes up and what goes down have different tags: on a ring of two ranks
-            // both go to the same neighbour.
+            // Messages up and down have different tags: on a ring of two ranks both go to the same
+            // neighbour.
             (Side::Low, below, below..below + width, 0..below, 0, 1),
             (
                 Side::High,
@@ -499,7 +498,7 @@ impl<const D: usize> Ghosts<D> {
         Ok(bytes)
     }
 
-    /// Overwrites the points of a region by those that [`pack`](Self::pack) has made.
+    /// Overwrites the points of a region by a message of [`pack`](Self::pack).
     fn unpack<T: Element>(
         &self,
         fields: &mut impl Fields<T>,

@@ -197,10 +197,10 @@ impl<'a, T: Scalar> Plate<'a, T> {
         self.iterations += count as u64;
     }
 
-    /// Iterates until the plate is steady to a tolerance, at most `most` times, and looks after
-    /// each `every` iterations, as [`halo_gpu::heat2d::Plate::iterate_until`] does: it stops on
-    /// all ranks in the iteration in which that stops on one device, and refuses a plate that
-    /// never comes to rest.
+    /// Iterates until the plate is steady to a tolerance, at most `most` times, with a check after
+    /// each `every` iterations, as [`halo_gpu::heat2d::Plate::iterate_until`] does. It stops on all
+    /// ranks after as many iterations as one device does, and refuses a plate without a steady
+    /// state.
     ///
     /// # Errors
     ///
@@ -227,7 +227,7 @@ impl<'a, T: Scalar> Plate<'a, T> {
         self.iterations
     }
 
-    /// What is computed, on the whole plate.
+    /// The description of the computation, for the whole plate.
     #[must_use]
     pub const fn heat(&self) -> &Heat2d {
         &self.heat

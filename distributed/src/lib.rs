@@ -1,23 +1,22 @@
 //! Fields that are cut into blocks, one for each rank, with one device for each rank.
 //!
-//! A [`Communicator`] is a rank's way to the others. [`run`] starts ranks that are threads of
-//! this process, `Communicator::mpi` (with the feature `mpi`) is the rank that this process is
-//! among those of an MPI launcher, and [`Communicator::alone`] is a single rank. A [`Decomposition`] says which
-//! points of a grid are whose: slabs, pencils or blocks. A [`Ghosted`] field is a rank's block
-//! with copies of its neighbours' nearest points around it. On them stand a plate
+//! A [`Communicator`] connects a rank to the others. [`run`] starts ranks that are threads of this
+//! process, `Communicator::mpi` (with the feature `mpi`) makes a rank of each process of an MPI
+//! launcher, and [`Communicator::alone`] is a single rank. A [`Decomposition`] divides the points
+//! of a grid among the ranks: slabs, pencils or blocks. A [`Ghosted`] field is a rank's block with
+//! copies of its neighbours' nearest points around it. Based on them are a plate
 //! ([`heat2d::Plate`]), derivatives ([`derivative3d::on_part`]) and reductions of arrays
-//! ([`sum()`], [`min`], [`argmin`] …). Stencils of your own are taken from step to step by
-//! [`stencil::Run`], heat and waves in space by [`heat3d::start`] and [`wave3d::start`]; bodies
-//! are shared by [`nbody::Plan`], and move by [`nbody::Leapfrog`].
+//! ([`sum()`], [`min`], [`argmin`] …). [`stencil::Run`] steps your own stencils, [`heat3d::start`]
+//! and [`wave3d::start`] heat and waves in space; [`nbody::Plan`] shares bodies, and
+//! [`nbody::Leapfrog`] moves them.
 //!
 //! **Results have the bits of one device**, for any number of ranks and any decomposition: a
 //! point is computed from the same numbers in the same order wherever it lies, and a sum is
 //! made of the same partial sums.
 //!
 //! **Every rank makes the same calls in the same order**, as in MPI. A rank that fails, ends or
-//! panics is an [`Error`] on those that wait for it, and one that hangs is
-//! [`Error::Deadline`] after the time that [`Communicator::with_deadline`] says. No call waits
-//! for ever.
+//! panics is an [`Error`] on the ranks that wait for it, and one that hangs is [`Error::Deadline`]
+//! after the time set by [`Communicator::with_deadline`]. No call waits for ever.
 //!
 //! ```
 //! use halo_distributed::{Decomposition, Error, heat2d};

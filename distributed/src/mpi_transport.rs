@@ -1,8 +1,8 @@
 //! Ranks that are processes, over MPI.
 //!
-//! The calls are those of `mpi::ffi`: the crate's safe layer drops what they return. Messages
-//! are sent and received without blocking and asked after until the deadline, so that no call
-//! waits for a rank that will never come.
+//! The calls are those of `mpi::ffi`, because the crate's safe layer drops return codes. Messages
+//! are sent and received without blocking, and tested until the deadline, so that no call waits for
+//! a rank that never comes.
 
 use crate::communicator::{Launched, launched_ranks};
 use crate::error::require_rank;
@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 impl Communicator {
-    /// The rank that this process is, by MPI, among those that the launcher has started; without
-    /// a launcher a single one.
+    /// This process's rank among the processes that the launcher has started, by MPI; a single rank
+    /// without a launcher.
     ///
     /// MPI is initialised here and finalised when the communicator is dropped, so that there is
     /// one in the life of a process. After an error it is not finalised, which would wait for
@@ -40,7 +40,7 @@ impl Communicator {
 struct World {
     rank: usize,
     size: usize,
-    /// The number of this rank among those of its machine.
+    /// The number of this rank among the ranks of its machine.
     local_rank: usize,
     /// Of messages with tags.
     tagged: ffi::MPI_Comm,
@@ -164,8 +164,8 @@ impl World {
         let number = self.number(to)?;
         let count = count_of(bytes.len(), self.rank, to)?;
         let mut pending = Pending::new(to, bytes.to_vec());
-        // SAFETY: the bytes stay until the request is done, or for ever: `Pending` sees to
-        // that; nobody writes them. The communicator is there.
+        // SAFETY: the bytes stay until the request has ended, or for ever: `Pending` makes sure of
+        // that. Nothing writes them. The communicator exists.
         let code = unsafe {
             ffi::MPI_Isend(
                 pending.bytes.as_ptr().cast::<c_void>(),
@@ -222,8 +222,8 @@ impl World {
         said("MPI_Get_count", code)?;
         let given = usize::try_from(count).unwrap_or(0);
         let mut pending = Pending::new(from, vec![0; given]);
-        // SAFETY: the bytes are as many as the message has, and stay until the request is
-        // done, or for ever; nobody looks at them before.
+        // SAFETY: the bytes are as many as the message has, and stay until the request has ended,
+        // or for ever; nothing reads them before.
         let code = unsafe {
             ffi::MPI_Imrecv(
                 pending.bytes.as_mut_ptr().cast::<c_void>(),
@@ -402,7 +402,7 @@ fn duplicate() -> Result<ffi::MPI_Comm, Error> {
     Ok(comm)
 }
 
-/// The number of this rank among those that share its machine's memory.
+/// The number of this rank among the ranks that share its machine's memory.
 fn local_rank(comm: ffi::MPI_Comm) -> Result<usize, Error> {
     // SAFETY: constants of the MPI's, which is initialised.
     let (shared, info, mut local) = unsafe {
@@ -429,7 +429,7 @@ fn local_rank(comm: ffi::MPI_Comm) -> Result<usize, Error> {
     Ok(rank as usize)
 }
 
-/// The tag, if it is one of those that every MPI has.
+/// The tag, if every MPI supports it.
 fn tag_of(tag: u32) -> Result<c_int, Error> {
     if tag < 32_768 {
         return Ok(tag as c_int);

@@ -7,8 +7,8 @@ use halo_gpu::{Buffer, Device, Element, Scalar, View};
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// The accelerations of a rank's bodies by those of all ranks: each rank has some of the parts
-/// that [`Gravity::plan_of_parts`] makes sums in, and gathers the bodies of the others.
+/// The accelerations of a rank's bodies by those of all ranks. Each rank computes some of the parts
+/// in which [`Gravity::plan_of_parts`] forms sums, and gathers the bodies of the others.
 ///
 /// The bits are those of one device with the same number of parts, for any number of ranks.
 ///
@@ -189,7 +189,7 @@ pub struct Leapfrog<'a, T: Scalar> {
     /// This rank's.
     bodies: Buffer<Body<T>>,
     velocities: Buffer<[T; 3]>,
-    /// Those of the bodies where they are now.
+    /// The accelerations of the bodies at their present positions.
     accelerations: Buffer<[T; 3]>,
 }
 

@@ -44,10 +44,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-/// Writes a field, of which each rank has `own` values at its own points, the first axis fastest.
+/// Writes a field; each rank has the values `own` at its own points, the first axis fastest.
 ///
-/// The file is made beside `path` and then takes its place: no reader sees half of it, and what
-/// was there before stays where the writing fails.
+/// The file is written under a temporary name and then renamed: no reader sees a part of it, and a
+/// failure leaves the old file.
 ///
 /// # Errors
 ///
@@ -319,7 +319,7 @@ fn tuple(text: &str) -> Option<Vec<u64>> {
     numbers.split(',').map(number).collect()
 }
 
-/// Headers are as long as a multiple of this, so that elements lie as memory wants them.
+/// Headers have a multiple of this length, so that elements are aligned.
 const BLOCK: usize = 64;
 
 /// The longest text of a header that is read: more than 32 axes need.

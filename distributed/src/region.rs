@@ -17,8 +17,8 @@ pub(crate) fn pieces<const D: usize>(extents: [usize; D], region: &Region<D>) ->
     }
     let mut pieces: Vec<Range<usize>> = vec![0..1];
     let mut stride = extents.iter().product::<usize>();
-    // From the slowest axis on, each piece is a point of the axes so far, and its elements
-    // are counted from that point on.
+    // From the slowest axis on, each piece is a point of the axes so far; its elements are numbered
+    // from that point on.
     for (axis, range) in region.iter().enumerate().rev() {
         stride /= extents[axis];
         // Whole rows of faster axes that lie together are one piece.

@@ -1,10 +1,10 @@
 //! The planes at the cuts of a part, computed ahead of the others.
 //!
-//! A round takes as many steps as the ghost points allow. The planes that the neighbours need
-//! after it depend on 3 w planes before it, where w is the width of the ghosts: the ghost planes
-//! and the nearest 2 w of the rank's own. These are computed by themselves first, on a stream of
-//! high priority, and sent; the whole part is computed meanwhile, and takes what has come at the
-//! end. The bits are the same, as each point is computed from the same numbers in the same order.
+//! A round has as many steps as the ghost points allow. The planes that the neighbours need after
+//! it depend on 3 w planes before it, where w is the width of the ghosts: the ghost planes and the
+//! nearest 2 w of the rank's own. These are computed first, separately, on a stream of high
+//! priority, and sent. The whole part is computed meanwhile, and receives the messages at the end.
+//! The bits are the same, since each point is computed from the same numbers in the same order.
 
 use crate::ghosts::{Fields, Ghosts};
 use crate::{Communicator, Error, Expected, Parcel, Side};
@@ -26,7 +26,7 @@ pub(crate) struct Rims<S> {
 
 struct Rim<S> {
     peer: usize,
-    /// Of what goes to the neighbour, and of what comes from there.
+    /// The tags of the messages to the neighbour and from it.
     tags: [u32; 2],
     strip: S,
     /// The points of the part that the strip is computed from.

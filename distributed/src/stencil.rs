@@ -59,7 +59,7 @@ pub struct Run<'a, U, T: Number, const D: usize, const INPUTS: usize, const OUTP
     reach: usize,
     /// How many steps the ghost points are good for.
     fresh: usize,
-    /// Whether those of the past and of coefficients are not up to date.
+    /// Whether the ghost points of the past and of coefficients are outdated.
     stale: bool,
     /// How many steps had been taken before the checkpoint that it goes on from.
     steps_before: u64,
@@ -279,8 +279,7 @@ where
         self.ghosts.width() / self.reach
     }
 
-    /// How many of the inputs an exchange brings up to date, where those that no step changes
-    /// are.
+    /// The number of inputs that an exchange updates, while the constant ones are up to date.
     fn exchanged(&self) -> usize {
         match self.good_for() {
             // The past had its ghost points when it was the present.
@@ -452,7 +451,7 @@ where
         self.steps_before + self.part.steps_taken()
     }
 
-    /// What is computed, on the whole grid.
+    /// The description of the computation, for the whole grid.
     #[must_use]
     pub const fn stencil(&self) -> &Stencil<U, T, D, INPUTS, OUTPUTS> {
         &self.stencil

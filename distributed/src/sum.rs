@@ -9,10 +9,10 @@ use std::ops::Range;
 /// The sum of all ranks' elements, one rank's behind the other's: on every rank the bits that
 /// [`halo_gpu::reduction::sum`] gives for the whole array on one device.
 ///
-/// That sum is one of chunks, whose bounds depend on the length of the whole array alone. Each
-/// rank sums the chunks that it has all elements of: by one launch of the kernel, without a copy
-/// where these are all of its elements; on the CPU by one thread. The elements of the others, at
-/// most two chunks' worth of each rank, go to all ranks.
+/// The sum is one of chunks, whose bounds depend only on the length of the whole array. Each rank
+/// sums the chunks that it has all elements of: by one launch of the kernel, without a copy if
+/// these are all of its elements; on the CPU by one thread. The remaining elements, at most two
+/// chunks' worth of each rank, go to all ranks.
 ///
 /// ```
 /// use halo_gpu::{Device, reduction};
@@ -216,7 +216,7 @@ impl<T: Element> std::ops::Deref for Part<'_, T> {
     }
 }
 
-/// What totals are made of.
+/// The elements of totals.
 trait Total: Element + std::ops::Add<Output = Self> {
     /// What changes no number that is added to it.
     fn nothing() -> Self;
@@ -245,7 +245,7 @@ struct Tree<'a, C, R, F> {
 }
 
 impl<C, R, F> Tree<'_, C, R, F> {
-    /// What all elements come to; `None` where there is none.
+    /// The total of all elements; `None` where there is none.
     fn total<E: Element, V: Total>(mut self) -> Result<Option<V>, Error>
     where
         C: FnMut(u32, Range<usize>) -> Result<Option<Vec<V>>, Error>,
@@ -340,8 +340,8 @@ impl<C, R, F> Tree<'_, C, R, F> {
     }
 }
 
-/// What the elements of a chunk come to: each lane takes its own one after the other, and then
-/// neighbouring lanes are added until one is left.
+/// The total of a chunk: each lane adds its elements one after the other, and then neighbouring
+/// lanes are added until one is left.
 fn of_rows<E: Copy, V: Total>(elements: &[E], lanes: usize, take: &impl Fn(V, E) -> V) -> V {
     // Lanes behind the last that has an element would change nothing.
     let lanes = lanes.min(elements.len().next_power_of_two());
@@ -358,7 +358,7 @@ fn of_rows<E: Copy, V: Total>(elements: &[E], lanes: usize, take: &impl Fn(V, E)
     totals[0]
 }
 
-/// The chunks of which `own` has all elements.
+/// The chunks whose elements `own` has all.
 fn whole_chunks(own: &Range<usize>, span: usize, len: usize) -> Range<usize> {
     let first = own.start.div_ceil(span);
     let end = if own.end == len {

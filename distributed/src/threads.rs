@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Runs `work` on `ranks` threads, each with a communicator of its own, and returns what they
-/// return, in the order of the ranks.
+/// Runs `work` on `ranks` threads, each with a communicator, and returns the results in the order
+/// of the ranks.
 ///
 /// ```
 /// # fn main() -> Result<(), halo_distributed::Error> {
@@ -86,7 +86,7 @@ const SOON: Duration = Duration::from_micros(100);
 #[derive(Default)]
 struct Office {
     desk: Mutex<Desk>,
-    /// Something has come, or somebody has gone.
+    /// A message has arrived, or a rank has ended.
     news: Condvar,
 }
 
@@ -145,7 +145,7 @@ impl Thread {
     }
 
     fn desk(&self) -> MutexGuard<'_, Desk> {
-        // Nothing in there is half done when somebody panics.
+        // A panic leaves the value consistent.
         let desk = self.office.desk.lock();
         desk.unwrap_or_else(PoisonError::into_inner)
     }

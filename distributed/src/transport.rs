@@ -48,14 +48,14 @@ pub struct Expected {
     pub bytes: usize,
 }
 
-/// What an exchange ends with: the messages, in the order in which they were expected.
+/// The end of an exchange: the messages, in the order in which they were expected.
 pub type Arrival<'a> = Box<dyn FnOnce() -> Result<Vec<Buffer<u8>>, Error> + 'a>;
 
 /// What moves bytes between ranks.
 ///
-/// Messages of one rank to another with the same tag arrive in the order in which they were
-/// sent; those with different tags never get into each other's place. Every rank takes part in
-/// each [`all_gather`](Self::all_gather), in the same order.
+/// Messages from one rank to another with the same tag arrive in the order in which they were sent;
+/// those with different tags are independent. Every rank takes part in each
+/// [`all_gather`](Self::all_gather), in the same order.
 ///
 /// No call waits longer than `deadline` for another rank; a rank that is known to be gone is an
 /// error at once. After an error the transport may be used no more by this rank, and drops its
@@ -67,13 +67,13 @@ pub trait Transport: Send {
     /// How many ranks there are.
     fn size(&self) -> usize;
 
-    /// The number of this rank among those of its machine, from 0 on: its number, unless it is
-    /// said, as if there were one machine.
+    /// The number of this rank among the ranks of its machine, from 0 on; by default its number, as
+    /// if there were one machine.
     fn local_rank(&self) -> usize {
         self.rank()
     }
 
-    /// What it is, for people.
+    /// Its name, for people.
     fn name(&self) -> String;
 
     /// Sends and receives these messages. No order among them can make two ranks wait for each
@@ -89,13 +89,13 @@ pub trait Transport: Send {
         deadline: Duration,
     ) -> Result<(), Error>;
 
-    /// Begins to send and receive messages of devices, which [`Arrival`] ends: what the caller
-    /// does in between is done meanwhile, where the transport can. Messages like these and those
-    /// of [`exchange`](Self::exchange) do not meet.
+    /// Begins to send and receive messages of devices; [`Arrival`] ends that. The caller's work in
+    /// between overlaps with the messages, if the transport can do that. These messages are
+    /// independent of those of [`exchange`](Self::exchange).
     ///
-    /// Parcels lie on `device`, and the messages that arrive do. They are sent behind what it
-    /// was given before; work on those that have arrived comes behind their arrival. The host
-    /// waits for no device, unless messages go through it.
+    /// Parcels are on `device`, and so are the messages that arrive. They are sent after its
+    /// earlier work; later work on the messages runs after their arrival. The host waits for no
+    /// device, unless messages go through it.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ pub trait Transport: Send {
         deadline: Duration,
     ) -> Result<Arrival<'a>, Error>;
 
-    /// Waits until what was begun is done on the device as well, or has failed.
+    /// Waits until pending exchanges have ended on the device too, or have failed.
     ///
     /// # Errors
     ///

@@ -10,7 +10,7 @@ use std::fmt;
 /// with the bits of one.
 pub type Waves<'a, T> = stencil::Run<'a, <T as Kernels>::Closed, T, 3, 3, 1>;
 
-/// The same with layers in which waves die away.
+/// The same with damping layers.
 pub type AbsorbedWaves<'a, T> = stencil::Run<'a, <T as Kernels>::Absorbing, T, 3, 4, 1>;
 
 /// The initial state at a point.

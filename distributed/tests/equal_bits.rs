@@ -504,7 +504,7 @@ fn lines_with_ghost_points() {
     }
 }
 
-/// Extreme elements, of which there are several, NaN and zeros of both signs.
+/// Extreme elements that occur several times, NaN, and zeros of both signs.
 #[test]
 fn extremes_are_those_of_one_device() {
     let n = 10_007;

@@ -107,7 +107,7 @@ fn files_of_numpy_are_read_in_either_order() {
     }
 }
 
-/// What two ranks say to a file that was made unlike what they ask for.
+/// The errors of two ranks that read such a file.
 fn refused(bytes: &[u8]) -> Vec<Error> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("field.npy");
@@ -189,7 +189,7 @@ fn files_of_something_else_are_refused_by_all_ranks() {
     }
 }
 
-/// A file that one rank cannot read or write is an error on all, and leaves what was there.
+/// A file that one rank cannot read or write is an error on all ranks, and the old file stays.
 #[test]
 fn what_cannot_be_written_is_an_error_everywhere() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -227,7 +227,7 @@ fn what_cannot_be_written_is_an_error_everywhere() {
         );
         assert!(is_first(&none), "{none}");
     }
-    // A folder stands where the file should: what is being made goes away again.
+    // A folder stands in the file's place: the temporary file is removed.
     let taken = folder.path().join("taken.npy");
     fs::create_dir(&taken).expect("a folder");
     fs::write(taken.join("something"), "kept").expect("a file");
@@ -244,7 +244,7 @@ fn what_cannot_be_written_is_an_error_everywhere() {
     assert!(taken.join("something").exists());
 }
 
-/// From how many ranks to how many, in which cuts of three axes.
+/// Numbers of ranks before and after, with the cuts of three axes.
 const MOVES: [([usize; 3], [usize; 3]); 4] = [
     ([1, 1, 1], [1, 1, 3]),
     ([1, 1, 3], [1, 2, 1]),
@@ -598,7 +598,7 @@ fn plate_value([i, j]: [usize; 2]) -> f32 {
     ((7 * i + 13 * j) % 31) as f32
 }
 
-/// Two ranks save a plate after each of so many iterations.
+/// Two ranks save a plate after each of these numbers of iterations.
 fn saved_after(checkpoints: &Checkpoints, iterations: &[usize]) {
     let saved = run(2, |communicator| {
         let (device, rows) = (Device::cpu(), Decomposition::slabs(PLATE, 2)?);
@@ -685,7 +685,7 @@ fn what_was_cut_short_is_not_taken() {
     // The folder that a kill has left. It has no number yet.
     fs::rename(at("000001"), at("000004.part")).expect("a folder");
     assert_eq!(last_of(&checkpoints).expect("no whole one"), None);
-    // The next one takes none of their numbers, and what was begun goes.
+    // The next checkpoint takes none of their numbers, and incomplete ones are removed.
     saved_after(&checkpoints, &[6]);
     assert_eq!(
         last_of(&checkpoints).expect("a whole one").expect("one").0,
@@ -801,8 +801,8 @@ fn checkpoints_of_something_else_are_refused_by_all_ranks() {
 
 const KILLED: &str = "HALO_KILLED_IN";
 
-/// A process that saves one checkpoint after the other is killed, again and again, wherever it is:
-/// the last whole one is there each time, and has the bits of so many iterations.
+/// A process that saves one checkpoint after the other is killed, again and again, at any moment.
+/// Each time the last whole checkpoint exists, with the bits of its number of iterations.
 #[test]
 fn a_kill_leaves_the_last_whole_checkpoint() {
     let name = "a_kill_leaves_the_last_whole_checkpoint";

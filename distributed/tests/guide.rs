@@ -1,4 +1,4 @@
-//! The table of equal bits in the guide is what comes of every family, on any number of ranks, in
+//! Computes the guide's table of equal bits: the result of every family, on any number of ranks, in
 //! every decomposition.
 
 #[path = "ways/families.rs"]

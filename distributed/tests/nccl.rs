@@ -143,7 +143,7 @@ fn halos_over_nccl() {
     });
 }
 
-/// Waiting for a stream would report the fault: between threads nobody waits for a device.
+/// Waiting for a stream would report the fault; with threads nothing waits for a device.
 #[test]
 fn exchanges_between_gpus_do_not_wait() {
     alone("exchanges_between_gpus_do_not_wait", "fault", "", || {

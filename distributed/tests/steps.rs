@@ -539,7 +539,8 @@ fn stars<T: Number>(way: &Way, n: u32, parts: u32) {
     }
 }
 
-/// On the CPU, whose bits are the reference: on GPUs those of one device with as many parts.
+/// On the CPU, whose bits are the reference; on GPUs the reference is one device with as many
+/// parts.
 #[test]
 fn bodies_move_as_on_one_device() {
     stars::<f64>(&CPU, 1000, 8);

@@ -1,4 +1,4 @@
-//! What errors are about.
+//! Names of operations and parameters, for errors.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Argument {
-    /// The kernel or library operation that refused; empty where it is none in particular.
+    /// The kernel or library operation that refused the argument; empty where it is not known.
     pub operation: &'static str,
     /// The name of the argument or of the quantity.
     pub name: &'static str,

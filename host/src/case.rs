@@ -1,8 +1,8 @@
 //! A kernel of the table together with its data: what tests run and benchmarks time.
 //!
-//! A family says for each of its kernels, once, which arguments it takes, what they hold,
-//! and what must come out ([`Subject`]). Whoever goes through the table, test or
-//! benchmark, gets [`Case`]s and need not know the family.
+//! For each of its kernels a family describes once which arguments it takes, their data, and the
+//! expected results ([`Subject`]). Tests and benchmarks that iterate over the table get [`Case`]s
+//! and need not know the family.
 
 pub use crate::subject::{
     Case, Expected, Judge, Launch, Memory, Random, Subject, Values, Verdict, buffer, buffer_mut,

@@ -1,8 +1,7 @@
 //! The library's error type.
 //!
-//! Every message says what was wrong and what would be right; where a kernel
-//! is concerned it carries the kernel's name, the axis or parameter, the
-//! requirement and the value that was given.
+//! Every message names the fault and the requirement. An error of a kernel has the kernel's name,
+//! the axis or parameter, the requirement and the value that was given.
 
 use crate::argument::Argument;
 use crate::extents::{Shape, Shape2, Shape3};
@@ -61,7 +60,7 @@ pub enum Error {
         given: f64,
     },
 
-    /// A parameter has a value for which the operation has no meaning.
+    /// The operation has no meaning for this value of a parameter.
     #[error("{operation}: {parameter} is {given}, but must be {required}")]
     InvalidParameter {
         /// The operation that refused.
@@ -74,7 +73,7 @@ pub enum Error {
         required: String,
     },
 
-    /// A step in time for which an explicit scheme is unstable.
+    /// The time step is too long: the explicit scheme would be unstable.
     #[error("{operation}: the time step is {time_step}, but must be at most {limit} to be stable")]
     Unstable {
         /// The operation that refused.
@@ -85,7 +84,7 @@ pub enum Error {
         limit: f64,
     },
 
-    /// An element of the input has a value for which the operation has no meaning.
+    /// The operation has no meaning for this value of an input element.
     #[error("{operation}: {what} {index} is {given}, but must be {required}")]
     InvalidElement {
         /// The operation that refused.
@@ -295,7 +294,7 @@ pub enum Error {
     /// The machine code is none that a device could run.
     #[error("the machine code {fault}; a cubin is needed, as `nvcc -cubin` writes it")]
     InvalidCubin {
-        /// What is wrong with it.
+        /// The fault.
         fault: CubinFault,
     },
 
@@ -450,7 +449,7 @@ impl From<Diagnosis> for Error {
     }
 }
 
-/// What is wrong with machine code, for [`Error::InvalidCubin`].
+/// The faults of machine code, for [`Error::InvalidCubin`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CubinFault {

@@ -144,8 +144,8 @@ impl Weights {
         let exact: Vec<Ratio<i128>> = (first..=last)
             .map(|offset| weight(derivative, offset, first..=last))
             .collect();
-        // Σ w[s] s^q is q! for q = derivative and 0 for all other q below the number
-        // of points. The first q after those for which it is not 0 is the error's.
+        // Σ w[s] s^q is q! for q = derivative and 0 for all other q below the number of points. The
+        // first larger q for which it is not 0 belongs to the error.
         let moment = |q: u32| {
             (first..=last)
                 .zip(&exact)
@@ -232,8 +232,8 @@ impl Weights {
         self.accuracy
     }
 
-    /// C of the leading error `C hᵖ f⁽ᵈ⁺ᵖ⁾`: what the formula gives minus what is
-    /// true. -1/630 for the central first derivative of order 8.
+    /// C of the leading error `C hᵖ f⁽ᵈ⁺ᵖ⁾`, the formula's value minus the exact one. -1/630 for
+    /// the central first derivative of order 8.
     #[must_use]
     pub const fn error_constant(&self) -> Fraction {
         self.error

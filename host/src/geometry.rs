@@ -101,10 +101,9 @@ impl LaunchConfig {
         self
     }
 
-    /// The same where each thread by design comes to about so many barriers, warp
-    /// operations and atomics: for the emulator, which otherwise takes a kernel that
-    /// comes to very many for one that never ends
-    /// ([`EmulatorOptions::step_limit`](crate::EmulatorOptions)).
+    /// The same for a kernel whose threads are known to execute about this many barriers, warp
+    /// operations and atomics. The emulator otherwise takes a kernel with very many of them for an
+    /// endless one ([`EmulatorOptions::step_limit`](crate::EmulatorOptions)).
     ///
     /// ```
     /// use halo_gpu::LaunchConfig;

@@ -1,11 +1,11 @@
-//! Grids: extents, spacings, and what lies beyond the ends.
+//! Grids: extents, spacings and boundaries.
 
 use crate::axis::Axis;
 use crate::error::{require_finite, require_positive};
 use crate::{Error, Shape2, Shape3};
 use std::fmt;
 
-/// What lies beyond one end of an axis.
+/// The values beyond one end of an axis.
 ///
 /// With `f[0]` … `f[n-1]` on the axis and m = 1, 2, …:
 ///
@@ -38,7 +38,7 @@ pub enum Boundary {
     /// For iterations and steps ([`Heat2d`](crate::heat2d::Heat2d)); operators and
     /// [stencils](crate::stencil::Stencil), which compute all points, refuse it.
     DirichletOnPoint,
-    /// No flux through a wall on which the end point lies: the field is mirrored about it.
+    /// No flux through a wall at the end point: the field is mirrored about that point.
     Neumann,
     /// No flux through a wall half a spacing beyond the end point, as where points are the
     /// centres of cells.

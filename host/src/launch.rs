@@ -44,9 +44,9 @@ pub fn blocks_per_multiprocessor<K: Kernel>(
 /// same time: the largest grid of a kernel whose blocks wait for each other. The grid's
 /// extents do not matter.
 ///
-/// On a CUDA device that nobody else uses this is
-/// [`blocks_per_multiprocessor`] on every multiprocessor. On the emulator it is 1,
-/// unless its blocks are [`Blocks::Resident`](crate::device::Blocks::Resident).
+/// On a CUDA device without other work this is [`blocks_per_multiprocessor`] on every
+/// multiprocessor. On the emulator it is 1, unless its blocks are
+/// [`Blocks::Resident`](crate::device::Blocks::Resident).
 ///
 /// ```
 /// use cuda_std::prelude::kernel;
@@ -240,7 +240,7 @@ unsafe fn launch_call(
 ///
 /// # Errors
 ///
-/// [`Refusal`]'s, and those of [`launch_with_constants`].
+/// As for [`Refusal`] and [`launch_with_constants`].
 ///
 /// # Safety
 ///

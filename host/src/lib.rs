@@ -26,16 +26,13 @@
 //! # }
 //! ```
 //!
-//! Most operations come in two forms: one on slices and [fields](Field3) of the host,
-//! called `…_of`, which is given a device and copies there
-//! and back; and one on buffers, which runs on the device of the buffers and copies
-//! nothing. On CUDA devices the second kind is queued and does not wait: work on one
-//! device is done in the order in which it was given, and what hands data to the host or
-//! takes it from there waits for it. A device has one stream: copies to and from the host
-//! do not overlap with its kernels. CUDA code of your own takes part in that order by
-//! [`Device::with_cuda_stream`], with the buffers' addresses
-//! ([`Buffer::device_address`]) or with memory that it brings along
-//! ([`Buffer::from_device_address`]).
+//! Most operations have two forms: one on slices and [fields](Field3) of the host, called `…_of`,
+//! which takes a device and copies there and back; and one on buffers, which runs on the device of
+//! the buffers and copies nothing. On CUDA devices the second form is enqueued and does not wait:
+//! the work of one device runs in order, and calls that copy data to or from the host wait for it.
+//! A device has one stream: copies to and from the host do not overlap with its kernels. Your own
+//! CUDA code takes part in that order by [`Device::with_cuda_stream`], with the buffers' addresses
+//! ([`Buffer::device_address`]) or with its own memory ([`Buffer::from_device_address`]).
 //!
 //! # What there is to compute
 //!
@@ -99,7 +96,7 @@
 //! written once, as the update of a point.
 //!
 //! **Stencils along a line**, [`stencil1d`]: up to eight neighbours on either side, any
-//! coefficients; [`finite_difference`] generates those of derivatives.
+//! coefficients; [`finite_difference`] generates the coefficients of derivatives.
 //!
 //! ```
 //! use halo_gpu::Device;
@@ -153,13 +150,12 @@
 //!
 //! # Layout
 //!
-//! **x runs fastest**, in memory and in the names: point (i, j, k) of a field of `nx` ×
-//! `ny` × `nz` points is element `(k * ny + j) * nx + i`, and `[a, b, c]` of anything is
-//! along x, y, z. [`Field2`] and [`Field3`] carry their shape, and so does the buffer that
-//! [`Field3::to_device`] makes of one; a plan ([`derivative3d::Plan`],
-//! [`Heat2d`](heat2d::Heat2d), …) refuses those of another. A buffer of a slice is a line
-//! until it is [`shaped`](Buffer::shaped): of it the length alone is compared. With the
-//! feature `ndarray` fields are viewed as arrays whose slowest axis comes first.
+//! **x runs fastest**, in memory and in the names: point (i, j, k) of a field of `nx` × `ny` × `nz`
+//! points is element `(k * ny + j) * nx + i`, and an array `[a, b, c]` is along x, y, z. [`Field2`]
+//! and [`Field3`] carry their shape, and so does the buffer that [`Field3::to_device`] returns; a
+//! plan ([`derivative3d::Plan`], [`Heat2d`](heat2d::Heat2d), …) refuses buffers of another shape. A
+//! buffer made from a slice is a line until it is [`shaped`](Buffer::shaped): only its length is
+//! checked. With the feature `ndarray` fields are viewed as arrays whose slowest axis comes first.
 //!
 //! # Units
 //!
@@ -171,12 +167,12 @@
 //!
 //! # Errors
 //!
-//! Whatever can fail returns [`Error`], whose message says what was given and what would be
-//! right. Sizes, parameters and devices are checked before anything runs: a call that is
-//! refused has changed no buffer. Data in host memory is checked where it would make an
-//! answer meaningless ([`nbody::Gravity::check`]); data in buffers is not, and NaN goes its
-//! way by the formula ([derivatives](derivative3d::FiniteDifferences3d),
-//! [lines](stencil1d::Stencil1d), [sums and extrema](reduction#what-the-results-are)).
+//! A call that can fail returns [`Error`], whose message names the given value and the requirement.
+//! Sizes, parameters and devices are checked before anything runs: a refused call has changed no
+//! buffer. Data in host memory is checked where it would make a result meaningless
+//! ([`nbody::Gravity::check`]). Data in buffers is not, and NaN spreads according to the formula
+//! ([derivatives](derivative3d::FiniteDifferences3d), [lines](stencil1d::Stencil1d), [sums and
+//! extrema](reduction#what-the-results-are)).
 //!
 //! The emulator reports a kernel's fault where it happens, as [`Error::Emulator`]. A CUDA
 //! device reports it to a later call that waits, [`Error::Driver`], and mostly fails in all
@@ -185,11 +181,10 @@
 //!
 //! # What is reproducible
 //!
-//! "Everywhere" is: on the CPU with any number of threads, in the emulator and on every GPU,
-//! by whichever kernel, in every run. (The tests compare bits between the CPU, the emulator
-//! and, with the feature `gpu`, the GPU that they are run on.) Where results hold NaNs, all
-//! agree where, but which of the many NaNs it is, is the processor's choice (except in
-//! reductions, which have one).
+//! "Everywhere" means: on the CPU with any number of threads, in the emulator and on every GPU, by
+//! any kernel, in every run. (The tests compare bits between the CPU, the emulator and, with the
+//! feature `gpu`, the GPU of the machine.) Results have NaNs at the same points everywhere; their
+//! bits depend on the processor, except in reductions, which have one NaN.
 //!
 //! | call | same bits | why, and what is not promised |
 //! |---|---|---|
@@ -211,9 +206,9 @@
 //!
 //! # A kernel of your own
 //!
-//! Devices, buffers and launches are there for kernels that are not the library's as well. A
-//! kernel is an `unsafe fn` with the attribute `#[kernel]` of the crate `cuda_std`, which
-//! makes a type of its name for [`launch`](fn@launch); in the emulator it runs as it is.
+//! Devices, buffers and launches also work with your own kernels. A kernel is an `unsafe fn` with
+//! the attribute `#[kernel]` of the crate `cuda_std`, which makes a type of its name for
+//! [`launch`](fn@launch); in the emulator it runs as it is.
 //!
 //! ```
 //! use cuda_std::prelude::{kernel, thread};
@@ -255,11 +250,12 @@
 //! # }
 //! ```
 //!
-//! On a GPU the kernel is needed as PTX as well: a build script makes it of the kernel's
-//! crate with `cuda_builder`, and [`Device::cuda_with_ptx`] loads it. The folder
-//! `examples/own-kernel` of the repository is such a crate, complete, with a guide in its
-//! README. What updates the points of a grid needs no kernel by hand: see [`stencil`](mod@stencil). [`launch_with_constants`] sets constant memory, [`Texture2d`] is read through
-//! textures, and [`Device::with_cuda_stream`] lets CUDA C++ take part.
+//! A GPU also needs the kernel as PTX: a build script makes it from the kernel's crate with
+//! `cuda_builder`, and [`Device::cuda_with_ptx`] loads it. The folder `examples/own-kernel` of the
+//! repository is such a crate, with a guide in its README. The update of a grid point needs no
+//! handwritten kernel: see [`stencil`](mod@stencil). [`launch_with_constants`] sets constant
+//! memory, [`Texture2d`] is read through textures, and [`Device::with_cuda_stream`] includes work
+//! of CUDA C++.
 //!
 //! # Features
 //!

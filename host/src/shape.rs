@@ -18,8 +18,8 @@ impl Shape {
         }
     }
 
-    /// Whether elements of this shape are those of `other` in the same order: a line fits
-    /// all of its length, a plane is a volume of one plane.
+    /// Whether elements of this shape have the same order as those of `other`: a line matches every
+    /// shape of its length, a plane a volume of one plane.
     pub(crate) fn fits(self, other: Self) -> bool {
         let extents = |shape| match shape {
             Self::Line(_) => None,

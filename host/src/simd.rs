@@ -1,12 +1,12 @@
-//! The processor's widest vectors, chosen when the program runs.
+//! The processor's widest vectors, chosen at run time.
 //!
 //! A program built for any x86-64 may use neither AVX nor fused multiply-adds, and
 //! a `mul_add` is then a call of a function. The CPU ports run their loops inside
 //! [`vectorised`] instead, which compiles them once per instruction set.
 //!
-//! A [`Formula`] says what a point becomes. It is computed for the points one by one, in
-//! loops that the compiler turns into vectors, or for vectors of points where a loop has to
-//! say what is stored ([`streaming`](crate::streaming)); the operations are the same.
+//! A [`Formula`] is the value of a point. It is computed one point at a time, in loops that the
+//! compiler vectorises, or for vectors of points where a loop must choose its stores
+//! ([`streaming`](crate::streaming)). The operations are the same.
 
 use bytemuck::Pod;
 use pulp::{Arch, Simd, WithSimd};
@@ -20,9 +20,9 @@ use {
 
 /// Calls `work`, compiled for the best instruction set that this processor has.
 ///
-/// Only what is inlined into `work` profits: it and what it calls in its loops
-/// must be `#[inline(always)]`. No operation changes its result: a `mul_add` is
-/// rounded once on every processor, and nothing else is ever fused.
+/// Only code that is inlined into `work` profits: `work` and all functions in its loops must be
+/// `#[inline(always)]`. Results do not depend on the instruction set: a `mul_add` is rounded once
+/// on every processor, and nothing else is ever fused.
 #[inline]
 pub(crate) fn vectorised<R>(work: impl FnMut() -> R) -> R {
     dispatched(Work(work))
@@ -31,7 +31,7 @@ pub(crate) fn vectorised<R>(work: impl FnMut() -> R) -> R {
 /// Calls `work` with the longest vectors that this processor has.
 #[inline]
 pub(crate) fn dispatched<W: WithSimd>(work: W) -> W::Output {
-    /// Asked for once: to ask for all features takes as long as a row of a small field.
+    /// Looked up once: asking for all features takes as long as a row of a small field.
     static ARCH: OnceLock<Arch> = OnceLock::new();
 
     let arch = *ARCH.get_or_init(Arch::new);
@@ -63,9 +63,9 @@ pub(crate) fn with_shorter_vectors<S: Simd>(_simd: S) -> Option<impl Simd> {
     None::<pulp::Scalar>
 }
 
-/// Work that is inlined whatever its size. Where a closure that may be called again is
-/// called as one that may not, the compiler puts a function in between, which is not
-/// `#[inline(always)]`: a long closure stays outside of the code for the instruction set.
+/// Work that is inlined whatever its size. A closure `Fn` that is passed as `FnOnce` gets an
+/// adapter function from the compiler, which is not `#[inline(always)]`: a long closure then stays
+/// outside the code for the instruction set.
 struct Work<F>(F);
 
 impl<R, F: FnMut() -> R> pulp::NullaryFnOnce for Work<F> {
@@ -77,7 +77,7 @@ impl<R, F: FnMut() -> R> pulp::NullaryFnOnce for Work<F> {
     }
 }
 
-/// What formulas compute with: a number, or a vector of numbers.
+/// A value that formulas compute with: a number, or a vector of numbers.
 pub trait Value:
     Copy
     + Send
@@ -93,42 +93,41 @@ pub trait Value:
 
     /// `self / 4`, rounded once.
     ///
-    /// Processors take a hundred cycles and more for a product that is subnormal, which
-    /// numbers are wherever something spreads into what is zero; vectors do without products
-    /// there.
+    /// A subnormal product takes a processor a hundred cycles or more, and values are subnormal at
+    /// the edge of anything that spreads into zeros. Vectors avoid the product there.
     #[must_use]
     fn quarter(self) -> Self;
 }
 
-/// `f32` or `f64`, of which an instruction set has vectors.
+/// `f32` or `f64`, types that instruction sets have vectors of.
 pub trait InVectors: Value + Pod {
-    /// A vector as it lies in memory.
+    /// A vector in memory.
     type Lanes<S: Simd>: Pod;
 
-    /// A vector to compute with.
+    /// A vector in registers.
     type Vector<S: Simd>: Value + halo_stencil::Value<Self>;
 
     /// This number in all lanes.
     fn splat<S: Simd>(self, simd: S) -> Self::Vector<S>;
 
-    /// The vector that lies in memory as this.
+    /// The vector with these lanes.
     fn load<S: Simd>(simd: S, lanes: Self::Lanes<S>) -> Self::Vector<S>;
 
-    /// What a vector is in memory.
+    /// The lanes of a vector, as they lie in memory.
     fn lanes<S: Simd>(vector: Self::Vector<S>) -> Self::Lanes<S>;
 
-    /// The vectors in a row, of which each follows the last.
+    /// The consecutive vectors in a row.
     fn vectors<S: Simd>(row: &[Self]) -> &[Self::Lanes<S>];
 
-    /// The vectors in a row, of which each follows the last.
+    /// The consecutive vectors in a row.
     fn vectors_mut<S: Simd>(row: &mut [Self]) -> &mut [Self::Lanes<S>];
 
-    /// The numbers for which [`inverse_root`](Self::inverse_root) can estimate, if there is
-    /// an instruction for it.
+    /// The numbers that [`inverse_root`](Self::inverse_root) can estimate, if the instruction set
+    /// has an estimate.
     fn estimable<S: Simd>(simd: S) -> Option<RangeInclusive<f64>>;
 
-    /// The sum of each of some vectors, as many as a vector has lanes, if there are
-    /// instructions for it: neighbours are added, then neighbouring sums, until one is left.
+    /// The sums of some vectors, as many as a vector has lanes, if there are instructions for it.
+    /// Neighbouring lanes are added, then neighbouring sums, until one is left.
     fn sums<S: Simd>(simd: S, vectors: &[Self::Lanes<S>]) -> Option<Self::Lanes<S>>;
 
     /// 1 / √ of each number. By a root and a quotient it is off by at most 1.5 unit roundoffs;
@@ -138,11 +137,11 @@ pub trait InVectors: Value + Pod {
     fn inverse_root<S: Simd, const ESTIMATED: bool>(vector: Self::Vector<S>) -> Self::Vector<S>;
 }
 
-/// Numbers that are normal, as their reciprocals are, in f32.
+/// Normal numbers with normal reciprocals, in f32.
 #[cfg(target_arch = "x86_64")]
 const NORMAL_F32: RangeInclusive<f64> = f32::MIN_POSITIVE as f64..=1.0 / f32::MIN_POSITIVE as f64;
 
-/// Numbers that are normal, as their reciprocals are, in f64.
+/// Normal numbers with normal reciprocals, in f64.
 #[cfg(target_arch = "x86_64")]
 const NORMAL_F64: RangeInclusive<f64> = f64::MIN_POSITIVE..=1.0 / f64::MIN_POSITIVE;
 
@@ -152,8 +151,8 @@ const NORMAL_F64: RangeInclusive<f64> = f64::MIN_POSITIVE..=1.0 / f64::MIN_POSIT
 /// y (1 + e)^(-1/2) = y + y e (-1/2 + 3/8 e - 5/16 e² + 35/128 e³ - …)
 /// ```
 ///
-/// `series` has its terms, the last one first. The first that is left out has to be below the
-/// roundoff. Two more roundings are that of y², which is multiplied by a half, and the last.
+/// `series` has its terms, the last one first. The first term left out must be below the roundoff.
+/// Two more roundings come from y², which is multiplied by a half, and from the final addition.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn refined<V: Value, const TERMS: usize>(
@@ -170,14 +169,13 @@ fn refined<V: Value, const TERMS: usize>(
     (estimate * e).fused(sum, estimate)
 }
 
-/// What a point becomes, from what it was and the elements of some rows that lie where the
-/// point does.
+/// The value of a point, from its old value and the elements of some rows at the same position.
 pub(crate) trait Formula<T> {
-    /// `splat` makes a value of a number; `row(r)` is what row `r` has.
+    /// `splat` turns a number into a value; `row(r)` is the element of row `r`.
     fn at<V: Value>(&self, splat: impl Fn(T) -> V, so_far: V, row: impl Fn(usize) -> V) -> V;
 }
 
-/// Makes all points of `out` what `formula` gives for them and `rows`.
+/// Sets all points of `out` to the values of `formula` for them and `rows`.
 ///
 /// To be called inside [`vectorised`].
 ///
@@ -190,8 +188,8 @@ pub(crate) fn fill<T: Value, const N: usize>(
     mut rows: [&[T]; N],
     formula: &impl Formula<T>,
 ) {
-    // Of one length for all to see: no bound is checked in the loop. And no `map`, which
-    // is not always inlined.
+    // Slices of one length, so that the loop checks no bounds; and no `map`, which is not always
+    // inlined.
     let n = out.len();
     for row in &mut rows {
         *row = &row[..n];
@@ -207,8 +205,8 @@ pub(crate) fn fill<T: Value, const N: usize>(
     }
 }
 
-/// As [`fill`], with the vectors of `simd`, for a formula that does not use what is there. If
-/// the row is not a whole number of vectors, the last one overlaps the one before it.
+/// As [`fill`], with the vectors of `simd`, for a formula without the old value. If the row is not
+/// a whole number of vectors, the last one overlaps the one before it.
 ///
 /// # Panics
 ///
@@ -225,7 +223,7 @@ pub(crate) fn fill_vectors<T: InVectors, S: Simd, const N: usize>(
     if n < lanes {
         return fill(out, rows, formula);
     }
-    // Of one length for all to see: no bound is checked in the loop.
+    // Slices of one length, so that the loop checks no bounds.
     for row in &mut rows {
         *row = &row[..n];
     }

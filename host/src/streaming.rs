@@ -1,10 +1,9 @@
-//! Results that are written past the processor's caches.
+//! Non-temporal stores: results that bypass the processor's caches.
 //!
-//! An ordinary store reads the line that it writes into the cache first, so that a result
-//! costs the memory two transfers, and what the cache held of the input makes room for it.
-//! That is right for a result that is read again soon, and wrong for one that no cache could
-//! hold until then. Those are stored in whole lines, which the processor writes as they are:
-//! [`streamed`].
+//! An ordinary store first reads its line into the cache. So a result costs two transfers of
+//! memory, and displaces the input in the cache. That is right for a result that is read again
+//! soon, and wrong for one that is too large to stay in a cache. Such results are stored in whole
+//! lines, which the processor writes without reading them: [`streamed`].
 
 use crate::simd::{Formula, InVectors, Value, dispatched, fill, vector_at};
 use bytemuck::Pod;
@@ -14,25 +13,25 @@ use std::any::TypeId;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
-/// Bytes of a line of the cache.
+/// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
 
-/// Results of this many bytes or more are not expected to stay in a cache, with what they are
-/// computed from, until they are read. Measured where 32 MiB are the share of several
-/// machines: 16 MiB of results were faster past the caches, as were 8, by a little.
+/// From this many bytes on, results are not expected to stay in a cache until they are read.
+/// Measured where 32 MiB of cache are shared by several machines: non-temporal stores were faster
+/// for 16 MiB of results and, a little, for 8.
 const MIN_BYTES: usize = 8 << 20;
 
-/// How results are stored.
+/// The kind of stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stores {
-    /// Into the caches.
+    /// Ordinary stores.
     Ordinary,
-    /// Past them.
+    /// Non-temporal stores.
     Streaming,
 }
 
 impl Stores {
-    /// What is right for results of these sizes.
+    /// The stores for results of these sizes.
     pub(crate) fn of<T>(results: &[&mut [T]]) -> Self {
         let bytes: usize = results.iter().map(|result| size_of_val(*result)).sum();
         if bytes < MIN_BYTES {
@@ -53,25 +52,25 @@ impl Stores {
     }
 }
 
-/// Bytes of the processor's last cache, as far as the system says; else 0.
+/// Bytes of the processor's last cache, if the system tells; else 0.
 fn last_cache() -> usize {
     cache_sizes().iter().copied().max().unwrap_or(0)
 }
 
-/// Bytes of a core's second cache, as far as the system says; else those of most processors.
+/// Bytes of a core's second-level cache, if the system tells; else those of most processors.
 pub(crate) fn second_cache() -> usize {
     const LEAST: usize = 512 << 10;
 
-    // The first two are the first cache's, for data and for instructions.
+    // The first two are the first-level caches, for data and for instructions.
     cache_sizes().get(2).copied().unwrap_or(0).max(LEAST)
 }
 
-/// Bytes of the caches of a processor, the nearest first, as far as the system says.
+/// Bytes of the processor's caches, the nearest first, if the system tells.
 fn cache_sizes() -> &'static [usize] {
     static BYTES: OnceLock<Vec<usize>> = OnceLock::new();
 
     BYTES.get_or_init(|| {
-        // As Linux has it: "32768K".
+        // Linux prints "32768K".
         let size = |index| {
             let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
             let text = std::fs::read_to_string(path).ok()?;
@@ -82,13 +81,13 @@ fn cache_sizes() -> &'static [usize] {
     })
 }
 
-/// Stores past the caches, into memory that stays borrowed until they have been done.
+/// Non-temporal stores into memory that stays borrowed until they have completed.
 pub(crate) struct Streaming<'out>(PhantomData<fn(&'out mut ()) -> &'out mut ()>);
 
-/// Calls `work`, whose streaming stores have been done when this returns.
+/// Calls `work`, and waits for its non-temporal stores.
 ///
-/// What is stored to is borrowed for `'out`, which is longer than the call: nothing else
-/// reads or writes it before.
+/// The targets are borrowed for `'out`, which is longer than the call: nothing else reads or writes
+/// them before the stores have completed.
 pub(crate) fn streamed<'out, R>(work: impl FnOnce(&Streaming<'out>) -> R) -> R {
     struct Fence;
     impl Drop for Fence {
@@ -96,14 +95,14 @@ pub(crate) fn streamed<'out, R>(work: impl FnOnce(&Streaming<'out>) -> R) -> R {
             fence();
         }
     }
-    // Also where the work panics.
+    // Dropped also where `work` panics.
     let _fence = Fence;
     work(&Streaming(PhantomData))
 }
 
 impl<'out> Streaming<'out> {
-    /// Makes all points of `out` what `formula` gives for them, as if they were `so_far`, and
-    /// `rows`.
+    /// Sets all points of `out` to the values of `formula` for `rows`, with `so_far` as the old
+    /// values.
     ///
     /// # Panics
     ///
@@ -158,7 +157,7 @@ impl<T: InVectors, F: Formula<T>, const N: usize> WithSimd for Fill<'_, '_, T, F
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { out, formula, .. } = self;
-        // Only whole lines leave the processor as they are.
+        // Only whole lines are written without reading them.
         let start = out.as_ptr().align_offset(LINE_BYTES).min(out.len());
         let (head, out) = out.split_at_mut(start);
         let whole_lines = out.len() - out.len() % (LINE_BYTES / size_of::<T>());
@@ -174,7 +173,7 @@ impl<T: InVectors, F: Formula<T>, const N: usize> WithSimd for Fill<'_, '_, T, F
         }
 
         let lines = T::vectors_mut::<S>(lines);
-        // Of one length for all to see: no bound is checked in the loop.
+        // Slices of one length, so that the loop checks no bounds.
         let count = lines.len();
         let mut rows = [&[][..]; N];
         for (vectors, row) in rows.iter_mut().zip(self.rows) {
@@ -188,7 +187,7 @@ impl<T: InVectors, F: Formula<T>, const N: usize> WithSimd for Fill<'_, '_, T, F
     }
 }
 
-/// Writes a vector of the instruction set `S` to where it begins, or is within, a line.
+/// Writes a vector of the instruction set `S` to an address aligned to it.
 #[inline(always)]
 fn store<'out, S: Simd, L: Pod>(_: &Streaming<'out>, out: &'out mut L, value: L) {
     #[cfg(target_arch = "x86_64")]
@@ -205,9 +204,9 @@ fn store<'out, S: Simd, L: Pod>(_: &Streaming<'out>, out: &'out mut L, value: L)
         use std::arch::x86_64::{__m256i, _mm256_stream_si256};
 
         let (out, value): (&mut __m256i, _) = (bytemuck::cast_mut(out), bytemuck::cast(value));
-        // SAFETY: pulp calls nothing for V3 unless the processor has AVX. `out` is aligned
-        // and writable, as a reference is. That it is written later than the program says
-        // is not seen: it is borrowed until `streamed` has returned, which waits for that.
+        // SAFETY: pulp calls this for V3 only if the processor has AVX. `out` is aligned and
+        // writable, as every reference is. Nobody observes that the store completes later: the
+        // target is borrowed until `streamed`, which waits for it, has returned.
         unsafe { _mm256_stream_si256(out, value) };
         return;
     }
@@ -227,7 +226,7 @@ fn fence() {
 mod tests {
     use super::*;
 
-    /// What was there, less twice the row.
+    /// The old value, less twice the row.
     struct LessTwice;
 
     impl<T: From<f32>> Formula<T> for LessTwice {

@@ -21,8 +21,7 @@ pub trait Values: Send + Sync {
     fn upload(&self, device: &Device) -> Result<Box<dyn Memory>, Error>;
     /// All but the last.
     fn shortened(&self) -> Box<dyn Values>;
-    /// The first difference in bits from what a buffer of the same type holds: where, what
-    /// is there and what should be.
+    /// The first difference in bits from a buffer of the same type: its index, and both values.
     ///
     /// # Errors
     ///
@@ -131,8 +130,8 @@ pub fn buffer_mut<T: Element>(memory: &mut dyn Memory) -> &mut Buffer<T> {
     }
 }
 
-/// The device that a kernel is planned on: of those that the buffers are on, one that runs
-/// kernels, if there is one.
+/// A device to plan a kernel on: the first of the buffers' devices that runs kernels, if there is
+/// one.
 pub fn launching<'a>(devices: impl IntoIterator<Item = &'a Device>) -> &'a Device {
     let mut found: Option<&Device> = None;
     for device in devices {
@@ -154,7 +153,7 @@ pub type Judge = Box<dyn Fn(&[Box<dyn Memory>]) -> Result<Verdict, Error> + Send
 
 /// The expected contents of the outputs after a launch.
 pub enum Expected {
-    /// These bits, in every output; what a kernel does not write is what was there.
+    /// These bits, in every output; elements that the kernel does not write keep their values.
     Bits(Vec<Box<dyn Values>>),
     /// What the function accepts.
     Within(Judge),
@@ -252,7 +251,7 @@ pub trait Subject: Sync {
     ///
     /// # Errors
     ///
-    /// Those of a plan for this problem, also where the kernel does not take it.
+    /// The cases of a plan for this problem, also where the kernel does not take it.
     fn cases(
         &self,
         entry: &Entry,

@@ -42,8 +42,8 @@ pub(crate) fn count() -> usize {
     rayon::current_num_threads()
 }
 
-/// The number of threads to divide `work` among so that each has at least `share` of it: handing
-/// it over takes as long as that. If it is 1, looks for no thread.
+/// The number of threads to divide `work` among so that each has at least `share` of it, an amount
+/// that takes as long as handing it over. If it is 1, no thread is looked for.
 pub(crate) fn worth(work: usize, share: usize) -> usize {
     match work / share {
         0 | 1 => 1,
@@ -54,7 +54,7 @@ pub(crate) fn worth(work: usize, share: usize) -> usize {
 /// The parts into which pieces of work are divided at first.
 const PARTS: usize = 64;
 
-/// Pieces of work, `0..pieces`, of which each is taken once.
+/// Pieces of work, `0..pieces`; each is taken once.
 ///
 /// Each thread begins with a part of its own, of pieces that follow each other, so that it
 /// finds in its caches what the same work has left there before; then it helps the others.
@@ -84,14 +84,14 @@ impl Pieces {
         part * each + part.min(more)
     }
 
-    /// Those that one thread takes, which is one of many.
+    /// The pieces that one of several threads takes.
     fn take(&self, thread: usize) -> impl Iterator<Item = usize> {
         let first = thread % self.parts;
         let parts = (first..self.parts).chain(0..first);
         parts.flat_map(move |part| {
             let (begin, end) = (self.begin(part), self.begin(part + 1));
             std::iter::from_fn(move || {
-                // What is computed is handed over where the threads meet, not here.
+                // Relaxed: the results are handed over where the threads meet, not here.
                 let piece = begin + self.taken[part].0.fetch_add(1, Ordering::Relaxed);
                 (piece < end).then_some(piece)
             })
@@ -118,7 +118,7 @@ pub(crate) fn share(
     if !in_pool && team::TEAM.call(threads, &|thread| work(&mut pieces.take(thread))) {
         return;
     }
-    // The calling thread works as well: rayon's own loops would have it wait, and be woken.
+    // The calling thread works too. With rayon's own loops it would wait, and have to be woken.
     rayon::in_place_scope(|scope| {
         for thread in 1..threads {
             scope.spawn(move |_| work(&mut pieces.take(thread)));

@@ -1,5 +1,5 @@
-//! First and second derivatives of any order and with any boundary: the port against
-//! the definition, zeros, and what must hold of derivatives.
+//! Tests first and second derivatives of any order and with any boundary: the port against the
+//! definition, zeros, and identities of derivatives.
 
 use super::GENERAL_KERNELS;
 use halo_gpu::Scalar;
@@ -121,7 +121,7 @@ fn run<T: Sample>(
     output.to_vec().unwrap()
 }
 
-/// The values of a line with as many beyond each end, by the table of the documentation.
+/// The values of a line with as many beyond each end, according to the documentation's table.
 fn extended(line: &[f64], boundary: Boundary, beyond: usize) -> Vec<f64> {
     let n = line.len();
     let left = |m: usize| match boundary {
@@ -313,7 +313,7 @@ fn the_library_picks_tuned_kernels_which_give_the_same_bits() {
     for_each("8th order, periodic, f32", devices(), |device| {
         for boundary in [Boundary::Periodic, Boundary::PeriodicWithEndpoint] {
             for axis in Axis::ALL {
-                // What is beyond the ends of other axes does not matter.
+                // The boundaries of other axes do not matter.
                 let differences = plan_of::<f32>(shape, axis, 8, boundary);
                 let general = run(&device, &differences, axis, 1, &f);
                 let plan = differences.plan(&device).unwrap();

@@ -1,5 +1,5 @@
-//! What holds of gradient, divergence, curl and Laplacian on any grid, and what is said of
-//! grids, spacings and buffers that do not fit.
+//! Properties of gradient, divergence, curl and Laplacian on any grid, and the errors for grids,
+//! spacings and buffers that do not fit.
 
 use super::general::{
     Sample, accuracy, axis, boundary, lines, min_points, plan_weight_sum, random,
@@ -374,8 +374,8 @@ fn is_conservative(mixed: &Grid, seed: u64, device: &Device) -> Result<(), TestC
     Ok(())
 }
 
-/// Derivatives along different axes commute: a gradient does not curl, and a curl does not
-/// diverge, but for rounding.
+/// Derivatives along different axes commute: but for rounding, the curl of a gradient and the
+/// divergence of a curl are 0.
 fn commutes<T: Sample>(grid: &Grid, seed: u64, device: &Device) -> Result<(), TestCaseError> {
     let mut rng = SmallRng::seed_from_u64(seed);
     let gradient = grid.run(device, Operator::Gradient, &grid.randoms::<T>(&mut rng, 1))?;
@@ -414,7 +414,7 @@ fn weights_fit<T: Scalar>(accuracy: u32, order: u32, boundary: Boundary, h: f64)
         })
 }
 
-/// What is wrong with a shape of any fields.
+/// The faults of a shape, for all fields.
 fn faults_of_shape(extents: [usize; 3]) -> Faults {
     let empty = extents.contains(&0);
     let faults = (Axis::ALL.into_iter().zip(extents)).fold(Faults::none(), |faults, (axis, n)| {
@@ -433,7 +433,7 @@ fn faults_of_shape(extents: [usize; 3]) -> Faults {
     )
 }
 
-/// What is wrong with spacings of which `fit` says whether weights over them are numbers.
+/// The faults of spacings; `fit` says whether weights divided by them are finite.
 fn faults_of_spacing(spacing: [f64; 3], fit: impl Fn(Axis, f64) -> bool) -> Faults {
     (Axis::ALL.into_iter().zip(spacing)).fold(Faults::none(), |faults, (axis, h)| {
         let words = format!("spacing along {axis} is {h}, but must be");
@@ -445,7 +445,7 @@ fn faults_of_spacing(spacing: [f64; 3], fit: impl Fn(Axis, f64) -> bool) -> Faul
     })
 }
 
-/// What may be wrong with a grid and the buffers on it.
+/// A grid and buffers on it, with possible faults.
 #[derive(Debug, Clone)]
 struct Attempt {
     extents: [usize; 3],
@@ -537,7 +537,7 @@ fn is_judged_rightly<T: Scalar>(attempt: &Attempt, device: &Device) -> Result<()
         return Ok(());
     };
 
-    // As many elements as points only where that is no great number.
+    // As many elements as points, unless that is a large number.
     let points = shape.points()?;
     let len = if points < 10_000 { points } else { 7 };
     let elsewhere = Device::emulator();
@@ -832,7 +832,7 @@ proptest! {
             );
         }
         let differences = FiniteDifferences3d::<f32>::new(&grid);
-        // What is wrong with spacings is what they give on a grid with nothing else wrong.
+        // The faults of spacings are found on a grid without other faults.
         let periodic = grid.with_boundaries(Boundary::Periodic)?;
         if let Err(error) = FiniteDifferences3d::<f32>::new(&periodic) {
             faults = faults.and(true, "InvalidParameter", error.to_string());
@@ -850,7 +850,7 @@ proptest! {
         }
     }
 
-    /// Also what is counted of fields far larger than any memory.
+    /// Costs are computed for fields far larger than any memory, too.
     #[test]
     fn derivatives_get_the_error_they_deserve(
         extents in prop_oneof![

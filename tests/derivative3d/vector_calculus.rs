@@ -411,7 +411,7 @@ fn the_measured_order_of_the_laplacian_is_the_one_asked_for() {
             let boundaries = [
                 Boundary::Periodic,
                 Boundary::Neumann,
-                // One plane stands for all: what is beyond it is the same.
+                // One plane stands for all: the values beyond it are equal.
                 Boundary::Dirichlet(0.0),
             ];
             let grid = within::<f64>(shape, [h; 3], boundaries, accuracy);

@@ -12,7 +12,7 @@ use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, prop
 use proptest::prelude::*;
 use rand::{Rng, RngExt};
 
-/// What is at the left and the right, and at the bottom and the top.
+/// The boundaries at the left and the right, and at the bottom and the top.
 pub type Ends = [[Boundary; 2]; 2];
 
 pub const DIRICHLET: Ends = [[Boundary::DirichletOnPoint; 2]; 2];
@@ -23,7 +23,7 @@ fn all_ends() -> Vec<Ends> {
     (0..16).map(ends).collect()
 }
 
-/// Boundaries by the bits of a number, which are not those of the kernel.
+/// Boundaries by the bits of a number (other bits than the kernel's).
 pub fn ends(bits: u32) -> Ends {
     let end = |bit: u32| match bits >> bit & 1 {
         0 => Boundary::DirichletOnPoint,
@@ -56,7 +56,7 @@ pub fn is_kept(shape: Shape2, ends: Ends, i: usize, j: usize) -> bool {
         || on(j == shape.ny - 1, top)
 }
 
-/// An iteration by definition, one point at a time: what is kept is that of `new`.
+/// An iteration by definition, one point at a time; fixed points keep the values of `new`.
 fn iteration_by_definition<T: Scalar>(
     shape: Shape2,
     ends: Ends,
@@ -65,7 +65,7 @@ fn iteration_by_definition<T: Scalar>(
     new: &[T],
 ) -> Vec<T> {
     let Shape2 { nx, ny } = shape;
-    // What is `by` points from p, back again beyond an end.
+    // The point `by` points from p, mirrored beyond an end.
     let reflected = |p: usize, by: isize, n: usize| {
         let last = n as isize - 1;
         (last - (last - (p as isize + by).abs()).abs()) as usize
@@ -194,8 +194,7 @@ fn nothing_is_added_where_there_is_no_source() {
     });
 }
 
-/// What the emulator, with its few blocks, does not come to; and more rows than 65535
-/// blocks of 6 have.
+/// Cases that need more blocks than the emulator tries, and more rows than 65535 blocks of 6 have.
 #[cfg(feature = "gpu")]
 #[test]
 fn large_plates_with_any_boundaries_give_the_bits_of_the_port() {
@@ -386,8 +385,8 @@ fn a_cold_plate_comes_to_the_solution() {
         assert!(outcome.converged && outcome.iterations > 500, "{outcome:?}");
         let plate = plate.field().unwrap();
         for (index, (got, u)) in plate.as_slice().iter().zip(u.as_slice()).enumerate() {
-            // The change of an iteration over what is left of the slowest mode by it,
-            // 1 - cos(πh/2).
+            // The change of an iteration divided by what remains of the slowest mode after it, 1 -
+            // cos(πh/2).
             let bound = 1e-9 / (1.0 - (quarter * h).cos());
             let error = (got - factor * u).abs();
             assert!(error <= bound, "{}: off by {error}", point(shape, index));
@@ -414,7 +413,7 @@ fn sums(field: &Field2<f64>) -> [f64; 2] {
 
 #[test]
 fn no_heat_leaves_a_plate_that_is_insulated_all_around() {
-    // Whole numbers, of which ten iterations make no more than 53 bits.
+    // Whole numbers that stay within 53 bits for ten iterations.
     let mut rng = rng();
     let mut whole = |shape: Shape2| {
         let points = shape.points().unwrap();
@@ -491,7 +490,7 @@ fn a_plate_that_never_comes_to_rest_is_refused() {
         let outcome = until(&mut start(&point), 1e-5).unwrap();
         assert!(outcome.converged && outcome.iterations > 5, "{outcome:?}");
 
-        // What goes in goes out again, and rounding is no reason to refuse.
+        // The source adds up to zero except for rounding, which is no reason to refuse it.
         let source = field(|i, _| [4.0, 0.0, 0.0, 0.0, -4.0][i]);
         let mut plate = start(&field(|_, _| 0.1)).with_source(&source).unwrap();
         assert!(until(&mut plate, 1e-5).unwrap().converged);
@@ -506,7 +505,7 @@ fn a_plate_that_never_comes_to_rest_is_refused() {
         let third = T::from(0.1) * T::from(1.0 / 3.0);
         let mut plate = start(&Field2::filled(shape, third).unwrap());
         assert!(plate.iterate_until(T::from(0.0), 1, 5).unwrap().converged);
-        // A NaN is not refused but found.
+        // A NaN is not refused; it makes the result NaN.
         point[(3, 3)] = T::from(f32::NAN);
         let outcome = until(&mut start(&point), 0.125).unwrap();
         let change: f64 = outcome.change.into();

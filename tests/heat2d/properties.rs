@@ -1,5 +1,5 @@
-//! What holds of a plate of any shape, with any boundaries and any source, to the last bit; and
-//! what is said of plates that are none.
+//! Properties of a plate of any shape, with any boundaries and any source, to the last bit; and the
+//! errors for invalid plates.
 
 use super::boundaries::{DIRICHLET, Ends, NEUMANN, ends, half, heat2d, is_kept};
 use super::point;
@@ -63,7 +63,7 @@ fn any_size() -> impl Strategy<Value = f32> + Clone {
     (-1.0..1.0_f32, -60..60_i32).prop_map(|(mantissa, exponent)| mantissa * 2.0_f32.powi(exponent))
 }
 
-/// A plate after so many iterations.
+/// A plate after this many iterations.
 fn swept<T: Scalar>(
     device: &Device,
     shape: Shape2,
@@ -128,7 +128,7 @@ fn balances<T: Scalar>(
         let flow = |p: usize, q: usize, width: f64| match (fixed(p), fixed(q)) {
             (false, true) => width * (at(q) - at(p)),
             (true, false) => width * (at(p) - at(q)),
-            // What leaves the one comes to the other; or both are kept.
+            // Heat that leaves one end enters at the other; or both are insulated.
             _ => 0.0,
         };
         for index in 0..nx * ny {
@@ -253,7 +253,7 @@ fn keeps_order<T: Scalar>(
     Ok(())
 }
 
-/// What may be wrong with a plate and with iterations until it is steady.
+/// A plate and iterations until it is steady, with possible faults.
 #[derive(Debug, Clone)]
 struct Attempt {
     shape: Shape2,
@@ -319,7 +319,7 @@ fn faults_of_kernel<T: Scalar>(variant: Variant, ends: Ends, device: &Device) ->
         )
 }
 
-/// Starts, heats and iterations a plate, of which anything may be wrong.
+/// Starts, heats and iterates a plate with any faults.
 fn is_judged_rightly<T: Scalar>(attempt: &Attempt, device: &Device) -> Result<(), TestCaseError> {
     let Attempt {
         shape,
@@ -404,7 +404,7 @@ fn nearest<T: Scalar>(value: f64) -> T {
     T::from(value as f32)
 }
 
-/// Iterates on buffers, of which each may be one element too long or on another device.
+/// Iterates on buffers with possible faults: one element too long, or on another device.
 fn are_judged_rightly<T: Scalar>(
     shape: Shape2,
     ends: Ends,
@@ -529,7 +529,7 @@ proptest! {
         is_judged_rightly::<f64>(&attempt, &device)?;
     }
 
-    /// Also what is counted of plates far larger than any memory.
+    /// Costs are computed for plates far larger than any memory, too.
     #[test]
     fn shapes_of_plates_get_the_error_they_deserve(
         (nx, ny) in prop_oneof![

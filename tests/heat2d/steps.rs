@@ -258,7 +258,7 @@ fn steps_are_stopped_when_they_change_little_and_refused_when_they_never_will() 
     let heat = (heat2d(shape, NEUMANN).unwrap())
         .with_time_step(1.0, 0.2)
         .unwrap();
-    // A checkerboard, at which iterations would turn over for ever.
+    // A checkerboard, which Jacobi iterations would invert for ever.
     let board = Field2::from_fn(shape, |i, j| ((i + j) % 2) as f64).unwrap();
     let mut plate = heat.start(&Device::cpu(), &board).unwrap();
     assert!(plate.iterate_until(1e-12, 10, 5000).unwrap().converged);

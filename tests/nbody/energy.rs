@@ -1,5 +1,5 @@
-//! Potentials, energies, mixed precision and discs; what gravity keeps whatever the bodies
-//! are, and what it says to bodies and parameters that are none.
+//! Tests potentials, energies, mixed precision and discs; the conservation laws of gravity; and the
+//! errors for invalid bodies and parameters.
 
 use super::{body, flat, norm, random_bodies};
 use halo_gpu::Scalar;

@@ -1,4 +1,4 @@
-//! What is said of numbers of bodies, velocities, time steps and blocks that do not fit.
+//! The errors for invalid numbers of bodies, velocities, time steps and blocks.
 
 use super::body;
 use halo_gpu::Scalar;
@@ -11,7 +11,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// What is wrong with the number of bodies.
+/// The faults of a number of bodies.
 fn faults_of_count(n: usize) -> Faults {
     let words = format!("nbody: the number of bodies is {n}, but at most {MAX_BODIES}");
     Faults::none()
@@ -19,14 +19,14 @@ fn faults_of_count(n: usize) -> Faults {
         .and(n > MAX_BODIES, "IndexOverflow", words)
 }
 
-/// What is wrong with a softening length for bodies of `T`.
+/// The faults of a softening length for bodies of `T`.
 fn faults_of_softening<T: Scalar>(softening: f64) -> Faults {
     let words = format!("nbody: the softening length is {softening:?}, but must be");
     let possible = (T::SHORTEST..=T::LONGEST).contains(&softening);
     Faults::none().and(!possible, "InvalidParameter", words)
 }
 
-/// What is wrong with moving bodies, whose masses a softening may forbid.
+/// The faults of moving bodies, whose masses a softening may forbid.
 fn faults_of_bodies<T: Scalar>(gravity: &Gravity, bodies: &[Body<T>]) -> Faults {
     let mut faults =
         faults_of_count(bodies.len()).with(faults_of_softening::<T>(gravity.softening()));
@@ -47,7 +47,7 @@ fn faults_of_bodies<T: Scalar>(gravity: &Gravity, bodies: &[Body<T>]) -> Faults 
     faults
 }
 
-/// Sets bodies in motion, of which anything may be wrong.
+/// Sets bodies with any faults in motion.
 fn is_judged_rightly<T: Scalar>(
     softening: f64,
     bodies: &[[f64; 4]],
@@ -211,7 +211,7 @@ proptest! {
         }),
         more in rarely(8),
         time_step in prop_oneof![3 => -0.1..0.1_f64, 1 => awkward()],
-        // Masses of so much of what all may have together.
+        // Masses as a multiple of the largest allowed total.
         heavy in proptest::option::weighted(0.2, 0.1..1.1_f64),
         device in device(),
     ) {
@@ -303,7 +303,7 @@ proptest! {
     ) {
         let disc = Disc { bodies, center, mass, inner, outer: inner + wider };
         let positive = |value: f64| value > 0.0 && value.is_finite();
-        // Of what is possible some leaves the range that `Gravity::check` asks for.
+        // Some possible values leave the range that `Gravity::check` requires.
         let ordinary = |value: f64| (0.01..10.0).contains(&value);
         let usual = [center, inner, wider].into_iter().all(ordinary) && (0.0..10.0).contains(&mass);
         let possible = positive(center) && positive(inner) && positive(disc.outer)

@@ -1,4 +1,4 @@
-//! Properties that reductions have of any input, and what they say to any bad one.
+//! Properties of reductions for any input, and the errors for any invalid one.
 
 use super::single_pass::{Sample, plan};
 use halo_gpu::reduction::{
@@ -122,7 +122,7 @@ proptest! {
     fn a_norm_is_one_of_any_numbers(values in vec(MODERATE | num::f64::SUBNORMAL | num::f64::ZERO, 1..500), device in device()) {
         let norm = norm_of(&device, &values)?;
         let greatest = values.iter().fold(0.0, |greatest: f64, value| greatest.max(value.abs()));
-        // At least the largest element and, where that is a number, at most √n of it.
+        // At least the largest element and, if that is a number, at most √n times it.
         prop_assert!(norm >= greatest * (1.0 - 1e-14), "{} < {}", norm, greatest);
         prop_assert!(norm <= greatest * (values.len() as f64).sqrt() * (1.0 + 1e-14));
         let mean = mean_of(&device, &values)?;
@@ -142,7 +142,7 @@ proptest! {
         check_bad::<u64>(&device, lengths, results, away, scale, operation)?;
     }
 
-    /// Of integers, of which every order gives the same.
+    /// For integers every order gives the same result.
     #[test]
     fn buffers_give_what_slices_give_or_get_the_error_they_deserve(
         (x, y) in (vec(any::<i32>(), 0..40), vec(any::<i32>(), 0..40)),
@@ -325,8 +325,7 @@ proptest! {
     }
 }
 
-/// Calls one operation with what may be wrong in several ways, and compares the error
-/// with what is wrong.
+/// Calls one operation with possible faults of several kinds, and compares the error with them.
 fn check_bad<T: Sample<Product: Bits>>(
     device: &Device,
     (len_x, len_y): (usize, usize),

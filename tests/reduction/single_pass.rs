@@ -115,9 +115,8 @@ pub fn lanes<T>() -> usize {
     512 * 16 / size_of::<T>()
 }
 
-/// How many tiles make a chunk of `n` elements, by the description: 8 where that is
-/// all, else 1, and twice as many whenever the tiles have become four times as many,
-/// from 64 tiles on.
+/// The number of tiles in a chunk of `n` elements, by the description: 8 for a single chunk, else
+/// 1, and from 64 tiles on twice as many each time the number of tiles is four times as large.
 pub fn tiles_of_a_chunk<T>(n: usize) -> usize {
     let tiles = n.div_ceil(lanes::<T>());
     if tiles <= 8 {
@@ -158,7 +157,7 @@ fn chunk<T: Sample>(operation: Operation, values: &[T]) -> Option<T> {
     neighbours(operation, &totals)
 }
 
-/// The result by definition, with chunks of so many tiles.
+/// The result by definition, with chunks of this many tiles.
 fn by_definition<T: Sample>(operation: Operation, values: &[T], tiles: usize) -> T {
     let totals: Vec<T> = values
         .chunks(tiles * lanes::<T>())
@@ -186,7 +185,7 @@ pub fn new_plan<T: Number>(reduction: &Reduction, device: &Device) -> Plan<T> {
     reduction.plan(device).unwrap()
 }
 
-/// Launches and returns what is in the result, checking that no input was written.
+/// Launches and returns the result, after checking that no input was written.
 fn run<T: Sample>(
     reductions: &mut Plan<T>,
     operation: Operation,
@@ -291,8 +290,8 @@ fn more_chunks_than_lanes_are_collected() {
     for_each("chunks", devices, |device| all::<f64>(&device, &mut rng));
 }
 
-/// Emulated devices on which blocks wait for each other in many ways: all of a grid
-/// are resident, and change places at random.
+/// Emulated devices on which blocks wait for each other in many ways: all blocks of a grid are
+/// resident, and their order changes at random.
 fn restless() -> impl Iterator<Item = Device> {
     (0..6).map(|seed| {
         Device::emulator_with(EmulatorOptions {
@@ -621,7 +620,7 @@ fn partitions_are_as_described() {
             tiles_of_a_chunk::<f64>(n.div_ceil(2))
         );
     }
-    // Additions: those of a lane, then 11 of neighbours; the chunks' the same.
+    // Additions: those of a lane, then 11 of neighbours; the same for chunks.
     assert_eq!(Partition::of(1, 4).depth(), 7 + 11);
     assert_eq!(Partition::of(1 << 20, 4).depth(), 3 + 11 + 11);
     assert_eq!(Partition::of(1 << 30, 4).depth(), 127 + 11 + 1 + 11);
@@ -804,12 +803,11 @@ fn ptx_facts() {
     for_each("ptx", kernels, |(target, name)| {
         let body = ptx::entry(ptx::text(target), name);
         let count = |opcode| ptx::count(&body, opcode);
-        // Batches of 4, 2 and 1 tiles and one for what is left of one; of two arrays 2, 1
-        // and 1.
+        // Batches of 4, 2 and 1 tiles and one for a partial tile; for two arrays 2, 1 and 1.
         assert_eq!(count("ld.global.nc.v4"), 8, "loads of 16 bytes");
         assert_eq!(count("bar.sync") + count("barrier.sync"), 2, "barriers");
         assert_eq!(count("atom"), 1, "atomics");
-        // What is waited for says itself that it is there.
+        // A waiting block recognises a posted result by the result itself.
         assert_eq!(count("membar") + count("fence"), 0, "fences");
         if name.contains("single_pass") {
             assert_eq!(

@@ -192,7 +192,7 @@ fn position_by_definition<T: Term>(extremum: Extremum, values: &[T]) -> u64 {
     best as u64
 }
 
-/// Launches everything into poisoned results; `tiles` are those of a chunk.
+/// Launches everything into poisoned results, with chunks of `tiles` tiles.
 fn check<T: Term>(reductions: &mut Plan<T>, x: &[T], y: &[T], tiles: usize, what: &str) {
     let device = reductions.device().clone();
     let (on_x, on_y) = (device.upload(x).unwrap(), device.upload(y).unwrap());

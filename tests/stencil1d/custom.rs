@@ -109,7 +109,7 @@ fn check<T: Sample>(device: &Device, form: Form, c: &[T], line: &[T]) {
         format!("coefficient {i}")
     });
     let input = device.upload(line).unwrap();
-    // Different everywhere, so that what is left alone is seen to be.
+    // Different everywhere, so that unwritten elements are recognised.
     let before: Vec<T> = (0..n)
         .map(|i| T::POISON.plus(T::nearest(i as f64)))
         .collect();
@@ -312,7 +312,7 @@ proptest! {
             // 34 roundings of terms below 2, in each of three.
             prop_assert!((got - (x + y)).abs() <= 17.0 * 3.0 * 40.0 * f64::EPSILON);
         }
-        // The line without its first element gives the rest of what it gave.
+        // The line without its first element gives the rest of the result.
         let shorter = self::stencil(form, n - 1, &c)?.apply_of(&device, &line[1..])?;
         prop_assert_eq!(&shorter[..], &alone[1..]);
         if form == Form::Antisymmetric {

@@ -8,9 +8,9 @@
 //! | `mutate` | breaks the kernels one by one and expects the tests to notice | cargo |
 //! | `doctor` | says what this machine has and lacks | nothing |
 //!
-//! `cargo xtask bench` is a program of its own, `halo-bench`; `xtask/launcher` starts either.
-//! This one does not depend on the library: stale PTX, which stops the library's build, never
-//! keeps `cargo xtask ptx` from mending it.
+//! `cargo xtask bench` is a program of its own, `halo-bench`; `xtask/launcher` starts either. This
+//! one does not depend on the library: stale PTX stops the library's build, and `cargo xtask ptx`
+//! must still run to replace it.
 
 use std::process::ExitCode;
 
@@ -56,14 +56,12 @@ fn exit_code(outcome: Result<Outcome, Error>) -> ExitCode {
     }
 }
 
-/// What this machine has of what the tasks need.
+/// Prints what works on this machine, and the commands for what does not.
 fn run_doctor() -> Result<Outcome, Error> {
     let root = workspace::root()?;
     let project = doctor::Project {
-        builds: "cargo xtask ptx",
-        checks: "cargo xtask inspect",
         without_gpu: "cargo xtask bench --device emulator",
-        cpp: Some("the CUDA C++ baselines"),
+        compares_and_ranks: true,
     };
     let committed = ptx::TARGETS
         .into_iter()

@@ -1,4 +1,4 @@
-//! What the doctor, who asks the driver, makes of drivers that are broken.
+//! Runs `cargo xtask doctor` with broken drivers: it must report them and end.
 
 #![cfg(all(
     target_os = "linux",
@@ -19,6 +19,6 @@ fn the_doctor_comes_to_its_end() {
     };
     drivers::each(program, |_, ended| {
         let device_code = ended.said("Device code can");
-        device_code.and(ended.said("CUDA driver (libcuda)")).err()
+        device_code.and(ended.said("driver")).err()
     });
 }

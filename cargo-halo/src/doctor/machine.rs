@@ -1,4 +1,4 @@
-//! Finds which of the tools that the tasks need are installed.
+//! Finds the programs, libraries and devices of this machine that the doctor reports on.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use super::system::System;
 use crate::process;
 use crate::toolchain::{Toolchain, find_in, path_folders};
 
-/// Two numbers: of a compute capability, of CUDA, of PTX.
+/// A version of two numbers: of a compute capability, of CUDA, of PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub u32, pub u32);
 
@@ -19,7 +19,7 @@ impl fmt::Display for Version {
 }
 
 impl Version {
-    /// `13.0`, also where more follows.
+    /// The first two numbers of a text like `13.0` or `13.0.88`.
     fn parse(text: &str) -> Option<Self> {
         let mut numbers = text
             .split(|c: char| !c.is_ascii_digit())
@@ -28,15 +28,17 @@ impl Version {
     }
 }
 
-/// Everything that the decisions are made from.
+/// The facts on which the doctor decides.
 #[derive(Clone, Debug)]
 pub struct Machine {
     pub(super) system: System,
-    /// Whether there is `.ci/device-toolchain`, and a pip for it.
+    /// Whether it is a Linux on Windows, which takes the driver from there.
+    pub wsl: bool,
+    /// Whether `.ci/device-toolchain` exists, and pip, which it needs.
     pub script: bool,
     pub pip: bool,
     pub rustup: bool,
-    /// First line of `rustc --version`, and the release that is asked for.
+    /// First line of `rustc --version`, and the release in rust-toolchain.toml.
     pub rustc: String,
     pub pinned: Option<String>,
     pub core_source: Option<PathBuf>,
@@ -46,10 +48,17 @@ pub struct Machine {
     pub ptxas: Option<Tool>,
     pub nvdisasm: Option<Tool>,
     pub nvcc: Option<Tool>,
+    /// rustc's linker, and a C++ compiler.
+    pub cc: Option<PathBuf>,
     pub cxx: Option<PathBuf>,
-    /// The driver, or why there is none.
+    /// MPI's compiler and launcher, and libclang, which its bindings need.
+    pub mpicc: Option<PathBuf>,
+    pub mpirun: Option<PathBuf>,
+    pub libclang: Option<PathBuf>,
+    pub nccl: Option<PathBuf>,
+    /// The driver, or the reason why there is none.
     pub driver: Result<Driver, String>,
-    /// Whether a GPU of NVIDIA's is in the machine; `None` where that cannot be seen.
+    /// Whether an NVIDIA GPU is in the machine; `None` where the system does not tell.
     pub gpu_on_bus: Option<bool>,
     /// Whether `CUDA_VISIBLE_DEVICES` is set.
     pub devices_chosen: bool,
@@ -61,7 +70,7 @@ pub struct Machine {
 #[derive(Clone, Debug)]
 pub struct Tool {
     pub path: PathBuf,
-    /// The CUDA version it is of, where it says so.
+    /// Its CUDA version, if it prints one.
     pub release: Option<Version>,
 }
 
@@ -70,19 +79,19 @@ pub struct Tool {
 pub struct Driver {
     /// The CUDA version it supports.
     pub cuda: Version,
-    /// Its own version, where it can be seen.
+    /// Its own version, if the system tells it.
     pub release: Option<String>,
     pub gpus: Result<Vec<Gpu>, NoGpus>,
 }
 
-/// Why a driver shows no GPU.
+/// The reason why a driver shows no GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoGpus {
-    /// It says that there is none.
+    /// The driver says that there is none.
     NoDevice,
-    /// Its library is of another version than what runs in the kernel.
+    /// The version of its library differs from the loaded kernel module's.
     Mismatch,
-    /// Something else, in its own words.
+    /// Another error, in the driver's words.
     Other(String),
 }
 
@@ -95,16 +104,16 @@ pub struct Gpu {
 /// A committed PTX file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Committed {
-    /// Relative to the repository's root.
+    /// Its path from the repository's root.
     pub file: String,
-    /// The compute capability that it needs at least.
+    /// The lowest compute capability that can run it.
     pub target: Version,
-    /// The version of PTX that it is written in.
+    /// Its PTX version.
     pub isa: Version,
 }
 
 impl Machine {
-    /// This machine.
+    /// Looks at this machine.
     pub fn look(root: &Path, toolchain: &Toolchain, committed: Vec<Committed>) -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let on_path = |names: &[&str]| find_in(&path_folders(), names);
@@ -117,7 +126,10 @@ impl Machine {
             })
         };
         Self {
-            system: System::of(&read("/etc/os-release"), &read("/proc/version")),
+            system: System::of(&read("/etc/os-release")),
+            wsl: read("/proc/version")
+                .to_ascii_lowercase()
+                .contains("microsoft"),
             script: cfg!(target_os = "linux") && root.join(".ci/device-toolchain").exists(),
             pip: process::output(Command::new("python3").args(["-m", "pip", "--version"])).is_ok(),
             rustup: on_path(&["rustup"]).is_some(),
@@ -131,7 +143,15 @@ impl Machine {
             ptxas: tool("ptxas"),
             nvdisasm: tool("nvdisasm"),
             nvcc: tool("nvcc"),
+            cc: on_path(&["cc", "gcc", "clang"]),
             cxx: on_path(&["g++", "clang++"]),
+            mpicc: match std::env::var_os("MPICC") {
+                Some(said) => find_in(&path_folders(), &[&said.to_string_lossy()]),
+                None => on_path(&["mpicc"]),
+            },
+            mpirun: on_path(&["mpirun", "mpiexec", "srun"]),
+            libclang: library("LIBCLANG_PATH", is_libclang),
+            nccl: library("HALO_NCCL", |name| name == "libnccl.so.2"),
             driver: driver(),
             gpu_on_bus: gpu_on_bus(Path::new("/sys/bus/pci/devices")),
             devices_chosen: std::env::var_os("CUDA_VISIBLE_DEVICES").is_some(),
@@ -140,7 +160,42 @@ impl Machine {
     }
 }
 
-/// The release that rust-toolchain.toml asks for.
+/// A shared library with such a name: first in the file or folder that the environment variable
+/// names, then in the folders of the dynamic linker.
+fn library(variable: &str, is_its_name: fn(&str) -> bool) -> Option<PathBuf> {
+    let said = std::env::var_os(variable).map(PathBuf::from);
+    let more = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = said.clone().into_iter().collect();
+    folders.extend(std::env::split_paths(&more));
+    folders.extend(["/usr/local/lib", "/usr/lib64", "/usr/lib"].map(PathBuf::from));
+    folders.push(format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH).into());
+    let llvm = std::fs::read_dir("/usr/lib")
+        .into_iter()
+        .flatten()
+        .flatten();
+    folders.extend(llvm.map(|entry| entry.path().join("lib")));
+    said.filter(|path| path.is_file()).or_else(|| {
+        folders
+            .iter()
+            .find_map(|folder| library_in(folder, is_its_name))
+    })
+}
+
+fn library_in(folder: &Path, is_its_name: fn(&str) -> bool) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(folder).ok()?;
+    let mut files = entries.flatten();
+    files
+        .find(|entry| entry.file_name().to_str().is_some_and(is_its_name))
+        .map(|entry| entry.path())
+}
+
+/// `libclang.so`, `libclang.so.1`, `libclang-14.so.1`, and not `libclang-cpp.so`.
+fn is_libclang(file: &str) -> bool {
+    let digit = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit()) && rest.contains(".so");
+    file.starts_with("libclang.so") || file.strip_prefix("libclang-").is_some_and(digit)
+}
+
+/// The release in rust-toolchain.toml.
 fn pinned(root: &Path) -> Option<String> {
     let text = std::fs::read_to_string(root.join("rust-toolchain.toml")).ok()?;
     let line = text
@@ -153,14 +208,14 @@ fn pinned(root: &Path) -> Option<String> {
     )
 }
 
-/// The CUDA version in what the toolkit's programs print, `… release 13.0, V13.0.88`.
+/// The CUDA version in the output of the toolkit's programs, `… release 13.0, V13.0.88`.
 fn release(text: &str) -> Option<Version> {
     let (_, rest) = text.split_once("release ")?;
     Version::parse(rest)
 }
 
 impl Committed {
-    /// The file of this name below `root`; `None` where it cannot be read as PTX.
+    /// The file of this name below `root`; `None` where it is no readable PTX.
     pub fn read(root: &Path, file: &str) -> Option<Self> {
         let text = std::fs::read_to_string(root.join(file)).ok()?;
         let (target, isa) = header(&text)?;
@@ -172,7 +227,7 @@ impl Committed {
     }
 }
 
-/// The target and the version that a PTX module states.
+/// The target and the version in a PTX module.
 fn header(ptx: &str) -> Option<(Version, Version)> {
     let directive = |name: &str| ptx.lines().find_map(|line| line.strip_prefix(name));
     let digits: String = directive(".target sm_")?
@@ -184,8 +239,7 @@ fn header(ptx: &str) -> Option<(Version, Version)> {
     Some((Version(target / 10, target % 10), isa))
 }
 
-/// Whether one of the PCI devices listed in `folder` is a display controller of
-/// NVIDIA's.
+/// Whether a PCI device listed in `folder` is a display controller of NVIDIA.
 fn gpu_on_bus(folder: &Path) -> Option<bool> {
     let devices = std::fs::read_dir(folder).ok()?;
     let says = |device: &Path, file: &str, start: &str| {
@@ -197,7 +251,7 @@ fn gpu_on_bus(folder: &Path) -> Option<bool> {
     }))
 }
 
-/// The driver and its GPUs, loaded and asked as the library does.
+/// Loads the driver and asks it for its GPUs, as the library does.
 #[cfg(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64")
@@ -266,6 +320,21 @@ fn driver_release(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn libraries_are_found_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| std::fs::write(folder.path().join(name), "").unwrap();
+        for name in ["libclang-cpp.so.14", "libclang-common.so", "clang.so"] {
+            file(name);
+            assert_eq!(library_in(folder.path(), is_libclang), None, "{name}");
+        }
+        file("libclang-14.so.1");
+        let found = library_in(folder.path(), is_libclang);
+        assert_eq!(found, Some(folder.path().join("libclang-14.so.1")));
+        assert!(is_libclang("libclang.so") && is_libclang("libclang.so.18"));
+        assert_eq!(library_in(&folder.path().join("none"), is_libclang), None);
+    }
 
     #[test]
     fn the_pinned_release_is_read() {

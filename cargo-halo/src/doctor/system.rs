@@ -2,36 +2,33 @@
 
 use super::Mend;
 
-/// The vendor's page on which driver belongs to which GPU.
-const DRIVER_PAGE: &str = "https://www.nvidia.com/drivers";
+/// NVIDIA's page of drivers.
+pub(super) const DRIVER_PAGE: &str = "https://www.nvidia.com/drivers";
 
-/// Systems that bring programs in ways of their own.
+const COMPILER_PAGE: &str = "https://gcc.gnu.org/install/binaries.html";
+
+/// Systems with different install commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum System {
     Debian,
-    /// And what is made of it.
+    /// And systems derived from it.
     Ubuntu,
     Fedora,
-    /// And what is made of it.
+    /// And systems derived from it.
     Arch,
-    /// Any Linux on Windows, which takes the driver from there.
-    Wsl,
     Other,
 }
 
 impl System {
-    /// By the text of `/etc/os-release` and that of `/proc/version`.
-    pub(super) fn of(os_release: &str, kernel: &str) -> Self {
-        if kernel.to_ascii_lowercase().contains("microsoft") {
-            return Self::Wsl;
-        }
+    /// The system of this `/etc/os-release`.
+    pub(super) fn of(os_release: &str) -> Self {
         let field = |name: &str| {
             let line = os_release.lines().find_map(|line| line.strip_prefix(name));
             line.unwrap_or_default().trim_matches('"')
         };
         let (own, like) = (field("ID="), field("ID_LIKE="));
-        // What is like Ubuntu is like Debian too, but only Ubuntu has its tools; and
-        // what is merely like Debian or Fedora need not have their repositories.
+        // A system like Ubuntu is like Debian too, but only Ubuntu has its tools; a system like
+        // Debian or Fedora need not have their repositories.
         match own {
             "debian" => Self::Debian,
             "fedora" => Self::Fedora,
@@ -51,10 +48,9 @@ impl System {
         }
     }
 
-    /// The command that installs NVIDIA's driver, or the newest one.
+    /// The command that installs NVIDIA's newest driver.
     pub(super) fn driver(self) -> Mend {
-        // One command each, which brings the repository too where the driver is in
-        // one that is not there by default.
+        // One command each. It adds the driver's repository where that is missing by default.
         Mend::Run(
             match self {
                 Self::Debian => {
@@ -76,7 +72,7 @@ impl System {
                      sudo dnf install --assumeyes akmod-nvidia xorg-x11-drv-nvidia-cuda"
                 }
                 Self::Arch => "sudo pacman -S --needed --noconfirm nvidia-open nvidia-utils",
-                Self::Wsl | Self::Other => return Mend::See(DRIVER_PAGE),
+                Self::Other => return Mend::See(DRIVER_PAGE),
             }
             .to_owned(),
         )
@@ -85,7 +81,25 @@ impl System {
     /// The command that installs a C++ compiler.
     pub(super) fn cxx(self) -> Mend {
         self.package("g++", "gcc-c++", "gcc")
-            .unwrap_or(Mend::See("https://gcc.gnu.org/install/binaries.html"))
+            .unwrap_or(Mend::See(COMPILER_PAGE))
+    }
+
+    /// The command that installs rustc's linker.
+    pub(super) fn linker(self) -> Mend {
+        self.package("gcc", "gcc", "gcc")
+            .unwrap_or(Mend::See(COMPILER_PAGE))
+    }
+
+    /// The command that installs an MPI and libclang, which its bindings need.
+    pub(super) fn mpi(self) -> Mend {
+        let fedora = "openmpi-devel clang-devel && . /etc/profile.d/modules.sh && \
+                      module load mpi/openmpi-$(uname -m)";
+        self.package(
+            "libopenmpi-dev openmpi-bin libclang-dev",
+            fedora,
+            "openmpi clang",
+        )
+        .unwrap_or(Mend::See("https://www.open-mpi.org/software/"))
     }
 
     /// The command that installs Python's pip.
@@ -104,8 +118,7 @@ impl System {
             }
             Self::Fedora => format!("sudo dnf install --assumeyes {dnf}"),
             Self::Arch => format!("sudo pacman -S --needed --noconfirm {pacman}"),
-            // Ubuntu, as a rule, but not always.
-            Self::Wsl | Self::Other => return None,
+            Self::Other => return None,
         }))
     }
 }
@@ -116,7 +129,7 @@ mod tests {
 
     #[test]
     fn systems_are_told_apart_by_what_they_say_of_themselves() {
-        let of = |os_release: &str| System::of(os_release, "Linux version 6.1.0 (gcc)");
+        let of = System::of;
         assert_eq!(
             of("PRETTY_NAME=\"Debian GNU/Linux 12\"\nID=debian\n"),
             System::Debian
@@ -136,13 +149,6 @@ mod tests {
         );
         assert_eq!(of("ID=raspbian\nID_LIKE=debian\n"), System::Other);
         assert_eq!(of(""), System::Other);
-        assert_eq!(
-            System::of(
-                "ID=ubuntu\n",
-                "Linux version 5.15 (Microsoft@Microsoft.com)"
-            ),
-            System::Wsl
-        );
     }
 
     #[test]
@@ -152,15 +158,14 @@ mod tests {
             System::Ubuntu,
             System::Fedora,
             System::Arch,
-            System::Wsl,
             System::Other,
         ] {
-            for mend in [system.driver(), system.cxx()] {
+            for mend in [system.driver(), system.cxx(), system.linker(), system.mpi()] {
                 match mend {
                     Mend::Run(command) => {
                         assert!(command.contains("sudo "), "{system:?}: {command}");
                         assert!(!command.contains(['\n', ';']), "{system:?}: {command}");
-                        // What a line's continuation would leave behind.
+                        // A line break in the source would leave two blanks.
                         assert!(!command.contains("  "), "{system:?}: {command}");
                     }
                     Mend::See(page) => assert!(page.starts_with("https://"), "{page}"),

@@ -1,26 +1,23 @@
-//! Static gates: statements about a kernel's machine code that stand beside its source and are
-//! checked.
+//! Static gates: comments beside a kernel that state facts of its machine code, and their check.
 //!
 //! ```text
 //! // gate nbody_shared_f32: registers <= 64, MUFU = 16, FMUL = 48, LD = 0
 //! ```
 //!
-//! A comment of this form beside a kernel says what must hold of the kernel's code for
-//! [`ARCH`]. `*` in the kernel's name
-//! stands for any characters. A fact is one of
+//! A comment of this form states what must hold of the kernel's code for [`ARCH`]. `*` in the
+//! kernel's name stands for any characters. A fact is one of
 //!
 //! | fact | counts |
 //! |---|---|
 //! | `registers` | per thread |
-//! | `spills` | bytes stored and loaded again for want of registers |
-//! | `stack` | bytes of local memory per thread that are no spills |
+//! | `spills` | bytes that are stored and loaded again because registers are missing |
+//! | `stack` | bytes of local memory per thread, without spills |
 //! | `shared` | bytes of static shared memory |
-//! | `instructions` | all but those that only fill space |
+//! | `instructions` | all but padding |
 //! | an opcode, `LDG.E.128` | instructions with this opcode, or more suffixes: `LDG.E.128.CONSTANT`, but neither `LD` nor `LDG.128` |
 //!
-//! compared by `<=`, `>=` or `=` with a whole number. Code counts as it stands: an
-//! instruction in a loop counts once. `spills = 0` holds of every kernel that does
-//! not say otherwise.
+//! compared by `<=`, `>=` or `=` with a whole number. An instruction in a loop counts once. `spills
+//! = 0` is demanded of every kernel that states nothing else about spills.
 
 use std::path::{Path, PathBuf};
 
@@ -29,14 +26,14 @@ use super::Compiled;
 /// The architecture that gates are checked for.
 pub const ARCH: &str = "sm_90";
 
-/// The prefix of a comment that is a gate.
+/// The start of a comment that is a gate.
 const MARK: &str = "// gate ";
 
 /// A gate in a source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gate {
     pub path: PathBuf,
-    /// From 1; 0 for what holds of every kernel.
+    /// From 1; 0 for the facts demanded of every kernel.
     pub line: usize,
     /// A kernel's name; `*` stands for any characters.
     kernel: String,
@@ -84,7 +81,7 @@ impl Relation {
     }
 }
 
-/// Something wrong with a gate, or with what it is about.
+/// A fault of a gate, or of the code that it describes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
     path: PathBuf,
@@ -102,7 +99,7 @@ impl std::fmt::Display for Finding {
     }
 }
 
-/// The gates in a source file, and what is wrong with those that are malformed.
+/// The gates in a source file; malformed ones are added to `findings`.
 pub fn parse(path: &Path, text: &str, findings: &mut Vec<Finding>) -> Vec<Gate> {
     let mut gates = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -226,7 +223,7 @@ impl Gate {
     }
 }
 
-/// Whether `*` in the pattern can stand for something that makes it this text.
+/// Whether the pattern, with any characters for each `*`, is this text.
 fn matches(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,
@@ -239,7 +236,7 @@ fn matches(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// A kernel, where its source is, and its code.
+/// A kernel, its source file, and its code.
 pub struct Subject<'a> {
     pub path: &'a Path,
     pub line: usize,
@@ -247,12 +244,12 @@ pub struct Subject<'a> {
     pub compiled: &'a Compiled,
 }
 
-/// Which kernels a gate is about, of those that its pattern names.
+/// The kernels that a gate may concern, among those that its pattern matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Those of its own folder.
+    /// The kernels of its own folder.
     Folder,
-    /// Those of the crate.
+    /// The kernels of its crate.
     Crate,
 }
 
@@ -263,9 +260,9 @@ impl Scope {
     }
 }
 
-/// How many comparisons there were, and those that do not hold.
+/// The number of comparisons; those that fail are added to `findings`.
 ///
-/// A gate that is about no kernel is a finding.
+/// A gate without a kernel is a finding.
 pub fn check(
     gates: &[Gate],
     scope: Scope,
@@ -337,8 +334,8 @@ mod tests {
     use super::super::sass;
     use super::*;
 
-    /// A kernel with 20 registers, 8 bytes of stack, 1024 of shared memory, 5
-    /// instructions and this many spilled bytes.
+    /// A kernel with 20 registers, 8 bytes of stack, 1024 of shared memory, 5 instructions and this
+    /// many spilled bytes.
     fn compiled(spill_bytes: u32) -> Compiled {
         let listing = "\
 .text.heat2d_a:
@@ -362,8 +359,8 @@ mod tests {
         }
     }
 
-    /// How many comparisons hold and what is said of the others, for kernels
-    /// `heat2d_a` and `heat2d_b` with the same code.
+    /// The number of comparisons that hold, and the messages of the others, for kernels `heat2d_a`
+    /// and `heat2d_b` with the same code.
     fn checked(text: &str, spill_bytes: u32) -> (usize, Vec<String>) {
         let folder = Path::new("gpu-kernels/src/heat2d");
         let (file, other) = (folder.join("a.rs"), folder.join("b.rs"));
@@ -433,7 +430,7 @@ mod tests {
         assert_eq!(findings, Vec::<String>::new());
         let (_, findings) = checked("// gate *: spills <= 11", 12);
         assert_eq!(findings.len(), 2);
-        // What it says about registers says nothing about spills.
+        // A fact about registers says nothing about spills.
         let (_, findings) = checked("// gate *: registers <= 99", 12);
         assert_eq!(findings.len(), 2);
     }

@@ -1,10 +1,11 @@
-//! What each kernel costs, without a GPU: PTX is assembled by ptxas and listed by nvdisasm.
+//! Computes the cost of each kernel without a GPU: ptxas assembles the PTX, and nvdisasm lists the
+//! machine code.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`resources`] | registers, memory, spills, by ptxas; occupancy |
 //! | [`sass`] | machine code and the kinds of its instructions |
-//! | [`gates`] | the requirements on both that comments beside the kernels state |
+//! | [`gates`] | comments beside the kernels that state requirements on both, and their check |
 //! | [`report`] | tables and JSON |
 
 use std::collections::BTreeMap;
@@ -35,7 +36,7 @@ pub const ARCHES: [&str; resources::MULTIPROCESSORS.len()] = {
     arches
 };
 
-/// A kernel's machine code, and what ptxas said of it.
+/// A kernel's machine code, and ptxas's report on it.
 #[derive(Debug)]
 pub struct Compiled {
     pub resources: Resources,
@@ -44,7 +45,7 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// The report on it, with its occupancy where the block is known.
+    /// Its part of a report, with the occupancy where the block is known.
     pub fn side(&self, block: Option<Block>, multiprocessor: Option<Multiprocessor>) -> Side {
         Side {
             resources: self.resources,
@@ -65,7 +66,7 @@ impl Compiled {
     }
 }
 
-/// The programs that turn PTX into something to look at.
+/// The programs that assemble and list kernels.
 pub struct Tools {
     ptxas: PathBuf,
     nvdisasm: PathBuf,
@@ -74,12 +75,12 @@ pub struct Tools {
 /// The kernels of a PTX file, assembled.
 pub struct Assembled {
     pub kernels: BTreeMap<String, Compiled>,
-    /// The most threads per block, of kernels that say.
+    /// The most threads per block, for kernels that declare a bound.
     pub bounds: BTreeMap<String, u32>,
 }
 
 impl Tools {
-    /// `mend` is the command that brings them.
+    /// `mend` is the command that installs them.
     pub fn find(toolchain: &Toolchain, mend: &'static str) -> Result<Self, Error> {
         let find = |tool: &'static str| {
             toolchain
@@ -108,7 +109,7 @@ impl Tools {
         })
     }
 
-    /// The kernels of a cubin, with what the assembler said of them.
+    /// The kernels of a cubin, with the assembler's report on each.
     pub fn join(&self, said: &str, cubin: &Path) -> Result<BTreeMap<String, Compiled>, Error> {
         let listing = process::output(Command::new(&self.nvdisasm).arg("-c").arg(cubin))?;
         let mut code = sass::parse(&listing);

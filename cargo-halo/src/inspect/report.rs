@@ -1,4 +1,4 @@
-//! What `inspect` prints, and its JSON.
+//! Formats the results of `inspect` as tables and as JSON.
 
 use std::collections::BTreeSet;
 
@@ -8,18 +8,18 @@ use serde::Serialize;
 use super::resources::{Block, Occupancy, Resources};
 use super::sass::{Counts, Kind};
 
-/// A kernel, in Rust and where there is a twin in CUDA C++.
+/// A kernel in Rust and, where there is one, its twin in CUDA C++.
 #[derive(Debug, Serialize)]
 pub struct KernelReport {
     pub kernel: String,
     pub arch: String,
-    /// The block that the occupancy is computed for, where it is known.
+    /// The block for the occupancy, where it is known.
     pub block: Option<Block>,
     pub rust: Side,
     pub cpp: Option<Side>,
 }
 
-/// One of the two.
+/// The kernel or its twin.
 #[derive(Clone, Debug, Serialize)]
 pub struct Side {
     pub resources: Resources,
@@ -103,7 +103,7 @@ fn kinds(side: &Side, wanted: impl Fn(Kind) -> bool) -> String {
     side.instructions.of_kinds(wanted).to_string()
 }
 
-/// A table per kernel, with everything that is known.
+/// A table per kernel, with all facts.
 pub fn details(reports: &[KernelReport]) -> String {
     reports.iter().map(detail).collect::<Vec<_>>().join("\n")
 }

@@ -11,20 +11,19 @@ pub struct Resources {
     pub registers: u32,
     /// Static shared memory per block.
     pub shared_bytes: u32,
-    /// Local memory per thread that the source asked for: arrays that registers
-    /// cannot hold.
+    /// Local memory per thread for arrays of the source that registers cannot hold.
     pub stack_bytes: u32,
-    /// Bytes that a thread stores for want of registers, over all instructions
-    /// that do, and bytes that it loads again.
+    /// Bytes that a thread stores because registers are missing, over all such instructions, and
+    /// loads again.
     pub spill_bytes: u32,
 }
 
-/// The resources of each kernel in what ptxas said, by the kernel's name.
+/// The resources of each kernel in ptxas's output, by the kernel's name.
 pub fn parse(said: &str) -> BTreeMap<String, Resources> {
     let mut kernels = BTreeMap::new();
     let mut current = None;
-    // A kernel's own properties follow its name; those of functions that it
-    // calls, under names of their own, are in its stack already.
+    // A kernel's own properties follow its name. Those of functions that it calls are listed under
+    // their names, and are part of its stack.
     let mut own = false;
     for line in said.lines() {
         if let Some(name) = between(line, "Compiling entry function '", "'") {
@@ -55,7 +54,7 @@ fn between<'a>(line: &'a str, before: &str, after: &str) -> Option<&'a str> {
     rest.split_once(after).map(|(inside, _)| inside)
 }
 
-/// The number in front of these words; 0 where they are not there.
+/// The number in front of these words; 0 where they are missing.
 fn number_before(line: &str, words: &str) -> u32 {
     line.split_once(words)
         .and_then(|(before, _)| before.rsplit(|c: char| !c.is_ascii_digit()).next())
@@ -63,22 +62,20 @@ fn number_before(line: &str, words: &str) -> u32 {
         .unwrap_or(0)
 }
 
-/// The resources of a multiprocessor.
-///
-/// From the table of technical specifications in the CUDA C++ Programming Guide.
-/// The same for all of them: 32 threads a warp, 65 536 registers in four equal
-/// parts, given out in pieces of 256 to a warp, which stays in one part.
+/// The resources of a multiprocessor, from the table of technical specifications in the CUDA C++
+/// Programming Guide. Common to all: 32 threads a warp; 65 536 registers in four equal parts,
+/// allocated in pieces of 256 to a warp, which stays in one part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Multiprocessor {
     pub arch: &'static str,
-    /// The most warps that are resident at a time.
+    /// The most resident warps.
     warps: u32,
-    /// The most blocks that are.
+    /// The most resident blocks.
     blocks: u32,
-    /// Shared memory, given out in pieces of `shared_unit` to a block.
+    /// Shared memory, allocated in pieces of `shared_unit` to a block.
     shared_bytes: u32,
     shared_unit: u32,
-    /// Shared memory that the system takes of each block.
+    /// Shared memory that the system reserves in each block.
     shared_reserved: u32,
 }
 
@@ -112,7 +109,7 @@ const fn multiprocessor(
     }
 }
 
-/// A launch as far as occupancy depends on it.
+/// The parameters of a launch that occupancy depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Block {
     pub threads: u32,
@@ -124,14 +121,14 @@ pub struct Block {
 pub struct Occupancy {
     /// Blocks resident at a time; 0 where not even one fits.
     pub blocks: u32,
-    /// Their warps over the most that could be.
+    /// Their warps divided by the most possible.
     pub fraction: f64,
     /// The resource that prevents one more block.
     pub limit: &'static str,
 }
 
 impl Multiprocessor {
-    /// The one of this architecture.
+    /// The multiprocessor of this architecture.
     pub fn of(arch: &str) -> Option<Self> {
         MULTIPROCESSORS.into_iter().find(|found| found.arch == arch)
     }
@@ -162,7 +159,7 @@ impl Multiprocessor {
                 self.shared_bytes.checked_div(shared).unwrap_or(u32::MAX),
             ),
         ];
-        // The first of several that are the same.
+        // The first of equal limits.
         let (limit, blocks) = limits
             .into_iter()
             .min_by_key(|&(_, blocks)| blocks)
@@ -175,8 +172,8 @@ impl Multiprocessor {
     }
 }
 
-/// The bound on the block that each kernel in this PTX states, `.maxntid` or
-/// `.reqntid`: the product of its extents.
+/// The bound on the block of each kernel in this PTX, `.maxntid` or `.reqntid`: the product of its
+/// extents.
 pub fn launch_bounds(ptx: &str) -> BTreeMap<String, u32> {
     let mut bounds = BTreeMap::new();
     let mut current = None;
@@ -268,17 +265,17 @@ ptxas info    : Used 8 registers
         assert_eq!(occupancy("sm_90", 40, 0, 256), (6, 0.75, "registers"));
         // 255 registers are 8192 per warp: two in each part.
         assert_eq!(occupancy("sm_90", 255, 0, 1024), (0, 0.0, "registers"));
-        // 57 KiB and the system's one: three in 228.
+        // 57 KiB and 1 KiB of the system: three fit in 228.
         assert_eq!(
             occupancy("sm_90", 16, 57 * KIB, 256),
             (3, 0.375, "shared memory")
         );
-        // Where the system takes none, 32 KiB fit into 64 twice.
+        // Where the system reserves none, 32 KiB fit twice into 64.
         assert_eq!(
             occupancy("sm_75", 16, 32 * KIB, 128),
             (2, 0.25, "shared memory")
         );
-        // 96 threads are three warps; a part of one counts whole.
+        // 96 threads are three warps, each in one part.
         assert_eq!(occupancy("sm_86", 16, 0, 96), (16, 1.0, "warps"));
         assert_eq!(occupancy("sm_86", 16, 0, 65), (16, 1.0, "warps"));
         assert_eq!(Multiprocessor::of("sm_20"), None);

@@ -9,9 +9,9 @@ use serde::Serialize;
 pub struct Instruction {
     /// Its name with all suffixes: `LDG.E.128.CONSTANT`.
     pub opcode: String,
-    /// Everything behind that.
+    /// Its operands.
     operands: String,
-    /// The line as listed, predicate and all.
+    /// The listed line, with the predicate.
     pub text: String,
 }
 
@@ -32,9 +32,8 @@ impl Instruction {
             })
     }
 
-    /// Whether its opcode is this one: as many components, separated by dots, as
-    /// the pattern has must be the same. `LDG.E` is `LDG`, `LDG.E.128` is neither
-    /// `LD` nor `LDG.128`.
+    /// Whether its opcode matches the pattern: the pattern's components, separated by dots, are its
+    /// first ones. `LDG.E` matches `LDG`; `LDG.E.128` matches neither `LD` nor `LDG.128`.
     pub fn is(&self, pattern: &str) -> bool {
         let mut own = self.opcode.split('.');
         pattern.split('.').all(|part| own.next() == Some(part))
@@ -65,7 +64,7 @@ impl Instruction {
     }
 }
 
-/// The instructions of each kernel in what nvdisasm listed, by its name.
+/// The instructions of each kernel in nvdisasm's listing, by the kernel's name.
 pub fn parse(listing: &str) -> BTreeMap<String, Vec<Instruction>> {
     let mut kernels: BTreeMap<String, Vec<Instruction>> = BTreeMap::new();
     let mut current: Option<&str> = None;
@@ -190,7 +189,7 @@ impl Kind {
         }
     }
 
-    /// The kind of this instruction; `None` for those that only fill space.
+    /// The kind of this instruction; `None` for padding.
     fn of(instruction: &Instruction) -> Option<Self> {
         let name = instruction.opcode.split('.').next().unwrap_or_default();
         let width = instruction.width();
@@ -203,7 +202,7 @@ impl Kind {
             "DADD" => Self::Dadd,
             "DMUL" => Self::Dmul,
             "MUFU" => Self::Mufu,
-            // Zero plus a constant is how constants get into registers.
+            // Zero plus a constant loads a constant into a register.
             "HFMA2" if instruction.operands.contains("-RZ, RZ") => Self::Move,
             "IMAD" if instruction.has("MOV") => Self::Move,
             "HMMA" | "IMMA" | "DMMA" | "BMMA" | "QMMA" | "HGMMA" | "IGMMA" | "QGMMA" | "BGMMA" => {
@@ -237,7 +236,7 @@ impl Kind {
             | "PLOP3" | "PSETP" | "BMSK" | "SGXT" | "LEPC" | "GETLMEMBASE" => Self::Integer,
             _ if name.starts_with("UTMA") => Self::AsyncCopy,
             _ if name.starts_with(['I', 'V']) => Self::Integer,
-            // Once for a warp, on the uniform datapath.
+            // One instruction for the whole warp, on the uniform datapath.
             _ if name.starts_with('U') => Self::Integer,
             _ if name.starts_with('F') => Self::OtherFp32,
             _ if name.starts_with('D') => Self::OtherFp64,
@@ -247,8 +246,8 @@ impl Kind {
     }
 }
 
-/// How many instructions of each kind a kernel's code has. Each counts once,
-/// however often a loop runs through it.
+/// The number of instructions of each kind in a kernel's code. An instruction in a loop counts
+/// once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub kinds: BTreeMap<Kind, usize>,
@@ -275,7 +274,7 @@ impl Counts {
         counts
     }
 
-    /// How many of these kinds there are together.
+    /// The number of instructions of these kinds together.
     pub fn of_kinds(&self, wanted: impl Fn(Kind) -> bool) -> usize {
         self.kinds
             .iter()

@@ -10,7 +10,8 @@ fn numbers(len: usize) -> Vec<f32> {
     (0..len).map(|i| (i as f32 * 0.7).sin()).collect()
 }
 
-/// `smooth` in the emulator, in several orders of threads, of `x` into memory of this length.
+/// The result of `smooth` in the emulator, in several orders of threads, for `x` and an output of
+/// this length.
 fn emulated(x: &[f32], out_len: usize) -> Result<Vec<f32>, Diagnosis> {
     let memory = DeviceMemory::new();
     let bytes: Vec<u8> = x.iter().flat_map(|value| value.to_ne_bytes()).collect();
@@ -18,7 +19,7 @@ fn emulated(x: &[f32], out_len: usize) -> Result<Vec<f32>, Diagnosis> {
     input.copy_from_bytes(0, &bytes);
     let out = memory.alloc(4 * out_len, 4, "out").unwrap();
 
-    // SAFETY: addresses of buffers of these lengths, which this launch alone uses.
+    // SAFETY: these are the addresses of buffers of these lengths, which only this launch uses.
     let args = unsafe {
         smooth::args(
             In::from_raw(input.addr(), x.len()),
@@ -31,9 +32,9 @@ fn emulated(x: &[f32], out_len: usize) -> Result<Vec<f32>, Diagnosis> {
         block: [BLOCK as u32, 1, 1],
         dynamic_shared_bytes: 0,
     };
-    // SAFETY: the kernel's contract, but for the length of `out`, which the emulator guards.
+    // SAFETY: the kernel's contract holds but for the length of `out`, which the emulator checks.
     let thread = || unsafe { smooth::run_thread(&args) };
-    // SAFETY: threads own plain values only, and nobody else uses the memory.
+    // SAFETY: threads own plain values only, and nothing else uses the memory.
     unsafe { verify(&config, &Verify::default(), &memory, &thread)? };
 
     let mut bytes = vec![0; 4 * out_len];

@@ -1,7 +1,7 @@
 //! NCCL's library, and the addresses found in it.
 //!
-//! Names, parameters and numbers are those of NCCL's own header `nccl.h`, of version 2.17; its
-//! documentation is the reference for what a function does. Codes are any numbers.
+//! Names, parameters and numbers are those of NCCL's header `nccl.h`, version 2.17; its
+//! documentation describes the functions. Codes are any numbers.
 
 use crate::Error;
 use libloading::Library;
@@ -28,7 +28,7 @@ pub(super) type Comm = *mut c_void;
 #[repr(C)]
 pub(super) struct UniqueId(pub(super) [u8; 128]);
 
-/// `ncclConfig_t` of version 2.17. Newer libraries take what is missing as not said.
+/// `ncclConfig_t` of version 2.17. Newer libraries use defaults for missing fields.
 #[repr(C)]
 pub(super) struct Config {
     size: usize,
@@ -120,7 +120,7 @@ impl Nccl {
             let library = unsafe { Library::new(&file) };
             let library = library.map_err(|error| (file.clone(), error.to_string()))?;
             let functions = Self::of(&library, &file);
-            // It has threads of its own, whose code has to stay where it is.
+            // Its own threads run its code, which must stay loaded.
             std::mem::forget(library);
             functions.map_err(|missing| (file, format!("it has no function {missing}")))
         });

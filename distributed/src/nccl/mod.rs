@@ -126,7 +126,7 @@ impl Ring {
         Ok(ring)
     }
 
-    /// What a call that may still be going on comes to. After a failure there is no
+    /// The result of a call that may still be in progress. After a failure there is no
     /// communicator.
     fn done(&self, call: &'static str, code: Code, deadline: Duration) -> Result<(), Error> {
         let start = Instant::now();
@@ -185,7 +185,7 @@ impl Ring {
     fn abort(&self) {
         let comm = self.comm.replace(std::ptr::null_mut());
         if !comm.is_null() {
-            // SAFETY: the communicator is there, and nobody uses it any more. A failure changes
+            // SAFETY: the communicator exists, and nothing uses it any more. A failure changes
             // nothing.
             let _ = unsafe { (self.nccl.ncclCommAbort)(comm) };
         }
@@ -214,9 +214,9 @@ impl Ring {
 
     /// Gives NCCL the messages as one group.
     ///
-    /// NCCL has no tags: messages of one rank to another arrive in the order in which they were
-    /// given. So both ends take them in the order of their tags; two ranks on a ring would swap
-    /// their halos otherwise.
+    /// NCCL has no tags: messages from one rank to another arrive in the order of the calls. So
+    /// both ends call in the order of their tags; otherwise two ranks on a ring would swap their
+    /// halos.
     fn group(
         &self,
         outgoing: &[Parcel],
@@ -243,7 +243,7 @@ impl Ring {
         for (expected, here) in receives {
             let to = here.device_address() as *mut c_void;
             let (bytes, peer) = (here.len(), expected.from as c_int);
-            // SAFETY: as above; nobody looks at them before, in the order of the stream.
+            // SAFETY: as above; nothing reads the bytes before, in the order of the stream.
             let code = unsafe { (nccl.ncclRecv)(to, bytes, BYTES, peer, comm, stream) };
             given = given.and(nccl.said("ncclRecv", code));
         }
@@ -264,7 +264,7 @@ impl Nccl {
     }
 }
 
-/// Lets others work for a moment. Most of what is waited for comes soon.
+/// Lets other threads run for a moment. Most waits are short.
 fn pause(start: Instant) {
     if start.elapsed() < Duration::from_micros(200) {
         std::thread::yield_now();
@@ -321,7 +321,7 @@ impl Transport for Ring {
         self.wait_for_all_but(AHEAD, deadline)?;
         let group = device.with_cuda_stream(|stream| self.group(&outgoing, &rooms, stream))?;
         let code = self.noted(group)?;
-        // Only then are the messages in the stream, in front of what it is given from here on.
+        // Only then are the messages in the stream, before later work.
         self.done("ncclGroupEnd", code, deadline)?;
         self.under_way
             .borrow_mut()
@@ -349,7 +349,7 @@ impl Drop for Ring {
         if self.comm.get().is_null() {
             return;
         }
-        // Each fails by aborting, and there is nobody to tell.
+        // An error aborts the communicator; here it cannot be reported.
         let ended = self.settle(self.deadline).and_then(|()| {
             // SAFETY: the communicator is there, and nothing is under way.
             let code = unsafe { (self.nccl.ncclCommFinalize)(self.there()?) };
@@ -357,7 +357,7 @@ impl Drop for Ring {
         });
         if ended.is_ok() {
             let comm = self.comm.replace(std::ptr::null_mut());
-            // SAFETY: the communicator is finalised, and nobody uses it any more.
+            // SAFETY: the communicator is finalised, and nothing uses it any more.
             let _ = unsafe { (self.nccl.ncclCommDestroy)(comm) };
         }
     }

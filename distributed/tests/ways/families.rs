@@ -87,7 +87,8 @@ pub const FAMILIES: [Family; 10] = [
 /// along both).
 pub const CUTS: [&str; 3] = ["slabs", "pencils", "blocks"];
 
-/// Blocks along each axis, if a grid that can be cut along so many axes can be cut in this way.
+/// Blocks along each axis; `None` if a grid that can be cut along `axes` axes cannot be cut in this
+/// way.
 pub fn parts(cut: usize, axes: usize, ranks: usize) -> Option<[usize; 3]> {
     // The largest divisor whose power is no larger.
     let divisor = |ranks: usize, power: u32| -> usize {
@@ -387,7 +388,7 @@ pub fn saved(communicator: &Communicator, device: &Device, folder: &Path) -> Res
     Ok(())
 }
 
-/// The bits of what was saved, some steps later.
+/// The bits of a saved state, some steps later.
 #[allow(dead_code, reason = "for the suite over MPI")]
 pub fn restored(
     communicator: &Communicator,

@@ -78,7 +78,7 @@ pub fn ways() -> Vec<Way> {
     ]
 }
 
-/// The same for what sends numbers of the host alone, in which NCCL has no part.
+/// The same for operations that only send numbers of the host, in which NCCL has no part.
 pub fn ways_of_numbers() -> Vec<Way> {
     vec![
         CPU,

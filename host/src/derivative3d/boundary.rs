@@ -1,10 +1,10 @@
-//! What the kernels make of a boundary.
+//! Converts boundaries to the arguments of kernels.
 
 use crate::grid::Boundary;
 use gpu_kernels::derivative3d::RADIUS;
 use gpu_kernels::derivative3d::general::rule;
 
-/// The rule, as the kernels are told it.
+/// The number of the boundary in kernels.
 pub(super) const fn rule_of(boundary: Boundary) -> u32 {
     match boundary {
         Boundary::Periodic => rule::PERIODIC,
@@ -17,8 +17,8 @@ pub(super) const fn rule_of(boundary: Boundary) -> u32 {
     }
 }
 
-/// The fewest points along a periodic axis for which the halo of the 8th order is made of
-/// points of the field: the radius of the stencil, and the end point stored twice.
+/// The fewest points of a periodic axis on which the 8th order's halo consists of points of the
+/// field: the radius of the stencil, and the end point stored twice.
 pub(super) const fn min_extent(boundary: Boundary) -> usize {
     RADIUS + boundary.overlap()
 }

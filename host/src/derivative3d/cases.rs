@@ -16,7 +16,7 @@ use gpu_kernels::derivative3d::general::{min_len, rule};
 /// The family.
 pub(crate) struct Cases;
 
-/// What lies beyond the ends, by the number that kernels take for it, but for a fixed value.
+/// The boundaries that have no value, by their numbers in kernels.
 const BOUNDARIES: [Boundary; 6] = {
     let mut boundaries = [Boundary::OneSided; 6];
     boundaries[rule::PERIODIC as usize] = Boundary::Periodic;
@@ -27,8 +27,8 @@ const BOUNDARIES: [Boundary; 6] = {
     boundaries
 };
 
-/// What gradients are taken of: extents around the radius, the vector, the tile of 32 lanes
-/// by some rows and the segment.
+/// Extents for gradients: around the radius, the vector, the tile of 32 lanes by some rows, and the
+/// segment.
 const GRADIENT_EXTENTS: [[usize; 3]; 10] = [
     [4, 5, 5],
     [8, 6, 5],
@@ -45,7 +45,7 @@ const GRADIENT_EXTENTS: [[usize; 3]; 10] = [
 /// Other spacings along each axis.
 const SPACING: [f64; 3] = [0.3, 0.01, 7.0];
 
-/// Which of the kernels one is, and what it computes: first derivatives, where it has more.
+/// The variant and the operator of a kernel: first derivatives, where it has several.
 fn kernel(entry: &Entry) -> (Variant, Operator) {
     let along = Axis::ALL.map(Operator::Derivative);
     let operators = along.iter().chain(&Operator::VECTOR_CALCULUS);
@@ -65,7 +65,7 @@ const fn shape(problem: &Problem) -> Shape3 {
     Shape3::new(nx, ny, nz)
 }
 
-/// Extents of which this one is along `axis`, the others in turn.
+/// A problem with `len` points along `axis`, and `a` and `b` points along the others.
 fn along(axis: Axis, len: usize, [a, b]: [usize; 2]) -> Problem {
     match axis {
         Axis::X => Problem::volume(len, a, b),
@@ -117,17 +117,16 @@ impl Subject for Cases {
     }
 }
 
-/// The conventions of periodic axes that so many points are enough for.
+/// The periodic boundaries for which so many points are enough.
 fn conventions(len: usize) -> impl Iterator<Item = Boundary> {
     [Boundary::Periodic, Boundary::PeriodicWithEndpoint]
         .into_iter()
         .filter(move |boundary| len >= super::boundary::min_extent(*boundary))
 }
 
-/// Lengths of pencils around the radius, the tile and the block, and primes, and across
-/// them as many pencils as one, two and three tiles; for the others extents around the
-/// radius, the vector, the warp, the step and the segment of the march and the block,
-/// across and along, multiples of 4 and not.
+/// For pencils: lengths around the radius, the tile and the block, and primes, with as many pencils
+/// as one, two and three tiles. For the others: extents around the radius, the vector, the warp,
+/// the step and the segment of the march and the block, along and across, multiples of 4 and not.
 fn first(variant: Variant, axis: Axis) -> Vec<Problem> {
     let operator = Operator::Derivative(axis);
     let fits = |problem: &Problem| {
@@ -183,26 +182,26 @@ fn first(variant: Variant, axis: Axis) -> Vec<Problem> {
     problems
 }
 
-/// Those of the gradient's own kernel.
+/// The problems of the gradient's own kernel.
 fn gradients() -> Vec<Problem> {
     let volume = |[nx, ny, nz]: [usize; 3]| Problem::volume(nx, ny, nz);
     GRADIENT_EXTENTS.map(volume).into()
 }
 
-/// A rule for each axis, those of x first.
+/// A rule for each axis, that of x first.
 fn rules(nth: usize) -> u32 {
     let rule = |axis| ((nth + axis) % BOUNDARIES.len()) as u32;
     rule(0) | rule(1) << 8 | rule(2) << 16
 }
 
-/// All rules and radii, with the shortest axis allowed and longer ones; at the end more
-/// than one block along each axis.
+/// All rules and radii, on the shortest allowed axis and on longer ones; at the end more than one
+/// block along each axis.
 fn derivatives(axis: Axis) -> Vec<Problem> {
     let mut problems = Vec::new();
     for nth in 0..BOUNDARIES.len() {
         let rules = rules(nth + BOUNDARIES.len() - axis.index());
         for radius in 1..=4 {
-            // Along an axis of one point nothing is launched.
+            // Nothing is launched along an axis of one point.
             let min = min_len(radius, 1, nth as u32).max(2);
             for (more, sides) in [
                 (0, [3, 2]),
@@ -222,8 +221,8 @@ fn derivatives(axis: Axis) -> Vec<Problem> {
     problems
 }
 
-/// All rules, the shortest axis allowed and longer ones, around the vector, the step and the
-/// segment; across it rows and planes of whole columns and not; then several blocks.
+/// All rules, on the shortest allowed axis and on longer ones, around the vector, the step and the
+/// segment; across it rows and planes with and without partial columns; then several blocks.
 fn any_boundary(entry: &Entry, axis: Axis) -> Vec<Problem> {
     let points = match entry.scalar {
         ScalarType::F64 => 2,
@@ -236,7 +235,7 @@ fn any_boundary(entry: &Entry, axis: Axis) -> Vec<Problem> {
     let mut problems = Vec::new();
     for nth in 0..BOUNDARIES.len() {
         let rules = rules(nth + BOUNDARIES.len() - axis.index());
-        // Along an axis of one point nothing is launched.
+        // Nothing is launched along an axis of one point.
         let min = min_len(4, 1, nth as u32).max(2);
         let lengths = [
             (min, [3, 2]),
@@ -265,8 +264,8 @@ fn any_boundary(entry: &Entry, axis: Axis) -> Vec<Problem> {
     problems
 }
 
-/// All radii, rules in turn, and extents that are multiples of nothing; then several blocks
-/// along each axis, with rows of whole accesses, of pairs of points, and of neither.
+/// All radii, rules in turn, and odd extents; then several blocks along each axis, with rows of
+/// whole accesses, of pairs of points, and of neither.
 fn operators() -> Vec<Problem> {
     let all_one_sided = rule::ONE_SIDED | rule::ONE_SIDED << 8 | rule::ONE_SIDED << 16;
     let mut problems = Vec::new();
@@ -287,7 +286,7 @@ fn operators() -> Vec<Problem> {
     problems
 }
 
-/// So many fields of random numbers.
+/// This number of fields of random numbers.
 fn fields<T: Scalar>(
     count: usize,
     shape: Shape3,
@@ -298,8 +297,8 @@ fn fields<T: Scalar>(
     Ok((0..count).map(&mut field).collect())
 }
 
-/// An operator by a kernel, and what the port gives: of several axes the sums, or
-/// differences, of its derivatives along one.
+/// An operator by a kernel, and the port's result: for operators on several axes, sums or
+/// differences of derivatives along one axis each.
 fn case<T: Scalar>(
     differences: &FiniteDifferences3d<T>,
     variant: Variant,
@@ -335,8 +334,8 @@ fn case<T: Scalar>(
     })
 }
 
-/// A kernel for any boundary: of general ones both orders of a derivative, or the one that the
-/// axis is long enough for.
+/// A kernel for any boundary. The general ones compute both orders of a derivative, or the one that
+/// the axis is long enough for.
 fn any_rules<T: Scalar>(
     variant: Variant,
     operator: Operator,
@@ -363,7 +362,7 @@ fn any_rules<T: Scalar>(
         .collect()
 }
 
-/// Derivatives along an axis by the port, and sums, or differences, of them.
+/// Derivatives along one axis each by the port, and their sums or differences.
 fn by_definition<T: Scalar>(
     differences: &FiniteDifferences3d<T>,
     operator: Operator,
@@ -372,7 +371,7 @@ fn by_definition<T: Scalar>(
     const X: Axis = Axis::X;
     const Y: Axis = Axis::Y;
     const Z: Axis = Axis::Z;
-    // Of each output the derivatives: of which field, along which axis.
+    // For each output the derivatives: the field, and the axis.
     let along;
     let terms: &[&[(usize, Axis)]] = match operator {
         Operator::Derivative(axis) | Operator::SecondDerivative(axis) => {

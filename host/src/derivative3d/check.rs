@@ -1,4 +1,4 @@
-//! What is checked before a launch.
+//! Checks the arguments of a launch.
 
 use super::operator::Operator;
 use crate::axis::Axis;
@@ -8,42 +8,42 @@ use gpu_kernels::derivative3d::RADIUS;
 use gpu_kernels::derivative3d::general::TABLE_LEN;
 use gpu_kernels::registry::Problem;
 
-/// What errors call the family.
+/// The family's name in errors.
 pub(super) const OPERATION: &str = "derivative3d";
 
-/// What errors call the field that is read, and the one that is written.
+/// The name of the input field in errors.
 pub(super) const READ: &str = "derivative3d: f";
 pub(super) const WRITTEN: &str = "derivative3d: df";
 
-/// The tables of a derivative's order, for x, y and z.
+/// The tables for one order of derivative, along x, y and z.
 pub(super) type Tables<T> = [[T; TABLE_LEN]; 3];
 
-/// The stencils of one order, as the kernels take them.
+/// The stencils of one order, as arguments of kernels.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stencils<'a, T> {
     pub shape: Shape3,
     pub radius: u32,
-    /// What lies beyond the ends of the axes.
+    /// The boundaries of the axes.
     pub boundaries: [Boundary; 3],
-    /// The same as kernels are told it, that of x in the lowest byte.
+    /// The same as a number for kernels, that of x in the lowest byte.
     pub rules: u32,
     pub tables: &'a Tables<T>,
 }
 
 impl<T: Copy> Stencils<'_, T> {
-    /// The field, as the table of kernels has it.
+    /// The problem, for the table of kernels.
     pub(super) const fn problem(&self) -> Problem {
         let Shape3 { nx, ny, nz } = self.shape;
         Problem::volume(nx, ny, nz).with_stencil(self.radius, self.rules)
     }
 
-    /// The extents as kernels take them, whose geometry finds them to fit.
+    /// The extents as kernels take them; they fit, because the geometry has checked them.
     pub(super) const fn extents(&self) -> [u32; 3] {
         let Shape3 { nx, ny, nz } = self.shape;
         [nx as u32, ny as u32, nz as u32]
     }
 
-    /// The weights of the middle of an axis for stencils of the 8th order, nearest first.
+    /// The weights in the middle of an axis for stencils of 8th order, nearest first.
     pub(super) fn weights(&self, axis: Axis) -> [T; RADIUS] {
         std::array::from_fn(|m| self.tables[axis.index()][m])
     }
@@ -59,8 +59,8 @@ impl<T: Copy> Stencils<'_, T> {
     }
 }
 
-/// Fields that fit a plan: of its shape, on its device, as many as the operator has. Whoever
-/// has them may launch a kernel of the plan's on them, and only the check makes them.
+/// Fields that fit a plan: of its shape, on its device, as many as the operator has. A kernel of
+/// the plan may be launched on them. Only the check makes this type.
 #[derive(Debug)]
 pub struct Checked<'a, 'w, T: Element> {
     stencils: Stencils<'a, T>,
@@ -70,8 +70,7 @@ pub struct Checked<'a, 'w, T: Element> {
 }
 
 impl<'a, 'w, T: Element> Checked<'a, 'w, T> {
-    /// `stencils` are those of the operator's order, along axes that have been found long
-    /// enough for them.
+    /// `stencils` belong to the operator's order; their axes are long enough for them.
     ///
     /// # Errors
     ///
@@ -101,17 +100,17 @@ impl<'a, 'w, T: Element> Checked<'a, 'w, T> {
         })
     }
 
-    /// What is computed.
+    /// The operator.
     pub(super) const fn operator(&self) -> Operator {
         self.operator
     }
 
-    /// By which stencils.
+    /// The stencils.
     pub(super) const fn stencils(&self) -> Stencils<'a, T> {
         self.stencils
     }
 
-    /// The fields that are read, and those that are written.
+    /// The input and the output fields.
     pub(super) fn into_fields(self) -> (&'a [&'a Buffer<T>], &'a mut [&'w mut Buffer<T>]) {
         (self.inputs, self.outputs)
     }

@@ -1,8 +1,9 @@
-//! The CPU ports: tile by tile, whose rows are one line wherever the stencil lets them be.
+//! The CPU ports: compute derivatives tile by tile. Where the stencil allows it, all rows of a tile
+//! are one loop.
 //!
-//! Written from the formulas and not from the kernels, which are checked against them.
-//! The order of the operations is part of the definition; it is the same whether a
-//! loop goes over the points of a row or over the terms of a sum.
+//! Written from the formulas and not from the kernels, which are checked against them. The order of
+//! operations is part of the definition. It is the same whether a loop runs over the points of a
+//! row or over the terms of a sum.
 #![forbid(unsafe_code)]
 
 use super::operator::{Operator, Order};
@@ -16,30 +17,30 @@ use std::array::from_fn;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Points of the windows in which the ends of a row are computed.
+/// Points of the windows around the ends of a row.
 const WINDOW: usize = 3 * RADIUS;
 
-/// The most terms of a one-sided sum: those of a second derivative of the 8th order.
+/// The most terms of a one-sided sum: a second derivative of 8th order.
 const MAX_TERMS: usize = 2 * RADIUS + 1;
 
-/// Where the rows of a central stencil are among those that it gets: that of the points
-/// themselves, those ahead, and those behind, nearest first.
+/// Indices of a central stencil's rows: the points themselves, then the rows ahead, then the rows
+/// behind, nearest first.
 const HERE: usize = 0;
 const AHEAD: usize = 1;
 const BEHIND: usize = AHEAD + RADIUS;
 const ROWS: usize = BEHIND + RADIUS;
 
-/// The same for two stencils at a time.
+/// The same for the second of two stencils.
 const BEHIND_ALONG_Z: usize = ROWS + RADIUS;
 const BOTH: usize = BEHIND_ALONG_Z + RADIUS;
 
-/// Points of the copies of short rows.
+/// The most points of the copy of short rows.
 const SHORT: usize = 16 * WINDOW;
 
-/// Points at a time whose neighbours have the value beyond an end.
+/// The number of points computed at a time whose neighbours have the value beyond an end.
 const VALUES: usize = 512;
 
-/// Points for which the terms of a one-sided sum are added up at a time.
+/// The number of points computed at a time in a one-sided sum.
 const BLOCK: usize = 64;
 
 /// One derivative along one axis. `T` is f32 or f64.
@@ -49,23 +50,23 @@ pub struct Stencil<'p, T> {
     pub(super) order: Order,
     /// 1 to [`RADIUS`].
     pub radius: usize,
-    /// The weight of the neighbours at the distance 1, 2, …
+    /// The weights of the neighbours at the distances 1, 2, …
     pub weights: [T; RADIUS],
     pub(super) beyond: Beyond<'p, T>,
 }
 
-/// What is used beyond the ends of an axis.
+/// The values beyond the ends of an axis.
 pub(super) enum Beyond<'p, T> {
-    /// Points: those that stand for -1, -2, … and those that stand for n, n+1, …
+    /// Points of the field: the images of -1, -2, … and of n, n+1, …
     Points([[usize; RADIUS]; 2]),
-    /// A value.
+    /// A constant.
     Value(T),
-    /// Nothing: near an end the stencil has other weights, for each distance from the end
-    /// those of the points from the end on, this many apart.
+    /// None: near an end the stencil has other weights. For each distance from the end there is a
+    /// row of weights for the points from the end on; rows are `apart` elements apart.
     Nothing { weights: &'p [T], apart: usize },
 }
 
-/// What is done with a derivative and the point that it is for.
+/// Stores a derivative, or adds it, at its point.
 trait Put {
     fn put<V: Value>(so_far: V, derivative: V) -> V;
 }
@@ -103,14 +104,14 @@ impl Put for Subtracted {
     }
 }
 
-/// What fields of this type are computed by. (Its functions are compiled here, whatever a crate
-/// that calls them is optimised for.)
+/// The port for fields of a type. (Its functions are compiled in this crate, whatever the
+/// optimisation of the calling crate.)
 pub trait Port: Number {
     /// The derivative of `f` into `df`, both of the stencil's shape.
     fn along(stencil: &Stencil<'_, Self>, stores: Stores, f: &[Self], df: &mut [Self]);
 
-    /// `operator`, of whose order are the stencils for x, y and z, of fields of their shape:
-    /// as many as it reads, and writes.
+    /// Computes `operator`, with its stencils for x, y and z, on as many fields of their shape as
+    /// it reads and writes.
     fn operator(
         stencils: &[Stencil<'_, Self>; 3],
         operator: Operator,
@@ -120,7 +121,7 @@ pub trait Port: Number {
     );
 }
 
-/// What the port computes with.
+/// A type that the port computes with.
 pub trait Number: InVectors + PartialEq {
     /// 0.
     const ZERO: Self;
@@ -159,8 +160,8 @@ ports!(f32, f64);
 /// The derivative of `f` into `df`, both of the stencil's shape.
 fn along<T: Number>(stencil: &Stencil<'_, T>, stores: Stores, f: &[T], df: &mut [T]) {
     let (march, stores) = match stencil.axis {
-        // Every few lines are ends of rows, which come again: all of it would be a draft,
-        // and copied, which takes longer than it saves.
+        // The ends of rows, every few lines, are computed twice: all points would go through a
+        // scratch, which costs more than it saves.
         Axis::X => (March::OverPlanes, Stores::Ordinary),
         Axis::Y => (March::OverPlanes, stores),
         Axis::Z => (March::AlongZ, stores),
@@ -170,8 +171,8 @@ fn along<T: Number>(stencil: &Stencil<'_, T>, stores: Stores, f: &[T], df: &mut 
     });
 }
 
-/// `operator`, of whose order are the stencils for x, y and z, of fields of their shape: as
-/// many as it reads, and writes.
+/// Computes `operator`, with its stencils for x, y and z, on as many fields of their shape as it
+/// reads and writes.
 fn operator<T: Number>(
     [x, y, z]: &[Stencil<'_, T>; 3],
     operator: Operator,
@@ -234,8 +235,8 @@ fn operator<T: Number>(
                 |tile, [mut cx, mut cy, mut cz]| {
                     y.tile::<Set>(w, tile, cx.begin());
                     z.tile::<Subtracted>(v, tile, cx);
-                    // Along x a tile is computed as one line, whose row ends come again: that
-                    // can only be what comes first.
+                    // Along x a tile is computed as one line, and the ends of its rows twice: so it
+                    // must come first.
                     x.tile::<Negated>(w, tile, cy.begin());
                     z.tile::<Added>(u, tile, cy);
                     x.tile::<Set>(v, tile, cz.begin());
@@ -248,9 +249,9 @@ fn operator<T: Number>(
 }
 
 impl<T: Number> Stencil<'_, T> {
-    /// The derivatives of the tile's points of `f`, put into `out`.
+    /// The derivatives of the tile's points of `f`, stored or added to `out` by `P`.
     ///
-    /// Along x, `out` may not be added to: the ends of rows are put there twice.
+    /// Along x, `out` must not be added to: the ends of rows are stored twice.
     fn tile<P: Put>(&self, f: &[T], tile: &Tile, mut out: Part<'_, '_, T>) {
         let Shape3 { nx, ny, .. } = self.shape;
         let rows = |j: usize, k: usize, len: usize| &f[(k * ny + j) * nx..][..len];
@@ -260,7 +261,7 @@ impl<T: Number> Stencil<'_, T> {
                 self.along_rows::<P>(rows(first, k, len), out.draft());
                 out.finish();
             }
-            // Of all rows at once, but for those near an end.
+            // All rows at once, except those near an end.
             Axis::Y => {
                 let inside = self.inside(ny);
                 let begin = inside.start.clamp(first, tile.rows.end);
@@ -297,8 +298,8 @@ impl<T: Number> Stencil<'_, T> {
         }
     }
 
-    /// The first row of a tile, and the one after the last, whose points are near no end along y,
-    /// this axis, nor along z. The range is empty unless both stencils are of the 8th order.
+    /// The range of a tile's rows that are near no end along y (this axis) nor along z. It is empty
+    /// unless both stencils are of 8th order.
     fn both_inside(&self, z: &Self, tile: &Tile) -> [usize; 2] {
         let Range { start, end } = self.inside(self.shape.ny);
         let all =
@@ -310,7 +311,7 @@ impl<T: Number> Stencil<'_, T> {
         [begin, end.clamp(begin, tile.rows.end)]
     }
 
-    /// Puts the derivative along y, this one, and then that along z into the points.
+    /// Stores the derivative along y (this one) and then adds that along z.
     fn both<P: Put>(&self, z: &Self, f: &[T], tile: &Tile, out: Part<'_, '_, T>) {
         let Shape3 { nx, ny, .. } = self.shape;
         let (first, len) = (tile.rows.start, tile.rows.len() * nx);
@@ -329,8 +330,8 @@ impl<T: Number> Stencil<'_, T> {
     }
 
     /// Computes all rows near an end at once; the first of them is row `first` of `n`. Copies the
-    /// rows around them, and those that stand for rows beyond the end, into one array, and applies
-    /// the stencil to it. Gives `out` back if nothing lies beyond the end.
+    /// rows around them and the images of rows beyond the end into one array, and applies the
+    /// stencil to it. Returns `out` if there is nothing beyond the end.
     fn short_rows_near_end<'f, 'tile, 'out, P: Put>(
         &self,
         first: usize,
@@ -364,13 +365,13 @@ impl<T: Number> Stencil<'_, T> {
         None
     }
 
-    /// The points of an axis of `n` all of whose neighbours are points of it.
+    /// The points of an axis of `n` whose neighbours are all inside.
     fn inside(&self, n: usize) -> Range<usize> {
         self.radius..n.saturating_sub(self.radius)
     }
 
-    /// Across what `at` gives, rows or more of `len` points, for those at point `p` of the
-    /// axis, which is near an end.
+    /// Computes the points `p`, near an end, of as many lines as `at` has elements: rows, or more
+    /// of `len` points.
     fn near_end<'f, P: Put>(
         &self,
         p: usize,
@@ -445,11 +446,11 @@ impl<T: Number> Stencil<'_, T> {
             .enumerate()
             .filter(move |(q, _)| *q != from_end);
         let terms = others.map(move |(q, weight)| (*weight, if at_first { q } else { n - 1 - q }));
-        // Seen from the other end, a first derivative has the other sign.
+        // Seen from the other end, a first derivative has the opposite sign.
         (terms, self.order == Order::First && !at_first)
     }
 
-    /// The central stencil; `at(m)` is what lies m points ahead, as long as `out`.
+    /// The central stencil. `at(m)` is the slice m points ahead, as long as `out`.
     fn central<'f, P: Put>(&self, at: impl Fn(isize) -> &'f [T], out: Part<'_, '_, T>)
     where
         T: 'f,
@@ -470,7 +471,7 @@ impl<T: Number> Stencil<'_, T> {
         T: 'f,
     {
         let rows: [_; ROWS] = from_fn(|row| match row {
-            // What a shorter stencil does not have is not used.
+            // A shorter stencil does not use its outer rows.
             AHEAD..BEHIND if row - AHEAD < R => at((row - AHEAD) as isize + 1),
             BEHIND..ROWS if row - BEHIND < R => at(-((row - BEHIND) as isize) - 1),
             _ => at(0),
@@ -482,7 +483,7 @@ impl<T: Number> Stencil<'_, T> {
         }
     }
 
-    /// Along rows that follow each other: as if they were one, then their ends.
+    /// Along consecutive rows: as one loop, then their ends.
     fn along_rows<P: Put>(&self, f: &[T], out: &mut [T]) {
         let (len, radius) = (f.len(), self.radius);
         if len > 2 * radius {
@@ -512,8 +513,8 @@ impl<T: Number> Stencil<'_, T> {
     }
 }
 
-// The loops are functions, not closures: that their arguments are different memory is known
-// from their types, and without that nothing is vectorised.
+// These loops are functions, not closures: the types of their arguments tell the compiler that they
+// do not overlap, and without that it does not vectorise.
 
 /// The central stencil of `R` points to either side at one point.
 #[inline(always)]
@@ -540,7 +541,7 @@ fn sum<V: Value, const R: usize, const SECOND: bool>(
     sum
 }
 
-/// [`sum`], put into the points.
+/// [`sum`], stored or added by `P`.
 struct Central<T, P, const R: usize, const SECOND: bool> {
     weights: [T; R],
     put: PhantomData<P>,
@@ -572,7 +573,7 @@ impl<T: Number, P: Put, const R: usize, const SECOND: bool> Formula<T>
     }
 }
 
-/// Central derivatives along y and z, put into the points one after the other.
+/// Central derivatives along y and z, one after the other.
 struct Both<T, P, const SECOND: bool> {
     weights: [[T; RADIUS]; 2],
     put: PhantomData<P>,
@@ -610,8 +611,7 @@ impl<T: Number, P: Put, const SECOND: bool> Formula<T> for Both<T, P, SECOND> {
     }
 }
 
-/// The one-sided sum of `terms`, each a weight and what lies where it is for, for the points
-/// `here`.
+/// The one-sided sum of `terms`, each a weight and a slice of values, for the points `here`.
 #[inline(always)]
 fn one_sided<T: Number, P: Put>(out: &mut [T], here: &[T], terms: &[(T, &[T])], negative: bool) {
     let blocks = out.chunks_mut(BLOCK).zip(here.chunks(BLOCK));
@@ -634,7 +634,7 @@ fn one_sided<T: Number, P: Put>(out: &mut [T], here: &[T], terms: &[(T, &[T])], 
     }
 }
 
-/// The points of rows that are near their ends.
+/// Computes the points near the ends of rows.
 #[inline(always)]
 fn row_ends<T: Number, P: Put, const R: usize, const SECOND: bool>(
     stencil: &Stencil<'_, T>,
@@ -643,7 +643,7 @@ fn row_ends<T: Number, P: Put, const R: usize, const SECOND: bool>(
 ) {
     let n = stencil.shape.nx;
     let weights: [T; R] = from_fn(|m| stencil.weights[m]);
-    // Fewer in a row that is as short as that.
+    // A very short row has fewer.
     let points = R.min(n);
     for (f, out) in f.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
         if let Beyond::Nothing { weights, apart } = stencil.beyond {
@@ -662,16 +662,16 @@ fn row_ends<T: Number, P: Put, const R: usize, const SECOND: bool>(
             }
             continue;
         }
-        // The point that is m beyond an end, from 0 on: the first end or the last.
+        // The value `m` points beyond the first or the last end.
         let beyond = |end: usize, m: usize| match &stencil.beyond {
             Beyond::Value(value) => *value,
             Beyond::Points(points) => f[points[end][m]],
             Beyond::Nothing { .. } => unreachable!("one-sided stencils stay inside"),
         };
-        // From `R` points before the first of them on.
+        // The window begins `R` points before its first computed point.
         let mut window = [T::ZERO; WINDOW];
-        // In all but the shortest rows the windows have lengths that the compiler knows: these
-        // few points would else take as long as many of the others.
+        // Except in very short rows the windows have constant lengths; otherwise these few points
+        // would take as long as many others.
         if n >= 2 * R {
             for m in 0..R {
                 window[R - 1 - m] = beyond(0, m);
@@ -698,7 +698,7 @@ fn row_ends<T: Number, P: Put, const R: usize, const SECOND: bool>(
     }
 }
 
-/// The central stencil for the points `out`, of which the first is point `R` of the window.
+/// The central stencil for the points `out`; the first of them is point `R` of the window.
 #[inline(always)]
 fn window_sums<T: Number, P: Put, const R: usize, const SECOND: bool>(
     weights: [T; R],

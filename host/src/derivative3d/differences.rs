@@ -1,4 +1,4 @@
-//! What is computed: a grid, and the order of accuracy of the derivatives on it.
+//! `FiniteDifferences3d`: a grid, and the order of accuracy of the derivatives on it.
 
 use super::boundary;
 use super::check::{OPERATION, Stencils, Tables};
@@ -19,17 +19,17 @@ use gpu_kernels::derivative3d::general::{
 use gpu_kernels::derivative3d::geometry::derivatives;
 use gpu_kernels::registry::Cost;
 
-/// The spacings, as errors call them.
+/// The name of the spacings in errors.
 const SPACINGS: [&str; 3] = ["spacing along x", "spacing along y", "spacing along z"];
 
-/// The boundaries, as errors call them.
+/// The name of the boundaries in errors.
 const BOUNDARIES: [&str; 3] = ["boundary along x", "boundary along y", "boundary along z"];
 
 /// Derivatives on a grid, of this order of accuracy, in `f32` or `f64`.
 ///
-/// The grid says the shape of the fields, the spacings, and what lies beyond the ends of each
-/// axis. [`plan`](Self::plan) makes a [`Plan`](super::Plan) of it for a device, which computes
-/// on buffers; the calls named `…_of` compute on fields of the host.
+/// The grid has the shape of the fields, the spacings and the boundaries of each axis.
+/// [`plan`](Self::plan) makes a [`Plan`](super::Plan) of it for a device, which computes on
+/// buffers; the calls named `…_of` compute on fields of the host.
 ///
 /// A field in the unit U on a grid whose spacings are in the unit L has first
 /// derivatives in U / L and second derivatives in U / L². Fields and buffers hold
@@ -44,22 +44,20 @@ const BOUNDARIES: [&str; 3] = ["boundary along x", "boundary along y", "boundary
 /// ```
 ///
 /// with r half the order of accuracy and the weights over the spacing to the power of the
-/// derivative's order. The sums are made in the order in which they stand here, by fused
-/// multiply-adds, on every device: all give the same bits. Since weights add up to 0,
-/// the differences to the point itself change nothing but the rounding: a constant has
-/// the derivative 0 exactly.
+/// derivative's order. The terms are added in this order, by fused multiply-adds, on every device,
+/// so all give the same bits. Since weights add up to 0, subtracting the point itself changes only
+/// the rounding: a constant has the derivative 0 exactly.
 ///
-/// **An axis of one point** has no derivative, whatever is beyond its ends: derivatives along
-/// it are 0, and gradient, divergence, curl and Laplacian are those of a field of fewer
-/// dimensions. Its spacing takes no part. (A Laplacian multiplies the value of each point by
-/// 0 then: where that, or its double, is not finite, the Laplacian is NaN.)
+/// **An axis of one point** has no derivative, whatever its boundary: derivatives along it are 0,
+/// and gradient, divergence, curl and Laplacian are those of a field of fewer dimensions. Its
+/// spacing is not used. (A Laplacian then multiplies the value of each point by 0: where the value,
+/// or its double, is not finite, the Laplacian is NaN.)
 ///
-/// **NaN and infinities** are not looked for: they go as far as the stencils reach, and
-/// no farther. A NaN at one point makes the derivatives at all points NaN whose stencil
-/// reads it, around the ends of a period as well; a first derivative between the ends does
-/// not read the point that it belongs to, a second derivative and a one-sided first one do.
-/// All devices agree on where the NaNs are; which of the many NaNs it is, is the processor's
-/// choice.
+/// **NaN and infinities** are not looked for. They spread as far as the stencils reach, and no
+/// farther. A NaN at one point makes NaN of the derivatives at all points whose stencil reads it,
+/// across a periodic end as well. A first derivative between the ends does not read its own point;
+/// a second derivative and a one-sided first one do. All devices have NaNs at the same points;
+/// their bits depend on the processor.
 ///
 /// ```
 /// use halo_gpu::derivative3d::FiniteDifferences3d;
@@ -95,7 +93,7 @@ pub struct FiniteDifferences3d<T: Scalar> {
     grid: Grid3,
     boundaries: [Boundary; 3],
     accuracy: u32,
-    /// Of the first and of the second derivative.
+    /// The tables of the first and of the second derivative.
     tables: [Tables<T>; 2],
 }
 
@@ -127,9 +125,10 @@ impl<T: Scalar> FiniteDifferences3d<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] if the two ends of an axis have not the same boundary, which
-    /// the kernels cannot do; for [`Boundary::DirichletOnPoint`]; for a spacing such that a weight of the first derivative leaves
-    /// the range of `T`; and for a Dirichlet boundary whose value does.
+    /// [`Error::InvalidParameter`] if the two ends of an axis have different boundaries, which the
+    /// kernels do not support; for [`Boundary::DirichletOnPoint`]; for a spacing with which a
+    /// weight of the first derivative leaves the range of `T`; and for a Dirichlet value outside
+    /// that range.
     pub fn new(grid: &Grid3) -> Result<Self, Error> {
         let mut boundaries = [Boundary::Periodic; 3];
         for axis in Axis::ALL {
@@ -162,8 +161,8 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         .with_tables()
     }
 
-    /// The same with another order of accuracy: the error falls with this power of the
-    /// spacing.
+    /// The same with another order of accuracy p: the error is proportional to the spacing to the
+    /// power of p.
     ///
     /// ```
     /// use halo_gpu::derivative3d::FiniteDifferences3d;
@@ -212,15 +211,15 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         self.accuracy
     }
 
-    /// How far the stencils reach to either side, in points: half the order of accuracy.
+    /// The reach of the stencils to either side, in points: half the order of accuracy.
     #[must_use]
     pub const fn radius(&self) -> usize {
         self.accuracy as usize / 2
     }
 
-    /// The bytes that an operator has to move at the least, each point of its fields read
-    /// once, and one of each result written; and its floating-point operations, a fused
-    /// multiply-add being two. Each is at most `u64::MAX`.
+    /// The cost of an operator: the least bytes, with each point of its fields read once and of
+    /// each result written once; and the floating-point operations, a fused multiply-add counted as
+    /// two. Each is at most `u64::MAX`.
     ///
     /// ```
     /// use halo_gpu::derivative3d::{FiniteDifferences3d, Operator};
@@ -250,13 +249,13 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         derivatives::<T>(&problem, 1, 1, 1, 2)
     }
 
-    /// Whether the axis has one point, along which there is no derivative.
+    /// Whether the axis has only one point, and so no derivative.
     const fn is_absent(&self, axis: Axis) -> bool {
         axis.extent(self.shape()) == 1
     }
 
-    /// What lies beyond the ends of `axis`, as kernels and port take it: 0 where the axis is
-    /// absent, which asks for no more points and has no first derivative, whatever the field.
+    /// The boundary of `axis` for kernels and port. An absent axis has the constant 0, which needs
+    /// no more points and gives a first derivative of 0.
     fn rule_along(&self, axis: Axis) -> Boundary {
         if self.is_absent(axis) {
             Boundary::Dirichlet(0.0)
@@ -278,7 +277,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         }
     }
 
-    /// Refuses axes along which the derivatives of an operator cannot be formed.
+    /// An error for axes along which the operator has no derivative.
     pub(super) fn check(&self, operator: Operator) -> Result<(), Error> {
         let mut axes = operator.axes();
         axes.try_for_each(|axis| self.check_axis(axis, operator.order()))
@@ -294,8 +293,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         self.boundaries
     }
 
-    /// The port, on fields of the shape, as many as the operator has, where `check` has found
-    /// nothing.
+    /// Runs the port on fields of this shape, as many as the operator has. `check` has succeeded.
     pub(super) fn on_cpu(&self, operator: Operator, inputs: &[&[T]], outputs: &mut [&mut [T]]) {
         if self.is_zero(operator) {
             outputs.iter_mut().for_each(|out| out.fill(T::zeroed()));
@@ -324,7 +322,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         &self.tables[order as usize - 1][axis.index()]
     }
 
-    /// Fills the tables in.
+    /// Fills the tables.
     fn with_tables(mut self) -> Result<Self, Error> {
         for order in [Order::First, Order::Second] {
             for axis in Axis::ALL {
@@ -367,15 +365,15 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         Ok(table)
     }
 
-    /// Refuses spacings with which a weight vanishes or is infinite.
+    /// An error for spacings with which a weight is 0 or infinite.
     fn check_weights(&self, axis: Axis, order: Order) -> Result<(), Error> {
         if self.is_absent(axis) {
             return Ok(());
         }
         let table = self.table(axis, order);
-        // Rows for ends hold zeros besides: where there is none, where a row is shorter,
-        // and the weight of the point itself may be 0 as well. The smallest weight of
-        // a row is no smaller than a thousandth of the middle's.
+        // Rows for ends also hold zeros, where there is no such row or where a row is shorter, and
+        // the weight of the point itself may be 0 too. The smallest weight of a row is at least a
+        // thousandth of the middle's.
         let middle = table[..self.radius()].iter();
         let ends = table[TABLE_ENDS..TABLE_FIXED]
             .iter()
@@ -395,7 +393,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         })
     }
 
-    /// Refuses an axis along which the derivative of this order cannot be formed.
+    /// An error for an axis that has no derivative of this order.
     fn check_axis(&self, axis: Axis, order: Order) -> Result<(), Error> {
         let boundary = self.boundaries[axis.index()];
         let (given, required) = (
@@ -439,7 +437,7 @@ mod tests {
     use crate::grid::Grid3;
     use Boundary::{Dirichlet, Neumann, NeumannHalfway, OneSided, Periodic, PeriodicWithEndpoint};
 
-    /// Which numbers does not matter, only that they differ.
+    /// Any values will do, as long as they differ.
     fn field<T: Scalar>(shape: Shape3, seed: u64) -> Vec<T> {
         let mut state = seed;
         (0..shape.nx * shape.ny * shape.nz)
@@ -453,7 +451,7 @@ mod tests {
     }
 
     fn streaming_gives_what_ordinary_stores_give<T: Scalar>() {
-        // No row begins where a line of the cache does, every row, and some.
+        // Rows of which none, all or some begin at a cache line.
         let shapes = [(19, 17, 23), (64, 18, 17), (40, 21, 19), (700, 18, 17)];
         for (nx, ny, nz) in shapes {
             let shape = Shape3::new(nx, ny, nz);

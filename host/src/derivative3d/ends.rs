@@ -1,4 +1,4 @@
-//! The CPU port's stencils, with what they use beyond the ends.
+//! Makes the CPU port's stencils: weights, and the values beyond the ends.
 #![forbid(unsafe_code)]
 
 use super::cpu::{Beyond, Stencil};
@@ -20,7 +20,7 @@ pub(super) fn stencil<T: Scalar>(
     table: &[T; TABLE_LEN],
 ) -> Stencil<'_, T> {
     let n = axis.extent(shape);
-    // Beyond the radius there are none to be had, nor are any used.
+    // Points beyond the radius do not exist and are not used.
     let point = |q: isize, m: usize| {
         if m < radius { image(boundary, n, q) } else { 0 }
     };
@@ -44,7 +44,7 @@ pub(super) fn stencil<T: Scalar>(
     }
 }
 
-/// The point that stands for `q`, which lies beyond an end of an axis of `n` points.
+/// The image of point `q`, which lies beyond an end of an axis of `n` points.
 fn image(boundary: Boundary, n: usize, q: isize) -> usize {
     let n = n as isize;
     let last = n - 1;

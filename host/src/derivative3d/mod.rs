@@ -1,14 +1,14 @@
 //! Derivatives of a field on a grid of three dimensions, by finite differences.
 //!
-//! [`FiniteDifferences3d`] says what is computed: the [`Grid3`](crate::Grid3), whose
-//! [`Boundary`] along each axis says what lies beyond its ends, and the order of accuracy.
-//! [`FiniteDifferences3d::plan`] makes a [`Plan`] of it for a device, which computes first and
-//! second derivatives, gradient, divergence, curl and Laplacian on buffers; its twins on fields
-//! of the host are [`derivative_of`](FiniteDifferences3d::derivative_of),
+//! [`FiniteDifferences3d`] describes the computation: the [`Grid3`](crate::Grid3), with a
+//! [`Boundary`] along each axis, and the order of accuracy. [`FiniteDifferences3d::plan`] makes a
+//! [`Plan`] of it for a device, which computes first and second derivatives, gradient, divergence,
+//! curl and Laplacian on buffers; its twins on fields of the host are
+//! [`derivative_of`](FiniteDifferences3d::derivative_of),
 //! [`gradient_of`](FiniteDifferences3d::gradient_of) and so on. On a CUDA device and on the
-//! emulator the library picks the kernels, and [`FiniteDifferences3d::plan_with`] takes those
-//! that you name ([`Variant`]), the textbook's among them. On the CPU it is a port. Any size
-//! will do, and all of them give the same bits.
+//! emulator the library chooses the kernels; [`FiniteDifferences3d::plan_with`] takes a [`Variant`]
+//! that you name, the textbook's among them. On the CPU it is a port. Any size will do, and all of
+//! them give the same bits.
 //!
 //! The textbook's derivative is the first of the 8th order on a periodic axis:
 //!

@@ -265,7 +265,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
     }
 }
 
-/// What is made of each, up to the first error.
+/// The results of `f` for each element, or the first error.
 fn each<A, B, const N: usize>(
     all: [A; N],
     make: impl FnMut(A) -> Result<B, Error>,

@@ -1,4 +1,4 @@
-//! What is computed, and of which order its derivatives are.
+//! The operators, and the order of their derivatives.
 
 use crate::axis::Axis;
 use std::fmt;
@@ -10,7 +10,7 @@ pub(super) enum Order {
     Second = 2,
 }
 
-/// What a [`Plan`](super::Plan) computes: its kernels and its cost are asked for by it.
+/// An operator that a [`Plan`](super::Plan) computes.
 ///
 /// ```
 /// use halo_gpu::Axis;
@@ -44,7 +44,7 @@ impl Operator {
         Self::Laplacian,
     ];
 
-    /// How many fields it reads and how many it writes.
+    /// The number of fields that it reads, and the number that it writes.
     #[must_use]
     pub const fn fields(self) -> (usize, usize) {
         match self {
@@ -63,7 +63,7 @@ impl Operator {
         }
     }
 
-    /// The axis along which it takes a derivative, if that is one alone.
+    /// The axis of its derivative, if it has only one.
     pub(super) const fn axis(self) -> Option<Axis> {
         match self {
             Self::Derivative(axis) | Self::SecondDerivative(axis) => Some(axis),

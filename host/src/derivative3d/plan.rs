@@ -43,7 +43,7 @@ pub struct Plan<T: Scalar> {
     variants: [Variant; 4],
 }
 
-/// What may have a kernel that is not general, in the order of a plan's `variants`.
+/// The operators with kernels beside the general ones, in the order of a plan's `variants`.
 const CHOSEN: [Operator; 4] = [
     Operator::Derivative(Axis::X),
     Operator::Derivative(Axis::Y),
@@ -79,9 +79,8 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         Ok(self.plan_of(device, variants))
     }
 
-    /// The derivatives on `device`, of which first ones and gradients are computed by the
-    /// kernels that are named, where those have one. All else has one kernel, whatever the
-    /// variant.
+    /// The derivatives on `device`, with first derivatives and gradients by the named kernels, if
+    /// that variant has one. All other operators have one kernel each.
     ///
     /// ```
     /// use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, Variant};
@@ -107,11 +106,11 @@ impl<T: Scalar> FiniteDifferences3d<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for kernels that do not compute these derivatives in this
-    /// type: all but [`Variant::General`] take the 8th order, and all but that and
-    /// [`Variant::AnyBoundary`] `f32`.
-    /// [`Error::NotLaunchable`] on the CPU, which runs no kernels. Whether they suit the grid
-    /// is a matter of the axis: [`Plan::check`] says it, and so do the calls.
+    /// [`Error::InvalidParameter`] for kernels that do not compute these derivatives in this type:
+    /// all but [`Variant::General`] need the 8th order, and all but that and
+    /// [`Variant::AnyBoundary`] need `f32`. [`Error::NotLaunchable`] on the CPU, which runs no
+    /// kernels. Whether a kernel suits the grid depends on the axis: [`Plan::check`] and the calls
+    /// find out.
     pub fn plan_with(&self, device: &Device, variant: Variant) -> Result<Plan<T>, Error> {
         require_variant::<T>(variant, self.accuracy())?;
         if let (DeviceKind::Cpu, Some(entry)) = (device.kind(), variant.entry::<T>(CHOSEN[0])) {
@@ -134,7 +133,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
 }
 
 impl<T: Scalar> Plan<T> {
-    /// What is computed.
+    /// The description of the computation.
     #[must_use]
     pub const fn differences(&self) -> &FiniteDifferences3d<T> {
         &self.differences

@@ -1,6 +1,6 @@
-//! The order in which the CPU ports go over the points of a field: tile by tile.
+//! The order in which the CPU ports visit the points of a field: tile by tile.
 //!
-//! A tile is one row at the least: rows are not divided, also where there is but one.
+//! A tile has at least one row: rows are never divided, not even a single one.
 #![forbid(unsafe_code)]
 
 use crate::allocation::{reserve, zeroed};
@@ -10,52 +10,53 @@ use crate::{Error, Shape3, threads};
 use std::ops::Range;
 use std::sync::Mutex;
 
-/// What a tile should hold of one field: its rows, those of the planes before and after
-/// it, and the results, of a few fields, are together in a second-level cache, and what
-/// comes once for a tile is nothing beside its points.
+/// Bytes of a tile of one field. The tile's rows, those of the planes before and after it, and the
+/// results of a few fields fit in a second-level cache together, and the set-up of a tile takes no
+/// time beside its points.
 const TILE_BYTES: usize = 32 << 10;
 
-/// The most that a draft of a tile may hold. A longer row is in no second-level cache, and
-/// the memory for it not nothing beside the fields.
+/// The largest scratch of a tile. A longer row fits in no second-level cache, and its scratch would
+/// cost memory.
 const MAX_DRAFT_BYTES: usize = 1 << 20;
 
-/// Tasks for each thread, so that none waits long for the last.
+/// Tasks for each thread: enough that no thread waits long for the last task.
 const TASKS_PER_THREAD: usize = 16;
 
-/// Bytes of results that are worth a task of their own.
+/// The least bytes of results for a task of its own.
 const TASK_BYTES: usize = 16 << 10;
 
-/// Bytes of results for which another thread is worth its call.
+/// The least bytes of results per thread for which another thread is woken.
 const SHARE_BYTES: usize = 32 << 10;
 
-/// Up to so many bytes a field lies in a second-level cache with its results, and the order
-/// of its tiles does not matter.
+/// The size of a field up to which it fits in a second-level cache with its results, so that the
+/// order of tiles does not matter.
 const SMALL_BYTES: usize = 256 << 10;
 
-/// Which tiles come after each other.
+/// The order of tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum March {
-    /// Those of a plane, then those of the next: neighbours along x and y are near in time.
+    /// All tiles of a plane, then those of the next: neighbours along x and y are still in the
+    /// cache.
     OverPlanes,
-    /// The tile at the same place of the next plane: neighbours along z are still in the
-    /// cache, which whole planes are not.
+    /// The tile at the same place of the next plane: neighbours along z are still in the cache,
+    /// which cannot hold whole planes.
     AlongZ,
 }
 
-/// Whole rows of one plane, which follow each other.
+/// Whole consecutive rows of one plane.
 pub(super) struct Tile {
-    /// Their j.
+    /// The rows' j.
     pub rows: Range<usize>,
     /// The plane.
     pub k: usize,
 }
 
-/// Some of a tile's points of an output.
+/// Some points of a tile, for one output.
 pub(super) enum Part<'tile, 'out, T> {
-    /// The points.
+    /// The points themselves: values are stored by ordinary stores.
     Here(&'tile mut [T]),
-    /// The points are written once, past the caches, and never read. What is not the last
-    /// to be done with them is done with a draft.
+    /// The points are written once, by non-temporal stores, and never read. All operations but the
+    /// last work on a scratch.
     Past {
         draft: &'tile mut [T],
         out: &'out mut [T],
@@ -64,7 +65,7 @@ pub(super) enum Part<'tile, 'out, T> {
 }
 
 impl<'out, T: InVectors> Part<'_, 'out, T> {
-    /// Where the values lie with which more will be done.
+    /// The memory for intermediate values.
     pub(super) fn draft(&mut self) -> &mut [T] {
         match self {
             Self::Here(out) => out,
@@ -72,19 +73,19 @@ impl<'out, T: InVectors> Part<'_, 'out, T> {
         }
     }
 
-    /// The same points, for something that is not the last to be done with them.
+    /// The same points, for an operation that is not the last.
     pub(super) fn begin(&mut self) -> Part<'_, 'out, T> {
         Part::Here(self.draft())
     }
 
-    /// What the draft holds is what the points are to hold.
+    /// Copies the scratch to the points.
     pub(super) fn finish(self) {
         if let Self::Past { draft, out, stream } = self {
             stream.copy(out, draft);
         }
     }
 
-    /// Makes all points what `formula` gives for them and `rows`.
+    /// Sets all points to the values of `formula` for them and `rows`.
     pub(super) fn fill<const N: usize>(self, rows: [&[T]; N], formula: &impl Formula<T>) {
         match self {
             Self::Here(out) => vectorised(
@@ -97,7 +98,7 @@ impl<'out, T: InVectors> Part<'_, 'out, T> {
         }
     }
 
-    /// The first `count` points, and the others.
+    /// The first `count` points, and the rest.
     pub(super) fn split_at(self, count: usize) -> (Self, Self) {
         match self {
             Self::Here(out) => {
@@ -119,26 +120,26 @@ impl<'out, T: InVectors> Part<'_, 'out, T> {
     }
 }
 
-/// The rows of a tile of fields whose rows have `nx` elements of `bytes` bytes.
+/// The number of rows of a tile, for fields whose rows have `nx` elements of `bytes` bytes.
 fn rows_per_tile(nx: usize, bytes: usize) -> usize {
     (TILE_BYTES / bytes / nx).max(1)
 }
 
-/// Whole rows of some planes of each output: the first row, the first plane, the points.
+/// Consecutive rows of some planes of each output: the first row, the first plane, the points.
 type Rows<'out, T, const N: usize> = (usize, usize, [&'out mut [T]; N]);
 
-/// How the tiles are dealt out.
+/// The division of the tiles into tasks.
 #[derive(Debug, Clone, Copy)]
 struct Deal {
     shape: Shape3,
-    /// The rows of a tile.
+    /// The number of rows of a tile.
     tile_rows: usize,
-    /// A task has so many rows of so many planes.
+    /// The number of rows and of planes of a task.
     rows: usize,
     planes: usize,
-    /// Planes of which a task has the rows in one piece. Whole planes follow each other, and
-    /// are one piece, however many they are. Other pieces are of tiles that are full, but for
-    /// the last of a plane: they are few.
+    /// The number of planes whose rows a task has in one piece. Whole planes are consecutive and
+    /// form one piece, however many they are. Other pieces consist of full tiles, except the last
+    /// of a plane: they are few.
     slab: usize,
     stores: Stores,
 }
@@ -156,7 +157,7 @@ impl Deal {
         }
     }
 
-    /// Tasks for so many threads.
+    /// Tasks for this number of threads.
     fn many<T>(shape: Shape3, stores: Stores, march: March, threads: usize, bytes: usize) -> Self {
         let Shape3 { ny, nz, .. } = shape;
         let one = Self::one::<T>(shape, stores);
@@ -182,7 +183,7 @@ impl Deal {
         }
     }
 
-    /// The tasks, each of which has the rows that are its own.
+    /// The tasks, each with the rows that it writes.
     fn tasks<'out, T, const N: usize>(
         self,
         outputs: &mut [&'out mut [T]; N],
@@ -216,11 +217,11 @@ impl Deal {
     }
 }
 
-/// Drafts of a tile, one for each output.
+/// A scratch for each output.
 struct Drafts<T, const N: usize>(Option<[Vec<T>; N]>);
 
 impl<T: InVectors, const N: usize> Drafts<T, N> {
-    /// Those that these stores need. Where there is no memory for them, nor are any needed,
+    /// The scratches that these stores need. Where there is no memory for them, there are none, and
     /// stores are ordinary.
     fn new(deal: &Deal) -> Self {
         let len = deal.tile_rows.min(deal.shape.ny) * deal.shape.nx;
@@ -238,8 +239,8 @@ impl<T: InVectors, const N: usize> Drafts<T, N> {
     }
 }
 
-/// Calls `work` for all tiles of fields of `shape`, on all threads, with the tile's points of
-/// each output, all of which it has to write.
+/// Calls `work` for all tiles of fields of `shape`, on all threads, with the tile's points of each
+/// output. `work` must write all of them.
 pub(super) fn for_each_tile<'out, T: InVectors, const N: usize>(
     shape: Shape3,
     march: March,
@@ -334,7 +335,7 @@ mod tests {
             (March::OverPlanes, Stores::Streaming),
             (March::AlongZ, Stores::Streaming),
         ] {
-            // Long rows make tiles of one row, short ones of whole planes.
+            // Long rows make tiles of one row, short rows make tiles of whole planes.
             for (nx, ny, nz) in [
                 (1, 1, 1),
                 (7, 5, 33),
@@ -361,7 +362,7 @@ mod tests {
                     }
                     a.finish();
                     b.draft().fill(tile.k as f64);
-                    // All but the first are what they were and a row.
+                    // All but the first keep their values and add a row.
                     let (one, others) = b.split_at(1);
                     others.fill([&vec![0.5; len - 1]], &Sum);
                     one.finish();

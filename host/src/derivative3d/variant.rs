@@ -133,7 +133,7 @@ impl Variant {
 
     /// What the table says of it.
     pub(super) fn entry<T: HasScalar>(self, operator: Operator) -> Option<&'static Entry> {
-        // Those of a type stand in this order.
+        // The order of a type's variants.
         let nth = match operator {
             Operator::SecondDerivative(axis) if self == Self::General => axis.index(),
             Operator::SecondDerivative(_) => return None,
@@ -318,7 +318,7 @@ fn check_gradient(
     Ok(())
 }
 
-/// For what is there for periodic axes alone.
+/// An error unless the boundary is periodic.
 fn require_periodic(kernel: &'static str, boundary: Boundary) -> Result<(), Error> {
     if boundary.is_periodic() {
         return Ok(());

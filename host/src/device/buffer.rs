@@ -56,7 +56,7 @@ impl Device {
         Buffer::filled(self, len, value)
     }
 
-    /// A buffer of `len` zeros: elements all of whose bytes are zero.
+    /// A buffer of `len` elements whose bytes are all zero.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -242,8 +242,8 @@ impl<T: Element> Buffer<T> {
         Ok(values)
     }
 
-    /// The elements, in host memory: those of [`Device::cpu`] themselves, of other devices a
-    /// copy.
+    /// The elements, in host memory. On [`Device::cpu`] they are borrowed, from other devices
+    /// copied.
     ///
     /// # Errors
     ///
@@ -280,7 +280,7 @@ impl<T: Element> Buffer<T> {
         self.storage.read(0, values)
     }
 
-    /// Overwrites all elements with those of `values`.
+    /// Overwrites all elements by copies of `values`.
     ///
     /// # Errors
     ///
@@ -303,7 +303,7 @@ impl<T: Element> Buffer<T> {
         }
     }
 
-    /// Overwrites all elements with those of `source`, on the device.
+    /// Overwrites all elements by those of `source`, on the device.
     ///
     /// # Errors
     ///
@@ -315,12 +315,11 @@ impl<T: Element> Buffer<T> {
         self.storage.copy(0, &source.storage, 0..source.len)
     }
 
-    /// Overwrites all elements with those of `source`, which may be on another device.
+    /// Overwrites all elements by those of `source`, which may be on another device.
     ///
-    /// Between CUDA devices, or two handles of one, the host does not wait: the copy comes
-    /// behind what both were given before and in front of what they are given later. Two GPUs
-    /// that reach each other's memory copy without the host. To and from other devices, the
-    /// elements go through the host.
+    /// Between CUDA devices, or two handles of one, the host does not wait: the copy runs after
+    /// earlier work of both and before later work of both. Two GPUs that reach each other's memory
+    /// copy without the host. To and from other devices, the elements go through the host.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -393,12 +392,11 @@ impl<T: Element> Buffer<T> {
 
     /// The same elements for the work of `device`.
     ///
-    /// Between two handles of one CUDA device nothing is copied and nobody waits: the
-    /// memory goes over, and what `device` is given from now on is done behind what the
-    /// buffer's device was given before. Where a [recording](Device::record) may use the
-    /// memory, `device` gets a copy of it. Another CUDA device gets a copy in the same order,
-    /// for which nobody waits either. To and from other devices the elements are copied
-    /// through the host.
+    /// Between two handles of one CUDA device nothing is copied, and the host does not wait:
+    /// `device` takes over the memory, and its later work runs after the earlier work of the
+    /// buffer's device. Where a [recording](Device::record) may use the memory, `device` gets a
+    /// copy of it. Another CUDA device gets a copy in the same order, also without waiting. To and
+    /// from other devices the elements are copied through the host.
     ///
     /// With [`Device::beside`], which gives work of its own to the same GPU, a buffer is
     /// used by one after the other, and never by both at the same time:
@@ -509,8 +507,8 @@ impl<T: Element> Buffer<T> {
     /// null and always aligned for `T`; there is nothing to be read when the buffer
     /// is empty.
     ///
-    /// To the compiler it is a number: that the buffer is still there, and that
-    /// nobody else uses what is written, is the promise of whoever uses it.
+    /// For the compiler it is a number. The code that uses it must make sure that the buffer still
+    /// exists, and that nothing else uses memory that it writes.
     ///
     /// ```
     /// use halo_gpu::Device;

@@ -16,7 +16,7 @@ pub(super) fn properties() -> Properties {
     }
 }
 
-/// Threads the machine runs at a time; 1 where it does not say.
+/// Threads that the machine runs at a time; 1 where the system does not tell.
 pub(super) fn hardware_threads() -> u32 {
     std::thread::available_parallelism()
         .ok()

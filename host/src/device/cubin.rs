@@ -14,7 +14,7 @@ const MACHINE_CUDA: u16 = 190;
 const ABI_LOW_BYTE: u8 = 7;
 const ABI_SECOND_BYTE: u8 = 8;
 
-/// The generation that this machine code is for, or what is wrong with it.
+/// The generation of this machine code; an error with the fault if it has one.
 pub(super) fn capability(image: &[u8]) -> Result<ComputeCapability, CubinFault> {
     let cut_off = |needed| CubinFault::CutOff {
         bytes: image.len(),
@@ -34,7 +34,7 @@ pub(super) fn capability(image: &[u8]) -> Result<ComputeCapability, CubinFault> 
     let word = |at: usize| u32::from(half(at)) | u32::from(half(at + 2)) << 16;
     let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
 
-    // Both tables, of which one is the last thing in the file.
+    // The ends of both tables; one of them is the end of the file.
     let program_end = table_end(long(32), half(54), half(56));
     let section_end = table_end(long(40), half(58), half(60));
     let needed = program_end.max(section_end);

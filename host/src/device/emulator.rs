@@ -29,23 +29,22 @@ use std::time::Duration;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct EmulatorOptions {
-    /// The order in which threads and blocks get their turn. Not used when
-    /// `verify` is on, which takes several.
+    /// The order in which threads and blocks run. Not used with `verify`, which tries several.
     pub order: ThreadOrder,
     /// What shared memory holds before anybody has written it. Not used when
     /// `verify` is on, which takes several.
     pub poison: Poison,
     /// How blocks are distributed over the machine's cores.
     pub blocks: Blocks,
-    /// Barriers, warp operations and atomics that one thread may come to before
-    /// the kernel counts as never ending, beyond those that the launch is known to
-    /// need ([`LaunchConfig::with_steps`]).
+    /// The most barriers, warp operations and atomics of one thread before the kernel counts as
+    /// endless, in addition to those that the launch is known to need
+    /// ([`LaunchConfig::with_steps`]).
     pub step_limit: u64,
     /// Wall-clock time that a launch may take.
     pub time_limit: Option<Duration>,
-    /// Whether every launch is repeated in several thread orders and with
-    /// several poisons, and the results are compared. A kernel that lacks a
-    /// barrier, or reads what nobody wrote, then fails with a diagnosis.
+    /// Whether every launch is repeated in several thread orders and with several contents of
+    /// unwritten memory, and the results are compared. A kernel that lacks a barrier, or reads
+    /// unwritten memory, then fails with a diagnosis.
     pub verify: bool,
     /// Whether buffers end or start at the guard page that makes accesses
     /// outside them fault at once.
@@ -247,7 +246,7 @@ impl EmulatorDevice {
             let _shared = CONSTANTS.read().unwrap_or_else(PoisonError::into_inner);
             run()
         } else {
-            // The first keeps away our own launches, the second those of others.
+            // The first lock excludes our own launches, the second other emulators'.
             let _alone = CONSTANTS.write().unwrap_or_else(PoisonError::into_inner);
             let _lock = LaunchLock::acquire();
             // SAFETY: the lock is held for writing as long as the values are in place.
@@ -275,8 +274,8 @@ impl EmulatorDevice {
     }
 }
 
-/// The constants' statics hold one device's values while this lives, and what
-/// they held before afterwards, so that devices do not see each other's.
+/// While this lives, the statics hold one device's constants, and afterwards their previous values:
+/// devices do not see each other's constants.
 struct ConstantsInPlace {
     before: Vec<KeptConstant>,
 }
@@ -377,7 +376,7 @@ impl EmulatorMemory {
         self.allocation.copy_to_bytes(offset, target);
     }
 
-    /// Overwrites the bytes from `offset` on by those of `source` in this range.
+    /// Overwrites the bytes from `offset` on by a range of `source`.
     pub(super) fn copy_from(&mut self, offset: usize, source: &Self, range: Range<usize>) {
         self.allocation
             .copy_from(offset, &source.allocation, range.start, range.len());

@@ -158,8 +158,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Those of [`Device::cuda`], and [`Error::InvalidPtx`] with the log of the
-    /// driver's compiler when it refuses the PTX.
+    /// As for [`Device::cuda`], and [`Error::InvalidPtx`] with the log of the driver's compiler
+    /// when it refuses the PTX.
     ///
     /// # Safety
     ///
@@ -230,11 +230,11 @@ impl Device {
 
     /// Another handle of this device, whose work runs concurrently with that of this one.
     ///
-    /// Each CUDA handle has a stream of its own: what one is given runs in order, what two are
-    /// given may run at the same time. A buffer belongs to one handle, and
-    /// [`Buffer::move_to`](crate::Buffer::move_to) gives it to the other, behind what was
-    /// done with it: so a copy, or a small kernel, runs while another kernel does. On other
-    /// devices work is done before a call returns, and the handle is simply another one.
+    /// Each CUDA handle has a stream of its own: the work of one handle runs in order, and that of
+    /// two handles may run at the same time. A buffer belongs to one handle.
+    /// [`Buffer::move_to`](crate::Buffer::move_to) hands it to the other, after the work that uses
+    /// it: so a copy, or a small kernel, runs during another kernel. On other devices work ends
+    /// before a call returns, and the handle is simply another one.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -320,12 +320,11 @@ impl Device {
     /// Runs `work` with this device's CUDA context current on this thread, and
     /// gives it the device's stream (a `CUstream`, which is also a `cudaStream_t`).
     ///
-    /// For CUDA code of your own: what it queues on that stream runs behind
-    /// everything given to this device before, and before everything given to it
-    /// later, so it can use buffers by their
-    /// [`device_address`](crate::Buffer::device_address). Within [`Device::record`] the
-    /// stream is that of the recording, and what is queued there is recorded. The
-    /// stream must not be used after `work` has returned.
+    /// For your own CUDA code: work that it enqueues on that stream runs after all earlier work of
+    /// this device and before all later work, so it can use buffers by their
+    /// [`device_address`](crate::Buffer::device_address). Within [`Device::record`] the stream is
+    /// the recording's, and the work is recorded. The stream must not be used after `work` has
+    /// returned.
     ///
     /// ```
     /// use halo_gpu::{Device, DeviceKind, Error};

@@ -14,9 +14,9 @@ use super::{cuda::LockedMemory, handle::Backend, storage::Storage};
 /// `len` elements of host memory that a device accesses directly: on CUDA devices
 /// page-locked memory, on others plain memory.
 ///
-/// [`Buffer::copy_from_host`] and [`Buffer::copy_to_host`] queue copies behind the device's
-/// earlier work and return at once. Whoever looks at the elements, or drops them, waits for
-/// the copies that are under way, so nobody sees half of one or changes what is being read.
+/// [`Buffer::copy_from_host`] and [`Buffer::copy_to_host`] enqueue copies after the device's
+/// earlier work and return at once. Reading the elements, or dropping them, waits for pending
+/// copies, so that no copy is seen half done and no source changes during a copy.
 ///
 /// ```
 /// use halo_gpu::{Device, reduction};
@@ -168,8 +168,8 @@ impl<T: Element> HostBuffer<T> {
 }
 
 impl<T: Element> Buffer<T> {
-    /// Overwrites all elements with those of `source`, behind the device's earlier work, and
-    /// does not wait for it.
+    /// Overwrites all elements by those of `source`, after the device's earlier work, without
+    /// waiting for the copy.
     ///
     /// # Errors
     ///

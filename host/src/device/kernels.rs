@@ -1,4 +1,4 @@
-//! Kernels that replace those of the library.
+//! Kernels that replace the library's in a launch.
 
 use super::handle::Device;
 use super::image::Image;
@@ -10,7 +10,7 @@ use super::cuda::{CudaDevice, StandIns};
 #[cfg(halo_cuda)]
 use super::handle::Backend;
 
-/// Kernels that a device has loaded besides its own, by
+/// Kernels that a device has loaded in addition to its own, by
 /// [`Device::load_kernels`](super::Device::load_kernels).
 ///
 /// [`Stage::using`] substitutes them for kernels of the same names, so that one
@@ -85,9 +85,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`Error::NotCuda`] on other devices. For PTX those of
-    /// [`Device::cuda_with_ptx`]; for machine code [`Error::InvalidCubin`] when it
-    /// is none, is cut off or is refused by the driver, and
+    /// [`Error::NotCuda`] on other devices. For PTX as for [`Device::cuda_with_ptx`]; for machine
+    /// code [`Error::InvalidCubin`] when it is none, is cut off or is refused by the driver, and
     /// [`Error::UnsupportedCubin`] when it is for another generation of device.
     ///
     /// # Safety
@@ -122,8 +121,8 @@ impl Device {
 
 /// A device whose kernels others stand in for, by [`Device::stage`].
 ///
-/// The kernels of a [`Device`] never change but by the stage that it is from: whoever has
-/// the stage says which kernels all launches on its device take.
+/// The kernels of a [`Device`] never change, except by the stage that made it: the owner of the
+/// stage chooses the kernels of all launches on its device.
 #[derive(Debug)]
 pub struct Stage {
     device: Device,

@@ -1,10 +1,9 @@
 //! Devices: the CPU with its ports, the emulator, and CUDA devices.
 //!
-//! A [`Device`] is a cheap handle (clone it freely; it is `Send` and `Sync`).
-//! Work on one device runs in the order in which it was given, whichever
-//! thread gave it; on CUDA devices it runs asynchronously, and every operation
-//! that hands data to the host waits for what it needs. Handles made by
-//! separate calls are separate devices: buffers of one are refused by the other.
+//! A [`Device`] is a cheap handle (clone it freely; it is `Send` and `Sync`). Work on one device
+//! runs in the order of the calls, from any thread. On CUDA devices it runs asynchronously, and
+//! every operation that returns data to the host waits for it. Handles made by separate calls are
+//! separate devices: one refuses buffers of the other.
 //!
 //! Each module looks at those below it, and at none above:
 //!

@@ -86,8 +86,7 @@ fn capability_of(target: &str) -> Option<ComputeCapability> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) text: Cow<'static, str>,
-    /// The entry points and variables in it; empty where it is the whole module,
-    /// which has them all.
+    /// The entry points and variables in it; empty for the whole module, which has all of them.
     pub(super) defines: Vec<String>,
 }
 
@@ -101,7 +100,7 @@ impl Part {
     }
 }
 
-/// The kernels of a module in parts: those of a family that read the same constants.
+/// The kernels of a module in parts, one for each family's kernels with the same constants.
 ///
 /// A launch sets up the module's constant memory, whether the kernel reads it or
 /// not, which took 0.1 to 0.2 µs of a launch of 1.5 to 2.7 µs on an H200. In parts,
@@ -114,7 +113,7 @@ pub(super) fn parts(text: &'static str) -> Vec<Part> {
     split(text).unwrap_or_else(|| vec![Part::whole(Cow::Borrowed(text))])
 }
 
-/// What stands at the top level of a module: an entry point or a variable.
+/// An item at the top level of a module: an entry point or a variable.
 struct Item<'a> {
     text: &'a str,
     name: &'a str,
@@ -202,8 +201,7 @@ fn split(text: &str) -> Option<Vec<Part>> {
     Some(parts.collect())
 }
 
-/// The directives in front of everything, and the items behind them; `None` for
-/// what is not understood.
+/// The directives in front of the items, and the items; `None` for PTX that is not understood.
 fn items(text: &str) -> Option<(&str, Vec<Item<'_>>)> {
     const LAST_OF_HEADER: &str = ".address_size 64\n";
     let (header, _) = text.split_once(LAST_OF_HEADER)?;

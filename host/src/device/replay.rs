@@ -44,7 +44,7 @@ pub struct Replay<'a> {
 enum How<'a> {
     /// It calls the work again.
     Call(Box<dyn FnMut() -> Result<(), Error> + 'a>),
-    /// It queues the graph; the work is kept for what it borrows and owns.
+    /// It owns and borrows everything that the recorded work uses.
     #[cfg(halo_cuda)]
     Graph(
         Graph,
@@ -56,13 +56,11 @@ impl Device {
     /// Runs `work` once and records it `count` times, to be given to this device
     /// again by [`Replay::run`].
     ///
-    /// On CUDA devices the recording is a graph: giving it to the device costs the
-    /// host one call however many launches it has, and the device starts each of
-    /// them as soon as the one before is over. That is the way to run kernels so
-    /// short that the host could not keep up, and to measure them. What goes into
-    /// the recording is what this thread gives to this device: launches, fills and
-    /// copies from buffer to buffer. On the CPU and the emulator replaying calls
-    /// `work` again.
+    /// On CUDA devices the recording is a graph: a replay costs the host one call, however many
+    /// launches it has, and the device starts each launch as soon as the one before has ended. That
+    /// is the way to run kernels that are shorter than the host's calls, and to measure them. The
+    /// recording contains this thread's work for this device: launches, fills and copies from
+    /// buffer to buffer. On the CPU and the emulator a replay calls `work` again.
     ///
     /// What this library keeps on the host is right on every device: iterations of a
     /// [`Plate`](crate::heat2d::Plate) and steps of a [`Leapfrog`](crate::nbody::Leapfrog)
@@ -91,12 +89,11 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Whatever `work` returns; on CUDA devices [`Error::NotReplayable`] for what
-    /// a graph cannot hold (allocating, copies from and to the host, waiting,
-    /// loading, constants that change from launch to launch, steps that
-    /// leave three or more buffers in each other's places, and what those hold then is
-    /// unspecified), and while there is another recording of this device, by whichever
-    /// thread: [`Device::beside`] gives a handle for a recording of its own.
+    /// The errors of `work`. On CUDA devices also [`Error::NotReplayable`]: for operations that a
+    /// graph cannot contain (allocating, copies from and to the host, waiting, loading, constants
+    /// that change from launch to launch), for steps that exchange three or more buffers in a ring,
+    /// whose contents are then unspecified, and while there is another recording of this device, by
+    /// any thread. [`Device::beside`] gives a handle for another recording.
     pub fn record<'a>(
         &self,
         count: usize,
@@ -161,8 +158,7 @@ impl fmt::Debug for Replay<'_> {
 }
 
 impl Tally {
-    /// Counts what was given to `device` by this thread: now or, where that is being
-    /// recorded as a graph, at every replay.
+    /// Counts this thread's work for `device`: now or, in a recording for a graph, at every replay.
     pub(crate) fn add(&self, device: &Device, more: u64) {
         match device.backend() {
             Backend::Cpu | Backend::Emulator(_) => self.count(more),

@@ -72,7 +72,7 @@ impl<T: Element> Sealed<T> {
         self.len() == 0
     }
 
-    /// The buffer, whose device does what it is given from now on behind the copies from it.
+    /// The buffer. Later work of its device runs after the copies from it.
     ///
     /// # Errors
     ///
@@ -87,9 +87,9 @@ impl<T: Element> Sealed<T> {
 }
 
 impl<T: Element> ViewMut<'_, T> {
-    /// Overwrites the bytes of the elements with those of `source`, of any device: on CUDA
-    /// devices behind what the target's device was given before, and behind what the source's
-    /// was given before it was sealed. The host does not wait.
+    /// Overwrites the bytes of the elements by those of `source`, of any device. On CUDA devices
+    /// the copy runs after earlier work of the target's device, and after the work that the
+    /// source's device had before it was sealed. The host does not wait.
     ///
     /// # Errors
     ///

@@ -12,8 +12,8 @@ use std::ops::Range;
 #[cfg(halo_cuda)]
 use super::cuda::CudaMemory;
 
-/// Element types of a [`Buffer`](crate::Buffer): types that are plain bytes, every pattern of
-/// which is a value (`f32`, `i64`, `[f32; 4]`, `#[derive(Pod)]` structs, …).
+/// Element types of a [`Buffer`](crate::Buffer): plain bytes, with a value for every pattern
+/// (`f32`, `i64`, `[f32; 4]`, `#[derive(Pod)]` structs, …).
 pub trait Element: bytemuck::Pod + Send + Sync {}
 
 impl<T: bytemuck::Pod + Send + Sync> Element for T {}
@@ -65,7 +65,7 @@ impl<T: Element> Storage<T> {
         })
     }
 
-    /// Memory that holds a copy of these values, of which there are some.
+    /// Memory with a copy of these values, at least one.
     pub(super) fn of(device: &Device, values: &[T]) -> Result<Self, Error> {
         let bytes = size_of_val(values);
         Ok(match device.backend() {
@@ -123,8 +123,8 @@ impl<T: Element> Storage<T> {
         Ok(())
     }
 
-    /// Overwrites the elements from number `at` on by those of `source`, memory of the same
-    /// device, in that range.
+    /// Overwrites the elements from number `at` on by a range of `source`, memory of the same
+    /// device.
     pub(super) fn copy(
         &mut self,
         at: usize,
@@ -135,8 +135,7 @@ impl<T: Element> Storage<T> {
         self.copy_bytes(at * size, source, range.start * size..range.end * size)
     }
 
-    /// Overwrites the bytes from number `at` on by those of `source`, memory of the same
-    /// device, in that range.
+    /// Overwrites the bytes from number `at` on by a range of `source`, memory of the same device.
     pub(super) fn copy_bytes<U: Element>(
         &mut self,
         at: usize,
@@ -157,7 +156,7 @@ impl<T: Element> Storage<T> {
             (Self::Emulator(own), Storage::Emulator(other)) => own.copy_from(at, other, range),
             #[cfg(halo_cuda)]
             (Self::Cuda(own), Storage::Cuda(other)) => own.copy_from(at, other, range)?,
-            // On one device the storage is of one kind, and what is left is empty.
+            // The storages of one device are of the same kind; the other cases are empty.
             _ => {}
         }
         Ok(())

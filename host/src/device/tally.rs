@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counts an operation on a device, including those in replays.
 ///
-/// A plain number would stand still while a graph is replayed, and would count what was
-/// merely recorded.
+/// A plain number would count the recording of work, and not its replays.
 #[derive(Debug, Default)]
 pub(crate) struct Tally(Arc<AtomicU64>);
 

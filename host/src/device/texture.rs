@@ -13,9 +13,8 @@ use std::fmt;
 #[cfg(halo_cuda)]
 use super::cuda::CudaTexture;
 
-/// `width` × `height` elements of `f32` that kernels read through a texture
-/// object: with point filtering, unnormalised coordinates, and an
-/// [`AddressMode`] for what lies outside.
+/// `width` × `height` elements of `f32` that kernels read through a texture object: with point
+/// filtering, unnormalised coordinates, and an [`AddressMode`] for reads outside.
 ///
 /// The elements lie in rows in ordinary device memory, [`pitch`](Self::pitch)
 /// elements apart, so a kernel can also write them: `&mut Texture2d` becomes an
@@ -137,8 +136,8 @@ impl Texture2d {
 
     /// The texture object, as kernels take it.
     ///
-    /// A number like any other to the compiler: that the texture is on the
-    /// launch's device and alive is the promise of whoever launches.
+    /// For the compiler it is a number. The code that launches must make sure that the texture is
+    /// on the launch's device and alive.
     #[must_use]
     pub fn handle(&self) -> u64 {
         match &self.storage {
@@ -182,8 +181,8 @@ impl Texture2d {
         Ok(values)
     }
 
-    /// Overwrites all elements with those of a buffer of the same device, row by row without
-    /// gaps, without waiting. They are of 4 bytes.
+    /// Overwrites all elements, of 4 bytes, by those of a buffer of the same device, row by row
+    /// without gaps, without waiting.
     pub(crate) fn copy_from<T: Element>(&mut self, values: &Buffer<T>) -> Result<(), Error> {
         self.require_len("the buffer to copy from", values.len())?;
         self.device.require("the buffer to copy from", values)?;

@@ -158,7 +158,7 @@ impl<T: Element> ViewMut<'_, T> {
         }
     }
 
-    /// Overwrites the elements with those of `values`.
+    /// Overwrites the elements by copies of `values`.
     ///
     /// # Errors
     ///
@@ -168,7 +168,7 @@ impl<T: Element> ViewMut<'_, T> {
         self.buffer.storage.write(self.start, values)
     }
 
-    /// Overwrites the elements with those of `source`, on the device.
+    /// Overwrites the elements by those of `source`, on the device.
     ///
     /// # Errors
     ///
@@ -182,8 +182,8 @@ impl<T: Element> ViewMut<'_, T> {
         self.buffer.storage.copy(self.start, from, range)
     }
 
-    /// Overwrites the bytes of the elements with those of `source`, elements of any type on the
-    /// same device: every pattern of bytes is one.
+    /// Overwrites the bytes of the elements by those of `source`, elements of any type on the same
+    /// device. (Every pattern of bytes is a value.)
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -212,7 +212,7 @@ impl<T: Element> ViewMut<'_, T> {
         storage.copy_bytes(self.start * size, from, start..start + bytes)
     }
 
-    /// Overwrites the elements with those of `source`, which may be on another device.
+    /// Overwrites the elements by those of `source`, which may be on another device.
     ///
     /// # Errors
     ///

@@ -5,13 +5,13 @@ use crate::simd::{InVectors, vectorised};
 use crate::threads;
 use rayon::prelude::*;
 
-/// Elements that are worth entering the thread pool.
+/// The least elements for which the thread pool is used.
 const ELEMENTS_PER_CALL: usize = 1 << 18;
 
 /// Elements of a task.
 const ELEMENTS_PER_TASK: usize = 1 << 15;
 
-/// What the ports do for a type, compiled here and not where it is called.
+/// The ports for a type, compiled in this crate and not in the caller's.
 pub trait Port: Sized {
     /// `y ← a x + b y`.
     fn axpby(a: Self, x: &[Self], b: Self, y: &mut [Self]);

@@ -17,8 +17,8 @@ pub trait Kernels: Element {
     /// `y ← min(max(y, low), high)`.
     fn launch_clamp(y: &mut Buffer<Self>, low: Self, high: Self) -> Result<(), Error>;
 
-    /// The largest magnitude of a difference, NaN above all, where it is more than what
-    /// `largest`, of one element that is not negative, holds.
+    /// Stores the largest magnitude of a difference (NaN is the largest of all) in `largest`, if it
+    /// exceeds the number there. `largest` has one element, which is not negative.
     fn launch_difference(
         x: &Buffer<Self>,
         y: &Buffer<Self>,

@@ -1,25 +1,24 @@
-//! Many iterations in one pass over memory, on the CPU.
+//! Several iterations in one pass over memory, on the CPU.
 //!
-//! A tile of the plate is computed `depth` times before the next one is looked at. A row of
-//! level t, which has been computed t times, is computed as soon as there are three rows of
-//! level t - 1 around it; three rows of each level are kept, in a scratch that stays in the
-//! cache:
+//! A tile of the plate goes through `depth` iterations before the next tile. Level t has the values
+//! after t iterations. A row of level t is computed as soon as the three rows of level t - 1 around
+//! it exist. A scratch in the cache keeps three rows of each level:
 //!
 //! ```text
 //!        row  r-3  r-2  r-1   r
 //! level 0      .    x    x    x    from the old plate
-//! level 1      x    x    x'        the step to row r computes what is marked
+//! level 1      x    x    x'        the step to row r computes the marked rows
 //! level 2      x    x'
 //! level 3      x'                  into the new plate
 //! ```
 //!
-//! At its ends a tile computes rows that its neighbours compute as well: `depth` - t of
-//! level t. At its sides it is `depth` columns wider than what it writes, and the outermost
-//! of those keep what they are in the old plate, like Dirichlet ends. What is wrong of that comes
-//! in by one column per level, and so not into the new plate.
+//! At its ends a tile computes `depth` - t rows of level t that its neighbours compute too. At its
+//! sides it is `depth` columns wider than its output. The outermost of those columns keep the old
+//! plate's values, as at a Dirichlet end. The error of that moves inwards by one column per level,
+//! and so never reaches the output.
 //!
-//! Each point is computed by the formula from the same numbers as in single iterations,
-//! wherever the tiles begin: the bits are theirs.
+//! Each point is computed by the formula from the same numbers as in single iterations, wherever
+//! the tiles begin, so the bits are the same.
 #![forbid(unsafe_code)]
 
 use super::ends::unknowns_along;
@@ -30,24 +29,25 @@ use crate::{Axis, Shape2};
 use pulp::{Simd, WithSimd};
 use std::ops::Range;
 
-/// What the formula asks of a temperature: `f32` or `f64`.
+/// A type of temperatures: `f32` or `f64`.
 pub trait Temperature: InVectors + From<f32> + PartialOrd {}
 
 impl<T: InVectors + From<f32> + PartialOrd> Temperature for T {}
 
-/// Rows of a level that are kept: three, and one for the sake of a power of two.
+/// The number of kept rows of a level: three are needed, and a power of two makes the remainder
+/// cheap.
 pub(super) const KEPT: usize = 4;
 
-/// Elements that fill whole lines of the cache, of either type.
+/// The number of elements that fill whole cache lines, in either type.
 const LINE: usize = 16;
 
-/// What iterations do not change: the grid, of at least 3 × 3 points, the source, of its shape, and
-/// what an iteration is. Only the library makes one, after its checks.
+/// The constant part of iterations: the grid, of at least 3 × 3 points, the source, of the same
+/// shape, and the kind of iteration. Only the library makes one, after its checks.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup<'a, T> {
     pub(super) grid: Grid2,
     pub(super) source: Option<&'a [T]>,
-    /// That of a step in time; without it an iteration is Jacobi's.
+    /// The ratio of a step in time; without it an iteration is Jacobi's.
     pub(super) ratio: Option<T>,
 }
 
@@ -57,12 +57,12 @@ impl<'a, T> Setup<'a, T> {
         self.grid.shape()
     }
 
-    /// The rows that are computed.
+    /// The rows with computed points.
     pub(super) fn swept_rows(&self) -> Range<usize> {
         unknowns_along(&self.grid, Axis::Y)
     }
 
-    /// The columns that are computed.
+    /// The columns with computed points.
     pub(super) fn swept_columns(&self) -> Range<usize> {
         unknowns_along(&self.grid, Axis::X)
     }
@@ -74,37 +74,36 @@ impl<'a, T> Setup<'a, T> {
     }
 }
 
-/// How a pass is cut up.
+/// The division of a pass into tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cut {
     /// Iterations of the pass, at least one.
     pub(super) depth: usize,
-    /// Columns that a tile writes, at least one.
+    /// The number of columns that a tile writes, at least one.
     pub(super) columns: usize,
-    /// Whether the new plate is written past the caches.
+    /// Whether the new plate is written by non-temporal stores.
     pub(super) streaming: bool,
 }
 
 impl Cut {
-    /// Elements from a row of the scratch to the next.
+    /// The distance between rows of the scratch, in elements.
     const fn stride(&self, nx: usize) -> usize {
         let wide = self.columns.saturating_add(2 * self.depth);
         (if wide < nx { wide } else { nx }).next_multiple_of(LINE)
     }
 
-    /// Elements of scratch that a tile takes on plates `nx` wide.
+    /// The number of scratch elements for a tile of plates `nx` wide.
     pub(super) const fn scratch(&self, nx: usize) -> usize {
         match self.depth {
             0 | 1 => 0,
-            // And what is left out for the sake of alignment.
+            // And some for the alignment.
             depth => (depth - 1) * KEPT * self.stride(nx) + 2 * LINE,
         }
     }
 }
 
-/// Iterates `old` into the rows of `new`, whole ones that begin with row `first`, by tiles
-/// side by side.
-/// `scratch` has as many elements as the cut takes, of any value.
+/// Iterates `old` into the rows of `new`, which begin with row `first` of the plate, by tiles side
+/// by side. `scratch` has as many elements as the cut needs, with any values.
 pub(super) fn iterate_rows<T: Temperature>(
     setup: &Setup<'_, T>,
     cut: &Cut,
@@ -130,7 +129,7 @@ pub(super) fn iterate_rows<T: Temperature>(
     }
 }
 
-/// Rows to be swept, whole ones that begin with row `first`.
+/// Whole rows of the new plate, beginning with row `first`, to be computed.
 struct Rows<'a, T> {
     setup: &'a Setup<'a, T>,
     cut: &'a Cut,
@@ -139,7 +138,7 @@ struct Rows<'a, T> {
 }
 
 impl<T: Temperature> Rows<'_, T> {
-    /// Iterates them into some columns of `new`.
+    /// Computes some columns of `new`.
     fn iterate<'out>(
         &self,
         columns: Range<usize>,
@@ -155,7 +154,7 @@ impl<T: Temperature> Rows<'_, T> {
         } = self;
         let Shape2 { nx, .. } = setup.shape();
         let read = columns.start.saturating_sub(cut.depth)..nx.min(columns.end + cut.depth);
-        // The second element of each row begins a line, and with it what is stored most.
+        // The second element of each row begins a cache line, and so do most stores.
         let aligned = match cut.depth {
             1 => 0,
             _ => {
@@ -182,17 +181,17 @@ impl<T: Temperature> Rows<'_, T> {
     }
 }
 
-/// A tile to be swept.
+/// A tile to be computed.
 struct Tile<'a, 'out, T> {
     setup: &'a Setup<'a, T>,
     old: &'a [T],
     depth: usize,
-    /// What is written of the new plate.
+    /// The rows and columns of the new plate that it writes.
     rows: Range<usize>,
     columns: Range<usize>,
-    /// What is read of the old plate.
+    /// The rows and columns of the old plate that it reads.
     read: Range<usize>,
-    /// The rows of the new plate, in full.
+    /// The rows of the new plate, with all columns.
     new: &'out mut [T],
     stride: usize,
     scratch: &'a mut [T],
@@ -217,7 +216,7 @@ impl<T: Temperature> Tile<'_, '_, T> {
     #[inline(always)]
     fn iterate<S: Simd, U: Update<T>, const SOURCE: bool>(self, simd: S, update: U) {
         if self.depth == 1 {
-            // With the depth a constant, the loop over levels and its scratch go away.
+            // With a constant depth of 1 the compiler removes the loop over levels and its scratch.
             Tile { depth: 1, ..self }.iterate_levels::<S, U, SOURCE>(simd, update);
         } else {
             self.iterate_levels::<S, U, SOURCE>(simd, update);
@@ -249,7 +248,7 @@ impl<T: Temperature> Tile<'_, '_, T> {
         let kept = |level: usize, row: usize| ((level - 1) * KEPT + row % KEPT) * stride;
         let mut new_rows = new.chunks_exact_mut(nx);
 
-        // Level t has the row `step` - t, where its neighbours need it.
+        // Step `step` computes row `step` - t of level t, where its neighbours need it.
         for step in (rows.start + 1).saturating_sub(depth) + 1..rows.end + depth {
             for level in 1..=depth.min(step) {
                 let (row, margin) = (step - level, depth - level);
@@ -268,7 +267,8 @@ impl<T: Temperature> Tile<'_, '_, T> {
                     kept: (level > 1).then(|| (&before[kept(level - 1, 0)..], stride)),
                 };
                 let around = Around {
-                    // Beyond an end, which is Neumann's if it is swept, what is before it.
+                    // Beyond an end, which is Neumann's if its points are computed, lies the mirror
+                    // image.
                     south: level_before.row(&swept, if row == 0 { 1 } else { row - 1 }),
                     middle: level_before.row(&swept, row),
                     north: level_before.row(&swept, if row == ny - 1 { ny - 2 } else { row + 1 }),
@@ -321,18 +321,18 @@ impl<T: Temperature> Tile<'_, '_, T> {
     }
 }
 
-/// What the rows of one level are read from.
+/// The rows of one level, as inputs of the next.
 struct Level<'a, T> {
     setup: &'a Setup<'a, T>,
     old: &'a [T],
     /// The columns of the tile.
     read: &'a Range<usize>,
-    /// The level's rows in the scratch, and what lies from one to the next; none of level 0.
+    /// The level's rows in the scratch, and the distance between them; none for level 0.
     kept: Option<(&'a [T], usize)>,
 }
 
 impl<'a, T> Level<'a, T> {
-    /// A row, which is that of the old plate if none but Dirichlet's ends are left to it.
+    /// A row; the old plate's if the row has a Dirichlet end only.
     #[inline(always)]
     fn row(&self, swept: &Range<usize>, row: usize) -> &'a [T] {
         match self.kept {
@@ -344,7 +344,7 @@ impl<'a, T> Level<'a, T> {
     }
 }
 
-/// The rows of a level around one that is swept, and its source if there is one.
+/// The rows around one that is computed, and its source if there is one.
 struct Around<'a, T> {
     south: &'a [T],
     middle: &'a [T],
@@ -353,7 +353,7 @@ struct Around<'a, T> {
 }
 
 impl<'a, T: Temperature> Around<'a, T> {
-    /// What the points in `inner` are made of, and how.
+    /// The inputs of the points in `inner`, and their formula.
     #[inline(always)]
     fn of<U: Update<T>, const SOURCE: bool>(
         &self,
@@ -368,14 +368,14 @@ impl<'a, T: Temperature> Around<'a, T> {
             &middle[2..],
             north,
             &self.south[inner.clone()],
-            // Any row will do where nothing is taken of it.
+            // Any row will do where no source is read.
             if SOURCE { &self.source[inner] } else { north },
             &middle[1..=count],
         ];
         (rows, Swept(update))
     }
 
-    /// The point `at` of a Neumann end, beyond which is what `inside` is.
+    /// The point `at` of a Neumann end, whose mirror image is `inside`.
     fn mirrored<U: Update<T>, const SOURCE: bool>(&self, update: U, at: usize, inside: usize) -> T {
         let inside = self.middle[inside];
         let sum = (inside + inside) + (self.north[at] + self.south[at]);
@@ -384,13 +384,14 @@ impl<'a, T: Temperature> Around<'a, T> {
     }
 }
 
-/// What a point becomes.
+/// The update of a point.
 trait Update<T>: Copy {
-    /// The new value of a point that is `here`, from the sum of its neighbours and its source.
+    /// The new value of a point with the value `here`, from the sum of its neighbours and its
+    /// source.
     fn of<V: Value>(&self, splat: impl Fn(T) -> V, here: V, sum: V) -> V;
 }
 
-/// By a Jacobi iteration: the mean of the neighbours.
+/// A Jacobi iteration: the mean of the neighbours.
 #[derive(Clone, Copy)]
 struct Jacobi;
 
@@ -401,7 +402,7 @@ impl<T> Update<T> for Jacobi {
     }
 }
 
-/// By a step in time.
+/// A step in time.
 #[derive(Clone, Copy)]
 struct Step<T> {
     ratio: T,
@@ -415,8 +416,8 @@ impl<T: From<f32> + Copy> Update<T> for Step<T> {
     }
 }
 
-/// A point from its neighbours, west, east, north, south, from the source, if there is one,
-/// and from what it was.
+/// A point from its neighbours (west, east, north, south), its source if there is one, and its old
+/// value.
 struct Swept<U, const SOURCE: bool>(U);
 
 impl<T: From<f32>, U: Update<T>, const SOURCE: bool> Formula<T> for Swept<U, SOURCE> {

@@ -36,11 +36,11 @@ impl Subject for Cases {
         match variant {
             // Rows that are whole vectors and rows that are not, more than a block of either.
             Variant::March => plates(&[(3, 3), (4, 9), (5, 8), (260, 3), (1024, 9), (1029, 14)]),
-            // Its rows are those with unknowns.
+            // Its rows are the rows with computed points.
             Variant::General | Variant::Step => {
                 plates(&[(3, 1), (4, 7), (5, 6), (1024, 2), (1029, 13)])
             }
-            // A strip, two, and what is left of several; at the end one whose blocks have a row
+            // A strip, two, and the rest of several; at the end a plate whose blocks have a row
             // each, however many the device holds.
             Variant::Temporal => {
                 plates(&[(3, 3), (97, 5), (224, 40), (255, 9), (500, 31), (90, 7)])
@@ -141,7 +141,7 @@ fn iterations<T: Scalar>(
     let points = shape.points()?;
     let old = random(numbers, points, convert);
     let source = general.then(|| random(numbers, points, convert));
-    // Dirichlet ends stay what they were in the buffer that is written.
+    // Points of a Dirichlet end keep the values that the output buffer had.
     let before: Vec<T> = (0..points).map(|i| convert(1e6 + i as f64)).collect();
     let (mut given, mut expected) = (old.clone(), before.clone());
     if count > 1 {

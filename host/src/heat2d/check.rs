@@ -1,10 +1,10 @@
-//! What is checked before a launch.
+//! Checks the arguments of a launch.
 
 use crate::argument::Argument;
 use crate::shape::require_shape;
 use crate::{Buffer, Device, Element, Error, Shape2};
 
-/// What errors call the family.
+/// The family's name in errors.
 pub(super) const OPERATION: &str = "heat2d";
 
 /// An error about a parameter.
@@ -17,9 +17,8 @@ pub(super) const fn invalid(parameter: &'static str, given: String, required: St
     }
 }
 
-/// Buffers that an iteration may be launched on: of the shape of a plate that kernels count,
-/// on one device. Whoever has them may launch a kernel on them, and only the check makes
-/// them.
+/// Buffers for an iteration: of the plate's shape, which kernels can index, on one device. A kernel
+/// may be launched on them. Only the check makes this type.
 #[derive(Debug)]
 pub struct Checked<'a, T: Element> {
     shape: Shape2,
@@ -76,7 +75,7 @@ impl<'a, T: Element> Checked<'a, T> {
     }
 }
 
-/// Refuses a buffer that is not of the plate's shape and on its device.
+/// An error for a buffer of another shape or on another device than the plate.
 pub(super) fn fit<T: Element>(
     shape: Shape2,
     device: &Device,
@@ -88,7 +87,7 @@ pub(super) fn fit<T: Element>(
     device.require(argument, buffer)
 }
 
-/// Refuses a field of another shape than the plate's.
+/// An error for a field of another shape than the plate.
 pub(super) fn shape(name: &'static str, required: Shape2, given: Shape2) -> Result<(), Error> {
     let argument = Argument::new(OPERATION, name);
     require_shape(argument, required.into(), given.into())

@@ -1,10 +1,9 @@
-//! The CPU port: passes over the plate, each of several iterations, by bands of rows on all
+//! The CPU port: computes several iterations in each pass over the plate, by bands of rows on all
 //! cores.
 //!
-//! Written from the formula and not from the kernels, which are checked against
-//! it. The order of the operations is part of the definition: east and west,
-//! north and south, then the two sums, then the source, and for a step in time two fused
-//! multiply-adds.
+//! Written from the formula and not from the kernels, which are checked against it. The order of
+//! operations is part of the definition: east and west, north and south, the sum of the two, the
+//! source, and for a step in time two fused multiply-adds.
 #![forbid(unsafe_code)]
 
 use super::blocked::{Cut, KEPT, Setup, Temperature, iterate_rows};
@@ -12,33 +11,33 @@ use crate::streaming::Stores;
 use crate::{Error, allocation, threads};
 use std::sync::{Mutex, PoisonError};
 
-/// Points of a pass, each counted as often as it is swept, that are worth another thread.
+/// The least points of a pass, counted once per iteration, for another thread.
 const POINTS_PER_THREAD: usize = 1 << 14;
 
-/// The same for a band of its own.
+/// The same for a band.
 const POINTS_PER_BAND: usize = 1 << 15;
 
 /// The most iterations of a pass.
 const DEPTH: usize = 8;
 
-/// Bytes of scratch that stay in a core's second cache. Less, which would stay in the first,
-/// makes rows shorter and was slower.
+/// Bytes of scratch that fit in a core's second-level cache. A scratch in the first-level cache
+/// makes rows shorter, and is slower.
 const SCRATCH_BYTES: usize = 256 << 10;
 
-/// Rows of a band for each of its iterations but one, so that few are computed twice.
+/// Rows of a band per iteration after the first: enough that few rows are computed twice.
 const ROWS_PER_DEPTH: usize = 16;
 
-/// Bands of a pass for each thread, so that one that is slower does not decide.
+/// Bands of a pass for each thread: enough that a slow one does not delay the pass.
 const BANDS_PER_THREAD: usize = 4;
 
-/// What the port does for a type, compiled here and not where it is called: what is
-/// computed then runs as fast as this crate was built, whatever the caller's build.
+/// The port for a type. It is compiled in this crate, and so as fast as this crate was built,
+/// whatever the caller's build.
 pub trait Port: Sized {
-    /// What passes over such plates work in.
+    /// The scratches for passes over such plates.
     fn scratches(setup: Setup<'_, Self>) -> Result<Scratches<Self>, Error>;
 
-    /// Iterates the plate in `current` `iterations` times. Points that keep their value have it in
-    /// `next` as well. The result is in `next` if this returns true, and in `current` if not.
+    /// Iterates the plate in `current` `iterations` times. Fixed points have their values in `next`
+    /// too. Returns true if the result is in `next`, and false if it is in `current`.
     fn iterations<'p>(
         setup: Setup<'_, Self>,
         scratches: &mut Scratches<Self>,
@@ -88,7 +87,8 @@ macro_rules! port {
 port!(f32);
 port!(f64);
 
-/// What passes of more than one iteration work in, one for each thread. They may hold anything.
+/// The scratches of passes with several iterations, one for each thread. Their contents are
+/// arbitrary.
 #[derive(Debug)]
 pub struct Scratches<T>(Mutex<Vec<Vec<T>>>);
 
@@ -99,7 +99,7 @@ impl<T> Default for Scratches<T> {
 }
 
 impl<T: Temperature> Scratches<T> {
-    /// Makes them as many and as long as a plan needs, if they are not.
+    /// Makes them as many and as long as a plan needs.
     fn suit(&mut self, plan: &Plan, setup: &Setup<'_, T>) -> Result<(), Error> {
         let scratches = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         let len = plan.cut.scratch(setup.shape().nx);
@@ -110,7 +110,7 @@ impl<T: Temperature> Scratches<T> {
         Ok(())
     }
 
-    /// One of them, or none, which is enough for a single iteration.
+    /// A scratch; an empty one is enough for a single iteration.
     fn take(&self) -> Vec<T> {
         let mut scratches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         scratches.pop().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The ends of a plate's axes: what keeps its temperature, and what is left.
+//! The ends of a plate's axes, and the points that are computed.
 
 use crate::axis::Axis;
 use crate::grid::{Boundary, Grid2};

@@ -19,10 +19,10 @@ use kernels::{
     shared_core::*, shared_halo::*, shared_overlap::*, step::*, temporal::*, texture::*,
 };
 
-/// What the library takes for a single iteration where it is not told.
+/// The default kernel of a single iteration.
 pub(super) const SINGLE_ITERATION: Variant = Variant::March;
 
-/// What the library takes for many iterations where it is not told.
+/// The default kernel of many iterations.
 pub(super) const MANY_ITERATIONS: Variant = Variant::Resident;
 
 /// The most iterations of a launch of resident blocks: a fraction of a second.
@@ -31,9 +31,9 @@ const RESIDENT_ITERATIONS: usize = 1 << 20;
 variants! {
     /// One of the kernels.
     ///
-    /// Those of the textbook have blocks of 16 × 16 threads and are in `f32` alone. They
-    /// differ in where a thread finds the four neighbours of its point. The others are in
-    /// `f32` and `f64`.
+    /// The textbook's kernels have blocks of 16 × 16 threads and exist in `f32` only. They differ
+    /// in the memory from which a thread reads the four neighbours of its point. The others exist
+    /// in `f32` and `f64`.
     ///
     /// | kernel | neighbours from | a block writes |
     /// |---|---|---|
@@ -153,10 +153,10 @@ pub trait Kernels: kernels::Real + HasScalar + Element {
         count: usize,
     ) -> Result<usize, Error>;
 
-    /// One launch of `variant`, which is there for this type and is neither the one with
-    /// textures nor one for any boundaries, on the device of the plates: at least one iteration
-    /// and at most `count`, of which there is one. Returns how many. `rims` are those of the
-    /// launches before on plates of this shape.
+    /// One launch of `variant` on the device of the plates: at least one iteration and at most
+    /// `count` (at least 1). Returns their number. The variant exists for this type, and is neither
+    /// the one with textures nor one for any boundaries. `rims` are those of the earlier launches
+    /// on plates of this shape.
     fn launch_iterations(
         variant: Variant,
         plates: Checked<'_, Self>,
@@ -258,8 +258,7 @@ fn new_rims<T: kernels::Real>(device: &Device, shape: Shape2) -> Result<Buffer<u
     device.alloc_filled(resident_workspace::<T>(shape.points()?), 0)
 }
 
-/// A pass of many iterations, if there are as many left and the plate is not too large for
-/// it, or one iteration.
+/// A pass of many iterations, if as many are left and the plate is not too large, or one iteration.
 macro_rules! temporal {
     ($kernel:ident, $march:ident, $plates:expr, $count:expr) => {{
         let plates = $plates;

@@ -1,4 +1,4 @@
-//! What is computed: the grid, and what an iteration is.
+//! `Heat2d`: the grid, and the kind of iteration.
 
 use super::check::{OPERATION, invalid};
 use super::ends::unknowns_along;
@@ -240,9 +240,9 @@ impl Heat2d {
         })
     }
 
-    /// The residual of Poisson's equation at a point that an iteration changes by so much
-    /// ([`Tolerance::Residual`](super::Tolerance::Residual)): four times as much for Jacobi
-    /// iterations, h² / (α Δt) times as much for steps in time.
+    /// The residual of Poisson's equation ([`Tolerance::Residual`](super::Tolerance::Residual)) at
+    /// a point that an iteration changes by `change`: four times that for Jacobi iterations, h² /
+    /// (α Δt) times that for steps in time.
     pub(super) fn residual_of<T: Scalar>(&self, change: T) -> T {
         T::nearest(Into::<f64>::into(change) / self.part_of_residual())
     }
@@ -275,7 +275,7 @@ impl Heat2d {
         self.grid.shape()
     }
 
-    /// The points that an iteration computes: all but those that keep their temperature.
+    /// The points that an iteration computes: all points without a fixed temperature.
     #[must_use]
     pub fn unknowns(&self) -> u64 {
         // The product of all points has been checked.
@@ -283,9 +283,9 @@ impl Heat2d {
         (x * y) as u64
     }
 
-    /// What an iteration in `T` costs at least: each point is read once, each unknown written
-    /// once. A source is as many bytes again as are read, and an operation more for each
-    /// unknown. Each is at most `u64::MAX`.
+    /// The least cost of an iteration in `T`: each point is read once, each unknown written once. A
+    /// source adds as many bytes as the points have, and an operation for each unknown. Each is at
+    /// most `u64::MAX`.
     #[must_use]
     pub fn cost<T: Scalar>(&self) -> Cost {
         // Corners between Dirichlet boundaries have no neighbour that is computed, but share

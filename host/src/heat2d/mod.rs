@@ -11,13 +11,13 @@
 //! Equations", SIAM 2007, sections 3.2 and 4.1). [Neumann boundaries and
 //! sources](#neumann-boundaries-and-sources) and [steps in time](#steps-in-time) are below.
 //!
-//! [`Heat2d`] says what is computed: the grid, of any shape from 3 × 3 points on, and the
-//! boundaries. A [`Plan`] of it, for a device and for `f32` or `f64`, iterates on buffers; a
-//! [`Plate`] stays on its device and counts. On a CUDA device and on the emulator they take the
-//! kernels that are fastest for the size; each kernel, the five of the textbook among them, can
-//! also be asked for by name ([`Variant`]). On the CPU it is a port. All of them give the same
-//! bits. Temperatures may be any number; a NaN or an infinity spreads by one point per
-//! iteration, as the formula says.
+//! [`Heat2d`] describes the computation: the grid, of at least 3 × 3 points, and the boundaries. A
+//! [`Plan`] of it, for a device and for `f32` or `f64`, iterates on buffers; a [`Plate`] stays on
+//! its device and counts its iterations. On a CUDA device and on the emulator they choose the
+//! fastest kernels for the size; each kernel, the five of the textbook among them, can also be
+//! named ([`Variant`]). On the CPU it is a port. All of them give the same bits. Temperatures may
+//! be any number; a NaN or an infinity spreads by one point per iteration, according to the
+//! formula.
 //!
 //! ```
 //! use halo_gpu::heat2d::{Heat2d, problem};
@@ -67,12 +67,11 @@
 //!                         S = N at the bottom, j = 0    N = S at the top, j = ny-1
 //! ```
 //!
-//! with h the distance of two points. What is beyond such an end mirrors what is before it,
-//! which makes the central difference across it zero: an approximation of second order, as that
-//! of the equation is (LeVeque 2007, section 2.12, second approach, and section 3.2). Where two
-//! of them meet, both are mirrored; where one meets a Dirichlet boundary, the corner keeps its
-//! temperature. These plates have one kernel, [`Variant::General`]; again all devices give the
-//! same bits.
+//! with h the distance of two points. Points beyond such an end mirror those before it, which makes
+//! the central difference across it zero: an approximation of second order, as the equation's own
+//! is (LeVeque 2007, section 2.12, second approach, and section 3.2). Where two such ends meet,
+//! both are mirrored; where one meets a Dirichlet boundary, the corner keeps its temperature. These
+//! plates have one kernel, [`Variant::General`]; again all devices give the same bits.
 //!
 //! ```
 //! use halo_gpu::heat2d::Heat2d;

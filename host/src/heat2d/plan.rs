@@ -251,11 +251,11 @@ impl<T: Scalar> Plan<T> {
 
     /// The same with a source of heat at each point, in place of the one it had.
     ///
-    /// `source` is h² f, in the units of the temperature: h is the distance of two points, and
-    /// f, in -∇²u = f, the power per volume over the conductivity. For [steps in
-    /// time](Heat2d::with_time_step) it is h² q / α, with q the warming in temperature per time
-    /// and α the diffusivity. What it is at points that keep their temperature is unused. Its
-    /// elements may be any number, like temperatures.
+    /// `source` is h² f, in the units of the temperature: h is the distance of two points, and f,
+    /// in -∇²u = f, the power per volume over the conductivity. For [steps in
+    /// time](Heat2d::with_time_step) it is h² q / α, with q the warming in temperature per time and
+    /// α the diffusivity. Its values at points with a fixed temperature are not used. Its elements
+    /// may be any number, like temperatures.
     ///
     /// # Errors
     ///
@@ -291,7 +291,7 @@ impl<T: Scalar> Plan<T> {
         self.source.as_ref()
     }
 
-    /// What is computed.
+    /// The description of the computation.
     #[must_use]
     pub const fn heat(&self) -> &Heat2d {
         &self.heat
@@ -355,10 +355,10 @@ impl<T: Scalar> Plan<T> {
         }
     }
 
-    /// `count` iterations by kernels on `plate`, of which `next` is a copy.
+    /// `count` iterations by kernels on `plate`; `next` is a copy of it.
     fn iterate_in_place(&mut self, plate: &mut Buffer<T>, count: usize) -> Result<(), Error> {
-        // As both are alike, the first launch may read either: the one with which the last
-        // writes the plate.
+        // Both are equal, so the first launch may read either. It reads the one with which the last
+        // launch writes the plate.
         let mut from_plate = self.launches(count)?.is_multiple_of(2);
         let (heat, asked, source) = (&self.heat, self.asked, self.source.as_ref());
         let Workspace::Buffers { next, rims } = &mut self.workspace else {
@@ -430,10 +430,9 @@ impl<T: Scalar> Plan<T> {
         }
     }
 
-    /// At least one and at most `count` iterations, of which there is one, on a plate whose
-    /// temperatures at the boundary the workspace has; returns how many. The plate is
-    /// `current`, with whose memory the workspace exchanges its own, or behind the first
-    /// texture.
+    /// At least one and at most `count` iterations (at least 1) on a plate whose boundary
+    /// temperatures the workspace has; returns their number. The plate is `current`, whose memory
+    /// is exchanged with the workspace's, or the first texture.
     pub(super) fn advance(
         &mut self,
         current: &mut Buffer<T>,
@@ -502,8 +501,8 @@ fn kernel<T: Scalar>(
     }
 }
 
-/// Launches a kernel that takes buffers: at least one iteration and at most `count`, of which
-/// there is one. Returns how many.
+/// Launches a kernel that takes buffers: at least one iteration and at most `count` (at least 1).
+/// Returns their number.
 pub(super) fn launch<T: Scalar>(
     heat: &Heat2d,
     variant: Variant,

@@ -112,23 +112,22 @@ impl<T: Scalar> Plate<T> {
     /// ([`Tolerance::Residual`]). It looks after each `every` iterations, and waits for each
     /// look.
     ///
-    /// What is compared are the plates before and after the last iteration of each round, on
-    /// their device; looking costs about as much as an iteration. The distance from the steady
-    /// state is larger than the change of an iteration, by a factor of the order of the number
-    /// of points along the shorter axis, squared. The residual says how well the discrete
-    /// equation holds, whatever the length of a step in time.
+    /// It compares the plates before and after the last iteration of each round, on their device; a
+    /// comparison costs about as much as an iteration. The distance from the steady state is larger
+    /// than the change of an iteration, by a factor of the order of the square of the number of
+    /// points along the shorter axis. The residual tells how well the discrete equation holds,
+    /// whatever the length of a step in time.
     ///
     /// It goes on where the last call has ended: to show how far it is, or to be able to
     /// stop, call it with fewer iterations at most, again and again until it has converged.
     ///
-    /// With Neumann boundaries all around not every plate comes to rest. What the source gives
-    /// stays, so it must add up to 0, where a point on an end counts half and one in a
-    /// corner a quarter. And heat that points of even i + j have more than those of odd
-    /// i + j goes back and forth for ever: the means of both must be the same at the
-    /// start. (Where they are not, the mean of two plates that are one iteration apart still
-    /// tends to the steady state, and so do steps in time shorter than the longest.) This is
-    /// looked at first, and a plate of which some temperature changes by more than the
-    /// tolerance in every iteration is refused.
+    /// With Neumann boundaries all around not every plate has a steady state. The heat of the
+    /// source stays, so it must add up to 0, where a point on an end counts half and one in a
+    /// corner a quarter. And if the points of even i + j are warmer than those of odd i + j, that
+    /// heat goes back and forth for ever: the means of both must be equal at the start. (Where they
+    /// are not, the mean of two plates that are one iteration apart still tends to the steady
+    /// state, and so do steps in time shorter than the longest.) This is checked first, and a plate
+    /// with a temperature that changes by more than the tolerance in every iteration is refused.
     ///
     /// ```
     /// use halo_gpu::heat2d::{Heat2d, Tolerance, problem};
@@ -174,8 +173,8 @@ impl<T: Scalar> Plate<T> {
         self.iterations.get()
     }
 
-    /// The time of all steps so far, in the unit of their length; 0 for Jacobi iterations,
-    /// which take none.
+    /// The time of all steps so far, in the unit of their length; 0 for Jacobi iterations, which
+    /// have no time.
     #[must_use]
     pub fn time(&self) -> f64 {
         let step = self.plan.heat().time_step().unwrap_or(0.0);

@@ -69,8 +69,8 @@ pub fn amplification(shape: Shape2, modes: [usize; 2], ratio: f64) -> f64 {
 /// The root mean square of the differences, as a percentage of the root mean
 /// square of the reference: `100 √(Σ (value - reference)² / Σ reference²)`.
 ///
-/// NaN if the lengths differ, if there is nothing to compare, and where the
-/// reference is zero everywhere: what was not compared must not pass.
+/// NaN if the lengths differ, if there is nothing to compare, and where the reference is zero
+/// everywhere: a comparison of nothing must not pass.
 ///
 /// ```
 /// use halo_gpu::heat2d::problem::percentage_rms_error;

@@ -4,8 +4,8 @@ use crate::Shape2;
 use crate::scalar::Scalar;
 use bytemuck::{Pod, Zeroable};
 
-/// Sums over the points of even i + j and over those of odd i + j of a plate or of a part of
-/// it, where points on the ends of the plate count half and those in its corners a quarter.
+/// Sums over the points of even i + j and over those of odd i + j of a plate or of a part of it.
+/// Points on the ends of the plate count half, and those in its corners a quarter.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct Sums {
@@ -74,8 +74,8 @@ impl Sums {
         0.5 * (even + odd)
     }
 
-    /// What one of the means of a plate changes by in every iteration, and so at least one of
-    /// its temperatures; NaN if there is one.
+    /// The change in every iteration of one of the means of a plate, and so of at least one of its
+    /// temperatures; NaN if there is a NaN.
     ///
     /// An iteration on a plate with Neumann boundaries all around makes the mean over the even
     /// points what that over the odd ones was, plus a quarter of the source's over the even

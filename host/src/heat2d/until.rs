@@ -33,8 +33,8 @@ pub struct Outcome<T> {
     /// The largest change of a temperature by the last of them; infinite if there was
     /// none, NaN if there is a NaN on the plate.
     pub change: T,
-    /// The largest residual of the plate before that iteration ([`Tolerance::Residual`]), of
-    /// which the change is a quarter, or for steps in time α Δt / h²: so to a few roundings of
+    /// The largest residual of the plate before that iteration ([`Tolerance::Residual`]): 4 times
+    /// the change, or for steps in time h² / (α Δt) times the change, to within a few roundings of
     /// the temperatures. Infinite or NaN where the change is.
     pub residual: T,
     /// Whether that is within the tolerance.
@@ -43,7 +43,7 @@ pub struct Outcome<T> {
 
 /// A plate that can be iterated, on one device or on several.
 pub trait Iterated<T> {
-    /// What can fail.
+    /// The error of an iteration.
     type Error: From<Error>;
 
     /// So many iterations.
@@ -117,8 +117,8 @@ impl Heat2d {
         })
     }
 
-    /// What some temperature of a plate with Neumann boundaries all around changes by in every
-    /// iteration from now on, at the least; 0 where it is less than rounding makes.
+    /// The least change in every later iteration of some temperature of a plate with Neumann
+    /// boundaries all around; 0 where it is less than rounding errors.
     fn change_that_stays<T: Scalar>(&self, [plate, source]: [Sums; 2]) -> f64 {
         let shape = self.shape();
         let change = match self.step() {

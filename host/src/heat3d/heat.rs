@@ -1,4 +1,4 @@
-//! What is computed, and where.
+//! `Heat3d`: the grid, and the kind of step.
 
 use super::gpu::Kernels;
 use crate::argument::Argument;
@@ -123,7 +123,7 @@ impl Heat3d {
         let jacobi = Self::new(self.grid);
         Ok(Self {
             time: Some((diffusivity, time_step)),
-            // At the limit exactly those of a Jacobi iteration.
+            // At the limit exactly the ratios of a Jacobi iteration.
             ratios: jacobi.ratios.map(|ratio| ratio * (time_step / limit)),
             ..self
         })
@@ -155,7 +155,8 @@ impl Heat3d {
         self.time.map(|(_, time_step)| time_step)
     }
 
-    /// `α Δt / h²` along x, y and z; of Jacobi iterations what makes them steps at the limit.
+    /// `α Δt / h²` along x, y and z; for Jacobi iterations the ratios that make them steps at the
+    /// limit.
     #[must_use]
     pub const fn ratios(&self) -> [f64; 3] {
         self.ratios

@@ -11,13 +11,13 @@
 //! Difference Methods for Ordinary and Partial Differential Equations", SIAM 2007, chapter 9).
 //! Steps are stable up to `Σ r_a = 1/2`; there a step is a Jacobi iteration of Poisson's equation.
 //!
-//! [`Heat3d`] says what is computed: a [`Grid3`](crate::Grid3), whose boundaries are those of
+//! [`Heat3d`] describes the computation: a [`Grid3`](crate::Grid3), whose boundaries are those of
 //! the body, and the steps. Every point is computed, those at the ends too: a Dirichlet value is
-//! that of the next point beyond. [`Heat3d::plan`] makes a [`Plan`] for a device,
-//! [`Heat3d::start`] puts a body there ([`Body`]), [`Heat3d::steps_of`] takes a field and gives one
-//! back. [`Heat3d::start_heated`] and [`Heat3d::plan_heated`] have a source of heat. All are
-//! stencils ([`stencil`](mod@crate::stencil)): in the emulator and on CUDA devices by the kernel,
-//! on the CPU in vectors, with the same bits in `f32` and in `f64`.
+//! that of the next point beyond. [`Heat3d::plan`] makes a [`Plan`] for a device, [`Heat3d::start`]
+//! puts a body there ([`Body`]), [`Heat3d::steps_of`] takes a field and returns one.
+//! [`Heat3d::start_heated`] and [`Heat3d::plan_heated`] have a source of heat. All are stencils
+//! ([`stencil`](mod@crate::stencil)): by a kernel in the emulator and on CUDA devices, by vectors
+//! on the CPU, with the same bits in `f32` and in `f64`.
 //!
 //! ```
 //! use halo_gpu::heat3d::Heat3d;

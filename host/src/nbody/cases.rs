@@ -46,7 +46,7 @@ impl Subject for Cases {
                 .into_iter()
                 .flat_map(|n| [1, 3, 1000].map(|parts| TileParts::new(n, parts).problem()))
                 .collect(),
-            // Groups that meet nobody, one opposite, and a whole circle.
+            // Groups that meet no other, one opposite group, and a whole circle.
             (_, Some(Variant::Symmetric)) => [1, 129, 512, 513, 1025, 1100]
                 .into_iter()
                 .flat_map(|n| [1, 3, 1000].map(|parts| Problem::plane(n, parts)))
@@ -86,8 +86,8 @@ pub enum Port {
     /// The plain reference: an array of structures, one body after the other, one
     /// thread. Adds in the order of the kernels.
     Aos,
-    /// What [`Device::cpu`](crate::Device::cpu) runs: vectors of bodies, as many at a
-    /// time as the processor's instructions take, on all threads. Sums over 128 bodies are added to sums of such.
+    /// The computation of [`Device::cpu`](crate::Device::cpu): vectors of bodies, as long as the
+    /// processor's, on all threads. Sums over 128 bodies are added to a total.
     Soa,
 }
 
@@ -262,8 +262,8 @@ fn pull<'a, T: Scalar>(position: [T; 3], others: impl Iterator<Item = &'a Body<T
     ([sum_x, sum_y, sum_z], size)
 }
 
-/// Fails unless each vector is as near to its sum as `roundoffs` of the terms' sizes, or,
-/// where there is none, what was there before.
+/// An error unless each vector is as near to its sum as `roundoffs` of the terms' magnitudes or,
+/// where there is no sum, equals the earlier value.
 fn near<V: Scalar>(
     memory: &dyn Memory,
     expected: &[Option<Sum>],
@@ -402,7 +402,7 @@ fn pairs<T: Scalar>(gravity: Gravity, round: Round, bodies: Vec<Body<T>>) -> Res
                 let group = (group_of(j) + groups - distance) % groups;
                 let own = some(group * SYMMETRIC_GROUP, SYMMETRIC_GROUP);
                 meets(group, distance).then(|| {
-                    // What is taken off points away from them.
+                    // The reactions, at distances from the bodies.
                     let (sum, size) = pull(body.position(), own);
                     (sum.map(|s| -s), size)
                 })
@@ -443,7 +443,8 @@ fn pairs<T: Scalar>(gravity: Gravity, round: Round, bodies: Vec<Body<T>>) -> Res
     })
 }
 
-/// So many rows, as those of the tiles, or of a round, that the table's problems have.
+/// A sum of this many rows, which is the number of tiles, or of distances in a round, in the
+/// table's problems.
 fn summed<T: Scalar>(n: usize, rows: usize, numbers: &mut Random<'_>) -> Result<Case, Error> {
     let rounds = [1, 3, 7, 9]
         .into_iter()

@@ -38,7 +38,7 @@ pub(super) fn count(n: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// That there are as many accelerations as bodies, and both not too many.
+/// Checks that there are as many accelerations as bodies, and not too many.
 pub(super) fn lengths(bodies: usize, what: &'static str, given: usize) -> Result<(), Error> {
     count(bodies)?;
     if bodies == given {
@@ -61,7 +61,7 @@ pub(super) fn values<B: Element, V: Element>(
     bodies.device().require(what, values)
 }
 
-/// Whether threads can be launched in blocks of so many, with a tile of as many bodies.
+/// Checks that threads can be launched in blocks of this size, with a tile of as many bodies.
 pub(super) fn block(block: u32) -> Result<(), Error> {
     if block == 0 || block > 1024 || !block.is_multiple_of(32) {
         return Err(Error::InvalidSize {

@@ -30,7 +30,7 @@ const GROUP: usize = VECTORS * MAX_LANES;
 /// default.
 const BLOCK: usize = gpu_kernels::nbody::geometry::DEFAULT_BLOCK as usize;
 
-/// Interactions that are worth handing to another thread.
+/// The least interactions for another thread.
 const INTERACTIONS_PER_THREAD: usize = 1 << 15;
 
 /// Accelerations of `bodies`, an array of structures, in the order of the array.
@@ -50,8 +50,7 @@ pub(super) fn aos<T: OnCpu>(
     }
 }
 
-/// What the CPU computes with vectors, compiled for each type here instead of where it is
-/// used.
+/// The vector code of the CPU, compiled for each type in this crate instead of the caller's.
 pub trait OnCpu: InVectors + Real + Into<f64> + Sync {
     /// [`of_some`].
     #[doc(hidden)]
@@ -580,7 +579,7 @@ mod tests {
         }
     }
 
-    /// Coordinates and softening: ordinary, and so far that f64 leaves the range of f32.
+    /// Coordinates and softening: ordinary ones, and such as leave the range of f32 in f64.
     const SCALES: [(f64, f64); 2] = [(1.0, 0.05), (1e30, 1e28)];
 
     #[test]

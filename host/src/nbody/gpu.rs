@@ -43,8 +43,8 @@ variants! {
         AosUnroll16: nbody_aos_unroll16_f32, nbody_aos_unroll16_f64;
         /// Thirty-two interactions per turn.
         AosUnroll32: nbody_aos_unroll32_f32, nbody_aos_unroll32_f64;
-        /// A block reads as many bodies as it has threads to shared memory, and then
-        /// from there.
+        /// A block copies as many bodies as it has threads to shared memory, and reads them from
+        /// there.
         Shared: nbody_shared_f32, nbody_shared_f64;
         /// A thread has four bodies in registers, and several blocks share the sum over
         /// the others.
@@ -76,7 +76,7 @@ pub(super) enum Launch<'a, T: Launches> {
         bodies: &'a Buffer<Body<T>>,
         accelerations: &'a mut Buffer<[T; 3]>,
     },
-    /// [`Variant::RegisterTile`], of the first so many bodies.
+    /// [`Variant::RegisterTile`], for the first bodies only.
     Tiles {
         parts: TileParts,
         targets: usize,
@@ -196,7 +196,7 @@ impl<T: Launches> Launch<'_, T> {
     }
 }
 
-/// Whether there are at least so many rows of `n`, on this device.
+/// Whether there are at least `rows` rows of `n`, on this device.
 fn has_rows<V: Element>(
     device: &Device,
     what: &'static str,
@@ -215,10 +215,9 @@ fn has_rows<V: Element>(
     device.require(what, values)
 }
 
-/// A launch whose buffers fit: they are on one device and have a value for each body, of
-/// which there are 1 to `MAX_BODIES`, or as many rows of them as the parts say; the block
-/// is a multiple of 32. Whoever has one may launch the kernel, and only the check makes
-/// one.
+/// A launch whose buffers fit: they are on one device and have a value for each body (1 to
+/// `MAX_BODIES`), or as many rows of them as there are parts; the block is a multiple of 32. The
+/// kernel may be launched on them. Only the check makes this type.
 #[derive(Debug)]
 pub struct Checked<'a, T: Launches>(Launch<'a, T>);
 

@@ -1,4 +1,4 @@
-//! Gravity: what is computed, and which bodies it is defined for.
+//! `Gravity`: the softening length and the options of a plan, and the checks of bodies.
 
 use super::Body;
 use super::check::{self, OPERATION};
@@ -75,10 +75,10 @@ impl Gravity {
     /// [`Variant::Symmetric`](super::Variant::Symmetric) made in `parts` parts, or as many as the number of
     /// bodies and the memory allow.
     ///
-    /// Without it the number follows from that of the bodies and that of the
-    /// device's multiprocessors, so that a large device is filled and a small one not
-    /// troubled. It decides in which order terms are added, and with it the last
-    /// digits: for the same digits on devices of different sizes, set it.
+    /// By default the number follows from the numbers of bodies and of multiprocessors, so that a
+    /// large device is filled and a small one has little overhead. It decides the order of
+    /// additions, and so the last digits: set it to get the same digits on devices of different
+    /// sizes.
     ///
     /// # Errors
     ///
@@ -96,9 +96,9 @@ impl Gravity {
         Ok(self)
     }
 
-    /// The same, with at most so many bytes in each of the two arrays of a
-    /// [`Plan`](super::Plan), or one row where that is more. With less memory the work is done in
-    /// more rounds, or in fewer parts, and sums in another order.
+    /// The same, with at most this many bytes in each of the two arrays of a [`Plan`](super::Plan),
+    /// or one row where that is more. With less memory the work is done in more rounds or in fewer
+    /// parts, and sums in another order.
     ///
     /// ```
     /// use halo_gpu::Device;

@@ -52,7 +52,7 @@ pub struct Leapfrog<T: Scalar> {
     steps: Tally,
     bodies: Buffer<Body<T>>,
     velocities: Buffer<[T; 3]>,
-    /// Those of the bodies where they are now.
+    /// The accelerations of the bodies at their present positions.
     accelerations: Buffer<[T; 3]>,
     plan: Plan<T>,
 }
@@ -344,7 +344,7 @@ fn check_velocities<T: Scalar>(bodies: usize, velocities: &[[T; 3]]) -> Result<(
 
 fn check_time_step<T: Scalar>(time_step: f64) -> Result<(), Error> {
     require_finite(OPERATION, "the time step", time_step)?;
-    // Half of it is what velocities are kicked for.
+    // Velocities change in two halves of a step.
     let half: f64 = T::nearest(0.5 * time_step).into();
     if half == 0.0 || !half.is_finite() {
         return Err(Error::InvalidParameter {

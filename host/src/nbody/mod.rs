@@ -14,23 +14,22 @@
 //!
 //! # Units and shapes
 //!
-//! Any units will do in which the gravitational constant is 1. With lengths in L and
-//! times in T, masses are in L³/T², velocities in L/T, accelerations in L/T² and
-//! potentials in L²/T²: masses in kilograms are to be multiplied by 6.674e-11 m³/(kg s²)
-//! first, for metres and seconds. [`Body`] is a position along x, y and z and a mass;
-//! accelerations and velocities are one `[x, y, z]` for each body, in their order.
+//! Any units will do in which the gravitational constant is 1. With lengths in L and times in T,
+//! masses are in L³/T², velocities in L/T, accelerations in L/T² and potentials in L²/T². For
+//! metres and seconds, first multiply masses in kilograms by 6.674e-11 m³/(kg s²). [`Body`] is a
+//! position along x, y and z and a mass; accelerations and velocities are one `[x, y, z]` for each
+//! body, in their order.
 //!
 //! # How to call it
 //!
-//! [`Gravity`] says what is computed: the softening length ε. [`Gravity::plan`] makes a
-//! [`Plan`] for so many bodies on a device, in f32 or f64 ([`Scalar`](crate::Scalar)), whose
-//! calls take buffers: accelerations, accelerations in mixed precision, potentials, the
-//! potential energy. Calls of the same names with `_of` take bodies of the host, and a
-//! device. On a CUDA device and on the emulator accelerations are computed by the kernel
-//! that suits the number of bodies: [`Variant::Symmetric`] from 8192 on,
-//! [`Variant::RegisterTile`] below. Each can also be asked for by name, as can the
-//! textbook's ([`Gravity::plan_with`]). [`Gravity::start`] makes bodies that move, a
-//! [`Leapfrog`]; [`problem`] has systems to start from.
+//! [`Gravity`] describes the computation: the softening length ε. [`Gravity::plan`] makes a
+//! [`Plan`] for a number of bodies on a device, in f32 or f64 ([`Scalar`](crate::Scalar)). Its
+//! calls take buffers: accelerations, accelerations in mixed precision, potentials, the potential
+//! energy. Calls of the same names with `_of` take bodies of the host, and a device. On a CUDA
+//! device and on the emulator the number of bodies decides the kernel of accelerations:
+//! [`Variant::Symmetric`] from 8192 on, [`Variant::RegisterTile`] below. Each can also be named,
+//! and so can the textbook's ([`Gravity::plan_with`]). [`Gravity::start`] makes moving bodies, a
+//! [`Leapfrog`]; [`problem`] has initial systems.
 //!
 //! ```
 //! use halo_gpu::Device;
@@ -72,13 +71,11 @@
 //!
 //! # What is reproducible
 //!
-//! The order of all sums is fixed, so that the same call on the same device gives the
-//! same bits every time. Between devices bits differ: by the approximation above, by
-//! other orders on the CPU, whose inverse roots depend on the vectors that it has (an estimate
-//! and its refinement, or a root and a quotient), and because a [`Plan`] divides its sums into parts
-//! of which there are the more the more multiprocessors a device has
-//! ([`Gravity::with_parts`] sets their number). [`kick_drift`] alone is the same
-//! everywhere.
+//! The order of all sums is fixed, so the same call on the same device always gives the same bits.
+//! Between devices bits differ: by the approximation above; by other orders on the CPU, whose
+//! inverse roots depend on its vectors (an estimate and its refinement, or a root and a quotient);
+//! and because a [`Plan`] divides its sums into more parts on a device with more multiprocessors
+//! ([`Gravity::with_parts`] sets their number). Only [`kick_drift`] is the same everywhere.
 
 #[cfg(feature = "cases")]
 pub(crate) mod cases;

@@ -17,11 +17,11 @@ impl Gravity {
     /// A plan for the accelerations of the bodies of the parts `own`, by all `n`.
     ///
     /// A part is a run of consecutive bodies; all parts have the same length, but the last may be
-    /// shorter. The sum over each part is made by itself, as [`Variant::RegisterTile`](super::Variant::RegisterTile) does it. So
-    /// a body's acceleration has the bits of [`plan_with`](Self::plan_with) of that variant, with
-    /// the same [number of parts](Self::with_parts), whoever computes it; of
-    /// [`plan`](Self::plan) on the CPU, whatever the number. If none was given, it is 32, or as
-    /// many as the number of bodies and the memory allow.
+    /// shorter. The sum over each part is formed separately, as
+    /// [`Variant::RegisterTile`](super::Variant::RegisterTile) does. So a body's acceleration has
+    /// the bits of [`plan_with`](Self::plan_with) of that variant with the same [number of
+    /// parts](Self::with_parts), on any rank; on the CPU the bits of [`plan`](Self::plan), for any
+    /// number. The default number is 32, or as many as the number of bodies and the memory allow.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -67,7 +67,7 @@ impl Gravity {
                 required: format!("at least one of 0..{}", parts.parts()),
             });
         }
-        // The last part as long as the others, by bodies without mass.
+        // Makes the last part as long as the others, by bodies without mass.
         let whole = parts.parts() as usize * parts.per_part() as usize;
         check::count(whole)?;
         let on_device = |count: usize| match device.kind() {
@@ -152,8 +152,8 @@ impl<T: Scalar> PartPlan<T> {
             cpu::of_some(targets, bodies, softening_squared, accelerations);
             return Ok(());
         }
-        // The kernel's bodies are the first ones. Turned by whole parts, each part is what it
-        // was, and only their rows have to be brought back into order.
+        // The kernel computes the first bodies. The bodies are rotated by whole parts, so each part
+        // stays as it is, and only their rows must be put back in order.
         let (first, rest) = (own.start, self.n - own.start);
         let whole = self.turned.len();
         let mut place = |range: Range<usize>, from: Option<Range<usize>>| {

@@ -1,5 +1,5 @@
-//! A plan for a given number of bodies on a given device: which kernel, in which parts,
-//! and the memory for them.
+//! A plan for a number of bodies on a device: the kernel, the division into parts, and the memory
+//! for them.
 
 use super::check::{self, ACCELERATIONS, ENERGY, POTENTIALS};
 use super::gpu::{self, Launch};
@@ -14,7 +14,7 @@ use gpu_kernels::nbody::parts::{Round, TileParts, distances, groups};
 /// Below, there are too few groups to fill it.
 const SYMMETRIC_FROM: usize = 8192;
 
-/// What the library computes with where it is not told.
+/// The default variant.
 const fn default_for(n: usize) -> Variant {
     if n >= SYMMETRIC_FROM {
         Variant::Symmetric
@@ -30,7 +30,7 @@ enum Scheme {
     Whole,
     /// [`Variant::RegisterTile`].
     Tiles(TileParts),
-    /// [`Variant::Symmetric`]: so many distances a launch, in so many parts.
+    /// [`Variant::Symmetric`]: the distances of a launch, and their parts.
     Pairs { distances: u32, parts: u32 },
 }
 
@@ -40,8 +40,7 @@ pub(super) fn rows_max<T: Scalar>(gravity: &Gravity, n: usize) -> usize {
 }
 
 impl Scheme {
-    /// For `n` bodies of `T`, from 1 to `MAX_BODIES`, on a device of so many
-    /// multiprocessors.
+    /// For `n` bodies of `T`, from 1 to `MAX_BODIES`, on a device with this many multiprocessors.
     fn new<T: Scalar>(gravity: &Gravity, variant: Variant, n: usize, multiprocessors: u32) -> Self {
         let rows_max = rows_max::<T>(gravity, n);
         match variant {
@@ -147,19 +146,17 @@ impl Gravity {
 
 /// Gravity of a given number of bodies on a given device, again and again.
 ///
-/// It holds the memory in which [`Variant::RegisterTile`] and [`Variant::Symmetric`]
-/// leave parts of the sums until a second kernel adds them up: a row of `n`
-/// accelerations per part and, for the second, as many as half the number of groups
-/// of 512 bodies; each at most 1 GiB ([`Gravity::with_scratch_bytes`]) or one row, where
-/// that is more, beyond which the work is done in rounds. The order of all additions is
-/// fixed, so that the same bodies give the same bits every time on one device;
-/// [`Gravity::with_parts`] is about several.
+/// It holds the memory for the partial sums of [`Variant::RegisterTile`] and
+/// [`Variant::Symmetric`], which a second kernel adds up: a row of `n` accelerations per part and,
+/// for the second variant, as many as half the number of groups of 512 bodies. Each is at most 1
+/// GiB ([`Gravity::with_scratch_bytes`]), or one row where that is more; larger problems are
+/// computed in rounds. The order of all additions is fixed, so the same bodies always give the same
+/// bits on one device; for several devices see [`Gravity::with_parts`].
 ///
 /// All buffers have one element for each body; units are those of the
-/// [module](super#units-and-shapes). On a CUDA device calls are queued and do not wait,
-/// except the one that returns a number. What the bodies are is not looked at, for they are
-/// on the device: with bodies that [`Gravity::check`] refuses, results can be infinite or
-/// NaN.
+/// [module](super#units-and-shapes). On a CUDA device calls are enqueued and do not wait, except
+/// the one that returns a number. The bodies are on the device and are not checked: with bodies
+/// that [`Gravity::check`] refuses, results can be infinite or NaN.
 ///
 /// ```
 /// use halo_gpu::Device;
@@ -196,7 +193,7 @@ pub struct Plan<T: Scalar> {
     partials: Buffer<[T; 3]>,
     /// Rows of `n`, one per distance between groups.
     reactions: Buffer<[T; 3]>,
-    /// What is there once an energy was asked for.
+    /// The workspace of energies, after the first one.
     energies: Option<Energies>,
 }
 
@@ -345,7 +342,7 @@ impl<T: Scalar> Plan<T> {
         Ok(self.energies.insert(energies))
     }
 
-    /// Whether these are as many bodies as the plan is for, on its device.
+    /// Checks that there are as many bodies as the plan is for, on its device.
     fn check_bodies(&self, bodies: &Buffer<Body<T>>) -> Result<(), Error> {
         check::lengths(self.n, "nbody: bodies", bodies.len())?;
         self.device.require("nbody: bodies", bodies)
@@ -430,18 +427,16 @@ impl<T: Scalar> Plan<T> {
 impl Plan<f32> {
     /// The acceleration of each of `bodies` in mixed precision.
     ///
-    /// The sum over [`block`](Gravity::block) bodies (128 on the CPU) is made in f32 and added
-    /// to one in f64. An acceleration in f32 takes n roundings of its growing sum; this one
-    /// takes as many as a tile has bodies. It costs next to nothing, and pays where n is
-    /// large: the error of single interactions, some 10⁻⁷ of the largest of them, is left.
-    /// It is off by at most `(21 + block) u Σ |r s|` with u = 2⁻²⁴, for any number of
-    /// bodies. (Sums of blocks in low precision, added in high: P. Blanchard, N. J. Higham
-    /// and T. Mary, "A class of fast and accurate summation algorithms", SIAM J. Sci.
-    /// Comput. 42 (2020).)
+    /// The sum over [`block`](Gravity::block) bodies (128 on the CPU) is formed in f32 and added to
+    /// one in f64. An acceleration in f32 has n roundings of its growing sum; this one has as many
+    /// as a tile has bodies. It costs next to nothing, and is useful where n is large: the error of
+    /// single interactions remains, about 10⁻⁷ of the largest of them. The error is at most `(21 +
+    /// block) u Σ |r s|` with u = 2⁻²⁴, for any number of bodies. (Sums of blocks in low precision,
+    /// added in high: P. Blanchard, N. J. Higham and T. Mary, "A class of fast and accurate
+    /// summation algorithms", SIAM J. Sci. Comput. 42 (2020).)
     ///
-    /// Positions are f32, and so are their differences; what is lost when bodies far from
-    /// the origin are close to each other is lost. There is one kernel for it, whatever the
-    /// [`variant`](Self::variant).
+    /// Positions are f32, and so are their differences: bodies that are far from the origin and
+    /// close to each other lose digits. All [variants](Self::variant) have one kernel for it.
     ///
     /// ```
     /// use halo_gpu::Device;

@@ -228,10 +228,10 @@ impl<T: Scalar> Cluster<T> {
     }
 }
 
-/// What [`Cluster::cold_disc`] makes, in any units in which the gravitational constant is 1.
+/// The parameters of [`Cluster::cold_disc`], in any units in which the gravitational constant is 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Disc {
-    /// How many bodies there are besides the one at the centre.
+    /// The number of bodies without the one at the centre.
     pub bodies: usize,
     /// The mass at the centre, above 0.
     pub center: f64,
@@ -356,7 +356,7 @@ fn unit(random: &mut SplitMix64) -> f64 {
 pub struct Reference {
     accelerations: Vec<[f64; 3]>,
     sizes: Vec<f64>,
-    /// Bodies, and the distance between those that have a reference.
+    /// The number of bodies, and the distance between those with a reference.
     bodies: usize,
     stride: usize,
 }
@@ -371,9 +371,8 @@ impl Reference {
         Self::sampled(gravity, bodies, usize::MAX)
     }
 
-    /// The same for `count` of the bodies or some more, evenly spread, or for all
-    /// where there are no more: what the others pull at them is computed, what
-    /// they do to the others is not.
+    /// The same for `count` of the bodies or some more, evenly spread, or for all if there are
+    /// fewer. The forces of the others on them are computed; their forces on the others are not.
     ///
     /// # Errors
     ///
@@ -434,9 +433,8 @@ impl Reference {
         &self.sizes
     }
 
-    /// The relative errors of the accelerations `|a - a_ref| / |a_ref|` of all
-    /// bodies, of which those are looked at that have a reference. One that is not
-    /// finite, of whichever body, makes the errors NaN.
+    /// The relative errors of the accelerations, `|a - a_ref| / |a_ref|`, of the bodies with a
+    /// reference. An acceleration of any body that is not finite makes the errors NaN.
     ///
     /// An acceleration that is zero, and is found to be zero, has no error.
     ///

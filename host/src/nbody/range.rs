@@ -20,7 +20,7 @@ use gpu_kernels::nbody::geometry::flops_per_interaction;
 /// which is 20.6 u at the most.
 pub const INTERACTION_ROUNDOFFS: f64 = 21.0;
 
-/// What n-body knows of a type besides that it is a scalar.
+/// Facts of a scalar type that n-body needs.
 pub trait Range: Sized {
     /// Operations that an interaction is counted as: 20 or 30.
     const FLOPS_PER_INTERACTION: u64;

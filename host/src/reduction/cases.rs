@@ -66,7 +66,7 @@ impl Variant {
 
 #[doc(hidden)]
 impl Operation {
-    /// `reduction_single_pass_sum_f32` and so on. Sums of unsigned integers are those of
+    /// `reduction_single_pass_sum_f32` and so on. Sums of unsigned integers have the kernels of
     /// signed ones.
     #[must_use]
     pub fn kernel<T: Number>(self) -> &'static str {
@@ -93,7 +93,7 @@ impl Moment {
     }
 }
 
-/// Of dot products: `reduction_dot_f32` and so on. Those of `u64` are those of `i64`.
+/// The kernels of dot products: `reduction_dot_f32` and so on. `u64` has that of `i64`.
 #[doc(hidden)]
 #[must_use]
 pub const fn dot_kernel<T: Number>() -> &'static str {
@@ -108,7 +108,7 @@ fn variant(entry: &Entry) -> Option<Variant> {
     })
 }
 
-/// One element, a warp, the block, what it sums, two and three of those, primes.
+/// One element, a warp, the block, its share of elements, two and three of those, primes.
 fn partial_sums(variant: Variant) -> Vec<Problem> {
     let mut problems = Vec::new();
     for threads in [32, 64, 128, 256, 512, 1024] {
@@ -320,7 +320,7 @@ fn single_pass<T: Sample, R: Element + Debug, const ARRAYS: usize>(
     }
 }
 
-/// All reductions of elements of `T` that come to the kernel.
+/// All reductions of elements of `T` that this kernel computes.
 fn single_passes<T: Sample>(
     entry: &Entry,
     problem: &Problem,

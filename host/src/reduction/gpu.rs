@@ -74,7 +74,7 @@ impl fmt::Display for Variant {
     }
 }
 
-/// A sum by a textbook kernel, in blocks of so many threads: 32, 64, … or 1024.
+/// A sum by a textbook kernel, in blocks of this many threads: 32, 64, … or 1024.
 #[derive(Debug)]
 pub(super) struct Ladder<T: Element> {
     variant: Variant,
@@ -232,7 +232,7 @@ impl<T: Element> Ladder<T> {
     }
 }
 
-/// What is summed.
+/// The elements of a sum.
 #[derive(Debug)]
 enum Values<'a, T: Element> {
     /// By a kernel that only reads it.
@@ -241,8 +241,8 @@ enum Values<'a, T: Element> {
     InPlace(&'a mut Buffer<T>),
 }
 
-/// Buffers that fit a reduction: on one device, of one element at least, and with a sum for
-/// each block. Whoever has one may launch the kernel, and only the check makes one.
+/// Buffers that fit a reduction: on one device, with at least one element, and with a sum for each
+/// block. The kernel may be launched on them. Only the check makes this type.
 #[derive(Debug)]
 pub struct Checked<'a, T: Element> {
     ladder: Ladder<T>,

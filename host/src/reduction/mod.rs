@@ -283,7 +283,7 @@ pub fn dot_of<T: Number>(device: &Device, x: &[T], y: &[T]) -> Result<T::Product
 
 /// The sum of a slice, computed on `device`.
 ///
-/// On the CPU the slice is read where it is; other devices get a copy.
+/// On the CPU the slice is read in place; other devices get a copy.
 ///
 /// All functions of slices are called alike:
 ///

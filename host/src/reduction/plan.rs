@@ -9,7 +9,7 @@ use gpu_kernels::reduction::geometry::{self, DEFAULT_BLOCK};
 use gpu_kernels::reduction::{MAX_BLOCK, MIN_BLOCK, additions};
 use gpu_kernels::registry::{Cost, Problem};
 
-/// What is reduced: `i32`, `u32`, `i64`, `u64`, `f32` and `f64`.
+/// The elements of reductions: `i32`, `u32`, `i64`, `u64`, `f32` and `f64`.
 ///
 /// `Product`, which dot products are, is f64 for `f32` and `f64`, i64 for `i32` and `i64`,
 /// u64 for `u32` and `u64`.
@@ -96,8 +96,8 @@ impl Reduction {
         self
     }
 
-    /// The same with blocks of `threads` threads for the textbook's kernels, which else have
-    /// 128. The order in which those add depends on it.
+    /// The same with blocks of `threads` threads, instead of 128, for the textbook's kernels. It
+    /// decides the order of their additions.
     ///
     /// # Errors
     ///
@@ -115,7 +115,7 @@ impl Reduction {
         Ok(self)
     }
 
-    /// The same with at most so many blocks in a launch of the library's own kernels.
+    /// The same with at most this many blocks in a launch of the library's own kernels.
     ///
     /// Without it there is a block for every chunk of the tree. It leaves a part of the
     /// device to others.
@@ -153,7 +153,7 @@ impl Reduction {
 
     /// The same with chunks of `tiles` tiles: **another tree**, and other bits.
     ///
-    /// For tests, which come to the trees of huge arrays with small ones.
+    /// For tests, which try the trees of huge arrays on small ones.
     #[cfg(feature = "cases")]
     #[doc(hidden)]
     #[must_use]
@@ -259,8 +259,7 @@ impl Reduction {
 /// [`sum`](super::sum), [`dot`](super::dot) and the other functions make a plan for each
 /// call. Keep one where there are many: after the first call nothing is allocated.
 ///
-/// A [`Variant`] says by which kernel sums are computed. All else has one kernel, whatever
-/// the variant.
+/// A [`Variant`] names the kernel of sums. All other operations have one kernel each.
 #[derive(Debug)]
 pub struct Plan<T: Number> {
     single_pass: SinglePass<T>,
@@ -268,7 +267,7 @@ pub struct Plan<T: Number> {
     ladder: Option<Ladder<T>>,
     /// What its blocks leave.
     sums: Option<Buffer<T>>,
-    /// What it destroys.
+    /// The copy of the input that it overwrites.
     scratch: Option<Buffer<T>>,
     /// The numbers that are returned.
     total: Option<Buffer<T>>,
@@ -295,11 +294,11 @@ impl<T: Number> Plan<T> {
     /// The most that a sum of `n` floats can differ from the exact one, where `magnitudes`
     /// is the sum of their absolute values; 0 for integers.
     ///
-    /// An element passes through at most d additions, each of which makes a relative error
-    /// of at most u, which is 2⁻²⁴ for `f32` and 2⁻⁵³ for `f64`. So the sum is off by at
-    /// most d u / (1 - d u) · `magnitudes` (Higham, "Accuracy and Stability of Numerical
-    /// Algorithms", lemma 3.1). Underflow adds nothing: a sum of floats that is subnormal is
-    /// exact. It holds while no partial sum leaves the range of the type.
+    /// An element takes part in at most d additions, each with a relative error of at most u, which
+    /// is 2⁻²⁴ for `f32` and 2⁻⁵³ for `f64`. So the error of the sum is at most d u / (1 - d u) ·
+    /// `magnitudes` (Higham, "Accuracy and Stability of Numerical Algorithms", lemma 3.1).
+    /// Underflow adds nothing: a subnormal sum of floats is exact. The bound holds while no partial
+    /// sum leaves the range of the type.
     ///
     /// In a single pass d is 18 for 2¹⁴ floats of 32 bits, 25 for 2²⁰, 150 for 2³⁰. By a
     /// textbook kernel it is `log2(block)`, three more where a thread adds four elements,
@@ -485,11 +484,11 @@ impl<T: Number> Plan<T> {
 
     /// The dot product Σ x y of two buffers of one length; 0 if they are empty.
     ///
-    /// Of floats in f64: each product is rounded once, with the sum that takes it, so
-    /// that the result is off by at most [`f64_error_bound`](Self::f64_error_bound) of
-    /// Σ |x y|; products of f32 are exact. It is infinite, or NaN, where a partial sum of
-    /// products leaves the range of f64, which those of f32 cannot. Of integers in 64
-    /// bits, of the same sign, wrapping around.
+    /// For floats in f64: each product is rounded once, with the sum that takes it, so the error is
+    /// at most [`f64_error_bound`](Self::f64_error_bound) of Σ |x y|; products of f32 are exact.
+    /// The result is infinite, or NaN, where a partial sum of products leaves the range of f64,
+    /// which sums of f32's products cannot. For integers in 64 bits, of the same sign, wrapping
+    /// around.
     ///
     /// # Errors
     ///
@@ -501,8 +500,8 @@ impl<T: Number> Plan<T> {
 
     /// The sum into `result`, a buffer of one element; the bits of [`sum`](Self::sum).
     ///
-    /// A textbook kernel leaves a sum for each block: `result` then has as many elements
-    /// as [`sums_len`](Self::sums_len) says, and [`finish`](Self::finish) adds them up.
+    /// A textbook kernel leaves a sum for each block: `result` then has
+    /// [`sums_len`](Self::sums_len) elements, and [`finish`](Self::finish) adds them up.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -541,9 +540,9 @@ impl<T: Number> Plan<T> {
         }
     }
 
-    /// The sums of chunks of so many tiles each, the last perhaps shorter: what the sum of an
-    /// array is made of, that these elements are a part of. A tile is 2048 elements of 4 bytes or
-    /// 1024 of 8. Waits for them. `None` on the CPU, whose chunks are no kernel's.
+    /// The sums of chunks of this many tiles each (the last may be shorter). The sum of an array is
+    /// made of such sums; these elements are a part of the array. A tile is 2048 elements of 4
+    /// bytes or 1024 of 8. Waits for them. `None` on the CPU, whose chunks are no kernel's.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -655,7 +654,7 @@ impl<T: Number> Plan<T> {
     ///
     /// # Errors
     ///
-    /// As [`min`](Self::min), and those of [`sum_into`](Self::sum_into) about `result`.
+    /// As for [`min`](Self::min) and, about `result`, for [`sum_into`](Self::sum_into).
     pub fn min_into(&mut self, values: &Buffer<T>, result: &mut Buffer<T>) -> Result<(), Error> {
         self.single_pass.elements(Operation::Min, values, result)
     }
@@ -727,7 +726,7 @@ impl<T: Number> Plan<T> {
     ///
     /// # Errors
     ///
-    /// As [`dot`](Self::dot), and those of [`sum_into`](Self::sum_into) about `result`.
+    /// As for [`dot`](Self::dot) and, about `result`, for [`sum_into`](Self::sum_into).
     pub fn dot_into(
         &mut self,
         x: &Buffer<T>,
@@ -800,8 +799,9 @@ impl<T: Number> Plan<T> {
         ladder.map_or(Ok(1), |ladder| ladder.sums_len(n))
     }
 
-    /// The sum of what [`sum_into`](Self::sum_into) left, on the host. Those of a textbook
-    /// kernel are added in their order: `i32` wrapping around, `f32` in f64 and rounded once.
+    /// The sum of the partial sums that [`sum_into`](Self::sum_into) left, on the host. The sums of
+    /// a textbook kernel are added in their order: `i32` wrapping around, `f32` in f64 and rounded
+    /// once.
     #[must_use]
     pub fn finish(&self, sums: &[T]) -> T {
         match &self.ladder {
@@ -840,7 +840,7 @@ impl<T: Number> Plan<T> {
 ///
 /// What `sum` fails with.
 pub fn mean_by<E>(n: u64, mut sum: impl FnMut(f64) -> Result<f64, E>) -> Result<f64, E> {
-    // Less than 2⁶⁴ elements, none of which is 2¹⁰²⁴ or more.
+    // Fewer than 2⁶⁴ elements, all below 2¹⁰²⁴.
     const SMALLER: f64 = 1.0 / 18_446_744_073_709_551_616.0;
     let n = n as f64;
     let whole = sum(1.0)?;
@@ -885,8 +885,7 @@ pub fn norm_by<E>(mut squares: impl FnMut(f64) -> Result<f64, E>) -> Result<f64,
 #[cfg(feature = "cases")]
 #[doc(hidden)]
 impl<T: Number> Plan<T> {
-    /// With at most so many blocks, also with more than the device's grids have, which it
-    /// then refuses.
+    /// With at most this many blocks. A number beyond the device's limit is only refused at launch.
     pub(crate) fn with_any_blocks(mut self, blocks: u32) -> Self {
         self.single_pass = self.single_pass.with_blocks(blocks);
         self

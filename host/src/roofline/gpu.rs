@@ -6,7 +6,7 @@ use gpu_kernels::registry::{Entry, Problem, Registered};
 use gpu_kernels::roofline::BLOCK;
 use gpu_kernels::roofline::fma::*;
 
-/// f32 or f64: what is multiplied and added.
+/// f32 or f64, the type of the multiply-adds.
 pub trait Real: Element + private::Sealed {
     /// The factor of every chain; below 1, so that all of them stay finite.
     const FACTOR: Self;

@@ -1,10 +1,9 @@
 //! Measures the arithmetic limits of a device.
 //!
-//! What bounds a kernel is either memory or the rate at which instructions are
-//! issued. [`MultiplyAdds`] does nothing but fused multiply-adds, on as many
-//! threads as the device holds at a time; their number over the time of a launch
-//! is the highest rate that any arithmetic can reach there. The other limit is the
-//! time of [`Buffer::copy_from`].
+//! A kernel is limited by memory or by the rate at which instructions are issued. [`MultiplyAdds`]
+//! only computes fused multiply-adds, on as many threads as the device holds at a time; their
+//! number divided by the time of a launch is the highest rate of any arithmetic. The other limit is
+//! the time of [`Buffer::copy_from`].
 //!
 //! ```
 //! use halo_gpu::Device;
@@ -48,8 +47,7 @@ pub struct MultiplyAdds {
 }
 
 impl MultiplyAdds {
-    /// `rounds` times as many multiply-adds per thread as one turn of the kernels'
-    /// loop has, which is 256.
+    /// `rounds` times the multiply-adds of one iteration of the kernels' loop, 256 per thread.
     ///
     /// # Errors
     ///
@@ -69,7 +67,7 @@ impl MultiplyAdds {
         })
     }
 
-    /// Threads of a launch, each of which writes one sum.
+    /// The number of threads of a launch. Each writes one sum.
     #[must_use]
     pub fn threads(&self) -> usize {
         self.blocks as usize * BLOCK as usize

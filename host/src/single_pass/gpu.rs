@@ -29,10 +29,9 @@ pub trait SinglePassKernels: Element + Port {
     fn launch(ready: Ready<'_, Self>) -> Result<(), Error>;
 }
 
-/// A reduction whose buffers fit, with a workspace that is zero, but perhaps for the first
-/// ticket, and long enough, and with how its arrays are cut and how many blocks share the work:
-/// at most one for each chunk.
-/// Whoever has one may launch the kernel, and only [`Workspace`] makes one.
+/// A reduction whose buffers fit, with the division of its arrays and the number of blocks, at most
+/// one for each chunk. The workspace is long enough and zero, except perhaps for the first ticket.
+/// The kernel may be launched on them. Only [`Workspace`] makes this type.
 #[derive(Debug)]
 pub struct Ready<'a, T: SinglePassKernels> {
     reduce: Reduce<'a, T>,
@@ -82,9 +81,9 @@ impl Workspace {
     /// The result of each chunk of this many tiles, in 32-bit words, of a launch with at most
     /// `blocks` blocks. Waits for it. `None` for a single chunk, whose result is the whole.
     ///
-    /// The kernels leave a chunk's result in its slot, until the block with the last ticket
-    /// collects and clears them. Here the tickets begin beyond the last: nobody has it, and all
-    /// slots stay full.
+    /// The kernels leave a chunk's result in its slot; the block with the last ticket collects and
+    /// clears them. Here the tickets begin beyond the last: no block has it, and all slots stay
+    /// full.
     pub(super) fn chunks<T: SinglePassKernels>(
         &mut self,
         checked: Checked<'_, T>,
@@ -148,8 +147,8 @@ impl Workspace {
     }
 }
 
-/// Launches `$kernel`: the arrays, of the type whose bits it wants, then the sizes, then
-/// what is special to it, then workspace and result.
+/// Launches `$kernel` with the arrays (as the kernel's type of the same bits), the sizes, its
+/// special arguments, the workspace and the result.
 macro_rules! launch {
     ($kernel:ident, $ready:expr, [$($array:ident),+] of $bits:ty, ($($special:expr),*), $result:ident of $output:ty) => {{
         let (partition, problem, workspace) = $ready;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What is made of the elements of an array.
+/// The kinds of reductions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// The sum.
@@ -64,7 +64,7 @@ impl Extremum {
     }
 }
 
-/// What is summed in f64: the elements or their squares.
+/// The terms of sums in f64: the elements or their squares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Moment {
     /// The elements, for a mean.

@@ -1,7 +1,7 @@
 //! Reductions by one launch each: [`SinglePass`].
 //!
-//! They are the family [`reduction`](crate::reduction)'s, and stand here for all families
-//! that reduce what they have computed.
+//! They belong to the family [`reduction`](crate::reduction), and are here for all families that
+//! reduce their results.
 
 mod cpu;
 mod gpu;
@@ -26,7 +26,7 @@ pub(crate) struct SinglePass<T: SinglePassKernels> {
     device: Device,
     /// The most blocks of a launch.
     blocks: u32,
-    /// Tiles of a chunk, where they are not those of [`Partition::of`].
+    /// The tiles of a chunk, where they differ from [`Partition::of`].
     tiles: Option<u32>,
     workspace: Workspace,
     element: std::marker::PhantomData<fn(T)>,
@@ -171,8 +171,8 @@ pub(crate) fn read<R: Element>(
 
 /// How the array of `n` elements or fewer is cut that has the most chunks.
 ///
-/// Chunks become longer, and fewer, whenever the tiles have become 4 times as many: the most
-/// are those of `n` elements, or of as many as there are just before.
+/// Chunks become longer, and fewer, each time the number of tiles is 4 times as large. So the most
+/// chunks are those of `n` elements, or those just before the last such step.
 fn most_chunks(n: usize, size: usize) -> Partition {
     let whole = Partition::of(n, size);
     let tiles = n.div_ceil(whole.lanes());

@@ -7,7 +7,7 @@ use crate::error::require_finite;
 use crate::{Buffer, Device, Element, Error};
 use bytemuck::Zeroable;
 
-/// What is reduced, and where the result goes.
+/// A reduction: its inputs, and the buffer of the result.
 #[derive(Debug)]
 pub enum Reduce<'a, T: Element + Port> {
     /// The elements themselves.
@@ -63,7 +63,7 @@ impl<'a, T: Element + Port> Reduce<'a, T> {
         }
     }
 
-    /// Bytes of what is combined: of a place that is an element and its index.
+    /// Bytes of a value while it is reduced; argmin and argmax have an element and its index.
     pub(super) const fn combined_bytes(&self) -> usize {
         match self {
             Self::Elements { .. } => size_of::<T>(),
@@ -133,7 +133,7 @@ fn one_element<R: Element>(
 }
 
 impl<'a, T: Element + Port> Checked<'a, T> {
-    /// What was checked.
+    /// The checked reduction.
     pub(super) fn into_inner(self) -> Reduce<'a, T> {
         self.0
     }

@@ -1,29 +1,28 @@
 //! Stencils on the CPU: passes over the fields, each of one step or of several, by tiles on all
 //! cores.
 //!
-//! - A tile has rows of some planes. Each thread goes through a tile along the slowest axis, so
-//!   narrow that the planes a field is read from stay in the second-level cache.
-//! - A pass of several steps takes a tile through all of them before it looks at the next. A
-//!   plane of level t, which has been taken t steps, is computed as soon as the planes of level
-//!   t - 1 around it are there; as many of each level as that takes are kept, in a scratch that
-//!   stays in the cache:
+//! - A tile has rows of some planes. Each thread goes through a tile along the slowest axis. A tile is
+//!   so narrow that the planes that are read stay in the second-level cache.
+//! - A pass of several steps takes a tile through all of them before the next tile. A plane of level t
+//!   has the values after t steps. It is computed as soon as the planes of level t - 1 around it exist.
+//!   A scratch in the cache keeps the planes of each level that are still needed:
 //!
 //!   ```text
 //!        plane  s-3  s-2  s-1   s
 //!   level 0      .    x    x    x    from the old fields
-//!   level 1      x    x    x'        the pass to plane s computes what is marked
+//!   level 1      x    x    x'        the pass to plane s computes the marked planes
 //!   level 2      x    x'
 //!   level 3      x'                  into the new fields
 //!   ```
 //!
-//!   Around its own points a tile computes those of lower levels that they come from, which its
-//!   neighbours compute as well. Beyond a periodic end it goes on as if the axis had none.
-//! - Fields in the plane are marched through row by row, or, where some rows at all levels fit
-//!   in the cache, level by level.
-//! - Results that no cache could hold until they are read are stored past the caches, from a
-//!   buffer in the first-level cache.
+//!   Around its own points a tile also computes the points of lower levels that they need, which its
+//!   neighbours compute too. Beyond a periodic end it continues as if the axis had no end.
+//! - Fields in the plane are computed row by row or, where some rows of all levels fit in the cache,
+//!   level by level.
+//! - Results that are too large to stay in a cache are written by non-temporal stores, from a buffer in
+//!   the first-level cache.
 //!
-//! A point's operations are the update's, on the same numbers, however a pass is cut up: the
+//! A point's operations are the update's, on the same numbers, whatever the division of a pass, so the
 //! bits are those of the kernels.
 #![forbid(unsafe_code)]
 

@@ -18,7 +18,7 @@ pub(super) struct Checked<'a, T: Number, const INPUTS: usize, const OUTPUTS: usi
 }
 
 impl<T: Number, const INPUTS: usize> Launch<T, INPUTS> {
-    /// That for fields of this layout; `blocks` are those of it.
+    /// The launch for fields of this layout; `blocks` belong to it.
     pub(super) const fn new(layout: Layout<T, INPUTS>, blocks: Blocks) -> Self {
         Self { layout, blocks }
     }

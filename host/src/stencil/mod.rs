@@ -1,12 +1,11 @@
 //! Stencils of your own: the update of a point, written once, on all devices.
 //!
-//! An update is a type with the parameters of an equation that implements [`PointUpdate`]:
-//! what a point becomes, from fields at offsets that are known when it is compiled. The macro
-//! [`stencil!`](macro@stencil) makes its kernel. [`Stencil`] puts it on a grid, with a boundary
-//! for each end of each field; [`Stencil::plan`] and [`Stencil::start`] run it on a device: on
-//! GPUs and in the emulator by the kernel, on the CPU in vectors on all cores. All devices give
-//! the same bits: the order of the operations is the update's, and nothing is fused but what it
-//! says.
+//! An update is a type with the parameters of an equation that implements [`PointUpdate`]: the new
+//! value of a point from fields at constant offsets. The macro [`stencil!`](macro@stencil) makes
+//! its kernel. [`Stencil`] puts it on a grid, with a boundary for each end of each field;
+//! [`Stencil::plan`] and [`Stencil::start`] run it on a device: by the kernel on GPUs and in the
+//! emulator, by vectors on all cores of a CPU. All devices give the same bits: the order of
+//! operations is the update's, and only its own fused operations are fused.
 //!
 //! ```
 //! use halo_gpu::stencil::{Neighbourhood, PointUpdate, Reach, Stencil, stencil};

@@ -1,4 +1,4 @@
-//! What is computed.
+//! `Stencil`: an update on a grid.
 
 use super::cpu::{self, Pass};
 use super::number::{Number, OPERATION};
@@ -45,8 +45,8 @@ pub struct Stencil<U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usi
     /// Of each field, along each axis.
     ends: [[[Boundary; 2]; D]; INPUTS],
     flops_per_point: u64,
-    /// On the CPU, compiled with [`new`](Self::new): in the library where it is called there for
-    /// a type that is known, whatever the build of whoever runs it.
+    /// The update on the CPU. It is compiled with [`new`](Self::new): in the library, where that is
+    /// called with a known type, whatever the caller's build.
     pass: Pass<U, T, INPUTS, OUTPUTS>,
 }
 
@@ -56,7 +56,7 @@ where
     T: Number,
     U: PointUpdate<T, INPUTS, OUTPUTS>,
 {
-    /// `update` at all points of `grid`, whose boundaries are those of all fields.
+    /// `update` at all points of `grid`; its boundaries hold for all fields.
     ///
     /// [`Boundary::OneSided`] is an open end here: beyond it are copies of the last point. A
     /// field that is read at a place beyond the ends of several axes has the value of x's end
@@ -65,10 +65,10 @@ where
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for an update that reads what it does not declare, or has
-    /// another number of dimensions than the grid, for periodic axes with both ends stored that
-    /// have a single point, and for [`Boundary::DirichletOnPoint`]; [`Error::IndexOverflow`] for
-    /// a grid that kernels cannot count: more than 2³⁰ points along an axis, 2³¹ in a plane.
+    /// [`Error::InvalidParameter`] for an update that reads undeclared neighbours or has another
+    /// number of dimensions than the grid, for a periodic axis with both ends stored and a single
+    /// point, and for [`Boundary::DirichletOnPoint`]; [`Error::IndexOverflow`] for a grid that
+    /// kernels cannot index: more than 2³⁰ points along an axis, 2³¹ in a plane.
     pub fn new(update: U, grid: Grid<D>) -> Result<Self, Error> {
         if U::DIMENSIONS != D {
             return Err(Error::InvalidParameter {
@@ -152,7 +152,7 @@ where
         self.ends.get(field)?.get(axis.index()).copied()
     }
 
-    /// What is done at a point, with its parameters.
+    /// The update with its parameters.
     #[must_use]
     pub const fn update(&self) -> &U {
         &self.update
@@ -162,7 +162,7 @@ where
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for an update that reads what it does not declare.
+    /// [`Error::InvalidParameter`] for an update that reads undeclared neighbours.
     pub fn with_update(mut self, update: U) -> Result<Self, Error> {
         self.flops_per_point = trace::flops(&update)?;
         self.update = update;
@@ -224,7 +224,7 @@ where
         blocks(D, self.extents(), T::POINTS, radius)
     }
 
-    /// What kernels are told of the fields.
+    /// The description of the fields for kernels.
     pub(super) fn layout(&self) -> Result<Layout<T, INPUTS>, Error> {
         let extents = self.extents();
         let Some(blocks) = self.blocks() else {

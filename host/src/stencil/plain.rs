@@ -1,4 +1,4 @@
-//! Fields read point by point, as the table of [`Boundary`] says: what ports are written with.
+//! Reads fields point by point, according to the table of [`Boundary`]; ports are written with it.
 #![forbid(unsafe_code)]
 
 use super::number::Number;

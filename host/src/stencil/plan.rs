@@ -86,7 +86,7 @@ where
     }
 }
 
-/// The first `N` of some buffers, of which there are as many, to be written.
+/// The first `N` of some buffers (there are at least as many), for writing.
 pub(super) fn all_of<T: Number, const N: usize>(buffers: &mut [Buffer<T>]) -> [&mut Buffer<T>; N] {
     let mut buffers = buffers.iter_mut();
     std::array::from_fn(|_| match buffers.next() {
@@ -100,7 +100,7 @@ where
     T: Number,
     U: Compiled<T, INPUTS, OUTPUTS>,
 {
-    /// What is computed.
+    /// The description of the computation.
     #[must_use]
     pub const fn stencil(&self) -> &Stencil<U, T, D, INPUTS, OUTPUTS> {
         &self.stencil
@@ -118,8 +118,7 @@ where
         self.stencil.cost()
     }
 
-    /// The same with other parameters: those of the next step, if they change from step to
-    /// step.
+    /// Replaces the parameters, for example before each step if they change with time.
     ///
     /// # Errors
     ///
@@ -129,8 +128,8 @@ where
         Ok(())
     }
 
-    /// The same with these boundaries for one field at the first and the last point of an axis:
-    /// those of the next step, if they change from step to step.
+    /// Replaces the boundaries of one field at the first and the last point of an axis, for example
+    /// before each step if they change with time.
     ///
     /// # Errors
     ///

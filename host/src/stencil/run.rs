@@ -92,8 +92,8 @@ where
     T: Number,
     U: Compiled<T, INPUTS, OUTPUTS>,
 {
-    /// These inputs, copied to `device`, to go on from: each of as many values as the grid has
-    /// points, x fastest.
+    /// A run from these inputs, copied to `device`: each has as many values as the grid has points,
+    /// x fastest.
     ///
     /// # Errors
     ///
@@ -246,7 +246,7 @@ where
         most: usize,
     ) -> Result<Settled, Error> {
         Settled::after(tolerance, every, most, |count| {
-            // The last one alone, with what was there before it.
+            // The last step alone, with the values before it.
             self.steps(count - 1)?;
             self.pass(1)?;
             (0..OUTPUTS).try_fold(0.0, |change, output| {
@@ -260,8 +260,8 @@ where
         &self.states[OUTPUTS + output]
     }
 
-    /// What an output was before the last step: its past, or where it has none, what will be
-    /// written next.
+    /// An output before the last step: its past or, without one, the buffer that the next step
+    /// overwrites.
     fn before(&self, output: usize) -> &Buffer<T> {
         let level = if U::PAST == 0 { 0 } else { 2 };
         &self.states[level * OUTPUTS + output]

@@ -11,14 +11,14 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 /// A read that the update does not declare: the field and the offset.
 type Undeclared = (usize, [isize; 3]);
 
-/// What has been counted.
+/// The counts.
 #[derive(Default)]
 struct Counts {
     flops: Cell<u64>,
     undeclared: Cell<Option<Undeclared>>,
 }
 
-/// A value of which only the operations count.
+/// A value that only counts its operations.
 struct Traced<'c, T> {
     counts: &'c Counts,
     number: PhantomData<T>,

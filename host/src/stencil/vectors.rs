@@ -1,9 +1,9 @@
 //! Rows of points in the processor's vectors.
 //!
-//! Rows that follow each other in memory, with all rows that they are computed from, are one
-//! long row: the points at the ends of each are computed as if the next row went on behind
-//! them, and then again with what lies beyond the end. What is read is found once for such a
-//! run, so that the loop over its vectors has nothing to look up or to check.
+//! Rows that are consecutive in memory, with all rows that they read, are computed as one long row.
+//! Points at the ends of rows are first computed as if the next row continued there, and then again
+//! with the values beyond the end. The inputs of such a run are looked up once, so that the loop
+//! over its vectors looks up and checks nothing.
 #![forbid(unsafe_code)]
 
 use super::number::Number;
@@ -14,7 +14,8 @@ use halo_stencil::{
 use pulp::Simd;
 use std::marker::PhantomData;
 
-/// The most lanes of a vector, and points of a window: those of a vector and on either side.
+/// The most lanes of a vector, and points of a window: those of a vector and the radius on either
+/// side.
 const MAX_LANES: usize = 16;
 const WINDOW: usize = MAX_RADIUS + MAX_LANES + MAX_RADIUS;
 
@@ -97,7 +98,7 @@ const fn number_of(reach: Reach, dimensions: usize, [di, dj, ds]: [isize; 3]) ->
     }
 }
 
-/// The field and the offset of a value by its number among those of all fields.
+/// The field and the offset of a value, from its number among those of all fields.
 const fn value_of(
     reach: &[Reach],
     dimensions: usize,
@@ -145,7 +146,7 @@ const fn by_march(dimensions: usize, [di, dj, dk]: [isize; 3]) -> [isize; 3] {
     }
 }
 
-/// The rows that a row is computed from, and what follows them in memory.
+/// The rows that a row reads, and those behind them in memory.
 pub(super) struct Rows<'r, T, const INPUTS: usize> {
     /// Of the same plane, and at the same place of other planes.
     within: [[&'r [T]; ALONG]; INPUTS],
@@ -214,8 +215,8 @@ impl<T: Number, const INPUTS: usize> Windows<T, INPUTS> {
         Self([[[[T::zeroed(); WINDOW]; BOX]; BOX]; INPUTS])
     }
 
-    /// Fills the windows of the rows that are read along x, for `lanes` points from `i` on; the
-    /// rows begin at `first` of what has been found.
+    /// Fills the windows of the rows that are read along x, for `lanes` points from `i` on; their
+    /// rows begin at number `first`.
     #[inline(always)]
     fn fill(
         &mut self,
@@ -242,7 +243,7 @@ impl<T: Number, const INPUTS: usize> Windows<T, INPUTS> {
                 let row = &rows.at(field, dj, ds)[first..][..nx];
                 let window = &mut self.0[field][(MAX_BOX as isize + dj) as usize]
                     [(MAX_BOX as isize + ds) as usize];
-                // What is in the row, and then what is beyond its ends.
+                // The points in the row, and then those beyond its ends.
                 let (from, to) = (i.saturating_sub(radius), (i + lanes + radius).min(nx));
                 let at = |place: usize| place + MAX_RADIUS - i;
                 window[at(from)..at(to)].copy_from_slice(&row[from..to]);

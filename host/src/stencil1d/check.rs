@@ -35,8 +35,8 @@ pub(super) struct Line<'a, T: Element> {
     pub problem: Problem,
 }
 
-/// Buffers that fit a plan: of its length, on its device. Whoever has them may launch
-/// the plan's kernel on them, and only the check makes them.
+/// Buffers that fit a plan: of its length, on its device. The plan's kernel may be launched on
+/// them. Only the check makes this type.
 #[derive(Debug)]
 pub struct Checked<'a, T: Element> {
     line: Line<'a, T>,

@@ -10,11 +10,11 @@ use crate::simd::{Formula, InVectors, Value, fill, vectorised};
 use crate::threads;
 use gpu_kernels::stencil1d::custom::{MAX_POINTS, MAX_RADIUS};
 
-/// Elements that are worth handing to another thread.
+/// The least elements for another thread.
 const ELEMENTS_PER_THREAD: usize = 1 << 14;
 
-/// Where the rows of a stencil are among those that its formula gets: that of the points
-/// themselves, those ahead, and those behind, nearest first.
+/// Indices of a stencil's rows: the points themselves, then the rows ahead, then the rows behind,
+/// nearest first.
 const HERE: usize = 0;
 const AHEAD: usize = 1;
 const BEHIND: usize = AHEAD + MAX_RADIUS;

@@ -4,16 +4,16 @@
 //! out[i] = c₀ in[i] + Σ (cₘ in[i+m] + c₋ₘ in[i-m])      1 <= m <= R      R <= i < n - R
 //! ```
 //!
-//! The first and the last R elements of `out` are not written: they keep what they had.
-//! The textbook's stencil has nine points, is antisymmetric, c₋ₘ = -cₘ, and has the
-//! coefficients [`TEXTBOOK_COEFFICIENTS`]; with others it is a first derivative of 8th order
+//! The first and the last R elements of `out` are not written and keep their values. The textbook's
+//! stencil has nine points, is antisymmetric, c₋ₘ = -cₘ, and has the coefficients
+//! [`TEXTBOOK_COEFFICIENTS`]; with others it is a first derivative of 8th order
 //! ([`Stencil1d::derivative`]).
 //!
-//! [`Stencil1d`] says what is computed: the length, the coefficients, and for the textbook
-//! kernels the threads of a block. [`Stencil1d::plan`] makes a [`Plan`] of it for a device,
-//! which computes on buffers; [`Stencil1d::apply_of`] computes on a slice. On a CUDA device
-//! and on the emulator the library picks a kernel, and [`Stencil1d::plan_with`] takes the
-//! one that you name ([`Variant`]). On the CPU it is a port. All of them give the same bits.
+//! [`Stencil1d`] describes the computation: the length, the coefficients, and for the textbook
+//! kernels the threads of a block. [`Stencil1d::plan`] makes a [`Plan`] of it for a device, which
+//! computes on buffers; [`Stencil1d::apply_of`] computes on a slice. On a CUDA device and on the
+//! emulator the library chooses a kernel; [`Stencil1d::plan_with`] takes a [`Variant`] that you
+//! name. On the CPU it is a port. All of them give the same bits.
 //!
 //! ```
 //! use halo_gpu::Device;

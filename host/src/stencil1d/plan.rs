@@ -52,17 +52,16 @@ impl<T: Scalar> Stencil1d<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for a kernel that does not compute this stencil in this
-    /// type: all but [`Variant::Custom`] take `f32` and antisymmetric stencils of four
-    /// neighbours. [`Error::NotLaunchable`] on the CPU, which runs no kernels.
-    /// [`Error::OutOfMemory`] and [`Error::Driver`], where the kernel reads the coefficients
-    /// from memory.
+    /// [`Error::InvalidParameter`] for a kernel that does not compute this stencil in this type:
+    /// all but [`Variant::Custom`] need `f32` and antisymmetric stencils of four neighbours.
+    /// [`Error::NotLaunchable`] on the CPU, which runs no kernels. [`Error::OutOfMemory`] and
+    /// [`Error::Driver`], where the kernel reads the coefficients from memory.
     pub fn plan_with(&self, device: &Device, variant: Variant) -> Result<Plan<T>, Error> {
         Plan::with(*self, device, variant)
     }
 
-    /// The stencil on a line on the host, computed on `device`: the n - 2 R inner
-    /// elements, of which number 0 belongs to `input[R]`.
+    /// The stencil on a line on the host, computed on `device`: the n - 2 R inner elements; number
+    /// 0 belongs to `input[R]`.
     ///
     /// # Errors
     ///

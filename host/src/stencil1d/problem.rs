@@ -1,5 +1,5 @@
-//! Test lines with known results: exact for the textbook's coefficients, analytic for those of the
-//! derivative.
+//! Test lines with known results: exact for the textbook's coefficients, analytic for the
+//! derivative's.
 //!
 //! ```
 //! use halo_gpu::Device;

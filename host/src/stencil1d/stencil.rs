@@ -20,8 +20,8 @@ use gpu_kernels::stencil1d::geometry::inner_cost;
 /// any            out[i] = c_0 in[i] + Σ_m (c_m in[i+m] + c_-m in[i-m])
 /// ```
 ///
-/// for R ≤ i < n - R, in `f32` or `f64`, with R from 1 to [`MAX_RADIUS`](super::MAX_RADIUS). The **first and
-/// the last R elements** of `out` are not written: they keep what they had. The result is
+/// for R ≤ i < n - R, in `f32` or `f64`, with R from 1 to [`MAX_RADIUS`](super::MAX_RADIUS). The
+/// **first and the last R elements** of `out` are not written and keep their values. The result is
 /// in the unit of the line times that of the coefficients.
 ///
 /// The first term is a product, the others are taken by a fused multiply-add each, the
@@ -76,8 +76,8 @@ pub struct Stencil1d<T: Scalar> {
 }
 
 impl<T: Scalar> Stencil1d<T> {
-    /// `coefficients[m - 1]` for the difference of the two neighbours m elements away,
-    /// of which there are 1 to 8, on lines of `n` elements.
+    /// `coefficients[m - 1]` (1 to 8 of them) multiplies the difference of the two neighbours m
+    /// elements away, on lines of `n` elements.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -93,9 +93,9 @@ impl<T: Scalar> Stencil1d<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidSize`] for another number of coefficients and for a line in which
-    /// no element has all its neighbours; [`Error::NonFinite`] for a coefficient that is
-    /// NaN or infinite.
+    /// [`Error::InvalidSize`] for another number of coefficients, and for a line without any
+    /// element that has all its neighbours; [`Error::NonFinite`] for a coefficient that is NaN or
+    /// infinite.
     pub fn antisymmetric(n: usize, coefficients: &[T]) -> Result<Self, Error> {
         let radius = coefficients.len();
         require_radius(radius, radius)?;
@@ -106,8 +106,8 @@ impl<T: Scalar> Stencil1d<T> {
         })
     }
 
-    /// `center` for the element itself and `coefficients[m - 1]` for the sum of the two
-    /// neighbours m elements away, of which there are 1 to 8, on lines of `n` elements.
+    /// `center` multiplies the element itself, and `coefficients[m - 1]` (1 to 8 of them) the sum
+    /// of the two neighbours m elements away, on lines of `n` elements.
     ///
     /// # Errors
     ///
@@ -121,8 +121,8 @@ impl<T: Scalar> Stencil1d<T> {
         })
     }
 
-    /// `coefficients[R + m]` for the element m ahead, of which there are 3, 5, … 17, on
-    /// lines of `n` elements.
+    /// `coefficients[R + m]` (3, 5, … 17 of them) multiplies the element m ahead, on lines of `n`
+    /// elements.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -255,9 +255,9 @@ impl<T: Scalar> Stencil1d<T> {
         self.n
     }
 
-    /// The coefficients as they were given: of an antisymmetric stencil those of the
-    /// neighbours ahead, of a symmetric one that of the element itself and those, of any
-    /// other all, from the farthest behind to the farthest ahead.
+    /// The coefficients as they were given: for an antisymmetric stencil those of the neighbours
+    /// ahead; for a symmetric one first that of the element itself; for any other all, from the
+    /// farthest behind to the farthest ahead.
     #[must_use]
     pub fn coefficients(&self) -> &[T] {
         &self.coefficients[self.given()]
@@ -339,7 +339,7 @@ const NAMES: [&str; MAX_POINTS] = [
     "coefficient 8",
 ];
 
-/// Refuses another number of neighbours than 1 to 8, `given` as what was given.
+/// An error unless there are 1 to 8 neighbours; `given` is the number in the message.
 fn require_radius(radius: usize, given: usize) -> Result<(), Error> {
     if (1..=MAX_RADIUS).contains(&radius) {
         return Ok(());

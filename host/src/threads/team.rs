@@ -1,9 +1,9 @@
 //! Threads that stay awake for a little while after they have helped, for the next call.
 //!
-//! To wake a thread takes tens of microseconds, longer than the work of a field that fits in
-//! a cache. A program that calls once calls again, mostly at once; so a helper looks for more
-//! work for [`AWAKE`] before it goes back to rayon. The calling thread waits for nobody who
-//! has not begun: what no helper takes, it does itself.
+//! Waking a thread takes tens of microseconds, longer than the work on a field that fits in a
+//! cache. A program usually calls again soon, so a helper looks for more work for [`AWAKE`] before
+//! it returns to rayon. The calling thread waits only for helpers that have begun, and does the
+//! rest of the work itself.
 
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -58,13 +58,13 @@ pub(super) struct Team {
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-// SAFETY: `work` is written by the thread alone that has taken the team, while it is closed
-// and nobody is inside, and read by helpers alone that are inside; `open` hands it over. What
-// it points to is Sync. All else is Sync by itself.
+// SAFETY: only the thread that has taken the team writes `work`, while it is closed and no helper
+// is inside. Only helpers inside read it; `open` hands it over. It points to a Sync value. All
+// other fields are Sync.
 unsafe impl Sync for Team {}
 
-/// What is open: the number of the work, which distinguishes it from the last; the helpers
-/// below `helpers` may enter; `inside` have.
+/// The state: the number of the work, which distinguishes it from the last; the number of helpers
+/// that may enter; and the number that are inside.
 #[derive(Clone, Copy)]
 struct Open {
     number: u32,
@@ -109,8 +109,8 @@ impl Team {
             return false;
         }
         let threads = threads.min(MOST);
-        // SAFETY: the lifetime alone is changed. `Closing` below waits, also where `work`
-        // panics, until nobody is inside who could still use it, and nobody enters later.
+        // SAFETY: only the lifetime changes. `Closing` below waits, also where `work` panics, until
+        // no helper that could use it is inside, and none enters later.
         let work = unsafe { std::mem::transmute::<&Work<'_>, &'static Work<'static>>(work) };
         // SAFETY: this thread has the team, which is closed, and empty: its last owner
         // waited for that.

@@ -1,4 +1,4 @@
-//! Layers in which waves die away.
+//! Absorbing layers, in which waves are damped.
 
 use crate::{Axis, Boundary, Error, Grid3};
 
@@ -16,8 +16,8 @@ pub(super) const OPERATION: &str = "wave3d";
 pub struct Layer {
     /// Points of the grid that it takes at each open end: two wavelengths or so.
     pub points: usize,
-    /// R, above 0 and below 1: what is left of a wave. 0.001 suits layers of 20 points; less
-    /// makes σ steep, which reflects as well.
+    /// R, between 0 and 1: the fraction of a wave that remains. 0.001 suits layers of 20 points; a
+    /// smaller one makes σ steep, which also reflects.
     pub left: f64,
 }
 

@@ -11,12 +11,12 @@
 //! for geophysical imaging", Geophysical Prospecting 59 (2011), section 3). The error is of
 //! order Δt² + hᵖ. Steps are stable up to [`Wave3d::longest_step`].
 //!
-//! [`Wave3d`] says what is computed: a [`Grid3`](crate::Grid3), whose boundaries are those of
+//! [`Wave3d`] describes the computation: a [`Grid3`](crate::Grid3), whose boundaries are those of
 //! the field, and the order. [`Wave3d::start`] puts a field on a device, with its velocities
-//! ([`Waves`]); [`Wave3d::start_absorbing`] does so with layers before the open ends
-//! ([`Boundary::OneSided`](crate::Boundary::OneSided)), in which waves die away ([`Layer`]).
-//! Steps are those of a stencil ([`stencil`](mod@crate::stencil)): in the emulator and on CUDA
-//! devices by the kernel, on the CPU in vectors, with the same bits in `f32` and in `f64`.
+//! ([`Waves`]); [`Wave3d::start_absorbing`] does so with damping layers ([`Layer`]) before the open
+//! ends ([`Boundary::OneSided`](crate::Boundary::OneSided)). Steps are those of a stencil
+//! ([`stencil`](mod@crate::stencil)): by the kernel in the emulator and on CUDA devices, by vectors
+//! on the CPU, with the same bits in `f32` and in `f64`.
 //!
 //! ```
 //! use halo_gpu::wave3d::Wave3d;

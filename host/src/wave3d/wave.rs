@@ -1,4 +1,4 @@
-//! What is computed, and where.
+//! `Wave3d`: the grid, and the order of accuracy in space.
 
 use super::gpu::Kernels;
 use super::layer::{Layer, OPERATION};
@@ -23,7 +23,7 @@ pub type AbsorbingPlan<T> = stencil::Plan<<T as Kernels>::Absorbing, T, 3, 4, 1>
 /// `field_mut(0)` lends it for a source.
 pub type Waves<T> = stencil::Run<<T as Kernels>::Closed, T, 3, 3, 1>;
 
-/// The same with layers in which waves die away.
+/// The same with damping layers.
 pub type AbsorbedWaves<T> = stencil::Run<<T as Kernels>::Absorbing, T, 3, 4, 1>;
 
 /// Waves on a grid, by differences of an order.
@@ -31,8 +31,8 @@ pub type AbsorbedWaves<T> = stencil::Run<<T as Kernels>::Absorbing, T, 3, 4, 1>;
 pub struct Wave3d {
     grid: Grid3,
     order: u32,
-    /// Of the second derivative, for a spacing of 1: the point's own, and those of its
-    /// neighbours.
+    /// The weights of the second derivative for a spacing of 1: the point's own, and its
+    /// neighbours'.
     own: f64,
     weights: [f64; RADIUS],
 }
@@ -84,7 +84,7 @@ impl Wave3d {
         -(self.own + others.sum::<f64>())
     }
 
-    /// The weight of the point itself, and those of its neighbours, for a spacing of 1.
+    /// The weights of the point itself and of its neighbours, for a spacing of 1.
     #[cfg(feature = "cases")]
     pub(super) const fn weights(&self) -> (f64, [f64; RADIUS]) {
         (self.own, self.weights)
@@ -175,8 +175,8 @@ impl Wave3d {
         self.absorbing()?.plan(device)
     }
 
-    /// What steps of the length `time_step` take besides the field: `(c Δt / h_x)²` of the
-    /// velocity at each point, x fastest.
+    /// The coefficients of steps of the length `time_step`: `(c Δt / h_x)²` with the velocity at
+    /// each point, x fastest.
     ///
     /// # Errors
     ///

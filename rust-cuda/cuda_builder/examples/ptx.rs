@@ -1,5 +1,5 @@
 //! Builds a kernel crate and prints its PTX:
-//! `cargo run -p cuda_builder --example ptx -- path/to/crate sm_90`.
+//! `cargo run -p halo-cuda-builder --example ptx -- path/to/crate sm_90`.
 
 use std::error::Error;
 use std::process::ExitCode;

@@ -177,19 +177,10 @@ impl Package {
             .any(|target| target.kind.iter().any(|kind| kind == "proc-macro"))
     }
 
-    /// Of `cuda_std`: whether it is upstream's release, rather than the port, which is 0.2.3 and
-    /// later. A package on disk may be anything.
-    fn is_upstream(&self) -> bool {
-        let mut numbers = self
-            .version
-            .split(['.', '-', '+'])
-            .map(|part| part.parse::<u32>().ok());
-        let mut number = || numbers.next().flatten().unwrap_or(0);
-        let version = (number(), number(), number());
-        self.source
-            .as_ref()
-            .is_some_and(|source| source.starts_with("registry+"))
-            && version < (0, 2, 3)
+    /// Whether it comes from a registry. A package called `cuda_std` is then upstream's.
+    fn is_released(&self) -> bool {
+        let source = self.source.as_ref();
+        source.is_some_and(|source| source.starts_with("registry+"))
     }
 
     fn directory(&self) -> &Path {
@@ -310,7 +301,7 @@ impl Crate {
         });
         if let Some((released, _)) = parts
             .iter()
-            .find(|(part, _)| part.name == "cuda_std" && part.is_upstream())
+            .find(|(part, _)| part.name == "cuda_std" && part.is_released())
         {
             return Err(CudaBuilderError::ReleasedCudaStd {
                 package: package.name,
@@ -325,7 +316,7 @@ impl Crate {
                 part.id != package.id
                     && reached(&part.id)[1..]
                         .iter()
-                        .any(|(p, _)| p.name == "cuda_std")
+                        .any(|(p, _)| p.name == "halo-cuda-std")
             })
             .map(|(part, _)| part.id.clone())
             .collect();

@@ -28,9 +28,10 @@ pub enum CudaBuilderError {
     /// The crate depends on the `cuda_std` that was released for another compiler.
     #[error(
         "the kernel crate `{package}` is built with cuda_std {version} of the registry, which is for \
-         upstream's compiler backend and does not compile here. Put the port in its place: in the \
-         Cargo.toml of the workspace `{}`, under [patch.crates-io], cuda_std, cuda_std_macros and \
-         cuda_builder with their paths. If they are there already, Cargo.lock still names the \
+         upstream's compiler backend and does not compile here. Depend on the port, \
+         cuda_std = {{ package = \"halo-cuda-std\", … }}, or put it in the release's place: in the \
+         Cargo.toml of the workspace `{}`, under [patch.crates-io], \
+         cuda_std = {{ path = \"…/rust-cuda/upstream/cuda_std\" }}. If they are there already, Cargo.lock still names the \
          release: run `cargo update -p cuda_std`{}",
         .workspace.display(),
         if *.range { ", and ask for cuda_std \"0.2\" in the kernel crate" } else { "" }

@@ -247,7 +247,7 @@ fn a_build_script_anywhere_gets_its_ptx() {
         app.join("Cargo.toml"),
         format!(
             "[package]\nname = \"an-app\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
-             [build-dependencies]\ncuda_builder = {{ path = '{}' }}\n\n[workspace]\n",
+             [build-dependencies]\ncuda_builder = {{ package = 'halo-cuda-builder', path = '{}' }}\n\n[workspace]\n",
             env!("CARGO_MANIFEST_DIR")
         ),
     )

@@ -54,12 +54,11 @@ fn index_in([width, height, _]: [u32; 3], number: u64) -> [u32; 3] {
     .map(|it| it as u32)
 }
 
-/// The order in which runnable threads get their turn. Nothing a correct kernel
-/// computes depends on it.
+/// The order in which runnable threads run. The result of a correct kernel does not depend on it.
 ///
-/// Blocks follow the same order (with several workers: they are started in it).
-/// A thread keeps its turn until it waits, exits, or has taken so many
-/// [`step`](crate::intrinsics::step)s that others are let in.
+/// Blocks follow the same order (with several workers: they are started in it). A thread runs until
+/// it waits, exits, or has taken a number of [`step`](crate::intrinsics::step)s after which other
+/// threads run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ThreadOrder {
     /// Thread 0 first.
@@ -135,9 +134,9 @@ pub struct Options {
     /// [`step`](crate::intrinsics::step) calls) one thread may take before the
     /// kernel counts as never ending. Default 2²⁰.
     pub step_limit: u64,
-    /// Steps of one thread that the launch needs by design, in a loop over so many
-    /// iterations for instance. The step limit counts what is beyond them, and the time
-    /// limit has a microsecond more for each of them and each thread. Default 0.
+    /// Steps of one thread that the launch needs by design, for instance in a long loop. The step
+    /// limit counts the steps beyond them, and the time limit is a microsecond longer for each of
+    /// them and each thread. Default 0.
     pub expected_steps: u64,
     /// Wall-clock time the launch may take; a thread that is still running then
     /// is stopped, also in a loop that calls nothing, as soon as it is in code that

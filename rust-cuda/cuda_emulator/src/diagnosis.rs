@@ -14,7 +14,7 @@ pub struct SourceLine {
     pub file: Cow<'static, str>,
     /// Line, from 1.
     pub line: u32,
-    /// Column, from 1; 0 where it is not known.
+    /// Column, from 1; 0 where it is unknown.
     pub column: u32,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for SourceLine {
     }
 }
 
-/// Where, and in which run, something was found.
+/// The place of a finding, and its run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Place {
@@ -48,7 +48,7 @@ pub struct Place {
     pub block: Option<[u32; 3]>,
     /// Index of the thread in its block, where one is known to be concerned.
     pub thread: Option<[u32; 3]>,
-    /// The source line the thread was at, where it is known.
+    /// The source line of the thread, where it is known.
     pub line: Option<SourceLine>,
     /// The order of the run, with the seed if there is one.
     pub order: ThreadOrder,
@@ -72,7 +72,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// The activity of a thread for which others wait.
+/// The activity of a thread that others wait for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Doing {
     /// It has exited.
@@ -221,7 +221,7 @@ pub enum Diagnosis {
     InvalidLaunch {
         /// The kernel's name.
         kernel: &'static str,
-        /// The mistake, and what would be right.
+        /// The mistake, and the requirement.
         reason: String,
     },
 
@@ -246,7 +246,7 @@ pub enum Diagnosis {
         doing: Doing,
     },
 
-    /// A lane that a mask names does not come to the operation.
+    /// A lane in the mask does not reach the operation.
     #[error(
         "{at}: {operation} with mask {mask:#010x}: lane {lane} is in the mask but {doing}; all \
          lanes in the mask must come to the same operation with the same mask"
@@ -392,7 +392,7 @@ pub enum Diagnosis {
         at: Box<Place>,
         /// The operation.
         operation: &'static str,
-        /// The mistake, and what would be right.
+        /// The mistake, and the requirement.
         reason: String,
     },
 
@@ -421,9 +421,9 @@ pub enum Diagnosis {
         limit: Limit,
     },
 
-    /// The result depends on what memory held that nobody had written: shared
-    /// memory, the destination of a `cp.async` not waited for, or bytes just
-    /// outside a buffer. By value, from [`verify`](fn@crate::verify).
+    /// The result depends on unwritten memory: shared memory, the destination of a `cp.async` that
+    /// was not waited for, or bytes just outside a buffer. Found by value, in
+    /// [`verify`](fn@crate::verify).
     #[error(
         "kernel `{kernel}`: reads shared memory (or what lies just outside a buffer) that nobody \
          wrote: the result depends on what was there: {difference} when it holds {} and {} \
@@ -562,7 +562,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// An element of unknown type: its bits, and what they are as a float.
+/// An element of unknown type, shown as bits and as a float.
 struct Value<'a>(&'a [u8]);
 
 impl fmt::Display for Value<'_> {
@@ -619,8 +619,8 @@ impl Diagnosis {
         }
     }
 
-    /// Has messages name buffers by the parameters that they were given to the kernel
-    /// as: `parameters` are the names and the addresses of those that are pointers.
+    /// Names buffers in messages by the kernel's parameters: `parameters` are the names and the
+    /// addresses of pointer parameters.
     ///
     /// What points into a buffer, behind its start, names it as well.
     #[must_use]

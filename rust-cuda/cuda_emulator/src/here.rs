@@ -18,12 +18,11 @@ use corosensei::trap::CoroutineTrapHandler;
 /// A source line, as `#[track_caller]` gives it.
 pub(crate) type Site = &'static Location<'static>;
 
-/// What is asked, also by signal handlers, of the block that an OS thread runs.
+/// Questions, also from signal handlers, to the block that an OS thread runs.
 ///
 /// # Safety
 ///
-/// Only [`Block`](crate::block::Block) implements it: whoever finds one here takes it for
-/// such.
+/// Only [`Block`](crate::block::Block) implements it: its address here is taken for a block's.
 pub(crate) unsafe trait Running {
     /// Writes where its running thread is, without allocating.
     fn write_place(&self, out: &mut dyn fmt::Write) -> fmt::Result;
@@ -39,12 +38,11 @@ pub(crate) unsafe trait Running {
     fn accessing(&self) -> Option<Site>;
 }
 
-/// What is asked by signal handlers of what watches a launch.
+/// Questions from signal handlers to the trace of a launch.
 ///
 /// # Safety
 ///
-/// Only [`Trace`](crate::race::Trace) implements it: whoever finds one here takes it for
-/// such.
+/// Only [`Trace`](crate::race::Trace) implements it: its address here is taken for a trace's.
 #[allow(
     dead_code,
     reason = "for signal handlers, which not all platforms have"
@@ -85,7 +83,7 @@ pub(crate) struct Fault {
 pub(crate) enum Exit {
     /// It returned, or called `exit_thread`.
     Done,
-    /// It panicked; [`panics::take`](crate::panics::take) has what it said.
+    /// It panicked; [`panics::take`](crate::panics::take) has the message.
     Panicked,
     /// It touched memory that it may not touch.
     #[allow(
@@ -166,8 +164,8 @@ pub(crate) struct Here {
     /// The call that will not return to its caller, where the running thread has one:
     /// the thread ends there.
     detour: Cell<Option<Return>>,
-    /// The fault by which the running thread came to the end of its stack. It goes on, on
-    /// the reserve beyond that, to where it holds no lock.
+    /// The fault by which the running thread overflowed its stack. It continues on the reserve
+    /// beyond the stack, until it holds no lock.
     overflow: Cell<Option<Fault>>,
     /// How often it has been allowed to continue.
     delays: Cell<u32>,
@@ -178,8 +176,8 @@ pub(crate) struct Here {
 }
 
 impl Here {
-    /// Makes `block` this OS thread's block until the guard is dropped, which
-    /// brings back what was there before.
+    /// Makes `block` this OS thread's block until the guard is dropped, which restores the previous
+    /// one.
     pub fn enter_block<'a>(&'a self, block: &'a dyn Running) -> Entered<'a> {
         let block = NonNull::from(block);
         // SAFETY: the two types differ in a lifetime. `running` gives the block out for no
@@ -273,8 +271,8 @@ impl Here {
         self.unwinding.get() && std::thread::panicking()
     }
 
-    /// Keeps the address of what to print if the panic that has begun ends the
-    /// process. The text must stay where it is until this is called again.
+    /// Keeps the address of a text that is printed if the panic in progress ends the process. The
+    /// text must stay there until the next call.
     pub fn set_last_words(&self, text: Option<&str>) {
         self.last_words.set(text.map(NonNull::from));
     }
@@ -401,8 +399,8 @@ impl Here {
         self.detour.set(None);
     }
 
-    /// Notes that the running thread has come to the end of its stack, and asks it to end
-    /// at its next call of the emulator. For signal handlers.
+    /// Records that the running thread has overflowed its stack, and asks it to end at its next
+    /// call of the emulator. For signal handlers.
     #[allow(
         dead_code,
         reason = "for signal handlers, which not all platforms have"
@@ -431,8 +429,8 @@ impl Here {
         self.steps.set(steps);
     }
 
-    /// What is left of the instructions after one; `None` where it was none of them. For
-    /// signal handlers.
+    /// The number of instructions left after one; `None` where none was being counted. For signal
+    /// handlers.
     #[allow(dead_code, reason = "where instructions can be taken one by one")]
     pub fn step_taken(&self) -> Option<Steps> {
         let left = match self.steps.get() {
@@ -443,8 +441,7 @@ impl Here {
         Some(left)
     }
 
-    /// The fault by which the running thread, or the one that ran last, came to the end of
-    /// its stack, if it has.
+    /// The fault by which the running thread, or the last one, overflowed its stack, if it did.
     #[inline]
     pub fn overflow(&self) -> Option<Fault> {
         self.overflow.get()

@@ -295,7 +295,7 @@ pub fn dynamic_shared_len() -> usize {
     })
 }
 
-/// Bytes of shared memory that the block uses so far, static and dynamic.
+/// Bytes of shared memory that the block has used so far, static and dynamic.
 #[must_use]
 pub fn shared_bytes() -> usize {
     look("shared_bytes", |block| block.shared_bytes())
@@ -361,9 +361,8 @@ pub fn tex2d(handle: u64, x: f32, y: f32) -> f32 {
 /// `cp.async`: starts a copy of `bytes` (4, 8 or 16) from global memory at `src`
 /// to shared memory at `dst`, both aligned to `bytes`.
 ///
-/// The copy is made when the calling thread waits for its group
-/// ([`cp_async_wait`]); until then the destination holds poison. A copy nobody
-/// waits for is never made.
+/// The copy is made when the calling thread waits for its group ([`cp_async_wait`]); until then the
+/// destination holds poison. A copy that no thread waits for is never made.
 ///
 /// # Safety
 ///

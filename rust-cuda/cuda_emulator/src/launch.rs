@@ -24,7 +24,7 @@ use crate::{panics, sys, watchdog};
 /// Smallest stack a thread may have, bytes: what a panic needs to unwind.
 const STACK_MIN: usize = 16 * 1024;
 
-/// Threads of a grid it takes to make another OS thread worth its waking.
+/// The least threads of a grid per OS thread that is woken for it.
 const THREADS_PER_WORKER: u64 = 512;
 
 /// Runs a kernel: calls `thread` once for every thread of the grid, each time as
@@ -34,8 +34,8 @@ const THREADS_PER_WORKER: u64 = 512;
 /// is and to meet the others. `memory` is what its addresses are looked up in when
 /// something goes wrong, and where its textures are.
 ///
-/// Returns what was done, or what is wrong with the kernel. After a diagnosis the
-/// contents of buffers are those of a launch that was stopped somewhere.
+/// Returns the launch's report, or a diagnosis of the kernel. After a diagnosis the buffers have
+/// the contents of an interrupted launch.
 ///
 /// Launches on one memory take turns.
 ///
@@ -45,11 +45,10 @@ const THREADS_PER_WORKER: u64 = 512;
 ///
 /// # Safety
 ///
-/// A thread that overflows its stack, that faults, or that the time limit stops in
-/// the middle of a computation ends where it is. Its frames are given up and used
-/// again, and no destructor in them runs, nor anything else that would have come
-/// later. So no memory may be reached through what `thread` and the functions it
-/// calls leave behind, in particular:
+/// A thread that overflows its stack, that faults, or that the time limit stops in the middle of a
+/// computation ends where it is. Its frames are given up and used again; their destructors do not
+/// run, nor any later code of the thread. So no memory may depend on that code for being valid, in
+/// particular:
 ///
 /// - they start no scoped thread, which may borrow from their frames;
 /// - they pin nothing in their frames;
@@ -179,7 +178,7 @@ pub(crate) fn launch_in_turn(
     })
 }
 
-/// Checks what can be checked before anything runs; returns the number of blocks.
+/// Checks the launch before anything runs; returns the number of blocks.
 pub(crate) fn check(config: &LaunchConfig, options: &Options) -> Result<u64, Diagnosis> {
     let invalid = |reason| Diagnosis::InvalidLaunch {
         kernel: config.kernel,
@@ -261,14 +260,13 @@ fn same_process() -> bool {
     *FIRST.get_or_init(std::process::id) == std::process::id()
 }
 
-/// The blocks still to run, and what was found in those that ran.
+/// The remaining blocks, and the findings of those that have run.
 struct Queue {
     blocks: u64,
     order: Order,
     next: AtomicU64,
-    /// Position in the order of the first block that failed. Later ones need not
-    /// run; earlier ones must, so that the failure reported does not depend on
-    /// which OS thread was faster.
+    /// Position in the order of the first block that failed. Later ones need not run; earlier ones
+    /// must, so that the reported failure does not depend on the speed of OS threads.
     failed_at: AtomicU64,
     found: Mutex<Found>,
 }
@@ -402,7 +400,7 @@ fn run_resident(launch: &Launch<'_>, queue: &Queue) {
     workspace.put_back();
 }
 
-/// Runs blocks on as many OS threads as are worth it, this one among them.
+/// Runs blocks on as many OS threads as the grid is large enough for, including this one.
 fn run_parallel(launch: &Launch<'_>, queue: &Queue) {
     let threads = u64::from(launch.threads);
     let useful = (queue.blocks * threads).div_ceil(THREADS_PER_WORKER);
@@ -456,7 +454,7 @@ fn pool() -> Option<&'static rayon::ThreadPool> {
     .as_ref()
 }
 
-/// Finds what was written around the buffers.
+/// A diagnosis of writes around the buffers, if there are any.
 fn check_buffers(launch: &Launch<'_>) -> Option<Diagnosis> {
     let mut first = None;
     // All of them, so that the damage is mended everywhere.

@@ -1,13 +1,12 @@
 //! Runs CUDA kernels written in Rust on the CPU, thread for thread, and reports
 //! what a GPU does silently.
 //!
-//! A kernel is an ordinary function on the host. [`launch`] calls it once for
-//! every thread of a grid; while it runs, the [`intrinsics`] tell it which thread
-//! it is and let it meet the others of its block: barriers, warp shuffles and
-//! votes, shared memory, textures, asynchronous copies. What is wrong comes back
-//! as a [`Diagnosis`] with kernel, block, thread and, where it can be had, source
-//! line. [`verify`] launches a kernel several times under different conditions and
-//! finds what a single run cannot show.
+//! A kernel is an ordinary function on the host. [`launch`] calls it once for every thread of a
+//! grid. Meanwhile the [`intrinsics`] tell it which thread it is, and connect it with the other
+//! threads of its block: barriers, warp shuffles and votes, shared memory, textures, asynchronous
+//! copies. A mistake becomes a [`Diagnosis`] with kernel, block, thread and, where it is known,
+//! source line. [`verify`] launches a kernel several times under different conditions and finds
+//! mistakes that a single run cannot show.
 //!
 //! ```
 //! use cuda_emulator::intrinsics::{self as cuda, SharedSlot};
@@ -67,10 +66,10 @@
 //! 64³ threads with three barriers each takes some tens of milliseconds on two
 //! cores.
 //!
-//! What is determined: with [`Blocks::OneAtATime`] everything, given the order (and
-//! its seed). With [`Blocks::Parallel`] everything within a block, and which
-//! failure is reported (that of the first failing block in the order); not how
-//! blocks that touch the same memory interleave.
+//! Reproducibility: with [`Blocks::OneAtATime`] everything is determined by the order (and its
+//! seed). With [`Blocks::Parallel`] everything within a block is, and which failure is reported
+//! (that of the first failing block in the order), but not how blocks that touch the same memory
+//! interleave.
 //!
 //! # What is found, and how surely
 //!
@@ -109,14 +108,13 @@
 //!
 //! # Data races
 //!
-//! One run of [`verify`] watches single accesses, with the address, the line and the
-//! bytes of each: those of all threads of a block of up to 64, of 48 threads of a
-//! larger one, in four of the first blocks, up to
-//! [`Verify::watched_accesses`]. Two of them race if they are by different threads, touch
-//! the same byte, and at least one writes, with nothing in between that orders them.
-//! Which came first in this run makes no difference, so the outcome of a race need not
-//! show. The finding names both threads, both lines, and the element of the buffer or
-//! shared array, whether the kernel has it as an input or as an output.
+//! One run of [`verify`] watches single accesses, with their addresses, lines and bytes: those of
+//! all threads of a block of up to 64, or of 48 threads of a larger one, in four of the first
+//! blocks, up to [`Verify::watched_accesses`]. Two of them race if they are by different threads,
+//! touch the same byte, at least one writes, and nothing orders them. It does not matter which came
+//! first in this run, so a race need not change the result. The diagnosis names both threads, both
+//! lines, and the element of the buffer or shared array, and whether it is an input or an output of
+//! the kernel.
 //!
 //! Two accesses are ordered by a barrier of the block, by a warp barrier for the lanes
 //! in its mask, by a volatile read of all that was written before it, and by atomics,
@@ -129,11 +127,10 @@
 //!   another reads: the order makes no difference. An update by reading and writing
 //!   is blamed although all threads may write the same.
 //!
-//! So what is blamed is a race, and what is not may be one: of threads that were not
-//! watched, in later blocks, after more accesses, hidden by a fence that is missing.
-//! Statics that serve as shared memory in place, and textures, are not watched.
-//! Volatile accesses are told by the program's debug information; a program without
-//! it is not blamed for any race.
+//! So a reported race is one, and there may be others: of threads that were not watched, in later
+//! blocks, after more accesses, or hidden by a missing fence. Statics that serve as shared memory
+//! in place, and textures, are not watched. Volatile accesses are recognised by the program's debug
+//! information; without it no race is reported.
 //!
 //! `tests/races.rs` has the planted ones below. Orders stands for the comparison of
 //! results alone, one block at a time. The last column is what Compute Sanitizer's racecheck
@@ -152,9 +149,9 @@
 //! | a plain read beside atomic additions in global memory | yes | yes | no |
 //! | an update through a `*const` input | yes | no | no |
 //!
-//! Source lines of faults and of stopped loops come from the program's debug
-//! information (line tables are enough) and are missing without it; all others are
-//! those of the intrinsic's caller, and exact.
+//! Source lines of faults and of stopped loops come from the program's debug information (line
+//! tables are enough) and are missing without it; all others are exactly those of the intrinsic's
+//! caller.
 //!
 //! # Where the emulator differs from a device
 //!
@@ -171,18 +168,17 @@
 //!
 //! # Platforms
 //!
-//! Guard pages, faults as diagnoses, and stopping loops that call nothing work on
-//! Linux on x86-64 and AArch64 ([`GUARD_PAGES`]). Elsewhere, and with the feature
-//! `portable`, buffers and shared arrays have a page of canary on either side
-//! instead: what is exact in the table above by faults is then by value, writes
-//! only, and within a page; a wild access ends the process. Single accesses are
-//! watched on Linux on x86-64 only, without the feature `portable`.
+//! Guard pages, diagnoses of faults, and stopping loops without calls work on Linux on x86-64 and
+//! AArch64 ([`GUARD_PAGES`]). Elsewhere, and with the feature `portable`, buffers and shared arrays
+//! have a page of canary on either side instead: mistakes that faults find exactly in the table
+//! above are then found by value, for writes only, and within a page; a wild access ends the
+//! process. Single accesses are watched on Linux on x86-64 only, without the feature `portable`.
 //!
-//! On Linux the first launch installs handlers for `SIGSEGV` and `SIGBUS`, for the
-//! signals by which a process ends itself, and for one real-time signal that nobody
-//! handles. What is not an emulated thread's goes to the handlers that were there
-//! before, so Rust's own report of stack overflows works as ever. It also puts a panic hook in front of the process's,
-//! which keeps panics of emulated threads from being printed.
+//! On Linux the first launch installs handlers for `SIGSEGV` and `SIGBUS`, for the signals by which
+//! a process ends itself, and for one real-time signal without a handler. Signals that do not
+//! concern an emulated thread go to the previous handlers, so Rust's own report of stack overflows
+//! works as usual. It also puts a panic hook in front of the process's, which keeps panics of
+//! emulated threads from being printed.
 //!
 //! A panic that does not unwind (under `panic = "abort"`, in a function that cannot
 //! unwind, by the checks of undefined behaviour in builds with debug assertions)
@@ -194,16 +190,15 @@
 //!
 //! # What a kernel may do
 //!
-//! Whatever a device function may: compute, and use memory and the intrinsics. It
-//! should not hold a lock or a borrow of something thread-local over an intrinsic,
-//! as other threads of its block run on the same OS thread meanwhile. It may print and
-//! allocate: where a thread's time or its stack is up within a call that may hold a lock,
-//! on x86-64 the call returns first, if need be on 64 KiB behind the stack. One that uses
-//! up those as well ends the process, with its kernel, block and thread printed before;
-//! one that faults in another way keeps the lock. A thread that
-//! faults, overflows its stack, or is stopped in the middle of a computation does not
-//! run its destructors; all others do. That is why [`launch`] and [`verify`] are
-//! `unsafe`. What belongs to the host (allocations, copies, launches) is refused.
+//! All that a device function may: compute, and use memory and the intrinsics. It should not hold a
+//! lock or a borrow of a thread-local value across an intrinsic, because other threads of its block
+//! run on the same OS thread meanwhile. It may print and allocate: where a thread's time or its
+//! stack runs out within a call that may hold a lock, on x86-64 the call returns first, if
+//! necessary on 64 KiB behind the stack. A call that uses those up too ends the process, after
+//! printing its kernel, block and thread; one that faults in another way keeps the lock. A thread
+//! that faults, overflows its stack, or is stopped in the middle of a computation does not run its
+//! destructors; all others do. That is why [`launch`] and [`verify`] are `unsafe`. Operations of
+//! the host (allocations, copies, launches) are refused.
 //!
 //! [`launch`]: fn@launch
 //! [`verify`]: fn@verify

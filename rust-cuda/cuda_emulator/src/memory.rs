@@ -55,13 +55,13 @@ pub enum MemoryError {
     /// A kernel asked for what only the host may do.
     #[error("{operation} within a kernel; it is for the host, outside of launches")]
     InKernel {
-        /// What was asked for.
+        /// The refused operation.
         operation: &'static str,
     },
     /// A texture cannot be bound so.
     #[error("cannot bind the texture: {reason}")]
     Texture {
-        /// The mistake, and what would be right.
+        /// The mistake, and the requirement.
         reason: String,
     },
 }
@@ -209,7 +209,7 @@ impl DeviceMemory {
                 bytes,
                 source,
             })?;
-        // SAFETY: nobody else knows of this region yet.
+        // SAFETY: nothing else knows this region yet.
         unsafe { region.fill(Poison::default().word()) };
         let record = Arc::new(Record {
             region,
@@ -324,8 +324,8 @@ impl DeviceMemory {
         }
     }
 
-    /// Does what needs memory or address space; again, when there is too little,
-    /// after giving back what is kept of freed allocations and ended launches.
+    /// Calls `get`, which needs memory or address space; when there is too little, frees the memory
+    /// kept of freed allocations and ended launches, and calls it again.
     pub(crate) fn or_make_room<T>(&self, get: impl Fn() -> io::Result<T>) -> io::Result<T> {
         let error = match get() {
             Ok(got) => return Ok(got),
@@ -351,7 +351,7 @@ impl DeviceMemory {
         }
     }
 
-    /// Waits until nobody else copies to or from this memory.
+    /// Waits until nothing else copies to or from this memory.
     pub(crate) fn alone(&self) -> RwLockWriteGuard<'_, ()> {
         self.inner
             .contents
@@ -359,11 +359,11 @@ impl DeviceMemory {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until nobody has the contents alone.
+    /// Waits until nothing has exclusive access to the contents.
     ///
     /// # Panics
     ///
-    /// In a kernel, which may itself be what would be waited for.
+    /// A kernel must not wait: it may itself be the launch that would be waited for.
     fn share(&self) -> RwLockReadGuard<'_, ()> {
         if let Err(error) = host_only("copying by the host") {
             panic!("{error}");
@@ -494,9 +494,9 @@ impl Allocation {
         let memory = self.memory.clone();
         let _shared = memory.share();
         self.check(offset, bytes.len());
-        // SAFETY: checked to lie inside the allocation, which is accessible as
-        // long as this value exists; a slice of ordinary memory cannot overlap
-        // it, as no reference into it is ever made.
+        // SAFETY: checked to lie inside the allocation, which is accessible as long as this value
+        // exists; a slice of ordinary memory cannot overlap it, because no reference into it is
+        // ever made.
         unsafe {
             std::ptr::copy(bytes.as_ptr(), self.as_mut_ptr().add(offset), bytes.len());
         }
@@ -510,8 +510,7 @@ impl Allocation {
     pub fn copy_to_bytes(&self, offset: usize, bytes: &mut [u8]) {
         let _shared = self.memory.share();
         self.check(offset, bytes.len());
-        // SAFETY: as in `copy_from_bytes`; all bytes are initialised, by `alloc`
-        // if by nobody else.
+        // SAFETY: as in `copy_from_bytes`; all bytes are initialised, at least by `alloc`.
         unsafe {
             std::ptr::copy(self.as_ptr().add(offset), bytes.as_mut_ptr(), bytes.len());
         }

@@ -14,8 +14,8 @@ use crate::{symbol, sys};
 pub(crate) struct Panicked {
     pub message: String,
     pub line: Option<SourceLine>,
-    /// The whole of it with kernel, block and thread, for a panic that does not
-    /// unwind: the process ends before anybody could take what it said.
+    /// The whole message with kernel, block and thread, for a panic that does not unwind: the
+    /// process ends before any other code could read it.
     report: String,
 }
 

@@ -145,7 +145,7 @@ impl Region {
     ///
     /// # Safety
     ///
-    /// No reference to the data may be live, and nobody may access it meanwhile.
+    /// No reference to the data may be live, and nothing may access it meanwhile.
     pub unsafe fn fill(&self, word: u32) {
         // SAFETY: the data is accessible memory of this region; the caller
         // promises exclusive access.
@@ -215,8 +215,7 @@ impl Region {
 ///
 /// # Safety
 ///
-/// `start` must be valid for writes of `len` bytes, to which nobody else has
-/// access meanwhile.
+/// `start` must be valid for writes of `len` bytes, to which nothing else has access meanwhile.
 pub(crate) unsafe fn fill_words(start: *mut u8, len: usize, word: u32) {
     let bytes = word.to_ne_bytes();
     let head = start.align_offset(4).min(len);
@@ -324,7 +323,7 @@ mod tests {
     fn canaries_show_where_they_were_hit() {
         for placement in [Placement::End, Placement::Start] {
             let region = Region::new(10, 4, placement, 0x0102_0304).unwrap();
-            // SAFETY: nobody else has access to the region.
+            // SAFETY: nothing else has access to the region.
             unsafe { region.fill(0xFFFF_FFFF) };
             assert_eq!(region.check_canaries(), None);
             // SAFETY: in the slack behind ten bytes aligned to four.

@@ -35,7 +35,7 @@ pub(crate) struct Runner<'b> {
     threads: Vec<Option<Thread>>,
     /// Lowest address and end of each thread's stack.
     stacks: Vec<(usize, usize)>,
-    /// Threads that have come to the end of their stacks, whose reserve is open.
+    /// Threads that have overflowed their stacks, whose reserve is open.
     overflowed: Vec<usize>,
     /// The order of this pass, for random orders.
     order: Vec<u32>,
@@ -311,7 +311,7 @@ fn start<'b>(block: &'b Block<'b>, stack: ThreadStack) -> Thread {
         match result {
             Ok(()) => Exit::Done,
             Err(payload) if payload.is::<ExitThread>() => Exit::Done,
-            // Unwound by `abandon`; nobody looks at what it returns.
+            // Unwound by `abandon`; its result is not used.
             Err(_) if block.abandoned() => Exit::Done,
             Err(payload) => {
                 panics::keep(payload.as_ref());

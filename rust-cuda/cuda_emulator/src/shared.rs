@@ -19,7 +19,7 @@ struct Pooled {
     last_used: u64,
 }
 
-/// Regions kept although nobody uses them.
+/// The most unused regions that are kept.
 const IDLE_MAX: usize = 64;
 
 /// A region taken from a [`SharedPool`].

@@ -1,14 +1,12 @@
 //! Decides where a thread may be stopped: in a kernel's own code, below no function that may hold
 //! a lock.
 //!
-//! A thread that is stopped gives up its frames. If one of them holds a lock (the
-//! standard output's, an allocator's), nobody ever gets that again. So the signal
-//! handler looks at all frames, and stops the thread only if each of them is at an
-//! address that is known to be harmless; of others it finds the outermost, and where
-//! that returns to. It cannot find out itself what an address is, as it may not
-//! allocate: it notes addresses that it does not know, the watchdog looks them up,
-//! and at one of the next signals they are known. A loop comes to the same few
-//! addresses again and again.
+//! A stopped thread gives up its frames. If one of them holds a lock (the standard output's, an
+//! allocator's), that lock is never released. So the signal handler looks at all frames, and stops
+//! the thread only if the address of each is known to be harmless; otherwise it finds the outermost
+//! frame that is not, and its return address. The handler cannot look up an address itself, because
+//! it must not allocate: it records unknown addresses, the watchdog looks them up, and at one of
+//! the next signals they are known. A loop repeats the same few addresses.
 
 use std::ops::Range;
 use std::ptr;
@@ -19,7 +17,7 @@ use crate::here::Return;
 
 /// Addresses that are known or wanted. (Zero is no address.)
 static ADDRESSES: [AtomicUsize; SIZE] = [const { AtomicUsize::new(0) }; SIZE];
-/// What is known of each.
+/// The state of each address.
 static KNOWN: [AtomicU8; SIZE] = [const { AtomicU8::new(WANTED) }; SIZE];
 
 const SIZE: usize = 1 << 12;
@@ -39,7 +37,7 @@ pub(crate) enum Place {
     Within(Return),
     /// In a call that may hold a lock and cannot be seen to return.
     Hidden,
-    /// In code of which not enough is known yet.
+    /// In code that is not known well enough yet.
     Unknown,
 }
 
@@ -55,9 +53,9 @@ pub(crate) struct Position {
     pub innermost: Option<Return>,
 }
 
-/// Where the thread is that a signal has interrupted at the address `interrupted`; `stack` is its
-/// stack, and code for which `holds_locks` is true may hold locks whatever its symbols
-/// say. For signal handlers: allocates nothing.
+/// The state of a thread that a signal has interrupted at the address `interrupted`. `stack` is its
+/// stack, and code for which `holds_locks` is true may hold locks whatever its symbols say. For
+/// signal handlers: allocates nothing.
 pub(crate) fn position(
     interrupted: usize,
     stack: &Range<usize>,
@@ -70,26 +68,25 @@ pub(crate) fn position(
             known(address)
         }
     };
-    // What is known of the frame before the current one.
+    // The state of the frame before the current one.
     let mut before = None;
-    // By the outermost frame so far that may hold a lock.
+    // According to the outermost frame so far that may hold a lock.
     let mut place = Place::Harmless;
     let mut all_known = true;
     let mut whole = false;
-    // Of the innermost call and of the one that is within: what it returns to, and whether
-    // another does so too.
+    // The return addresses of the innermost call and of the one inside it, and whether another
+    // frame returns there too.
     let mut innermost: Option<(usize, bool)> = None;
     let mut within: Option<(usize, bool)> = None;
     let mut first = None;
-    // SAFETY: what must not be done at the same time is looking up symbols, which
-    // this does not.
+    // SAFETY: only looking up symbols must not happen at the same time, and this does not do that.
     unsafe {
         backtrace::trace_unsynchronized(|frame| {
             let address = frame.ip().addr();
             let Some(last) = before else {
                 // Up to here it is the handler itself.
                 if address == interrupted {
-                    // Return addresses are looked up by what comes before them.
+                    // A return address is looked up by the instruction before it.
                     before = Some(known(address + 1));
                 }
                 return true;
@@ -147,11 +144,11 @@ fn return_at(top: usize, address: usize, stack: &Range<usize>) -> Option<Return>
 /// signal handlers.
 #[cfg(traced)]
 pub(crate) fn is_known_to_hold_locks(instruction: usize) -> bool {
-    // Instructions are looked up as what comes before a return address.
+    // An instruction is looked up as the one before a return address.
     known(instruction + 1) == HOLDS_LOCKS
 }
 
-/// What is known of an address; if that is nothing, it is noted and [`WANTED`].
+/// The state of an address; an unknown address is recorded as [`WANTED`].
 fn known(address: usize) -> u8 {
     for place in places(address) {
         let found = ADDRESSES[place].load(Ordering::Acquire);

@@ -7,15 +7,15 @@ use std::ptr;
 use crate::SourceLine;
 use crate::here::Fault;
 
-/// The line a fault comes from: that of the instruction, or, where that is in a
-/// library without lines (the C library's `memcpy`), that of its caller.
+/// The line of a fault: that of the instruction or, in a library without lines (the C library's
+/// `memcpy`), that of its caller.
 pub(crate) fn line_of_fault(fault: &Fault) -> Option<SourceLine> {
     line_of_instruction(fault.instruction).or_else(|| line_of(fault.return_address?))
 }
 
 /// The line of the instruction at `address`.
 pub(crate) fn line_of_instruction(address: usize) -> Option<SourceLine> {
-    // `resolve` takes return addresses and looks up what comes before them.
+    // `resolve` takes return addresses and looks up the instruction before them.
     line_of(address.checked_add(1)?)
 }
 

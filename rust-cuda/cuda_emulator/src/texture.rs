@@ -62,8 +62,8 @@ pub enum Addressing {
 const PITCH_ALIGNMENT: usize = 32;
 
 impl TextureDescriptor {
-    /// Bytes from the first element to the last, if the descriptor is one that
-    /// CUDA offers; what is wrong otherwise.
+    /// Bytes from the first element to the last, if CUDA supports such a descriptor; an error with
+    /// the fault otherwise.
     pub(crate) fn bytes(&self) -> Result<usize, String> {
         if !self.addr.is_multiple_of(4) {
             return Err(format!(

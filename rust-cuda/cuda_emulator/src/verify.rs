@@ -130,8 +130,8 @@ pub enum Compare {
 ///
 /// # Safety
 ///
-/// As [`launch`](fn@crate::launch). And unless [`Verify::buffers`] names the buffers,
-/// nobody accesses any buffer of `memory` meanwhile by its address; copies by
+/// As for [`launch`](fn@crate::launch). And unless [`Verify::buffers`] names the buffers, nothing
+/// else accesses any buffer of `memory` meanwhile by its address; copies by
 /// [`Allocation`](crate::Allocation)'s methods may be made at any time.
 pub unsafe fn verify(
     config: &LaunchConfig,
@@ -187,8 +187,8 @@ pub unsafe fn verify(
         if blocks != Blocks::Parallel {
             return Err(uninitialised(difference));
         }
-        // The two runs may also differ in which block was faster. One block at a
-        // time they differ in the poison only.
+        // The two runs may also differ in the speed of blocks. One block at a time they differ in
+        // the poison only.
         let (_, a) = run(first_order, first_poison, Blocks::OneAtATime)?;
         let (_, b) = run(first_order, poison, Blocks::OneAtATime)?;
         return Err(match trial.difference(&a, &b) {
@@ -262,9 +262,9 @@ impl Trial<'_> {
         let copy = |region: &Region| -> io::Result<Vec<u8>> {
             let reserve = || sys::available::reserve(region.len());
             let mut bytes = self.memory.or_make_room(reserve)?;
-            // SAFETY: the region is live as long as this closure runs, and its
-            // bytes are initialised; no launch is running, and the caller keeps
-            // others away from these buffers.
+            // SAFETY: the region is live as long as this closure runs, and its bytes are
+            // initialised; no launch is running, and the caller excludes other uses of these
+            // buffers.
             bytes.extend_from_slice(unsafe {
                 std::slice::from_raw_parts(region.data(), region.len())
             });

@@ -1,11 +1,10 @@
 //! The time limit: one thread for the process that wakes when a launch's time is
 //! up.
 //!
-//! At the deadline the launch is marked; threads notice at their next barrier,
-//! warp operation, atomic or step. Those that have not after [`GRACE`] are
-//! interrupted by a signal where they are, again and again until the launch ends,
-//! and stopped where no lock is held. One that was found where it may hold a lock
-//! ends at its next call of the emulator too, if only to ask for its index.
+//! At the deadline the launch is marked; threads notice at their next barrier, warp operation,
+//! atomic or step. Threads that have not after [`GRACE`] are interrupted by a signal, again and
+//! again until the launch ends, and stopped where they hold no lock. A thread that was interrupted
+//! where it may hold a lock also ends at its next call of the emulator, for example for its index.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};

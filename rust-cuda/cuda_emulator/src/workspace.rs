@@ -1,5 +1,5 @@
-//! What an OS thread needs to run blocks and what is worth keeping for the next
-//! launch: stacks and shared memory.
+//! The resources of an OS thread that runs blocks, which are kept for the next launch: stacks and
+//! shared memory.
 
 use std::cell::RefCell;
 use std::io;
@@ -18,7 +18,7 @@ pub(crate) struct Workspace {
     pub shared: RefCell<SharedPool>,
 }
 
-/// Workspaces nobody uses at the moment, the one used last at the end.
+/// Unused workspaces, the last used one at the end.
 fn idle() -> MutexGuard<'static, Vec<Workspace>> {
     static IDLE: Mutex<Vec<Workspace>> = Mutex::new(Vec::new());
     IDLE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -34,7 +34,7 @@ pub(crate) fn drop_idle() {
 /// Idle workspaces kept.
 const IDLE_MAX: usize = 64;
 
-/// Stacks kept in an idle workspace: those of the largest block.
+/// The most stacks kept in an idle workspace: those of the largest block.
 const STACKS_MAX: usize = 1024;
 
 impl Workspace {

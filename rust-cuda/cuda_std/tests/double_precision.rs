@@ -2,7 +2,7 @@
 //! place, and against `libm` and C99's Annex F where a result is exact.
 //!
 //! Some arguments of every exponent by default; ten million of each function by
-//! `cargo test --release -p cuda_std --test double_precision -- --ignored --nocapture`.
+//! `cargo test --release -p halo-cuda-std --test double_precision -- --ignored --nocapture`.
 
 use cuda_std::{FloatExt, GpuFloat, intrinsics};
 

@@ -2,7 +2,7 @@
 //!
 //! A sample of the arguments by default; all of them, which is how the table in
 //! `docs/mathematics.md` was made, by
-//! `cargo test --release -p cuda_std --test mathematics -- --ignored --nocapture`.
+//! `cargo test --release -p halo-cuda-std --test mathematics -- --ignored --nocapture`.
 
 use std::f32::consts;
 use std::thread;

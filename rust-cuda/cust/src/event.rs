@@ -51,7 +51,7 @@ impl Event {
         Ok(Self { raw, home })
     }
 
-    /// Puts the event behind the work that the stream has been given so far.
+    /// Records the event after the earlier work of the stream.
     ///
     /// # Errors
     ///

@@ -187,7 +187,7 @@ impl Function<'_> {
         self.raw
     }
 
-    /// Bytes of dynamic shared memory that a block may have where so many blocks are on one
+    /// Bytes of dynamic shared memory that a block may have while this many blocks are on one
     /// multiprocessor.
     ///
     /// # Errors
@@ -276,8 +276,8 @@ impl Function<'_> {
 ///
 /// # Safety
 ///
-/// An unsafe call: nobody checks the parameters against the kernel's, nor what it does with
-/// them. Memory that it uses must stay until it is done, and nothing else may use what it
+/// An unsafe call: the parameters are not checked against the kernel's, nor is the kernel's use of
+/// them. Memory that it uses must stay until it has ended, and nothing else may use memory that it
 /// writes meanwhile.
 #[macro_export]
 macro_rules! launch {

@@ -185,7 +185,7 @@ impl Graph {
     ///
     /// # Safety
     ///
-    /// The handle is that of a graph, or null for none, and nobody else destroys it.
+    /// The handle is a graph's, or null for none, and no other code destroys it.
     #[must_use]
     pub unsafe fn from_raw(raw: CUgraph) -> Self {
         Self { raw }
@@ -204,7 +204,7 @@ impl Graph {
     /// The error that the driver reports.
     pub fn num_nodes(&mut self) -> CudaResult<usize> {
         let mut count = 0;
-        // SAFETY: null asks for the number alone, for which the pointer is good.
+        // SAFETY: with null the call only writes the number, for which the pointer is valid.
         unsafe { sys::cuGraphGetNodes(self.raw, std::ptr::null_mut(), &raw mut count) }
             .to_result()?;
         Ok(count)
@@ -294,7 +294,7 @@ impl Graph {
         Ok(GraphNode::from_raw(node))
     }
 
-    /// How many pairs of work there are of which one waits for the other.
+    /// The number of pairs of work in which one waits for the other.
     ///
     /// # Errors
     ///
@@ -302,12 +302,12 @@ impl Graph {
     pub fn num_edges(&mut self) -> CudaResult<usize> {
         let null = std::ptr::null_mut();
         let mut count = 0;
-        // SAFETY: null asks for the number alone, for which the pointer is good.
+        // SAFETY: with null the call only writes the number, for which the pointer is valid.
         unsafe { sys::cuGraphGetEdges(self.raw, null, null, &raw mut count) }.to_result()?;
         Ok(count)
     }
 
-    /// The pairs of work of which the second waits for the first.
+    /// The pairs of work in which the second waits for the first.
     ///
     /// # Errors
     ///
@@ -335,7 +335,7 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// [`CudaError::InvalidHandle`] where it is not of this graph; what else the driver says.
+    /// [`CudaError::InvalidHandle`] for a node of another graph; other errors of the driver.
     pub fn node_type(&mut self, node: GraphNode) -> CudaResult<GraphNodeType> {
         self.require(&[node])?;
         let mut kind = 0;
@@ -395,8 +395,8 @@ impl GraphExec {
     ///
     /// # Safety
     ///
-    /// Whatever the work uses is there still, and stays until it is done: memory, modules,
-    /// and the host's memory in copies. Nothing else uses what it writes meanwhile.
+    /// All memory, modules and host memory that the work uses exist, and stay until it has ended.
+    /// Nothing else uses memory that it writes meanwhile.
     pub unsafe fn launch(&self, stream: &Stream) -> CudaResult<()> {
         // SAFETY: both are alive; the rest is the caller's promise.
         unsafe { sys::cuGraphLaunch(self.raw, stream.as_inner()) }.to_result()

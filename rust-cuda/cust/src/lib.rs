@@ -39,9 +39,8 @@
 //! }
 //! ```
 //!
-//! Kernels are launched by [`launch!`], which is unsafe: nobody checks what a kernel does
-//! with its parameters. Everything else that is safe to call stays sound, whatever the order
-//! in which things are dropped.
+//! [`launch!`] launches kernels. It is unsafe, because a kernel's use of its parameters is not
+//! checked. All safe calls are sound, whatever the order in which objects are dropped.
 //!
 //! The crate is empty on platforms that [`cuda_loader`] does not support.
 

@@ -75,7 +75,7 @@ pub enum ModuleJitOption {
     DetermineTargetFromContext,
     /// Compiles for this.
     Target(JitTarget),
-    /// What it takes of a fat binary.
+    /// The preferred part of a fat binary.
     Fallback(JitFallback),
     /// Whether debuggers find their way. Spelled as in cust.
     GenenerateDebugInfo(bool),
@@ -111,7 +111,7 @@ impl ModuleJitOption {
 pub struct LoadFailure {
     /// The driver's code.
     pub error: CudaError,
-    /// What its compiler has to say; empty where that is nothing.
+    /// The log of its compiler, often empty.
     pub log: String,
 }
 
@@ -168,8 +168,8 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// [`CudaError::InvalidImage`] where it is none or is cut off; what else the driver
-    /// says.
+    /// [`CudaError::InvalidImage`] for bytes that are none or are cut off; other errors of the
+    /// driver.
     pub fn from_fatbin<T: AsRef<[u8]>>(bytes: T, options: &[ModuleJitOption]) -> CudaResult<Self> {
         Self::from_cubin(bytes, options)
     }
@@ -178,8 +178,8 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// [`CudaError::InvalidImage`] where it is none or is cut off; what else the driver
-    /// says.
+    /// [`CudaError::InvalidImage`] for bytes that are none or are cut off; other errors of the
+    /// driver.
     pub fn from_cubin<T: AsRef<[u8]>>(bytes: T, options: &[ModuleJitOption]) -> CudaResult<Self> {
         let bytes = bytes.as_ref();
         if !is_whole(bytes) {
@@ -348,9 +348,9 @@ impl Drop for Module {
 ///
 /// # Safety
 ///
-/// There is a whole image at `image`: text that ends in a zero byte, or what by its own
-/// headers ends before what may be read does. There are as many values as options, each of
-/// its option's type.
+/// A whole image is at `image`: text that ends in a zero byte, or an image whose own headers say
+/// that it ends within readable memory. There are as many values as options, each of its option's
+/// type.
 unsafe fn load(
     image: *const c_void,
     mut options: Vec<c_uint>,

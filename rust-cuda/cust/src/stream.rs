@@ -14,7 +14,7 @@ bitflags::bitflags! {
     /// How a stream is made.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct StreamFlags: u32 {
-        /// Waits for the work of the default stream, on which copies that wait are made.
+        /// Waits for the work of the default stream, which synchronous copies use.
         const DEFAULT = 0x00;
         /// Does not. [`Stream::new`] leaves this out, see there.
         const NON_BLOCKING = 0x01;
@@ -34,16 +34,16 @@ bitflags::bitflags! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum CaptureMode {
-    /// Those of all threads.
+    /// Forbidden calls of all threads.
     Global = 0,
-    /// Those of the thread that captures.
+    /// Forbidden calls of the capturing thread.
     ThreadLocal = 1,
     /// None.
     Relaxed = 2,
 }
 
-/// A queue of work. The device does what is given to one stream in order, and what is given
-/// to several at the same time.
+/// A queue of work. The device runs the work of one stream in order, and the work of several at the
+/// same time.
 #[derive(Debug)]
 pub struct Stream {
     raw: CUstream,
@@ -67,8 +67,8 @@ impl Stream {
         Self::make(flags.difference(StreamFlags::NON_BLOCKING), priority)
     }
 
-    /// Makes a stream that does not wait for the default stream. What it is given must not
-    /// use memory that the default stream still writes, as copies that wait do.
+    /// Makes a stream that does not wait for the default stream. Its work must not use memory that
+    /// the default stream still writes, as synchronous copies do.
     ///
     /// # Errors
     ///
@@ -112,10 +112,10 @@ impl Stream {
         Ok(priority)
     }
 
-    /// Calls a function of the host once the work given so far is done.
+    /// Calls a function of the host once the earlier work has ended.
     ///
-    /// It runs on a thread of the driver's, and must not call the driver. If it panics, the
-    /// message is printed and the stream continues. What it borrows would be gone by then:
+    /// It runs on a thread of the driver, and must not call the driver. If it panics, the message
+    /// is printed and the stream continues. It cannot borrow, because it runs later:
     ///
     /// ```compile_fail,E0597
     /// # fn of(stream: &cust::stream::Stream) -> cust::error::CudaResult<()> {
@@ -171,7 +171,7 @@ impl Stream {
         }
     }
 
-    /// Has what is given from now on wait for an event.
+    /// Makes later work wait for an event.
     ///
     /// # Errors
     ///
@@ -196,7 +196,7 @@ impl Stream {
         unsafe { sys::cuStreamBeginCapture_v2(self.raw, mode as u32) }.to_result()
     }
 
-    /// What was noted since [`Stream::begin_capture`].
+    /// The work captured since [`Stream::begin_capture`].
     ///
     /// # Errors
     ///
@@ -217,9 +217,9 @@ impl Stream {
     ///
     /// # Safety
     ///
-    /// `args` are pointers to the kernel's parameters, all of them, in order. What the kernel
-    /// does with them is right: the addresses stay valid until it is done, and nothing else
-    /// uses what it writes meanwhile.
+    /// `args` are pointers to all of the kernel's parameters, in order. The kernel's use of them is
+    /// correct: the addresses stay valid until it has ended, and nothing else uses memory that it
+    /// writes meanwhile.
     #[doc(hidden)]
     pub unsafe fn launch<G, B>(
         &self,

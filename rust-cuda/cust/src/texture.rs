@@ -10,11 +10,11 @@ use std::ffi::{c_uint, c_ulonglong};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum TextureAdressingMode {
-    /// What is there if the array is repeated. Normalised coordinates alone.
+    /// As if the array were repeated; for normalised coordinates only.
     Wrap = 0,
     /// The nearest element.
     Clamp = 1,
-    /// What is there if the array is mirrored. Normalised coordinates alone.
+    /// As if the array were mirrored; for normalised coordinates only.
     Mirror = 2,
     /// The border colour.
     Border = 3,
@@ -46,15 +46,15 @@ bitflags::bitflags! {
 /// How a texture reads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TextureDescriptor {
-    /// What it reads outside its extents, along each. Spelled as in cust.
+    /// The kind of reads outside its extents, along each axis. Spelled as in cust.
     pub adress_modes: [TextureAdressingMode; 3],
-    /// What it reads between elements.
+    /// The kind of reads between elements.
     pub filter_mode: TextureFilterMode,
     /// How it takes coordinates, and returns elements.
     pub flags: TextureDescriptorFlags,
     /// From 1 to 16.
     pub max_anisotropy: c_uint,
-    /// What it reads between mipmaps.
+    /// The kind of reads between mipmaps.
     pub mipmap_filter_mode: TextureFilterMode,
     /// Added to the level of the mipmap.
     pub mipmap_level_bias: f32,
@@ -62,7 +62,7 @@ pub struct TextureDescriptor {
     pub min_mipmap_level_clamp: f32,
     /// The greatest level of the mipmap.
     pub max_mipmap_level_clamp: f32,
-    /// What is outside, with [`TextureAdressingMode::Border`].
+    /// The value outside, with [`TextureAdressingMode::Border`].
     pub border_color: [f32; 4],
 }
 
@@ -258,7 +258,7 @@ pub struct ResourceDescriptor {
 }
 
 impl ResourceDescriptor {
-    /// The driver's form of it, and the array, which has to outlive what is made of that.
+    /// The driver's form of it, and the array, which must outlive objects made with it.
     pub(crate) fn into_raw(self) -> (CUDA_RESOURCE_DESC, ArrayObject) {
         let ResourceType::Array { array } = self.ty;
         let raw = CUDA_RESOURCE_DESC {

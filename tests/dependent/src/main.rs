@@ -4,6 +4,8 @@
 //! Given the lines of another build in a file, it prints both with their ratio, and fails
 //! where one takes more than [`MOST`] times as long as there.
 
+mod kernel;
+
 use halo_gpu::derivative3d::FiniteDifferences3d;
 use halo_gpu::heat2d::Heat2d;
 use halo_gpu::heat3d::Heat3d;
@@ -92,6 +94,7 @@ fn of<T: heat3d::Kernels + wave3d::Kernels + reduction::Number>()
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    kernel::check()?;
     let mut times = of::<f32>()?;
     times.extend(of::<f64>()?);
     let Some(other) = std::env::args().nth(1) else {

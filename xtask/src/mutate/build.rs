@@ -1,4 +1,4 @@
-//! Copies the workspace, puts the mutations into the copy and builds it.
+//! Copies the workspace, inserts the mutations into the copy and builds it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -21,15 +21,15 @@ use crate::workspace;
 /// The root file of the kernels' crate.
 const CRATE_ROOT: &str = "gpu-kernels/src/lib.rs";
 
-/// That of the crate of the stencils, which the kernels' depends on.
+/// The root file of the stencils' crate, on which the kernels' crate depends.
 const STENCIL_ROOT: &str = "stencil/src/lib.rs";
 
-/// Settings that the original is not built with. Without them cargo takes the crates of
-/// the copy for those of the original, being at the same places of their workspaces, so
-/// that who tests the original might test the copy. They leave dependencies as they are.
+/// Settings that differ from the original's build. Without them cargo would take the copy's crates
+/// for the original's, because both have the same paths within their workspaces, and a test of the
+/// original could run the copy. Dependencies are built as in the original.
 const PROFILE: [(&str, &str); 2] = [
     ("CARGO_PROFILE_DEV_DEBUG", "0"),
-    // Procedural macros and build scripts, where it is 0.
+    // The debug level of procedural macros and build scripts, 0 in the original.
     ("CARGO_PROFILE_DEV_BUILD_OVERRIDE_DEBUG", "1"),
 ];
 
@@ -41,19 +41,18 @@ pub(crate) struct Source {
     pub(crate) sites: Vec<(u32, Site)>,
 }
 
-/// A copy of the workspace under the target folder. The original is never
-/// written to.
+/// A copy of the workspace under the target folder. The original is never written to.
 pub(crate) struct Copy {
     folder: PathBuf,
-    /// Where it is built: where the original is, for the sake of the dependencies.
+    /// The target folder: the original's, so that the built dependencies are shared.
     target: PathBuf,
-    /// A hash of what is copied.
+    /// A hash of the copied files.
     pub(crate) hash: String,
 }
 
 impl Copy {
-    /// Copies the workspace, or brings an earlier copy up to date: files that
-    /// are as they should be keep their time, so that little is built again.
+    /// Copies the workspace, or updates an earlier copy. Unchanged files keep their times, so that
+    /// cargo rebuilds little.
     pub(crate) fn of(root: &Path, target: &Path) -> Result<Self, Error> {
         let folder = target.join("mutate/workspace");
         fs::create_dir_all(&folder).map_err(Error::file("make", &folder))?;
@@ -66,7 +65,7 @@ impl Copy {
             hash.update(Sha256::digest(file.to_string_lossy().as_bytes()));
             hash.update(Sha256::digest(&wanted));
             if is_kernel_source(file) {
-                // Written by `instrument`, which knows what must be in it.
+                // `instrument` writes it.
                 continue;
             }
             if fs::read(&to).is_ok_and(|present| present == wanted) {
@@ -75,7 +74,7 @@ impl Copy {
             if let Some(parent) = to.parent() {
                 fs::create_dir_all(parent).map_err(Error::file("make", parent))?;
             }
-            // Copied rather than written: scripts stay executable.
+            // Copied rather than written, so that scripts stay executable.
             fs::copy(&from, &to).map_err(Error::file("write", &to))?;
         }
         remove_others(&folder, &folder, &files)?;
@@ -86,9 +85,9 @@ impl Copy {
         })
     }
 
-    /// Writes the kernels' sources with their mutations, builds the suites of these
-    /// names, and returns them by name. Mutations that do not compile are taken out of
-    /// `sources` and returned as well.
+    /// Writes the kernels' sources with their mutations, builds the suites of these names, and
+    /// returns them by name. Mutations that do not compile are removed from `sources` and returned
+    /// too.
     pub(crate) fn build(
         &self,
         sources: &mut [Source],
@@ -157,11 +156,12 @@ impl Copy {
         command
             .current_dir(&self.folder)
             .args(["test", "--no-run", "--quiet", "--lib"])
-            .args(["--package", "halo-tests", "--package", "gpu-kernels"])
-            // Much of it is conditions, on which optimising takes longer than it saves.
-            .args(["--config", "profile.dev.package.gpu-kernels.opt-level=1"])
+            .args(["--package", "halo-tests", "--package", "halo-kernels"])
+            // The instrumented code is full of conditions; optimising it more takes longer than it
+            // saves.
+            .args(["--config", "profile.dev.package.halo-kernels.opt-level=1"])
             .args(["--config", "profile.dev.package.halo-stencil.opt-level=1"])
-            // The suites are run many times.
+            // The suites are run many times, so the library is optimised a little.
             .args(["--config", "profile.dev.package.halo-gpu.opt-level=1"])
             .args(["--config", "profile.dev.package.halo-tests.opt-level=1"])
             .arg("--message-format=json")
@@ -193,19 +193,19 @@ impl Copy {
     }
 }
 
-/// What cargo said of one build.
+/// The messages of one build.
 #[derive(Default)]
 struct Attempt {
     success: bool,
     suites: BTreeMap<String, Suite>,
-    /// Where compiler errors point, in bytes of a file.
+    /// The positions of compiler errors, in bytes of a file.
     errors: Vec<(PathBuf, Range<usize>)>,
-    /// The errors as the compiler words them.
+    /// The errors as rustc prints them.
     rendered: String,
 }
 
 impl Attempt {
-    /// `messages` are cargo's, with what others print among them.
+    /// Reads cargo's messages; other programs may print between them.
     fn read(messages: &[u8], folder: &Path) -> Self {
         let mut attempt = Self::default();
         for message in Message::parse_stream(messages).map_while(Result::ok) {
@@ -238,7 +238,7 @@ impl Attempt {
     }
 }
 
-/// Whether the crate of the stencils is among them.
+/// Whether a source belongs to the stencils' crate.
 fn has_stencils(sources: &[Source]) -> bool {
     sources
         .iter()
@@ -250,7 +250,7 @@ fn is_kernel_source(file: &Path) -> bool {
         && file.extension().is_some_and(|extension| extension == "rs")
 }
 
-/// Removes what an earlier copy had and the workspace no longer has.
+/// Removes the files of an earlier copy that the workspace no longer has.
 fn remove_others(top: &Path, folder: &Path, wanted: &BTreeSet<PathBuf>) -> Result<(), Error> {
     for entry in fs::read_dir(folder).map_err(Error::file("read", folder))? {
         let path = entry.map_err(Error::file("read", folder))?.path();

@@ -1,15 +1,15 @@
 //! `cargo xtask mutate`: measures whether the tests notice broken kernels.
 //!
-//! Every kernel is broken in every small way that [`operators`] knows (a barrier
-//! removed, a guard off by one, a halo one too narrow, x taken for y …), one at
-//! a time, and its family's tests are run on the emulator. They must fail. A
-//! mutation that no test notices has survived: either a test is missing, or the
-//! mutation changes nothing, and then the source says so ([`waiver`]).
+//! Every kernel is broken in every small way that [`operators`] knows (a barrier removed, a guard
+//! off by one, a halo one too narrow, x taken for y …), one at a time, and its family's tests run
+//! in the emulator. They must fail. If no test notices a mutation, it has survived: either a test
+//! is missing, or the mutation changes nothing, and then a comment in the source must say so
+//! ([`waiver`]).
 //!
-//! All mutations are compiled in at once, each behind a switch ([`instrument`]),
-//! in a copy of the workspace under the target folder ([`build`]); trying one
-//! costs a run of the tests that come to it ([`trial`]), and no build. What became of
-//! each is kept ([`record`]), so that a run can be stopped and taken up.
+//! All mutations are compiled at once, each behind a switch ([`instrument`]), in a copy of the
+//! workspace under the target folder ([`build`]). Trying one takes a run of the tests that execute
+//! it ([`trial`]), and no build. Outcomes are stored ([`record`]), so that a stopped run can be
+//! continued.
 
 mod build;
 mod instrument;
@@ -48,21 +48,21 @@ use record::Record;
 use suite::Verdict;
 use trial::{Fate, Trials};
 
-/// A mutation among all of them.
+/// A mutation of the kernels.
 struct Mutation {
     number: u32,
     path: PathBuf,
-    /// The family whose tests must notice; `None` for what all families share.
+    /// The family whose tests must notice it; `None` for code that all families share.
     family: Option<String>,
     site: Site,
-    /// Why it changes nothing, where the source says that.
+    /// The source's reason why it changes nothing, if it gives one.
     waived: Option<String>,
-    /// Where it stands in the order that samples are taken from.
+    /// Its rank in the order that samples are taken from.
     rank: u64,
 }
 
 impl Mutation {
-    /// "path:line:column operator: what", the line that `--only` looks at.
+    /// "path:line:column operator: what", the text that `--only` searches.
     fn describe(&self) -> String {
         format!(
             "{}:{}:{} {}: {}",
@@ -75,16 +75,16 @@ impl Mutation {
     }
 }
 
-/// Everything there is to mutate.
+/// All mutations of the kernels.
 struct Found {
     /// The families, sorted.
     families: Vec<String>,
-    /// Text of each source, by its path.
+    /// The text of each source, by path.
     texts: BTreeMap<PathBuf, String>,
-    /// A hash of the code of each, which comments do not change.
+    /// A hash of each source's code, without comments.
     codes: BTreeMap<PathBuf, String>,
     mutations: Vec<Mutation>,
-    /// Waivers that are wrong: path, line, and how.
+    /// Invalid waivers: path, line, and the reason.
     complaints: Vec<String>,
 }
 
@@ -127,14 +127,14 @@ pub(crate) fn run(flags: &Mutate) -> Result<Outcome, Error> {
     Ok(clean_if(tally.survived == 0 && found.complaints.is_empty()))
 }
 
-/// What became of the mutations that were selected.
+/// The outcomes of the selected mutations.
 #[derive(Debug, PartialEq, Eq)]
 struct Tally {
     caught: usize,
     survived: usize,
-    /// Equivalent, by what the source says.
+    /// Equivalent, according to the source.
     waived: usize,
-    /// Refused by the compiler, which notices what no test needs to.
+    /// The compiler rejects them, so no test needs to notice them.
     rejected: usize,
 }
 
@@ -156,8 +156,8 @@ impl fmt::Display for Tally {
     }
 }
 
-/// Builds the selected mutations into a copy of the workspace under `target`,
-/// tries each, and prints what became of it.
+/// Builds the selected mutations into a copy of the workspace under `target`, tries each, and
+/// prints its outcome.
 fn execute(
     root: &Path,
     target: &Path,
@@ -189,7 +189,7 @@ fn execute(
         to_run.len()
     );
     let copy = Copy::of(root, target)?;
-    // All of the sources, mutated or not: the copy needs every one.
+    // All sources, mutated or not: the copy needs every one.
     let mut sources: Vec<Source> = found
         .texts
         .iter()
@@ -209,7 +209,7 @@ fn execute(
         names.push(CONFORMANCE.to_owned());
     }
     let (mut built, rejected) = copy.build(&mut sources, &names)?;
-    // A crate without unit tests, and its empty program.
+    // A crate without unit tests has an empty test program.
     built.retain(|name, suite| {
         !UNITS.contains(&name.as_str()) || suite.tests().is_ok_and(|tests| !tests.is_empty())
     });
@@ -248,24 +248,24 @@ fn part<T: Clone>(all: &[T], part: usize, of: usize) -> Vec<T> {
     all[all.len() * (part - 1) / of..all.len() * part / of].to_vec()
 }
 
-/// The unit tests of the crates that are mutated.
+/// The crates with mutations, whose unit tests are run.
 const UNITS: [&str; 2] = ["gpu_kernels", "halo_stencil"];
 
-/// The folders of what is mutated.
+/// The folders with mutations.
 const SOURCES: [&str; 2] = [KERNELS, "stencil/src"];
 
-/// The skeleton of all stencils: as a family its suite is that of stencils of one's own.
+/// The skeleton of all stencils. Its suite is that of user-written stencils.
 const STENCIL: &str = "stencil";
 
 /// The families whose kernels are stencils.
 const STENCILS: [&str; 2] = ["heat3d", "wave3d"];
 
-/// Whether a test of the family `of` is one of `family` as well.
+/// Whether a test of the family `of` also tests `family`.
 fn serves(of: &str, family: &str) -> bool {
     of == family || family == STENCIL && STENCILS.contains(&of)
 }
 
-/// The suite that goes through the table of kernels.
+/// The suite that tests every kernel of the table.
 const CONFORMANCE: &str = "conformance";
 
 fn clean_if(clean: bool) -> Outcome {
@@ -276,7 +276,7 @@ fn clean_if(clean: bool) -> Outcome {
     }
 }
 
-/// Finds every mutation of the kernels' sources, and what is waived.
+/// Finds every mutation of the kernels' sources, and the waivers.
 fn find(root: &Path, families: Vec<String>) -> Result<Found, Error> {
     let mut found = Found {
         families,
@@ -365,7 +365,7 @@ fn select<'a>(mutations: &'a [Mutation], flags: &Mutate) -> Vec<&'a Mutation> {
     selected
 }
 
-/// The `count` lowest in rank, in the order of the sources.
+/// The `count` lowest ranks, in the order of the sources.
 fn sample<'a>(all: &[&'a Mutation], count: usize) -> Vec<&'a Mutation> {
     let mut lowest = all.to_vec();
     lowest.sort_by_key(|mutation| mutation.rank);
@@ -374,9 +374,9 @@ fn sample<'a>(all: &[&'a Mutation], count: usize) -> Vec<&'a Mutation> {
     lowest
 }
 
-/// A hash of what a mutation does and in which function. Lines and the mutations of
-/// other functions are not in it, so that a change of one function leaves a sample of
-/// the others as it was. `earlier` counts the same mutation in the same function.
+/// A hash of a mutation's effect and its function. Lines and other functions are not part of it, so
+/// that a change of one function leaves the sample of the others as it was. `earlier` is the number
+/// of equal mutations before it in the same function.
 fn rank(path: &Path, site: &Site, earlier: u32) -> u64 {
     let digest = Sha256::new()
         .chain_update(path.to_string_lossy().as_bytes())
@@ -391,7 +391,7 @@ fn rank(path: &Path, site: &Site, earlier: u32) -> u64 {
         .fold(0, |rank, &byte| rank << 8 | u64::from(byte))
 }
 
-/// How many suites run at once.
+/// The number of suites that run at once.
 fn jobs(flags: &Mutate) -> usize {
     flags.jobs.map_or_else(
         || std::thread::available_parallelism().map_or(1, usize::from),
@@ -399,13 +399,12 @@ fn jobs(flags: &Mutate) -> usize {
     )
 }
 
-/// Whoever panicked with it has said so.
+/// Ignores poisoning: the thread that panicked has reported it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tries every mutation, prints what became of each, in the order of the
-/// sources, and returns it.
+/// Tries every mutation, prints its outcome, in the order of the sources, and returns the outcomes.
 fn try_all(
     mutations: &[&Mutation],
     trials: &Trials,
@@ -467,19 +466,19 @@ fn try_all(
     }
 }
 
-/// What the threads that try mutations share.
+/// The shared state of the threads that try mutations.
 struct Results {
     fates: Vec<Option<Fate>>,
-    /// How many of them have been printed.
+    /// The number of printed outcomes.
     printed: usize,
-    /// The trials that noticed mutations, by file and function: they will be the
-    /// first to notice others there.
+    /// The trials that noticed mutations, by file and function. They are tried first on other
+    /// mutations there.
     noticed: HashMap<(PathBuf, String), Vec<usize>>,
     failure: Option<Error>,
 }
 
 impl Results {
-    /// The trials that noticed the most recent mutations in the same function.
+    /// The trials that noticed the most recent mutations of the same function.
     fn likely(&self, mutation: &Mutation) -> Vec<usize> {
         let place = (mutation.path.clone(), mutation.site.function.clone());
         let trials = self.noticed.get(&place).map_or(&[][..], Vec::as_slice);
@@ -488,7 +487,7 @@ impl Results {
 
     fn record(&mut self, mutations: &[&Mutation], index: usize, fate: Fate, bar: &ProgressBar) {
         let mutation = mutations[index];
-        // A crash or a time-out is no test to begin with: it takes longest.
+        // A trial that crashed or timed out is not tried first: it takes longest.
         if let (Verdict::Failed(_), Some(by)) = (&fate.verdict, fate.by) {
             let place = (mutation.path.clone(), mutation.site.function.clone());
             let trials = self.noticed.entry(place).or_default();
@@ -518,7 +517,7 @@ fn outcome(fate: &Fate) -> String {
 mod tests {
     use super::*;
 
-    /// Of forty mutations of one kind in ten functions, by where the functions stand.
+    /// A sample of forty mutations of one kind in ten functions, for these lines of the functions.
     fn sampled(functions: impl Iterator<Item = u32>, count: usize) -> Vec<String> {
         let body: String = functions
             .map(|index| format!("fn f{index}() {{ a + {index}; b < c; b < c; }}\n"))
@@ -550,8 +549,7 @@ mod tests {
         assert!(sampled(0..0, 3).is_empty());
     }
 
-    /// A workspace with one family, in which one mutation is waived and one
-    /// waiver is stale.
+    /// A workspace with one family, one waived mutation and one stale waiver.
     fn workspace() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
@@ -619,7 +617,8 @@ mod tests {
         );
         write(
             "gpu-kernels/Cargo.toml",
-            "[package]\nname = \"gpu-kernels\"\nversion = \"0.0.0\"\nedition = \"2024\"\n",
+            "[package]\nname = \"halo-kernels\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\
+             [lib]\nname = \"gpu_kernels\"\n",
         );
         write("gpu-kernels/src/lib.rs", "//! L.\npub mod sum;\n");
         let kernels = "//! S.
@@ -655,7 +654,7 @@ fn counts() {
         write(
             "tests/Cargo.toml",
             "[package]\nname = \"halo-tests\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\
-             [lib]\npath = \"lib.rs\"\n[dependencies]\ngpu-kernels = { path = \"../gpu-kernels\" }\n\
+             [lib]\npath = \"lib.rs\"\n[dependencies]\nhalo-kernels = { path = \"../gpu-kernels\" }\n\
              [[test]]\nname = \"sum\"\npath = \"sum.rs\"\n",
         );
         write("tests/lib.rs", "");

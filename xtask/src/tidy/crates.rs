@@ -9,11 +9,11 @@ use super::{Findings, Tree};
 use crate::error::Error;
 use crate::toolchain::Toolchain;
 
-/// A crate that is not to be there.
+/// A crate that must not be in the build.
 struct Refused {
     name: &'static str,
     why: &'static str,
-    /// A crate by way of which it may be there all the same, and why.
+    /// A crate that may bring it nevertheless, and why.
     but_by: Option<(&'static str, &'static str)>,
 }
 
@@ -43,12 +43,11 @@ pub(super) fn crates(tree: &Tree, findings: &mut Findings) -> Result<(), Error> 
     Ok(())
 }
 
-/// The crates that the default members are built of on this system, each with those that
-/// depend on it.
+/// The dependencies of the default members on this system, each with its dependents.
 fn dependencies(tree: &Tree) -> Result<BTreeMap<String, BTreeSet<String>>, Error> {
     let metadata = MetadataCommand::new()
         .manifest_path(tree.root.join("Cargo.toml"))
-        // Those of other systems need not be on this one.
+        // Dependencies for other systems need not be installed here.
         .other_options([
             "--filter-platform".to_owned(),
             Toolchain::of(&tree.root)?.host,
@@ -75,7 +74,7 @@ fn dependencies(tree: &Tree) -> Result<BTreeMap<String, BTreeSet<String>>, Error
     Ok(found)
 }
 
-/// What is wrong with crates of these names and dependents.
+/// The violations among crates of these names and dependents.
 fn complaints(
     refused: &[Refused],
     dependencies: &BTreeMap<String, BTreeSet<String>>,
@@ -117,17 +116,17 @@ mod tests {
     #[test]
     fn refused_crates_are_found_by_whoever_brings_them() {
         assert_eq!(found(&[("paste", &["pulp"])]), Vec::<String>::new());
-        let messages = found(&[("paste", &["pulp", "other"]), ("vek", &["cuda_std"])]);
+        let messages = found(&[("paste", &["pulp", "other"]), ("vek", &["halo-cuda-std"])]);
         assert_eq!(messages.len(), 2, "{messages:?}");
         assert!(
             messages[0].starts_with("other brings paste"),
             "{messages:?}"
         );
         assert!(
-            messages[1].starts_with("cuda_std brings vek"),
+            messages[1].starts_with("halo-cuda-std brings vek"),
             "{messages:?}"
         );
-        // An excuse that nobody needs goes.
+        // An unused exception is reported.
         let messages = found(&[]);
         assert_eq!(messages.len(), 1, "{messages:?}");
         assert!(messages[0].starts_with("pulp is excused"), "{messages:?}");

@@ -11,7 +11,7 @@ pub const BLOCK: usize = 128;
 
 /// `out[i] = (x[i-1] + x[i] + x[i+1]) / 3`; beyond its ends `x` repeats its end points.
 ///
-/// A block takes `BLOCK` points. Its tile in shared memory has one more on either side, the
+/// A block computes `BLOCK` points. Its tile in shared memory has one more on either side, the
 /// halo.
 ///
 /// # Safety
@@ -39,7 +39,7 @@ pub unsafe fn smooth(x: &[f32], out: *mut f32) {
             *tile.add(t + 2) = at(i + 1);
         }
     }
-    // No thread may return before it: the others of its block wait here.
+    // Every thread must come here: the others of its block wait.
     thread::sync_threads();
     if i <= last {
         // SAFETY: three elements of the tile, written before the barrier; `out` has `i`.

@@ -1,5 +1,5 @@
-//! How fast a step is on a GPU: beside a copy of as many bytes and, where a cubin is named,
-//! beside `cuda/gray_scott.cu`, in turns. It ends with an error if the bits differ.
+//! Times a step on a GPU, in turns with a copy of as many bytes and, if a cubin is named, with
+//! `cuda/gray_scott.cu`. It ends with an error if the bits differ.
 //!
 //! ```text
 //! nvcc -arch=sm_90 -O3 -fmad=false -cubin -o gray_scott.cubin cuda/gray_scott.cu

@@ -1,5 +1,5 @@
 //! The context, stream and memory pool of a device, which its buffers, textures and events keep
-//! alive; and when they are released.
+//! alive; and their release.
 
 use super::driver::{checked, said};
 use super::generation::{Generation, optional_attribute};
@@ -22,19 +22,19 @@ pub(super) struct Core {
     pub(super) limits: Limits,
     pub(super) recorder: Recorder,
     kept: Mutex<Kept>,
-    /// Memory comes from a pool of our own, so that freeing it waits for nothing.
-    /// `None` on devices without pools.
+    /// A memory pool of this device handle, so that freeing memory does not wait. `None` on devices
+    /// without pools.
     pool: Option<MemoryPool>,
-    /// The other devices that were told whether they reach the pool.
+    /// The other devices that have been checked for access to the pool.
     asked: Mutex<Vec<Device>>,
     pub(super) stream: Stream,
     context: Context,
 }
 
-/// What was released while a graph may still use it.
+/// Resources that were dropped while a graph may still use them.
 #[derive(Default)]
 struct Kept {
-    /// Recordings and graphs.
+    /// The number of recordings and graphs.
     holders: usize,
     waiting: Vec<Resource>,
 }
@@ -46,7 +46,7 @@ pub(super) enum Resource {
     Module(cust::module::Module),
 }
 
-/// The address of device memory that is ours to free.
+/// The address of device memory that must be freed.
 pub(super) struct OwnMemory(CUdeviceptr);
 
 impl OwnMemory {
@@ -91,13 +91,13 @@ impl Core {
 
     /// Makes the device's context current on this thread.
     ///
-    /// Every call of the driver wants that. It costs one call of some nanoseconds where the
-    /// context is current already.
+    /// Every call of the driver requires it. It takes some nanoseconds if the context is current
+    /// already.
     pub(super) fn enter(&self) -> Result<Entered<'_>, Error> {
         said("cuCtxPushCurrent_v2", self.context.enter())
     }
 
-    /// Fails where this thread is recording: `what` cannot be part of that.
+    /// An error if this thread is recording: `what` cannot be recorded.
     pub(super) fn refuse(&self, what: &'static str) -> Result<(), Error> {
         self.recorder.refuse(what)
     }
@@ -109,30 +109,29 @@ impl Core {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        // Nothing in there is half done when somebody panics.
+        // A panic leaves the value consistent.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that there is a graph, or one in the making, that may use anything.
+    /// Notes that there is a graph, or a recording, that may use any resource.
     pub(super) fn hold(&self) {
         self.kept().holders += 1;
     }
 
-    /// Whether there is a graph, or one in the making.
+    /// Whether there is a graph or a recording.
     pub(super) fn is_held(&self) -> bool {
         self.kept().holders > 0
     }
 
-    /// Whether both are handles of one GPU.
+    /// Whether both handles are of one GPU.
     pub(super) fn same_device(&self, other: &Self) -> bool {
         self.context.device() == other.context.device()
     }
 
-    /// Has what this handle is given from now on wait for what `other`, a handle of any GPU,
-    /// was given before.
+    /// Makes later work of this handle wait for earlier work of `other`, a handle of any GPU.
     pub(super) fn follow(&self, other: &Self) -> Result<(), Error> {
         let event = {
-            // An event is recorded in streams of its own context alone.
+            // An event can only be recorded in streams of its own context.
             let _current = other.enter()?;
             let event = said("cuEventCreate", Event::new(EventFlags::DISABLE_TIMING))?;
             said("cuEventRecord", event.record(&other.stream))?;
@@ -141,7 +140,7 @@ impl Core {
         self.wait_event(&event)
     }
 
-    /// Has what this handle is given from now on wait for `event`, of any GPU.
+    /// Makes later work of this handle wait for `event`, of any GPU.
     pub(super) fn wait_event(&self, event: &Event) -> Result<(), Error> {
         let _current = self.enter()?;
         let waits = self.stream.wait_event(event, StreamWaitEventFlags::DEFAULT);
@@ -155,22 +154,21 @@ impl Core {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if !asked.contains(&device) {
             asked.push(device);
-            // Where it cannot, or the driver knows no access to pools, copies go by way of the
-            // host, which the driver sees to.
+            // Without access, or without pools, the driver copies by way of the host.
             if device.can_access(own) == Ok(true) {
                 let _: CudaResult<()> = pool.let_in(device);
             }
         }
     }
 
-    /// Copies between the memories of two handles, behind what both were given before and in
-    /// front of what they are given later. The host does not wait.
+    /// Copies between the memories of two handles, after the earlier work of both and before their
+    /// later work. The host does not wait.
     ///
     /// # Safety
     ///
-    /// So many bytes are memory of `other` at `from` and of this handle at `to`, where they are
-    /// the caller's alone but for work that this handle was given before. They do not overlap,
-    /// and are freed in the order of their handles' work or later.
+    /// `from` has this many bytes of `other`'s memory, and `to` of this handle's. Only the caller
+    /// uses them, apart from work that was enqueued before. They do not overlap, and are freed in
+    /// the order of their handles' work or later.
     pub(super) unsafe fn copy_across(
         &self,
         to: CUdeviceptr,
@@ -179,24 +177,24 @@ impl Core {
         bytes: usize,
     ) -> Result<(), Error> {
         self.follow(other)?;
-        // SAFETY: the caller's promise. Writers of the source are behind this copy, as this handle
-        // follows `other`.
+        // SAFETY: the caller's promise. Earlier writes of the source precede this copy, because
+        // this handle follows `other`.
         unsafe { self.copy_unordered(to, other, from, bytes) }?;
         other.follow(self).inspect_err(|_| {
-            // Nothing keeps later work off the source, so that the copy is waited for here. If
-            // that fails too, a kernel has faulted, and no copy is running any more.
+            // Nothing orders later work on the source behind the copy, so the copy is waited for
+            // here. If that fails too, a kernel has faulted, and no copy is running any more.
             if let Ok(_current) = self.enter() {
                 let _: CudaResult<()> = self.stream.synchronize();
             }
         })
     }
 
-    /// Copies between the memories of two handles, behind what this one was given before.
+    /// Copies between the memories of two handles, after the earlier work of this one.
     ///
     /// # Safety
     ///
-    /// As [`copy_across`](Self::copy_across), and the caller orders the copy with the work that
-    /// `other` was given before and is given later.
+    /// As for [`copy_across`](Self::copy_across); and the caller orders the copy with `other`'s
+    /// earlier and later work.
     pub(super) unsafe fn copy_unordered(
         &self,
         to: CUdeviceptr,
@@ -206,7 +204,7 @@ impl Core {
     ) -> Result<(), Error> {
         let _current = self.enter()?;
         if self.same_device(other) {
-            // SAFETY: the caller's promise; one context has both.
+            // SAFETY: the caller's promise; both are memory of one context.
             return unsafe { copy(to, from, bytes, self.stream.as_inner()) };
         }
         self.let_in(other);
@@ -218,7 +216,8 @@ impl Core {
         said("cuMemcpyPeerAsync", copied)
     }
 
-    /// Notes that one of them is gone; with the last goes what has waited for that.
+    /// Notes that a recording or a graph is gone. After the last one, releases the waiting
+    /// resources.
     pub(super) fn release(&self) {
         let waiting: Vec<Resource> = {
             let mut kept = self.kept();
@@ -234,11 +233,11 @@ impl Core {
         }
     }
 
-    /// Gives this back to the driver: now, or where a graph may still use it, as soon as
-    /// there is none. Nobody but work that was given to the device already uses it any more.
+    /// Releases this to the driver: now or, while a graph may use it, as soon as there is none.
+    /// Only work that was enqueued before may still use it.
     pub(super) fn give_back(&self, resource: Resource) {
-        // Failures mean that the driver is shutting down or that a kernel has
-        // faulted; what there was is then gone with the context.
+        // A failure means that the driver is shutting down or that a kernel has faulted; the
+        // resource is then gone with the context.
         let Ok(_current) = self.enter() else { return };
         let mut kept = self.kept();
         if kept.holders > 0 {
@@ -249,11 +248,10 @@ impl Core {
         self.free(resource);
     }
 
-    /// Returns this to the driver. The context is current.
+    /// Releases this to the driver. The context is current.
     fn free(&self, resource: Resource) {
-        // What is queued already is done first: freeing memory of a pool is
-        // stream-ordered, and everything else is preceded by waiting. For
-        // failures see `give_back`.
+        // Enqueued work ends first: memory of a pool is freed in stream order, and all else is
+        // preceded by waiting. For failures see `give_back`.
         let wait = || {
             let _: CudaResult<()> = self.stream.synchronize();
         };
@@ -292,8 +290,7 @@ impl Core {
         if allocated.1 == Err(CudaError::OutOfMemory)
             && let Some(pool) = &self.pool
         {
-            // What the pool holds back may be in the way of a request that its
-            // pieces do not suit.
+            // Memory that the pool holds back, in unsuitable pieces, may be what is missing.
             self.synchronize()?;
             said("cuMemPoolTrimTo", pool.trim_to(0))?;
             allocated = self.try_allocate(bytes);
@@ -305,8 +302,8 @@ impl Core {
     }
 
     fn try_allocate(&self, bytes: usize) -> (&'static str, CudaResult<DevicePointer<u8>>) {
-        // SAFETY: the memory is freed by `free`, before the pool and the context go; what is
-        // queued on the one stream there is comes behind this.
+        // SAFETY: `free` frees the memory before the pool and the context are released; work on the
+        // only stream comes after this.
         unsafe {
             match &self.pool {
                 Some(pool) => (
@@ -319,7 +316,7 @@ impl Core {
     }
 
     pub(super) fn out_of_memory(&self, requested: usize) -> Error {
-        // A failure leaves zeros; the error that is reported is the greater one.
+        // After a failure these are zeros; the error that is reported is the allocation's.
         let (free, total) = memory::mem_get_info().unwrap_or_default();
         Error::OutOfMemory {
             device: self.name.clone(),
@@ -333,12 +330,12 @@ impl Core {
     ///
     /// # Safety
     ///
-    /// As many bytes as `source` has are the device's at `target`, and nobody's but the
-    /// caller's and of work that was given to the device already.
+    /// `target` has as many bytes as `source`, memory of this device. Only the caller uses them,
+    /// apart from work that was enqueued before.
     pub(super) unsafe fn upload(&self, target: CUdeviceptr, source: &[u8]) -> Result<(), Error> {
         let (from, bytes) = (source.as_ptr().cast(), source.len());
-        // SAFETY: the target is the caller's promise. The source is borrowed until the copy
-        // is over, which is waited for; earlier work is done first, by stream order.
+        // SAFETY: the target is the caller's promise. The source is borrowed until the copy has
+        // ended, which is waited for; earlier work ends first, by stream order.
         checked("cuMemcpyHtoDAsync_v2", unsafe {
             sys::cuMemcpyHtoDAsync_v2(target, from, bytes, self.stream.as_inner())
         })?;
@@ -349,16 +346,16 @@ impl Core {
     ///
     /// # Safety
     ///
-    /// As many bytes as `target` has are the device's at `source`, and written by nobody but
-    /// work that was given to the device already.
+    /// `source` has as many bytes as `target`, memory of this device. Only work that was enqueued
+    /// before writes them.
     pub(super) unsafe fn download(
         &self,
         target: &mut [u8],
         source: CUdeviceptr,
     ) -> Result<(), Error> {
         let (to, bytes) = (target.as_mut_ptr().cast(), target.len());
-        // SAFETY: the source is the caller's promise, and the target is borrowed until the
-        // copy is over, which is waited for.
+        // SAFETY: the source is the caller's promise, and the target is borrowed until the copy has
+        // ended, which is waited for.
         checked("cuMemcpyDtoHAsync_v2", unsafe {
             sys::cuMemcpyDtoHAsync_v2(to, source, bytes, self.stream.as_inner())
         })?;
@@ -368,10 +365,9 @@ impl Core {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        // Failures here mean that the driver is shutting down or that a kernel
-        // has faulted; there is nothing left to save and nobody to tell. What shared this
-        // value (buffers, textures, events) is gone; the stream's work is over before
-        // anything that it uses goes.
+        // A failure means that the driver is shutting down or that a kernel has faulted; nothing
+        // can be saved or reported. Buffers, textures and events, which share this value, are gone;
+        // the stream's work ends before its resources are released.
         let Ok(_current) = self.context.enter() else {
             return;
         };
@@ -383,9 +379,9 @@ impl Drop for Core {
 ///
 /// # Safety
 ///
-/// Both have that many bytes, are the device's own, do not overlap, and live until the
-/// stream's work is over or, while it records, its graph is gone; and the target is nobody's
-/// but the caller's and of work that was given to the device already.
+/// Both pieces have that many bytes of this device's memory, do not overlap, and live until the
+/// stream's work has ended or, in a recording, until its graph is gone. Only the caller uses the
+/// target, apart from work that was enqueued before.
 pub(super) unsafe fn copy(
     to: CUdeviceptr,
     from: CUdeviceptr,
@@ -398,8 +394,8 @@ pub(super) unsafe fn copy(
     })
 }
 
-/// A pool on `device` that keeps what is given back to it, or `None` where the
-/// device turns out to have none. The context is current.
+/// A pool on `device` that keeps freed memory, or `None` where the device has no pools. The context
+/// is current.
 fn pool(device: Device) -> Result<Option<MemoryPool>, Error> {
     if optional_attribute(device, DeviceAttribute::MemoryPoolsSupported).is_none() {
         return Ok(None);
@@ -408,9 +404,9 @@ fn pool(device: Device) -> Result<Option<MemoryPool>, Error> {
         Err(CudaError::NotSupported) => return Ok(None),
         result => said("cuMemPoolCreate", result)?,
     };
-    // By default every synchronisation gives unused memory back to the driver,
-    // and the next allocation asks for it again. What the pool keeps is given
-    // back when memory runs short and when the device is dropped.
+    // By default every synchronisation returns unused memory to the driver, and the next allocation
+    // asks for it again. The memory that the pool keeps is returned when memory runs short and when
+    // the device is dropped.
     let kept = pool.set_release_threshold(u64::MAX);
     said("cuMemPoolSetAttribute", kept)?;
     Ok(Some(pool))

@@ -68,7 +68,7 @@ fn described(call: &'static str, error: CudaError) -> Error {
     }
 }
 
-/// An answer of the driver that cannot be one, with which it reported success.
+/// The error for an impossible answer of a driver that reported success.
 pub(super) fn cannot_be_right(call: &'static str) -> Error {
     described(call, CudaError::from_code(CUresult::INVALID_ANSWER.0))
 }

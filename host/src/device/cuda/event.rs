@@ -31,7 +31,8 @@ impl Event {
 }
 
 impl CudaDevice {
-    /// An event behind all work given so far. `what` says what a recording cannot hold.
+    /// An event after all work enqueued so far. `what` names the operation that a recording cannot
+    /// contain.
     pub(in crate::device) fn record_event(&self, what: &'static str) -> Result<Event, Error> {
         let core = &self.core;
         core.refuse(what)?;

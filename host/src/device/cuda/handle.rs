@@ -54,11 +54,11 @@ impl CudaDevice {
 
     /// What the launches of the recording use.
     pub(super) fn used(&self) -> MutexGuard<'_, Vec<Used>> {
-        // Nothing in there is half done when somebody panics.
+        // A panic leaves the value consistent.
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Loads code besides the device's own.
+    /// Loads further kernels, beside the device's own.
     pub(in crate::device) fn load_kernels(&self, image: Image<'_>) -> Result<StandIns, Error> {
         let core = &self.core;
         core.refuse("loading kernels")?;
@@ -84,7 +84,7 @@ impl CudaDevice {
     }
 
     fn stand_ins(&self) -> MutexGuard<'_, Option<StandIns>> {
-        // Nothing in there is half done when somebody panics.
+        // A panic leaves the value consistent.
         self.stand_ins
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -117,8 +117,7 @@ impl CudaDevice {
         Ok(())
     }
 
-    /// Leaves counting to the replays of what this thread records; false where it does
-    /// not.
+    /// In a recording, leaves the count to the replays and returns true; else returns false.
     pub(in crate::device) fn note_count(&self, tally: &Tally, more: u64) -> bool {
         recording::note_count(&self.core, tally, more)
     }

@@ -4,7 +4,7 @@ use super::core::{Core, Resource};
 use super::module::{Code, Module};
 use std::sync::Arc;
 
-/// A module, unloaded when nobody holds it and no graph can use it.
+/// A module, unloaded when it has no owner and no graph can use it.
 pub(super) struct LoadedModule {
     module: Module,
     core: Arc<Core>,

@@ -16,7 +16,7 @@ pub(in crate::device) struct LockedMemory {
     bytes: LockedBuffer<u8>,
     /// Behind the last copy.
     copied: Event,
-    /// Whether there may be a copy that nobody has waited for.
+    /// Whether a copy may still be running.
     pending: AtomicBool,
     /// Behind the others, which go while its context is there.
     core: Arc<Core>,
@@ -74,8 +74,8 @@ impl LockedMemory {
         Ok(&mut self.bytes)
     }
 
-    /// Has `queue` give a copy from or to these bytes to the stream. Whoever looks at them or
-    /// frees them afterwards waits for it. The context is current.
+    /// Lets `queue` enqueue a copy from or to these bytes. Later reads, and freeing them, wait for
+    /// it. The context is current.
     pub(super) fn copy(
         &self,
         core: &Core,

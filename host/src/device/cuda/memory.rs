@@ -1,4 +1,4 @@
-//! Device memory.
+//! Device memory: allocates it, copies it and frees it.
 
 use super::core::{Core, OwnMemory, Resource, copy};
 use super::driver::checked;
@@ -10,19 +10,18 @@ use cuda_loader::sys::{self, CUdeviceptr};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Device memory that is freed, in stream order, when this is dropped, unless it is
-/// somebody else's.
+/// Device memory that is freed, in stream order, when this is dropped, unless other code owns it.
 pub(in crate::device) struct CudaMemory {
     address: CUdeviceptr,
     /// Not zero.
     bytes: usize,
-    /// `None` where the memory is somebody else's.
+    /// `None` where other code owns the memory.
     owned: Option<OwnMemory>,
     core: Arc<Core>,
 }
 
 impl CudaDevice {
-    /// `bytes` (not zero) of memory, uninitialised as far as Rust is concerned.
+    /// `bytes` (not zero) of uninitialised memory.
     pub(in crate::device) fn allocate(&self, bytes: usize) -> Result<CudaMemory, Error> {
         let core = &self.core;
         core.refuse("allocating memory")?;
@@ -36,12 +35,12 @@ impl CudaDevice {
         })
     }
 
-    /// Memory of somebody else, as if it were ours.
+    /// Memory that other code owns.
     ///
     /// # Safety
     ///
-    /// As `Buffer::from_device_address`, for `bytes` bytes, of which there are some, from
-    /// an address that is a multiple of 16 on.
+    /// As for `Buffer::from_device_address`, for `bytes` bytes (not zero) at an address that is a
+    /// multiple of 16.
     pub(in crate::device) unsafe fn foreign(&self, address: u64, bytes: usize) -> CudaMemory {
         CudaMemory {
             address,
@@ -75,7 +74,7 @@ impl CudaMemory {
         let target = self.part(&(offset..offset + source.len()));
         self.core.refuse("copying from the host")?;
         let _current = self.core.enter()?;
-        // SAFETY: as many bytes, which are ours alone: so says `&mut self`.
+        // SAFETY: the target has as many bytes and is borrowed mutably.
         unsafe { self.core.upload(target, source) }
     }
 
@@ -88,12 +87,12 @@ impl CudaMemory {
         let source = self.part(&(offset..offset + target.len()));
         self.core.refuse("copying to the host")?;
         let _current = self.core.enter()?;
-        // SAFETY: as many bytes, which are borrowed.
+        // SAFETY: the target has as many bytes and is borrowed mutably.
         unsafe { self.core.download(target, source) }
     }
 
-    /// Overwrites the bytes from `offset` on with `source`, of the same device, and does not
-    /// wait for the copy.
+    /// Overwrites the bytes from `offset` on with `source`, of the same device, without waiting for
+    /// the copy.
     pub(in crate::device) fn upload_later(
         &mut self,
         offset: usize,
@@ -105,17 +104,16 @@ impl CudaMemory {
         let _current = self.core.enter()?;
         let start = source.as_ptr();
         source.copy(&self.core, |stream| {
-            // SAFETY: the target is as long and ours alone, and stream order keeps other work
-            // away. The source stays and is not written before the copy is over: `copy` sees
-            // to that.
+            // SAFETY: the target is as long and borrowed mutably, and stream order excludes other
+            // work on it. `copy` keeps the source alive and unchanged until the copy has ended.
             checked("cuMemcpyHtoDAsync_v2", unsafe {
                 sys::cuMemcpyHtoDAsync_v2(target, start.cast(), bytes, stream)
             })
         })
     }
 
-    /// Copies the bytes from `offset` on to `target`, of the same device, and does not wait
-    /// for the copy.
+    /// Copies the bytes from `offset` on to `target`, of the same device, without waiting for the
+    /// copy.
     pub(in crate::device) fn download_later(
         &self,
         offset: usize,
@@ -127,22 +125,20 @@ impl CudaMemory {
         let _current = self.core.enter()?;
         let start = target.as_mut_ptr();
         target.copy(&self.core, |stream| {
-            // SAFETY: the source is as long, and stream order keeps other work away. The
-            // target is borrowed, stays, and is not looked at before the copy is over: `copy`
-            // sees to that.
+            // SAFETY: the source is as long, and stream order excludes other work on it. `copy`
+            // keeps the target borrowed, alive and unread until the copy has ended.
             checked("cuMemcpyDtoHAsync_v2", unsafe {
                 sys::cuMemcpyDtoHAsync_v2(start.cast(), source, bytes, stream)
             })
         })
     }
 
-    /// The memory for the work of another handle: itself if that is of the same GPU, else a
-    /// copy. What the handle is given from now on is done behind what this one's was given
-    /// before.
+    /// The memory for use by another handle: itself if the handle is of the same GPU, else a copy.
+    /// The other handle's later work runs after this handle's earlier work.
     pub(in crate::device) fn hand_to(mut self, to: &CudaDevice) -> Result<Self, Error> {
         self.core.refuse("giving memory to another device")?;
         to.core.refuse("taking memory from another device")?;
-        // Memory that graphs of the old handle use, and that of somebody else, stays there.
+        // Memory that graphs of the old handle use, or that other code owns, stays there.
         if self.core.same_device(&to.core) && self.owned.is_some() && !self.core.is_held() {
             to.core.follow(&self.core)?;
             return Ok(Self {
@@ -157,9 +153,8 @@ impl CudaMemory {
         Ok(copied)
     }
 
-    /// Overwrites the bytes from `offset` on with those of `source`, memory of any handle, in
-    /// this range, behind what both handles were given before and in front of what they are
-    /// given later.
+    /// Overwrites the bytes from `offset` on with `range` of `source`, memory of any handle. The
+    /// copy runs after the earlier work of both handles and before their later work.
     pub(in crate::device) fn copy_across(
         &mut self,
         offset: usize,
@@ -173,17 +168,17 @@ impl CudaMemory {
         }
         source.core.refuse("copying to another device")?;
         self.core.refuse("copying from another device")?;
-        // SAFETY: two pieces of memory, as long, of which the target is ours alone. Each is
-        // given back, or left to its owner, in the order of its own handle's work.
+        // SAFETY: the two pieces are as long, and the target is borrowed mutably. Each is freed, or
+        // returned to its owner, in the order of its own handle's work.
         unsafe { self.core.copy_across(to, &source.core, from, range.len()) }
     }
 
-    /// [`copy_across`](Self::copy_across), behind what this handle was given before alone.
+    /// As [`copy_across`](Self::copy_across), but only after the earlier work of this handle.
     ///
     /// # Safety
     ///
-    /// The caller orders the copy with the work of the source's handle: with what writes the
-    /// source, before and later, and with giving it back.
+    /// The caller orders the copy with the work of the source's handle: with earlier and later
+    /// writes of the source, and with its release.
     pub(in crate::device) unsafe fn copy_unordered(
         &mut self,
         offset: usize,
@@ -196,23 +191,22 @@ impl CudaMemory {
             return Ok(());
         }
         self.core.refuse("copying from another device")?;
-        // SAFETY: two pieces of memory, as long, of which the target is ours alone; the order is
-        // the caller's promise.
+        // SAFETY: the two pieces are as long, and the target is borrowed mutably; the order is the
+        // caller's promise.
         unsafe {
             self.core
                 .copy_unordered(to, &source.core, from, range.len())
         }
     }
 
-    /// Notes that this has become current in the place of `before`, memory of the same
-    /// device, as long, whose content is not needed any more.
+    /// Notes that this memory has become current in place of `before`, memory of the same device
+    /// and length, whose contents are not needed any more.
     pub(in crate::device) fn note_exchange(&self, before: &Self) {
         assert_eq!(before.bytes, self.bytes, "callers check the length");
         recording::note_exchange(&self.core, self.address, before.address, self.bytes);
     }
 
-    /// Overwrites the bytes from `offset` on with those of `source`, memory of the same
-    /// device, in this range.
+    /// Overwrites the bytes from `offset` on with `range` of `source`, memory of the same device.
     pub(in crate::device) fn copy_from(
         &mut self,
         offset: usize,
@@ -228,12 +222,13 @@ impl CudaMemory {
         }
         let _current = self.core.enter()?;
         let stream = self.core.queue();
-        // SAFETY: two pieces of memory, as long, of which the target is ours alone; stream
-        // order keeps earlier and later work on either away.
+        // SAFETY: the two pieces are as long, and the target is borrowed mutably; stream order
+        // excludes other work on either.
         unsafe { copy(to, from, range.len(), stream) }
     }
 
-    /// Repeats `element` in these bytes, which are a whole number of it from an element on.
+    /// Fills these bytes with copies of `element`. They begin at a multiple of its size, and are a
+    /// whole number of elements.
     pub(in crate::device) fn fill(
         &mut self,
         range: Range<usize>,
@@ -252,32 +247,32 @@ impl CudaMemory {
         if let [first, rest @ ..] = element
             && rest.iter().all(|byte| byte == first)
         {
-            // SAFETY: the memory has that many bytes, and is ours alone.
+            // SAFETY: the memory has that many bytes, and is borrowed mutably.
             return checked("cuMemsetD8Async", unsafe {
                 sys::cuMemsetD8Async(address, *first, bytes, stream)
             });
         }
         if let Ok(word) = <[u8; 4]>::try_from(element) {
             let word = u32::from_ne_bytes(word);
-            // SAFETY: the memory has that many words, and is ours alone; its start is
-            // aligned to 16 bytes, by the driver or whoever brought it, and this part lies
-            // whole elements behind it.
+            // SAFETY: the memory has that many words, and is borrowed mutably. Its start is aligned
+            // to 16 bytes, by the driver or by its owner, and this part begins a whole number of
+            // elements behind it.
             return checked("cuMemsetD32Async", unsafe {
                 sys::cuMemsetD32Async(address, word, bytes / 4, stream)
             });
         }
-        // Any other pattern: one element from the host, then the memory copies
-        // to itself, twice as much each time.
+        // Any other pattern: one element from the host, then copies of the filled part, twice as
+        // long each time.
         self.core
             .refuse("filling with elements that are neither 4 bytes nor one byte repeated")?;
-        // SAFETY: the memory holds at least one element, and is ours alone.
+        // SAFETY: the memory holds at least one element, and is borrowed mutably.
         unsafe { self.core.upload(address, element) }?;
         let mut done = element.len();
         while done < bytes {
             let next = done.min(bytes - done);
             let target = address + done as u64;
-            // SAFETY: both lie within the memory, which is ours alone, and end and begin
-            // where they meet.
+            // SAFETY: both parts lie within the memory, which is borrowed mutably, and are
+            // adjacent.
             unsafe { copy(target, address, next, stream) }?;
             done += next;
         }

@@ -1,8 +1,7 @@
 //! CUDA devices, through the driver.
 //!
-//! One [`CudaDevice`] has one stream, and everything that it does is queued
-//! there: work is done in the order in which it was given, so a buffer can be
-//! freed (in stream order) while kernels that use it are still running.
+//! One [`CudaDevice`] has one stream, in which all its work is enqueued: work runs in order, so a
+//! buffer can be freed (in stream order) while kernels that use it are still running.
 //!
 //! Each module looks at those below it, and at none above:
 //!
@@ -49,8 +48,8 @@ use handle::Opened;
 use module::Code;
 use std::borrow::Cow;
 
-/// Opens CUDA device number `ordinal` with kernels from `source` and a stream of this
-/// priority: what it is, what launches may ask of it, and the device.
+/// Opens CUDA device number `ordinal` with kernels from `source` and a stream of this priority.
+/// Returns its properties, the limits of launches, and the device.
 pub(super) fn open(
     ordinal: usize,
     source: ptx::Source,

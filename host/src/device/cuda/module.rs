@@ -82,12 +82,12 @@ impl Module {
         }
     }
 
-    /// What is loaded of it. The lock also makes setting constants and launching
-    /// one step.
+    /// The loaded parts of the module. The lock also makes setting constants and launching one
+    /// step.
     pub(super) fn lock(&self) -> Locked<'_> {
         Locked {
             code: &self.code,
-            // Nothing in there is half done when somebody panics.
+            // A panic leaves the value consistent.
             loaded: self.loaded.lock().unwrap_or_else(PoisonError::into_inner),
         }
     }
@@ -99,7 +99,7 @@ impl Module {
     }
 }
 
-/// A module that nobody else uses for as long as this lives.
+/// Exclusive access to a module.
 pub(super) struct Locked<'a> {
     code: &'a Code,
     loaded: MutexGuard<'a, Loaded>,
@@ -132,7 +132,7 @@ struct LoadedConstant {
 }
 
 impl Locked<'_> {
-    /// Loads what is not loaded yet. The device's context is current.
+    /// Loads the missing parts. The device's context is current.
     pub(super) fn load(&mut self, core: &Core) -> Result<(), Error> {
         (0..self.code.parts()).try_for_each(|part| self.part(core, part).map(drop))
     }
@@ -248,7 +248,7 @@ fn load(core: &Core, code: &Code, part: usize) -> Result<cust::module::Module, E
     }
 }
 
-/// Loads machine code, of which its header has been checked.
+/// Loads machine code whose header has been checked.
 fn load_cubin(core: &Core, bytes: &[u8]) -> Result<cust::module::Module, Error> {
     let loaded = cust::module::Module::from_cubin(bytes, &[]);
     loaded.or_else(|error| match error {
@@ -309,8 +309,8 @@ impl Function {
         unsafe { cust::function::Function::from_raw(self.raw) }
     }
 
-    /// Checks a launch against what this kernel allows on this device, and opts
-    /// in to more shared memory where that is needed.
+    /// Checks a launch against the limits of this kernel on this device, and opts in to more shared
+    /// memory where necessary.
     fn prepare(
         &mut self,
         core: &Core,

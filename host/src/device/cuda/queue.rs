@@ -12,28 +12,28 @@ use std::thread::{self, ThreadId};
 pub(super) struct Recorder(Mutex<Option<Recording>>);
 
 struct Recording {
-    /// Its owner: the work of other threads is not recorded.
+    /// The thread that owns it; other threads' work is not recorded.
     thread: ThreadId,
     stream: CUstream,
     notes: Notes,
 }
 
-/// Notes of a recording, besides the work in its stream.
+/// The notes of a recording, in addition to the work in its stream.
 #[derive(Default)]
 pub(super) struct Notes {
     pub(super) counted: Vec<(Tally, u64)>,
-    /// In order, without those that have undone each other.
+    /// In order, without pairs that cancel.
     pub(super) exchanges: Vec<Exchange>,
 }
 
-/// Two pieces of memory of one device that have changed places, as the host sees them.
+/// Two pieces of a device's memory that were exchanged on the host.
 #[derive(Clone, Copy)]
 pub(super) struct Exchange {
-    /// What is current since then.
+    /// The current one.
     pub(super) now: CUdeviceptr,
-    /// What was current before, and whose content is not needed any more.
+    /// The one that was current before; its contents are not needed any more.
     pub(super) before: CUdeviceptr,
-    /// Of each of them.
+    /// The bytes of each.
     pub(super) bytes: usize,
 }
 
@@ -45,11 +45,11 @@ impl Exchange {
 
 impl Recorder {
     fn lock(&self) -> MutexGuard<'_, Option<Recording>> {
-        // Nothing in there is half done when somebody panics.
+        // A panic leaves the value consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fails where there is a recording, of this thread or another.
+    /// An error if there is a recording, of any thread.
     pub(super) fn require_none(&self) -> Result<(), Error> {
         match *self.lock() {
             Some(_) => Err(Error::NotReplayable {
@@ -59,7 +59,7 @@ impl Recorder {
         }
     }
 
-    /// From now on this thread's work goes to `stream`. Fails where there is a recording.
+    /// Sends this thread's work to `stream` from now on. An error if there is a recording.
     pub(super) fn begin(&self, stream: CUstream) -> Result<(), Error> {
         let mut recording = self.lock();
         if recording.is_some() {
@@ -74,17 +74,17 @@ impl Recorder {
         Ok(())
     }
 
-    /// The recording is over; `None` where there was none.
+    /// Ends the recording; `None` if there was none.
     pub(super) fn end(&self) -> Option<Notes> {
         self.lock().take().map(|recording| recording.notes)
     }
 
-    /// The stream of the recording, where this thread is its owner.
+    /// The stream of the recording, if this thread owns it.
     pub(super) fn stream(&self) -> Option<CUstream> {
         self.of_this_thread(|recording| recording.stream)
     }
 
-    /// Fails where this thread is recording: `what` cannot be part of that.
+    /// An error if this thread is recording: `what` cannot be recorded.
     pub(super) fn refuse(&self, what: &'static str) -> Result<(), Error> {
         match self.stream() {
             Some(_) => Err(Error::NotReplayable { operation: what }),
@@ -92,7 +92,7 @@ impl Recorder {
         }
     }
 
-    /// Has `note` note something, where this thread records.
+    /// Calls `note` with the notes, if this thread records.
     pub(super) fn note<R>(&self, note: impl FnOnce(&mut Notes) -> R) -> Option<R> {
         self.of_this_thread(|recording| note(&mut recording.notes))
     }

@@ -1,22 +1,19 @@
 //! Records work as a CUDA graph and replays it.
 //!
-//! While a thread records, what it gives to the device goes to a stream of the
-//! recording, which notes instead of running it; other threads go on as ever. The device
-//! knows of its one recording and of that thread, its owner.
-//! What cannot be noted (waiting, allocating, copies to and from the host, a
-//! constant that changes) is refused.
+//! While a thread records, its work for the device goes to a stream of the recording, which
+//! captures it instead of running it. Other threads work as usual. The device has at most one
+//! recording, which belongs to that thread. Work that cannot be captured (waiting, allocating,
+//! copies to and from the host, a constant that changes) is refused.
 //!
-//! A graph holds addresses. So that none of them dangles, nothing of the device is
-//! given back to the driver while a recording or a graph of it exists: what is
-//! dropped meanwhile waits until the last of them is gone (see
-//! [`Core::give_back`]).
+//! A graph contains addresses. So that they stay valid, the device releases nothing to the driver
+//! while a recording or a graph exists: resources that are dropped meanwhile wait until the last of
+//! them is gone (see [`Core::give_back`]).
 //!
-//! What the host does besides is done while it is recorded and never again: buffers
-//! that have changed places stay so, and counters stand. Where the library does that
-//! itself, it is noted here too, so that a graph comes to the same as its work.
-//! Counters go on with every replay, see [`note_count`]. If two buffers have changed
-//! places an odd number of times, the graph ends by copying the one that is current
-//! to where the next replay reads it, see [`note_exchange`].
+//! The host's own work is done once, during the recording: buffers that are exchanged stay so, and
+//! counters keep their values. The library notes its own exchanges and counts here, so that a
+//! replay has the same effect as the work. Counters increase with every replay, see [`note_count`].
+//! If two buffers were exchanged an odd number of times, the graph ends with a copy of the current
+//! one to the place that the next replay reads, see [`note_exchange`].
 
 use super::core::{Core, copy};
 use super::driver::said;
@@ -31,7 +28,7 @@ use cust::graph::GraphExec;
 use cust::stream::{CaptureMode, Stream};
 use std::sync::Arc;
 
-/// Notes what a launch has used, where it was recorded.
+/// Notes the module and the constants of a recorded launch.
 pub(super) fn note_launch(
     device: &CudaDevice,
     code: &Arc<LoadedModule>,
@@ -53,16 +50,16 @@ pub(super) fn note_launch(
     };
     for constant in constants.entries() {
         let noted = &mut used[at].constants;
-        // Setting one to another value than before is refused, so the first
-        // value is every launch's.
+        // A constant cannot be set to another value during a recording, so the first value is every
+        // launch's.
         if !noted.iter().any(|(name, _)| *name == constant.name) {
             noted.push((constant.name, constant.bytes.into()));
         }
     }
 }
 
-/// Notes that something was done so many times, where it was recorded: it is done at
-/// each replay, and not now. Returns whether it was recorded.
+/// In a recording, notes that a counter increases by `more`: at each replay, and not now. Returns
+/// whether it was recorded.
 pub(super) fn note_count(core: &Core, tally: &Tally, more: u64) -> bool {
     let noted = core.recorder.note(|notes| {
         let counted = &mut notes.counted;
@@ -74,9 +71,8 @@ pub(super) fn note_count(core: &Core, tally: &Tally, more: u64) -> bool {
     noted.is_some()
 }
 
-/// Notes, where that is recorded, that on the host `now` has become current in the
-/// place of `before`, whose content is not needed any more. Both have so many bytes and
-/// do not overlap.
+/// In a recording, notes that `now` has become current on the host in place of `before`, whose
+/// contents are not needed any more. Both have `bytes` bytes and do not overlap.
 pub(super) fn note_exchange(
     core: &Core,
     now: sys::CUdeviceptr,
@@ -85,7 +81,7 @@ pub(super) fn note_exchange(
 ) {
     core.recorder.note(|notes| {
         let exchanges = &mut notes.exchanges;
-        // Exchanges of other buffers do not matter to these two.
+        // Exchanges of other buffers do not affect these two.
         let last = exchanges
             .iter()
             .rposition(|it| it.has(now) || it.has(before));
@@ -98,7 +94,7 @@ pub(super) fn note_exchange(
     });
 }
 
-/// Keeps what the device would give back, for as long as this lives.
+/// Keeps the device from releasing resources while it lives.
 struct Keep {
     core: Arc<Core>,
 }
@@ -118,15 +114,14 @@ impl Drop for Keep {
     }
 }
 
-/// A stream that notes what it is given, until this is dropped or ended.
+/// A stream that captures work until this is dropped or ended.
 struct Capture<'a> {
     device: &'a CudaDevice,
     stream: Stream,
 }
 
 impl<'a> Capture<'a> {
-    /// From now on, work of this thread for this device is noted. The context is
-    /// current.
+    /// From now on, this thread's work for the device is captured. The context is current.
     fn begin(device: &'a CudaDevice) -> Result<Self, Error> {
         let stream = said("cuStreamCreateWithPriority", Stream::new_non_blocking(None))?;
         device.core.recorder.begin(stream.as_inner())?;
@@ -137,7 +132,8 @@ impl<'a> Capture<'a> {
         Ok(capture)
     }
 
-    /// The recorded work, which begins and ends with every buffer's current memory in place.
+    /// The recorded work. It begins and ends with every buffer's current contents in the same
+    /// memory.
     fn end(self) -> Result<(cust::graph::Graph, Vec<Used>, Notes), Error> {
         self.put_in_place()?;
         let Some(notes) = self.device.core.recorder.end() else {
@@ -149,15 +145,15 @@ impl<'a> Capture<'a> {
         Ok((said("cuStreamEndCapture", graph)?, used, notes))
     }
 
-    /// Has the graph end with what is current where it began with it.
+    /// Makes the graph end with the current contents where it began with them.
     fn put_in_place(&self) -> Result<(), Error> {
         let recorder = &self.device.core.recorder;
         let exchanges = recorder.note(|notes| notes.exchanges.clone());
         let exchanges = exchanges.unwrap_or_default();
         for (at, exchange) in exchanges.iter().enumerate() {
             let Exchange { now, before, bytes } = *exchange;
-            // With three or more in a ring it would matter what is copied first, and
-            // contents could be lost that are needed.
+            // With three or more buffers in a ring, the order of copies would matter, and a copy
+            // could overwrite contents that are needed.
             if exchanges[..at]
                 .iter()
                 .any(|it| it.has(now) || it.has(before))
@@ -166,20 +162,20 @@ impl<'a> Capture<'a> {
                     operation: "exchanging more than two buffers in turns, without bringing them back to their places,",
                 });
             }
-            // SAFETY: whoever noted the exchange had both, of that size and apart; what
-            // has been dropped since is not given back while there is a graph.
+            // SAFETY: whoever noted the exchange had both pieces, of that size and disjoint; memory
+            // dropped since then is not released while there is a graph.
             unsafe { copy(before, now, bytes, self.stream.as_inner()) }?;
         }
         Ok(())
     }
 
-    /// Has what is current on the host hold what was current before the recording, in
-    /// which nothing was done; of three or more buffers in each other's places not all do.
-    /// The context is current.
+    /// Copies, on the device, the contents from before the recording into the buffers that are
+    /// current now, since the recorded work has not run. With three or more exchanged buffers some
+    /// are left out. The context is current.
     fn settle(&self, notes: &Notes) {
         for &Exchange { now, before, bytes } in &notes.exchanges {
-            // SAFETY: as in `put_in_place`. A failure means that the driver is shutting
-            // down or that a kernel has faulted: whatever comes next fails too.
+            // SAFETY: as in `put_in_place`. A failure means that the driver is shutting down or
+            // that a kernel has faulted: the next call fails too.
             let _ = unsafe { copy(now, before, bytes, self.device.core.stream.as_inner()) };
         }
     }
@@ -187,8 +183,7 @@ impl<'a> Capture<'a> {
 
 impl Drop for Capture<'_> {
     fn drop(&mut self) {
-        // Still there where the work failed or panicked, and then the graph is
-        // of no use.
+        // Still there where the work failed or panicked; the graph is then useless.
         let unfinished = self.device.core.recorder.end();
         let Ok(_current) = self.device.core.enter() else {
             return;
@@ -207,14 +202,14 @@ pub(in crate::device) struct Graph {
     used: Vec<Used>,
     counted: Vec<(Tally, u64)>,
     core: Arc<Core>,
-    /// Behind everything that the graph needs.
+    /// Released after everything that the graph needs.
     _keep: Keep,
 }
 
 impl CudaDevice {
     /// Runs `work` once and then records it `count` times.
     ///
-    /// The first run loads and sets what a recording cannot.
+    /// The first run loads modules and sets constants, which a recording cannot.
     pub(in crate::device) fn record(
         &self,
         count: usize,
@@ -242,13 +237,13 @@ impl CudaDevice {
 }
 
 impl Graph {
-    /// Queues the recorded work, with the constants that it was recorded with.
+    /// Enqueues the recorded work, with the constants that it was recorded with.
     pub(in crate::device) fn launch(&self) -> Result<(), Error> {
         let core = &self.core;
         core.refuse("replaying other work")?;
         let _current = core.enter()?;
-        // All modules stay locked until the graph is queued. Whoever locks
-        // several does it in the order of their addresses.
+        // All modules stay locked until the graph is enqueued. Several locks are taken in the order
+        // of their addresses.
         let mut modules: Vec<_> = self
             .used
             .iter()
@@ -263,8 +258,8 @@ impl Graph {
             }
             locked.push(module);
         }
-        // SAFETY: all that the graph uses is alive, because nothing was given back since
-        // it was recorded.
+        // SAFETY: everything that the graph uses is alive, because nothing was released since it
+        // was recorded.
         let queued = unsafe { self.run.launch(&core.stream) };
         said("cuGraphLaunch", queued)?;
         for (tally, count) in &self.counted {
@@ -279,7 +274,7 @@ impl Drop for Graph {
         let Ok(_current) = self.core.enter() else {
             return;
         };
-        // What was queued of it is over before it goes. A failure means that the driver is
+        // Its enqueued work has ended before it is dropped. A failure means that the driver is
         // shutting down or that a kernel has faulted.
         let _: CudaResult<()> = self.core.stream.synchronize();
     }

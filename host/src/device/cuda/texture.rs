@@ -115,8 +115,8 @@ impl CudaTexture {
             dstPitch: self.layout.pitch * size_of::<f32>(),
             ..self.all_rows()
         };
-        // SAFETY: the rows lie in this texture, which is ours alone, and in other memory, of
-        // which `part` has found as many bytes.
+        // SAFETY: the rows lie in this texture, which is borrowed mutably, and in other memory;
+        // `part` has checked that both have as many bytes.
         unsafe { self.queue_rows(copy) }
     }
 
@@ -132,8 +132,8 @@ impl CudaTexture {
             dstPitch: self.row_bytes(),
             ..self.all_rows()
         };
-        // SAFETY: the rows lie in this texture and in other memory, of which `part` has found
-        // as many bytes, and which is ours alone.
+        // SAFETY: the rows lie in this texture and in other memory, which is borrowed mutably;
+        // `part` has checked that both have as many bytes.
         unsafe { self.queue_rows(copy) }
     }
 
@@ -148,7 +148,7 @@ impl CudaTexture {
         recording::note_exchange(core, self.address, before.address, bytes);
     }
 
-    /// Those of all rows without gaps.
+    /// The bytes of all rows, without gaps.
     fn dense_bytes(&self) -> Range<usize> {
         0..self.row_bytes() * self.layout.height
     }

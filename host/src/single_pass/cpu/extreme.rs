@@ -1,8 +1,8 @@
 //! Extreme elements and their places.
 //!
-//! An extreme element is the same in whatever order the elements are looked at. So they are
-//! looked at in pieces, by comparisons that processors have instructions for; NaN and zeros,
-//! for which those do not do, are seen to once for a piece.
+//! The order of comparisons does not matter for an extremum. So elements are compared in pieces, by
+//! the processor's instructions, which ignore the rules for NaN and zeros; those are settled once
+//! per piece.
 
 use super::share::SHARE_BYTES;
 use crate::simd::vectorised;
@@ -13,7 +13,7 @@ use std::sync::Mutex;
 /// Elements of a piece.
 const PIECE: usize = 1 << 14;
 
-/// Elements of a row, of each of which there is an extreme so far.
+/// Elements of a row; there is an extremum so far for each.
 const ROW: usize = 128;
 
 /// Rows that are looked at together.
@@ -22,7 +22,7 @@ const ROWS: usize = 8;
 /// Elements that are looked at together for the place of one.
 const GROUP: usize = 64;
 
-/// What has extremes.
+/// Types with an order.
 pub(super) trait Ordered: Copy + PartialOrd + Send + Sync {
     /// No element is greater, or less.
     const ENDS: [Self; 2];
@@ -40,7 +40,7 @@ pub(super) trait Ordered: Copy + PartialOrd + Send + Sync {
 
     fn is_nan(self) -> bool;
 
-    /// The number's place among all, those of zeros apart and those of NaN before all.
+    /// The rank of the number among all: zeros are distinguished, and NaN comes first.
     fn rank(self) -> u64;
 }
 
@@ -132,7 +132,7 @@ struct Found<T> {
 }
 
 impl<T: Ordered> Found<T> {
-    /// What comes first of all: the least rank, in the earliest piece.
+    /// The order of pieces: the least rank first, then the earliest piece.
     fn rank<const GREATEST: bool>(&self) -> (u64, usize) {
         let rank = match (self.value.is_nan(), GREATEST) {
             // No number has the first rank, nor has one the last.
@@ -202,8 +202,7 @@ fn of_piece<T: Ordered, const GREATEST: bool>(values: &[T]) -> T {
     )
 }
 
-/// An element that none is less than, or greater than, of those that are no NaN; and whether
-/// there is a NaN.
+/// A least, or greatest, element of those that are not NaN; and whether there is a NaN.
 #[inline(always)]
 fn of_numbers<T: Ordered, const GREATEST: bool>(values: &[T]) -> (T, bool) {
     let mut extremes = [T::ENDS[usize::from(GREATEST)]; ROW];

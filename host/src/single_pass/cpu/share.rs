@@ -1,5 +1,5 @@
 //! How much each thread is given.
 #![forbid(unsafe_code)]
 
-/// Bytes of elements for which another thread is worth its call.
+/// The least bytes of elements for another thread.
 pub(super) const SHARE_BYTES: usize = 64 << 10;

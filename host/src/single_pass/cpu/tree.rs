@@ -10,13 +10,13 @@ use gpu_kernels::reduction::partition::Partition;
 use pulp::{Simd, WithSimd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The most lanes: those of elements of 4 bytes.
+/// The most lanes: for elements of 4 bytes.
 const LANES: usize = 2048;
 
-/// Terms, or chunks, of which there are few: less memory does.
+/// A small number of terms, or chunks, for which less memory suffices.
 const FEW: usize = 128;
 
-/// f32 or f64: what sums are made of.
+/// f32 or f64, the type of a sum.
 pub(super) trait Total: InVectors {
     /// What changes no number that is added to it.
     const NOTHING: Self;
@@ -50,7 +50,7 @@ impl Total for f64 {
     }
 }
 
-/// What is summed: in each place what becomes of a total.
+/// The terms of a sum: how each changes a total.
 trait Terms<V>: Copy + Sync {
     fn len(self) -> usize;
 
@@ -254,8 +254,7 @@ impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
     }
 }
 
-/// What the lanes become with one row after the other: what they were with it, or it alone
-/// if it is the first.
+/// The lanes after one row each: their old values with the row, or only the row if it is the first.
 ///
 /// A function of its own: that the totals are other memory than the rows is known from its
 /// types, and without that nothing is vectorised.
@@ -280,9 +279,9 @@ fn take_rows<V: Total, T: Terms<V>, const N: usize, const FIRST: bool>(
 /// The most lanes of a vector.
 const MAX_LANES: usize = 16;
 
-/// Adds `rows`, each as long as `totals`, and then neighbours: as many as a vector has lanes make
-/// one sum. Puts the sums at the front of `totals` and returns their number; `None` if there are
-/// too few, or if the processor has no instructions for it.
+/// Adds `rows`, each as long as `totals`, and then neighbouring lanes: one sum for as many as a
+/// vector has lanes. Puts the sums at the front of `totals` and returns their number; `None` if
+/// there are too few, or if the processor has no instructions for it.
 #[inline(always)]
 fn sums_of_few<V: Total, T: Terms<V>, S: Simd, const N: usize>(
     simd: S,

@@ -70,7 +70,7 @@ pub(super) struct Shared {
 
 impl SharedArray {
     pub(super) fn memory_name(&self) -> MemoryName {
-        // What is known of the element type is its alignment.
+        // Only the alignment of the element type is known.
         MemoryName {
             kind: self.kind,
             name: self.name.to_owned(),

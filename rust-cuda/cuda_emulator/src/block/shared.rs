@@ -172,8 +172,8 @@ impl Block<'_> {
             );
         }
         self.count_static(key, size, site);
-        // Waits while a block of another OS thread has it. That block never
-        // waits for this one, so it comes to an end.
+        // Waits while a block of another OS thread holds it. That block never waits for this one,
+        // so it ends.
         let lock = (!locked).then(|| IN_PLACE.lock().unwrap_or_else(PoisonError::into_inner));
         let mut shared = self.shared.borrow_mut();
         if lock.is_some() {

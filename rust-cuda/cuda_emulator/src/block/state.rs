@@ -201,8 +201,7 @@ impl<'l> Block<'l> {
         }
     }
 
-    /// Ends the block's use of shared memory; finds what was written around its
-    /// arrays.
+    /// Ends the block's use of shared memory; returns a diagnosis of writes outside its arrays.
     pub fn end(&self) -> Option<Diagnosis> {
         watched(|trace| trace.end_block(self.linear()));
         let shared = self.shared.take();
@@ -276,7 +275,7 @@ impl<'l> Block<'l> {
         self.failure.take()
     }
 
-    /// Notes what is wrong; the first finding stays.
+    /// Records a failure; the first one stays.
     pub fn set_failure(&self, diagnosis: Diagnosis) {
         self.failure.borrow_mut().get_or_insert(diagnosis);
     }

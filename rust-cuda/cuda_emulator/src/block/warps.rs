@@ -68,7 +68,7 @@ impl Block<'_> {
             self.complete(needed, request);
             warp.waiting.set(waiting & !needed);
             if needed == 1 << lane {
-                // Nobody else took part, so nobody else need have a turn.
+                // No other lane took part, so no other needs a turn.
                 return slot.result.get();
             }
         }

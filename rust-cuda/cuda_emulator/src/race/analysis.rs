@@ -114,7 +114,7 @@ fn conflict(first: &Touch<'_>, second: &Touch<'_>) -> bool {
     {
         return false;
     }
-    // Where those are in what is noted of an access.
+    // The position of those bytes within an access's record.
     let part = |access: &Access| {
         let start = (bytes.start - access.address).min(access.bytes);
         let end = (bytes.end - access.address).min(access.bytes);
@@ -132,7 +132,7 @@ fn conflict(first: &Touch<'_>, second: &Touch<'_>) -> bool {
 /// Words by which threads wait for each other.
 struct Flags {
     places: HashSet<Granule>,
-    /// When they are read, and by whom.
+    /// Their reads: the reader, and the event.
     reads: Vec<(u32, Event)>,
 }
 
@@ -166,7 +166,7 @@ impl Search<'_> {
             None => self.find_flags(),
         };
         let by_flag = granules(first).any(|place| flags.places.contains(&place));
-        // What threads that are not watched have waited for nobody knows.
+        // What unwatched threads have waited for is unknown.
         let ordered = by_flag
             || !flags.reads.is_empty()
                 && (self.trace.is_partial() || self.reaches(first, b, &flags.reads));
@@ -239,7 +239,7 @@ impl Search<'_> {
     fn find_flags(&mut self) -> Flags {
         let touches = self.touches;
         let volatile = touches.iter().filter(|touch| {
-            // What is not known may be volatile.
+            // An access of unknown kind may be volatile.
             matches!(self.manner(touch), Manner::Volatile | Manner::Unknown)
         });
         let places: HashSet<_> = volatile.flat_map(granules).collect();

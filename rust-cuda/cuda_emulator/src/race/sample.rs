@@ -8,8 +8,8 @@ use crate::random::Random;
 const BLOCKS: u64 = 4;
 const THREADS: usize = 64;
 
-/// Threads of a larger block that are watched. They have turns apart from each other,
-/// before and after each of which memory is closed and opened as a whole.
+/// The number of watched threads of a larger block. They run separately: memory is closed and
+/// opened as a whole before and after each turn.
 const OF_LARGE: usize = 48;
 
 /// Blocks that a watched launch runs at most.
@@ -26,7 +26,7 @@ const LAUNCH_MIN: usize = 64;
 pub(super) struct Sample {
     /// The blocks that run: the first ones.
     pub run: u64,
-    /// The numbers of those that are watched.
+    /// The numbers of the watched blocks.
     pub blocks: Vec<u64>,
     /// Which threads of a block are watched.
     pub threads: Vec<bool>,
@@ -82,8 +82,8 @@ pub(super) fn of_turn(left: usize) -> usize {
     (left / TURN_PART).max(TURN_MIN).min(left)
 }
 
-/// How many accesses a launch may have noted that is given `most` for the first of its
-/// kind, after so many of them.
+/// The most accesses recorded of a launch, after `before` launches of the same kind; `most` is the
+/// limit of the first.
 pub(super) fn of_launch(most: usize, before: u32) -> usize {
     let less = most.checked_shr(before.saturating_mul(3)).unwrap_or(0);
     less.max(LAUNCH_MIN).min(most)

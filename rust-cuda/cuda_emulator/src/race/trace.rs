@@ -121,8 +121,8 @@ pub(super) enum Event {
 }
 
 impl Trace {
-    /// A trace of a launch, before which there were so many like it, that notes up to
-    /// `most` accesses; none if nothing is to be watched.
+    /// A trace of a launch that records up to `most` accesses, after `before` launches like it;
+    /// `None` if nothing is to be watched.
     pub fn new(
         config: &LaunchConfig,
         most: usize,
@@ -240,7 +240,7 @@ impl Trace {
         }
     }
 
-    /// A block has come to its end: its shared memory goes.
+    /// A block has ended: its shared memory is released.
     pub fn end_block(&self, block: u64) {
         self.rest();
         let Some(position) = self.position(block) else {
@@ -398,8 +398,8 @@ impl Trace {
         }
         let (pages, count) = self.pages.replace(([0; PAGES], 0));
         for &page in &pages[..count] {
-            // SAFETY: a page of a region that this trace keeps; only what it watches,
-            // on this OS thread, touches the region while it is closed.
+            // SAFETY: a page of a region that this trace keeps; only watched code, on this OS
+            // thread, touches the region while it is closed.
             unsafe { sys::set_open(page..page + sys::page_size(), !self.closed.get()) };
         }
         true
@@ -457,8 +457,8 @@ impl Drop for Trace {
 
 impl Area {
     fn set_open(&self, open: bool) {
-        // SAFETY: pages of a region that is kept by its record, or by the workspace
-        // until its block has ended; nobody else may touch it during a verification.
+        // SAFETY: pages of a region that its record keeps, or the workspace until its block has
+        // ended; nothing else may touch it during a verification.
         let set = || unsafe { sys::set_open(self.pages.clone(), open) };
         match &self.buffer {
             // One that was freed meanwhile stays closed.

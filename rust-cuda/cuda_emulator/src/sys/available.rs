@@ -1,9 +1,9 @@
-//! How much memory the system has left, so that what it cannot give is refused and
-//! not paid for with the process's life: Linux promises more than it has.
+//! Finds how much memory the system has left. Linux promises more than it has, and would kill the
+//! process later; with this, a request that is too large is refused.
 
 use std::io;
 
-/// Sizes from which on it is worth asking, bytes.
+/// The least size in bytes for which the system is asked.
 const LARGE: usize = 4 << 20;
 
 /// Refuses `bytes` that are about to be written and that the system has not got.
@@ -69,7 +69,7 @@ fn available() -> Option<u64> {
     None
 }
 
-/// Files of a memory group: limit, use, statistics, and in those what can be
+/// Files of a memory group: limit, use, statistics, and the statistics' line of memory that can be
 /// dropped at once.
 #[cfg(target_os = "linux")]
 type GroupFiles = [&'static str; 4];

@@ -143,7 +143,7 @@ impl Drop for Mapping {
 ///
 /// # Safety
 ///
-/// The pages are mapped, and nobody relies on their being accessible, or not.
+/// The pages are mapped, and nothing relies on their being accessible, or not.
 #[cfg(traced)]
 pub(crate) unsafe fn set_open(pages: std::ops::Range<usize>, open: bool) {
     let rights = if open {
@@ -160,9 +160,8 @@ pub(crate) unsafe fn set_open(pages: std::ops::Range<usize>, open: bool) {
 /// together, when the last of them goes.
 const STACKS_PER_SLAB: usize = 64;
 
-/// Bytes by which the top of each stack in turn is lowered, and how many turns
-/// before it starts again. Tops at equal offsets in their pages would all fall
-/// into the same few cache sets.
+/// The tops of stacks are lowered in turn by multiples of this number of bytes, and the number of
+/// turns before it starts again. Tops at equal offsets in their pages would share a few cache sets.
 const COLOUR_STEP: usize = 192;
 const COLOURS: usize = 20;
 
@@ -196,8 +195,8 @@ impl ThreadStack {
         unsafe { libc::madvise(slab.start().cast(), slab.len(), libc::MADV_NOHUGEPAGE) };
         for i in 0..STACKS_PER_SLAB {
             let low = slab.start().wrapping_add(i * stride);
-            // SAFETY: `low` is the first page of stack `i`, inside the slab, and
-            // nobody has a pointer to it yet.
+            // SAFETY: `low` is the first page of stack `i`, inside the slab, and nothing has a
+            // pointer to it yet.
             unsafe { guard(low, stack_guard())? };
             let top = low.addr() + stride - (i % COLOURS) * COLOUR_STEP;
             let (Some(limit), Some(base)) = (StackPointer::new(low.addr()), StackPointer::new(top))
@@ -407,8 +406,8 @@ impl Drop for AltStack {
     }
 }
 
-/// Signals that ours handle: faults of memory, of which threads come back, and
-/// the ends of a process, before which it is said which thread came to it.
+/// The handled signals: faults of memory, after which threads continue, and the ends of a process,
+/// before which the responsible thread is printed.
 const HANDLED: [(c_int, Handler); 6] = [
     (libc::SIGSEGV, on_fault),
     (libc::SIGBUS, on_fault),
@@ -430,7 +429,7 @@ fn install() {
     static INSTALLED: std::sync::Once = std::sync::Once::new();
     INSTALLED.call_once(|| {
         RUNTIME_CODE.get_or_init(runtime_code);
-        // The first look at frames loads what it needs; handlers could not.
+        // The first walk over frames loads what it needs, which handlers must not do.
         backtrace::trace(|_| true);
         install_look_up();
         for ((signal, handler), earlier) in HANDLED.into_iter().zip(&EARLIER) {
@@ -441,8 +440,8 @@ fn install() {
             }
         }
         STOP_SIGNAL.get_or_init(|| {
-            // A real-time signal nobody handles, from the top: the C library
-            // and other runtimes take theirs from the bottom.
+            // A real-time signal without a handler, from the top: the C library and other runtimes
+            // take theirs from the bottom.
             let free = (libc::SIGRTMIN()..=libc::SIGRTMAX())
                 .rev()
                 .find(|&signal| {
@@ -479,8 +478,8 @@ fn set_handler(signal: c_int, handler: Handler, flags: c_int) -> bool {
     }
 }
 
-/// `SIGSEGV` and `SIGBUS`: ends the emulated thread that faulted with a
-/// [`Fault`], or passes the signal on to whoever handled it before.
+/// `SIGSEGV` and `SIGBUS`: ends the emulated thread that faulted with a [`Fault`], or passes the
+/// signal on to the previous handler.
 extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     #[cfg(traced)]
     if signal == libc::SIGSEGV {
@@ -519,8 +518,7 @@ extern "C" fn on_end(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_
     pass_on(signal, info, context);
 }
 
-/// Text in a place of its own, cut off where that is full: signal handlers do not
-/// allocate.
+/// Text in a buffer of its own, cut off where that is full: signal handlers do not allocate.
 struct Text {
     bytes: [u8; 2048],
     len: usize,
@@ -559,8 +557,8 @@ fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let Some(earlier) = position.and_then(|position| EARLIER[position].get()) else {
         return;
     };
-    // Abort ends the process whatever becomes of its signal, and somebody who
-    // ignores one that was sent means it.
+    // `abort` ends the process whatever its signal does; a signal that was sent by another process
+    // and is ignored stays ignored.
     let ignored = earlier.sa_sigaction == libc::SIG_IGN && signal == libc::SIGABRT;
     match earlier.sa_sigaction {
         _ if ignored => {}
@@ -614,8 +612,8 @@ fn watched_access(info: &libc::siginfo_t, context: &mut libc::ucontext_t) -> boo
     })
 }
 
-/// Points `context` at the end of the emulated thread it interrupted, if it did; or lets
-/// the thread go on that has come to the end of its stack, to where it holds no lock.
+/// Points `context` at the end of the emulated thread that it interrupted, if it did; or, after a
+/// stack overflow, lets the thread continue until it holds no lock.
 ///
 /// # Safety
 ///
@@ -640,8 +638,7 @@ unsafe fn end_faulting_thread(info: &libc::siginfo_t, context: &mut libc::uconte
                 end_overflowed_thread(here, trap, context);
                 return true;
             }
-            // The call that may have held a lock has returned, and what has called it may
-            // be stopped.
+            // The call that may have held a lock has returned, and its caller may be stopped.
             let instruction = call.address;
             end_thread(trap, context, Exit::Stopped { instruction });
             return true;
@@ -707,10 +704,10 @@ fn end_thread(trap: CoroutineTrapHandler<Exit>, context: &mut libc::ucontext_t, 
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long where it can go on: it may hold the lock that looking up wants.
 const SHORT_PATIENCE: Duration = Duration::from_millis(20);
-/// As many times as long, at most, after many delays: what looking up needs first, and how much of
-/// a processor it has, nobody knows; and each delay may use more of the reserve.
+/// The longest delay, as a multiple of the first one, after many delays. The time that looking up
+/// takes is unknown; and each delay may use more of the reserve.
 const MOST_SHORT_PATIENCES: u32 = 10;
-/// How often it may continue before it is stopped where it is.
+/// How often a thread may continue before it is stopped where it is.
 const DELAYS: u32 = 2048;
 /// Instructions that it takes at a time, at most, where it has no call to return from and it
 /// is not known whether it holds a lock. They are as many as the delays, by turns: with always
@@ -723,9 +720,9 @@ const STEPS: u32 = 17;
 #[cfg(traced)]
 const STEPS_IN_LOCK: u32 = 4096;
 
-/// Ends a thread that has come to the end of its stack, and whose reserve is open; or has
-/// the call that may hold a lock come back here. While it is not known which that is, the
-/// innermost, or some instructions; so, too, where the call is part of a recursion.
+/// Ends a thread that has overflowed its stack, and whose reserve is open; or makes the call that
+/// may hold a lock return here. While that call is unknown, it is the innermost one, or some
+/// instructions; the same where the call is part of a recursion.
 fn end_overflowed_thread(
     here: &Here,
     trap: CoroutineTrapHandler<Exit>,
@@ -759,8 +756,8 @@ fn end_overflowed_thread(
     }
 }
 
-/// Ends a thread that cannot go on from where it is; the process, if it holds a lock there
-/// that nobody would ever get again.
+/// Ends a thread that cannot continue; ends the process, if the thread holds a lock there that
+/// would never be released.
 fn end_within(
     place: Place,
     here: &Here,
@@ -809,8 +806,8 @@ fn overflowed_thread_stepped(context: &mut libc::ucontext_t) -> bool {
     })
 }
 
-/// Ends a thread that has used up its reserve as well; the process, if it holds a lock
-/// that nobody would ever get again.
+/// Ends a thread that has used up its reserve too; ends the process, if the thread holds a lock
+/// that would never be released.
 fn end_without_reserve(
     here: &Here,
     trap: CoroutineTrapHandler<Exit>,
@@ -821,8 +818,8 @@ fn end_without_reserve(
     end_within(place, here, trap, context);
 }
 
-/// Where the thread is whose reserve is open. For what is not known it waits, so long if
-/// it can go on, and else as long as it may.
+/// The state of a thread whose reserve is open. Waits for unknown addresses: a short time if the
+/// thread can continue, else as long as allowed.
 fn position_when_known(
     here: &Here,
     context: &libc::ucontext_t,
@@ -846,8 +843,7 @@ fn position_when_known(
     }
 }
 
-/// The file descriptor by which handlers ask for [`stoppable::look_up`]; -1 where there is
-/// none.
+/// The file descriptor by which handlers ask for [`stoppable::look_up`]; -1 where there is none.
 static LOOK_UP: AtomicI32 = AtomicI32::new(-1);
 
 /// Starts the thread that looks up what handlers want to know while they wait for it.
@@ -873,13 +869,13 @@ fn install_look_up() {
     if thread.spawn(look_up).is_ok() {
         LOOK_UP.store(descriptor, Ordering::Release);
     } else {
-        // SAFETY: opened above, and nobody has it.
+        // SAFETY: opened above, and not shared.
         unsafe { libc::close(descriptor) };
     }
 }
 
-/// Asks for what is wanted to be looked up. Whether anybody is there who does. For signal
-/// handlers.
+/// Asks for recorded addresses to be looked up. Returns whether there is a thread that does it. For
+/// signal handlers.
 fn want_look_up() -> bool {
     let descriptor = LOOK_UP.load(Ordering::Acquire);
     let one = 1_u64;
@@ -986,8 +982,8 @@ fn runtime_code() -> Vec<(usize, usize)> {
         _size: usize,
         out: *mut c_void,
     ) -> c_int {
-        // SAFETY: dl_iterate_phdr passes a valid description and our own pointer
-        // to a Vec, which nobody else uses meanwhile.
+        // SAFETY: dl_iterate_phdr passes a valid description and our own pointer to a Vec, which
+        // nothing else uses meanwhile.
         let (info, out) = unsafe { (&*info, &mut *out.cast::<Vec<(usize, usize)>>()) };
         if info.dlpi_name.is_null() {
             return 0;
@@ -1012,8 +1008,7 @@ fn runtime_code() -> Vec<(usize, usize)> {
         0
     }
     let mut ranges: Vec<(usize, usize)> = Vec::new();
-    // SAFETY: `visit` has the signature asked for and treats the pointer as what
-    // it is.
+    // SAFETY: `visit` has the required signature and treats the pointer as the Vec that it is.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut ranges).cast()) };
     ranges
 }

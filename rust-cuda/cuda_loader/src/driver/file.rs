@@ -1,8 +1,8 @@
 //! Whether a library's file is all there, before the dynamic linker maps it.
 //!
-//! The linker maps as much as the file's headers promise and believes what it reads.
-//! Where the file ends earlier, after a full disk or a broken download, that is a
-//! `SIGBUS`; where it has zeros in the place of what was never written, a `SIGSEGV`.
+//! The dynamic linker maps as much as the file's headers promise, and trusts its contents. Where
+//! the file ends earlier, after a full disk or a broken download, that is a `SIGBUS`; where zeros
+//! replace data that was never written, a `SIGSEGV`.
 
 use std::fs::File;
 use std::io;
@@ -11,11 +11,11 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 const CACHE: &str = "/etc/ld.so.cache";
-/// Where the linker looks when nobody told it anything.
+/// The linker's default folders.
 const DEFAULT_FOLDERS: [&str; 4] = ["/lib64", "/usr/lib64", "/lib", "/usr/lib"];
 
-/// What is wrong with the file that the dynamic linker would open by this name, where
-/// that would not be found by the linker itself.
+/// The fault of the file that the dynamic linker would open by this name, if the linker would not
+/// find it itself.
 pub(super) fn fault(name: &str) -> Option<String> {
     for path in candidates(name) {
         match examine(&path) {
@@ -69,7 +69,7 @@ mod elf {
     pub(super) const MACHINE: u64 = 62;
     #[cfg(target_arch = "aarch64")]
     pub(super) const MACHINE: u64 = 183;
-    /// Kinds of segments: what is mapped, and what the linker goes by.
+    /// Kinds of segments: mapped ones, and the linker's table.
     pub(super) const LOAD: u64 = 1;
     pub(super) const DYNAMIC: u64 = 2;
     /// Kind of a section: names.
@@ -79,13 +79,13 @@ mod elf {
 fn examine(path: &Path) -> io::Result<Finding> {
     let metadata = std::fs::metadata(path)?;
     if !metadata.is_file() {
-        // Opening a pipe would wait for somebody who writes to it.
+        // Opening a pipe would wait for a writer.
         return Ok(Finding::Fault("this is no file".to_owned()));
     }
     let file = File::open(path)?;
     let size = metadata.len();
     let mut header = [0; elf::HEADER];
-    // What is no ELF file is refused by the linker, in its own words.
+    // The linker refuses a file that is no ELF file, with its own message.
     if size < header.len() as u64 {
         return Ok(Finding::Whole);
     }
@@ -169,8 +169,8 @@ fn number(bytes: &[u8], at: usize, length: usize) -> u64 {
 mod tests {
     use super::*;
 
-    /// A library with a segment to be mapped at 300..400, in which the linker's table is,
-    /// and sections at 500..628, of which the second has the names.
+    /// A library with a segment to be mapped at 300..400, which contains the linker's table, and
+    /// sections at 500..628, the second of which has the names.
     fn library() -> Vec<u8> {
         let mut library = vec![0; 640];
         let mut write = |at: usize, number: u64, length: usize| {
@@ -203,14 +203,14 @@ mod tests {
         };
         let whole = library();
         for length in 0..=whole.len() {
-            // What has no header is no ELF file, as far as one can see.
+            // A file without a header looks like no ELF file.
             let expected = !(64..628).contains(&length);
             let cut = examined(&whole[..length]);
             assert_eq!(cut == Finding::Whole, expected, "{length}: {cut:?}");
             let mut zeros = whole[..length].to_vec();
             zeros.resize(whole.len(), 0);
             let zeros = examined(&zeros);
-            // A header of which a part is zeros may be another machine's, or none.
+            // A header with zeros in it may be another machine's, or none.
             if length >= 64 {
                 assert_eq!(zeros == Finding::Whole, length > 568, "{length}: {zeros:?}");
             }

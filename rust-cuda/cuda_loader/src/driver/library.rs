@@ -39,8 +39,8 @@ fn open() -> Result<(), LoadError> {
         match open_whole(name) {
             Ok(library) => {
                 fill(&library, &sys::entries());
-                // The driver has threads and callbacks of its own; its code has
-                // to stay where it is until the process ends.
+                // The driver has its own threads and callbacks; its code must stay loaded until the
+                // process ends.
                 std::mem::forget(library);
                 return Ok(());
             }
@@ -55,7 +55,7 @@ fn open() -> Result<(), LoadError> {
     })
 }
 
-/// Opens a library that is all there and a driver, or says what it is instead.
+/// Opens a complete library that is a driver; else an error says what the file is.
 fn open_whole(name: &str) -> Result<Library, String> {
     if let Some(fault) = file::fault(name) {
         return Err(fault);

@@ -1,10 +1,9 @@
 //! Declarations of the driver API that keep result codes open and check that
 //! the function is there.
 //!
-//! Names, parameters and numbers are those of the driver's own header `cuda.h`;
-//! its documentation is the reference for what a function does. Every function
-//! returns [`CUresult::NOT_INITIALIZED`] before the driver library is loaded
-//! ([`load`](crate::load)) and [`CUresult::SYMBOL_MISSING`] when the installed
+//! Names, parameters and numbers are those of the driver's header `cuda.h`; its documentation
+//! describes the functions. Every function returns [`CUresult::NOT_INITIALIZED`] before the driver
+//! library is loaded ([`load`](crate::load)) and [`CUresult::SYMBOL_MISSING`] when the installed
 //! driver does not have the function.
 //!
 //! What the crate `cust` wraps is here, and what that needs.
@@ -186,9 +185,9 @@ handles! {
     CUgraphExec;
     /// A piece of work in a graph.
     CUgraphNode;
-    /// An array, in which textures and surfaces lie.
+    /// An array for textures and surfaces.
     CUarray;
-    /// What is being linked.
+    /// A link in progress.
     CUlinkState;
 }
 
@@ -473,7 +472,7 @@ pub struct CUDA_TEXTURE_DESC {
     pub minMipmapLevelClamp: f32,
     /// 0.
     pub maxMipmapLevelClamp: f32,
-    /// What is outside, with [`TR_ADDRESS_MODE_BORDER`].
+    /// The value outside, with [`TR_ADDRESS_MODE_BORDER`].
     pub borderColor: [f32; 4],
     /// Zeros.
     pub reserved: [c_int; 12],

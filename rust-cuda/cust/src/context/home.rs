@@ -1,8 +1,8 @@
-//! Keeps the context alive in which an object lives.
+//! Keeps an object's context alive.
 //!
-//! The driver's things (memory, streams, modules …) go with the context in which they were
-//! made. Each holds a [`Home`], so that a context made by this crate outlives them, and so
-//! that they are released there, whichever context is current then.
+//! The driver's objects (memory, streams, modules …) end with their context. Each holds a [`Home`],
+//! so that a context made by this crate outlives them, and so that they are released in it,
+//! whichever context is current then.
 
 use crate::error::{CudaError, CudaResult, ToResult};
 use crate::sys::{self, CUcontext, CUdevice};
@@ -31,7 +31,7 @@ pub(crate) struct Owned {
 static OWNED: Mutex<BTreeMap<usize, Weak<Owned>>> = Mutex::new(BTreeMap::new());
 
 fn owned() -> MutexGuard<'static, BTreeMap<usize, Weak<Owned>>> {
-    // Nothing in there is half done when somebody panics.
+    // A panic leaves the value consistent.
     OWNED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -73,8 +73,8 @@ impl Owned {
         if self.released {
             return Ok(());
         }
-        // SAFETY: what was retained or created once is given back once: `released` says
-        // so. Nothing that this crate made in the context is left, as it held this value.
+        // SAFETY: `released` makes sure that a context that was retained or created once is given
+        // back once. No object of this crate is left in it, because each held this value.
         let code = unsafe {
             match self.origin {
                 Origin::Primary(device) => sys::cuDevicePrimaryCtxRelease_v2(device),
@@ -109,11 +109,11 @@ impl Drop for Owned {
     }
 }
 
-/// The context in which an object was made.
+/// The context of an object.
 #[derive(Debug, Clone)]
 pub(crate) struct Home {
     raw: CUcontext,
-    /// `None` for a context that somebody else has made, and keeps.
+    /// `None` for a context that other code has made and keeps.
     _owned: Option<Arc<Owned>>,
 }
 

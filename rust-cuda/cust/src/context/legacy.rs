@@ -14,7 +14,7 @@ use crate::private::Sealed;
 use crate::sys::{self, CUcontext};
 use std::sync::Arc;
 
-/// A context of one's own.
+/// A separate context, beside the device's primary one.
 ///
 /// It stays as long as this or anything that was made in it lives.
 #[derive(Debug)]
@@ -68,8 +68,7 @@ impl ContextHandle for Context {
     }
 }
 
-/// The handle of a context that somebody else keeps. Once that one has gone, calls with this
-/// fail.
+/// The handle of a context that other code keeps. After its end, calls with this handle fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnownedContext {
     raw: CUcontext,
@@ -93,7 +92,7 @@ impl ContextHandle for UnownedContext {
     }
 }
 
-/// This thread's stack of contexts, of which the uppermost is current.
+/// This thread's stack of contexts. The uppermost is current.
 #[derive(Debug)]
 pub struct ContextStack;
 

@@ -1,7 +1,7 @@
 //! Contexts: they own a program's memory, modules and streams on a device.
 //!
-//! A [`Context`] is the device's primary one, which the CUDA runtime API uses as well.
-//! [`legacy`] has contexts of one's own and the stack of them.
+//! A [`Context`] is the device's primary one, which the CUDA runtime API uses too. [`legacy`] has
+//! separate contexts and the stack of contexts.
 
 mod current;
 pub(crate) mod home;
@@ -48,7 +48,7 @@ pub trait ContextHandle: Sealed {
 
 /// The primary context of a device.
 ///
-/// It stays as long as this, a clone of it, or anything that was made in it lives.
+/// It lives as long as this value, a clone of it, or any object made in it.
 #[derive(Debug, Clone)]
 pub struct Context {
     owned: Arc<Owned>,
@@ -69,7 +69,7 @@ impl Context {
         Ok(context)
     }
 
-    /// [`Context::new`], which leaves current what is; see [`Context::enter`].
+    /// As [`Context::new`], but the current context stays current; see [`Context::enter`].
     ///
     /// # Errors
     ///
@@ -162,7 +162,7 @@ fn api_version(raw: CUcontext) -> CudaResult<CudaApiVersion> {
     Ok(CudaApiVersion { version })
 }
 
-/// A context of one's own, made current above the present one.
+/// Creates a separate context and makes it current, above the present one.
 fn create(flags: ContextFlags, device: Device) -> CudaResult<Arc<Owned>> {
     let mut raw = CUcontext::NULL;
     // SAFETY: the pointer is good for one handle.

@@ -239,7 +239,7 @@ impl ArrayObject {
         let home = Home::current()?;
         let raw = descriptor.to_raw();
         let mut handle = CUarray::NULL;
-        // SAFETY: the pointers are good for what is written and read through them.
+        // SAFETY: the pointers are valid for the call's reads and writes.
         unsafe { sys::cuArray3DCreate_v2(&raw mut handle, &raw const raw) }.to_result()?;
         Ok(Self {
             handle,
@@ -343,7 +343,7 @@ impl ArrayObject {
         Self::from_descriptor(&ArrayDescriptor::new(dims, format, num_channels, flags))
     }
 
-    /// What it is.
+    /// The kind of the resource.
     ///
     /// # Errors
     ///
@@ -474,8 +474,8 @@ impl ArrayObject {
 
     fn copy(&self, copy: CUDA_MEMCPY3D) -> CudaResult<()> {
         let _entered = self.home.enter()?;
-        // SAFETY: the callers describe this array and numbers of the host, as many as it
-        // has, which are borrowed until the copy is done.
+        // SAFETY: the callers describe this array and as many numbers of the host, which are
+        // borrowed until the copy has ended.
         unsafe { sys::cuMemcpy3D_v2(&raw const copy) }.to_result()
     }
 }

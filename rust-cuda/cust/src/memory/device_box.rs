@@ -11,7 +11,8 @@ use std::mem::ManuallyDrop;
 
 /// One value in device memory, freed when this is dropped.
 ///
-/// Whoever launches a kernel that uses it promises that it lives until the kernel is done.
+/// The code that launches a kernel promises that memory used by it lives until the kernel has
+/// ended.
 #[derive(Debug)]
 pub struct DeviceBox<T: DeviceCopy> {
     /// Of one element.

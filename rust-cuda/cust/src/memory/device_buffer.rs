@@ -14,7 +14,8 @@ use std::ops::{Deref, DerefMut};
 
 /// Elements in device memory, freed when this is dropped.
 ///
-/// Whoever launches a kernel that uses it promises that it lives until the kernel is done.
+/// The code that launches a kernel promises that memory used by it lives until the kernel has
+/// ended.
 #[derive(Debug)]
 pub struct DeviceBuffer<T: DeviceCopy> {
     /// Of no memory where there are no bytes: aligned, and not null.

@@ -125,8 +125,8 @@ impl<T: DeviceCopy> DeviceSlice<T> {
     ///
     /// # Safety
     ///
-    /// There are `len` elements, initialised, not null, which nobody writes as long as the
-    /// result lives.
+    /// `start` points to `len` initialised elements and is not null; nothing writes them as long as
+    /// the result lives.
     #[must_use]
     pub unsafe fn from_raw_parts<'a>(ptr: DevicePointer<T>, len: usize) -> &'a Self {
         let places = std::ptr::slice_from_raw_parts(ptr.as_ptr().cast::<()>(), len);
@@ -139,8 +139,8 @@ impl<T: DeviceCopy> DeviceSlice<T> {
     ///
     /// # Safety
     ///
-    /// There are `len` elements, initialised, not null, which nobody else uses as long as
-    /// the result lives.
+    /// `start` points to `len` initialised elements and is not null; nothing else uses them as long
+    /// as the result lives.
     #[must_use]
     pub unsafe fn from_raw_parts_mut<'a>(ptr: DevicePointer<T>, len: usize) -> &'a mut Self {
         let places = std::ptr::slice_from_raw_parts_mut(ptr.as_mut_ptr().cast::<()>(), len);

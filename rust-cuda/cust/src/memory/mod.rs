@@ -227,9 +227,9 @@ pub unsafe fn memcpy_htod(
 ///
 /// # Safety
 ///
-/// `size` bytes at `src` are memory of the context `src_context`, and as many at `dst` are
-/// memory of `dst_context` and the caller's. Both stay until the copy is done, nothing writes
-/// the source meanwhile, and nothing else uses the target.
+/// `size` bytes at `src` are memory of the context `src_context`, and as many at `dst` are memory
+/// of `dst_context`, which the caller owns. Both stay until the copy has ended, nothing writes the
+/// source meanwhile, and nothing else uses the target.
 pub unsafe fn memcpy_peer_async(
     dst: CUdeviceptr,
     dst_context: &Context,

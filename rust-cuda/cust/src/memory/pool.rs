@@ -39,7 +39,7 @@ impl MemoryPool {
         }
     }
 
-    /// How many bytes the pool keeps that nobody uses, whenever a stream is waited for.
+    /// The unused bytes that the pool keeps when a stream is synchronised.
     ///
     /// # Errors
     ///

@@ -14,7 +14,8 @@ use std::ops::{Deref, DerefMut};
 
 /// Elements that host and device share.
 ///
-/// Whoever launches a kernel that uses them promises that the host does not meanwhile.
+/// The code that launches a kernel promises that the host does not use memory of the kernel
+/// meanwhile.
 #[derive(Debug)]
 pub struct UnifiedBuffer<T: DeviceCopy> {
     /// Of no memory where there are no bytes: aligned, and not null.
@@ -183,7 +184,8 @@ impl<T: DeviceCopy> Sealed for UnifiedBuffer<T> {}
 
 /// One value that host and device share.
 ///
-/// Whoever launches a kernel that uses it promises that the host does not meanwhile.
+/// The code that launches a kernel promises that the host does not use memory of the kernel
+/// meanwhile.
 #[derive(Debug)]
 pub struct UnifiedBox<T: DeviceCopy> {
     /// Of one element.

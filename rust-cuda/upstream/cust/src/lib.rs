@@ -1,0 +1,3 @@
+//! Everything of `halo-cust`, under the package name that upstream's `cust` has.
+
+pub use ours::*;
