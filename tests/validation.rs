@@ -438,6 +438,43 @@ proptest! {
     }
 
     #[test]
+    fn rows_of_views_get_the_error_they_deserve(
+        lengths in [0..40_usize, 0..40],
+        rows in 0..5_usize,
+        row in 0..9_usize,
+        pitches in [0..14_usize, 0..14],
+        far in rarely(10),
+        away in rarely(10),
+        device in device(),
+    ) {
+        let elsewhere = Device::emulator();
+        let owner = if away { &elsewhere } else { &device };
+        let values: Vec<u8> = (100..).take(lengths[1]).collect();
+        let source = owner.upload(&values)?;
+        let mut target = device.alloc_filled(lengths[0], 7_u8)?;
+        let pitches = if far { [pitches[0], usize::MAX / 2] } else { pitches };
+        let fits = |pitch: usize, len: usize| match rows {
+            1 => row <= len,
+            _ => row <= pitch && pitch <= len && (rows - 1) * pitch + row <= len,
+        };
+        let none = rows * row == 0;
+        let fit = none || fits(pitches[0], lengths[0]) && fits(pitches[1], lengths[1]);
+        let faults = Faults::none()
+            .and(!fit, "InvalidParameter", "apart, and within the view's")
+            .and(away, "DeviceMismatch", "is on");
+        let copied = target.view_mut(..)?.copy_rows_from(source.view(..)?, [rows, row], pitches);
+        faults.judge(copied)?;
+        let mut expected = vec![7; lengths[0]];
+        if faults.is_empty() && !none {
+            for at in 0..rows {
+                let [to, from] = pitches.map(|pitch| at * pitch);
+                expected[to..to + row].copy_from_slice(&values[from..from + row]);
+            }
+        }
+        prop_assert_eq!(target.to_vec()?, expected);
+    }
+
+    #[test]
     fn memory_of_the_host_gets_the_error_it_deserves(
         len in extent(0..40).prop_filter("memory", |&len| few_or_too_many(len as u128)),
         other in 0..40_usize,

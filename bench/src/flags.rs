@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::builder::PossibleValuesParser;
-use clap::{ArgGroup, Args, Parser};
+use clap::{ArgGroup, Args, Parser, ValueEnum};
+use halo_distributed::Ahead;
 use halo_gpu::DeviceKind;
 
 use crate::size::Size;
@@ -92,6 +93,16 @@ pub(crate) struct Bench {
     #[arg(long, requires = "ranks")]
     pub(crate) nccl: bool,
 
+    /// How the ranks cut grids: along the last axis, along all axes but the first, or along those
+    /// that give the cuts the fewest points
+    #[arg(long, value_enum, default_value = "slabs", requires = "ranks")]
+    pub(crate) cut: Cut,
+
+    /// Whether plates and waves first compute what their neighbours need, and send it while they
+    /// compute the rest
+    #[arg(long, value_enum, default_value = "where-paid", requires = "ranks")]
+    pub(crate) rims: Rims,
+
     /// Predict the times for up to COUNT ranks by a model of the measurements; with --ranks, or
     /// --from a record of ranks
     #[arg(
@@ -123,6 +134,32 @@ impl Bench {
     pub(crate) fn is_quick(&self, kind: DeviceKind) -> bool {
         let asks = self.full || self.compare || self.small || self.size.is_some();
         kind == DeviceKind::Cpu && !asks
+    }
+}
+
+/// How ranks cut grids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Cut {
+    Slabs,
+    Pencils,
+    Blocks,
+}
+
+/// Whether what neighbours need is computed first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Rims {
+    WherePaid,
+    Always,
+    Never,
+}
+
+impl From<Rims> for Ahead {
+    fn from(rims: Rims) -> Self {
+        match rims {
+            Rims::WherePaid => Self::WherePaid,
+            Rims::Always => Self::Always,
+            Rims::Never => Self::Never,
+        }
     }
 }
 
@@ -212,10 +249,17 @@ mod tests {
         for line in [
             "--ranks 2 --size 64 --family nbody --csv a.csv --html a.html --svg a",
             "--from a.json --project 64",
+            "--ranks 4 --cut blocks --rims always",
         ] {
             bench(&format!("halo-bench {line}")).unwrap();
         }
-        for refused in ["--ranks 0", "--nccl", "--project 8", "--ranks 2 --compare"] {
+        for refused in [
+            "--ranks 0",
+            "--nccl",
+            "--cut blocks",
+            "--project 8",
+            "--ranks 2 --compare",
+        ] {
             assert!(
                 bench(&format!("halo-bench {refused}")).is_err(),
                 "{refused}"

@@ -695,6 +695,7 @@ pub(super) mod tests {
     use std::rc::Rc;
 
     use super::*;
+    use crate::flags::{Cut, Rims};
 
     /// A row that counts its launches and has a given error.
     struct Fake {
@@ -763,6 +764,8 @@ pub(super) mod tests {
             svg: None,
             ranks: None,
             nccl: false,
+            cut: Cut::Slabs,
+            rims: Rims::WherePaid,
             project: None,
             from: Vec::new(),
         }

@@ -6,6 +6,7 @@
 //! part; or they are the processes of an MPI launcher, and a second measurement has the first of
 //! them alone.
 
+use std::cell::RefCell;
 #[cfg(feature = "mpi")]
 use std::time::Duration;
 use std::time::Instant;
@@ -20,17 +21,17 @@ use halo_gpu::heat2d::Heat2d;
 use halo_gpu::nbody::{Body, Gravity};
 use halo_gpu::reduction::Reduction;
 use halo_gpu::wave3d::Wave3d;
-use halo_gpu::{Axis, Boundary, Device, DeviceKind, Field3, Grid3, Shape2, Shape3};
+use halo_gpu::{Axis, Boundary, Buffer, Device, DeviceKind, Field3, Grid3, Shape2, Shape3};
 use halo_report::scaling::{self, Halo, MessageTime, Part, ScalingRecord, ScalingRow};
 
 use super::sink::Sink;
 use super::{environment, harness};
 use crate::Outcome;
 use crate::error::Error;
-use crate::flags::{Bench, DeviceChoice};
+use crate::flags::{Bench, Cut, DeviceChoice, Rims};
 
-/// Timings; their median is the result.
-const SAMPLES: usize = 5;
+/// Timings of each part, in turns; their median is the result.
+const SAMPLES: usize = 9;
 
 /// The least duration of a timing in seconds, unless it has [`MOST`] repetitions; and the same for
 /// `--small`.
@@ -128,7 +129,7 @@ fn over_threads(flags: &Bench, most: usize) -> Result<Outcome, Error> {
     let first = |ranks: usize, work: &(dyn Fn(&Ranks<'_>) -> Result<_, Failed> + Sync)| {
         let all = run_threads(ranks, |communicator| {
             let device = device_of(flags.device, communicator.local_rank())?;
-            let communicator = over_nccl(flags, communicator, &device)?;
+            let communicator = as_asked(flags, communicator, &device)?;
             work(&Ranks::new(flags, &communicator, &device))
         })?;
         Ok::<_, Failed>(all.into_iter().next())
@@ -174,7 +175,7 @@ fn over_mpi(flags: &Bench) -> Result<Outcome, Error> {
     let mut run = run.transpose()?;
     let alone = Communicator::alone();
     let alone = Ranks::new(flags, &alone, &device);
-    let communicator = over_nccl(flags, communicator, &device)?;
+    let communicator = as_asked(flags, communicator, &device)?;
     let all = Ranks::new(flags, &communicator, &device);
     let messages = all.messages()?;
     if let Some(run) = &mut run {
@@ -224,11 +225,12 @@ fn device_of(choice: DeviceChoice, rank: usize) -> Result<Device, halo_gpu::Erro
     }
 }
 
-fn over_nccl(
+fn as_asked(
     flags: &Bench,
     communicator: Communicator,
     device: &Device,
 ) -> Result<Communicator, Failed> {
+    let communicator = communicator.with_rims(flags.rims.into());
     if flags.nccl {
         communicator.with_nccl(device)
     } else {
@@ -318,6 +320,8 @@ struct Ranks<'a> {
     small: bool,
     /// The least duration of a timing, in seconds.
     long: f64,
+    cut: Cut,
+    rims: Rims,
 }
 
 impl<'a> Ranks<'a> {
@@ -327,6 +331,8 @@ impl<'a> Ranks<'a> {
             device,
             small: flags.small || device.kind() != DeviceKind::Cuda,
             long: if flags.small { SHORT } else { LONG },
+            cut: flags.cut,
+            rims: flags.rims,
         }
     }
 
@@ -378,7 +384,16 @@ impl<'a> Ranks<'a> {
 
     /// The median time of `work`, on the slowest rank.
     fn time(&self, mut work: impl FnMut() -> Result<(), Failed>) -> Result<f64, Failed> {
-        let mut took = |count: usize| -> Result<f64, Failed> {
+        let [time] = self.times([&mut work])?;
+        Ok(time)
+    }
+
+    /// The median times of some works, which take turns, on the slowest rank.
+    fn times<const N: usize>(
+        &self,
+        mut works: [&mut dyn FnMut() -> Result<(), Failed>; N],
+    ) -> Result<[f64; N], Failed> {
+        let took = |work: &mut dyn FnMut() -> Result<(), Failed>, count: usize| {
             self.communicator.barrier()?;
             let start = Instant::now();
             for _ in 0..count {
@@ -389,14 +404,62 @@ impl<'a> Ranks<'a> {
             let each = start.elapsed().as_secs_f64() / count as f64;
             self.communicator.all_reduce(each, f64::max)
         };
-        // The first times include allocations and the opening of connections.
-        took(2)?;
-        let once = took(1)?;
-        let count = (self.long / once.max(1e-9)).clamp(1.0, MOST) as usize;
-        let samples = (0..SAMPLES).map(|_| took(count));
-        let mut samples = samples.collect::<Result<Vec<_>, _>>()?;
-        samples.sort_by(f64::total_cmp);
-        Ok(samples[SAMPLES / 2])
+        let mut counts = [1; N];
+        for (work, count) in works.iter_mut().zip(&mut counts) {
+            // The first times include allocations and the opening of connections.
+            took(work, 2)?;
+            let once = took(work, 1)?;
+            *count = (self.long / once.max(1e-9)).clamp(1.0, MOST) as usize;
+        }
+        let mut samples = [const { Vec::new() }; N];
+        for _ in 0..SAMPLES {
+            for ((work, count), samples) in works.iter_mut().zip(counts).zip(&mut samples) {
+                samples.push(took(work, count)?);
+            }
+        }
+        Ok(samples.map(|mut samples| {
+            samples.sort_by(f64::total_cmp);
+            samples[SAMPLES / 2]
+        }))
+    }
+
+    /// Measures all of it, the computation and the messages alone, into a row.
+    fn measure_parts(
+        &self,
+        row: &mut ScalingRow,
+        both: &mut dyn FnMut() -> Result<(), Failed>,
+        compute: &mut dyn FnMut() -> Result<(), Failed>,
+        exchange: &mut dyn FnMut() -> Result<(), Failed>,
+    ) -> Result<(), Failed> {
+        if self.communicator.size() == 1 {
+            [row.both_s, row.compute_s] = self.times([both, compute])?;
+        } else {
+            let times = self.times([both, compute, exchange])?;
+            [row.both_s, row.compute_s, row.exchange_s] = times;
+        }
+        Ok(())
+    }
+
+    /// A grid of so many points, or of so many for each rank, and how it is cut.
+    fn cut<const D: usize>(
+        &self,
+        points: [usize; D],
+        weak: bool,
+    ) -> Result<Decomposition<D>, Failed> {
+        let ranks = self.communicator.size();
+        let cut = match self.cut {
+            Cut::Slabs => Decomposition::slabs(points, ranks),
+            Cut::Pencils => Decomposition::pencils(points, ranks),
+            Cut::Blocks => Decomposition::least_surface(points, ranks),
+        }?;
+        if !weak {
+            return Ok(cut);
+        }
+        let parts = cut.parts();
+        Decomposition::new(
+            std::array::from_fn(|axis| points[axis] * parts[axis]),
+            parts,
+        )
     }
 
     fn row(
@@ -460,47 +523,50 @@ impl<'a> Ranks<'a> {
             device,
             ..
         } = *self;
-        let shape = Shape2::new(nx, self.points(ny, weak));
-        let points = [shape.nx, shape.ny];
-        let cut = Decomposition::slabs(points, communicator.size())?;
+        let cut = self.cut([nx, ny], weak)?;
+        let shape = Shape2::new(cut.points()[0], cut.points()[1]);
         let heat = Heat2d::dirichlet(shape)?;
         let value = |[i, j]: [usize; 2]| ((7 * i + 13 * j) % 31) as f32;
         let mut plate = heat2d::Plate::new(communicator, device, heat, cut, k, value)?;
         plate.iterate(3 * k)?;
         let digest = self.digest(plate.part())?;
-        let problem = format!("{nx}x{}, {k} iterations, f32", shape.ny);
+        let problem = format!("{}x{}, {k} iterations, f32", shape.nx, shape.ny);
         let size = format!("{nx}x{ny}");
         let halo = (Halo::Square, 2 * k * (nx + ny) * size_of::<f32>());
         let mut row = self.row("heat2d", (size, problem), weak, halo);
         row.field_bytes = (nx * ny * size_of::<f32>()) as u64;
-        row.both_s = self.time(|| plate.iterate(k))?;
 
         let [px, py] = plate.part().extents();
         let mut current = plate.part().buffer().try_clone()?;
-        drop(plate);
         let mut part = Heat2d::dirichlet(Shape2::new(px, py))?.plan(device)?;
-        row.compute_s = self.time(|| Ok(part.iterate(&mut current, k)?))?;
-        drop((current, part));
+        let mut messages = Ghosted::new(communicator, device, cut, k, |_| 0.0_f32)?;
+        self.measure_parts(
+            &mut row,
+            &mut || plate.iterate(k),
+            &mut || Ok(part.iterate(&mut current, k)?),
+            &mut || messages.exchange(communicator),
+        )?;
+        drop((plate, current, part, messages));
         let [mx, my] = [nx, ny].map(|n| (n / 64).max(32));
         row.part = self.part([mx * my, nx * ny], || {
             let mut part = Heat2d::dirichlet(Shape2::new(mx, my))?.plan(device)?;
             let mut current = device.zeros::<f32>(mx * my)?;
             self.time(|| Ok(part.iterate(&mut current, k)?))
         })?;
-        row.exchange_s = self.exchange(Ghosted::new(communicator, device, cut, k, |_| 0.0_f32)?)?;
         Ok((row, digest))
     }
 
-    /// The derivatives along three axes. Those along x and y are computed during the messages.
+    /// The derivatives along three axes. Those along axes that are not cut are computed during the
+    /// messages.
     fn gradient(&self, [nx, ny, nz]: [usize; 3], weak: bool) -> Result<(ScalingRow, u64), Failed> {
         let Self {
             communicator,
             device,
             ..
         } = *self;
-        let shape = Shape3::new(nx, ny, self.points(nz, weak));
-        let points = [shape.nx, shape.ny, shape.nz];
-        let mut cut = Decomposition::slabs(points, communicator.size())?;
+        let mut cut = self.cut([nx, ny, nz], weak)?;
+        let [all_x, all_y, all_z] = cut.points();
+        let shape = Shape3::new(all_x, all_y, all_z);
         for axis in 0..3 {
             cut = cut.periodic(axis)?;
         }
@@ -511,33 +577,45 @@ impl<'a> Ranks<'a> {
         let grid = of_shape(shape)?;
         let value = |[i, j, k]: [usize; 3]| ((7 * i + 13 * j + 17 * k) % 31) as f32;
         let mut f = Ghosted::new(communicator, device, cut, grid.radius(), value)?;
-        let [mut dx, mut dy, mut dz] = [f.zeros_like()?, f.zeros_like()?, f.zeros_like()?];
+        let mut df = [f.zeros_like()?, f.zeros_like()?, f.zeros_like()?];
         let part = derivative3d::on_part(communicator, &grid, &f)?;
-        let mut both = |f: &mut Ghosted<f32, 3>| -> Result<(), Failed> {
-            f.exchange_beside(communicator, |f| {
-                part.derivative(Axis::X, f, dx.buffer_mut())?;
-                Ok(part.derivative(Axis::Y, f, dy.buffer_mut())?)
-            })?;
-            Ok(part.derivative(Axis::Z, f.buffer(), dz.buffer_mut())?)
+        let derivatives = |f: &Buffer<f32>, df: &mut [Ghosted<f32, 3>; 3], of_cut: bool| {
+            for (axis, df) in Axis::ALL.into_iter().zip(df) {
+                if (cut.parts()[axis.index()] > 1) == of_cut {
+                    part.derivative(axis, f, df.buffer_mut())?;
+                }
+            }
+            Ok::<_, Failed>(())
         };
-        both(&mut f)?;
-        let problem = format!("{nx}x{ny}x{}, order 8, f32", shape.nz);
+        let both = |f: &mut Ghosted<f32, 3>, df: &mut [Ghosted<f32, 3>; 3]| -> Result<(), Failed> {
+            f.exchange_beside(communicator, |f| derivatives(f, df, false))?;
+            derivatives(f.buffer(), df, true)
+        };
+        both(&mut f, &mut df)?;
+        let problem = format!("{all_x}x{all_y}x{all_z}, order 8, f32");
         let size = format!("{nx}x{ny}x{nz}");
         let halo = (Halo::Cube, halo_of([nx, ny, nz], grid.radius()));
         let mut row = self.row("derivative3d", (size, problem), weak, halo);
         row.field_bytes = (nx * ny * nz * size_of::<f32>()) as u64;
-        row.both_s = self.time(|| both(&mut f))?;
         let mut digest = 0_u64;
-        for df in [&dx, &dy, &dz] {
+        for df in &df {
             digest = digest.rotate_left(1).wrapping_add(self.digest(df)?);
         }
-        row.compute_s = self.time(|| {
-            part.derivative(Axis::X, f.buffer(), dx.buffer_mut())?;
-            part.derivative(Axis::Y, f.buffer(), dy.buffer_mut())?;
-            Ok(part.derivative(Axis::Z, f.buffer(), dz.buffer_mut())?)
-        })?;
-        drop((dx, dy, dz));
-        row.exchange_s = self.exchange(f)?;
+        let fields = RefCell::new((f, df));
+        self.measure_parts(
+            &mut row,
+            &mut || {
+                let (f, df) = &mut *fields.borrow_mut();
+                both(f, df)
+            },
+            &mut || {
+                let (f, df) = &mut *fields.borrow_mut();
+                derivatives(f.buffer(), df, false)?;
+                derivatives(f.buffer(), df, true)
+            },
+            &mut || fields.borrow_mut().0.exchange(communicator),
+        )?;
+        drop(fields);
         let small = [nx, ny, nz].map(|n| (n / 16).max(16));
         let points: usize = small.iter().product();
         row.part = self.part([points, nx * ny * nz], || {
@@ -561,8 +639,9 @@ impl<'a> Ranks<'a> {
             device,
             ..
         } = *self;
-        let shape = Shape3::new(nx, ny, self.points(nz, weak));
-        let cut = Decomposition::slabs([shape.nx, shape.ny, shape.nz], communicator.size())?;
+        let cut = self.cut([nx, ny, nz], weak)?;
+        let [all_x, all_y, all_z] = cut.points();
+        let shape = Shape3::new(all_x, all_y, all_z);
         let of_shape = |shape| -> Result<Wave3d, Failed> {
             let grid = Grid3::new(shape, [1.0; 3])?.with_boundaries(Boundary::NeumannHalfway)?;
             Ok(Wave3d::new(grid, 8)?)
@@ -578,28 +657,34 @@ impl<'a> Ranks<'a> {
         };
         let mut waves = wave3d::start(communicator, device, &wave, cut, width, time_step, initial)?;
         waves.steps(3)?;
-        let problem = format!("{nx}x{ny}x{}, radius 4, f32", shape.nz);
+        let problem = format!("{all_x}x{all_y}x{all_z}, radius 4, f32");
         let size = format!("{nx}x{ny}x{nz}");
         let halo = (Halo::Cube, halo_of([nx, ny, nz], width));
         let mut row = self.row("wave3d", (size, problem), weak, halo);
         row.field_bytes = (nx * ny * nz * size_of::<f32>()) as u64;
         let block = cut.block(communicator.rank())?;
         let digest = self.digest_of(values_of(block, cut.points(), &waves.own_values(0)?))?;
-        row.both_s = self.time(|| waves.steps(1))?;
-        drop(waves);
 
-        let messages = Ghosted::new(communicator, device, cut, width, |_| 0.0_f32)?;
-        let alone = |[nx, ny, nz]: [usize; 3]| {
+        let mut messages = Ghosted::new(communicator, device, cut, width, |_| 0.0_f32)?;
+        let alone = |[nx, ny, nz]: [usize; 3]| -> Result<_, Failed> {
             let part = Shape3::new(nx, ny, nz);
             let velocity = Field3::filled(part, 1.0)?;
             let now = Field3::from_fn(part, |i, j, k| initial([i, j, k]).now)?;
-            let mut part = of_shape(part)?.start(device, time_step, &velocity, [&now, &now])?;
-            self.time(|| Ok(part.steps(1)?))
+            Ok(of_shape(part)?.start(device, time_step, &velocity, [&now, &now])?)
         };
-        row.compute_s = alone(messages.extents())?;
+        let mut part = alone(messages.extents())?;
+        self.measure_parts(
+            &mut row,
+            &mut || waves.steps(1),
+            &mut || Ok(part.steps(1)?),
+            &mut || messages.exchange(communicator),
+        )?;
+        drop((waves, part, messages));
         let small = [nx, ny, nz].map(|n| (n / 16).max(16));
-        row.part = self.part([small.iter().product(), nx * ny * nz], || alone(small))?;
-        row.exchange_s = self.exchange(messages)?;
+        row.part = self.part([small.iter().product(), nx * ny * nz], || {
+            let mut part = alone(small)?;
+            self.time(|| Ok(part.steps(1)?))
+        })?;
         Ok((row, digest))
     }
 
@@ -618,17 +703,18 @@ impl<'a> Ranks<'a> {
         let named = (n.to_string(), format!("sum of {all} f32"));
         let mut row = self.row("reduction", named, weak, (Halo::Numbers, 0));
         let total = sum(communicator, &values)?;
-        row.both_s = self.time(|| sum(communicator, &values).map(drop))?;
         let mut plan = Reduction::new().plan(device)?;
-        row.compute_s = self.time(|| Ok(plan.sum(&values).map(drop)?))?;
+        self.measure_parts(
+            &mut row,
+            &mut || sum(communicator, &values).map(drop),
+            &mut || Ok(plan.sum(&values).map(drop)?),
+            &mut || communicator.all_gather(&[1.0_f32]).map(drop),
+        )?;
         let small = (n / 4096).max(1024);
         row.part = self.part([small, n], || {
             let values = device.zeros::<f32>(small)?;
             self.time(|| Ok(plan.sum(&values).map(drop)?))
         })?;
-        if ranks > 1 {
-            row.exchange_s = self.time(|| communicator.all_gather(&[1.0_f32]).map(drop))?;
-        }
         Ok((row, total.to_bits().into()))
     }
 
@@ -672,35 +758,44 @@ impl<'a> Ranks<'a> {
             weak,
             (Halo::All, n * size_of::<Body<f32>>()),
         );
-        row.both_s = self.time(|| plan.accelerations(&own, &mut found))?;
-        row.compute_s = self.time(|| plan.accelerations_as_gathered(&mut found))?;
-        // The first of the parts of each sum.
+        let plan = RefCell::new(plan);
+        let found = RefCell::new(found);
+        self.measure_parts(
+            &mut row,
+            &mut || {
+                let found = &mut found.borrow_mut();
+                plan.borrow_mut().accelerations(&own, found)
+            },
+            &mut || {
+                let found = &mut found.borrow_mut();
+                plan.borrow_mut().accelerations_as_gathered(found)
+            },
+            &mut || plan.borrow_mut().gather(&own),
+        )?;
+        // The first of the parts that sums are made in.
         let mut part = gravity.plan_of_parts::<f32>(device, n, 0..1)?;
         row.part = self.part([part.own().len(), n], || {
             let all = device.upload(&(0..n).map(body).collect::<Vec<_>>())?;
             let mut found = device.zeros(part.own().len())?;
             self.time(|| Ok(part.accelerations(&all, &mut found)?))
         })?;
-        if communicator.size() > 1 {
-            row.exchange_s = self.time(|| plan.gather(&own))?;
-        }
         Ok((row, digest))
-    }
-
-    /// The time of a field's messages alone; `None` for one rank, which sends none.
-    fn exchange<const D: usize>(&self, mut field: Ghosted<f32, D>) -> Result<f64, Failed> {
-        if self.communicator.size() == 1 {
-            return Ok(0.0);
-        }
-        self.time(|| field.exchange(self.communicator))
     }
 
     /// The transport, and the times of messages of increasing size from every rank to the next.
     fn messages(&self) -> Result<(String, Vec<MessageTime>), Failed> {
-        let (most, transport) = (
-            MESSAGE[usize::from(self.small)],
-            self.communicator.transport(),
-        );
+        let most = MESSAGE[usize::from(self.small)];
+        let mut transport = self.communicator.transport();
+        match self.rims {
+            Rims::WherePaid => {}
+            Rims::Always => transport += "; rims ahead",
+            Rims::Never => transport += "; no rims ahead",
+        }
+        match self.cut {
+            Cut::Slabs => {}
+            Cut::Pencils => transport += "; grids in pencils",
+            Cut::Blocks => transport += "; grids in blocks",
+        }
         let (rank, ranks) = (self.communicator.rank(), self.communicator.size());
         if ranks == 1 {
             return Ok((transport, Vec::new()));

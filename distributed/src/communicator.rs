@@ -23,6 +23,20 @@ use std::time::Duration;
 pub struct Communicator {
     transport: Box<dyn Transport>,
     deadline: Duration,
+    rims: Ahead,
+}
+
+/// Whether points at cuts are computed ahead of the others: [`Communicator::with_rims`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ahead {
+    /// Where that hides more than it costs: on CUDA devices and in the emulator; on CPUs among
+    /// ranks of several machines, where it makes few more points.
+    #[default]
+    WherePaid,
+    /// Wherever blocks are thick enough.
+    Always,
+    /// Nowhere.
+    Never,
 }
 
 /// How long a rank waits for another one, if nothing else is said.
@@ -100,13 +114,14 @@ impl Communicator {
         Self {
             transport: Box::new(transport),
             deadline: DEADLINE,
+            rims: Ahead::default(),
         }
     }
 
     /// Its parts.
     #[cfg(all(feature = "nccl", unix))]
-    pub(crate) fn into_parts(self) -> (Box<dyn Transport>, Duration) {
-        (self.transport, self.deadline)
+    pub(crate) fn into_parts(self) -> (Box<dyn Transport>, Duration, Ahead) {
+        (self.transport, self.deadline, self.rims)
     }
 
     /// The same rank, which waits this long for another one; 60 seconds if nothing else is
@@ -115,6 +130,49 @@ impl Communicator {
     pub fn with_deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
+    }
+
+    /// The same rank, for whose plates and stencils the points that neighbours need are computed
+    /// ahead of the others, as `ahead` says; all ranks say the same. They are sent while the others
+    /// are computed, and no result has other bits. The price is that some planes at the cuts, six
+    /// times the width of the ghost points along each axis that is cut, are computed twice.
+    ///
+    /// ```
+    /// use halo_distributed::{Ahead, Decomposition, Error, heat2d};
+    /// use halo_gpu::heat2d::Heat2d;
+    /// use halo_gpu::{Device, Shape2};
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// let heat = Heat2d::dirichlet(Shape2::new(40, 30))?;
+    /// let plates = |ahead| {
+    ///     halo_distributed::run(4, |communicator| {
+    ///         let communicator = communicator.with_rims(ahead);
+    ///         let blocks = Decomposition::least_surface([40, 30], 4)?;
+    ///         let hot = |[i, _]: [usize; 2]| if i == 0 { 1.0_f32 } else { 0.0 };
+    ///         let device = Device::cpu();
+    ///         let mut plate = heat2d::Plate::new(&communicator, &device, heat, blocks, 3, hot)?;
+    ///         plate.iterate(30)?;
+    ///         Ok(plate.field()?.into_vec())
+    ///     })
+    /// };
+    /// assert_eq!(plates(Ahead::Always)?, plates(Ahead::Never)?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_rims(mut self, ahead: Ahead) -> Self {
+        self.rims = ahead;
+        self
+    }
+
+    /// What [`with_rims`](Self::with_rims) has said.
+    pub(crate) const fn rims(&self) -> Ahead {
+        self.rims
+    }
+
+    /// Whether not all ranks are on one machine.
+    pub(crate) fn is_across_machines(&self) -> bool {
+        self.transport.is_across_machines()
     }
 
     /// The number of this rank, from 0 on.

@@ -1,7 +1,7 @@
 //! Blocks with ghost points around them.
 
-use crate::region::{Region, pieces, points};
-use crate::{Block, Communicator, Decomposition, Error, Expected, Parcel, Side};
+use crate::region::{Region, pieces, points, rows};
+use crate::{Arrival, Block, Communicator, Decomposition, Error, Expected, Parcel, Side};
 use halo_gpu::{Buffer, Device, DeviceKind, Element, Priority, allocation};
 
 /// A rank's block of a field, on its device, with ghost points: copies of the nearest points of
@@ -85,6 +85,11 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
         &mut self.buffer
     }
 
+    /// The elements, to be computed with, and how the block is cut.
+    pub(crate) const fn parts_mut(&mut self) -> (&mut Buffer<T>, &Ghosts<D>) {
+        (&mut self.buffer, &self.ghosts)
+    }
+
     /// How the block is cut.
     pub(crate) const fn cut(&self) -> &Ghosts<D> {
         &self.ghosts
@@ -122,9 +127,9 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
 
     /// Brings the ghost points up to date.
     ///
-    /// One axis after the other: along the later ones the ghost points of the earlier ones go
-    /// too, so that those in the corners are right. On CUDA devices the host waits for nothing,
-    /// unless messages go through it.
+    /// With every block around it, those at edges and corners included, a rank exchanges one
+    /// message, and none waits for another. On CUDA devices the host waits for nothing, unless
+    /// messages go through it.
     ///
     /// # Errors
     ///
@@ -134,8 +139,7 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
     }
 
     /// Brings the ghost points up to date while `meanwhile` reads the field and computes what
-    /// does not depend on them. On CUDA devices messages then go on a stream of high priority;
-    /// where several axes are cut, `meanwhile` is beside the messages along the first of them.
+    /// does not depend on them. On CUDA devices messages then go on a stream of high priority.
     ///
     /// ```
     /// use halo_distributed::{Decomposition, Error, Ghosted};
@@ -225,8 +229,21 @@ pub(crate) struct Ghosts<const D: usize> {
     width: usize,
     /// Planes of ghost points below and above the block, along each axis.
     planes: [[usize; 2]; D],
+    neighbours: Vec<Neighbour<D>>,
     /// What messages go by that are exchanged beside other work.
     beside: Option<Device>,
+}
+
+/// A block next to this one, along an axis or across an edge or a corner.
+#[derive(Debug, Clone)]
+pub(crate) struct Neighbour<const D: usize> {
+    peer: usize,
+    sides: [Option<Side>; D],
+    /// Of what goes there, and of what comes from there.
+    tags: [u32; 2],
+    rim: Region<D>,
+    /// The ghost points that are copies of its own.
+    ghosts: Region<D>,
 }
 
 impl<const D: usize> Ghosts<D> {
@@ -259,6 +276,7 @@ impl<const D: usize> Ghosts<D> {
             }
         }
         Ok(Self {
+            neighbours: Neighbour::all(&decomposition, rank, &block, &planes, width)?,
             block,
             decomposition,
             width,
@@ -319,7 +337,7 @@ impl<const D: usize> Ghosts<D> {
         self.planes.iter().flatten().all(|&planes| planes == 0)
     }
 
-    /// As [`Ghosted::exchange`], with one message for the first `count` fields, at least one.
+    /// As [`Ghosted::exchange`], with the first `count` fields, at least one, in a message.
     pub(crate) fn exchange<T: Element>(
         &self,
         communicator: &Communicator,
@@ -327,10 +345,7 @@ impl<const D: usize> Ghosts<D> {
         count: usize,
     ) -> Result<(), Error> {
         let device = fields.field(0).device().clone();
-        for axis in 0..D {
-            self.exchange_along(communicator, axis, &device, (fields, count), |_| Ok(()))?;
-        }
-        Ok(())
+        self.exchange_by(communicator, &device, (fields, count), |_| Ok(()))
     }
 
     /// As [`Ghosted::exchange_beside`].
@@ -346,77 +361,64 @@ impl<const D: usize> Ghosts<D> {
             None if device.kind() == DeviceKind::Cuda => device.beside_with(Priority::High)?,
             None => device,
         };
-        let mut meanwhile = Some(meanwhile);
-        for axis in (0..D).filter(|&axis| self.planes[axis] != [0; 2]) {
-            self.exchange_along(communicator, axis, &beside, (buffer, 1), |buffer| {
-                meanwhile.take().map_or(Ok(()), |work| work(buffer))
-            })?;
-        }
+        self.exchange_by(communicator, &beside, (buffer, 1), meanwhile)?;
         self.beside = Some(beside);
-        meanwhile.map_or(Ok(()), |work| work(buffer))
+        Ok(())
     }
 
-    /// The messages along an axis. They are sent with `via`, a handle of the same device.
-    fn exchange_along<T: Element, F: Fields<T>>(
+    /// Messages by way of `via`, a handle of the same device.
+    fn exchange_by<T: Element, F: Fields<T>>(
         &self,
         communicator: &Communicator,
-        axis: usize,
         via: &Device,
         (fields, count): (&mut F, usize),
         meanwhile: impl FnOnce(&F) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let (own, width) = (self.block.extents[axis], self.width);
-        let [below, above] = self.planes[axis];
-        let sides = [
-            // Messages up and down have different tags: on a ring of two ranks both go to the same
-            // neighbour.
-            (Side::Low, below, below..below + width, 0..below, 0, 1),
-            (
-                Side::High,
-                above,
-                below + own - width.min(own)..below + own,
-                below + own..below + own + above,
-                1,
-                0,
-            ),
-        ];
-        let (mut outgoing, mut incoming, mut targets) = (Vec::new(), Vec::new(), Vec::new());
-        for (side, planes, rim, ghost, down, up) in sides {
-            let rank = communicator.rank();
-            let neighbour = self.decomposition.neighbour(rank, axis, side)?;
-            let Some(peer) = neighbour.filter(|_| planes > 0) else {
-                continue;
-            };
-            let region = |along: std::ops::Range<usize>| -> Region<D> {
-                std::array::from_fn(|other| {
-                    let [low, high] = self.planes[other];
-                    let extent = self.block.extents[other];
-                    match other.cmp(&axis) {
-                        std::cmp::Ordering::Less => 0..low + extent + high,
-                        std::cmp::Ordering::Equal => along.clone(),
-                        std::cmp::Ordering::Greater => low..low + extent,
-                    }
-                })
-            };
-            let tag = |direction: u32| 2 * axis as u32 + direction;
-            outgoing.push(Parcel {
-                to: peer,
-                tag: tag(down),
-                bytes: self.pack(fields, count, &region(rim))?.move_to(via)?,
-            });
-            let ghost = region(ghost);
-            incoming.push(Expected {
-                from: peer,
-                tag: tag(up),
-                bytes: count * points(&ghost) * size_of::<T>(),
-            });
-            targets.push(ghost);
-        }
-        let arrival = communicator.begin(via, outgoing, incoming)?;
+        let size = count * size_of::<T>();
+        let arrival = self.begin(communicator, via, size, |neighbour| {
+            let rim = &neighbour.rim;
+            pack(fields, count, self.extents(), rim)?.move_to(via)
+        })?;
         meanwhile(fields)?;
+        self.finish(fields, count, arrival)
+    }
+
+    /// Begins to exchange ghost points of `size` bytes: `packed` gives what a neighbour is sent.
+    pub(crate) fn begin<'a>(
+        &self,
+        communicator: &'a Communicator,
+        via: &'a Device,
+        size: usize,
+        mut packed: impl FnMut(&Neighbour<D>) -> Result<Buffer<u8>, halo_gpu::Error>,
+    ) -> Result<Arrival<'a>, Error> {
+        let (mut outgoing, mut incoming) = (Vec::new(), Vec::new());
+        for neighbour in &self.neighbours {
+            let [to, from] = neighbour.tags;
+            outgoing.push(Parcel {
+                to: neighbour.peer,
+                tag: to,
+                bytes: packed(neighbour)?,
+            });
+            incoming.push(Expected {
+                from: neighbour.peer,
+                tag: from,
+                bytes: size * points(&neighbour.ghosts),
+            });
+        }
+        communicator.begin(via, outgoing, incoming)
+    }
+
+    /// Puts what has come into the ghost points.
+    pub(crate) fn finish<T: Element>(
+        &self,
+        fields: &mut impl Fields<T>,
+        count: usize,
+        arrival: Arrival<'_>,
+    ) -> Result<(), Error> {
         let device = fields.field(0).device().clone();
-        for (ghost, bytes) in targets.iter().zip(arrival()?) {
-            self.unpack(fields, count, ghost, &bytes.move_to(&device)?)?;
+        for (neighbour, bytes) in self.neighbours.iter().zip(arrival()?) {
+            let bytes = bytes.move_to(&device)?;
+            unpack(fields, count, self.extents(), &neighbour.ghosts, &bytes)?;
         }
         Ok(())
     }
@@ -425,11 +427,15 @@ impl<const D: usize> Ghosts<D> {
     pub(crate) fn own_points<T: Element>(&self, buffer: &Buffer<T>) -> Result<Buffer<T>, Error> {
         let own = self.own();
         let mut copy = buffer.device().zeros(points(&own))?;
+        let size = size_of::<T>();
         let mut done = 0;
-        for piece in pieces(self.extents(), &own) {
-            let next = done + piece.len();
-            copy.view_mut(done..next)?.copy_from(buffer.view(piece)?)?;
-            done = next;
+        for rows in rows(self.extents(), &own) {
+            let shape = [rows.count, rows.len * size];
+            let pitches = [shape[1], rows.distance * size];
+            let from = buffer.view(rows.start..)?;
+            copy.view_mut(done..)?
+                .copy_rows_from(from, shape, pitches)?;
+            done += rows.count * rows.len;
         }
         Ok(copy)
     }
@@ -475,46 +481,119 @@ impl<const D: usize> Ghosts<D> {
         }
         Ok(whole)
     }
+}
 
-    /// The points of a region of the first `count` fields, one behind the other, field after
-    /// field, on the device.
-    fn pack<T: Element>(
-        &self,
-        fields: &impl Fields<T>,
-        count: usize,
-        region: &Region<D>,
-    ) -> Result<Buffer<u8>, Error> {
-        let len = count * points(region) * size_of::<T>();
-        let mut bytes = fields.field(0).device().zeros(len)?;
-        let mut done = 0;
-        for number in 0..count {
-            for piece in pieces(self.extents(), region) {
-                let next = done + piece.len() * size_of::<T>();
-                let mut there = bytes.view_mut(done..next)?;
-                there.copy_bytes_from(fields.field(number).view(piece)?)?;
-                done = next;
-            }
-        }
-        Ok(bytes)
+impl<const D: usize> Neighbour<D> {
+    /// On which side it lies along an axis, if it does not begin where this block does.
+    pub(crate) const fn side(&self, axis: usize) -> Option<Side> {
+        self.sides[axis]
     }
 
-    /// Overwrites the points of a region by a message of [`pack`](Self::pack).
-    fn unpack<T: Element>(
-        &self,
-        fields: &mut impl Fields<T>,
-        count: usize,
-        region: &Region<D>,
-        bytes: &Buffer<u8>,
-    ) -> Result<(), Error> {
-        let mut done = 0;
-        for number in 0..count {
-            for piece in pieces(self.extents(), region) {
-                let next = done + piece.len() * size_of::<T>();
-                let mut there = fields.field_mut(number).view_mut(piece)?;
-                there.copy_bytes_from(bytes.view(done..next)?)?;
-                done = next;
-            }
-        }
-        Ok(())
+    /// The points of this block of which it has copies.
+    pub(crate) const fn rim(&self) -> &Region<D> {
+        &self.rim
     }
+
+    /// All of them, for a block with these planes of ghost points.
+    fn all(
+        decomposition: &Decomposition<D>,
+        rank: usize,
+        block: &Block<D>,
+        planes: &[[usize; 2]; D],
+        width: usize,
+    ) -> Result<Vec<Self>, Error> {
+        let directions = 3_usize.pow(D as u32);
+        let mut neighbours = Vec::new();
+        for number in (0..directions).filter(|number| 2 * number + 1 != directions) {
+            let mut left = number;
+            let sides: [Option<Side>; D] = std::array::from_fn(|_| {
+                let digit = left % 3;
+                left /= 3;
+                [Some(Side::Low), None, Some(Side::High)][digit]
+            });
+            let mut peer = Some(rank);
+            for (axis, side) in sides.into_iter().enumerate() {
+                if let (Some(from), Some(side)) = (peer, side) {
+                    peer = decomposition.neighbour(from, axis, side)?;
+                }
+            }
+            let Some(peer) = peer else { continue };
+            let along = |ghosts: bool| -> Region<D> {
+                std::array::from_fn(|axis| {
+                    let ([below, _], own) = (planes[axis], block.extents[axis]);
+                    match (sides[axis], ghosts) {
+                        (None, _) => below..below + own,
+                        (Some(Side::Low), false) => below..below + width,
+                        (Some(Side::High), false) => below + own - width..below + own,
+                        (Some(Side::Low), true) => 0..below,
+                        (Some(Side::High), true) => below + own..below + own + width,
+                    }
+                })
+            };
+            neighbours.push(Self {
+                peer,
+                sides,
+                // On a ring of two ranks several directions lead to the same rank.
+                tags: [number as u32, (directions - 1 - number) as u32],
+                rim: along(false),
+                ghosts: along(true),
+            });
+        }
+        Ok(neighbours)
+    }
+}
+
+/// The points of a region of the first `count` fields of these extents, one behind the other,
+/// field after field, on the device.
+pub(crate) fn pack<T: Element, const D: usize>(
+    fields: &impl Fields<T>,
+    count: usize,
+    extents: [usize; D],
+    region: &Region<D>,
+) -> Result<Buffer<u8>, halo_gpu::Error> {
+    let size = size_of::<T>();
+    let mut bytes = fields
+        .field(0)
+        .device()
+        .zeros(count * points(region) * size)?;
+    let all = rows(extents, region);
+    let mut done = 0;
+    for number in 0..count {
+        for rows in &all {
+            let len = rows.len * size;
+            bytes.view_mut(done..)?.copy_rows_from(
+                fields.field(number).view(rows.start..)?,
+                [rows.count, len],
+                [len, rows.distance * size],
+            )?;
+            done += rows.count * len;
+        }
+    }
+    Ok(bytes)
+}
+
+/// Overwrites the points of a region by those that [`pack`] has made.
+fn unpack<T: Element, const D: usize>(
+    fields: &mut impl Fields<T>,
+    count: usize,
+    extents: [usize; D],
+    region: &Region<D>,
+    bytes: &Buffer<u8>,
+) -> Result<(), Error> {
+    let size = size_of::<T>();
+    let all = rows(extents, region);
+    let mut done = 0;
+    for number in 0..count {
+        for rows in &all {
+            let len = rows.len * size;
+            let mut there = fields.field_mut(number).view_mut(rows.start..)?;
+            there.copy_rows_from(
+                bytes.view(done..)?,
+                [rows.count, len],
+                [rows.distance * size, len],
+            )?;
+            done += rows.count * len;
+        }
+    }
+    Ok(())
 }

@@ -16,8 +16,9 @@ use std::path::PathBuf;
 /// each iteration makes the outermost ghost points useless, and no others. More of them mean
 /// fewer exchanges, and more points that several ranks compute.
 ///
-/// Where rows alone are cut, into blocks of at least 2 `width` rows, and no device is a CPU, the
-/// rows that neighbours need are computed first, and exchanged while the others are computed.
+/// Where blocks have at least 2 `width` points along the axes that are cut, the points that
+/// neighbours need are computed first, and exchanged while the others are computed: see
+/// [`Communicator::with_rims`].
 #[derive(Debug)]
 pub struct Plate<'a, T: Scalar> {
     communicator: &'a Communicator,
@@ -28,7 +29,7 @@ pub struct Plate<'a, T: Scalar> {
     field: Ghosted<T, 2>,
     /// The part before the last iteration that was compared.
     before: Option<Buffer<T>>,
-    rims: Option<Rims<Rows<T>>>,
+    rims: Option<Rims<Strip2<T>, 2>>,
     /// How many iterations the ghost points are good for.
     fresh: usize,
     iterations: u64,
@@ -81,15 +82,25 @@ impl<'a, T: Scalar> Plate<'a, T> {
         }
         let part = heat.with_grid(&grid)?;
         let plan = communicator.together(part.plan(device).map_err(Error::from))?;
-        let rims = Rims::new(communicator, device, field.cut(), |device, [nx, ny]| {
-            let grid = Grid2::new(Shape2::new(nx, ny), spacing)?
-                .with_ends(Axis::X, part.grid().ends(Axis::X))?
-                .with_boundary(Axis::Y, Boundary::DirichletOnPoint)?;
-            Ok(Rows {
-                plan: part.with_grid(&grid)?.plan(device)?,
-                rows: device.zeros(nx * ny)?,
-            })
-        });
+        let rims = Rims::new(
+            communicator,
+            device,
+            field.cut(),
+            |device, cut, [nx, ny]| {
+                let mut grid = Grid2::new(Shape2::new(nx, ny), spacing)?;
+                for axis in axes {
+                    let mut ends = part.grid().ends(axis);
+                    if axis.index() == cut {
+                        ends = [Boundary::DirichletOnPoint; 2];
+                    }
+                    grid = grid.with_ends(axis, ends)?;
+                }
+                Ok(Strip2 {
+                    plan: part.with_grid(&grid)?.plan(device)?,
+                    points: device.zeros(nx * ny)?,
+                })
+            },
+        );
         let rims = communicator.together(rims)?;
         Ok(Self {
             communicator,
@@ -164,8 +175,8 @@ impl<'a, T: Scalar> Plate<'a, T> {
             if let Some(rims) = &mut self.rims
                 && now == self.field.width()
             {
-                let (plan, field) = (&mut self.plan, self.field.buffer_mut());
-                rims.round(self.communicator, field, [1, 1], now, |field| {
+                let (plan, part) = (&mut self.plan, self.field.parts_mut());
+                rims.round(self.communicator, part, [1, 1], now, |field| {
                     Ok(plan.iterate(field, now)?)
                 })?;
                 self.iterated(now);
@@ -261,25 +272,25 @@ fn of<T: Stored>(heat: &Heat2d) -> Of {
     }
 }
 
-/// Rows that are iterated by themselves.
-struct Rows<T: Scalar> {
+/// Rows or columns that are iterated by themselves.
+struct Strip2<T: Scalar> {
     plan: Plan<T>,
-    rows: Buffer<T>,
+    points: Buffer<T>,
 }
 
-impl<T: Scalar> Fields<T> for Rows<T> {
+impl<T: Scalar> Fields<T> for Strip2<T> {
     fn field(&self, _: usize) -> &Buffer<T> {
-        &self.rows
+        &self.points
     }
 
     fn field_mut(&mut self, _: usize) -> &mut Buffer<T> {
-        &mut self.rows
+        &mut self.points
     }
 }
 
-impl<T: Scalar> Strip<T> for Rows<T> {
+impl<T: Scalar> Strip<T> for Strip2<T> {
     fn steps(&mut self, count: usize) -> Result<(), Error> {
-        Ok(self.plan.iterate(&mut self.rows, count)?)
+        Ok(self.plan.iterate(&mut self.points, count)?)
     }
 }
 

@@ -73,7 +73,7 @@ pub mod wave3d;
 #[cfg(feature = "zarr")]
 pub mod zarr;
 
-pub use communicator::Communicator;
+pub use communicator::{Ahead, Communicator};
 pub use decomposition::{Block, Decomposition, Side};
 pub use error::Error;
 pub use extremes::{argmax, argmin, max, min};

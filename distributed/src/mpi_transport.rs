@@ -3,6 +3,9 @@
 //! The calls are those of `mpi::ffi`, because the crate's safe layer drops return codes. Messages
 //! are sent and received without blocking, and tested until the deadline, so that no call waits for
 //! a rank that never comes.
+//!
+//! MPI moves a message only while it is called. A thread of its own tests the exchanges that have
+//! begun, so that messages move while the rank computes.
 
 use crate::communicator::{Launched, launched_ranks};
 use crate::error::require_rank;
@@ -10,9 +13,12 @@ use crate::{Arrival, Communicator, Error, Expected, Incoming, Outgoing, Parcel, 
 use halo_gpu::Device;
 use mpi::ffi;
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 impl Communicator {
@@ -42,6 +48,7 @@ struct World {
     size: usize,
     /// The number of this rank among the ranks of its machine.
     local_rank: usize,
+    is_across_machines: bool,
     /// Of messages with tags.
     tagged: ffi::MPI_Comm,
     /// Of messages of devices.
@@ -50,12 +57,205 @@ struct World {
     gathers: ffi::MPI_Comm,
     /// Whether a call has failed.
     failed: Cell<bool>,
+    desk: Arc<Desk>,
+    /// Goes on with what was begun; there once something was.
+    courier: Cell<Option<JoinHandle<()>>>,
 }
 
 // SAFETY: the handles may be used by any thread, by one at a time: MPI was initialised with
-// MPI_THREAD_SERIALIZED, and this is the only value of the process that calls it, as `TAKEN`
-// says, and is not `Sync`.
+// MPI_THREAD_SERIALIZED, this is the only value of the process that calls it, as `TAKEN` says, and
+// it does so while it has the right to, `Begun`, of which there is one.
 unsafe impl Send for World {}
+
+/// What a rank and its courier have in common.
+#[derive(Default)]
+struct Desk {
+    begun: Mutex<Begun>,
+    /// Something has been begun, or nothing more will be.
+    news: Condvar,
+}
+
+/// The right to call MPI, and the exchanges that were begun and not ended.
+#[derive(Default)]
+struct Begun {
+    /// By their number, the oldest first.
+    exchanges: BTreeMap<u64, Exchange>,
+    next: u64,
+    closing: bool,
+}
+
+// SAFETY: as for `World`: the handles of the exchanges are used by whoever has the mutex.
+unsafe impl Send for Begun {}
+
+/// How long the courier sleeps between two looks.
+const ROUND: Duration = Duration::from_micros(100);
+
+impl Desk {
+    fn begun(&self) -> MutexGuard<'_, Begun> {
+        // A panic in between leaves exchanges that nobody ends, and World is not finalised.
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Goes on with exchanges until nothing more comes.
+    fn carry(&self) {
+        let mut begun = self.begun();
+        while !begun.closing {
+            begun = if begun.go_on() {
+                drop(begun);
+                std::thread::sleep(ROUND);
+                self.begun()
+            } else {
+                let news = self.news.wait(begun);
+                news.unwrap_or_else(PoisonError::into_inner)
+            };
+        }
+    }
+}
+
+impl Begun {
+    /// Goes on with all exchanges, and returns whether one of them is not done.
+    fn go_on(&mut self) -> bool {
+        let mut looked_for = Vec::new();
+        let mut under_way = false;
+        for exchange in self.exchanges.values_mut() {
+            if exchange.failed.is_none()
+                && let Err(error) = exchange.go_on(&mut looked_for)
+            {
+                exchange.failed = Some(error);
+            }
+            under_way |= exchange.failed.is_none() && exchange.waits_for().is_some();
+        }
+        under_way
+    }
+}
+
+/// Messages of devices, which were begun together.
+struct Exchange {
+    rank: usize,
+    comm: ffi::MPI_Comm,
+    sends: Vec<Pending>,
+    receives: Vec<Receive>,
+    failed: Option<Error>,
+}
+
+/// A message that is expected.
+struct Receive {
+    from: usize,
+    tag: c_int,
+    required: usize,
+    /// What it goes into, once it was found.
+    pending: Option<Pending>,
+}
+
+impl Exchange {
+    /// Goes on with its messages; no message is looked for of which an older exchange looks for
+    /// one of the same rank and tag.
+    fn go_on(&mut self, looked_for: &mut Vec<(usize, c_int)>) -> Result<(), Error> {
+        for receive in &mut self.receives {
+            let which = (receive.from, receive.tag);
+            if receive.pending.is_none() {
+                if !looked_for.contains(&which) {
+                    receive.pending = found(self.comm, receive.from, receive.tag)?;
+                }
+                match &receive.pending {
+                    None => looked_for.push(which),
+                    Some(pending) if pending.bytes.len() != receive.required => {
+                        return Err(Error::MessageLength {
+                            rank: self.rank,
+                            peer: receive.from,
+                            required: receive.required,
+                            given: pending.bytes.len(),
+                        });
+                    }
+                    Some(_) => {}
+                }
+            }
+            if let Some(pending) = &mut receive.pending {
+                pending.test()?;
+            }
+        }
+        self.sends
+            .iter_mut()
+            .try_for_each(|send| send.test().map(drop))
+    }
+
+    /// A rank that has not sent, or not received, what it has to.
+    fn waits_for(&self) -> Option<usize> {
+        let is_missing = |it: &&Receive| it.pending.as_ref().is_none_or(|it| it.under_way);
+        let from = self.receives.iter().find(is_missing).map(|it| it.from);
+        let to = self.sends.iter().find(|it| it.under_way);
+        from.or_else(|| to.map(|it| it.peer))
+    }
+}
+
+/// Takes an exchange out of those that were begun, if it was not ended.
+struct Ticket<'a> {
+    world: &'a World,
+    number: u64,
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        if let Some(exchange) = self.world.desk.begun().exchanges.remove(&self.number) {
+            self.world.failed.set(true);
+            drop(exchange);
+        }
+    }
+}
+
+/// Begins to receive the next message of a rank with a tag, if it has come.
+fn found(comm: ffi::MPI_Comm, from: usize, tag: c_int) -> Result<Option<Pending>, Error> {
+    let mut status = MaybeUninit::<ffi::MPI_Status>::zeroed();
+    // SAFETY: a constant of the MPI's.
+    let mut message = unsafe { ffi::RSMPI_MESSAGE_NULL };
+    let mut found = 0;
+    // SAFETY: the communicator is there; the pointers are good for a number, a message and a
+    // status.
+    let code = unsafe {
+        ffi::MPI_Improbe(
+            from as c_int,
+            tag,
+            comm,
+            &raw mut found,
+            &raw mut message,
+            status.as_mut_ptr(),
+        )
+    };
+    said("MPI_Improbe", code)?;
+    if found == 0 {
+        return Ok(None);
+    }
+    let mut count = 0;
+    // SAFETY: a message was found, so that the status is set.
+    let code = unsafe { ffi::MPI_Get_count(status.as_ptr(), ffi::RSMPI_UINT8_T, &raw mut count) };
+    said("MPI_Get_count", code)?;
+    let given = usize::try_from(count).unwrap_or(0);
+    let mut pending = Pending::new(from, vec![0; given]);
+    // SAFETY: the bytes are as many as the message has, and stay until the request is done, or for
+    // ever; nobody looks at them before.
+    let code = unsafe {
+        ffi::MPI_Imrecv(
+            pending.bytes.as_mut_ptr().cast::<c_void>(),
+            count,
+            ffi::RSMPI_UINT8_T,
+            &raw mut message,
+            &raw mut pending.request,
+        )
+    };
+    said("MPI_Imrecv", code)?;
+    pending.under_way = true;
+    Ok(Some(pending))
+}
+
+/// Where users and launchers say what an MPI's messages go by: Open MPI's, UCX's, libfabric's and
+/// Intel MPI's.
+const WAYS: [&str; 5] = [
+    "OMPI_MCA_pml",
+    "OMPI_MCA_btl",
+    "UCX_TLS",
+    "FI_PROVIDER",
+    "I_MPI_FABRICS",
+];
 
 /// Whether MPI was initialised here.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -138,14 +338,18 @@ impl World {
                 ranks: size,
             });
         }
+        let [local_rank, local_size] = on_this_machine(tagged)?;
         Ok(Self {
             rank,
             size,
-            local_rank: local_rank(tagged)?,
+            local_rank,
+            is_across_machines: local_size < size,
             tagged,
             parcels,
             gathers,
             failed: Cell::new(false),
+            desk: Arc::default(),
+            courier: Cell::default(),
         })
     }
 
@@ -154,16 +358,17 @@ impl World {
         Ok(rank as c_int)
     }
 
+    /// Begins to send; whoever calls it has the right to call MPI.
     fn send(
         &self,
+        _: &mut Begun,
         comm: ffi::MPI_Comm,
-        to: usize,
-        tag: c_int,
-        bytes: &[u8],
+        (to, tag): (usize, c_int),
+        bytes: Vec<u8>,
     ) -> Result<Pending, Error> {
         let number = self.number(to)?;
         let count = count_of(bytes.len(), self.rank, to)?;
-        let mut pending = Pending::new(to, bytes.to_vec());
+        let mut pending = Pending::new(to, bytes);
         // SAFETY: the bytes stay until the request has ended, or for ever: `Pending` makes sure of
         // that. Nothing writes them. The communicator exists.
         let code = unsafe {
@@ -191,59 +396,119 @@ impl World {
         required: Option<usize>,
         until: &Until,
     ) -> Result<Vec<u8>, Error> {
-        let number = self.number(from)?;
-        let mut status = MaybeUninit::<ffi::MPI_Status>::zeroed();
-        // SAFETY: a constant of the MPI's.
-        let mut message = unsafe { ffi::RSMPI_MESSAGE_NULL };
-        loop {
-            let mut found = 0;
-            // SAFETY: the communicator is there; the pointers are good for a number, a message
-            // and a status.
-            let code = unsafe {
-                ffi::MPI_Improbe(
-                    number,
-                    tag,
-                    comm,
-                    &raw mut found,
-                    &raw mut message,
-                    status.as_mut_ptr(),
-                )
+        self.number(from)?;
+        let pending = loop {
+            let found = {
+                let _right = self.desk.begun();
+                found(comm, from, tag)?
             };
-            said("MPI_Improbe", code)?;
-            if found != 0 {
-                break;
+            match found {
+                Some(pending) => break pending,
+                None => until.pause(self.rank, from)?,
             }
-            until.pause(self.rank, from)?;
-        }
-        let mut count = 0;
-        // SAFETY: a message was found, so that the status is set.
-        let code =
-            unsafe { ffi::MPI_Get_count(status.as_ptr(), ffi::RSMPI_UINT8_T, &raw mut count) };
-        said("MPI_Get_count", code)?;
-        let given = usize::try_from(count).unwrap_or(0);
-        let mut pending = Pending::new(from, vec![0; given]);
-        // SAFETY: the bytes are as many as the message has, and stay until the request has ended,
-        // or for ever; nothing reads them before.
-        let code = unsafe {
-            ffi::MPI_Imrecv(
-                pending.bytes.as_mut_ptr().cast::<c_void>(),
-                count,
-                ffi::RSMPI_UINT8_T,
-                &raw mut message,
-                &raw mut pending.request,
-            )
         };
-        said("MPI_Imrecv", code)?;
-        pending.under_way = true;
-        let bytes = pending.finish(self.rank, until)?;
+        let bytes = self.finish(pending, until)?;
         match required {
-            Some(required) if required != given => Err(Error::MessageLength {
+            Some(required) if required != bytes.len() => Err(Error::MessageLength {
                 rank: self.rank,
                 peer: from,
                 required,
-                given,
+                given: bytes.len(),
             }),
             _ => Ok(bytes),
+        }
+    }
+
+    /// The bytes, when MPI is done with them.
+    fn finish(&self, mut pending: Pending, until: &Until) -> Result<Vec<u8>, Error> {
+        loop {
+            let done = {
+                let _right = self.desk.begun();
+                pending.test()?
+            };
+            if done {
+                return Ok(std::mem::take(&mut pending.bytes));
+            }
+            until.pause(self.rank, pending.peer)?;
+        }
+    }
+
+    /// Begins an exchange, which the courier goes on with.
+    fn begin_exchange(
+        &self,
+        outgoing: Vec<Parcel>,
+        incoming: &[Expected],
+    ) -> Result<Ticket<'_>, Error> {
+        let mut receives = Vec::new();
+        for Expected { from, tag, bytes } in incoming {
+            self.number(*from)?;
+            receives.push(Receive {
+                from: *from,
+                tag: tag_of(*tag)?,
+                required: *bytes,
+                pending: None,
+            });
+        }
+        let mut messages = Vec::new();
+        for Parcel { to, tag, bytes } in outgoing {
+            messages.push(((to, tag_of(tag)?), bytes.into_vec()?));
+        }
+        let mut begun = self.desk.begun();
+        let begin = |(to, bytes)| self.send(&mut begun, self.parcels, to, bytes);
+        let sends = messages.into_iter().map(begin).collect::<Result<_, _>>()?;
+        let exchange = Exchange {
+            rank: self.rank,
+            comm: self.parcels,
+            sends,
+            receives,
+            failed: None,
+        };
+        let number = begun.next;
+        begun.next += 1;
+        begun.exchanges.insert(number, exchange);
+        drop(begun);
+        self.call_courier();
+        Ok(Ticket {
+            world: self,
+            number,
+        })
+    }
+
+    /// Has the courier know that something has been begun. Without one, where the system gives no
+    /// thread, messages go on when they are waited for.
+    fn call_courier(&self) {
+        let courier = self.courier.take().or_else(|| {
+            let desk = Arc::clone(&self.desk);
+            let named = std::thread::Builder::new().name("halo-mpi".to_owned());
+            named.spawn(move || desk.carry()).ok()
+        });
+        self.courier.set(courier);
+        self.desk.news.notify_one();
+    }
+
+    /// The messages of an exchange, when all of it is done.
+    fn end_exchange(&self, ticket: Ticket<'_>, until: &Until) -> Result<Vec<Vec<u8>>, Error> {
+        loop {
+            let peer = {
+                let mut begun = self.desk.begun();
+                begun.go_on();
+                let Some(exchange) = begun.exchanges.get_mut(&ticket.number) else {
+                    unreachable!("its ticket alone takes it away");
+                };
+                if let Some(error) = exchange.failed.take() {
+                    return Err(error);
+                }
+                match exchange.waits_for() {
+                    Some(peer) => peer,
+                    None => {
+                        let receives = std::mem::take(&mut exchange.receives).into_iter();
+                        begun.exchanges.remove(&ticket.number);
+                        let bytes = |mut it: Pending| std::mem::take(&mut it.bytes);
+                        return Ok(receives.filter_map(|it| it.pending.map(bytes)).collect());
+                    }
+                }
+            };
+            until.pause(self.rank, peer)?;
         }
     }
 
@@ -262,8 +527,8 @@ impl World {
         until: &Until,
     ) -> Result<(), Error> {
         let sends = outgoing.iter().map(|it| {
-            let tag = tag_of(it.tag)?;
-            self.send(self.tagged, it.to, tag, it.bytes)
+            let (to, right) = ((it.to, tag_of(it.tag)?), &mut self.desk.begun());
+            self.send(right, self.tagged, to, it.bytes.to_vec())
         });
         let sends = sends.collect::<Result<Vec<_>, _>>()?;
         for Incoming { from, tag, bytes } in incoming {
@@ -272,14 +537,17 @@ impl World {
             bytes.copy_from_slice(&message);
         }
         for send in sends {
-            send.finish(self.rank, until)?;
+            self.finish(send, until)?;
         }
         Ok(())
     }
 
     fn try_all_gather(&self, own: &[u8], until: &Until) -> Result<Vec<Vec<u8>>, Error> {
         let others = (0..self.size).filter(|&it| it != self.rank);
-        let sends = others.map(|to| self.send(self.gathers, to, 0, own));
+        let sends = others.map(|to| {
+            let right = &mut self.desk.begun();
+            self.send(right, self.gathers, (to, 0), own.to_vec())
+        });
         let sends = sends.collect::<Result<Vec<_>, _>>()?;
         let all = (0..self.size).map(|from| {
             if from == self.rank {
@@ -289,7 +557,7 @@ impl World {
         });
         let all = all.collect::<Result<Vec<_>, _>>()?;
         for send in sends {
-            send.finish(self.rank, until)?;
+            self.finish(send, until)?;
         }
         Ok(all)
     }
@@ -308,6 +576,10 @@ impl Transport for World {
         self.local_rank
     }
 
+    fn is_across_machines(&self) -> bool {
+        self.is_across_machines
+    }
+
     fn name(&self) -> String {
         // No MPI's longest string is longer.
         let mut text = [0 as c_char; 1 << 14];
@@ -318,10 +590,18 @@ impl Transport for World {
         let bytes: Vec<u8> = text[..len].iter().map(|&byte| byte as u8).collect();
         let version = String::from_utf8_lossy(&bytes);
         // Open MPI counts the end of the string as well.
-        match version.trim_end_matches('\0').lines().next() {
-            Some(version) if code == 0 => format!("MPI through the host: {version}"),
-            _ => "MPI through the host".to_owned(),
+        let mut name = "MPI through the host".to_owned();
+        if let Some(version) = version.trim_end_matches('\0').lines().next()
+            && code == 0
+        {
+            name += &format!(": {version}");
         }
+        for variable in WAYS {
+            if let Ok(way) = std::env::var(variable) {
+                name += &format!(", {variable}={way}");
+            }
+        }
+        name
     }
 
     fn exchange(
@@ -334,7 +614,7 @@ impl Transport for World {
         self.noted(self.try_exchange(outgoing, incoming, &until))
     }
 
-    /// Through the host: the sends are under way when this returns.
+    /// Through the host: the messages are under way when this returns.
     fn begin<'a>(
         &'a self,
         device: &'a Device,
@@ -343,29 +623,11 @@ impl Transport for World {
         deadline: Duration,
     ) -> Result<Arrival<'a>, Error> {
         let until = Until::now(deadline);
-        let send = |Parcel { to, tag, bytes }: Parcel| {
-            self.send(self.parcels, to, tag_of(tag)?, &bytes.into_vec()?)
-        };
-        let sends = outgoing
-            .into_iter()
-            .map(send)
-            .collect::<Result<Vec<_>, _>>();
-        let sends = self.noted(sends)?;
+        let ticket = self.noted(self.begin_exchange(outgoing, &incoming))?;
         Ok(Box::new(move || {
-            let arrive = |Expected { from, tag, bytes }| {
-                let (tag, required) = (tag_of(tag)?, Some(bytes));
-                let message = self.receive(self.parcels, from, tag, required, &until)?;
-                Ok(device.upload(&message)?)
-            };
-            let arrived = incoming
-                .into_iter()
-                .map(arrive)
-                .collect::<Result<Vec<_>, _>>();
-            let arrived = self.noted(arrived)?;
-            for send in sends {
-                self.noted(send.finish(self.rank, &until))?;
-            }
-            Ok(arrived)
+            let arrived = self.noted(self.end_exchange(ticket, &until))?;
+            let upload = |bytes: Vec<u8>| Ok(device.upload(&bytes)?);
+            arrived.into_iter().map(upload).collect()
         }))
     }
 
@@ -377,6 +639,12 @@ impl Transport for World {
 
 impl Drop for World {
     fn drop(&mut self) {
+        self.desk.begun().closing = true;
+        self.desk.news.notify_one();
+        if let Some(courier) = self.courier.take() {
+            // If it has panicked, so has nothing of what is left to do here.
+            let _ = courier.join();
+        }
         if self.failed.get() || std::thread::panicking() {
             // Both calls wait for all ranks, and some may never come.
             return;
@@ -402,8 +670,8 @@ fn duplicate() -> Result<ffi::MPI_Comm, Error> {
     Ok(comm)
 }
 
-/// The number of this rank among the ranks that share its machine's memory.
-fn local_rank(comm: ffi::MPI_Comm) -> Result<usize, Error> {
+/// The number of this rank among those that share its machine's memory, and how many they are.
+fn on_this_machine(comm: ffi::MPI_Comm) -> Result<[usize; 2], Error> {
     // SAFETY: constants of the MPI's, which is initialised.
     let (shared, info, mut local) = unsafe {
         (
@@ -417,16 +685,20 @@ fn local_rank(comm: ffi::MPI_Comm) -> Result<usize, Error> {
     said("MPI_Comm_split_type", unsafe {
         ffi::MPI_Comm_split_type(comm, shared, 0, info, &raw mut local)
     })?;
-    let mut rank = 0;
+    let (mut rank, mut size) = (0, 0);
     // SAFETY: the communicator is there; the pointer is good for a number.
     said("MPI_Comm_rank", unsafe {
         ffi::MPI_Comm_rank(local, &raw mut rank)
+    })?;
+    // SAFETY: as above.
+    said("MPI_Comm_size", unsafe {
+        ffi::MPI_Comm_size(local, &raw mut size)
     })?;
     // SAFETY: the communicator is there, and used no more; all its ranks come here.
     said("MPI_Comm_free", unsafe {
         ffi::MPI_Comm_free(&raw mut local)
     })?;
-    Ok(rank as usize)
+    Ok([rank as usize, size as usize])
 }
 
 /// The tag, if every MPI supports it.
@@ -501,26 +773,24 @@ impl Pending {
         }
     }
 
-    /// The bytes, when MPI is done with them.
-    fn finish(mut self, rank: usize, until: &Until) -> Result<Vec<u8>, Error> {
-        loop {
-            let mut done = 0;
-            // SAFETY: the request is this one's; the pointer is good for a number, and no
-            // status is wanted.
-            let code = unsafe {
-                ffi::MPI_Test(
-                    &raw mut self.request,
-                    &raw mut done,
-                    ffi::RSMPI_STATUS_IGNORE,
-                )
-            };
-            said("MPI_Test", code)?;
-            if done != 0 {
-                self.under_way = false;
-                return Ok(std::mem::take(&mut self.bytes));
-            }
-            until.pause(rank, self.peer)?;
+    /// Whether MPI is done with the bytes.
+    fn test(&mut self) -> Result<bool, Error> {
+        if !self.under_way {
+            return Ok(true);
         }
+        let mut done = 0;
+        // SAFETY: the request is this one's; the pointer is good for a number, and no status is
+        // wanted.
+        let code = unsafe {
+            ffi::MPI_Test(
+                &raw mut self.request,
+                &raw mut done,
+                ffi::RSMPI_STATUS_IGNORE,
+            )
+        };
+        said("MPI_Test", code)?;
+        self.under_way = done == 0;
+        Ok(done != 0)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::checkpoint::{Checkpoint, Checkpoints, Of};
 use crate::{Block, Communicator, Error, Expected, Parcel, Stored};
-use halo_gpu::nbody::{Body, Gravity, PartPlan, kick_drift};
+use halo_gpu::nbody::problem::Cluster;
+use halo_gpu::nbody::{Body, Energy, Gravity, PartPlan, kick_drift};
 use halo_gpu::{Buffer, Device, Element, Scalar, View};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -358,6 +359,54 @@ impl<'a, T: Scalar> Leapfrog<'a, T> {
     /// As [`advance`](Self::advance).
     pub fn velocities(&self) -> Result<Vec<[T; 3]>, Error> {
         self.gathered(&self.velocities)
+    }
+
+    /// The energy of all bodies now, on every rank: that of [`halo_gpu::nbody::Leapfrog::energy`]
+    /// on such a device. Each rank computes all of the potential one, in n² interactions.
+    ///
+    /// ```
+    /// use halo_distributed::{Error, nbody};
+    /// use halo_gpu::Device;
+    /// use halo_gpu::nbody::Gravity;
+    /// use halo_gpu::nbody::problem::Cluster;
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// let cluster = Cluster::<f64>::plummer(300, 1)?;
+    /// let gravity = Gravity::new(0.05)?.with_parts(4)?;
+    /// let drifts = halo_distributed::run(2, |communicator| {
+    ///     let start = |body| (cluster.bodies[body], cluster.velocities[body]);
+    ///     let (device, step) = (Device::cpu(), 1.0 / 256.0);
+    ///     let mut stars = nbody::Leapfrog::new(&communicator, &device, gravity, 300, step, start)?;
+    ///     let before = stars.energy()?.total();
+    ///     stars.advance(64)?;
+    ///     Ok(stars.energy()?.total() / before - 1.0)
+    /// })?;
+    /// assert!(drifts[0].abs() < 1e-3 && drifts[0] == drifts[1]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`advance`](Self::advance); [`Error::Device`] as [`Gravity::check`] once bodies have left
+    /// the range that it asks for, and as [`Device::zeros`].
+    pub fn energy(&self) -> Result<Energy, Error> {
+        let (gravity, bodies) = (self.gravity, self.bodies()?);
+        let cluster = Cluster {
+            velocities: self.velocities()?,
+            bodies,
+        };
+        let computed = || -> Result<_, Error> {
+            gravity.check(&cluster.bodies)?;
+            let device = self.bodies.device();
+            let bodies = device.upload(&cluster.bodies)?;
+            let mut plan = gravity.plan(device, bodies.len())?;
+            Ok(plan.potential_energy(&bodies)?)
+        };
+        Ok(Energy {
+            kinetic: cluster.kinetic_energy(),
+            potential: self.plan.communicator.together(computed())?,
+        })
     }
 
     /// What all ranks have, in the order of the ranks.

@@ -43,6 +43,38 @@ pub(crate) fn pieces<const D: usize>(extents: [usize; D], region: &Region<D>) ->
     pieces
 }
 
+/// Pieces of the same length, at equal distances.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rows {
+    /// The first element of the first.
+    pub(crate) start: usize,
+    pub(crate) len: usize,
+    pub(crate) count: usize,
+    /// From the start of one to that of the next.
+    pub(crate) distance: usize,
+}
+
+/// The [`pieces`] of a region, those together that can be copied at once.
+pub(crate) fn rows<const D: usize>(extents: [usize; D], region: &Region<D>) -> Vec<Rows> {
+    let mut rows: Vec<Rows> = Vec::new();
+    for piece in pieces(extents, region) {
+        let (start, len) = (piece.start, piece.len());
+        match rows.last_mut() {
+            Some(last) if last.count == 1 || start == last.start + last.count * last.distance => {
+                last.distance = start - last.start - (last.count - 1) * last.distance;
+                last.count += 1;
+            }
+            _ => rows.push(Rows {
+                start,
+                len,
+                count: 1,
+                distance: len,
+            }),
+        }
+    }
+    rows
+}
+
 /// How many points a region has.
 pub(crate) fn points<const D: usize>(region: &Region<D>) -> usize {
     region.iter().map(Range::len).product()
@@ -50,7 +82,7 @@ pub(crate) fn points<const D: usize>(region: &Region<D>) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{pieces, points};
+    use super::{Rows, pieces, points, rows};
 
     /// Every element of every region of some arrays, found point by point.
     #[test]
@@ -70,6 +102,12 @@ mod tests {
                         }
                     }
                     assert_eq!(found, right, "{region:?}");
+                    let rows = rows(extents, &region).into_iter();
+                    let rows = rows.flat_map(|it| {
+                        let starts = (0..it.count).map(move |at| it.start + at * it.distance);
+                        starts.flat_map(move |start| start..start + it.len)
+                    });
+                    assert_eq!(rows.collect::<Vec<_>>(), right, "{region:?}");
                     assert_eq!(found.len(), points(&region));
                     most = most.max(found.len());
                 }
@@ -87,5 +125,21 @@ mod tests {
         assert_eq!(pieces([4, 3, 5], &[0..4, 0..3, 1..3]), [12..36]);
         assert_eq!(pieces([4, 3, 5], &[0..4, 1..2, 1..3]), [16..20, 28..32]);
         assert_eq!(pieces([7], &[2..5]), [2..5]);
+    }
+
+    #[test]
+    fn rows_of_a_box_are_copied_plane_by_plane() {
+        let plane = |start| Rows {
+            start,
+            len: 2,
+            count: 2,
+            distance: 4,
+        };
+        assert_eq!(rows([4, 3, 5], &[1..3, 0..2, 2..4]), [plane(25), plane(37)]);
+        let all = Rows {
+            count: 15,
+            ..plane(1)
+        };
+        assert_eq!(rows([4, 3, 5], &[1..3, 0..3, 0..5]), [all]);
     }
 }

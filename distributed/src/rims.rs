@@ -2,15 +2,19 @@
 //!
 //! A round has as many steps as the ghost points allow. The planes that the neighbours need after
 //! it depend on 3 w planes before it, where w is the width of the ghosts: the ghost planes and the
-//! nearest 2 w of the rank's own. These are computed first, separately, on a stream of high
-//! priority, and sent. The whole part is computed meanwhile, and receives the messages at the end.
-//! The bits are the same, since each point is computed from the same numbers in the same order.
+//! nearest 2 w of the rank's own. Along each axis that is cut these are computed first, separately,
+//! on a stream of high priority, and sent, to the neighbours at edges and corners as well. The whole
+//! part is computed meanwhile, and receives the messages at the end. The bits are the same, since
+//! each point is computed from the same numbers in the same order.
 
-use crate::ghosts::{Fields, Ghosts};
-use crate::{Communicator, Error, Expected, Parcel, Side};
+use crate::ghosts::{Fields, Ghosts, Neighbour, pack};
+use crate::region::{Region, pieces, points};
+use crate::{Ahead, Communicator, Error, Side};
 use halo_gpu::{Device, DeviceKind, Element, Priority};
 use std::fmt;
-use std::ops::Range;
+
+/// The most that a CPU computes besides, as a share of a part.
+const MOST: f64 = 0.125;
 
 /// Planes that are taken from step to step by themselves.
 pub(crate) trait Strip<T: Element>: Fields<T> {
@@ -19,65 +23,78 @@ pub(crate) trait Strip<T: Element>: Fields<T> {
 }
 
 /// The cut sides of a part.
-pub(crate) struct Rims<S> {
+pub(crate) struct Rims<S, const D: usize> {
     urgent: Device,
-    sides: Vec<Rim<S>>,
+    sides: Vec<Rim<S, D>>,
 }
 
-struct Rim<S> {
-    peer: usize,
-    /// The tags of the messages to the neighbour and from it.
-    tags: [u32; 2],
+struct Rim<S, const D: usize> {
+    axis: usize,
+    side: Side,
     strip: S,
+    extents: [usize; D],
     /// The points of the part that the strip is computed from.
-    from: Range<usize>,
-    /// The ghost points of the part.
-    ghosts: Range<usize>,
+    from: Region<D>,
 }
 
-impl<S> Rims<S> {
+impl<S, const D: usize> Rims<S, D> {
     /// The rims of a part that is cut as `ghosts` says, on `device`. `strip` makes a strip with
-    /// the given number of points along each axis, on the device it is given.
+    /// the given number of points along each axis, both of whose ends along an axis are cut, on
+    /// the device it is given.
     ///
-    /// `None` where rims ahead would hide less than they cost, or do not apply: on a CPU, which
-    /// computes one after the other; where an axis other than the last is cut; for blocks of fewer
-    /// planes than twice the width.
-    pub(crate) fn new<const D: usize>(
+    /// `None` where rims ahead do not apply: without cuts, and for blocks of fewer planes than
+    /// twice the width; and where they would hide less than they cost, unless they are
+    /// [asked for](Communicator::with_rims).
+    pub(crate) fn new(
         communicator: &Communicator,
         device: &Device,
         ghosts: &Ghosts<D>,
-        mut strip: impl FnMut(&Device, [usize; D]) -> Result<S, Error>,
+        mut strip: impl FnMut(&Device, usize, [usize; D]) -> Result<S, Error>,
     ) -> Result<Option<Self>, Error> {
-        let is_cpu = device.kind() == DeviceKind::Cpu;
-        communicator.agree("whether the device is a CPU", &is_cpu)?;
-        let (cut, width, last) = (ghosts.decomposition(), ghosts.width(), D - 1);
-        let (parts, others) = (cut.parts()[last], &cut.parts()[..last]);
-        if is_cpu
-            || parts == 1
-            || others.iter().any(|&parts| parts > 1)
-            || cut.fewest_points(last) < 2 * width
-        {
+        let (cut, width) = (ghosts.decomposition(), ghosts.width());
+        let axes = || (0..D).filter(|&axis| cut.parts()[axis] > 1);
+        let fit = axes().all(|axis| cut.fewest_points(axis) >= 2 * width);
+        let wanted = match communicator.rims() {
+            Ahead::Never => false,
+            Ahead::Always => true,
+            Ahead::WherePaid => {
+                // A CPU copies messages to ranks of its own machine itself: what goes to other
+                // machines alone can be hidden.
+                let more = axes().map(|axis| (6 * width) as f64 / cut.fewest_points(axis) as f64);
+                device.kind() != DeviceKind::Cpu
+                    || communicator.is_across_machines() && more.sum::<f64>() <= MOST
+            }
+        };
+        communicator.agree("whether rims are computed ahead", &wanted)?;
+        if !wanted || !fit || axes().next().is_none() {
             return Ok(None);
         }
         let urgent = device.beside_with(Priority::High)?;
-        let mut extents = ghosts.extents();
-        let plane: usize = extents[..last].iter().product();
-        let planes = std::mem::replace(&mut extents[last], 3 * width);
+        let whole = ghosts.extents();
         let mut sides = Vec::new();
-        for (side, first, ghosts, tags) in [
-            (Side::Low, 0, 0, [2, 3]),
-            (Side::High, planes - 3 * width, planes - width, [3, 2]),
-        ] {
-            let Some(peer) = cut.neighbour(communicator.rank(), last, side)? else {
-                continue;
-            };
-            sides.push(Rim {
-                peer,
-                tags,
-                strip: strip(&urgent, extents)?,
-                from: plane * first..plane * (first + 3 * width),
-                ghosts: plane * ghosts..plane * (ghosts + width),
-            });
+        for axis in axes() {
+            for (planes, side) in ghosts.planes()[axis]
+                .into_iter()
+                .zip([Side::Low, Side::High])
+            {
+                if planes == 0 {
+                    continue;
+                }
+                let mut extents = whole;
+                extents[axis] = 3 * width;
+                let mut from = whole.map(|extent| 0..extent);
+                from[axis] = match side {
+                    Side::Low => 0..3 * width,
+                    Side::High => whole[axis] - 3 * width..whole[axis],
+                };
+                sides.push(Rim {
+                    axis,
+                    side,
+                    strip: strip(&urgent, axis, extents)?,
+                    extents,
+                    from,
+                });
+            }
         }
         Ok(Some(Self { urgent, sides }))
     }
@@ -90,7 +107,7 @@ impl<S> Rims<S> {
     pub(crate) fn round<T: Element, P: Fields<T>>(
         &mut self,
         communicator: &Communicator,
-        part: &mut P,
+        (part, ghosts): (&mut P, &Ghosts<D>),
         [taken, sent]: [usize; 2],
         steps: usize,
         meanwhile: impl FnOnce(&mut P) -> Result<(), Error>,
@@ -99,54 +116,105 @@ impl<S> Rims<S> {
         S: Strip<T>,
     {
         // All copies first: the part's device waits for them alone.
-        for rim in &mut self.sides {
+        for Rim { from, strip, .. } in &mut self.sides {
+            if let [piece] = &pieces(ghosts.extents(), from)[..] {
+                for number in 0..taken {
+                    let points = part.field(number).view(piece.clone())?;
+                    strip.field_mut(number).view_mut(..)?.copy_across(points)?;
+                }
+                continue;
+            }
+            let packed = pack(part, taken, ghosts.extents(), from)?.move_to(&self.urgent)?;
+            let each = points(from) * size_of::<T>();
             for number in 0..taken {
-                let from = part.field(number).view(rim.from.clone())?;
-                let strip = rim.strip.field_mut(number);
-                strip.view_mut(..)?.copy_across(from)?;
+                let bytes = packed.view(number * each..(number + 1) * each)?;
+                strip
+                    .field_mut(number)
+                    .view_mut(..)?
+                    .copy_bytes_from(bytes)?;
             }
         }
-        let (mut outgoing, mut incoming) = (Vec::new(), Vec::new());
         for rim in &mut self.sides {
             rim.strip.steps(steps)?;
-            let (points, size) = (rim.ghosts.len(), size_of::<T>());
-            let mut bytes = self.urgent.zeros(sent * points * size)?;
-            for number in 0..sent {
-                let own = rim.strip.field(number).view(points..2 * points)?;
-                let there = number * points * size..(number + 1) * points * size;
-                bytes.view_mut(there)?.copy_bytes_from(own)?;
-            }
-            let ([to, from], expected) = (rim.tags, bytes.len());
-            outgoing.push(Parcel {
-                to: rim.peer,
-                tag: to,
-                bytes,
-            });
-            incoming.push(Expected {
-                from: rim.peer,
-                tag: from,
-                bytes: expected,
-            });
         }
-        let arrival = communicator.begin(&self.urgent, outgoing, incoming)?;
+        let sides = &self.sides;
+        let size = sent * size_of::<T>();
+        let arrival = ghosts.begin(communicator, &self.urgent, size, |neighbour| {
+            let Some((rim, region)) = sides
+                .iter()
+                .find_map(|rim| Some((rim, rim.part_of(neighbour)?)))
+            else {
+                unreachable!("a neighbour lies beyond a side that is cut");
+            };
+            pack(&rim.strip, sent, rim.extents, &region)
+        })?;
         meanwhile(part)?;
-        let device = part.field(0).device().clone();
-        for (rim, bytes) in self.sides.iter().zip(arrival()?) {
-            let bytes = bytes.move_to(&device)?;
-            let size = rim.ghosts.len() * size_of::<T>();
-            for number in 0..sent {
-                let mut ghosts = part.field_mut(number).view_mut(rim.ghosts.clone())?;
-                ghosts.copy_bytes_from(bytes.view(number * size..(number + 1) * size)?)?;
-            }
-        }
-        Ok(())
+        ghosts.finish(part, sent, arrival)
     }
 }
 
-impl<S> fmt::Debug for Rims<S> {
+impl<S, const D: usize> Rim<S, D> {
+    /// The points that a neighbour beyond this side is sent, in the strip.
+    fn part_of(&self, neighbour: &Neighbour<D>) -> Option<Region<D>> {
+        if neighbour.side(self.axis) != Some(self.side) {
+            return None;
+        }
+        let mut region = neighbour.rim().clone();
+        let first = self.from[self.axis].start;
+        let along = &mut region[self.axis];
+        *along = along.start - first..along.end - first;
+        Some(region)
+    }
+}
+
+impl<S, const D: usize> fmt::Debug for Rims<S, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rims")
             .field("sides", &self.sides.len())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Rims;
+    use crate::ghosts::Ghosts;
+    use crate::{Ahead, Decomposition, run};
+    use halo_gpu::Device;
+
+    /// How many sides of the first of these blocks are computed ahead.
+    fn sides(device: fn() -> Device, ahead: Ahead, parts: [usize; 3], width: usize) -> usize {
+        let sides = run(parts.iter().product(), |communicator| {
+            let communicator = communicator.with_rims(ahead);
+            let cut = Decomposition::new([16; 3], parts)?.periodic(0)?;
+            let ghosts = Ghosts::new(&communicator, cut, width)?;
+            let strip = |_: &Device, axis: usize, extents: [usize; 3]| {
+                assert_eq!(extents[axis], 3 * width);
+                Ok(())
+            };
+            let rims = Rims::new(&communicator, &device(), &ghosts, strip)?;
+            Ok(rims.map_or(0, |rims| rims.sides.len()))
+        });
+        sides.expect("no rank fails")[0]
+    }
+
+    #[test]
+    fn each_cut_side_has_a_rim_where_that_is_asked_for() {
+        for parts in [[1, 1, 2], [1, 2, 2], [2, 2, 1], [2, 2, 2]] {
+            // The first axis is a ring, and has two sides.
+            let cut = parts.iter().filter(|&&parts| parts > 1).count();
+            let all = cut + usize::from(parts[0] > 1);
+            assert_eq!(
+                sides(Device::cpu, Ahead::Always, parts, 4),
+                all,
+                "{parts:?}"
+            );
+            assert_eq!(sides(Device::emulator, Ahead::WherePaid, parts, 4), all);
+            assert_eq!(sides(Device::emulator, Ahead::Never, parts, 4), 0);
+            // All ranks are on one machine; and blocks are too thin.
+            assert_eq!(sides(Device::cpu, Ahead::WherePaid, parts, 1), 0);
+            assert_eq!(sides(Device::cpu, Ahead::Always, parts, 5), 0);
+        }
+        assert_eq!(sides(Device::cpu, Ahead::Always, [1; 3], 1), 0);
     }
 }

@@ -18,9 +18,9 @@ const OPERATION: &str = "a stencil over ranks";
 /// [`halo_gpu::stencil::Run`] over several devices, with the bits of one.
 ///
 /// With `width` planes of ghost points, and an update that reads r points away, there is an
-/// exchange every `width / r` steps. Where the last axis alone is cut, into blocks of at least
-/// 2 `width` planes, and no device is a CPU, the planes that neighbours need are computed first,
-/// and exchanged while the others are computed.
+/// exchange every `width / r` steps. Where blocks have at least 2 `width` planes along the axes that
+/// are cut, the planes that neighbours need are computed first, and exchanged while the others are
+/// computed: see [`Communicator::with_rims`].
 ///
 /// ```
 /// use halo_distributed::{Decomposition, Error, stencil};
@@ -63,7 +63,7 @@ pub struct Run<'a, U, T: Number, const D: usize, const INPUTS: usize, const OUTP
     stale: bool,
     /// How many steps had been taken before the checkpoint that it goes on from.
     steps_before: u64,
-    rims: Option<Rims<stencil::Run<U, T, D, INPUTS, OUTPUTS>>>,
+    rims: Option<Rims<stencil::Run<U, T, D, INPUTS, OUTPUTS>, D>>,
     /// Whether the rims have the coefficients as they are now.
     have_coefficients: bool,
 }
@@ -171,13 +171,13 @@ where
             Ok(part.start(device, inputs.each_ref().map(Vec::as_slice))?)
         };
         let part = communicator.together(start())?;
-        let mut planes = ghosts.planes();
-        planes[D - 1] = [width; 2];
         // Without neighbours to read there are no messages.
         let rims = if reach == 0 {
             Ok(None)
         } else {
-            Rims::new(communicator, device, &ghosts, |device, extents| {
+            Rims::new(communicator, device, &ghosts, |device, axis, extents| {
+                let mut planes = ghosts.planes();
+                planes[axis] = [width; 2];
                 let nothing: Vec<T> = allocation::zeroed(extents.iter().product())?;
                 Ok(part_of(extents, planes)?.start(device, [&nothing; INPUTS])?)
             })
@@ -299,7 +299,7 @@ where
         } else {
             INPUTS
         };
-        let part = &mut self.part;
+        let part = (&mut self.part, &self.ghosts);
         rims.round(self.communicator, part, [taken, sent], steps, |part| {
             Ok(part.steps(steps)?)
         })?;

@@ -73,6 +73,11 @@ pub trait Transport: Send {
         self.rank()
     }
 
+    /// Whether not all ranks are on one machine; they are, unless something else is said.
+    fn is_across_machines(&self) -> bool {
+        false
+    }
+
     /// Its name, for people.
     fn name(&self) -> String;
 

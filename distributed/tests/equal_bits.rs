@@ -14,7 +14,7 @@ use halo_gpu::stencil1d::{Stencil1d, TEXTBOOK_COEFFICIENTS};
 use halo_gpu::{
     Axis, Boundary, Device, DeviceKind, Field2, Field3, Grid2, Grid3, Scalar, Shape2, Shape3,
 };
-use ways::{CPU, EMULATOR, Way, bits, noise, ways, ways_of_numbers};
+use ways::{CPU, EMULATOR, Way, bits, noise, ways, ways_of_numbers, ways_of_steps};
 
 const RANKS: [usize; 5] = [1, 2, 3, 4, 7];
 
@@ -65,7 +65,7 @@ fn plates<T: Scalar>(way: &Way, shape: Shape2, heat: Heat2d, count: usize, width
 fn plates_with_dirichlet_boundaries() {
     let shape = Shape2::new(61, 45);
     let heat = Heat2d::dirichlet(shape).expect("a plate");
-    for way in ways() {
+    for way in ways_of_steps() {
         plates::<f32>(&way, shape, heat, 23, &[1, 4]);
         plates::<f64>(&way, shape, heat, 23, &[1, 4]);
     }
@@ -79,7 +79,7 @@ fn plates_with_neumann_boundaries() {
         .and_then(|heat| heat.with_ends(Axis::Y, [Boundary::DirichletOnPoint, Boundary::Neumann]))
         .expect("a plate");
     let all = some.with_boundaries(Boundary::Neumann).expect("a plate");
-    for way in ways() {
+    for way in ways_of_steps() {
         plates::<f64>(&way, shape, some, 23, &[1, 4]);
         plates::<f32>(&way, shape, all, 23, &[1, 4]);
     }
@@ -92,7 +92,7 @@ fn steps_in_time() {
         .and_then(|grid| grid.with_boundaries(Boundary::DirichletOnPoint))
         .and_then(|grid| Heat2d::new(&grid)?.with_time_step(1.0, 0.002));
     let heat = heat.expect("a plate");
-    for way in ways() {
+    for way in ways_of_steps() {
         plates::<f64>(&way, shape, heat, 23, &[1, 4]);
     }
 }
@@ -109,7 +109,7 @@ fn plates_in_the_emulator() {
 fn plates_of_many_iterations() {
     let shape = Shape2::new(515, 771);
     let heat = Heat2d::dirichlet(shape).expect("a plate");
-    for way in ways() {
+    for way in ways_of_steps() {
         plates::<f32>(&way, shape, heat, 53, &[16]);
         plates::<f64>(&way, shape, heat, 53, &[8]);
     }
@@ -126,7 +126,7 @@ fn all_ranks_stop_in_the_iteration_of_one_device() {
         (Tolerance::Change(1e-4), 7),
         (Tolerance::Residual(1e-3), 5),
     ];
-    let all = ways()
+    let all = ways_of_steps()
         .into_iter()
         .flat_map(|way| ends.map(|end| (end, way.clone())));
     for ((tolerance, every), way) in all {

@@ -7,7 +7,7 @@ mod families;
 mod ways;
 
 use families::{CUTS, FAMILIES, parts, restored, saved};
-use halo_distributed::{Communicator, Decomposition, Error, Ghosted};
+use halo_distributed::{Ahead, Communicator, Decomposition, Error, Expected, Ghosted, Parcel};
 use halo_gpu::Device;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -94,7 +94,7 @@ fn processes_have_the_bits_of_one() {
     let case = Case {
         name: "processes_have_the_bits_of_one",
         body: || {
-            let communicator = Communicator::mpi()?;
+            let mut communicator = Communicator::mpi()?;
             let (device, ranks, folder) = (Device::cpu(), communicator.size(), folder());
             // On one machine.
             assert_eq!(communicator.local_rank(), communicator.rank());
@@ -103,9 +103,16 @@ fn processes_have_the_bits_of_one() {
             for family in &FAMILIES {
                 let one = (family.bits)(&Communicator::alone(), &device, [1; 3], &alone)?;
                 for (cut, name) in CUTS.iter().enumerate() {
-                    if let Some(parts) = parts(cut, family.axes, ranks) {
+                    let Some(parts) = parts(cut, family.axes, ranks) else {
+                        continue;
+                    };
+                    // Shares of lists have no rims.
+                    let each = [Ahead::Always, Ahead::Never];
+                    for ahead in &each[usize::from(family.axes == 0)..] {
+                        communicator = communicator.with_rims(*ahead);
                         let all = (family.bits)(&communicator, &device, parts, &folder)?;
-                        assert!(all == one, "{} on {ranks} ranks, {name}", family.name);
+                        let what = (family.name, ranks, name, ahead);
+                        assert!(all == one, "{what:?}");
                     }
                 }
             }
@@ -228,6 +235,158 @@ fn messages_of_another_length_are_refused() {
         words.contains("rank 1: the message of rank 0 has 4 bytes, but must have 3"),
         "{words}"
     );
+}
+
+/// A message of a device, of this length, and one that is expected to be of that length.
+fn parcels(
+    device: &Device,
+    peer: usize,
+    bytes: [usize; 2],
+) -> Result<(Vec<Parcel>, Vec<Expected>), Error> {
+    let outgoing = Parcel {
+        to: peer,
+        tag: 0,
+        bytes: device.alloc_filled(bytes[0], 1 + peer as u8)?,
+    };
+    let incoming = Expected {
+        from: peer,
+        tag: 0,
+        bytes: bytes[1],
+    };
+    Ok((vec![outgoing], vec![incoming]))
+}
+
+/// So long that the sender has to go on with them until they have come.
+const LONG: usize = 16 << 20;
+
+/// One rank computes, and calls nothing, until the other one has everything that was begun.
+#[test]
+fn messages_go_on_while_a_rank_computes() {
+    let case = Case {
+        name: "messages_go_on_while_a_rank_computes",
+        body: || {
+            let communicator = Communicator::mpi()?;
+            let (rank, device) = (communicator.rank(), Device::cpu());
+            let has_come = folder().join("has come");
+            for peer in [1 - rank; 2] {
+                let (outgoing, incoming) = parcels(&device, peer, [LONG, LONG])?;
+                let arrival = communicator.begin(&device, outgoing, incoming)?;
+                let start = Instant::now();
+                while rank == 0 && !has_come.exists() {
+                    assert!(start.elapsed() < Duration::from_secs(40), "nothing goes on");
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                let arrived = arrival()?.remove(0).into_vec()?;
+                assert!(arrived.len() == LONG && arrived.iter().all(|it| *it == 1 + rank as u8));
+                if rank == 1 {
+                    std::fs::write(&has_come, "").expect("a file");
+                }
+                communicator.barrier()?;
+                let _ = std::fs::remove_file(&has_come);
+                communicator.barrier()?;
+            }
+            Ok(())
+        },
+    };
+    if case.is_done() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    assert_passed(2, &case.launch(2, folder.path()));
+}
+
+/// Messages of two exchanges that are under way at once, with the same tag, do not take each
+/// other's place, in whatever order they are waited for.
+#[test]
+fn exchanges_that_are_under_way_at_once_are_told_apart() {
+    let output = launched(
+        "exchanges_that_are_under_way_at_once_are_told_apart",
+        2,
+        || {
+            let communicator = Communicator::mpi()?;
+            let (rank, peer) = (communicator.rank(), 1 - communicator.rank());
+            let device = Device::cpu();
+            for lengths in [[3, 5], [LONG, 7], [7, LONG]] {
+                let begun = lengths.map(|bytes| {
+                    let (outgoing, incoming) = parcels(&device, peer, [bytes; 2])?;
+                    communicator.begin(&device, outgoing, incoming)
+                });
+                let [first, second] = begun;
+                let (first, second) = (first?, second?);
+                let arrived = if rank == 0 {
+                    let second = second()?;
+                    [first()?, second]
+                } else {
+                    [first()?, second()?]
+                };
+                assert_eq!(arrived.map(|it| it[0].len()), lengths);
+            }
+            communicator.barrier()
+        },
+    );
+    let Some(output) = output else { return };
+    assert_passed(2, &output);
+}
+
+#[test]
+fn messages_of_devices_of_another_length_are_refused() {
+    for short in [true, false] {
+        let name = "messages_of_devices_of_another_length_are_refused";
+        let body: fn() -> Result<(), Error> = || {
+            let communicator = Communicator::mpi()?;
+            let (rank, device) = (communicator.rank(), Device::cpu());
+            // The folder's name is which of both it is.
+            let bytes = match (rank, folder().ends_with("short")) {
+                (0, true) => 3,
+                (0, false) => 5,
+                _ => 4,
+            };
+            let (outgoing, incoming) = parcels(&device, 1 - rank, [bytes, 4])?;
+            let done = communicator.begin(&device, outgoing, incoming)?().map(drop);
+            assert!(rank == 1 || done.is_ok());
+            done
+        };
+        let case = Case { name, body };
+        if case.is_done() {
+            return;
+        }
+        let which = if short { "short" } else { "long" };
+        let output = case.launch(2, Path::new(which));
+        let words = words(&output);
+        assert!(!output.status.success(), "{words}");
+        let given = if short { 3 } else { 5 };
+        let told = format!("rank 1: the message of rank 0 has {given} bytes, but must have 4");
+        assert!(words.contains(&told), "{words}");
+    }
+}
+
+/// What fails while messages are under way ends the process, and with it the others.
+#[test]
+fn a_failure_while_messages_are_under_way_is_no_hang() {
+    let start = Instant::now();
+    let output = launched(
+        "a_failure_while_messages_are_under_way_is_no_hang",
+        2,
+        || {
+            let communicator = Communicator::mpi()?;
+            let rows = Decomposition::slabs([1 << 18, 32], 2)?;
+            let device = Device::cpu();
+            let mut field = Ghosted::new(&communicator, &device, rows, 16, |_| 0.0_f32)?;
+            field.exchange_beside(&communicator, |_| match communicator.rank() {
+                0 => Err(Error::NoSuchRank {
+                    given: 77,
+                    ranks: 2,
+                }),
+                _ => Ok(()),
+            })?;
+            communicator.barrier()
+        },
+    );
+    let Some(output) = output else { return };
+    let words = words(&output);
+    assert!(!output.status.success(), "{words}");
+    assert!(words.contains("no rank 77"), "{words}");
+    assert!(start.elapsed() < Duration::from_secs(50));
 }
 
 /// As of a program that was built with another MPI than the launcher's.

@@ -1,7 +1,12 @@
 //! Messages between ranks, and what becomes of ranks that fail.
 
-use halo_distributed::{Communicator, Decomposition, Error, Ghosted, Incoming, Outgoing, run};
-use halo_gpu::Device;
+use halo_distributed::{
+    Communicator, Decomposition, Error, Expected, Ghosted, Incoming, Outgoing, Parcel, heat2d,
+    nbody, run,
+};
+use halo_gpu::heat2d::Heat2d;
+use halo_gpu::nbody::Gravity;
+use halo_gpu::{Device, Element, Shape2};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -110,7 +115,7 @@ fn a_rank_that_panics_or_fails_is_an_error_everywhere() {
 
     let refused = run(4, |communicator| {
         if communicator.rank() == 3 {
-            halo_gpu::heat2d::Heat2d::dirichlet(halo_gpu::Shape2::new(1, 1))?;
+            Heat2d::dirichlet(Shape2::new(1, 1))?;
         }
         communicator.barrier()
     });
@@ -157,6 +162,29 @@ fn messages_have_the_length_that_is_expected() {
         ),
         "{short}"
     );
+    let device = Device::cpu();
+    for (given, required) in [(3, 4), (5, 4)] {
+        let refused = run(2, |communicator| {
+            let (rank, peer) = (communicator.rank(), 1 - communicator.rank());
+            let parcel = Parcel {
+                to: peer,
+                tag: 0,
+                bytes: device.zeros(if rank == 0 { given } else { required })?,
+            };
+            let expected = Expected {
+                from: peer,
+                tag: 0,
+                bytes: required,
+            };
+            communicator.begin(&device, vec![parcel], vec![expected])?().map(drop)
+        });
+        let refused = refused.expect_err("another length");
+        assert!(
+            matches!(refused, Error::MessageLength { rank: 1, peer: 0, required: r, given: g }
+                if (r, g) == (required, given)),
+            "{refused}"
+        );
+    }
     let alone = Communicator::alone();
     let nobody = Outgoing {
         to: 1,
@@ -188,6 +216,97 @@ fn ranks_that_were_given_different_things_learn_it() {
             matches!(error, Error::Disagreement { what: "the width", peer, .. } if peer == right),
             "{error}"
         );
+    }
+}
+
+/// Ranks whose fields differ in shape, type, way of cutting or ghosts, or whose plates and bodies do:
+/// all learn what differs, before anything is sent.
+#[test]
+fn ranks_with_different_fields_learn_it() {
+    fn field<T: Element + Default>(
+        communicator: &Communicator,
+        points: [usize; 2],
+        parts: [usize; 2],
+        width: usize,
+    ) -> Result<(), Error> {
+        let cut = Decomposition::new(points, parts)?;
+        Ghosted::new(communicator, &Device::cpu(), cut, width, |_| T::default()).map(drop)
+    }
+    fn plate(communicator: &Communicator, n: usize, k: usize) -> Result<(), Error> {
+        let heat = Heat2d::dirichlet(Shape2::new(8, n))?;
+        let rows = Decomposition::slabs([8, n], 3)?;
+        heat2d::Plate::new(communicator, &Device::cpu(), heat, rows, k, |_| 0.0_f32).map(drop)
+    }
+    fn bodies(communicator: &Communicator, n: usize, parts: u32) -> Result<(), Error> {
+        let gravity = Gravity::new(0.1)?.with_parts(parts)?;
+        nbody::Plan::<f32>::new(communicator, &Device::cpu(), gravity, n).map(drop)
+    }
+    // What rank 1 does in its own way, and what all call it.
+    type Work = fn(&Communicator, bool) -> Result<(), Error>;
+    let cases: [(&str, Work); 8] = [
+        ("the decomposition", |it, own| {
+            field::<f32>(it, [8, if own { 9 } else { 12 }], [1, 3], 1)
+        }),
+        ("the decomposition", |it, own| {
+            field::<f32>(it, [9, 9], if own { [3, 1] } else { [1, 3] }, 1)
+        }),
+        ("the type of the elements", |it, own| match own {
+            true => field::<f64>(it, [9, 9], [1, 3], 1),
+            false => field::<f32>(it, [9, 9], [1, 3], 1),
+        }),
+        ("the width of the ghosts", |it, own| {
+            field::<f32>(it, [9, 9], [1, 3], if own { 2 } else { 1 })
+        }),
+        ("the plate", |it, own| {
+            plate(it, if own { 30 } else { 33 }, 2)
+        }),
+        ("the width of the ghosts", |it, own| {
+            plate(it, 30, if own { 2 } else { 4 })
+        }),
+        ("the bodies", |it, own| {
+            bodies(it, if own { 1000 } else { 1024 }, 4)
+        }),
+        ("the bodies", |it, own| {
+            bodies(it, 1024, if own { 3 } else { 4 })
+        }),
+    ];
+    for (what, work) in cases {
+        let errors = run(3, |communicator| {
+            let done = work(&communicator, communicator.rank() == 1);
+            Ok(done.expect_err("rank 1 differs"))
+        });
+        for (rank, error) in errors.expect("all learn it").into_iter().enumerate() {
+            let right = if rank == 1 { 0 } else { 1 };
+            assert!(
+                matches!(&error, Error::Disagreement { what: it, peer, .. }
+                    if *it == what && *peer == right),
+                "{what}, rank {rank}: {error}"
+            );
+        }
+    }
+}
+
+/// One rank alone has no memory for what it is to have.
+#[test]
+fn a_rank_without_memory_is_an_error_everywhere() {
+    let errors = run(3, |communicator| {
+        let own = if communicator.rank() == 1 {
+            Device::cpu().zeros::<f64>(usize::MAX / 16).map(drop)
+        } else {
+            Ok(())
+        };
+        let done = communicator.together(own.map_err(Error::from));
+        Ok(done.expect_err("rank 1 has no memory"))
+    });
+    for (rank, error) in errors.expect("all learn it").into_iter().enumerate() {
+        let is_right = match &error {
+            Error::Device(_) => rank == 1,
+            Error::Elsewhere {
+                peer: 1, message, ..
+            } => rank != 1 && message.contains("memory"),
+            _ => false,
+        };
+        assert!(is_right, "rank {rank}: {error}");
     }
 }
 

@@ -6,11 +6,11 @@ mod ways;
 use halo_distributed::{Communicator, Decomposition, Error, heat3d, nbody, run, stencil, wave3d};
 use halo_gpu::heat3d::Heat3d;
 use halo_gpu::nbody::problem::Cluster;
-use halo_gpu::nbody::{Body, Gravity};
+use halo_gpu::nbody::{Body, Energy, Gravity};
 use halo_gpu::stencil::{Neighbourhood, Number, PointUpdate, Reach, Stencil};
 use halo_gpu::wave3d::{Layer, Wave3d};
 use halo_gpu::{Axis, Boundary, Device, Field3, Grid2, Grid3, Shape2, Shape3};
-use ways::{CPU, EMULATOR, Way, bits, noise, ways};
+use ways::{CPU, EMULATOR, Way, bits, noise, ways_of_steps};
 
 const RANKS: [usize; 5] = [1, 2, 3, 4, 7];
 
@@ -116,7 +116,7 @@ fn heat_in_space_with_every_boundary() {
     let grid = |boundary| {
         Grid3::new(shape, [1.0, 1.5, 0.75]).and_then(|grid| grid.with_boundaries(boundary))
     };
-    for way in ways() {
+    for way in ways_of_steps() {
         for boundary in [
             Boundary::Periodic,
             Boundary::Dirichlet(0.5),
@@ -224,7 +224,7 @@ fn waves_in_space() {
         let grid = grid.and_then(|grid| grid.with_boundaries(boundary));
         grid.expect("a grid")
     };
-    for way in ways() {
+    for way in ways_of_steps() {
         waves::<f32>(&way, grid(Boundary::OneSided), 8, &[4, 5]);
         waves::<f64>(&way, grid(Boundary::Periodic), 8, &[4]);
         waves::<f32>(&way, grid(Boundary::Neumann), 4, &[4]);
@@ -237,7 +237,7 @@ fn waves_with_wide_ghosts() {
     let grid = Grid3::new(Shape3::new(7, 5, 67), [1.0; 3]);
     let grid = grid.and_then(|grid| grid.with_boundaries(Boundary::OneSided));
     let grid = grid.expect("a grid");
-    for way in ways() {
+    for way in ways_of_steps() {
         waves::<f32>(&way, grid, 8, &[8, 9]);
     }
 }
@@ -358,7 +358,7 @@ fn all_ranks_settle_after_the_step_of_one_device() {
     let heat = Heat3d::new(grid.expect("a grid"));
     let value = |at| noise::<f64>(index(shape, at));
     let initial = Field3::from_fn(shape, |i, j, k| value([i, j, k])).expect("enough memory");
-    for way in ways() {
+    for way in ways_of_steps() {
         for (tolerance, every, most) in [(1e-3, 1, 500), (1e-4, 7, 500), (1e-9, 6, 20)] {
             let mut one = heat.start(&way.one(), &initial).expect("one device");
             let right = one.steps_until(tolerance, every, most).expect("one device");
@@ -513,9 +513,11 @@ fn stars<T: Number>(way: &Way, n: u32, parts: u32) {
         let all = bodies.iter().flat_map(|it| [it.x, it.y, it.z, it.mass]);
         bits(&all.collect::<Vec<_>>())
     };
+    let energy = |energy: Energy| [energy.kinetic, energy.potential].map(f64::to_bits);
     let right = (
         coordinates(&one.bodies().expect("one device")),
         bits(one.velocities().expect("one device").as_flattened()),
+        energy(one.energy().expect("one device")),
     );
     let most = gravity.plan_of_parts::<T>(&Device::cpu(), n as usize, 0..1);
     let most = most.expect("a part").parts() as usize;
@@ -531,6 +533,7 @@ fn stars<T: Number>(way: &Way, n: u32, parts: u32) {
             Ok((
                 coordinates(&stars.bodies()?),
                 bits(stars.velocities()?.as_flattened()),
+                energy(stars.energy()?),
             ))
         });
         for found in several.expect("no rank fails") {

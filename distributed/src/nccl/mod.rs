@@ -36,9 +36,9 @@ impl Communicator {
     /// for ranks that share a device; [`Error::Device`] for another device than a CUDA device; as
     /// [`Transport::exchange`].
     pub fn with_nccl(self, device: &Device) -> Result<Self, Error> {
-        let (transport, deadline) = self.into_parts();
+        let (transport, deadline, rims) = self.into_parts();
         let ring = Ring::new(transport, device, deadline)?;
-        Ok(Self::over(ring).with_deadline(deadline))
+        Ok(Self::over(ring).with_deadline(deadline).with_rims(rims))
     }
 }
 
@@ -284,6 +284,10 @@ impl Transport for Ring {
 
     fn size(&self) -> usize {
         self.host.size()
+    }
+
+    fn is_across_machines(&self) -> bool {
+        self.host.is_across_machines()
     }
 
     fn name(&self) -> String {

@@ -67,7 +67,7 @@ pub const FAMILIES: [Family; 10] = [
         bits: reductions,
     },
     Family {
-        name: "gravity, leapfrog",
+        name: "gravity, leapfrog, energy",
         axes: 0,
         bits: bodies,
     },
@@ -322,7 +322,9 @@ fn bodies(
 ) -> Result<Vec<u8>, Error> {
     let mut stars = stars(communicator, device)?;
     stars.advance(5)?;
-    Ok([bytes(&stars.bodies()?), bytes(&stars.velocities()?)].concat())
+    let energy = stars.energy()?;
+    let energy = bytes(&[energy.kinetic, energy.potential]);
+    Ok([bytes(&stars.bodies()?), bytes(&stars.velocities()?), energy].concat())
 }
 
 fn files(

@@ -1,6 +1,6 @@
 //! What the suites run on: devices, one for each rank, and the way of their messages.
 
-use halo_distributed::{Communicator, Error, run};
+use halo_distributed::{Ahead, Communicator, Error, run};
 use halo_gpu::{Device, DeviceKind, Scalar};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -20,6 +20,13 @@ pub const CPU: Way = Way {
     device: |_| Device::cpu(),
     connect: |communicator, _| Ok(communicator),
     most: || usize::MAX,
+};
+
+/// The same, where what neighbours need is computed first, and sent while the rest is.
+pub const AHEAD: Way = Way {
+    name: "cpu, rims ahead",
+    connect: |communicator, _| Ok(communicator.with_rims(Ahead::Always)),
+    ..CPU
 };
 
 pub const EMULATOR: Way = Way {
@@ -78,7 +85,12 @@ pub fn ways() -> Vec<Way> {
     ]
 }
 
-/// The same for operations that only send numbers of the host, in which NCCL has no part.
+/// Those, and the CPU with rims ahead, for what takes steps.
+pub fn ways_of_steps() -> Vec<Way> {
+    [ways(), vec![AHEAD]].concat()
+}
+
+/// The ways for what sends numbers of the host alone, in which NCCL has no part.
 pub fn ways_of_numbers() -> Vec<Way> {
     vec![
         CPU,

@@ -162,6 +162,26 @@ impl<T: Element> Storage<T> {
         Ok(())
     }
 
+    /// Overwrites rows of bytes by those of `source`, memory of the same device: `rows` times `len`
+    /// bytes, from these places on, so far from each other.
+    pub(super) fn copy_rows<U: Element>(
+        &mut self,
+        source: &Storage<U>,
+        [to, from]: [usize; 2],
+        [rows, len]: [usize; 2],
+        [to_pitch, from_pitch]: [usize; 2],
+    ) -> Result<(), Error> {
+        #[cfg(halo_cuda)]
+        if let (Self::Cuda(own), Storage::Cuda(other)) = (&mut *self, source) {
+            return own.copy_rows(other, [to, from], [rows, len], [to_pitch, from_pitch]);
+        }
+        for row in 0..rows {
+            let start = from + row * from_pitch;
+            self.copy_bytes(to + row * to_pitch, source, start..start + len)?;
+        }
+        Ok(())
+    }
+
     /// [`Storage::copy`], from memory of any device.
     pub(super) fn copy_across(
         &mut self,

@@ -212,6 +212,57 @@ impl<T: Element> ViewMut<'_, T> {
         storage.copy_bytes(self.start * size, from, start..start + bytes)
     }
 
+    /// Overwrites rows of bytes by those of `source`, elements of any type on the same device:
+    /// `rows` times `len` bytes, which begin `pitches` bytes after each other, here and in `source`,
+    /// from the first byte on. What lies between rows stays.
+    ///
+    /// ```
+    /// use halo_gpu::Device;
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::emulator();
+    /// let plane = device.upload(&[11_u8, 12, 13, 21, 22, 23, 31, 32, 33])?;
+    /// let mut column = device.zeros::<u8>(3)?;
+    /// column.view_mut(..)?.copy_rows_from(plane.view(1..)?, [3, 1], [1, 3])?;
+    /// assert_eq!(column.to_vec()?, [12, 22, 32]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeviceMismatch`]; [`Error::InvalidParameter`] for rows that overlap or do not lie
+    /// within both views; what the device reports.
+    pub fn copy_rows_from<U: Element>(
+        &mut self,
+        source: View<'_, U>,
+        [rows, len]: [usize; 2],
+        pitches: [usize; 2],
+    ) -> Result<(), Error> {
+        let device = self.buffer.device();
+        device.require("the view to copy from", source.buffer)?;
+        if rows == 0 || len == 0 {
+            return Ok(());
+        }
+        let bytes = [self.len * size_of::<T>(), source.len * size_of::<U>()];
+        for (pitch, bytes) in pitches.into_iter().zip(bytes) {
+            let end = (rows - 1).checked_mul(pitch);
+            let end = end.and_then(|last| last.checked_add(len));
+            if (rows > 1 && pitch < len) || end.is_none_or(|end| end > bytes) {
+                return Err(Error::InvalidParameter {
+                    operation: "a copy of rows",
+                    parameter: "the rows",
+                    given: format!("{rows} of {len} bytes, {pitch} bytes apart"),
+                    required: format!("apart, and within the view's {bytes} bytes"),
+                });
+            }
+        }
+        let places = [self.start * size_of::<T>(), source.start * size_of::<U>()];
+        let from = &source.buffer.storage;
+        let storage = &mut self.buffer.storage;
+        storage.copy_rows(from, places, [rows, len], pitches)
+    }
+
     /// Overwrites the elements by those of `source`, which may be on another device.
     ///
     /// # Errors
