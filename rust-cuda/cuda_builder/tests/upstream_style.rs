@@ -320,6 +320,14 @@ fn half_precision_is_the_hardwares() {
         "halves_fused_bf16",
         &[("fma.rn.bf16", 1), ("cvt.rn.bf16.f32", 1)],
     );
+    on_both(
+        "halves_converted_f16",
+        &[("cvt.f32.f16", 1), ("setp.eq.f16", 1)],
+    );
+    hopper(
+        "halves_converted_bf16",
+        &[("setp.eq.bf16", 1), ("setp", 1), ("and.b", 0), ("or.b", 0)],
+    );
     for float in ["f16", "bf16"] {
         hopper(
             &format!("halves_pairs_{float}"),

@@ -11,9 +11,8 @@ mod private {
 
 /// Less common functions of `f32` and `f64`, which `std` has not.
 ///
-/// Computed in software, by `libm` and by this crate, on the device and on the
-/// host alike, to within a few units in the last place; with the same bits on
-/// both. (Upstream's are those of NVIDIA's libdevice, on the device only.)
+/// Computed in software on the device and on the host alike, with the same bits on
+/// both; `docs/mathematics.md` has the errors. (Upstream's are those of NVIDIA's libdevice, on the device only.)
 ///
 /// ```
 /// use cuda_std::FloatExt;

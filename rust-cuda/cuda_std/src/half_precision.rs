@@ -2,7 +2,8 @@
 //!
 //! The operators and comparisons of [`f16`](struct@f16) and [`bf16`] themselves are instructions on
 //! the device already (`cuda_builder` sees to it): `a * b + c` of `f16` is a `mul.rn.f16` and
-//! an `add.rn.f16`. What the crate `half` lacks is here: the fused multiply-add, and two
+//! an `add.rn.f16`. Of `bf16` `from_f32`, `to_f32` and `==` are some ten instructions on integers;
+//! [`HalfFloat`] has each as one. What the crate `half` lacks is here: the fused multiply-add, and two
 //! numbers in one register, on which an instruction does two operations.
 //!
 //! Everything is rounded to nearest, ties to even, and keeps subnormal numbers, so device
@@ -36,6 +37,7 @@ mod private {
         fn fma(a: u16, b: u16, c: u16) -> u16;
         fn round(x: f32) -> u16;
         fn widen(bits: u16) -> f32;
+        fn eq(a: u16, b: u16) -> bool;
         fn pair_fma(a: u32, b: u32, c: u32) -> u32;
         fn pair_add(a: u32, b: u32) -> u32;
         fn pair_sub(a: u32, b: u32) -> u32;
@@ -51,7 +53,7 @@ mod private {
 
     #[cfg(target_arch = "nvptx64")]
     macro_rules! device {
-        ($float:ident, $fma:ident, $round:ident, $($name:ident = $symbol:ident($($arg:ident: $ty:ty),*);)*) => {
+        ($float:ident, $fma:ident, $round:ident, $eq:ident, $($name:ident = $symbol:ident($($arg:ident: $ty:ty),*);)*) => {
             impl Sealed for $float {
                 #[inline(always)]
                 fn fma(a: u16, b: u16, c: u16) -> u16 {
@@ -65,7 +67,12 @@ mod private {
                 }
                 #[inline(always)]
                 fn widen(bits: u16) -> f32 {
-                    $float::from_bits(bits).to_f32()
+                    super::Widen::widen($float::from_bits(bits))
+                }
+                #[inline(always)]
+                fn eq(a: u16, b: u16) -> bool {
+                    // SAFETY: has no precondition.
+                    unsafe { crate::sys::$eq(a, b) }
                 }
                 $(
                     #[inline(always)]
@@ -79,7 +86,7 @@ mod private {
     }
 
     #[cfg(target_arch = "nvptx64")]
-    device! { f16, half_fma_f16, half_round_f16,
+    device! { f16, half_fma_f16, half_round_f16, half_eq_f16,
         pair_fma = half_fma_f16x2(a: u32, b: u32, c: u32);
         pair_add = half_add_f16x2(a: u32, b: u32);
         pair_sub = half_sub_f16x2(a: u32, b: u32);
@@ -92,7 +99,7 @@ mod private {
         pair_eq = half_eq_f16x2(a: u32, b: u32);
     }
     #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
-    device! { bf16, half_fma_bf16, half_round_bf16,
+    device! { bf16, half_fma_bf16, half_round_bf16, half_eq_bf16,
         pair_fma = half_fma_bf16x2(a: u32, b: u32, c: u32);
         pair_add = half_add_bf16x2(a: u32, b: u32);
         pair_sub = half_sub_bf16x2(a: u32, b: u32);
@@ -117,7 +124,10 @@ mod private {
                     $float::from_f32(x).to_bits()
                 }
                 fn widen(bits: u16) -> f32 {
-                    $float::from_bits(bits).to_f32()
+                    super::Widen::widen($float::from_bits(bits))
+                }
+                fn eq(a: u16, b: u16) -> bool {
+                    Self::widen(a) == Self::widen(b)
                 }
                 fn pair_fma(a: u32, b: u32, c: u32) -> u32 {
                     let of = |shift| {
@@ -164,6 +174,26 @@ mod private {
     software!(f16);
     #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_80")))]
     software!(bf16);
+}
+
+/// To single precision: exact.
+trait Widen {
+    fn widen(self) -> f32;
+}
+
+impl Widen for f16 {
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        self.to_f32()
+    }
+}
+
+impl Widen for bf16 {
+    /// Its bits are the upper half of those; `to_f32` makes NaN quiet besides.
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        f32::from_bits(u32::from(self.to_bits()) << 16)
+    }
 }
 
 /// `a b + c`, rounded to odd: to the number of lower magnitude, with its last bit set where
@@ -234,10 +264,17 @@ pub trait HalfFloat: Copy + private::Sealed {
     fn mul_add(self, a: Self, b: Self) -> Self;
     /// The number nearest to `x` (`cvt.rn.f16.f32`).
     ///
-    /// The value of the type's own `from_f32`, which for `bf16` some ten instructions on integers
-    /// compute.
+    /// The value of the type's own `from_f32`.
     #[must_use]
     fn round_from_f32(x: f32) -> Self;
+    /// The number in single precision, exactly (`cvt.f32.f16`; of `bf16` a shift).
+    ///
+    /// The value of the type's own `to_f32`, which for `bf16` looks for NaN as well.
+    #[must_use]
+    fn widen_to_f32(self) -> f32;
+    /// Whether the two are equal, by one instruction (`setp.eq.f16`), which `==` is not.
+    #[must_use]
+    fn equals(self, other: Self) -> bool;
     /// The number with these bits.
     #[must_use]
     fn of_bits(bits: u16) -> Self;
@@ -256,6 +293,14 @@ macro_rules! half_float {
             #[inline(always)]
             fn round_from_f32(x: f32) -> Self {
                 Self::from_bits(<Self as private::Sealed>::round(x))
+            }
+            #[inline(always)]
+            fn widen_to_f32(self) -> f32 {
+                <Self as private::Sealed>::widen(self.to_bits())
+            }
+            #[inline(always)]
+            fn equals(self, other: Self) -> bool {
+                <Self as private::Sealed>::eq(self.to_bits(), other.to_bits())
             }
             #[inline(always)]
             fn of_bits(bits: u16) -> Self {
@@ -550,5 +595,22 @@ mod tests {
         assert_ne!(pair, pair);
         assert_eq!(format!("{:?}", -other), "Pair(-1.0, -0.0)");
         assert_eq!(f16x2::default().to_bits(), 0);
+        let numbers = [
+            0, 0x8000, 0x3c00, 0x3f80, 0x7c00, 0x7f80, 0xff80, 0x7fc0, 1, 0x8001,
+        ];
+        for (a, b) in numbers.into_iter().flat_map(|a| numbers.map(|b| (a, b))) {
+            let halves = [f16::from_bits(a), f16::from_bits(b)];
+            assert_eq!(halves[0].equals(halves[1]), halves[0] == halves[1]);
+            let brains = [bf16::from_bits(a), bf16::from_bits(b)];
+            assert_eq!(brains[0].equals(brains[1]), brains[0] == brains[1]);
+            assert_eq!(
+                halves[0].widen_to_f32().to_bits(),
+                halves[0].to_f32().to_bits()
+            );
+            assert_eq!(
+                brains[0].widen_to_f32().to_bits(),
+                brains[0].to_f32().to_bits()
+            );
+        }
     }
 }

@@ -8,7 +8,7 @@
 //! - arithmetic with a rounding direction (`fadd_rd`, `ll2float_ru`, …) is the
 //!   instruction of that name on the device, and computed exactly on the host:
 //!   the same bits;
-//! - mathematics is `libm`'s or this crate's, the same bits on both. They are
+//! - mathematics is this crate's, the same bits on both. They are
 //!   not libdevice's bits: results differ in the last places;
 //! - `fast_*` are the hardware's approximations (`sin.approx`, `ex2.approx`, …) on
 //!   the device. On the host they are the accurate functions.
@@ -189,9 +189,9 @@ functions! {
     /// The absolute value.
     fabsf(f: f32) -> f32 = f.abs();
     /// The next number from `x` towards `y`.
-    nextafter(x: f64, y: f64) -> f64 = libm::nextafter(x, y);
+    nextafter(x: f64, y: f64) -> f64 = double::nextafter(x, y);
     /// The next number from `x` towards `y`.
-    nextafterf(x: f32, y: f32) -> f32 = libm::nextafterf(x, y);
+    nextafterf(x: f32, y: f32) -> f32 = single::nextafterf(x, y);
     /// The exponent as an integer.
     ilogb(x: f64) -> i32 = libm::ilogb(x);
     /// The exponent as an integer.
@@ -226,9 +226,9 @@ functions! {
 
 pointer_functions! {
     /// The fraction of `x`, and its exponent behind `b`.
-    frexp(x: f64; b: *mut i32) -> f64 = |exponent| libm::frexp(x), fraction;
+    frexp(x: f64; b: *mut i32) -> f64 = |exponent| double::frexp(x), fraction;
     /// The fraction of `x`, and its exponent behind `b`.
-    frexpf(x: f32; b: *mut i32) -> f32 = |exponent| libm::frexpf(x), fraction;
+    frexpf(x: f32; b: *mut i32) -> f32 = |exponent| single::frexpf(x), fraction;
     /// The fractional part of `x`, and the integer part behind `b`.
     modf(x: f64; b: *mut f64) -> f64 = |whole| libm::modf(x), fraction;
     /// The fractional part of `x`, and the integer part behind `b`.
@@ -301,7 +301,7 @@ functions! {
     /// The square root, rounded towards zero.
     fsqrt_rz(x: f32) -> f32 = rounding::sqrt_rz_f(x);
     /// `1 / sqrt(x)`, rounded to nearest but for one case in millions.
-    frsqrt_rn(x: f32) -> f32 = (1.0 / GpuFloat::sqrt(f64::from(x))) as f32;
+    frsqrt_rn(x: f32) -> f32 = single::frsqrtf(x);
     /// `x * y + z`, rounded once, down.
     fmaf_rd(x: f32, y: f32, z: f32) -> f32 = rounding::fma_rm_f(x, y, z);
     /// `x * y + z`, rounded once, to nearest.
@@ -597,11 +597,11 @@ functions! {
     /// The Bessel function of the first kind of order `n`.
     jn(n: i32, x: f64) -> f64 = double::jn(n, x);
     /// The Bessel function of the first kind of order `n`.
-    jnf(n: i32, x: f32) -> f32 = libm::jnf(n, x);
+    jnf(n: i32, x: f32) -> f32 = single::jnf(n, x);
     /// The Bessel function of the second kind of order `n`.
     yn(n: i32, x: f64) -> f64 = double::yn(n, x);
     /// The Bessel function of the second kind of order `n`.
-    ynf(n: i32, x: f32) -> f32 = libm::ynf(n, x);
+    ynf(n: i32, x: f32) -> f32 = single::ynf(n, x);
     /// The cosine of `πx`.
     cospi(x: f64) -> f64 = double::sincospi(x).1;
     /// The cosine of `πx`.

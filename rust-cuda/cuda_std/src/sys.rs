@@ -173,6 +173,8 @@ unsafe extern "C" {
 unsafe extern "C" {
     #[link_name = "__cuda_std_half_fma_f16"]
     pub fn half_fma_f16(a: u16, b: u16, c: u16) -> u16;
+    #[link_name = "__cuda_std_half_eq_f16"]
+    pub fn half_eq_f16(a: u16, b: u16) -> bool;
     #[link_name = "__cuda_std_half_round_f16"]
     pub fn half_round_f16(x: f32) -> u16;
     #[link_name = "__cuda_std_half_fma_f16x2"]
@@ -201,6 +203,8 @@ unsafe extern "C" {
 unsafe extern "C" {
     #[link_name = "__cuda_std_half_fma_bf16"]
     pub fn half_fma_bf16(a: u16, b: u16, c: u16) -> u16;
+    #[link_name = "__cuda_std_half_eq_bf16"]
+    pub fn half_eq_bf16(a: u16, b: u16) -> bool;
     #[link_name = "__cuda_std_half_round_bf16"]
     pub fn half_round_bf16(x: f32) -> u16;
     #[link_name = "__cuda_std_half_fma_bf16x2"]

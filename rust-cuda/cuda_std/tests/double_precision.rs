@@ -65,6 +65,11 @@ const FUNCTIONS: &[Function] = functions! {
     // SAFETY: nothing to keep.
     erfinv: |x| unsafe { intrinsics::erfinv(x) }, |x| if x == 0.0 { x } else { pxfm::f_erfinv(x) },
         2, -1.0 to 1.0;
+    j0: FloatExt::j0, pxfm::f_j0, 2, -60.0 to 60.0;
+    j1: FloatExt::j1, |x| if x.is_infinite() { 0_f64.copysign(x) } else { pxfm::f_j1(x) }, 2, -60.0 to 60.0;
+    y0: FloatExt::y0, pxfm::f_y0, 2, 0.0 to 60.0;
+    y1: FloatExt::y1, pxfm::f_y1, 2, 0.0 to 60.0;
+    tgamma: FloatExt::gamma, tgamma, 3, -180.0 to 172.0;
 };
 
 /// `pxfm`'s function, which fails where the result is subnormal.
@@ -107,6 +112,20 @@ fn normcdf(x: f64) -> f64 {
     let low = f64::mul_add(-x, FACTOR, -z) - x * FACTOR_LOW;
     let slope = -core::f64::consts::FRAC_2_SQRT_PI * pxfm::f_exp(-z * z);
     0.5 * f64::mul_add(slope, low, value)
+}
+
+/// `pxfm`'s function, which loses the sign of a zero, and of a result that vanishes.
+fn tgamma(x: f64) -> f64 {
+    if x == 0.0 {
+        return x.recip();
+    }
+    let value = pxfm::f_tgamma(x);
+    let odd = x.floor() % 2.0 != 0.0;
+    if value == 0.0 && x < 0.0 {
+        if odd { -0.0 } else { 0.0 }
+    } else {
+        value
+    }
 }
 
 /// `pxfm`'s function, which loses the sign of a result that vanishes.
@@ -350,6 +369,58 @@ fn pairs_of_special_arguments() {
     for (x, y) in signed().flat_map(|x| signed().map(move |y| (x, y))) {
         for pair in PAIRS {
             check_pair(pair, x, y);
+        }
+    }
+}
+
+/// The logarithm of the gamma function is exact beside 1, and beside itself for positive numbers.
+#[test]
+fn logarithms_of_the_gamma_function() {
+    let mut next = random();
+    for i in 0..500_000 {
+        let x = if i % 2 == 0 {
+            f64::from_bits(next())
+        } else {
+            60.0 * fraction(next()) - 40.0
+        };
+        let (value, exact) = (x.log_gamma(), libm::lgamma(x));
+        if exact.is_nan() || exact.is_infinite() {
+            assert_eq!(distance(value, exact), 0, "lgamma({x:e}) = {value:e}");
+            continue;
+        }
+        let scale = if x > 0.0 {
+            exact.abs().max(1e-2)
+        } else {
+            exact.abs().max(1.0)
+        };
+        let error = (value - exact).abs() / (scale * f64::EPSILON);
+        assert!(
+            error <= 24.0,
+            "lgamma({x:e}) = {value:e}, not {exact:e}: {error}"
+        );
+    }
+}
+
+#[test]
+fn bessel_functions_of_higher_order() {
+    for order in [-3, 0, 1, 2, 5, 30] {
+        for i in 1..2000 {
+            let x = 0.037 * f64::from(i);
+            for (value, exact) in [
+                (x.jn(order), libm::jn(order, x)),
+                (x.yn(order), libm::yn(order, x)),
+            ] {
+                let scale = exact.abs().max(if x > f64::from(order) {
+                    x.sqrt().recip()
+                } else {
+                    0.0
+                });
+                let error = (value - exact).abs() / scale;
+                assert!(
+                    error <= 1e-12,
+                    "order {order} of {x}: {value:e}, not {exact:e}"
+                );
+            }
         }
     }
 }

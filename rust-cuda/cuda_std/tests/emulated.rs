@@ -11,7 +11,7 @@ use core::sync::atomic::Ordering;
 
 use cuda_emulator::{
     Addressing, DeviceMemory, Diagnosis, LaunchConfig, Options, Report, TextureDescriptor,
-    TextureShape, launch,
+    TextureShape, Verify, launch,
 };
 use cuda_std::atomic::{AtomicF32, AtomicU32, BlockAtomicU64, SystemAtomicF64};
 use cuda_std::bulk_copy::{self, Barrier};
@@ -922,6 +922,49 @@ pub struct View {
     origin: [f32; 3],
     width: u8,
     scale: f64,
+}
+
+#[kernel]
+pub unsafe fn totals(values: &[u32], total: *mut u32) {
+    unsafe { *total = (*total).wrapping_add(values[thread::index_1d() as usize]) };
+}
+
+/// What a verification says of `totals`.
+fn verified(memory: &DeviceMemory, values: u64, total: u64) -> String {
+    let values = unsafe { In::from_raw(values, 64) };
+    let args = totals::args(values, unsafe { Out::from_raw(total, 1) });
+    let config = LaunchConfig {
+        kernel: totals::NAME,
+        grid: [1, 1, 1],
+        block: [64, 1, 1],
+        dynamic_shared_bytes: 0,
+    };
+    let thread = || unsafe { totals::run_thread(&args) };
+    let outcome = unsafe { cuda_emulator::verify(&config, &Verify::default(), memory, &thread) };
+    let mut parameters = Vec::new();
+    totals::addresses(&args, &mut |name, address| parameters.push((name, address)));
+    assert_eq!(parameters.len(), 2);
+    let diagnosis = outcome.unwrap_err();
+    diagnosis.name_parameters(&parameters).to_string()
+}
+
+#[test]
+fn messages_of_a_verification_name_the_parameter() {
+    let memory = DeviceMemory::new();
+    let mut values = memory.alloc(64 * 4, 4, "first").unwrap();
+    let mut total = memory.alloc(4, 4, "second").unwrap();
+    // Read, and never written.
+    let message = verified(&memory, values.addr(), total.addr());
+    assert!(message.contains("`total`"), "{message}");
+    assert!(!message.contains("second"), "{message}");
+    // Updated by all threads.
+    values.copy_from_bytes(0, &[1; 256]);
+    total.copy_from_bytes(0, &[0; 4]);
+    let message = verified(&memory, values.addr(), total.addr());
+    assert!(
+        message.contains("data race on element 0 of `total`"),
+        "{message}"
+    );
 }
 
 /// Every kind of parameter.

@@ -67,6 +67,14 @@ const FUNCTIONS: &[Function] = functions! {
     normcdf: FloatExt::norm_cdf, FloatExt::norm_cdf, 2.0;
     // The median is 0, without a sign.
     normcdfinv: FloatExt::inv_norm_cdf, |p| p.inv_norm_cdf() + 0.0, 2.0;
+    j0: FloatExt::j0, pxfm::f_j0, 2.0;
+    j1: FloatExt::j1, |x| if x.is_infinite() { 0_f64.copysign(x) } else { pxfm::f_j1(x) }, 2.0;
+    y0: FloatExt::y0, pxfm::f_y0, 2.0;
+    y1: FloatExt::y1, pxfm::f_y1, 2.0;
+    lgamma: FloatExt::log_gamma, libm::lgamma, 2.0;
+    tgamma: FloatExt::gamma, libm::tgamma, 2.0;
+    // SAFETY: nothing to keep.
+    frsqrt_rn: |x| unsafe { intrinsics::frsqrt_rn(x) }, |x| 1.0 / x.sqrt(), 0.501;
 };
 
 /// The distance of `value` from `exact`, in units in the last place of an `f32`
@@ -133,16 +141,42 @@ fn arguments_about_special_ones() {
         0.5,
         0.55,
         0.7,
+        0.6,
         0.92,
         consts::LN_2,
         1.0,
+        1.25,
+        1.36,
+        1.6,
         consts::FRAC_PI_2,
         consts::PI,
         2.0,
+        // Zeros of the gamma function's logarithm, and where its ways meet.
+        2.35,
+        2.457_024_8,
+        2.5,
+        2.66,
+        2.747_682_6,
+        2.84,
+        3.0,
+        3.143_581,
+        3.955_294_3,
         4.0,
+        4.991_544_6,
+        9.999_999,
+        10.5,
+        // Of Bessel functions.
+        0.893_577,
+        2.404_825_5,
+        3.831_706,
+        5.520_078,
+        25.9,
+        25.903_671,
+        4567.893,
         9.0,
         10.0,
         17.0,
+        35.040_096,
         38.5,
         45.0,
         88.72,
@@ -189,6 +223,54 @@ fn all_arguments() {
         });
         println!("{:8} {:.4} at {:e}", function.name, worst.0, worst.1);
         check(function, worst);
+    }
+}
+
+/// Of the higher orders, by what double precision has.
+#[test]
+fn bessel_functions_of_higher_order() {
+    for order in [-7, -2, -1, 0, 1, 2, 3, 10, 40] {
+        for i in 1..4000 {
+            let x = 0.017 * i as f32;
+            for (value, exact) in [
+                (x.jn(order), f64::from(x).jn(order)),
+                ((-x).jn(order), f64::from(-x).jn(order)),
+                (x.yn(order), f64::from(x).yn(order)),
+            ] {
+                // The recurrence keeps what is small beside its neighbours from being exact.
+                let scale = exact.abs().max(0.8 / f64::from(x).sqrt());
+                let scale =
+                    if exact.abs() < 1e-3 && x < 40.0 && f64::from(x) < f64::from(order.abs()) {
+                        exact.abs()
+                    } else {
+                        scale
+                    };
+                let close = (f64::from(value) - exact).abs() <= 1e-5 * scale + 1e-44;
+                assert!(
+                    close || exact.abs() > f64::from(f32::MAX) && value.is_infinite(),
+                    "order {order} of {x}: {value:e}, not {exact:e}"
+                );
+            }
+        }
+        for x in [0.0, f32::INFINITY, f32::NAN, -1.0] {
+            check_special(order, x);
+        }
+    }
+}
+
+fn check_special(order: i32, x: f32) {
+    let even = order % 2 == 0;
+    let (first, second) = (x.jn(order), x.yn(order));
+    if x.is_nan() {
+        assert!(first.is_nan() && second.is_nan(), "{order}");
+    } else if x < 0.0 {
+        assert!(first.is_finite() && second.is_nan(), "{order}");
+    } else if x == 0.0 {
+        assert_eq!(first, if order == 0 { 1.0 } else { 0.0 }, "{order}");
+        let sign = if order < 0 && !even { 1.0 } else { -1.0 };
+        assert_eq!(second, sign * f32::INFINITY, "{order}");
+    } else {
+        assert_eq!((first, second), (0.0, 0.0), "{order}");
     }
 }
 

@@ -183,6 +183,11 @@ fn declared(operation: &str) -> Option<Body> {
              %bits = bitcast {float} %r to {bits}\n  ret {bits} %bits"
         )
         .into(),
+        "eq" if kind.bits == "i16" => format!(
+            "  %a = bitcast i16 %0 to {float}\n  %b = bitcast i16 %1 to {float}\n  \
+             %r = fcmp oeq {float} %a, %b\n  ret i1 %r"
+        )
+        .into(),
         // A mask of 16 bits for each element.
         "lt" | "le" | "eq" if kind.bits == "i32" => format!(
             "  %a = bitcast {bits} %0 to {float}\n  %b = bitcast {bits} %1 to {float}\n  \

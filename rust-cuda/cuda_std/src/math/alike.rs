@@ -202,18 +202,15 @@ pub(super) use inverse_trigonometric;
 macro_rules! power {
     ($real:ident: $pow:ident; scale $scale:expr, third $third:expr, sqrt_half $sqrt_half:literal,
      series $($p:literal)+, over $over:literal, under $under:literal) => {
-        /// `x^y`.
-        ///
-        /// `log2 |x|` is found as a sum of two floats, as is its product with `y` (T. J. Dekker, "A
-        /// floating-point technique for extending the available precision", 1971).
-        #[inline]
-        pub fn $pow(x: $real, y: $real) -> $real {
+        /// `log2 a` of a positive number as the sum of two floats (T. J. Dekker, "A floating-point
+        /// technique for extending the available precision", 1971).
+        #[inline(always)]
+        pub(super) fn log2_terms(a: $real) -> ($real, $real) {
             /// `2 / ln 2`
             const SCALE: [$real; 2] = $scale;
             const THIRD: [$real; 2] = $third;
             const SQRT_HALF: u32 = $sqrt_half;
 
-            let a = x.abs();
             let (f, k) = split(a, SQRT_HALF);
             // s = f / (2 + f)
             let sum = 2.0 + f;
@@ -240,6 +237,14 @@ macro_rules! power {
             let fraction_low = fma(t, SCALE[0], -fraction) + fma(t, SCALE[1], t_low * SCALE[0]);
             let log = k + fraction;
             let log_low = (k - log) + fraction + fraction_low;
+            (log, log_low)
+        }
+
+        /// `x^y`: the product of `y` and `log2 |x|` is the sum of two floats, as the logarithm is.
+        #[inline]
+        pub fn $pow(x: $real, y: $real) -> $real {
+            let a = x.abs();
+            let (log, log_low) = log2_terms(a);
             // e = y log2 a
             let e = y * log;
             let e_low = fma(y, log_low, fma(y, log, -e));
@@ -284,65 +289,72 @@ pub(super) use power;
 /// `reduce_large`.
 macro_rules! quarter_turns {
     ($real:ident: limit $limit:literal, parts $($part:literal)+) => {
-        /// `(r, low, q)` with `x = q π/2 + r + low` and `|r|` at most a little over `π/4`;
-        /// `low` is what rounding took from `r`, or 0 if it is not asked for; `q` counts
-        /// modulo 4.
+        /// `(r, low)` with `x = n π/2 + r + low`, for an `n` that is an integer, or a half more, and makes
+        /// `|r|` at most a little over `π/4`; `low` is what rounding took from `r`, or 0 if it is not
+        /// asked for.
         #[inline(always)]
-        fn reduce<const LOW: bool>(x: $real) -> ($real, $real, i32) {
+        fn without_turns<const LOW: bool>(x: $real, n: $real) -> ($real, $real) {
             /// `π/2`, each part cut off: all are positive, so that -0 stays -0.
             const FRAC_PI_2: [$real; 3] = [$($real::from_bits($part)),+];
+            // The first product cancels x's leading digits: exact.
+            let first = fma(n, -FRAC_PI_2[0], x);
+            if LOW {
+                let second = n * FRAC_PI_2[1];
+                let r = first - second;
+                let second_low = fma(n, FRAC_PI_2[1], -second);
+                let low = (first - r) - second - second_low;
+                let low = fma(n, -FRAC_PI_2[2], low);
+                (r + low, r - (r + low) + low)
+            } else {
+                let r = fma(n, -FRAC_PI_2[1], first);
+                (fma(n, -FRAC_PI_2[2], r), 0.0)
+            }
+        }
+
+        /// `(r, low, q)` with `x = q π/2 + r + low`, of which `q` counts modulo 4; `low` as in
+        /// [`without_turns`].
+        #[inline(always)]
+        fn reduce<const LOW: bool>(x: $real) -> ($real, $real, i32) {
             if x.abs() < $limit {
                 let (n, q) = nearest(x, core::$real::consts::FRAC_2_PI);
-                // The first product cancels x's leading digits: exact.
-                let first = fma(n, -FRAC_PI_2[0], x);
-                if LOW {
-                    let second = n * FRAC_PI_2[1];
-                    let r = first - second;
-                    let second_low = fma(n, FRAC_PI_2[1], -second);
-                    let low = (first - r) - second - second_low;
-                    let low = fma(n, -FRAC_PI_2[2], low);
-                    (r + low, r - (r + low) + low, q)
-                } else {
-                    let r = fma(n, -FRAC_PI_2[1], first);
-                    (fma(n, -FRAC_PI_2[2], r), 0.0, q)
-                }
+                let (r, low) = without_turns::<LOW>(x, n);
+                (r, low, q)
             } else {
-                reduce_large(x)
+                reduce_large::<false>(x)
+            }
+        }
+
+        /// `(r, low, q)` with `x = (q + 1/2) π/2 + r + low`, for an `x` from 1 on.
+        #[inline(always)]
+        pub(super) fn reduce_odd(x: $real) -> ($real, $real, i32) {
+            if x < $limit {
+                let (n, q) = nearest(fma(x, core::$real::consts::FRAC_2_PI, -0.5), 1.0);
+                let (r, low) = without_turns::<true>(x, n + 0.5);
+                (r, low, q)
+            } else {
+                reduce_large::<true>(x)
             }
         }
     };
 }
 pub(super) use quarter_turns;
 
-/// The inverses of the error function and of its complement, by `inverse` and the natural logarithm.
-macro_rules! inverse_error_functions {
-    ($real:ident: $erfinv:ident, $erfcinv:ident; $log:ident) => {
-        /// The inverse of the error function.
-        #[inline]
-        pub fn $erfinv(x: $real) -> $real {
-            let (value, _) = inverse(-$log(fma(-x, x, 1.0)), x, 0.0);
-            if x.abs() == 1.0 {
-                $real::INFINITY.copysign(x)
-            } else if x == 0.0 {
-                // Zeros have signs.
-                x
-            } else {
-                value
-            }
-        }
-
-        /// The inverse of its complement.
+/// The inverse of the complementary error function, by `inverse` and a natural logarithm of positive numbers.
+macro_rules! inverse_of_tail {
+    ($real:ident: $erfcinv:ident; $log:ident) => {
+        /// The inverse of the complementary error function.
         #[inline]
         pub fn $erfcinv(y: $real) -> $real {
             inverse_of_tail(y).0
         }
 
-        /// The inverse of the complement, as the sum of two floats.
+        /// The same, as the sum of two floats.
         #[inline(always)]
         fn inverse_of_tail(y: $real) -> ($real, $real) {
             let x = 1.0 - y;
-            let (value, low) = inverse(-$log(y * (2.0 - y)), x, (1.0 - x) - y);
-            if y == 0.0 || y == 2.0 {
+            let product = y * (2.0 - y);
+            let (value, low) = inverse(-$log(product), x, (1.0 - x) - y);
+            if product == 0.0 {
                 ($real::INFINITY.copysign(x), 0.0)
             } else {
                 (value, low)
@@ -350,4 +362,367 @@ macro_rules! inverse_error_functions {
         }
     };
 }
-pub(super) use inverse_error_functions;
+pub(super) use inverse_of_tail;
+
+/// Bessel functions, by `J0`, `J1`, `Y0` and `Y1`, whose rows have these indices of coefficients from the
+/// second on, for the `first` and the `second` kind. An argument above `big` is multiplied by `down` in far formulas, `up` is `down`'s root.
+/// A continued fraction ends where its denominator is above `enough`.
+macro_rules! bessel {
+    ($real:ident: $j0:ident, $j1:ident, $jn:ident, $y0:ident, $y1:ident, $yn:ident;
+     first $($first:literal)+, second $($second:literal)+,
+     big $big:literal, down $down:literal, up $up:literal, tiny $tiny:literal, back $back:literal, enough $enough:literal) => {
+        /// The row that `x` belongs to: one for each half period, `offset` a half less than where they begin.
+        #[inline(always)]
+        fn row(x: $real, offset: $real) -> usize {
+            nearest(fma(x, core::$real::consts::FRAC_1_PI, offset), 1.0).1 as usize
+        }
+
+        /// A function of the first kind by its row: a centre, the value there, and the coefficients of
+        /// what is more than it, divided by the distance, the lowest as the sum of two floats.
+        #[inline(always)]
+        fn first_by_row<const N: usize>(x: $real, row: &[$real; N]) -> $real {
+            let d = x - row[0];
+            by_row(d, polynomial!(d; $(row[$first]),+), [row[1], row[2], row[3]])
+        }
+
+        /// The same of a function of the second kind.
+        #[inline(always)]
+        fn second_by_row<const N: usize>(x: $real, row: &[$real; N]) -> $real {
+            let d = x - row[0];
+            by_row(d, polynomial!(d; $(row[$second]),+), [row[1], row[2], row[3]])
+        }
+
+        /// `value + d (slope + slope_low + d p)`
+        #[inline(always)]
+        fn by_row(d: $real, p: $real, [value, slope_low, slope]: [$real; 3]) -> $real {
+            let q = fma(p, d, slope);
+            let q_low = fma(p, d, slope - q) + slope_low;
+            fma(q, d, fma(q_low, d, value))
+        }
+
+        /// `√(2/(π x)) b sin(x - π/4 + turns π/2 + a)`, for large `x`: with the amplitude `b` and the
+        /// phase `a` of order 0 or `one` it is one of the functions. Near zeros of the sine
+        /// its argument counts: it is a sum of two floats throughout.
+        #[inline(always)]
+        fn far(x: $real, turns: i32, one: bool) -> $real {
+            let (r, r_low, q) = reduce_odd(x);
+            let q = q.wrapping_add(turns);
+            let big = x > $big;
+            let scaled = if big { x * $down } else { x };
+            let s = divide(1.0, scaled);
+            let s_low = s * fma(-s, scaled, 1.0);
+            let u = if big { 0.0 } else { s * s };
+            let u_low = fma(s, s, -u) + 2.0 * (s * s_low);
+
+            // a = c s + s u p(u)
+            let more = phase_rest(u, one);
+            let [first, first_low] = PHASE[usize::from(one)];
+            let p = fma(u, more, first);
+            let p_low = fma(u, more, first - p) + first_low;
+            let t = u * s;
+            let t_low = fma(u, s, -t) + fma(u_low, s, u * s_low);
+            let w = t * p;
+            let w_low = fma(t, p, -w) + fma(t, p_low, t_low * p);
+            let c = if one { 0.375 } else { -0.125 };
+            let a = c * s;
+            let a_low = fma(c, s, -a) + fma(c, s_low, w_low);
+            let phase = a + w;
+            let phase_low = (a - phase) + w + a_low;
+            let (phase, phase_low) = if big { (0.0, 0.0) } else { (phase, phase_low) };
+
+            let sum = r + phase;
+            let part = sum - r;
+            let low = (r - (sum - part)) + (phase - part) + (phase_low + r_low);
+            let z = sum + low;
+            let z_low = (sum - z) + low;
+
+            // The sine, or the cosine, as a sum of two floats.
+            let odd = q & 1 != 0;
+            let square = z * z;
+            let p = series(square, odd);
+            let high = if odd { 1.0 } else { z };
+            let low = if odd {
+                fma(square, p, -z * z_low)
+            } else {
+                fma(z * square, p, z_low)
+            };
+
+            // √s, and the amplitude.
+            let root = root(s);
+            let root_low = (fma(-root, root, s) + s_low) * (0.5 * root * scaled);
+            let b_low = fma(u, amplitude_rest(u, one), AMPLITUDE[1]);
+            let c = root * AMPLITUDE[0];
+            let c_low = fma(root, AMPLITUDE[0], -c) + fma(root, b_low, root_low * AMPLITUDE[0]);
+            let value = c * high;
+            let value_low = fma(c, high, -value) + fma(c, low, c_low * (high + low));
+            let value = value + value_low;
+            let value = if big { value * $up } else { value };
+            let value = if q & 2 == 0 { value } else { -value };
+            if x == $real::INFINITY { 0.0 } else { value }
+        }
+
+        /// `2/π ln x`, for positive `x`, as a sum.
+        #[inline(always)]
+        fn log_terms(x: $real) -> ($real, $real) {
+            let (f, k) = split(x, TWO_THIRDS);
+            let rest = fma(log1p_rest(f), FRAC_2_PI[0], fma(f, FRAC_2_PI[1], k * LOG_2[1]));
+            (k * LOG_2[0], fma(f, FRAC_2_PI[0], rest))
+        }
+
+        /// The Bessel function of the first kind of order 0.
+        #[inline]
+        pub fn $j0(x: $real) -> $real {
+            let x = x.abs();
+            if x < 25.9 {
+                // SAFETY: there are nine rows of a width of π, of which the first ends at π/4.
+                first_by_row(x, unsafe { J0.get_unchecked(row(x, 0.25)) })
+            } else {
+                far(x, 1, false)
+            }
+        }
+
+        /// The Bessel function of the first kind of order 1.
+        #[inline]
+        pub fn $j1(x: $real) -> $real {
+            let a = x.abs();
+            let value = if a < 25.9 {
+                // SAFETY: there are nine rows of a width of π, of which the first ends at 3π/4.
+                first_by_row(a, unsafe { J1.get_unchecked(row(a, -0.25)) })
+            } else {
+                far(a, 0, true)
+            };
+            if x.is_sign_negative() { -value } else { value }
+        }
+
+        /// The Bessel function of the second kind of order 0.
+        #[inline]
+        pub fn $y0(x: $real) -> $real {
+            if x < 0.6 {
+                let (high, low) = log_terms(x);
+                let u = x * x;
+                let j = j0_rest(u) * u;
+                let value = high + (low + fma(high, j, fma(low, j, y0_regular(u))));
+                return match (x == 0.0, x < 0.0) {
+                    (true, _) => $real::NEG_INFINITY,
+                    (_, true) => $real::NAN,
+                    _ => value,
+                };
+            }
+            if x < 25.9 {
+                let index = if x < 1.25 { 0 } else { row(x, -0.25).wrapping_add(1) };
+                // SAFETY: there are ten rows, the first two up to 3π/4, the others of a width of π.
+                second_by_row(x, unsafe { Y0.get_unchecked(index) })
+            } else {
+                far(x, 0, false)
+            }
+        }
+
+        /// The Bessel function of the second kind of order 1.
+        #[inline]
+        pub fn $y1(x: $real) -> $real {
+            if x < 1.6 {
+                let (high, low) = log_terms(x);
+                let u = x * x;
+                let rest = fma(high + low, j1_over_x(u), y1_regular(u)) * x;
+                // 2/(π x): the quotient, and what it lacks.
+                let small = x < $tiny;
+                let scaled = if small { x * $back } else { x };
+                let q = divide(FRAC_2_PI[0], scaled);
+                let q_low = (fma(-q, scaled, FRAC_2_PI[0]) + FRAC_2_PI[1]) * (q * core::$real::consts::FRAC_PI_2);
+                let value = if small { (-q - q_low) * $back } else { (rest - q_low) - q };
+                return match (x == 0.0, x < 0.0) {
+                    (true, _) => $real::NEG_INFINITY,
+                    (_, true) => $real::NAN,
+                    _ => value,
+                };
+            }
+            if x < 25.9 {
+                let index = if x < 3.0 { 0 } else { row(x, -0.75).wrapping_add(1) };
+                // SAFETY: there are nine rows, the first two up to 5π/4, the others of a width of π.
+                second_by_row(x, unsafe { Y1.get_unchecked(index) })
+            } else {
+                far(x, -1, true)
+            }
+        }
+
+        /// The Bessel function of the first kind of order `n`: by the recurrence upwards to the order
+        /// next to `x`, and from there by the quotients of neighbours, a continued fraction (W. Gautschi,
+        /// "Computational Aspects of Three-Term Recurrence Relations", 1967).
+        #[inline]
+        pub fn $jn(n: i32, x: $real) -> $real {
+            let a = x.abs();
+            let order = n.unsigned_abs();
+            let (mut before, mut value) = ($j0(a), $j1(a));
+            if order == 0 {
+                return before;
+            }
+            let step = 2.0 / a;
+            let mut k = 1_u32;
+            while k < order && (k as $real) < a {
+                (before, value) = (value, fma(k as $real * step, value, -before));
+                k = k.wrapping_add(1);
+            }
+            if k < order {
+                // From here on the quotients do not matter.
+                let (mut p, mut q, mut last) = (1.0, order as $real * step, order);
+                while q < $enough {
+                    last = last.wrapping_add(1);
+                    (p, q) = (q, fma(last as $real * step, q, -p));
+                }
+                let mut quotient = 0.0;
+                while last > k && value != 0.0 {
+                    quotient = 1.0 / fma(last as $real, step, -quotient);
+                    if last <= order {
+                        value *= quotient;
+                    }
+                    last = last.wrapping_sub(1);
+                }
+            }
+            let value = if a == 0.0 { 0.0 } else { value };
+            // J of -n, and of -x, has the sign (-1)^n.
+            let odd = order & 1 == 1;
+            if odd && (n < 0) != x.is_sign_negative() { -value } else { value }
+        }
+
+        /// The Bessel function of the second kind of order `n`, by the recurrence.
+        #[inline]
+        pub fn $yn(n: i32, x: $real) -> $real {
+            let order = n.unsigned_abs();
+            let (mut before, mut value) = ($y0(x), $y1(x));
+            if order == 0 {
+                return before;
+            }
+            let step = 2.0 / x;
+            let mut k = 1_u32;
+            while k < order && value > $real::NEG_INFINITY {
+                (before, value) = (value, fma(k as $real * step, value, -before));
+                k = k.wrapping_add(1);
+            }
+            if n < 0 && order & 1 == 1 { -value } else { value }
+        }
+    };
+}
+pub(super) use bessel;
+
+/// The gamma function, and Stirling's formula for it. Beyond `limit` it overflows; where `|x|` is below
+/// `tiny` it is multiplied by `back`.
+macro_rules! gamma {
+    ($real:ident: $tgamma:ident; limit $limit:literal, tiny $tiny:literal, back $back:literal) => {
+        /// `(e, e_low, s)` with `Γ(y + y_low) = 2^(e + e_low) c(s)`, for `y` from 1 on: `c` is near `√(2π)`,
+        /// and `s` is `1/y`, or something small.
+        #[inline(always)]
+        fn stirling(y: $real, y_low: $real) -> ($real, $real, $real) {
+            const LARGE: $real = (1_u64 << 40) as $real;
+            let (log, log_low) = log2_terms(y);
+            let s = divide(1.0, if y > LARGE { LARGE } else { y });
+            // (y - 1/2) log2 y - y log2 e
+            let p = y - 0.5;
+            let first = p * log;
+            let first_low = fma(p, log, -first) + p * log_low;
+            let second = y * LOG2_E[0];
+            let second_low = fma(y, LOG2_E[0], -second) + y * LOG2_E[1];
+            let e = first - second;
+            let part = e - first;
+            let low = (first - (e - part)) - (second + part);
+            // The slope, but for what the smallness of y_low makes up for.
+            let slope = fma(-s, 0.5 * core::$real::consts::LOG2_E, log);
+            (e, fma(y_low, slope, low + (first_low - second_low)), s)
+        }
+
+        /// `(e + e_low) ln 2 + ln √(2π) + more`, and the series in `s`: the logarithm of the gamma function by
+        /// [`stirling`]'s formula, from 3 on.
+        #[inline(always)]
+        fn by_stirling(e: $real, e_low: $real, s: $real, more: $real) -> $real {
+            let more = fma(log_series(s * s), s, more);
+            let value = e * LN_2[0];
+            let value_low = fma(e, LN_2[0], -value) + fma(e, LN_2[1], e_low * LN_2[0]);
+            value + (LN_SQRT_2_PI[0] + (LN_SQRT_2_PI[1] + more + value_low))
+        }
+
+        /// `1 + a`, and what rounding took from it.
+        #[inline(always)]
+        fn one_more(a: $real) -> ($real, $real) {
+            let sum = 1.0 + a;
+            (
+                sum,
+                if a > 1.0 {
+                    1.0 - (sum - a)
+                } else {
+                    a - (sum - 1.0)
+                },
+            )
+        }
+
+        /// `sin πr / πr - 1` as the sum of two floats, for `|r|` up to a half.
+        #[inline(always)]
+        fn sine_terms(r: $real) -> ($real, $real) {
+            let u = r * r;
+            let rest = sine_rest(u);
+            let p = fma(u, rest, SINE[0]);
+            let p_low = fma(u, rest, SINE[0] - p) + SINE[1];
+            let v = p * u;
+            (v, fma(p, u, -v) + fma(p_low, u, p * fma(r, r, -u)))
+        }
+
+        /// The gamma function: below 1 by `Γ(1 + x) / x` and `Γ(-x) = -π / (sin πx Γ(1 + x))`.
+        #[inline]
+        pub fn $tgamma(x: $real) -> $real {
+            let a = x.abs();
+            let above = x >= 1.0;
+            let (y, y_low) = one_more(a);
+            let (y, y_low) = if above { (x, 0.0) } else { (y, y_low) };
+            let y = if y > $limit { $limit } else { y };
+            let (e, e_low, s) = stirling(y, y_low);
+            let (n, integer) = nearest(e, 1.0);
+            let f = e - n;
+            let r = f + e_low;
+            let r_low = (f - r) + e_low;
+            // 2^r - 1 as the sum of two floats.
+            let rest = exp2_rest(r);
+            let p = fma(rest, r, LN_2[0]);
+            let p_low = fma(rest, r, LN_2[0] - p) + LN_2[1];
+            let small = p * r;
+            let small_low = fma(p, r, -small) + fma(p_low, r, p * r_low);
+            let series = stirling_series(s);
+            let c = fma(s, series, SQRT_2_PI[0]);
+            let c_low = fma(s, series, SQRT_2_PI[0] - c) + SQRT_2_PI[1];
+            let more = fma(c, small, fma(c, small_low, c_low));
+            let value = c + more;
+            if above {
+                return scale(value, integer);
+            }
+            let value_low = (c - value) + more;
+            let tiny = a < $tiny;
+            let factor = if tiny { $back } else { 1.0 };
+            if x > 0.0 {
+                let b = x * factor;
+                let inverse = divide(1.0, b);
+                let q = value * inverse;
+                let q_low = (fma(-q, b, value) + value_low) * inverse;
+                return scale(q + q_low, integer) * factor;
+            }
+            // a = n + r
+            let period = fma(-2.0, crate::GpuFloat::trunc(0.5 * a), a);
+            let (n, turns) = nearest(period, 1.0);
+            let r = period - n;
+            let (v, v_low) = sine_terms(r);
+            let g = 1.0 + v;
+            let g_low = (1.0 - g) + v + v_low;
+            let d = value * g;
+            let d_low = fma(value, g, -d) + fma(value, g_low, value_low * g);
+            let b = r * factor;
+            let h = d * b;
+            let h_low = fma(d, b, -h) + d_low * b;
+            let q = divide(1.0, h);
+            let value = scale(fma(-(h_low * q), q, q), integer.wrapping_neg()) * factor;
+            let value = if turns & 1 == 0 { -value } else { value };
+            let value = if r == 0.0 { $real::NAN } else { value };
+            if x == 0.0 {
+                $real::INFINITY.copysign(x)
+            } else {
+                value
+            }
+        }
+    };
+}
+pub(super) use gamma;

@@ -4,10 +4,11 @@
 //! part of it that its rounding cuts off. The inverses are polynomials in `w = -ln(1 - x²)`, and
 //! in `1/√w` far out, as M. Giles takes them ("Approximating the erfinv function", 2010).
 
-use super::alike::inverse_error_functions;
+use super::alike::inverse_of_tail;
 use super::exponential::{exp_small, reduce};
-use super::{divide, fma, logarithm::logf, polynomial, power_of_two, root, scale};
-use core::f32::consts::FRAC_2_SQRT_PI;
+use super::logarithm::{TWO_THIRDS, log1p_rest, split, split_normal};
+use super::{divide, fma, polynomial, power_of_two, root, scale};
+use core::f32::consts::{FRAC_2_SQRT_PI, LN_2};
 
 /// `erf(x) / x - 1` for `|x|` up to 0.92, by `u = x²`.
 #[inline(always)]
@@ -150,34 +151,76 @@ pub fn normcdff(x: f32) -> f32 {
     }
 }
 
+/// `erfinv(x) / x` at `w = 2.5`, as the sum of two floats.
+const INVERSE_NEAR: [f32; 2] = [1.501_409_4, -5.101_229e-8];
+
+/// How much more it is, for `w = -ln(1 - x²)` up to 5, by `t = w - 2.5`, divided by `t`.
+#[inline(always)]
+fn inverse_near(t: f32) -> f32 {
+    polynomial!(t; 0.246_640_3, -4.177_388_3e-3, -1.252_755_3e-3, 2.183_469_2e-4, -4.955_875e-6, -3.463_695_3e-6, 4.644_813_3e-7, 2.333_829_1e-8, -8.660_396e-9)
+}
+
+/// The inverse of the error function.
+#[inline]
+pub fn erfinvf(x: f32) -> f32 {
+    let (f, k) = split_normal(fma(-x, x, 1.0));
+    let w = fma(-k, LN_2, -f - log1p_rest(f));
+    let value = if w > 5.0 {
+        // `erfinv(x) / x` by √w: beyond 4.1 x is 1.
+        let t = root(w) - 3.0;
+        let q = polynomial!(t; 1.001_675, 9.445_328e-3, -7.637_639e-3, 5.686_655e-3, -3.596_497_2e-3, 1.485_882_7e-3, -5.786_565_5e-5, -3.102_464_8e-4, 1.163_517e-4);
+        const FIRST: f32 = 2.832_976_8;
+        fma(q, t, FIRST) * x
+    } else {
+        let t = w - 2.5;
+        let q = inverse_near(t);
+        let p = fma(q, t, INVERSE_NEAR[0]);
+        let p_low = fma(q, t, INVERSE_NEAR[0] - p) + INVERSE_NEAR[1];
+        fma(p, x, p_low * x)
+    };
+    let a = x.abs();
+    let value = if a < 1.0 { value } else { f32::NAN };
+    // Zeros have signs.
+    if a == 1.0 { f32::INFINITY } else { value }.copysign(x)
+}
+
+/// The natural logarithm of a positive number, else NaN.
+#[inline(always)]
+fn log_of_positive(x: f32) -> f32 {
+    let (f, k) = split(x, TWO_THIRDS);
+    let value = fma(k, LN_2, f + log1p_rest(f));
+    if x > 0.0 { value } else { f32::NAN }
+}
+
 /// `erfinv(x + x_low)`, with `w = -ln(1 - x²)`, as the sum of two floats.
 #[inline(always)]
 fn inverse(w: f32, x: f32, x_low: f32) -> (f32, f32) {
-    const NEAR: [f32; 2] = [1.501_409_4, -5.101_229e-8];
-    const FAR: [f32; 2] = [0.959_945_9, -1.801_44e-8];
-    let far = w > 5.0;
-    let s = root(w);
-    let inverse = divide(1.0, s);
-    let t = if far { inverse - 0.25 } else { w - 2.5 };
-    let q = if far {
-        polynomial!(t; -0.198_196_17, 8.022_157e-2, 0.553_669_6, -0.871_245_44, 0.883_072_5, -3.670_745_8, -2.538_456_4, 8.801_065, 143.719_09, -328.071_72)
+    if w > 5.0 {
+        const FIRST: [f32; 2] = [0.959_945_9, -1.801_44e-8];
+        let s = root(w);
+        let inverse = divide(1.0, s);
+        let t = inverse - 0.25;
+        let q = polynomial!(t; -0.198_196_17, 8.022_157e-2, 0.553_669_6, -0.871_245_44, 0.883_072_5, -3.670_745_8, -2.538_456_4, 8.801_065, 143.719_09, -328.071_72);
+        let p = fma(q, t, FIRST[0]);
+        let p_low = fma(q, t, FIRST[0] - p) + FIRST[1];
+        // What the square root lacks.
+        let s_low = fma(-s, s, w) * (0.5 * inverse);
+        let more = fma(p_low, s, p * s_low);
+        let value = fma(p, s, more);
+        let low = fma(p, s, -value) + more;
+        (value.copysign(x), if x < 0.0 { -low } else { low })
     } else {
-        polynomial!(t; 0.246_640_3, -4.177_388_3e-3, -1.252_755_3e-3, 2.183_469_2e-4, -4.955_875e-6, -3.463_695_3e-6, 4.644_813_3e-7, 2.333_829_1e-8, -8.660_396e-9)
-    };
-    let [first, first_low] = if far { FAR } else { NEAR };
-    let p = fma(q, t, first);
-    let p_low = fma(q, t, first - p) + first_low;
-    let factor = if far { s.copysign(x) } else { x };
-    // What the square root lacks.
-    let s_low = fma(-s, s, w) * (0.5 * inverse);
-    let s_low = if x < 0.0 { -s_low } else { s_low };
-    let factor_low = if far { s_low } else { x_low };
-    let more = fma(p_low, factor, p * factor_low);
-    let value = fma(p, factor, more);
-    (value, fma(p, factor, -value) + more)
+        let t = w - 2.5;
+        let q = inverse_near(t);
+        let p = fma(q, t, INVERSE_NEAR[0]);
+        let p_low = fma(q, t, INVERSE_NEAR[0] - p) + INVERSE_NEAR[1];
+        let more = fma(p_low, x, p * x_low);
+        let value = fma(p, x, more);
+        (value, fma(p, x, -value) + more)
+    }
 }
 
-inverse_error_functions!(f32: erfinvf, erfcinvf; logf);
+inverse_of_tail!(f32: erfcinvf; log_of_positive);
 
 /// The inverse of [`normcdff`], `-√2 erfcinv(2 p)`.
 #[inline]

@@ -7,7 +7,7 @@ use crate::GpuFloat;
 use core::f32::consts::{LN_10, LOG2_10, LOG2_E};
 
 /// `ln 2` as the sum of two floats.
-const LN_2: [f32; 2] = [f32::from_bits(0x3f31_7218), f32::from_bits(0xb102_e308)];
+pub(super) const LN_2: [f32; 2] = [f32::from_bits(0x3f31_7218), f32::from_bits(0xb102_e308)];
 
 /// `(r, n)` with `x = n ln 2 + r` and `|r|` at most `ln 2 / 2`.
 #[inline(always)]
@@ -36,11 +36,16 @@ pub(super) fn exp_small(r: f32) -> f32 {
     fma(exp_polynomial(r) * r, r, r)
 }
 
+/// `((2^r - 1) / r - ln 2) / r` for `|r|` at most a half.
+#[inline(always)]
+pub(super) fn exp2_rest(r: f32) -> f32 {
+    polynomial!(r; 0.240_226_48, 5.550_359_6e-2, 9.618_5e-3, 1.339_097e-3, 1.532_887_3e-4)
+}
+
 /// `2^r` for `|r|` at most a half.
 #[inline(always)]
 pub(super) fn exp2_reduced(r: f32) -> f32 {
-    let p = polynomial!(r; LN_2[0], 0.240_226_48, 5.550_359_6e-2, 9.618_5e-3, 1.339_097e-3, 1.532_887_3e-4);
-    fma(p, r, 1.0)
+    fma(fma(exp2_rest(r), r, LN_2[0]), r, 1.0)
 }
 
 /// `x`, kept between limits beyond which the function overflows or vanishes. NaN stays.

@@ -11,7 +11,7 @@ const LN_2: f32 = core::f32::consts::LN_2;
 /// `(f, k)` with `x = 2^k (1 + f)` and `1 + f` from `least` (its bits) up to twice
 /// that, for positive finite `x`.
 #[inline(always)]
-fn split(x: f32, least: u32) -> (f32, f32) {
+pub(super) fn split(x: f32, least: u32) -> (f32, f32) {
     let subnormal = x < f32::MIN_POSITIVE;
     let bits = if subnormal { x * 8_388_608.0 } else { x }.to_bits();
     let power = bits.wrapping_sub(least) & 0xff80_0000;
@@ -20,12 +20,20 @@ fn split(x: f32, least: u32) -> (f32, f32) {
     (f32::from_bits(bits.wrapping_sub(power)) - 1.0, k)
 }
 
+/// [`split`] of a normal number, from two thirds.
+#[inline(always)]
+pub(super) fn split_normal(x: f32) -> (f32, f32) {
+    let power = x.to_bits().wrapping_sub(TWO_THIRDS) & 0xff80_0000;
+    let f = f32::from_bits(x.to_bits().wrapping_sub(power)) - 1.0;
+    (f, (power as i32) as f32 * (1.0 / 8_388_608.0))
+}
+
 /// The bits of 2/3.
-const TWO_THIRDS: u32 = 0x3f2a_aaab;
+pub(super) const TWO_THIRDS: u32 = 0x3f2a_aaab;
 
 /// `ln(1 + f) - f` for `|f|` up to 1/3.
 #[inline(always)]
-fn log1p_rest(f: f32) -> f32 {
+pub(super) fn log1p_rest(f: f32) -> f32 {
     let p = polynomial!(f; -0.5, 0.333_332_12, -0.249_998_32, 0.200_105_76, -0.166_790_35, 0.140_035_67, -0.122_035_42, 0.139_942_53, -0.128_107_01);
     f * f * p
 }

@@ -14,9 +14,12 @@
 //! it was found, is in `docs/mathematics.md`.
 
 mod alike;
+mod bessel;
+pub mod bits;
 pub mod double;
 mod error_function;
 mod exponential;
+mod gamma;
 mod hyperbolic;
 mod inverse_trigonometric;
 mod logarithm;
@@ -27,19 +30,20 @@ mod trigonometric;
 /// Every single-precision function by the name it has in `libm`: those of this
 /// module, and `libm`'s others.
 pub mod single {
+    pub use super::bessel::{j0f, j1f, jnf, y0f, y1f, ynf};
+    pub use super::bits::{frexpf, nextafterf};
     pub use super::error_function::{
         erfcf, erfcinvf, erfcxf, erff, erfinvf, normcdff, normcdfinvf,
     };
     pub use super::exponential::{exp2f, exp10f, expf, expm1f, tanhf};
+    pub use super::gamma::{lgammaf, tgammaf};
     pub use super::hyperbolic::{acoshf, asinhf, atanhf, coshf, sinhf};
     pub use super::inverse_trigonometric::{acosf, asinf, atan2f, atanf};
     pub use super::logarithm::{log1pf, log2f, log10f, logf, powf};
     pub use super::remainder::{fmodf, remainderf};
-    pub use super::root::{cbrtf, hypotf, rcbrtf};
+    pub use super::root::{cbrtf, frsqrtf, hypotf, rcbrtf};
     pub use super::trigonometric::{cosf, sincosf, sincospif, sinf, tanf};
-    pub use libm::{
-        frexpf, ilogbf, j0f, j1f, jnf, ldexpf, lgammaf, scalbnf, tgammaf, y0f, y1f, ynf,
-    };
+    pub use libm::{ilogbf, ldexpf, scalbnf};
 }
 
 /// `log10 2` as the sum of two floats.

@@ -1,4 +1,4 @@
-//! Cube roots and the hypotenuse.
+//! Cube roots, the hypotenuse, and the reciprocal square root.
 
 use super::alike::cube_roots;
 use super::{fma, root};
@@ -43,5 +43,61 @@ pub fn hypotf(x: f32, y: f32) -> f32 {
         f32::INFINITY
     } else {
         value
+    }
+}
+
+/// The reciprocal square root, rounded correctly.
+#[inline]
+pub fn frsqrtf(x: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let subnormal = x < f32::MIN_POSITIVE;
+        let normal = if subnormal { x * 16_777_216.0 } else { x };
+        // SAFETY: arithmetic on a value.
+        let guess = unsafe { crate::sys::rsqrt_ftz_f(normal) };
+        let value = inverse_root_by(normal, guess);
+        let value = if subnormal { value * 4096.0 } else { value };
+        // Zero, infinity, and what has no root: the guess is what it shall be.
+        if x > 0.0 && x < f32::INFINITY {
+            value
+        } else {
+            guess
+        }
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        (1.0 / crate::GpuFloat::sqrt(f64::from(x))) as f32
+    }
+}
+
+/// `1 / sqrt(x)` of a normal number by a guess within four units in the last place: a step of the second
+/// order, which is within one, and from there one of the third.
+#[cfg(any(target_arch = "nvptx64", test))]
+#[inline(always)]
+fn inverse_root_by(x: f32, guess: f32) -> f32 {
+    let value = fma(0.5 * guess, fma(-(x * guess), guess, 1.0), guess);
+    let product = x * value;
+    let product_low = fma(x, value, -product);
+    let error = fma(-product_low, value, fma(-product, value, 1.0));
+    fma(fma(0.375 * error, error, 0.5 * error), value, value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All numbers from 1 to 4, and all guesses that the hardware may have.
+    #[test]
+    fn the_reciprocal_root_of_the_device_is_rounded_correctly() {
+        let first = 1.0_f32.to_bits();
+        for bits in first..4.0_f32.to_bits() {
+            let x = f32::from_bits(bits);
+            let exact = frsqrtf(x);
+            for off in 0..9 {
+                let guess = f32::from_bits(exact.to_bits() + off - 4);
+                let value = inverse_root_by(x, guess);
+                assert_eq!(value, exact, "{x:e} by {guess:e}");
+            }
+        }
     }
 }

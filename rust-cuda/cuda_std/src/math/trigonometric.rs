@@ -22,9 +22,9 @@ static FRAC_2_PI: [u32; 8] = [
 
 quarter_turns!(f32: limit 131_072.0, parts 0x3fc9_0fda 0x33a2_2168 0x27c2_34c4);
 
-/// [`reduce`] of any number that is not small: NaN if it is not finite.
+/// [`reduce`], or [`reduce_odd`], of any number that is not small: NaN if it is not finite.
 #[inline(always)]
-fn reduce_large(x: f32) -> (f32, f32, i32) {
+fn reduce_large<const ODD: bool>(x: f32) -> (f32, f32, i32) {
     let bits = x.to_bits();
     let mantissa = u64::from(bits & 0x7f_ffff | 0x80_0000);
     // |x| = mantissa 2^(e-23). Of 2/π the bits from the one of weight 2^(25-e) on
@@ -40,8 +40,15 @@ fn reduce_large(x: f32) -> (f32, f32, i32) {
     let middle = mantissa.wrapping_mul(window(1)).wrapping_add(low >> 32);
     let high = mantissa.wrapping_mul(window(0)).wrapping_add(middle >> 32) as u32;
     // Two bits of quadrant, then the fraction of a quarter turn.
-    let q = (high.wrapping_add(1 << 29) >> 30) as i32;
+    let nearest = if ODD {
+        high
+    } else {
+        high.wrapping_add(1 << 29)
+    };
+    let q = (nearest >> 30) as i32;
     let upper = high << 2 | middle as u32 >> 30;
+    // Half a quarter turn less.
+    let upper = if ODD { upper ^ 1 << 31 } else { upper };
     let lower = (middle as u32) << 2 | low as u32 >> 30;
     let fraction = (u64::from(upper) << 32 | u64::from(lower)) as i64;
     // Times π/2, in integers again, so that r is rounded once.
@@ -65,22 +72,35 @@ fn reduce_large(x: f32) -> (f32, f32, i32) {
     (r * unit, low * unit, if x < 0.0 { -q } else { q })
 }
 
+/// `(sin r / r - 1) / u` for `|r|` up to `π/4`, `u` being `r²`.
+#[inline(always)]
+fn sin_series(u: f32) -> f32 {
+    polynomial!(u; -0.166_666_54, 8.332_111e-3, -1.950_882_3e-4)
+}
+
+/// `(cos r - 1) / u`.
+#[inline(always)]
+fn cos_series(u: f32) -> f32 {
+    polynomial!(u; -0.5, 4.166_664_6e-2, -1.388_730_1e-3, 2.443_074_1e-5)
+}
+
+/// [`sin_series`], or [`cos_series`] if `odd`.
+#[inline(always)]
+pub(super) fn series(u: f32, odd: bool) -> f32 {
+    if odd { cos_series(u) } else { sin_series(u) }
+}
+
 /// The sine for `|r|` up to `π/4`.
 #[inline(always)]
 fn sin_reduced(r: f32, u: f32) -> f32 {
-    let p = polynomial!(u; -0.166_666_54, 8.332_111e-3, -1.950_882_3e-4);
     // Zeros keep their sign: u · p is -0, and this sum is +0.
-    fma(fma(p, u, 0.0), r, r)
+    fma(fma(sin_series(u), u, 0.0), r, r)
 }
 
 /// The cosine for `|r|` up to `π/4`, `u` being `r²`.
 #[inline(always)]
 fn cos_reduced(u: f32) -> f32 {
-    fma(
-        polynomial!(u; -0.5, 4.166_664_6e-2, -1.388_730_1e-3, 2.443_074_1e-5),
-        u,
-        1.0,
-    )
+    fma(cos_series(u), u, 1.0)
 }
 
 /// The sine of `r` plus `q` quarter turns.

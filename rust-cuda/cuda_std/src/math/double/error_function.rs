@@ -2,7 +2,7 @@
 //! `exp(-x²) g(x) / (x + 3)` with a polynomial `g` in `1 / (x + 3)`, the inverses are polynomials in
 //! `w = -ln(1 - x²)` and in its root.
 
-use super::super::alike::inverse_error_functions;
+use super::super::alike::inverse_of_tail;
 use super::super::polynomial;
 use super::exponential::{exp_small, reduce};
 use super::{divide, fma, logarithm::log, power_of_two, root, scale};
@@ -185,7 +185,21 @@ fn inverse(w: f64, x: f64, low: f64) -> (f64, f64) {
     }
 }
 
-inverse_error_functions!(f64: erfinv, erfcinv; log);
+/// The inverse of the error function.
+#[inline]
+pub fn erfinv(x: f64) -> f64 {
+    let (value, _) = inverse(-log(fma(-x, x, 1.0)), x, 0.0);
+    if x.abs() == 1.0 {
+        f64::INFINITY.copysign(x)
+    } else if x == 0.0 {
+        // Zeros have signs.
+        x
+    } else {
+        value
+    }
+}
+
+inverse_of_tail!(f64: erfcinv; log);
 
 /// The inverse of [`normcdf`], `-√2 erfcinv(2 p)`.
 #[inline]

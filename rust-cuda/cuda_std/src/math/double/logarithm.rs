@@ -9,7 +9,7 @@ use super::{LN_2, LOG10_2, divide, fma, nearest, scale};
 /// `(f, k)` with `x = 2^k (1 + f)` and `1 + f` from `least` (its upper bits) up to twice
 /// that, for positive finite `x`.
 #[inline(always)]
-fn split(x: f64, least: u32) -> (f64, f64) {
+pub(super) fn split(x: f64, least: u32) -> (f64, f64) {
     let subnormal = x < f64::MIN_POSITIVE;
     let bits = if subnormal {
         x * 18_014_398_509_481_984.0
@@ -25,11 +25,11 @@ fn split(x: f64, least: u32) -> (f64, f64) {
 }
 
 /// The upper bits of 2/3.
-const TWO_THIRDS: u32 = 0x3fe5_5555;
+pub(super) const TWO_THIRDS: u32 = 0x3fe5_5555;
 
 /// `ln(1 + f) - f` for `|f|` up to 1/3.
 #[inline(always)]
-fn log1p_rest(f: f64) -> f64 {
+pub(super) fn log1p_rest(f: f64) -> f64 {
     let s = divide(f, 2.0 + f);
     let u = s * s;
     let p = polynomial!(u; 0.666_666_666_666_666, 0.400_000_000_000_564_57, 0.285_714_285_559_088_07, 0.222_222_242_854_960_14, 0.181_816_666_063_800_8, 0.153_910_864_180_471_6, 0.131_740_488_718_281_42, 0.138_398_918_497_036_2);

@@ -5,8 +5,10 @@
 //! `libm` has more branches, tables and divisions than a GPU likes, and arrays on the stack for large
 //! angles.
 
+mod bessel;
 mod error_function;
 mod exponential;
+mod gamma;
 mod hyperbolic;
 mod inverse_trigonometric;
 mod logarithm;
@@ -14,11 +16,14 @@ mod remainder;
 mod root;
 mod trigonometric;
 
+pub use super::bits::{frexp, nextafter};
+pub use bessel::{j0, j1, jn, y0, y1, yn};
 pub use error_function::{erf, erfc, erfcinv, erfcx, erfinv, normcdf, normcdfinv};
 pub use exponential::{exp, exp2, exp10, expm1, tanh};
+pub use gamma::{lgamma, tgamma};
 pub use hyperbolic::{acosh, asinh, atanh, cosh, sinh};
 pub use inverse_trigonometric::{acos, asin, atan, atan2};
-pub use libm::{frexp, ilogb, j0, j1, jn, ldexp, lgamma, scalbn, tgamma, y0, y1, yn};
+pub use libm::{ilogb, ldexp, scalbn};
 pub use logarithm::{log, log1p, log2, log10, pow};
 pub use remainder::{fmod, remainder};
 pub use root::{cbrt, hypot, rcbrt};

@@ -34,9 +34,9 @@ static FRAC_2_PI: [u64; 20] = [
 
 quarter_turns!(f64: limit 1_048_576.0, parts 0x3ff9_21fb_5440_0000 0x3dd0_b461_1a62_6331 0x3a71_701b_839a_2520);
 
-/// [`reduce`] of any number that is not small: NaN if it is not finite.
+/// [`reduce`], or [`reduce_odd`], of any number that is not small: NaN if it is not finite.
 #[inline(always)]
-fn reduce_large(x: f64) -> (f64, f64, i32) {
+fn reduce_large<const ODD: bool>(x: f64) -> (f64, f64, i32) {
     /// `π/4 · 2^64`
     const FRAC_PI_4: u64 = 0xc90f_daa2_2168_c234;
     let bits = x.to_bits();
@@ -58,8 +58,15 @@ fn reduce_large(x: f64) -> (f64, f64, i32) {
         .wrapping_mul(window(0) as u64)
         .wrapping_add((middle >> 64) as u64);
     // Two bits of quadrant, then the fraction of a quarter turn.
-    let q = (high.wrapping_add(1 << 61) >> 62) as i32;
+    let nearest = if ODD {
+        high
+    } else {
+        high.wrapping_add(1 << 61)
+    };
+    let q = (nearest >> 62) as i32;
     let upper = high << 2 | middle as u64 >> 62;
+    // Half a quarter turn less.
+    let upper = if ODD { upper ^ 1 << 63 } else { upper };
     let lower = (middle as u64) << 2 | low as u64 >> 62;
     let fraction = u128::from(upper) << 64 | u128::from(lower);
     let negative = upper >> 63 == 1;
@@ -88,7 +95,7 @@ fn reduce_large(x: f64) -> (f64, f64, i32) {
 /// Coefficients of `sin r / r - 1` and `cos r - 1` by `u = r²`, without the factor `u`, for `|r|` up to
 /// `π/4`; `odd` chooses the cosine's.
 #[inline(always)]
-fn series(u: f64, odd: bool) -> f64 {
+pub(super) fn series(u: f64, odd: bool) -> f64 {
     let pick = |sin, cos| if odd { cos } else { sin };
     polynomial!(
         u;
