@@ -59,7 +59,11 @@ pub struct Blocks {
 }
 
 /// The launch for fields of `extents`, with vectors of `points` where the rows are whole ones,
-/// for updates that read up to `radius` away along the slowest axis.
+/// for updates that read up to `radius` away along the slowest axis, on a device with so many
+/// multiprocessors.
+///
+/// Marches are short where longer ones would leave a multiprocessor with fewer blocks than it
+/// can have at a time: these hide the latency of each other's loads.
 ///
 /// `None` for an extent of 0 or above [`MAX_EXTENT`], for planes (in the plane: rows) of 2³¹
 /// points or more, and for more blocks than a grid has.
@@ -70,11 +74,14 @@ pub fn blocks(
     extents: [usize; 3],
     points: usize,
     radius: usize,
+    multiprocessors: usize,
 ) -> Option<Blocks> {
-    /// In space, blocks that keep a device busy to the end.
-    const ENOUGH: usize = 4096;
-    /// The shortest march in space that is chosen for their sake.
-    const SHORTEST: usize = 8;
+    /// Blocks that a multiprocessor has at a time.
+    const AT_ONCE: usize = 4;
+    /// The longest march that is chosen to have all blocks at the same time.
+    const SHORT: usize = 8;
+    /// In space, blocks for a multiprocessor that keep all of them busy to the end.
+    const ENOUGH: usize = 32;
     /// In space, the planes that a march goes through at most for each that a point reads on
     /// one side: a third as many again are read at its ends.
     const PER_RADIUS: usize = 6;
@@ -90,15 +97,24 @@ pub fn blocks(
     let block = block(dimensions);
     let columns = nx.div_ceil(block[0] as usize * per_thread);
     let lines = block[1] as usize;
+    let rows = ny.div_ceil(lines);
+    // The blocks if marches have one step, and the march with which all run at the same time.
+    let most = (columns * rows).saturating_mul(nz);
+    let multiprocessors = multiprocessors.max(1);
+    let short = most.div_ceil(AT_ONCE * multiprocessors).max(1);
     let (rows, segments, segment, plane) = if dimensions == 2 {
         // Rows around come from the caches: a march as long as what it reads at its ends.
-        let segment = (2 * radius).max(2).max(ny.div_ceil(MOST * lines));
+        let longest = (2 * radius).max(2);
+        let segment = short.min(longest).max(rows.div_ceil(MOST));
         (ny.div_ceil(segment * lines), 1, segment, nx)
     } else {
-        let rows = ny.div_ceil(lines);
-        let wanted = (columns * rows).saturating_mul(nz) / ENOUGH;
-        let longest = (PER_RADIUS * radius).max(SHORTEST);
-        let segment = wanted.clamp(SHORTEST, longest).max(nz.div_ceil(MOST));
+        let longest = PER_RADIUS * radius.max(1);
+        let segment = if short <= SHORT {
+            short
+        } else {
+            (most / (ENOUGH * multiprocessors)).clamp(longest.min(SHORT), longest)
+        };
+        let segment = segment.max(nz.div_ceil(MOST));
         (rows, nz.div_ceil(segment), segment, nx.checked_mul(ny)?)
     };
     if plane >= 1 << 31 || rows > MOST || u32::try_from(columns).is_err() {
@@ -680,5 +696,90 @@ unsafe fn march<
             thread.shift(next);
             slow += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Blocks, MAX_EXTENT, blocks};
+
+    fn volume(n: usize, points: usize, radius: usize, multiprocessors: usize) -> Blocks {
+        blocks(3, [n; 3], points, radius, multiprocessors).unwrap()
+    }
+
+    #[test]
+    fn small_fields_have_all_their_blocks_at_the_same_time() {
+        for (n, points, radius, segment) in [
+            (32, 4, 1, 1),
+            (64, 4, 4, 1),
+            (96, 4, 1, 3),
+            (128, 4, 1, 4),
+            (128, 2, 1, 8),
+        ] {
+            let launch = volume(n, points, radius, 132);
+            assert_eq!(launch.segment, segment, "{n}³");
+            assert!(launch.grid.iter().product::<u32>() <= 4 * 132, "{n}³");
+        }
+        assert_eq!(blocks(2, [512, 512, 1], 4, 1, 132).unwrap().segment, 1);
+        assert_eq!(blocks(2, [4096, 4096, 1], 4, 1, 132).unwrap().segment, 2);
+    }
+
+    #[test]
+    fn marches_in_large_fields_are_as_long_as_the_radius_asks() {
+        assert_eq!(volume(256, 4, 1, 132).segment, 6);
+        assert_eq!(volume(512, 4, 1, 132).segment, 6);
+        assert_eq!(volume(256, 4, 4, 132).segment, 8);
+        assert_eq!(volume(512, 4, 4, 132).segment, 24);
+        // A smaller device has enough blocks of longer marches.
+        assert_eq!(volume(256, 4, 4, 20).segment, 24);
+    }
+
+    #[test]
+    fn every_point_is_one_threads() {
+        for (dimensions, extents) in [
+            (2, [1, 1, 1]),
+            (2, [1000, 333, 1]),
+            (2, [3, 300_000, 1]),
+            (3, [1, 1, 1]),
+            (3, [130, 61, 77]),
+            (3, [4, 9, 100_000]),
+        ] {
+            for (points, radius, multiprocessors) in [(4, 1, 132), (2, 8, 2), (4, 0, 1)] {
+                let launch = blocks(dimensions, extents, points, radius, multiprocessors).unwrap();
+                let per_thread = if extents[0].is_multiple_of(points) {
+                    points
+                } else {
+                    1
+                };
+                let segment = launch.segment as usize;
+                let of_block = [
+                    launch.block[0] as usize * per_thread,
+                    launch.block[1] as usize * if dimensions == 2 { segment } else { 1 },
+                    if dimensions == 2 { 1 } else { segment },
+                ];
+                for axis in 0..3 {
+                    let blocks = extents[axis].div_ceil(of_block[axis]);
+                    assert_eq!(
+                        launch.grid[axis] as usize, blocks,
+                        "{extents:?}, axis {axis}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn fields_that_cannot_be_counted_have_no_launch() {
+        let most = MAX_EXTENT as usize;
+        assert!(blocks(3, [most, 1, 1], 4, 1, 132).is_some());
+        for extents in [
+            [0, 1, 1],
+            [most + 1, 1, 1],
+            [1 << 16, 1 << 15, 1],
+            [1, 600_000, 1],
+        ] {
+            assert!(blocks(3, extents, 4, 1, 132).is_none(), "{extents:?}");
+        }
+        assert!(blocks(2, [4, 1 << 29, 1], 4, 1, 132).is_some());
     }
 }

@@ -23,11 +23,6 @@ impl<T: Number, const INPUTS: usize> Launch<T, INPUTS> {
         Self { layout, blocks }
     }
 
-    /// The same for a layout of the same extents.
-    pub(super) const fn with_layout(self, layout: Layout<T, INPUTS>) -> Self {
-        Self { layout, ..self }
-    }
-
     /// Queues a step on `device`, whose the fields are; they have the points of the layout.
     pub(super) fn step<U, const OUTPUTS: usize>(
         &self,

@@ -90,7 +90,7 @@ where
             pass: cpu::pass,
         };
         stencil.shape().points()?;
-        stencil.layout()?;
+        stencil.blocks(1)?;
         Ok(stencil)
     }
 
@@ -218,23 +218,23 @@ where
         }
     }
 
-    /// The launch, or `None` for fields that kernels cannot count.
-    pub(super) fn blocks(&self) -> Option<Blocks> {
+    /// The launch on a device with so many multiprocessors.
+    pub(super) fn blocks(&self, multiprocessors: u32) -> Result<Blocks, Error> {
         let radius = furthest(&U::REACH, D - 1);
-        blocks(D, self.extents(), T::POINTS, radius)
-    }
-
-    /// The description of the fields for kernels.
-    pub(super) fn layout(&self) -> Result<Layout<T, INPUTS>, Error> {
         let extents = self.extents();
-        let Some(blocks) = self.blocks() else {
-            return Err(Error::IndexOverflow {
+        blocks(D, extents, T::POINTS, radius, multiprocessors as usize).ok_or_else(|| {
+            Error::IndexOverflow {
                 quantity: Argument::new(OPERATION, "an extent, or the points of a plane,"),
                 given: self.shape().to_string(),
                 limit: halo_stencil::MAX_EXTENT.into(),
-            });
-        };
-        let mut layout = Layout::new(extents.map(|extent| extent as u32), blocks.segment);
+            }
+        })
+    }
+
+    /// The description of the fields for kernels; `segment` is [`Blocks`]'.
+    pub(super) fn layout(&self, segment: u32) -> Layout<T, INPUTS> {
+        let extents = self.extents().map(|extent| extent as u32);
+        let mut layout = Layout::new(extents, segment);
         for (field, ends) in self.ends.iter().enumerate() {
             for (axis, ends) in ends.iter().enumerate() {
                 let ends = ends.map(|boundary| {
@@ -244,7 +244,7 @@ where
                 layout = layout.with_ends(field, axis, ends);
             }
         }
-        Ok(layout)
+        layout
     }
 }
 

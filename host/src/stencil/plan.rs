@@ -40,14 +40,15 @@ where
     /// [`Error::IndexOverflow`] for a grid that kernels cannot count,
     /// [`Error::HostOutOfMemory`].
     pub fn plan(&self, device: &Device) -> Result<Plan<U, T, D, INPUTS, OUTPUTS>, Error> {
-        let layout = self.layout()?;
-        let by = match (device.kind(), self.blocks()) {
-            (DeviceKind::Cpu, _) | (_, None) => {
+        let blocks = self.blocks(device.properties().multiprocessors)?;
+        let layout = self.layout(blocks.segment);
+        let by = match device.kind() {
+            DeviceKind::Cpu => {
                 let passes = cpu::Passes::new(layout, self.all_ends(), cpu::Limits::default())?;
                 passes.reserve::<U, OUTPUTS>(1)?;
                 By::Cpu(passes)
             }
-            (_, Some(blocks)) => By::Kernel(Launch::new(layout, blocks)),
+            _ => By::Kernel(Launch::new(layout, blocks)),
         };
         Ok(Plan {
             stencil: *self,
@@ -137,9 +138,10 @@ where
     /// they were.
     pub fn set_ends(&mut self, field: usize, axis: Axis, ends: [Boundary; 2]) -> Result<(), Error> {
         let stencil = self.stencil.with_ends(field, axis, ends)?;
-        let layout = stencil.layout()?;
+        let blocks = stencil.blocks(self.device.properties().multiprocessors)?;
+        let layout = stencil.layout(blocks.segment);
         match &mut self.by {
-            By::Kernel(launch) => *launch = launch.with_layout(layout),
+            By::Kernel(launch) => *launch = Launch::new(layout, blocks),
             By::Cpu(passes) => passes.set_ends(layout, stencil.all_ends())?,
         }
         self.stencil = stencil;
