@@ -1,5 +1,5 @@
-//! Says whether this build has CUDA devices, and stops it when the PTX it would
-//! embed was not built from the kernel sources beside it.
+//! Says whether this build has CUDA devices and which vectors its CPU ports have, and stops
+//! it when the PTX it would embed was not built from the kernel sources beside it.
 
 #[cfg(feature = "gpu")]
 #[path = "ptx_hash.rs"]
@@ -19,6 +19,17 @@ fn main() {
         println!("cargo::rustc-cfg=halo_cuda");
     }
 
+    println!("cargo::rustc-check-cfg=cfg(halo_vectors, values(\"v3\", \"v4\"))");
+    println!("cargo::rerun-if-env-changed={VECTORS}");
+    let is_for_here = env::var(VECTORS).is_ok_and(|vectors| vectors == "here")
+        || env::var("OPT_LEVEL").is_ok_and(|level| level == "0");
+    if is_for_here
+        && target("ARCH") == env::consts::ARCH
+        && let Some(vectors) = vectors_here()
+    {
+        println!("cargo::rustc-cfg=halo_vectors={vectors:?}");
+    }
+
     #[cfg(feature = "gpu")]
     if let Err(message) = check_ptx() {
         // One `cargo::error` is one line; the build stops with all of them.
@@ -26,6 +37,25 @@ fn main() {
             println!("cargo::error={line}");
         }
     }
+}
+
+/// If this is `here`, the CPU ports are compiled for the vectors of the processor that builds
+/// them and for none, instead of for all kinds of vectors; so they are without optimisation. The
+/// results have the same bits. On another kind of processor they are slow.
+const VECTORS: &str = "HALO_VECTORS";
+
+/// The best vectors that this processor has, if any.
+fn vectors_here() -> Option<&'static str> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if std::is_x86_feature_detected!("avx512f") {
+            return Some("v4");
+        }
+        if std::is_x86_feature_detected!("avx2") {
+            return Some("v3");
+        }
+    }
+    None
 }
 
 /// Compares the hashes that each PTX file records with its text and with the sources.

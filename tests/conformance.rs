@@ -8,9 +8,10 @@
 use halo_gpu::case::{Case, Entry, Memory, Problem, SUBJECTS, Values, registry, subject};
 use halo_gpu::device::Blocks;
 use halo_gpu::{Device, Dim3, EmulatorOptions, Error, LaunchAxis, LaunchConfig, Limits};
-use halo_tests::{for_each, kernel_devices, ptx, rng, verify};
+use halo_tests::{for_each, for_each_in_parallel, kernel_devices, ptx, rng, verify};
 use rand::RngExt;
 use std::collections::BTreeSet;
+use std::sync::Mutex;
 
 /// All uses of a kernel, with fresh random data.
 fn cases(entry: &Entry, problem: &Problem) -> Vec<Case> {
@@ -39,13 +40,13 @@ fn assert_untouched(values: &[Box<dyn Values>], memory: &[Box<dyn Memory>], what
 
 /// Runs `check` for every kernel, or for the one that `HALO_TEST_KERNEL` names, and fails
 /// where there is none.
-fn for_each_kernel(what: &str, mut check: impl FnMut(&'static Entry)) {
+fn for_each_kernel(what: &str, check: impl Fn(&'static Entry) + Sync) {
     let kernel = std::env::var("HALO_TEST_KERNEL").ok();
     let wanted = |entry: &&Entry| kernel.as_ref().is_none_or(|only| only == entry.name);
-    let names = registry::entries().filter(wanted).map(|entry| entry.name);
-    for_each(what, names, |name| {
-        check(registry::entry(name).unwrap());
-    });
+    let names: Vec<_> = (registry::entries().filter(wanted))
+        .map(|entry| entry.name)
+        .collect();
+    for_each_in_parallel(what, names, |name| check(registry::entry(name).unwrap()));
 }
 
 /// The devices that run this kernel, and how the emulator deals out its blocks.
@@ -87,9 +88,12 @@ fn every_family_has_a_subject_and_every_subject_a_family() {
 
 #[test]
 fn names_say_family_variant_and_type() {
-    let mut seen = BTreeSet::new();
+    let seen = Mutex::new(BTreeSet::new());
     for_each_kernel("names", |entry| {
-        assert!(seen.insert(entry.name), "twice in the table");
+        assert!(
+            seen.lock().unwrap().insert(entry.name),
+            "twice in the table"
+        );
         let short = format!("{}_{}", entry.family, entry.variant);
         let long = format!("{short}_{}", entry.scalar);
         assert!(entry.name == short || entry.name == long, "{short}");

@@ -7,9 +7,13 @@
 //! device a suite fails; nothing passes by skipping.
 
 use halo_gpu::{Device, EmulatorOptions};
-use rand::rngs::StdRng;
+use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 use std::fmt::{Debug, Display};
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 #[cfg(doctest)]
 mod chapters;
@@ -68,7 +72,7 @@ pub fn devices() -> Vec<Device> {
 /// The seed is printed, which shows when the test fails; setting the variable
 /// to it repeats the failure.
 #[must_use]
-pub fn rng() -> StdRng {
+pub fn rng() -> SmallRng {
     let seed = match std::env::var("HALO_TEST_SEED") {
         Ok(text) => text
             .parse()
@@ -76,12 +80,23 @@ pub fn rng() -> StdRng {
         Err(_) => rand::random(),
     };
     println!("HALO_TEST_SEED={seed}");
-    StdRng::seed_from_u64(seed)
+    SmallRng::seed_from_u64(seed)
 }
 
 /// `len` numbers in [-1, 1), none of them special.
 pub fn uniform(rng: &mut impl Rng, len: usize) -> Vec<f32> {
     (0..len).map(|_| rng.random_range(-1.0..1.0)).collect()
+}
+
+/// Names the case while a panic unwinds past it.
+struct Named(String);
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("failed: {}", self.0);
+        }
+    }
 }
 
 /// Runs `case` on every item, and fails when there was none.
@@ -92,22 +107,41 @@ pub fn uniform(rng: &mut impl Rng, len: usize) -> Vec<f32> {
 ///
 /// When `items` is empty.
 pub fn for_each<T: Debug>(what: &str, items: impl IntoIterator<Item = T>, mut case: impl FnMut(T)) {
-    /// Names the case while a panic unwinds past it.
-    struct Named(String);
-    impl Drop for Named {
-        fn drop(&mut self) {
-            if std::thread::panicking() {
-                eprintln!("failed: {}", self.0);
-            }
-        }
-    }
-
     let mut cases = 0_usize;
     for item in items {
         let _named = Named(format!("{what}: {item:?}"));
         case(item);
         cases += 1;
     }
+    assert!(cases > 0, "{what}: no case was run");
+    println!("{what}: {cases} cases");
+}
+
+/// As [`for_each`], on as many threads as there are processors.
+///
+/// # Panics
+///
+/// When `items` is empty, and where a case panics.
+pub fn for_each_in_parallel<T: Debug>(
+    what: &str,
+    items: impl IntoIterator<Item = T, IntoIter: Send>,
+    case: impl Fn(T) + Sync,
+) {
+    let items = Mutex::new(items.into_iter());
+    let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let cases = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, NonZero::get) {
+            scope.spawn(|| {
+                while let Some(item) = next() {
+                    let _named = Named(format!("{what}: {item:?}"));
+                    case(item);
+                    cases.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    let cases = cases.into_inner();
     assert!(cases > 0, "{what}: no case was run");
     println!("{what}: {cases} cases");
 }

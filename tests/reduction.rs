@@ -12,7 +12,7 @@ use halo_gpu::case::{Problem, registry};
 use halo_gpu::reduction::{Number, Plan, Reduction, Variant, sum, sum_of};
 use halo_gpu::{Buffer, Cost, Device, DeviceKind, EmulatorOptions, Error, LaunchAxis};
 use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, ptx, rng, uniform};
-use rand::rngs::StdRng;
+use rand::rngs::SmallRng;
 use rand::{Rng, RngExt};
 
 /// Every block that a kernel takes.
@@ -240,7 +240,7 @@ fn exact(values: &[f32]) -> f64 {
 }
 
 /// Floats whose sum is hard in one of several ways.
-fn hard(rng: &mut StdRng, n: usize) -> [(&'static str, Vec<f32>); 3] {
+fn hard(rng: &mut SmallRng, n: usize) -> [(&'static str, Vec<f32>); 3] {
     let positive = (0..n).map(|_| rng.random_range(0.5..1.0)).collect();
     // All sizes from 2⁻⁶⁹ to 2¹⁹, either sign.
     let spread = (0..n)

@@ -40,7 +40,6 @@ use crate::files::{by_first, failed, part_of, region_of, require_values};
 use crate::region::pieces;
 use crate::{Block, Communicator, Decomposition, Error, Share, Stored};
 use halo_gpu::allocation;
-use py_literal::Value;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -231,32 +230,19 @@ impl Header {
         let mut text = vec![0; len as usize];
         file.read_exact(&mut text)?;
         let text = std::str::from_utf8(&text).map_err(|_| bad("it is not text"))?;
-        let value: Value = text
-            .trim_end()
-            .parse()
-            .map_err(|error| bad(&format!("{error}")))?;
-        let entry = |name: &str| {
-            let entries = value.as_dict().into_iter().flatten();
-            let mut found = entries.filter(|(key, _)| key.as_string().is_some_and(|it| it == name));
-            found.next().map(|(_, value)| value)
-        };
         let missing = || bad("it does not say the type, the order and the shape of an array");
-        let descr = entry("descr").ok_or_else(missing)?;
-        let fortran = entry("fortran_order").and_then(Value::as_boolean);
-        let shape = entry("shape").and_then(Value::as_tuple);
-        let shape = shape.ok_or_else(missing)?.iter().map(|extent| {
-            let extent = extent.as_integer().and_then(|it| u64::try_from(it).ok());
-            extent.ok_or_else(missing)
-        });
-        let mut shape = shape.collect::<io::Result<Vec<_>>>()?;
-        if fortran.ok_or_else(missing)? {
-            shape.reverse();
+        let entry = |name| value_of(text, name).ok_or_else(missing);
+        // Of records it is a list.
+        let descr = entry("descr")?;
+        let descr = quoted(descr).map_or(descr, |(name, _)| name);
+        let mut shape = tuple(entry("shape")?).ok_or_else(missing)?;
+        match entry("fortran_order")? {
+            "True" => shape.reverse(),
+            "False" => {}
+            _ => return Err(missing()),
         }
         Ok(Self {
-            // Of records it is a list.
-            descr: descr
-                .as_string()
-                .map_or_else(|| format!("{descr}"), Clone::clone),
+            descr: descr.to_owned(),
             shape,
             len: before as u64 + u64::from(len),
         })
@@ -281,6 +267,56 @@ impl Header {
         bytes.push(b'\n');
         bytes
     }
+}
+
+/// The value of `name` in a dictionary, as Python writes it, whose names are strings.
+fn value_of<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let mut rest = text.trim().strip_prefix('{')?.strip_suffix('}')?;
+    loop {
+        let (found, after) = quoted(rest.trim_start())?;
+        let after = after.trim_start().strip_prefix(':')?;
+        let value = &after[..len_of_value(after)];
+        if found == name {
+            return Some(value.trim());
+        }
+        rest = after[value.len()..].strip_prefix(',')?;
+    }
+}
+
+/// What the string at the beginning of `text` has between its quotes, and what follows it.
+fn quoted(text: &str) -> Option<(&str, &str)> {
+    let quote = text.chars().next().filter(|it| matches!(it, '\'' | '"'))?;
+    text[1..].split_once(quote)
+}
+
+/// The bytes before the comma that is in no brackets and in no string; all if there is none.
+fn len_of_value(text: &str) -> usize {
+    let (mut depth, mut within) = (0, None);
+    let ends = |it: char| {
+        match (within, it) {
+            (Some(quote), _) if quote == it => within = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => within = Some(it),
+            (None, '(' | '[' | '{') => depth += 1,
+            (None, ')' | ']' | '}') => depth -= 1,
+            (None, _) => {}
+        }
+        it == ',' && depth == 0 && within.is_none()
+    };
+    text.find(ends).unwrap_or(text.len())
+}
+
+/// The numbers of a tuple. One alone has a comma behind it.
+fn tuple(text: &str) -> Option<Vec<u64>> {
+    let inner = text.strip_prefix('(')?.strip_suffix(')')?.trim();
+    let numbers = match inner.strip_suffix(',') {
+        Some(numbers) => numbers,
+        None if inner.is_empty() => return Some(Vec::new()),
+        None if inner.contains(',') => inner,
+        None => return None,
+    };
+    let number = |it: &str| it.trim().parse().ok();
+    numbers.split(',').map(number).collect()
 }
 
 /// Headers have a multiple of this length, so that elements are aligned.

@@ -9,7 +9,7 @@
 //! ([`streaming`](crate::streaming)). The operations are the same.
 
 use bytemuck::Pod;
-use pulp::{Simd, WithSimd};
+use pulp::{Arch, Simd, WithSimd};
 use std::ops::{Add, Div, Mul, Neg, RangeInclusive, Sub};
 use std::sync::OnceLock;
 #[cfg(target_arch = "x86_64")]
@@ -32,9 +32,23 @@ pub(crate) fn vectorised<R>(work: impl FnMut() -> R) -> R {
 #[inline]
 pub(crate) fn dispatched<W: WithSimd>(work: W) -> W::Output {
     /// Looked up once: asking for all features takes as long as a row of a small field.
-    static ARCH: OnceLock<pulp::Arch> = OnceLock::new();
+    static ARCH: OnceLock<Arch> = OnceLock::new();
 
-    ARCH.get_or_init(pulp::Arch::new).dispatch(work)
+    let arch = *ARCH.get_or_init(Arch::new);
+    // Most of the time that the library takes to compile goes into its vectors.
+    #[cfg(halo_vectors = "v4")]
+    return match arch {
+        Arch::V4(simd) => Simd::vectorize(simd, work),
+        _ => Simd::vectorize(pulp::Scalar, work),
+    };
+    #[cfg(halo_vectors = "v3")]
+    return match arch {
+        Arch::V4(simd) => Simd::vectorize(*simd, work),
+        Arch::V3(simd) => Simd::vectorize(simd, work),
+        _ => Simd::vectorize(pulp::Scalar, work),
+    };
+    #[cfg(not(any(halo_vectors = "v3", halo_vectors = "v4")))]
+    arch.dispatch(work)
 }
 
 /// Vectors of 32 bytes where those of `simd` are longer.

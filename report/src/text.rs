@@ -1,6 +1,6 @@
 //! The record as text: a header, then the tables of each problem.
 
-use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use crate::record::{Check, FamilyRecord, Metric, ProblemRecord, Record};
 use crate::units::{duration, quantity};
@@ -136,12 +136,11 @@ fn out_of_bounds(check: &Check) -> String {
 
 /// A table with this header, whose columns from the third on are set to the right.
 pub(crate) fn table(header: &[&str]) -> Table {
-    let bold = |title: &&str| Cell::new(title).add_attribute(Attribute::Bold);
     let mut table = Table::new();
     table
         .load_style(presets::UTF8_FULL_CONDENSED)
         .set_content_arrangement(ContentArrangement::Disabled)
-        .set_header(header.iter().map(bold));
+        .set_header(header);
     for column in table.column_iter_mut().skip(2) {
         column.set_cell_alignment(CellAlignment::Right);
     }

@@ -370,14 +370,11 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         for (begin, count) in [(first, head), (aligned, whole), (end - lanes, tail)] {
             macro_rules! values {
                 ($($number:literal)+) => {
-                    [$(match const { value_of(&U::REACH, U::DIMENSIONS, $number) } {
-                        Some((field, [di, dj, ds])) => {
-                            let row = self.rows.at(field, dj, ds);
-                            let from = &row[begin.wrapping_add_signed(di)..][..count * lanes];
-                            &T::vectors::<S>(from)[..count]
-                        }
-                        None => &[],
-                    }),+]
+                    [$(self.vectors(
+                        const { value_of(&U::REACH, U::DIMENSIONS, $number) },
+                        begin,
+                        count,
+                    )),+]
                 };
             }
             let values: [&[T::Lanes<S>]; MOST] = values! {
@@ -403,6 +400,23 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
                 at += 1;
             }
         }
+    }
+
+    /// The `count` vectors from `begin` on of a value, if the update reads it. Calls are many and
+    /// know `value`: an optimised build inlines them, and another need not compile this for each.
+    #[inline]
+    fn vectors(
+        &self,
+        value: Option<(usize, [isize; 3])>,
+        begin: usize,
+        count: usize,
+    ) -> &[T::Lanes<S>] {
+        let Some((field, [di, dj, ds])) = value else {
+            return &[];
+        };
+        let row = self.rows.at(field, dj, ds);
+        let from = &row[begin.wrapping_add_signed(di)..][..count * lanes::<S, T>()];
+        &T::vectors::<S>(from)[..count]
     }
 
     /// The same, with each read looked up and checked: for updates that read more values than
