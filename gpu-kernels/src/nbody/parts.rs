@@ -23,7 +23,9 @@ impl TileParts {
     pub fn new(n: usize, wanted: usize) -> Self {
         let tile = REGISTER_BLOCK as usize;
         let tiles = n.div_ceil(tile);
-        let parts = wanted.clamp(1, tiles.clamp(1, MAX_PARTS));
+        // equivalent mutant (literal): one tile in two parts is in the first
+        let most = tiles.clamp(1, MAX_PARTS);
+        let parts = wanted.clamp(1, most);
         let per_part = tiles.div_ceil(parts) * tile;
         // At most 2^31 and a tile.
         Self {
@@ -224,8 +226,28 @@ mod tests {
     use std::vec::Vec;
 
     #[test]
+    fn tiles_are_whole_and_dealt_out_evenly() {
+        let tile = REGISTER_BLOCK as usize;
+        for n in [1, 127, 128, 129, 1000, 5000, 100_003, 20_000_000] {
+            for wanted in [0, 1, 2, 3, 64, 1000, usize::MAX] {
+                let launch = TileParts::new(n, wanted);
+                let (per_part, parts) = (launch.per_part() as usize, launch.parts() as usize);
+                let most = wanted.clamp(1, MAX_PARTS);
+                assert!(
+                    (1..=most).contains(&parts),
+                    "{n} in {wanted}: {parts} parts"
+                );
+                assert!((parts - 1) * per_part < n && n <= parts * per_part);
+                // One tile less in each would take too many parts, or none is left.
+                assert!(per_part.is_multiple_of(tile));
+                assert!(per_part == tile || most * (per_part - tile) < n);
+            }
+        }
+    }
+
+    #[test]
     fn rounds_have_all_distances_in_at_most_the_parts_that_were_asked_for() {
-        for n in [1, 511, 2048, 5000, 100_003] {
+        for n in [1, 511, 2048, 5000, 100_003, 20_000_000] {
             let all = distances(n);
             for most in [1, 2, 3, 7, u32::MAX] {
                 for parts in [1, 2, 5, 64, u32::MAX] {

@@ -139,6 +139,7 @@ unsafe fn register_tile<T: Real, const UNROLL: usize>(
         thread::sync_threads();
 
         let mut k = 0;
+        // equivalent mutant (width: made `REGISTER_BLOCK - 1`): k is a multiple of UNROLL
         while k < REGISTER_BLOCK {
             keep_rolled();
             unrolled::<UNROLL>(|u| {

@@ -180,6 +180,7 @@ unsafe fn symmetric<T: Real, const UNROLL: usize>(
     let meets = if groups.is_multiple_of(2) && group >= opposite {
         opposite
     } else {
+        // equivalent mutant (literal: made `2`): `end` is at most this distance
         opposite + 1
     };
     let from = (first / SYMMETRIC_TILES).max(1);
@@ -213,11 +214,13 @@ unsafe fn symmetric<T: Real, const UNROLL: usize>(
         thread::sync_threads();
 
         let mut chunk = 0;
+        // equivalent mutant (width: made `SYMMETRIC_TILE + 1`): the quotient is the same
         while chunk < SYMMETRIC_TILE / LANES {
             keep_rolled();
             // SAFETY: within the tile.
             let chunk_bodies = unsafe { tile.add((chunk * 2 * LANES) as usize) };
             let mut k = 0;
+            // equivalent mutant (guard: made `false`): the same sums in another order, and slower
             if distance == 0 {
                 while k < LANES {
                     keep_rolled();

@@ -282,6 +282,7 @@ pub(super) unsafe fn reduce<S: Terms<ARRAYS>, const ARRAYS: usize>(
         let values = collect::<S::Operator>(workspace, chunks);
         let lanes = per_vector::<Value<S, ARRAYS>>();
         let total = fold::<S::Operator>(values, lanes, shared.partials.add(half));
+        // equivalent mutant (literal: `0` made `1`): the whole first warp has the result
         if thread == 0 {
             *result = S::Operator::finish(total);
         }
@@ -316,6 +317,9 @@ unsafe fn accumulate<S: Terms<ARRAYS>, const ARRAYS: usize>(
     unsafe {
         let mut vectors = [core::ptr::null::<Vector>(); ARRAYS];
         unrolled::<ARRAYS>(|a| vectors[a] = arrays[a].add(base).cast::<Vector>().add(thread));
+        // equivalent mutant (guard): the same tiles in the same order, in other loads
+        // equivalent mutant (comparison): the same
+        // equivalent mutant (literal): the same
         if ARRAYS == 1 {
             while tiles >= BATCH {
                 keep_rolled();
@@ -342,6 +346,8 @@ unsafe fn accumulate<S: Terms<ARRAYS>, const ARRAYS: usize>(
         if tiles >= 1 {
             batch::<S, ARRAYS, 1>(terms, &mut vectors, &mut tile, &mut lanes);
         }
+        // equivalent mutant (guard): of no rest a thread takes nothing
+        // equivalent mutant (comparison): the same
         if rest > 0 {
             let rest = rest.saturating_sub(thread * per_vector);
             if rest >= per_vector {
@@ -362,6 +368,8 @@ unsafe fn accumulate<S: Terms<ARRAYS>, const ARRAYS: usize>(
     }
     let mut values = [S::Operator::IDENTITY; VECTOR_WORDS];
     unrolled::<VECTOR_WORDS>(|i| {
+        // equivalent mutant (guard): lanes that are not used are not combined
+        // equivalent mutant (comparison): the same
         if i < per_vector {
             let first = (base + thread * per_vector + i) as u64;
             values[i] = S::value(lanes[i], |tile| first + u64::from(tile) * per_tile as u64);
@@ -383,6 +391,7 @@ unsafe fn batch<S: Terms<ARRAYS>, const ARRAYS: usize, const TILES: usize>(
     tile: &mut u32,
     lanes: &mut Lanes<S::Lane>,
 ) {
+    // equivalent mutant (literal): all of them are replaced below
     let mut loaded = [[Vector(0, 0, 0, 0); TILES]; ARRAYS];
     unrolled::<TILES>(|t| {
         unrolled::<ARRAYS>(|a| {
@@ -454,12 +463,16 @@ unsafe fn fold<O: Operator>(
     // SAFETY: one element per warp, written by its first thread and read behind the
     // barrier.
     unsafe {
+        // equivalent mutant (guard): the whole warp has the result
         if thread.is_multiple_of(WARP) {
             *partials.add((thread / WARP) as usize) = total;
         }
         thread::sync_threads();
+        // equivalent mutant (guard): what other warps return is not looked at
         if thread < WARP {
             // equivalent mutant (literal: `2` made `3`): the same result, in more registers
+            // equivalent mutant (guard): the same result, in more registers or more shuffles
+            // equivalent mutant (comparison): the same
             if O::Value::COUNT <= 2 {
                 // By every lane for itself, from shared memory that they read together:
                 // faster than four more shuffles.
@@ -495,6 +508,7 @@ unsafe fn from_lane_xor<T: Words>(value: T, mask: u32) -> T {
     let mut words = value.to_words();
     unrolled::<MAX_WORDS>(|i| {
         // equivalent mutant (guard: made `true`): words beyond the value's are not looked at
+        // equivalent mutant (comparison): the same
         if i < T::COUNT {
             // SAFETY: as the caller promises.
             (words[i], _) = unsafe { warp::warp_shuffle_xor(ALL_LANES, words[i], mask, WARP) };
