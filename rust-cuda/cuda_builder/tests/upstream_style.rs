@@ -135,17 +135,21 @@ fn identifier(text: &str) -> Option<&str> {
 /// `functions! { .. }`.
 fn declared(source: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    let mut in_table = false;
+    let (mut in_table, mut in_own_trait) = (false, false);
     for line in source.lines() {
         if line.starts_with("mod tests") {
             break;
         }
+        // A trait that is not public has methods that nobody else calls.
+        in_own_trait = line != "}" && (in_own_trait || line.starts_with("trait "));
         if line.starts_with("pub ")
             && let Some((_, rest)) = line.split_once(" fn ")
         {
             names.extend(identifier(rest).map(str::to_owned));
         }
-        if let Some(method) = line.strip_prefix("    fn ").filter(|_| line.ends_with(';')) {
+        if let Some(method) = line.strip_prefix("    fn ").filter(|_| line.ends_with(';'))
+            && !in_own_trait
+        {
             names.extend(identifier(method).map(str::to_owned));
         }
         in_table = match line {
