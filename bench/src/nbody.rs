@@ -157,10 +157,10 @@ enum By {
 
 /// The fewest instructions for all interactions of this many bodies.
 ///
-/// In f32 an interaction is 12 instructions of single precision and a reciprocal square root, each
-/// of which takes an issue slot. In f64 it is 12 of double precision and, as `ptxas` expands it, 5
-/// that refine the approximate reciprocal square root; the inputs of that approximation are
-/// computed in other units at the same time.
+/// In f32 an interaction is 12 instructions of single precision and a reciprocal square root. Each
+/// takes an issue slot. In f64 it is 12 instructions of double precision, and 5 more that `ptxas`
+/// adds to refine the approximate reciprocal square root. Other units compute the inputs of that
+/// approximation at the same time.
 ///
 /// The library's own kernels have 16 in f64; the one that computes each pair once has 19 and 21 per
 /// pair, which is two interactions.

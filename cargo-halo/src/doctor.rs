@@ -1,5 +1,5 @@
-//! Says what works on this machine (the CPU, the emulator, building kernels, GPUs, and so on), and
-//! gives the command that installs what is missing.
+//! Reports what works on this machine (the CPU, the emulator, building kernels, GPUs, and so on),
+//! with a command that installs each missing part.
 //!
 //! `machine` looks for programs, libraries and devices. This module decides what their state
 //! means. It uses nothing but what `machine` found, so tests can describe any machine.
@@ -114,8 +114,8 @@ enum Mend {
     Instead(String),
 }
 
-/// Prints what works, and the commands for what does not. Returns `Findings` where device code
-/// cannot be built; a missing GPU is no finding.
+/// Prints what works, and the commands for what does not. Returns `Findings` if device code
+/// cannot be built. A missing GPU does not count as a finding.
 ///
 /// `committed` is the PTX that a project keeps, relative to `root`.
 pub fn run(project: &Project, root: &Path, committed: Vec<Committed>) -> Result<Outcome, Error> {
@@ -719,13 +719,7 @@ Device code cannot be built here.
     /// On every system, with or without a GPU, the report fits on a terminal's screen.
     #[test]
     fn the_report_is_one_screen() {
-        for system in [
-            System::Debian,
-            System::Ubuntu,
-            System::Fedora,
-            System::Arch,
-            System::Other,
-        ] {
+        for system in System::ALL {
             for gpu_on_bus in [Some(true), Some(false), None] {
                 for (pip, rustup) in [(true, true), (false, false)] {
                     let machine = Machine {

@@ -490,7 +490,7 @@ fn a_plate_that_never_comes_to_rest_is_refused() {
         let outcome = until(&mut start(&point), 1e-5).unwrap();
         assert!(outcome.converged && outcome.iterations > 5, "{outcome:?}");
 
-        // The source adds up to zero except for rounding, which is no reason to refuse it.
+        // The sum of the source is zero up to rounding, and rounding must not refuse it.
         let source = field(|i, _| [4.0, 0.0, 0.0, 0.0, -4.0][i]);
         let mut plate = start(&field(|_, _| 0.1)).with_source(&source).unwrap();
         assert!(until(&mut plate, 1e-5).unwrap().converged);

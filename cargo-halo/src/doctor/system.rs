@@ -20,6 +20,15 @@ pub(super) enum System {
 }
 
 impl System {
+    #[cfg(test)]
+    pub(super) const ALL: [Self; 5] = [
+        Self::Debian,
+        Self::Ubuntu,
+        Self::Fedora,
+        Self::Arch,
+        Self::Other,
+    ];
+
     /// The system of this `/etc/os-release`.
     pub(super) fn of(os_release: &str) -> Self {
         let field = |name: &str| {
@@ -153,13 +162,7 @@ mod tests {
 
     #[test]
     fn every_system_has_one_line_to_paste_or_a_page() {
-        for system in [
-            System::Debian,
-            System::Ubuntu,
-            System::Fedora,
-            System::Arch,
-            System::Other,
-        ] {
+        for system in System::ALL {
             for mend in [system.driver(), system.cxx(), system.linker(), system.mpi()] {
                 match mend {
                     Mend::Run(command) => {

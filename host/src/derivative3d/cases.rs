@@ -117,7 +117,7 @@ impl Subject for Cases {
     }
 }
 
-/// The periodic boundaries for which so many points are enough.
+/// The periodic boundaries that an axis of `len` points can have.
 fn conventions(len: usize) -> impl Iterator<Item = Boundary> {
     [Boundary::Periodic, Boundary::PeriodicWithEndpoint]
         .into_iter()

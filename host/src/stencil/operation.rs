@@ -218,7 +218,7 @@ where
         }
     }
 
-    /// The launch on a device with so many multiprocessors.
+    /// The launch on a device with this many multiprocessors.
     pub(super) fn blocks(&self, multiprocessors: u32) -> Result<Blocks, Error> {
         let radius = furthest(&U::REACH, D - 1);
         let extents = self.extents();
