@@ -1,5 +1,25 @@
 //! Functions that differ between the two precisions in the type, in names and in constants alone.
-//! Each macro makes those of one precision, from what is in scope where it stands.
+//! Each macro writes the functions of one precision. They use the constants and functions of the
+//! module that calls the macro.
+
+/// The fused multiply-add, and the same for a sum of two floats.
+macro_rules! multiply_add {
+    ($real:ident) => {
+        /// `a * b + c`, rounded once.
+        #[inline(always)]
+        fn fma(a: $real, b: $real, c: $real) -> $real {
+            crate::GpuFloat::mul_add(a, b, c)
+        }
+
+        /// `a * b + high + low` as the sum of two floats, if `a * b` is smaller than `high`.
+        #[inline(always)]
+        fn fma_of_sum(a: $real, b: $real, [high, low]: [$real; 2]) -> ($real, $real) {
+            let sum = fma(a, b, high);
+            (sum, fma(a, b, high - sum) + low)
+        }
+    };
+}
+pub(super) use multiply_add;
 
 /// The hyperbolic cosine and the inverse functions. `large` is two to the power of the fraction's bits;
 /// below `small` the inverse sine and tangent are their argument.
@@ -395,8 +415,7 @@ macro_rules! bessel {
         /// `value + d (slope + slope_low + d p)`
         #[inline(always)]
         fn by_row(d: $real, p: $real, [value, slope_low, slope]: [$real; 3]) -> $real {
-            let q = fma(p, d, slope);
-            let q_low = fma(p, d, slope - q) + slope_low;
+            let (q, q_low) = fma_of_sum(p, d, [slope, slope_low]);
             fma(q, d, fma(q_low, d, value))
         }
 
@@ -416,9 +435,7 @@ macro_rules! bessel {
 
             // a = c s + s u p(u)
             let more = phase_rest(u, one);
-            let [first, first_low] = PHASE[usize::from(one)];
-            let p = fma(u, more, first);
-            let p_low = fma(u, more, first - p) + first_low;
+            let (p, p_low) = fma_of_sum(u, more, PHASE[usize::from(one)]);
             let t = u * s;
             let t_low = fma(u, s, -t) + fma(u_low, s, u * s_low);
             let w = t * p;
@@ -494,6 +511,16 @@ macro_rules! bessel {
             if x.is_sign_negative() { -value } else { value }
         }
 
+        /// `value` for a positive `x`: functions of the second kind have a pole at 0, and no value below.
+        #[inline(always)]
+        fn from_zero_on(x: $real, value: $real) -> $real {
+            match (x == 0.0, x < 0.0) {
+                (true, _) => $real::NEG_INFINITY,
+                (_, true) => $real::NAN,
+                _ => value,
+            }
+        }
+
         /// The Bessel function of the second kind of order 0.
         #[inline]
         pub fn $y0(x: $real) -> $real {
@@ -502,11 +529,7 @@ macro_rules! bessel {
                 let u = x * x;
                 let j = j0_rest(u) * u;
                 let value = high + (low + fma(high, j, fma(low, j, y0_regular(u))));
-                return match (x == 0.0, x < 0.0) {
-                    (true, _) => $real::NEG_INFINITY,
-                    (_, true) => $real::NAN,
-                    _ => value,
-                };
+                return from_zero_on(x, value);
             }
             if x < 25.9 {
                 let index = if x < 1.25 { 0 } else { row(x, -0.25).wrapping_add(1) };
@@ -530,11 +553,7 @@ macro_rules! bessel {
                 let q = divide(FRAC_2_PI[0], scaled);
                 let q_low = (fma(-q, scaled, FRAC_2_PI[0]) + FRAC_2_PI[1]) * (q * core::$real::consts::FRAC_PI_2);
                 let value = if small { (-q - q_low) * $back } else { (rest - q_low) - q };
-                return match (x == 0.0, x < 0.0) {
-                    (true, _) => $real::NEG_INFINITY,
-                    (_, true) => $real::NAN,
-                    _ => value,
-                };
+                return from_zero_on(x, value);
             }
             if x < 25.9 {
                 let index = if x < 3.0 { 0 } else { row(x, -0.75).wrapping_add(1) };
@@ -658,8 +677,7 @@ macro_rules! gamma {
         fn sine_terms(r: $real) -> ($real, $real) {
             let u = r * r;
             let rest = sine_rest(u);
-            let p = fma(u, rest, SINE[0]);
-            let p_low = fma(u, rest, SINE[0] - p) + SINE[1];
+            let (p, p_low) = fma_of_sum(u, rest, SINE);
             let v = p * u;
             (v, fma(p, u, -v) + fma(p_low, u, p * fma(r, r, -u)))
         }
@@ -679,13 +697,11 @@ macro_rules! gamma {
             let r_low = (f - r) + e_low;
             // 2^r - 1 as the sum of two floats.
             let rest = exp2_rest(r);
-            let p = fma(rest, r, LN_2[0]);
-            let p_low = fma(rest, r, LN_2[0] - p) + LN_2[1];
+            let (p, p_low) = fma_of_sum(rest, r, LN_2);
             let small = p * r;
             let small_low = fma(p, r, -small) + fma(p_low, r, p * r_low);
             let series = stirling_series(s);
-            let c = fma(s, series, SQRT_2_PI[0]);
-            let c_low = fma(s, series, SQRT_2_PI[0] - c) + SQRT_2_PI[1];
+            let (c, c_low) = fma_of_sum(s, series, SQRT_2_PI);
             let more = fma(c, small, fma(c, small_low, c_low));
             let value = c + more;
             if above {

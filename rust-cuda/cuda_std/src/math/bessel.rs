@@ -7,7 +7,7 @@
 use super::alike::bessel;
 use super::logarithm::{TWO_THIRDS, log1p_rest, split};
 use super::trigonometric::{reduce_odd, series};
-use super::{divide, fma, nearest, polynomial, root};
+use super::{divide, fma, fma_of_sum, nearest, polynomial, root};
 
 /// For each half period of `j0` a centre, the value there, and coefficients.
 static J0: [[f32; 13]; 9] = [

@@ -7,7 +7,7 @@
 use super::alike::inverse_of_tail;
 use super::exponential::{exp_small, reduce};
 use super::logarithm::{TWO_THIRDS, log1p_rest, split, split_normal};
-use super::{divide, fma, polynomial, power_of_two, root, scale};
+use super::{divide, fma, fma_of_sum, polynomial, power_of_two, root, scale};
 use core::f32::consts::{FRAC_2_SQRT_PI, LN_2};
 
 /// `erf(x) / x - 1` for `|x|` up to 0.92, by `u = x²`.
@@ -174,8 +174,7 @@ pub fn erfinvf(x: f32) -> f32 {
     } else {
         let t = w - 2.5;
         let q = inverse_near(t);
-        let p = fma(q, t, INVERSE_NEAR[0]);
-        let p_low = fma(q, t, INVERSE_NEAR[0] - p) + INVERSE_NEAR[1];
+        let (p, p_low) = fma_of_sum(q, t, INVERSE_NEAR);
         fma(p, x, p_low * x)
     };
     let a = x.abs();
@@ -201,8 +200,7 @@ fn inverse(w: f32, x: f32, x_low: f32) -> (f32, f32) {
         let inverse = divide(1.0, s);
         let t = inverse - 0.25;
         let q = polynomial!(t; -0.198_196_17, 8.022_157e-2, 0.553_669_6, -0.871_245_44, 0.883_072_5, -3.670_745_8, -2.538_456_4, 8.801_065, 143.719_09, -328.071_72);
-        let p = fma(q, t, FIRST[0]);
-        let p_low = fma(q, t, FIRST[0] - p) + FIRST[1];
+        let (p, p_low) = fma_of_sum(q, t, FIRST);
         // What the square root lacks.
         let s_low = fma(-s, s, w) * (0.5 * inverse);
         let more = fma(p_low, s, p * s_low);
@@ -212,8 +210,7 @@ fn inverse(w: f32, x: f32, x_low: f32) -> (f32, f32) {
     } else {
         let t = w - 2.5;
         let q = inverse_near(t);
-        let p = fma(q, t, INVERSE_NEAR[0]);
-        let p_low = fma(q, t, INVERSE_NEAR[0] - p) + INVERSE_NEAR[1];
+        let (p, p_low) = fma_of_sum(q, t, INVERSE_NEAR);
         let more = fma(p_low, x, p * x_low);
         let value = fma(p, x, more);
         (value, fma(p, x, -value) + more)

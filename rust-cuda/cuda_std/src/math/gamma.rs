@@ -6,7 +6,7 @@
 use super::alike::gamma;
 use super::exponential::{LN_2, exp2_rest};
 use super::logarithm::{TWO_THIRDS, log1p_rest, log2_terms, split};
-use super::{divide, fma, nearest, polynomial, scale};
+use super::{divide, fma, fma_of_sum, nearest, polynomial, scale};
 use crate::float::exact;
 
 /// `√(2π)` as the sum of two floats.
@@ -37,8 +37,7 @@ gamma!(f32: tgammaf; limit 48.0, tiny 8.673_617_4e-19, back 79_228_162_514_264_3
 fn about_one(d: f32) -> f32 {
     const SLOPE: [f32; 2] = [-0.577_215_7, 5.456_804e-9];
     let p = polynomial!(d; 0.822_467, -0.400_685_16, 0.270_581_04, -0.207_415_2, 0.169_562_74, -0.143_360_48, 0.125_172_02, -0.118_851, 0.105_083_555, -5.017_836e-2, 5.169_12e-2, -0.178_182_66, 0.158_408_61);
-    let q = fma(p, d, SLOPE[0]);
-    let q_low = fma(p, d, SLOPE[0] - q) + SLOPE[1];
+    let (q, q_low) = fma_of_sum(p, d, SLOPE);
     fma(q, d, q_low * d)
 }
 
@@ -47,8 +46,7 @@ fn about_one(d: f32) -> f32 {
 fn about_two(d: f32) -> f32 {
     const SLOPE: [f32; 2] = [0.422_784_33, 6.675_753_3e-9];
     let p = polynomial!(d; 0.322_467_03, -6.735_231e-2, 2.058_079_1e-2, -7.385_441e-3, 2.891_409_4e-3, -1.193_582_4e-3, 5.043_401_6e-4, -2.186_731_3e-4, 1.104_398_25e-4, -5.648_910_5e-5, 1.533_248e-5);
-    let q = fma(p, d, SLOPE[0]);
-    let q_low = fma(p, d, SLOPE[0] - q) + SLOPE[1];
+    let (q, q_low) = fma_of_sum(p, d, SLOPE);
     fma(q, d, q_low * d)
 }
 

@@ -56,11 +56,7 @@ const FRAC_PI_2_LOW: f32 = f32::from_bits(0xb33b_bd2e);
 /// which then stands in the low bits.
 const SHIFTER: f32 = 12_582_912.0;
 
-/// `a * b + c`, rounded once.
-#[inline(always)]
-fn fma(a: f32, b: f32, c: f32) -> f32 {
-    crate::GpuFloat::mul_add(a, b, c)
-}
+alike::multiply_add!(f32);
 
 /// `c₀ + c₁ x + c₂ x² + …` from `x; c₀, c₁, c₂, …`, by Horner's rule. As a function of
 /// an array it would be a loop on the device.

@@ -8,7 +8,7 @@ use super::super::alike::bessel;
 use super::super::polynomial;
 use super::logarithm::{TWO_THIRDS, log1p_rest, split};
 use super::trigonometric::{reduce_odd, series};
-use super::{divide, fma, nearest, root};
+use super::{divide, fma, fma_of_sum, nearest, root};
 
 /// For each half period of `j0` a centre, the value there, and coefficients.
 static J0: [[f64; 20]; 9] = [

@@ -42,11 +42,7 @@ const LN_2: [f64; 2] = [core::f64::consts::LN_2, 2.319_046_813_846_299_6e-17];
 /// which then stands in the low bits.
 const SHIFTER: f64 = 6_755_399_441_055_744.0;
 
-/// `a * b + c`, rounded once.
-#[inline(always)]
-fn fma(a: f64, b: f64, c: f64) -> f64 {
-    crate::GpuFloat::mul_add(a, b, c)
-}
+super::alike::multiply_add!(f64);
 
 /// The nearest integer to `x * scale`, as a float and as an integer, for
 /// products below 2^31.
