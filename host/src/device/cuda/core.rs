@@ -6,7 +6,7 @@ use super::generation::{Generation, optional_attribute};
 use super::queue::Recorder;
 use crate::device::properties::Priority;
 use crate::{Error, Limits};
-use cuda_loader::sys::{self, CUdeviceptr};
+use cuda_loader::sys::{self, CUDA_MEMCPY2D, CUarray, CUdeviceptr};
 use cust::context::{Context, CurrentContext, Entered};
 use cust::device::{Device, DeviceAttribute};
 use cust::error::{CudaError, CudaResult};
@@ -391,6 +391,42 @@ pub(super) unsafe fn copy(
     // SAFETY: the caller's promise.
     checked("cuMemcpyDtoDAsync_v2", unsafe {
         sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream)
+    })
+}
+
+/// A copy of this many rows of this many bytes from nowhere to nowhere, to be completed.
+pub(super) fn rows(count: usize, bytes: usize) -> CUDA_MEMCPY2D {
+    CUDA_MEMCPY2D {
+        srcXInBytes: 0,
+        srcY: 0,
+        srcMemoryType: 0,
+        srcHost: std::ptr::null(),
+        srcDevice: 0,
+        srcArray: CUarray::NULL,
+        srcPitch: 0,
+        dstXInBytes: 0,
+        dstY: 0,
+        dstMemoryType: 0,
+        dstHost: std::ptr::null_mut(),
+        dstDevice: 0,
+        dstArray: CUarray::NULL,
+        dstPitch: 0,
+        WidthInBytes: bytes,
+        Height: count,
+    }
+}
+
+/// Copies rows, in the order of this stream's work. The context is current.
+///
+/// # Safety
+///
+/// Both sides have all of the rows at their pitch, in this device's memory or the host's, and do
+/// not overlap. They live until the stream's work has ended or, in a recording, until its graph is
+/// gone. Only the caller uses the target, apart from work that was enqueued before.
+pub(super) unsafe fn copy_rows(copy: &CUDA_MEMCPY2D, stream: sys::CUstream) -> Result<(), Error> {
+    // SAFETY: the caller's promise; the description is read before the call returns.
+    checked("cuMemcpy2DAsync_v2", unsafe {
+        sys::cuMemcpy2DAsync_v2(copy, stream)
     })
 }
 

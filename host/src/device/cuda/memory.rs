@@ -1,12 +1,12 @@
 //! Device memory: allocates it, copies it and frees it.
 
-use super::core::{Core, OwnMemory, Resource, copy};
+use super::core::{Core, OwnMemory, Resource, copy, copy_rows, rows};
 use super::driver::checked;
 use super::handle::CudaDevice;
 use super::locked::LockedMemory;
 use super::recording;
 use crate::Error;
-use cuda_loader::sys::{self, CUDA_MEMCPY2D, CUarray, CUdeviceptr, MEMORYTYPE_DEVICE};
+use cuda_loader::sys::{self, CUDA_MEMCPY2D, CUdeviceptr, MEMORYTYPE_DEVICE};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -230,50 +230,38 @@ impl CudaMemory {
         unsafe { copy(to, from, range.len(), stream) }
     }
 
-    /// Overwrites rows by those of `source`, memory of the same device: `rows` times `len` bytes,
+    /// Overwrites rows by those of `source`, memory of the same device: `count` times `len` bytes,
     /// from these places on, so far from each other. There is at least one, of at least one byte,
     /// and none overlaps another.
     pub(in crate::device) fn copy_rows(
         &mut self,
         source: &Self,
         [to, from]: [usize; 2],
-        [rows, len]: [usize; 2],
+        [count, len]: [usize; 2],
         [to_pitch, from_pitch]: [usize; 2],
     ) -> Result<(), Error> {
-        if rows == 1 || to_pitch.max(from_pitch) > MAX_PITCH {
-            return (0..rows).try_for_each(|row| {
+        if count == 1 || to_pitch.max(from_pitch) > MAX_PITCH {
+            return (0..count).try_for_each(|row| {
                 let start = from + row * from_pitch;
                 self.copy_from(to + row * to_pitch, source, start..start + len)
             });
         }
-        let span = |start: usize, pitch: usize| start..start + (rows - 1) * pitch + len;
+        let span = |start: usize, pitch: usize| start..start + (count - 1) * pitch + len;
         let target = self.part(&span(to, to_pitch));
         let start = source.part(&span(from, from_pitch));
         let copy = CUDA_MEMCPY2D {
-            srcXInBytes: 0,
-            srcY: 0,
             srcMemoryType: MEMORYTYPE_DEVICE,
-            srcHost: std::ptr::null(),
             srcDevice: start,
-            srcArray: CUarray::NULL,
             srcPitch: from_pitch,
-            dstXInBytes: 0,
-            dstY: 0,
             dstMemoryType: MEMORYTYPE_DEVICE,
-            dstHost: std::ptr::null_mut(),
             dstDevice: target,
-            dstArray: CUarray::NULL,
             dstPitch: to_pitch,
-            WidthInBytes: len,
-            Height: rows,
+            ..rows(count, len)
         };
         let _current = self.core.enter()?;
-        // SAFETY: two pieces of memory with all of these rows, of which the target is ours alone;
-        // stream order keeps earlier and later work on either away, and the description is read
-        // before the call returns.
-        checked("cuMemcpy2DAsync_v2", unsafe {
-            sys::cuMemcpy2DAsync_v2(&raw const copy, self.core.queue())
-        })
+        // SAFETY: `part` has checked that both have all of these rows; they are two memories, and the
+        // target is borrowed mutably. Stream order excludes other work on either.
+        unsafe { copy_rows(&copy, self.core.queue()) }
     }
 
     /// Fills these bytes with copies of `element`. They begin at a multiple of its size, and are a

@@ -1,13 +1,13 @@
 //! Rows in device memory, read through the texture units.
 
-use super::core::Resource;
-use super::driver::{checked, said};
+use super::core::{Resource, copy_rows, rows};
+use super::driver::said;
 use super::handle::CudaDevice;
 use super::memory::CudaMemory;
 use super::recording;
 use crate::Error;
 use crate::device::layout::{AddressMode, Layout};
-use cuda_loader::sys::{self, CUDA_MEMCPY2D, CUarray, CUdeviceptr};
+use cuda_loader::sys::{self, CUDA_MEMCPY2D, CUdeviceptr};
 use cust::memory::array::ArrayFormat;
 use cust::texture::{Pitched, Texture, TextureAdressingMode, TextureDescriptor};
 use std::ops::Range;
@@ -78,7 +78,7 @@ impl CudaTexture {
     /// Overwrites the elements, from rows without gaps.
     pub(in crate::device) fn upload(&mut self, values: &[f32]) -> Result<(), Error> {
         self.check_length(values.len());
-        self.copy_rows(CUDA_MEMCPY2D {
+        self.copy_rows(&CUDA_MEMCPY2D {
             srcMemoryType: sys::MEMORYTYPE_HOST,
             srcHost: values.as_ptr().cast(),
             srcPitch: self.row_bytes(),
@@ -92,7 +92,7 @@ impl CudaTexture {
     /// Copies the elements to rows without gaps.
     pub(in crate::device) fn download(&self, values: &mut [f32]) -> Result<(), Error> {
         self.check_length(values.len());
-        self.copy_rows(CUDA_MEMCPY2D {
+        self.copy_rows(&CUDA_MEMCPY2D {
             srcMemoryType: sys::MEMORYTYPE_DEVICE,
             srcDevice: self.address,
             srcPitch: self.layout.pitch * size_of::<f32>(),
@@ -117,7 +117,7 @@ impl CudaTexture {
         };
         // SAFETY: the rows lie in this texture, which is borrowed mutably, and in other memory;
         // `part` has checked that both have as many bytes.
-        unsafe { self.queue_rows(copy) }
+        unsafe { self.queue_rows(&copy) }
     }
 
     /// Copies the elements to rows without gaps in memory of the same device, in the order of
@@ -134,7 +134,7 @@ impl CudaTexture {
         };
         // SAFETY: the rows lie in this texture and in other memory, which is borrowed mutably;
         // `part` has checked that both have as many bytes.
-        unsafe { self.queue_rows(copy) }
+        unsafe { self.queue_rows(&copy) }
     }
 
     fn check_length(&self, given: usize) {
@@ -159,24 +159,7 @@ impl CudaTexture {
 
     /// A copy of all rows from nowhere to nowhere, to be completed.
     fn all_rows(&self) -> CUDA_MEMCPY2D {
-        CUDA_MEMCPY2D {
-            srcXInBytes: 0,
-            srcY: 0,
-            srcMemoryType: 0,
-            srcHost: std::ptr::null(),
-            srcDevice: 0,
-            srcArray: CUarray::NULL,
-            srcPitch: 0,
-            dstXInBytes: 0,
-            dstY: 0,
-            dstMemoryType: 0,
-            dstHost: std::ptr::null_mut(),
-            dstDevice: 0,
-            dstArray: CUarray::NULL,
-            dstPitch: 0,
-            WidthInBytes: self.row_bytes(),
-            Height: self.layout.height,
-        }
+        rows(self.layout.height, self.row_bytes())
     }
 
     /// Queues a copy within the device.
@@ -185,25 +168,20 @@ impl CudaTexture {
     ///
     /// Both sides are memory of this device, of all rows at their pitch, and the target is
     /// borrowed mutably. Both live as long as the work that they were given to.
-    unsafe fn queue_rows(&self, copy: CUDA_MEMCPY2D) -> Result<(), Error> {
+    unsafe fn queue_rows(&self, copy: &CUDA_MEMCPY2D) -> Result<(), Error> {
         let core = self.memory.core();
         let _current = core.enter()?;
-        // SAFETY: the caller's promise; stream order keeps earlier and later work on either
-        // side away, and the description is read before the call returns.
-        checked("cuMemcpy2DAsync_v2", unsafe {
-            sys::cuMemcpy2DAsync_v2(&raw const copy, core.queue())
-        })
+        // SAFETY: the caller's promise; stream order excludes other work on either side.
+        unsafe { copy_rows(copy, core.queue()) }
     }
 
-    fn copy_rows(&self, copy: CUDA_MEMCPY2D) -> Result<(), Error> {
+    fn copy_rows(&self, copy: &CUDA_MEMCPY2D) -> Result<(), Error> {
         let core = self.memory.core();
         core.refuse("copying to or from the host")?;
         let _current = core.enter()?;
         // SAFETY: upload and download describe rows that lie in this texture and
         // in a slice that is borrowed until the copy is over, which is waited for.
-        checked("cuMemcpy2DAsync_v2", unsafe {
-            sys::cuMemcpy2DAsync_v2(&raw const copy, core.stream.as_inner())
-        })?;
+        unsafe { copy_rows(copy, core.stream.as_inner()) }?;
         core.synchronize()
     }
 }
