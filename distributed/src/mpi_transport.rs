@@ -58,16 +58,16 @@ struct World {
     /// Whether a call has failed.
     failed: Cell<bool>,
     desk: Arc<Desk>,
-    /// Goes on with what was begun; there once something was.
+    /// The thread that moves exchanges on, from the first exchange on.
     courier: Cell<Option<JoinHandle<()>>>,
 }
 
 // SAFETY: the handles may be used by any thread, by one at a time: MPI was initialised with
-// MPI_THREAD_SERIALIZED, this is the only value of the process that calls it, as `TAKEN` says, and
-// it does so while it has the right to, `Begun`, of which there is one.
+// MPI_THREAD_SERIALIZED. This is the only value of the process that calls it, as `TAKEN` says, and
+// it does so only while it holds the lock of its one `Begun`.
 unsafe impl Send for World {}
 
-/// What a rank and its courier have in common.
+/// The state that a rank and its courier share.
 #[derive(Default)]
 struct Desk {
     begun: Mutex<Begun>,
@@ -84,7 +84,7 @@ struct Begun {
     closing: bool,
 }
 
-// SAFETY: as for `World`: the handles of the exchanges are used by whoever has the mutex.
+// SAFETY: as for `World`: only the holder of the lock uses the handles of the exchanges.
 unsafe impl Send for Begun {}
 
 /// How long the courier sleeps between two looks.
@@ -92,11 +92,11 @@ const ROUND: Duration = Duration::from_micros(100);
 
 impl Desk {
     fn begun(&self) -> MutexGuard<'_, Begun> {
-        // A panic in between leaves exchanges that nobody ends, and World is not finalised.
+        // After a panic exchanges never end, and `World` does not finalise MPI.
         self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Goes on with exchanges until nothing more comes.
+    /// Moves exchanges on until the desk closes.
     fn carry(&self) {
         let mut begun = self.begun();
         while !begun.closing {
@@ -113,7 +113,7 @@ impl Desk {
 }
 
 impl Begun {
-    /// Goes on with all exchanges, and returns whether one of them is not done.
+    /// Moves all exchanges on, and returns whether one of them has not ended.
     fn go_on(&mut self) -> bool {
         let mut looked_for = Vec::new();
         let mut under_way = false;
@@ -143,13 +143,13 @@ struct Receive {
     from: usize,
     tag: c_int,
     required: usize,
-    /// What it goes into, once it was found.
+    /// Its bytes, once the message was found.
     pending: Option<Pending>,
 }
 
 impl Exchange {
-    /// Goes on with its messages; no message is looked for of which an older exchange looks for
-    /// one of the same rank and tag.
+    /// Moves its messages on. It does not look for a message while an older exchange waits for one
+    /// from the same rank with the same tag.
     fn go_on(&mut self, looked_for: &mut Vec<(usize, c_int)>) -> Result<(), Error> {
         for receive in &mut self.receives {
             let which = (receive.from, receive.tag);
@@ -188,7 +188,7 @@ impl Exchange {
     }
 }
 
-/// Takes an exchange out of those that were begun, if it was not ended.
+/// Removes an exchange that was begun and has not ended.
 struct Ticket<'a> {
     world: &'a World,
     number: u64,
@@ -231,8 +231,8 @@ fn found(comm: ffi::MPI_Comm, from: usize, tag: c_int) -> Result<Option<Pending>
     said("MPI_Get_count", code)?;
     let given = usize::try_from(count).unwrap_or(0);
     let mut pending = Pending::new(from, vec![0; given]);
-    // SAFETY: the bytes are as many as the message has, and stay until the request is done, or for
-    // ever; nobody looks at them before.
+    // SAFETY: the bytes are as many as the message has. They stay until the request has ended, or for
+    // ever, and are not read before.
     let code = unsafe {
         ffi::MPI_Imrecv(
             pending.bytes.as_mut_ptr().cast::<c_void>(),
@@ -247,8 +247,8 @@ fn found(comm: ffi::MPI_Comm, from: usize, tag: c_int) -> Result<Option<Pending>
     Ok(Some(pending))
 }
 
-/// Where users and launchers say what an MPI's messages go by: Open MPI's, UCX's, libfabric's and
-/// Intel MPI's.
+/// The variables with which users and launchers choose how messages are sent, of Open MPI, UCX,
+/// libfabric and Intel MPI.
 const WAYS: [&str; 5] = [
     "OMPI_MCA_pml",
     "OMPI_MCA_btl",
@@ -358,7 +358,7 @@ impl World {
         Ok(rank as c_int)
     }
 
-    /// Begins to send; whoever calls it has the right to call MPI.
+    /// Begins to send. The caller holds the right to call MPI.
     fn send(
         &self,
         _: &mut Begun,
@@ -433,7 +433,7 @@ impl World {
         }
     }
 
-    /// Begins an exchange, which the courier goes on with.
+    /// Begins an exchange. The courier moves it on.
     fn begin_exchange(
         &self,
         outgoing: Vec<Parcel>,
@@ -474,8 +474,8 @@ impl World {
         })
     }
 
-    /// Has the courier know that something has been begun. Without one, where the system gives no
-    /// thread, messages go on when they are waited for.
+    /// Tells the courier of a new exchange. If the system has no thread for it, messages move on when
+    /// they are waited for.
     fn call_courier(&self) {
         let courier = self.courier.take().or_else(|| {
             let desk = Arc::clone(&self.desk);

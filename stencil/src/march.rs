@@ -59,8 +59,8 @@ pub struct Blocks {
 }
 
 /// The launch for fields of `extents`, with vectors of `points` where the rows are whole ones,
-/// for updates that read up to `radius` away along the slowest axis, on a device with so many
-/// multiprocessors.
+/// for updates that read up to `radius` away along the slowest axis, on a device with this
+/// many multiprocessors.
 ///
 /// Marches are short where longer ones would leave a multiprocessor with fewer blocks than it
 /// can have at a time: these hide the latency of each other's loads.

@@ -397,8 +397,8 @@ macro_rules! bessel {
             nearest(fma(x, core::$real::consts::FRAC_1_PI, offset), 1.0).1 as usize
         }
 
-        /// A function of the first kind by its row: a centre, the value there, and the coefficients of
-        /// what is more than it, divided by the distance, the lowest as the sum of two floats.
+        /// A function of the first kind by its row: a centre, the value there, and the coefficients of the
+        /// difference from that value, divided by the distance, the lowest as the sum of two floats.
         #[inline(always)]
         fn first_by_row<const N: usize>(x: $real, row: &[$real; N]) -> $real {
             let d = x - row[0];
@@ -643,7 +643,7 @@ macro_rules! gamma {
             let e = first - second;
             let part = e - first;
             let low = (first - (e - part)) - (second + part);
-            // The slope, but for what the smallness of y_low makes up for.
+            // The slope, without terms that the smallness of y_low makes negligible.
             let slope = fma(-s, 0.5 * core::$real::consts::LOG2_E, log);
             (e, fma(y_low, slope, low + (first_low - second_low)), s)
         }
@@ -658,7 +658,7 @@ macro_rules! gamma {
             value + (LN_SQRT_2_PI[0] + (LN_SQRT_2_PI[1] + more + value_low))
         }
 
-        /// `1 + a`, and what rounding took from it.
+        /// `1 + a`, and its rounding error.
         #[inline(always)]
         fn one_more(a: $real) -> ($real, $real) {
             let sum = 1.0 + a;

@@ -1,7 +1,8 @@
 //! The gamma function by Stirling's formula, `Γ(y) = 2^((y - 1/2) log2 y - y log2 e) c(1/y)`, whose exponent
-//! is a sum of two floats.  The logarithm of the gamma function is polynomials between 0.5 and 3; next to
-//! zero and to negative integers `-n` it is `-ln |d|` and a polynomial, `d` being the distance; from -2 to -10.5 both
-//! are what they are more than at the zero that is nearest, so that the error is relative there, too.
+//! is a sum of two floats. The logarithm of the gamma function is a polynomial from 0.5 to 3. Next to zero and
+//! to a negative integer `-n` it is `-ln |d|` plus a polynomial, where `d` is the distance from the integer. From
+//! -2 to -10.5 both are taken relative to the nearest zero of the logarithm, which keeps the relative error small
+//! there.
 
 use super::alike::gamma;
 use super::exponential::{LN_2, exp2_rest};
@@ -15,7 +16,7 @@ const SQRT_2_PI: [f32; 2] = [2.506_628_3, -2.866_020_5e-10];
 /// `log2 e` as the sum of two floats.
 const LOG2_E: [f32; 2] = [core::f32::consts::LOG2_E, 1.925_963e-8];
 
-/// How much more than `√(2π)` the factor `c` of Stirling's formula is, by `s = 1/y`, divided by `s`.
+/// `(c - √(2π)) / s`, where `c` is the factor of Stirling's formula and `s = 1/y`.
 #[inline(always)]
 fn stirling_series(s: f32) -> f32 {
     polynomial!(s; 0.208_885_57, 8.705_224e-3, -6.718_118_7e-3, -6.945_73e-4, 2.618_706_8e-3, -1.440_131e-3, 2.968_831e-4)
@@ -24,7 +25,7 @@ fn stirling_series(s: f32) -> f32 {
 /// `-π²/6` as the sum of two floats.
 const SINE: [f32; 2] = [-1.644_934, -5.208_099e-9];
 
-/// What `(sin πr / πr - 1) / u` is more than that, by `u = r²`, divided by `u`, for `|r|` up to a half.
+/// `((sin πr / πr - 1) / u + π²/6) / u`, by `u = r²`, for `|r|` up to a half.
 #[inline(always)]
 fn sine_rest(u: f32) -> f32 {
     polynomial!(u; 0.811_742_25, -0.190_748_48, 2.612_014_1e-2, -2.241_480_4e-3)
@@ -32,7 +33,7 @@ fn sine_rest(u: f32) -> f32 {
 
 gamma!(f32: tgammaf; limit 48.0, tiny 8.673_617_4e-19, back 79_228_162_514_264_337_593_543_950_336.0);
 
-/// The logarithm at `d` more than 1, from 1/2 to 1.36.
+/// The logarithm at `1 + d`, for arguments from 1/2 to 1.36.
 #[inline(always)]
 fn about_one(d: f32) -> f32 {
     const SLOPE: [f32; 2] = [-0.577_215_7, 5.456_804e-9];
@@ -41,7 +42,7 @@ fn about_one(d: f32) -> f32 {
     fma(q, d, q_low * d)
 }
 
-/// The logarithm at `d` more than 2, from 1.36 to 3.
+/// The logarithm at `2 + d`, for arguments from 1.36 to 3.
 #[inline(always)]
 fn about_two(d: f32) -> f32 {
     const SLOPE: [f32; 2] = [0.422_784_33, 6.675_753_3e-9];
@@ -328,8 +329,8 @@ static ZEROS: [[f32; 14]; 17] = [
     ],
 ];
 
-/// About the zero at -2.46, -2.58, and the zero at -2.75: the centre, the value there, and coefficients of what is more than
-/// it, divided by the distance.
+/// About the zero at -2.46, about -2.58, and about the zero at -2.75: the centre, the value there, and the coefficients
+/// of the difference from that value, divided by the distance.
 static BETWEEN: [[f32; 13]; 3] = [
     [
         -2.457_024_8,
@@ -381,7 +382,7 @@ static BETWEEN: [[f32; 13]; 3] = [
 /// `ln √(2π)` as the sum of two floats.
 const LN_SQRT_2_PI: [f32; 2] = [0.918_938_5, 1.563_417_7e-8];
 
-/// What the logarithm is more than Stirling's formula, by `u = 1/y²` and times `y`, for `y` from 3 on.
+/// The logarithm less Stirling's formula, times `y`, by `u = 1/y²`, for `y` from 3 on.
 #[inline(always)]
 fn log_series(u: f32) -> f32 {
     polynomial!(u; 8.333_333_6e-2, -2.777_854_7e-3, 7.898_910_6e-4, -4.820_356_8e-4)
@@ -474,7 +475,7 @@ fn by_zeros(n: f32, d: f32) -> f32 {
     let p = polynomial!(d; row[4], row[5], row[6], row[7], row[8], row[9], row[10], row[11], row[12], row[13]);
     let quotient = d * inverse;
     let (f, k) = split(quotient, TWO_THIRDS);
-    // Next to the zero d/z is 1, and its logarithm t/z; elsewhere what rounding took from d/z counts.
+    // Next to the zero d/z is 1, and its logarithm t/z. Elsewhere the rounding error of d/z counts.
     let near = k == 0.0;
     let low = fma(d, inverse, -quotient) * inverse_power(quotient, f);
     let rest = log1p_rest(if near { t * inverse } else { f });
