@@ -294,7 +294,8 @@ unsafe fn within<P: Points, const STEP: usize>(
         unsafe { store_streaming(df.add(place as usize * line.stride).cast(), value) };
     };
     if first >= radius && line.len - end >= radius {
-        // SAFETY: the place is on the lines, since it is at most a radius beyond the segment.
+        // SAFETY: the place is on the lines, since it is at most a radius beyond the segment, which
+        // is at least that far from both ends.
         let load = |place: i32| unsafe { load_readonly(point(place as u32).cast::<P>()) };
         march::<P, STEP>(weights, load, store, first as i32, end as i32);
         return;

@@ -10,8 +10,8 @@
 //!
 //! with the radius r half the order of accuracy. The nearest point comes first (near a one-sided
 //! end, the first point of the axis), by a product; the others follow by fused multiply-adds. The
-//! weights of a derivative sum to 0, so the differences to the point itself are exact in theory,
-//! and a constant has the derivative 0 exactly.
+//! weights of a derivative sum to 0, so the terms can be differences to the point itself, and a
+//! constant has the derivative 0 exactly.
 //!
 //! # The table
 //!

@@ -257,7 +257,7 @@ pub(super) unsafe fn march<P: Points<Point = f32>, const STEP: usize>(
 }
 
 /// The first vector of this thread and, for each of its [`X_VECTORS`] vectors, the place of its
-/// first point in the row. The field is a sequence of vectors with `points` points in rows of `nx`;
+/// first point in the row. The field, `points` points in rows of `nx`, is a sequence of vectors;
 /// block b has the vectors from `b * X_BLOCK * X_VECTORS` on.
 #[inline(always)]
 pub(super) fn x_places<V: Points>(points: usize, nx: u32) -> (usize, [u32; X_VECTORS]) {
