@@ -75,13 +75,13 @@ has_scalar! {
 /// The purpose of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
-    /// Shows one technique, as a step of the textbook's ladder.
+    /// A step of the textbook's ladder, which shows one technique.
     Textbook,
-    /// The library launches it where it may choose.
+    /// A kernel that the library launches where it may choose.
     Tuned,
-    /// One step of a computation whose main part is another kernel.
+    /// A step of a computation whose main part is another kernel.
     Step,
-    /// Measures the device.
+    /// A kernel that measures the device.
     Instrument,
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A kernel's [`Entry`] stands in the file of the kernel, written by [`register!`]; the family's
 //! `mod.rs` names the kernel in its list, and [`FAMILIES`] names the families. Launches take their
-//! geometry from this table; tests, the benchmark and the inspection take the list of kernels.
+//! geometry from this table; tests, the benchmark and the inspection take their list of kernels
+//! from it.
 //!
 //! ```
 //! use gpu_kernels::registry::{self, Problem, Role};

@@ -14,9 +14,9 @@
 //! - The boundary rules are applied where the halo is loaded: a place beyond an end has the value
 //!   of its image ([`Images`]) or the fixed value. So the arithmetic is the same everywhere. Places
 //!   further away than the radius are neither loaded nor used.
-//! - Near a one-sided end the march writes wrong values by the central stencil. After its march a
-//!   block computes those points again, distributed over all its threads: [`ends`]. A block with a
-//!   plane near a one-sided end of z has only that plane.
+//! - Near a one-sided end the march writes wrong values, since it applies the central stencil.
+//!   After its march a block computes those points again, distributed over all its threads:
+//!   [`ends`]. A block with a plane near a one-sided end of z has only that plane.
 //! - The radius is not a constant: a uniform branch follows each term. Separate code for each
 //!   radius would be four times as long and save 3 instructions in 100.
 //! - There are two tiles, for even and for odd planes, so one barrier per plane is enough: a thread

@@ -148,7 +148,7 @@ struct Lane<T> {
     fixed: u32,
     /// A bit for each point of the lane that the block writes.
     written: u32,
-    /// The first row that the block writes, and the one after the last.
+    /// The rows that the block writes: `begin` to `end - 1`.
     begin: i32,
     end: i32,
     /// Whether all rows are aligned to 16 bytes.
@@ -243,13 +243,13 @@ unsafe fn march<T: Real, const P: usize, const L: usize, const W: usize, const R
     // A wall in the strip's first or last column needs no check: the halo loses it like any other
     // point there.
     // equivalent mutant (comparison): checks a strip without walls
-    // equivalent mutant (literal): so does this
+    // equivalent mutant (literal): as above
     let walled = left < 0 || left + width > nx as i32;
     // The first row read, and the number of slots that the rows fill.
     let bottom = begin - iterations;
     // equivalent mutant (arithmetic: `-` made `+` in `strip.end - begin`): reaches rows that are
     // not written
-    // equivalent mutant (literal): so does this
+    // equivalent mutant (literal): as above
     let steps = ((strip.end - begin + 2 * iterations) as u32).div_ceil(R as u32);
 
     // The rings that the warp reads and writes, at the lane's place. The first warp's ring is
