@@ -303,7 +303,7 @@ unsafe fn accumulate<S: Terms<ARRAYS>, const ARRAYS: usize>(
     let mut lanes = [S::EMPTY; VECTOR_WORDS];
     let mut tile = 0;
     // SAFETY: `vectors` point to the thread's vectors of the next tile, and only whole tiles are
-    // read in batches. Of the rest, which is less than a tile, the thread reads only elements
+    // read before the rest. Of the rest, which is less than a tile, the thread reads only elements
     // before its end.
     unsafe {
         let mut vectors = [core::ptr::null::<Vector>(); ARRAYS];
@@ -374,7 +374,7 @@ unsafe fn accumulate<S: Terms<ARRAYS>, const ARRAYS: usize>(
 ///
 /// # Safety
 ///
-/// `TILES` whole tiles are readable, and `vectors` point to the thread's vectors of the first.
+/// The thread's vectors of `TILES` tiles are readable; `vectors` point to those of the first.
 #[inline(always)]
 unsafe fn batch<S: Terms<ARRAYS>, const ARRAYS: usize, const TILES: usize>(
     terms: S,
