@@ -16,9 +16,9 @@ use crate::sys::{self, OsThread};
 
 /// How long threads may take to notice by themselves.
 const GRACE: Duration = Duration::from_millis(20);
-/// Time between two signals. A thread that prints or allocates for ever and calls
-/// nothing of the emulator can be stopped in the moments between only, so there are
-/// many.
+/// Time between two signals. A thread that prints or allocates for ever and
+/// calls nothing of the emulator can be stopped only in the moments between, so
+/// there are many.
 const REPEAT: Duration = Duration::from_millis(1);
 
 /// A launch with a time limit.
@@ -37,7 +37,7 @@ impl Ticket {
         self.expired.load(Ordering::Relaxed)
     }
 
-    /// The time the launch had.
+    /// The time limit of the launch.
     pub fn limit(&self) -> Duration {
         self.limit
     }
@@ -69,7 +69,7 @@ impl Drop for Worker<'_> {
     }
 }
 
-/// A launch being watched; no longer when dropped.
+/// A launch that is watched until this is dropped.
 pub(crate) struct Watched(pub Arc<Ticket>);
 
 impl Drop for Watched {
@@ -175,6 +175,6 @@ fn run() {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that holds these locks leaves the lists half changed.
+    // No holder of these locks leaves the lists half changed.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

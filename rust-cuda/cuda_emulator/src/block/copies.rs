@@ -67,7 +67,7 @@ impl Block<'_> {
         copies.groups.push_back(group);
     }
 
-    /// Makes the copies of all groups but the `pending` most recent.
+    /// Makes the copies of all groups except the `pending` most recent.
     pub fn cp_async_wait(&self, pending: u32, site: Site) {
         loop {
             let group = {

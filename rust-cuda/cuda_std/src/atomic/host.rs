@@ -3,7 +3,8 @@
 use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use cuda_emulator::intrinsics as emulator;
 
-/// Counts an atomic of an emulated thread, and lets others have their turn.
+/// In an emulated thread, counts an atomic operation, and may let other threads
+/// run.
 #[track_caller]
 fn count() {
     if emulator::in_kernel() {
