@@ -227,7 +227,7 @@ pub fn match_all(mask: u32, bits: u64) -> (u32, bool) {
 ///
 /// CUDA promises little about it: some set of lanes that execute the
 /// instruction together. The emulator gives the largest such set: the caller
-/// waits until no other lane of its warp can go on, and the mask names the lanes
+/// waits until no other lane of its warp can run, and the mask names the lanes
 /// that then wait in `active_mask` at the same source line. Lanes that went
 /// elsewhere or exited are not in it. It never waits for a lane that is blocked.
 #[track_caller]
@@ -385,7 +385,7 @@ pub unsafe fn cp_async(dst: *mut u8, src: *const u8, bytes: usize) {
 ///
 /// # Safety
 ///
-/// As [`cp_async`], with `src` valid for `src_bytes` bytes.
+/// As for [`cp_async`], with `src` valid for `src_bytes` bytes.
 #[track_caller]
 pub unsafe fn cp_async_zfill(dst: *mut u8, src: *const u8, bytes: usize, src_bytes: usize) {
     call("cp_async_zfill", (), |block, site| {

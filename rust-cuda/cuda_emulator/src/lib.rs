@@ -101,10 +101,10 @@
 //! An access by a wrong but valid pointer (another buffer's, another block's
 //! shared memory) is not a fault anywhere and is not found.
 //!
-//! What reaches no buffer is not found by comparing results: a race whose outcome is
-//! the same in all orders tried, an unwritten value that is multiplied away. The
-//! orders are forward, reverse and seeded random. In all of them a thread runs as far
-//! as it can, so that an update which threads lose on a device is not lost here.
+//! Comparing results does not find a mistake that reaches no buffer: a race whose outcome is the
+//! same in all orders tried, an unwritten value that is multiplied away. The orders are forward,
+//! reverse and seeded random. In all of them a thread runs as far as it can, so that an update
+//! which threads lose on a device is not lost here.
 //!
 //! # Data races
 //!

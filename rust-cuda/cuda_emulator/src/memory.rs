@@ -116,7 +116,7 @@ struct State {
     textures: Arc<Textures>,
     /// The handle that was given last.
     last_handle: u64,
-    /// How many launches of a kernel with a geometry were verified.
+    /// The number of verified launches of a kernel with a geometry.
     watched: HashMap<(&'static str, [u32; 3], [u32; 3]), u32>,
 }
 
@@ -148,7 +148,7 @@ impl DeviceMemory {
     ///
     /// # Errors
     ///
-    /// As [`DeviceMemory::alloc_elements`].
+    /// As for [`DeviceMemory::alloc_elements`].
     pub fn alloc(
         &self,
         bytes: usize,

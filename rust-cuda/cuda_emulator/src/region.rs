@@ -261,7 +261,7 @@ unsafe fn first_difference(start: *const u8, len: usize, word: u32) -> Option<us
 ///
 /// # Safety
 ///
-/// As [`first_difference`].
+/// As for [`first_difference`].
 unsafe fn last_difference(start: *const u8, len: usize, word: u32) -> Option<usize> {
     let bytes = word.to_ne_bytes();
     let phase = start.addr() % 4;

@@ -142,7 +142,7 @@ impl<'b> Runner<'b> {
         }
     }
 
-    /// Runs the lanes of a warp in turn until none can go on.
+    /// Runs the lanes of a warp in turn until none can run.
     fn run_warp(&mut self, warp: u32, reverse: bool) -> Result<(), Stop> {
         let first = warp * WARP_SIZE;
         let end = (first + WARP_SIZE).min(self.block.threads());
@@ -161,7 +161,7 @@ impl<'b> Runner<'b> {
         }
     }
 
-    /// Runs all threads in random orders until none can go on.
+    /// Runs all threads in random orders until none can run.
     fn run_shuffled(&mut self) -> Result<(), Stop> {
         loop {
             let mut ran = false;

@@ -2,9 +2,10 @@
 //! up.
 //!
 //! At the deadline the launch is marked; threads notice at their next barrier, warp operation,
-//! atomic or step. Threads that have not after [`GRACE`] are interrupted by a signal, again and
-//! again until the launch ends, and stopped where they hold no lock. A thread that was interrupted
-//! where it may hold a lock also ends at its next call of the emulator, for example for its index.
+//! atomic or step. Threads that have not noticed after [`GRACE`] are interrupted by a signal, again
+//! and again until the launch ends, and stopped where they hold no lock. A thread that was
+//! interrupted where it may hold a lock also ends at its next call of the emulator, for example for
+//! its index.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use crate::sys::{self, OsThread};
 
-/// How long threads may take to notice by themselves.
+/// The time in which threads may notice by themselves.
 const GRACE: Duration = Duration::from_millis(20);
 /// Time between two signals. A thread that prints or allocates for ever and
 /// calls nothing of the emulator can be stopped only in the moments between, so

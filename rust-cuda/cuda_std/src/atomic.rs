@@ -97,7 +97,7 @@ macro_rules! atomic_type {
             /// # Safety
             ///
             /// For the lifetime `'a`, `ptr` is valid for reads and writes, is
-            /// aligned to its size, and the value is accessed atomically alone.
+            /// aligned to its size, and the value is accessed only atomically.
             #[must_use]
             pub const unsafe fn from_ptr<'a>(ptr: *mut $type) -> &'a Self {
                 // SAFETY: the same layout, and valid as the caller promises.
@@ -120,7 +120,7 @@ macro_rules! atomic_type {
                 #[inline(always)]
                 #[track_caller]
                 pub $($unsafe)? fn load(&self, order: Ordering) -> $type {
-                    // SAFETY: a valid pointer to what is accessed atomically alone.
+                    // SAFETY: a valid pointer to a value that is accessed only atomically.
                     let bits = unsafe { mid::[<atomic_load_ $width _ $scope>](self.as_ptr().cast(), order) };
                     <$type>::from_ne_bytes(bits.to_ne_bytes())
                 }
@@ -135,7 +135,7 @@ macro_rules! atomic_type {
                 #[track_caller]
                 pub $($unsafe)? fn store(&self, val: $type, order: Ordering) {
                     let bits = [<u $width>]::from_ne_bytes(val.to_ne_bytes());
-                    // SAFETY: a valid pointer to what is accessed atomically alone.
+                    // SAFETY: a valid pointer to a value that is accessed only atomically.
                     unsafe { mid::[<atomic_store_ $width _ $scope>](self.as_ptr().cast(), order, bits) };
                 }
 
@@ -152,7 +152,7 @@ macro_rules! atomic_type {
                     new: $type,
                     order: Ordering,
                 ) -> Result<$type, $type> {
-                    // SAFETY: a valid pointer to what is accessed atomically alone.
+                    // SAFETY: a valid pointer to a value that is accessed only atomically.
                     let before = unsafe {
                         mid::[<atomic_compare_and_swap_ $type _ $scope>](self.as_ptr(), current, new, order)
                     };
@@ -189,7 +189,7 @@ macro_rules! atomic_operations {
             #[inline(always)]
             #[track_caller]
             pub $($unsafe)? fn $name(&self, val: $type, order: Ordering) -> $type {
-                // SAFETY: a valid pointer to what is accessed atomically alone.
+                // SAFETY: a valid pointer to a value that is accessed only atomically.
                 unsafe { mid::[<atomic_fetch_ $op _ $type _ $scope>](self.as_ptr(), order, val) }
             }
         }

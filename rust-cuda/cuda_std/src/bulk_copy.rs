@@ -92,7 +92,7 @@ unsafe fn change(barrier: *const Barrier, change: impl Fn(&mut State)) {
     if emulator::in_kernel() {
         emulator::atomic();
     }
-    // SAFETY: valid and aligned, as the caller promises; accessed by atomics alone.
+    // SAFETY: valid and aligned, as the caller promises; accessed only by atomics.
     let bits = unsafe { AtomicU64::from_ptr((*barrier).0.get()) };
     let changed = |bits| {
         let mut state = State::of(bits);
@@ -250,7 +250,7 @@ pub unsafe fn is_over(barrier: *const Barrier, parity: u32) -> bool {
 ///
 /// # Safety
 ///
-/// As [`is_over`].
+/// As for [`is_over`].
 #[inline(always)]
 #[track_caller]
 pub unsafe fn wait(barrier: *const Barrier, parity: u32) {

@@ -39,8 +39,8 @@
 //!   thread panic outside an emulated launch. [`host`] has what launchers need.
 //!
 //! Functions that the hardware rounds correctly (`sqrt`, `mul_add`, `floor`, …)
-//! and functions computed in software give the same bits on both targets; a
-//! function that does not says so.
+//! and functions computed in software give the same bits on both targets;
+//! functions with other bits are documented as such.
 //!
 //! # Panic handler and allocator
 //!

@@ -12,7 +12,7 @@ impl Block<'_> {
     ///
     /// # Safety
     ///
-    /// As [`intrinsics::cp_async_zfill`](crate::intrinsics::cp_async_zfill).
+    /// As for [`intrinsics::cp_async_zfill`](crate::intrinsics::cp_async_zfill).
     pub unsafe fn cp_async(
         &self,
         dst: *mut u8,

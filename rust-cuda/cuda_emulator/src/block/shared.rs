@@ -141,7 +141,7 @@ impl Block<'_> {
     ///
     /// # Safety
     ///
-    /// As there.
+    /// As for that function.
     pub unsafe fn register_shared_static(
         &self,
         key: &'static SharedSlot,

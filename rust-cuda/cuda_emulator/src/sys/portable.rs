@@ -64,7 +64,7 @@ impl Mapping {
     ///
     /// # Safety
     ///
-    /// As the native one: no reference into the range may be in use afterwards.
+    /// As for the native one: no reference into the range may be in use afterwards.
     pub unsafe fn seal(&self) -> io::Result<()> {
         Ok(())
     }

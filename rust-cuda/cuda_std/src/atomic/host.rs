@@ -58,7 +58,7 @@ pub trait Integer: Value {
 ///
 /// # Safety
 ///
-/// As [`Value`] says.
+/// As for [`Value`].
 #[track_caller]
 pub unsafe fn update<T: Value + PartialEq>(
     ptr: *mut T,
@@ -178,7 +178,7 @@ macro_rules! float {
     )*};
 }
 
-/// A float that converts to and from its bits, for [`float`].
+/// A float that converts to and from its bits, for [`float()`].
 trait Float: Copy {
     type Bits: Value + PartialEq;
     fn to_bits(self) -> Self::Bits;

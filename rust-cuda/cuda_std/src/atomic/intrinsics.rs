@@ -18,9 +18,9 @@
 //! # Safety
 //!
 //! The same for all functions: the pointer is valid for reads and writes,
-//! aligned to the value's size, and points into global or shared memory; whoever
-//! else accesses the value at the same time does so atomically and at a scope
-//! that includes both.
+//! aligned to the value's size, and points into global or shared memory; any
+//! other access to the value at the same time is atomic and at a scope that
+//! includes both.
 
 #[cfg(target_arch = "nvptx64")]
 use core::arch::asm;

@@ -9,7 +9,7 @@
 //!
 //! # Safety
 //!
-//! The same for all functions: as for [`intrinsics`].
+//! The conditions of [`intrinsics`] hold for all functions.
 
 use super::intrinsics;
 use core::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use cuda_std_macros::paste;
 
 macro_rules! thread_fence {
     ($($scope:ident: $whom:literal;)*) => { paste! {$(
-        #[doc = concat!("Fence for ", $whom, ", of a given order. `Relaxed` is none.")]
+        #[doc = concat!("Memory fence for ", $whom, " with a given order; `Relaxed` is no fence.")]
         #[inline(always)]
         pub fn [<$scope _thread_fence>](ordering: Ordering) {
             // SAFETY: fences have no precondition.
@@ -40,7 +40,7 @@ thread_fence! {
 
 macro_rules! load_and_store {
     ($width:literal: $($scope:ident)*) => { paste! {$(
-        #[doc = concat!("Loads ", $width, " bits.")]
+        #[doc = concat!("Loads ", $width, " bits atomically.")]
         ///
         /// # Panics
         ///
@@ -66,7 +66,7 @@ macro_rules! load_and_store {
             }
         }
 
-        #[doc = concat!("Stores ", $width, " bits.")]
+        #[doc = concat!("Stores ", $width, " bits atomically.")]
         ///
         /// # Panics
         ///
@@ -104,7 +104,7 @@ load_and_store!(64: device block system);
 /// One operation of one type, at one scope.
 macro_rules! fetch {
     ($type:ident, $scope:ident: $($op:ident)*) => { paste! {$(
-        #[doc = concat!("`", stringify!($op), "` with a `", stringify!($type), "`; returns the value before.")]
+        #[doc = concat!("Atomic `", stringify!($op), "` with a `", stringify!($type), "`; returns the previous value.")]
         ///
         /// # Safety
         ///

@@ -179,7 +179,7 @@ macro_rules! inverse_trigonometric {
         /// The arctangent.
         #[inline]
         pub fn $atan(x: $real) -> $real {
-            /// From far smaller arguments on the result is π/2.
+            /// The result is π/2 for far smaller arguments already.
             const LARGE: $real = (1_u64 << 60) as $real;
             let a = x.abs();
             let large = if a > LARGE { LARGE } else { a };

@@ -148,7 +148,7 @@ static J0: [[f32; 13]; 9] = [
     ],
 ];
 
-/// The same for `j1`.
+/// For each half period of `j1`: a centre, the value there, and coefficients.
 static J1: [[f32; 13]; 9] = [
     [
         0.0,
@@ -287,7 +287,7 @@ static J1: [[f32; 13]; 9] = [
     ],
 ];
 
-/// The same for `y0`, from 0.6 on.
+/// For each half period of `y0` from 0.6 on: a centre, the value there, and coefficients.
 static Y0: [[f32; 15]; 10] = [
     [
         0.893_577,
@@ -461,7 +461,7 @@ static Y0: [[f32; 15]; 10] = [
     ],
 ];
 
-/// The same for `y1`, from 1.6 on.
+/// For each half period of `y1` from 1.6 on: a centre, the value there, and coefficients.
 static Y1: [[f32; 15]; 9] = [
     [
         2.197_141_4,

@@ -212,7 +212,7 @@ static J0: [[f64; 20]; 9] = [
     ],
 ];
 
-/// The same for `j1`.
+/// For each half period of `j1`: a centre, the value there, and coefficients.
 static J1: [[f64; 20]; 9] = [
     [
         0.0,
@@ -414,7 +414,7 @@ static J1: [[f64; 20]; 9] = [
     ],
 ];
 
-/// The same for `y0`, from 0.6 on.
+/// For each half period of `y0` from 0.6 on: a centre, the value there, and coefficients.
 static Y0: [[f64; 25]; 10] = [
     [
         0.893_576_966_279_167_5,
@@ -688,7 +688,7 @@ static Y0: [[f64; 25]; 10] = [
     ],
 ];
 
-/// The same for `y1`, from 1.6 on.
+/// For each half period of `y1` from 1.6 on: a centre, the value there, and coefficients.
 static Y1: [[f64; 25]; 9] = [
     [
         2.197_141_326_031_017,
