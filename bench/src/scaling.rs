@@ -238,6 +238,14 @@ fn as_asked(
     }
 }
 
+/// How long something takes.
+struct Timed {
+    /// The median of the samples.
+    seconds: f64,
+    /// The range of the middle half of them.
+    spread: f64,
+}
+
 /// A family, and its problems for one rank.
 struct Family {
     name: &'static str,
@@ -384,15 +392,15 @@ impl<'a> Ranks<'a> {
 
     /// The median time of `work`, on the slowest rank.
     fn time(&self, mut work: impl FnMut() -> Result<(), Failed>) -> Result<f64, Failed> {
-        let [time] = self.times([&mut work])?;
-        Ok(time)
+        let [Timed { seconds, .. }] = self.times([&mut work])?;
+        Ok(seconds)
     }
 
-    /// The median times of some works, which take turns, on the slowest rank.
+    /// The times of some works, which take turns, on the slowest rank.
     fn times<const N: usize>(
         &self,
         mut works: [&mut dyn FnMut() -> Result<(), Failed>; N],
-    ) -> Result<[f64; N], Failed> {
+    ) -> Result<[Timed; N], Failed> {
         let took = |work: &mut dyn FnMut() -> Result<(), Failed>, count: usize| {
             self.communicator.barrier()?;
             let start = Instant::now();
@@ -419,7 +427,10 @@ impl<'a> Ranks<'a> {
         }
         Ok(samples.map(|mut samples| {
             samples.sort_by(f64::total_cmp);
-            samples[SAMPLES / 2]
+            Timed {
+                seconds: samples[SAMPLES / 2],
+                spread: samples[SAMPLES - 1 - SAMPLES / 4] - samples[SAMPLES / 4],
+            }
         }))
     }
 
@@ -431,12 +442,15 @@ impl<'a> Ranks<'a> {
         compute: &mut dyn FnMut() -> Result<(), Failed>,
         exchange: &mut dyn FnMut() -> Result<(), Failed>,
     ) -> Result<(), Failed> {
-        if self.communicator.size() == 1 {
-            [row.both_s, row.compute_s] = self.times([both, compute])?;
+        let [both, compute] = if self.communicator.size() == 1 {
+            self.times([both, compute])?
         } else {
-            let times = self.times([both, compute, exchange])?;
-            [row.both_s, row.compute_s, row.exchange_s] = times;
-        }
+            let [both, compute, exchange] = self.times([both, compute, exchange])?;
+            row.exchange_s = exchange.seconds;
+            [both, compute]
+        };
+        (row.both_s, row.compute_s) = (both.seconds, compute.seconds);
+        row.spread_s = both.spread.max(compute.spread);
         Ok(())
     }
 
@@ -478,6 +492,7 @@ impl<'a> Ranks<'a> {
             compute_s: 0.0,
             exchange_s: 0.0,
             both_s: 0.0,
+            spread_s: 0.0,
             halo_bytes: halo.1 as u64,
             field_bytes: 0,
             part: None,

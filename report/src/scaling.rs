@@ -61,6 +61,10 @@ pub struct ScalingRow {
     pub exchange_s: f64,
     /// The whole step.
     pub both_s: f64,
+    /// How far the times of the computation and of the whole step vary: the range of the middle
+    /// half of the samples, the wider one. 0 in older records.
+    #[serde(default)]
+    pub spread_s: f64,
     /// The bytes that a rank with the whole problem would receive, with neighbours on every side.
     pub halo_bytes: u64,
     /// The bytes of all points, by which the computation on ghost points is estimated; 0 where
@@ -101,13 +105,18 @@ pub enum Halo {
 
 impl ScalingRow {
     /// The fraction of the messages, or of the computation if that is shorter, that overlaps with
-    /// the other. `None` where one of them takes no time, and where the messages are numbers that
-    /// the computation must finish first.
+    /// the other. `None` where one of them takes no time, or [too little](Self::is_noise), and
+    /// where the messages are numbers that the computation must finish first.
     #[must_use]
     pub fn hidden(&self) -> Option<f64> {
         let less = self.compute_s.min(self.exchange_s);
-        (less > 0.0 && self.halo != Halo::Numbers)
+        (less > 0.0 && !self.is_noise() && self.halo != Halo::Numbers)
             .then(|| (self.compute_s + self.exchange_s - self.both_s) / less)
+    }
+
+    /// Whether the messages, or the computation, take less time than the times vary by.
+    fn is_noise(&self) -> bool {
+        self.compute_s.min(self.exchange_s) < self.spread_s
     }
 
     /// The time of this share of the problem without messages: a line through the times of the
@@ -317,6 +326,7 @@ mod tests {
             compute_s,
             exchange_s,
             both_s,
+            spread_s: 0.05,
             halo_bytes: 4000,
             field_bytes: 0,
             part: None,
@@ -352,6 +362,9 @@ mod tests {
         assert!((strong.hidden().expect("a number") - 0.8).abs() < 1e-12);
         assert!((weak.hidden().expect("a number") + 1.5).abs() < 1e-12);
         assert_eq!(record.rows[0].hidden(), None);
+        let mut noisy = strong.clone();
+        noisy.spread_s = 0.11;
+        assert_eq!(noisy.hidden(), None);
         assert!((record.efficiency(strong).expect("a number") - 1.0 / 1.04).abs() < 1e-12);
         assert!((record.efficiency(weak).expect("a number") - 0.8).abs() < 1e-12);
     }

@@ -96,6 +96,7 @@ fn family(record: &ScalingRecord, name: &str) -> Table {
         ]
     };
     let rows = record.rows.iter().filter(|row| row.family == name);
+    let noisy = rows.clone().any(|row| row.ranks > 1 && row.is_noise());
     Table {
         title: name.to_owned(),
         header: &[
@@ -110,7 +111,7 @@ fn family(record: &ScalingRecord, name: &str) -> Table {
             "bits",
         ],
         rows: rows.map(row).collect(),
-        notes: Vec::new(),
+        notes: noisy.then(|| NOISE.to_owned()).into_iter().collect(),
     }
 }
 
@@ -186,6 +187,8 @@ fn families(record: &ScalingRecord) -> Vec<&str> {
     }
     families
 }
+
+const NOISE: &str = "hidden –: the messages take less time than the times vary by";
 
 const HIDDEN: &str = "hidden = (compute + exchange - both) / min(compute, exchange)";
 
