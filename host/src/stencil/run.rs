@@ -235,6 +235,9 @@ where
         mut value: impl FnMut([usize; D]) -> T,
     ) -> Result<(), Error> {
         let (at, points) = self.places(output, points)?;
+        if at.is_empty() {
+            return Ok(());
+        }
         let values: Vec<T> = points.into_iter().map(&mut value).collect();
         let held = Held::fixed(self.plan.device(), output, &at, &values)?;
         self.begin(held)
@@ -281,6 +284,9 @@ where
         value: impl Fn([usize; D], u64) -> T + Send + Sync + 'static,
     ) -> Result<(), Error> {
         let (at, points) = self.places(output, points)?;
+        if at.is_empty() {
+            return Ok(());
+        }
         let value = Box::new(move |number: usize, step| value(points[number], step));
         let mut held = Held::changing(self.plan.device(), output, &at, value)?;
         held.prepare(self.steps)?;
