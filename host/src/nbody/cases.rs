@@ -42,7 +42,7 @@ impl Subject for Cases {
                 })
                 .collect(),
             // Tiles of 128 and blocks of 512 that are full, or miss by one.
-            (_, Some(Variant::RegisterTile)) => [1, 127, 128, 129, 511, 512, 513, 641, 1499]
+            (_, Some(Variant::RegisterTile)) => [1, 127, 128, 129, 511, 512, 513, 641, 1024, 1499]
                 .into_iter()
                 .flat_map(|n| [1, 3, 1000].map(|parts| TileParts::new(n, parts).problem()))
                 .collect(),
