@@ -1,6 +1,6 @@
 //! Cases of the kernels for tests and benchmarks: each with its data.
 
-use super::Places;
+use super::places::Places;
 use crate::Error;
 use crate::scalar::Scalar;
 use crate::subject::{

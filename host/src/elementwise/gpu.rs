@@ -1,7 +1,7 @@
 //! Launches of the kernels, on a CUDA device or in the emulator. Each function checks what its
 //! kernel relies on, so that generic code may call it safely.
 
-use super::Places;
+use super::places::Places;
 use crate::device::{View, require_len};
 use crate::variants::launch_registered;
 use crate::{Buffer, Constants, Element, Error};
