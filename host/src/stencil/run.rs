@@ -251,8 +251,8 @@ where
     /// use halo_gpu::{Axis, Boundary, Device, Field3, Grid3, Shape3};
     ///
     /// # fn main() -> Result<(), halo_gpu::Error> {
-    /// // A rod whose first point warms up while its last one stays cold: in the end
-    /// // the heat has the shape of x at all times.
+    /// // A rod whose first point warms up while its last one stays cold: in the end the middle
+    /// // is half as warm as the first.
     /// let shape = Shape3::new(11, 1, 1);
     /// let grid = Grid3::new(shape, [1.0; 3])?.with_boundary(Axis::X, Boundary::OneSided)?;
     /// let heat = Heat3d::new(grid).with_time_step(1.0, 0.1)?;
