@@ -295,6 +295,7 @@ unsafe fn within<P: Points, const STEP: usize>(
         // SAFETY: a place of the segment.
         unsafe { store_streaming(df.add(place as usize * line.stride).cast(), value) };
     };
+    // equivalent mutant (comparison): the other way gives the same points
     if first >= radius && line.len - end >= radius {
         // SAFETY: places of the lines, since none is farther than the radius.
         let load = |place: i32| unsafe { load_readonly(point(place as u32).cast::<P>()) };
@@ -305,6 +306,7 @@ unsafe fn within<P: Points, const STEP: usize>(
     let load = |place: i32| {
         let stored = images.stored(place as u32);
         // SAFETY: the point that stands for the place, or the first.
+        // equivalent mutant (literal): there are two points or more, and the value is not used
         let value = unsafe { load_readonly(point(stored.unwrap_or(0)).cast::<P>()) };
         if stored.is_some() {
             value

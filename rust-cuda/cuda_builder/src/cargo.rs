@@ -18,6 +18,7 @@ use crate::arch::NvvmArch;
 use crate::builder::{CudaBuilder, DebugInfo};
 use crate::error::CudaBuilderError;
 use crate::header::{self, Cfg, Header};
+use crate::mirror::Mirror;
 use crate::tools::{Toolchain, capture, describe};
 use crate::wrapper;
 
@@ -359,6 +360,20 @@ impl Crate {
         watched.retain(|path| path.exists());
         watched
     }
+
+    fn may_have_kernels(&self, package: &Package) -> bool {
+        package.id == self.package.id || self.with_kernels.contains(&package.id)
+    }
+
+    /// The folder that a package's sources are named from, and its name in messages and in PTX.
+    fn place<'a>(&'a self, package: &'a Package) -> (&'a Path, String) {
+        if package.directory().starts_with(&self.workspace_root) {
+            (&self.workspace_root, String::new())
+        } else {
+            let name = format!("{}-{}", package.name, package.version);
+            (package.directory(), name)
+        }
+    }
 }
 
 /// Those of the user's arguments that also decide what the crate is made of.
@@ -467,12 +482,19 @@ pub(crate) fn build(
         };
         // What cannot be read, rustc will complain about.
         let source = std::fs::read_to_string(&library.src_path).unwrap_or_default();
-        let header = header::read(&source, &cfg.with_features(features));
+        let cfg = cfg.with_features(features);
+        let header = header::read(&source, &cfg);
         let mut flags = package_flags(krate, package, &header);
-        let substitute = header.without_register_attr;
+        let mirror = mirror(
+            krate,
+            package,
+            library,
+            &cfg,
+            &work.join(entries.len().to_string()),
+        )?;
         if package.id == krate.package.id {
             command.arg("--").args(flags);
-            if substitute.is_none() {
+            if mirror.is_none() {
                 continue;
             }
             flags = Vec::new();
@@ -481,10 +503,16 @@ pub(crate) fn build(
             flag.push(wrapper::compile(toolchain, target_dir, work)?);
             flags.push(flag);
         }
+        // The last one that fits counts.
+        flags.extend(
+            mirror
+                .iter()
+                .map(|it| remap(&it.folder, &krate.place(package).1)),
+        );
         entries.push(wrapper::Entry {
             root: library.src_path.clone(),
             flags,
-            substitute,
+            mirror,
         });
     }
     if !entries.is_empty() {
@@ -658,20 +686,61 @@ fn remap(from: &Path, to: &str) -> OsString {
     flag
 }
 
+/// Mirrors a package in `folder` without its mentions of `register_attr`, if it has any.
+fn mirror(
+    krate: &Crate,
+    package: &Package,
+    library: &Target,
+    cfg: &Cfg,
+    folder: &Path,
+) -> Result<Option<Mirror>, CudaBuilderError> {
+    let root = &library.src_path;
+    let sources = match root.parent() {
+        // Beside the manifest may be anything, also the target directory.
+        Some(folder) if folder != package.directory() && krate.may_have_kernels(package) => {
+            rust_files(folder)
+        }
+        _ => vec![root.clone()],
+    };
+    let (original, _) = krate.place(package);
+    let mut changed = Vec::new();
+    for path in sources {
+        // What cannot be read, rustc will complain about if it is part of the crate.
+        let source = std::fs::read_to_string(&path).unwrap_or_default();
+        let text = header::read(&source, cfg).without_register_attr;
+        if let (Some(text), Ok(path)) = (text, path.strip_prefix(original)) {
+            changed.push((path.to_owned(), text));
+        }
+    }
+    if changed.is_empty() {
+        return Ok(None);
+    }
+    Mirror::create(original, folder, &changed).map(Some)
+}
+
+/// The Rust sources below a folder, as far as it can be read.
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            found.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}
+
 /// Flags for one of the crates that the kernel crate is made of.
 fn package_flags(krate: &Crate, package: &Package, header: &Header) -> Vec<OsString> {
-    let mut flags = Vec::new();
-    if package.directory().starts_with(&krate.workspace_root) {
-        flags.push(remap(&krate.workspace_root, ""));
-    } else {
-        let name = format!("{}-{}", package.name, package.version);
-        flags.push(remap(package.directory(), &name));
-    }
+    let (folder, name) = krate.place(package);
+    let mut flags = vec![remap(folder, &name)];
     // Crates for the device need not say it, as with upstream's backend.
     if !header.no_std {
         flags.push("-Zcrate-attr=no_std".into());
     }
-    if package.id == krate.package.id || krate.with_kernels.contains(&package.id) {
+    if krate.may_have_kernels(package) {
         flags.push("-Zcrate-attr=allow(internal_features)".into());
         let missing: Vec<_> = FEATURES
             .into_iter()

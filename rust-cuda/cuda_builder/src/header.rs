@@ -10,8 +10,8 @@
 //! ```
 //!
 //! rustc has since removed `register_attr` and stops at the mere mention of it
-//! (E0557). Nothing depends on it any more, so it is blanked out of the text that
-//! the compiler gets to see; see [`crate::wrapper`].
+//! (E0557), also at the top of a module's file. Nothing depends on it any more, so it
+//! is blanked out of the text that the compiler gets to see; see [`crate::wrapper`].
 
 use std::collections::HashSet;
 use std::ops::Range;

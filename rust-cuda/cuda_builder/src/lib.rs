@@ -47,6 +47,7 @@ mod hash;
 mod header;
 mod ir;
 mod link;
+mod mirror;
 mod nvvm_attribute;
 #[allow(dead_code, reason = "a program of its own, see the module's text")]
 mod rustc_wrapper;
