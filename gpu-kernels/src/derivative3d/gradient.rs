@@ -176,6 +176,8 @@ unsafe fn gradient(tiles: *mut f32, f: *const f32, df: [*mut f32; 3], grid: Grid
     // point, and how far behind it the second; threads beyond the field have the last
     // one again.
     let access = (first_x + x.min(valid_x - Vector4::COUNT as i32)) as usize;
+    // equivalent mutant (arithmetic: in `valid_y - 1`): rows that come round again, of threads that
+    // store nothing
     let own_place = (row((own_line as i32).min(valid_y - 1)) + access) * size_of::<f32>();
     let next_row = if (own_line as i32) < valid_y - 1 {
         nx as usize * size_of::<f32>()

@@ -29,14 +29,12 @@ const BOUNDARIES: [Boundary; 6] = {
 
 /// Extents for gradients: around the radius, the vector, the tile of 32 lanes by some rows, and the
 /// segment.
-const GRADIENT_EXTENTS: [[usize; 3]; 11] = [
+const GRADIENT_EXTENTS: [[usize; 3]; 10] = [
     [4, 5, 5],
     [8, 6, 5],
     [8, 17, 6],
     [12, 9, 19],
     [64, 16, 5],
-    // An odd number of rows, and a field that ends where its memory does.
-    [64, 5, 5],
     [128, 8, 6],
     [132, 15, 7],
     [260, 6, 5],

@@ -8,7 +8,10 @@ use crate::arch::NvvmArch;
 pub use crate::ir::error::IrError;
 
 /// Why a kernel crate could not be built.
-#[derive(Debug, thiserror::Error)]
+///
+/// Its `Debug` output is the same message: build scripts call `unwrap`, and the compiler's lines
+/// stay lines.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum CudaBuilderError {
     /// The path given to [`CudaBuilder::new`](crate::CudaBuilder::new) holds no
@@ -156,6 +159,12 @@ pub enum CudaBuilderError {
         /// The operating system's reason.
         source: io::Error,
     },
+}
+
+impl fmt::Debug for CudaBuilderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl CudaBuilderError {
